@@ -1,0 +1,8 @@
+#include "module.hpp"
+
+NB_MODULE(_core, m) {
+  m.doc() = "elimina's compiled core.";
+  bind_text(m);
+  bind_order(m);
+  bind_dense(m);
+}

@@ -1,0 +1,7 @@
+// One function a topic; each is defined in the file of that name.
+#pragma once
+#include <nanobind/nanobind.h>
+
+void bind_text(nanobind::module_& m);
+void bind_order(nanobind::module_& m);
+void bind_dense(nanobind::module_& m);

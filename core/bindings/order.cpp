@@ -1,0 +1,3 @@
+#include "module.hpp"
+
+void bind_order(nanobind::module_&) {}

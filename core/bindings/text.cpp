@@ -1,0 +1,3 @@
+#include "module.hpp"
+
+void bind_text(nanobind::module_&) {}

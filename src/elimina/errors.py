@@ -1,0 +1,46 @@
+"""The exceptions that elimina raises on purpose; each message names the culprit, its values and what to do."""
+
+from __future__ import annotations
+
+
+class EliminaError(Exception):
+    """Base of every error that elimina raises on purpose."""
+
+
+class InputError(EliminaError, ValueError):
+    """A model, an option or a piece of evidence that cannot be used as given."""
+
+
+class FormatError(InputError):
+    """A malformed file.
+
+    Args:
+        path: The file as the user named it.
+        line: The line where reading stopped, from 1; None where lines have no meaning.
+        problem: What was expected and what was found.
+    """
+
+    def __init__(self, path: str, line: int | None, problem: str) -> None:
+        self.path, self.line, self.problem = path, line, problem
+        where = path if line is None else f"{path}:{line}"
+        super().__init__(f"{where}: {problem}")
+
+
+class UnsupportedError(InputError):
+    """A well-formed input that uses something elimina does not handle."""
+
+
+class MemoryLimitError(EliminaError, MemoryError):
+    """A plan needs more memory than it may use; nothing was allocated."""
+
+
+class DeviceError(EliminaError, RuntimeError):
+    """The asked-for device is missing, unusable or out of memory."""
+
+
+class TimeLimitError(EliminaError, TimeoutError):
+    """The time limit passed before the answer was known."""
+
+
+class InternalError(EliminaError, AssertionError):
+    """A self-check failed: a bug in elimina, never a wrong answer."""

@@ -1,0 +1,200 @@
+"""The model: variables, factors, and what their values mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from elimina.errors import InputError
+from elimina.table import FORBIDDEN, Table
+
+Sense = Literal["min-cost", "max-cost", "probability"]
+
+
+class Variable:
+    """A discrete variable.
+
+    Attributes:
+        name: Unique in its model.
+        size: Number of values, at least 1.
+        labels: The values' names, or None: then they are "0", "1", ...
+    """
+
+    __slots__ = ("labels", "name", "size")
+
+    def __init__(self, name: str, size: int, labels: Sequence[str] | None = None) -> None:
+        self.name, self.size = name, int(size)
+        self.labels = None if labels is None else tuple(labels)
+        if self.size < 1:
+            raise InputError(f"variable {name!r} has {size} values; at least one is needed")
+        if self.labels is not None and (len(self.labels) != self.size or len(set(self.labels)) != self.size):
+            raise InputError(f"variable {name!r} has {self.size} values but the labels {list(self.labels)}")
+
+    def label(self, value: int) -> str:
+        """Name of a value."""
+        return str(value) if self.labels is None else self.labels[value]
+
+    def index(self, label: str | int) -> int:
+        """Value of a name (or of an index).
+
+        Raises:
+            InputError: There is no such value.
+        """
+        if isinstance(label, str) and self.labels is not None and label in self.labels:
+            return self.labels.index(label)
+        try:
+            value = int(label)
+        except ValueError:
+            value = -1
+        if not 0 <= value < self.size or (self.labels is not None and isinstance(label, str)):
+            known = ", ".join(self.labels) if self.labels is not None else f"0..{self.size - 1}"
+            raise InputError(f"variable {self.name!r} has no value {label!r}; its values are {known}")
+        return value
+
+    def __repr__(self) -> str:
+        return f"Variable({self.name!r}, {self.size})"
+
+
+class Model:
+    """A discrete graphical model: its objective is the sum (costs) or product (probabilities) of its factors.
+
+    Attributes:
+        variables: In index order.
+        factors: Tables over the variables' indices. Several may share a scope.
+        sense: ``min-cost`` and ``max-cost``: factors are added; ``probability``: factors are non-negative and multiplied.
+        constant: Added to the objective: a cost, or the natural logarithm of a factor (probabilities).
+        upper_bound: Costs only: an assignment whose cost is this or worse is no solution; None if there is no such bound.
+        children: Factor i is the conditional distribution of ``children[i]`` given the rest of its scope, if not None.
+        name: Free text.
+    """
+
+    def __init__(
+        self,
+        variables: Iterable[Variable],
+        factors: Iterable[Table],
+        *,
+        sense: Sense = "min-cost",
+        constant: float = 0,
+        upper_bound: float | None = None,
+        children: Sequence[int] | None = None,
+        name: str = "",
+    ) -> None:
+        """Check that the factors fit the variables.
+
+        Raises:
+            InputError: A factor names an unknown variable or has another shape than its variables, a value is NaN, a
+                probability is negative or infinite, or two variables share a name.
+        """
+        self.variables = tuple(variables)
+        self.factors = tuple(factors)
+        self.sense: Sense = sense
+        self.constant = constant
+        self.upper_bound = upper_bound
+        self.children = None if children is None else tuple(children)
+        self.name = name
+        if sense not in get_args(Sense):
+            raise InputError(f"unknown sense {sense!r}; it is one of {', '.join(get_args(Sense))}")
+        self._index = {v.name: i for i, v in enumerate(self.variables)}
+        if len(self._index) != len(self.variables):
+            twice = next(v.name for i, v in enumerate(self.variables) if self._index[v.name] != i)
+            raise InputError(f"two variables are named {twice!r}")
+        for number, factor in enumerate(self.factors):
+            self._check(number, factor)
+
+    def _check(self, number: int, factor: Table) -> None:
+        for v, size in zip(factor.scope, factor.sizes, strict=True):
+            if not 0 <= v < len(self.variables):
+                raise InputError(f"factor {number} names variable {v}; the model has {len(self.variables)}")
+            if self.variables[v].size != size:
+                raise InputError(
+                    f"factor {number} has {size} values for variable {self.variables[v].name!r}, "
+                    f"which has {self.variables[v].size}"
+                )
+        if factor.values.dtype.kind != "f":
+            return
+        if np.isnan(factor.values).any() or (factor.default is not None and np.isnan(factor.default)):
+            raise InputError(f"factor {number} over {self._names(factor)} contains NaN")
+        if self.sense == "probability":
+            low, high = (float(factor.values.min()), float(factor.values.max())) if factor.values.size else (0.0, 0.0)
+            if low < 0 or np.isinf(high):
+                raise InputError(f"factor {number} over {self._names(factor)} has the value {low if low < 0 else high}")
+
+    def _names(self, factor: Table) -> str:
+        return "(" + ", ".join(self.variables[v].name for v in factor.scope) + ")"
+
+    @classmethod
+    def from_arrays(
+        cls,
+        sizes: Sequence[int] | Mapping[str, int],
+        factors: Iterable[tuple[Sequence[int | str], ArrayLike]],
+        *,
+        sense: Sense = "min-cost",
+        constant: float = 0,
+        upper_bound: float | None = None,
+    ) -> Model:
+        """Build a model from domain sizes (or a mapping name -> size) and pairs (scope, array).
+
+        Scopes name variables by index or by name; an array's axes follow its scope. Forbidden assignments: infinity in
+        float arrays, ``elimina.FORBIDDEN`` in integer arrays (negated where costs are maximised), 0 in probabilities.
+        """
+        if isinstance(sizes, Mapping):
+            variables = [Variable(name, size) for name, size in sizes.items()]
+        else:
+            variables = [Variable(f"x{i}", size) for i, size in enumerate(sizes)]
+        index = {v.name: i for i, v in enumerate(variables)}
+        tables = []
+        for scope, values in factors:
+            unknown = [v for v in scope if isinstance(v, str) and v not in index]
+            if unknown:
+                raise InputError(f"a factor names the unknown variable {unknown[0]!r}")
+            tables.append(Table([index[v] if isinstance(v, str) else v for v in scope], values))
+        return cls(variables, tables, sense=sense, constant=constant, upper_bound=upper_bound)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Domain sizes in index order."""
+        return tuple(v.size for v in self.variables)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether every cost is an integer (so that the optimum can be computed exactly)."""
+        return isinstance(self.constant, int) and all(f.values.dtype.kind == "i" for f in self.factors)
+
+    def index(self, name: str | int) -> int:
+        """Index of a variable by its name (or index).
+
+        Raises:
+            InputError: There is no such variable.
+        """
+        if isinstance(name, str):
+            if name not in self._index:
+                raise InputError(f"the model has no variable {name!r}")
+            return self._index[name]
+        if not 0 <= name < len(self.variables):
+            raise InputError(f"the model has no variable {name}; indices run from 0 to {len(self.variables) - 1}")
+        return int(name)
+
+    def evidence(self, given: Mapping[str | int, str | int]) -> dict[int, int]:
+        """Translate evidence by names and labels to indices."""
+        return {(v := self.index(name)): self.variables[v].index(label) for name, label in given.items()}
+
+    def score(self, assignment: Sequence[int]) -> int | float:
+        """The objective at an assignment (one value index for each variable).
+
+        Costs: their sum, exact for integers; forbidden: infinity, minus infinity where costs are maximised.
+        Probabilities: the natural logarithm of the product; minus infinity for probability 0.
+        """
+        values = [f.at(assignment) for f in self.factors]
+        if self.sense == "probability":
+            with np.errstate(divide="ignore"):
+                return float(np.sum(np.log(values))) + self.constant
+        forbidden = FORBIDDEN if self.sense == "min-cost" else -FORBIDDEN
+        if any(isinstance(v, int) and v == forbidden for v in values):
+            return float("inf") if self.sense == "min-cost" else float("-inf")
+        return self.constant + sum(values)
+
+    def __repr__(self) -> str:
+        return f"Model({len(self.variables)} variables, {len(self.factors)} factors, {self.sense})"
