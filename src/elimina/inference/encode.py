@@ -126,12 +126,9 @@ def _encode_integers(problem: Problem, plan: Plan) -> Encoded:
         offset += least
         values = table.dense()
         # Costs far apart may leave int64 on the way: differences are taken as unsigned words, where they are exact.
-        distance = (values.view(np.uint64) - np.uint64(least % 2**64)) if sign == 1 else (
-            np.uint64(-least % 2**64) - values.view(np.uint64)
-        )
-        clipped = np.minimum(distance, np.uint64(limit)).astype(np.int64)
-        clipped[values == sign * FORBIDDEN] = limit
-        return clipped
+        words, start = values.view(np.uint64), np.uint64(sign * least % 2**64)
+        distance = words - start if sign == 1 else start - words
+        return np.where(values == sign * FORBIDDEN, limit, np.minimum(distance, np.uint64(limit)).astype(np.int64))
 
     for constant in problem.constants:
         shifted(problem.tables[constant])
