@@ -267,20 +267,20 @@ ConditionalRows bif_rows(Scanner& scanner, std::size_t child_size, const std::ve
   }
 }
 
-Items bracket_items(Scanner& scanner) {
+Items bracket_items(Scanner& scanner, bool as_words) {
   Items items;
-  bool integral = true, numeric = true;
+  bool integral = !as_words, numeric = !as_words;
   std::vector<std::string_view> seen;
   for (;;) {
-    const std::string_view word = scanner.token("a list item or ']'");
-    if (!scanner.quoted() && word == "]") break;
-    if (!scanner.quoted() && (word == "[" || word == "{" || word == "}")) scanner.fail("a list item or ']'", word);
+    const std::string_view word = scanner.token("a list item or its closing bracket");
+    if (!scanner.quoted() && (word == "]" || word == "}")) break;
+    if (!scanner.quoted() && (word == "[" || word == "{")) scanner.fail("a list item or its closing bracket", word);
     seen.push_back(word);
     if (!numeric) continue;
     std::int64_t whole = 0;
     double real = 0;
-    integral = integral && !scanner.quoted() && parse(word, whole) == Number::ok;
-    const Number kind = scanner.quoted() ? Number::not_a_number : parse(word, real);
+    integral = integral && parse(word, whole) == Number::ok;
+    const Number kind = parse(word, real);
     if (kind == Number::out_of_range) scanner.fail("a number within the range of a double", word);
     numeric = kind == Number::ok;
     if (integral) items.integers.push_back(whole);

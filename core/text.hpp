@@ -78,12 +78,12 @@ struct ConditionalRows {
 using LabelIndex = std::unordered_map<std::string, std::int64_t>;
 ConditionalRows bif_rows(Scanner& scanner, std::size_t child_size, const std::vector<LabelIndex>& labels);
 
-// The items of a list up to and with its closing "]".
+// The items of a list up to and with its closing bracket, "]" or "}"; they may be quoted.
 struct Items {
-  std::vector<std::int64_t> integers;  // filled while every item is an integer
-  std::vector<double> reals;           // filled while every item is a number
-  std::vector<std::string> words;      // filled once an item is not a number, then for all items
+  std::vector<std::int64_t> integers;  // filled if every item is an integer
+  std::vector<double> reals;           // filled if every item is a number
+  std::vector<std::string> words;      // filled otherwise, and on demand
 };
-Items bracket_items(Scanner& scanner);
+Items bracket_items(Scanner& scanner, bool as_words);
 
 }  // namespace elimina

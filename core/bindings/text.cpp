@@ -84,13 +84,13 @@ nb::tuple bif_rows(Text& text, std::size_t child_size, const std::vector<std::ve
                         to_array(std::move(rows.defaults)), to_array(std::move(rows.table)));
 }
 
-nb::object bracket_items(Text& text) {
+nb::object bracket_items(Text& text, bool as_words) {
   elimina::Items items;
   {
     nb::gil_scoped_release unlocked;
-    items = elimina::bracket_items(text.scanner);
+    items = elimina::bracket_items(text.scanner, as_words);
   }
-  if (!items.words.empty()) {
+  if (as_words || !items.words.empty()) {
     nb::list words;
     for (const auto& word : items.words) words.append(as_bytes(word));
     return words;
@@ -152,6 +152,6 @@ void bind_text(nb::module_& m) {
       .def("tuples", &tuples, "count"_a, "sizes"_a, "Lines 'i1 .. ik cost': (flat int32 rows, int64 costs).")
       .def("bif_rows", &bif_rows, "child_size"_a, "labels"_a,
            "The rest of a BIF probability block: (parents' flat indices, values, default row, table).")
-      .def("bracket_items", &bracket_items,
-           "Items up to ']': an int64 array if all are integers, float64 if all are numbers, else a list of bytes.");
+      .def("bracket_items", &bracket_items, "as_words"_a = false,
+           "Items up to the closing bracket: an int64 array if all are integers, float64 if all are numbers, else a list of bytes.");
 }
