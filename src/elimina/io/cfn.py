@@ -32,6 +32,8 @@ SENSES: tuple[Sense, ...] = ("min-cost", "max-cost")
 _BOUND = re.compile(rb"([<>])([+-]?\d{1,400})(?:\.(\d{0,400}))?")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _EXACT_POWER = 22
+_EXACT_INTEGER = 2**52
+_LARGEST = Fraction(np.finfo(np.float64).max.item())
 _Values = NDArray[Any]
 
 
@@ -269,7 +271,7 @@ def _cut(values: _Values, decimals: int) -> _Values:
     power = 10.0**decimals
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = values * power
-        exact = (np.rint(scaled) / power == values) | (np.abs(scaled) >= 2.0**52)
+        exact = (np.rint(scaled) / power == values) | (np.abs(scaled) >= _EXACT_INTEGER)
         return np.where(exact, values, np.trunc(scaled) / power)
 
 
@@ -278,23 +280,31 @@ def _forbid(tables: Sequence[Table], sign: int, bound: float | None, decimals: i
     if bound is None:
         return list(tables)
     lowest = [_lowest(table, sign) for table in tables]
-    total = math.fsum(lowest) if any(isinstance(low, float) for low in lowest) else sum(lowest)
-    slack = sign * bound - total - (0 if isinstance(total, int) and isinstance(bound, int) else 0.5 / 10**decimals)
+    slack = sign * _exact(bound) - sum(lowest, Fraction(0)) - Fraction(1, 2 * 10**decimals)
     return [_forbid_above(table, sign, low + slack) for table, low in zip(tables, lowest, strict=True)]
 
 
-def _lowest(table: Table, sign: int) -> int | float:
-    values = np.append(table.values, np.array([] if table.default is None else [table.default], table.values.dtype))
-    lowest: int | float = (sign * values).min().item()
-    return lowest
+def _exact(value: Any) -> Fraction:
+    return Fraction(value if isinstance(value, int | float) else value.item())
 
 
-def _forbid_above(table: Table, sign: int, limit: float) -> Table:
+def _lowest(table: Table, sign: int) -> Fraction:
+    values = sign * np.append(
+        table.values, np.array([] if table.default is None else table.default, table.values.dtype)
+    )
+    return _exact(values.min())
+
+
+def _forbid_above(table: Table, sign: int, exact_limit: Fraction) -> Table:
     """Forbid the costs at or above a limit (at or below its negation if costs are maximised)."""
     integral = table.values.dtype.kind == "i"
     forbidden = sign * (FORBIDDEN if integral else math.inf)
+    limit: float
     if integral:
-        limit = min(max(math.ceil(limit), -FORBIDDEN), FORBIDDEN)
+        limit = min(max(math.ceil(exact_limit), -FORBIDDEN), FORBIDDEN)
+    else:
+        limit = float(min(max(exact_limit, -_LARGEST), _LARGEST))
+        limit = limit if limit >= exact_limit else math.nextafter(limit, math.inf)
     values = np.where(sign * table.values >= limit, forbidden, table.values)
     if table.default is None:
         return Table(table.scope, values)
@@ -315,7 +325,8 @@ def render(model: Model) -> Iterator[str]:
     tables = [*model.factors, *([Table((), model.constant)] if model.constant else [])]
     costs = [sign * _finite(table) for table in tables]
     if model.upper_bound is None:
-        bound = str(sign * (1 + math.ceil(sum((_exact(c.max()) for c in costs if c.size), Fraction(0)))))
+        reached = 1 + math.ceil(sum((_exact(c.max()) for c in costs if c.size), Fraction(0)))
+        bound = str(sign * (reached if model.is_integer or reached < _EXACT_INTEGER else 2 * reached))
     else:
         bound = _plain(model.upper_bound)
     reach = sign * Fraction(bound) - sum((min(_exact(c.min()), Fraction(0)) for c in costs if c.size), Fraction(0))
@@ -337,10 +348,6 @@ def _finite(table: Table) -> _Values:
     return values[np.isfinite(values) if values.dtype.kind == "f" else np.abs(values) != FORBIDDEN]
 
 
-def _exact(value: Any) -> Fraction:
-    return Fraction(value.item())
-
-
 def _longest(costs: _Values) -> str:
     """Return the cost with the most decimals."""
     if costs.dtype.kind == "i":
@@ -359,9 +366,9 @@ def _forbidden_cost(table: Table, sign: int, reach: Fraction) -> str:
     cost = max(math.ceil(reach), 0)
     if table.values.dtype.kind == "i":
         return str(sign * min(cost, FORBIDDEN))
-    if cost > 2**52:
+    if cost > _EXACT_INTEGER:
         cost *= 2
-    if cost > np.finfo(np.float64).max:
+    if cost > _LARGEST:
         raise InputError("the costs are so large that a CFN file has no number for forbidden entries")
     return f"{sign * cost}.0"
 
