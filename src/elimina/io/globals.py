@@ -26,8 +26,9 @@ from elimina.table import FORBIDDEN, Table
 
 _SMALL_CELLS = 1024
 _LARGEST_DENSE = 10**6
-_LARGEST_CHAIN = 10**6
+_LARGEST_CHAIN = 2 * 10**5
 _LARGEST_PAIR = 10**7
+_LARGEST_COUNT = 2 * 10**6
 
 State = Any
 Step = Callable[[int, Any, int], Iterable[tuple[State, int]]]
@@ -182,6 +183,11 @@ class GlobalFunctions:
 
     def different_pairs(self, scope: Sequence[int], cost: int) -> None:
         """A cost for each pair of variables with the same value."""
+        cells = sum(self.sizes[u] * self.sizes[v] for u, v in itertools.combinations(scope, 2))
+        if cells > _LARGEST_PAIR:
+            raise UnsupportedError(
+                f"a function whose pairs of variables have {cells} cells is not written out as tables"
+            )
         for pair in itertools.combinations(scope, 2):
             x, y = self._grid(pair)
             self.add_dense(pair, np.where(x == y, cost, 0))
@@ -190,16 +196,17 @@ class GlobalFunctions:
         self, scope: Sequence[int], bounds: Mapping[int, tuple[int, int]], cost: Callable[[int, int, int], int]
     ) -> None:
         """Add, for each value, ``cost(value, shortage, excess)`` of its number of occurrences against its bounds."""
-        chains = []
-        for value, (low, high) in bounds.items():
-            chains.append(
-                _sum_chain(
-                    scope,
-                    [{value: 1}] * len(scope),
-                    lambda n, v=value, lo=low, hi=high: cost(v, max(0, lo - n), max(0, n - hi)),  # type: ignore[misc]
-                )
+        if len(bounds) * sum(self.sizes[v] for v in scope) > _LARGEST_COUNT:
+            raise UnsupportedError(
+                f"bounds on {len(bounds)} values of {len(scope)} variables are not written out as tables"
             )
-        self.add(chains)
+
+        def counting(value: int, low: int, high: int) -> Chain:
+            weights = [{value: 1}] * len(scope)
+            highest = high if cost(value, 0, 1) >= self.limit else len(scope)
+            return _sum_chain(scope, weights, lambda n: cost(value, max(0, low - n), max(0, n - high)), highest)
+
+        self.add([counting(value, low, high) for value, (low, high) in bounds.items()])
 
     def cardinality_by_variables(self, scope: Sequence[int], bounds: Mapping[int, tuple[int, int]], cost: int) -> None:
         """A cost times the larger of the values' total shortage and total excess.
@@ -225,8 +232,8 @@ class GlobalFunctions:
     def same(self, first: Sequence[int], second: Sequence[int], cost: Callable[[int], int]) -> None:
         """Add, for each value, a cost of its number of occurrences in one list of variables less that in the other."""
         values = range(max((self.sizes[v] for v in (*first, *second)), default=0))
-        if len(values) * (len(first) + len(second)) > _LARGEST_CHAIN:
-            raise UnsupportedError(f"the function would need {len(values)} chains of states")
+        if len(values) * sum(self.sizes[v] for v in (*first, *second)) > _LARGEST_COUNT:
+            raise UnsupportedError(f"a comparison of counts of {len(values)} values is not written out as tables")
         signs = [1] * len(first) + [-1] * len(second)
         self.add([_sum_chain((*first, *second), [{x: sign} for sign in signs], cost) for x in values])
 
@@ -272,9 +279,14 @@ class GlobalFunctions:
         self.add([Chain(tuple(scope), starts, step, lambda state: ends.get(state, FORBIDDEN))])
 
 
-def _sum_chain(scope: Sequence[int], weights: Sequence[Mapping[int, int]], cost: Callable[[int], int]) -> Chain:
+def _sum_chain(
+    scope: Sequence[int], weights: Sequence[Mapping[int, int]], cost: Callable[[int], int], highest: float = math.inf
+) -> Chain:
+    """A chain whose state is the sum so far; sums above ``highest`` are forbidden at once."""
+
     def step(position: int, state: int, value: int) -> list[tuple[State, int]]:
-        return [(state + weights[position].get(value, 0), 0)]
+        total = state + weights[position].get(value, 0)
+        return [(total, 0)] if total <= highest else []
 
     return Chain(tuple(scope), {0: 0}, step, cost)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from elimina._core import TextError
+from elimina.errors import UnsupportedError
 from elimina.io.globals import GlobalFunctions, gap_to, penalty
 from elimina.table import FORBIDDEN
 
@@ -44,6 +45,7 @@ GLOBAL = {
 """The parameters of each other keyword, in the order in which a WCSP file has them."""
 
 _LARGEST_SHIFT = 2**40
+_MOST_VALUES = 10**5
 
 
 def add_binary(target: GlobalFunctions, keyword: str, scope: Sequence[int], numbers: Sequence[int]) -> None:
@@ -92,6 +94,10 @@ def add_global(target: GlobalFunctions, keyword: str, scope: Sequence[int], give
     """
     if given.get("cost", 0) < 0 or given.get("defaultcost", 0) < 0:
         raise TextError(f"expected a cost of at least 0 after {keyword!r}")
+    if sum(target.sizes[v] for v in scope) > _MOST_VALUES:
+        raise UnsupportedError(
+            f"{keyword!r} over variables of more than {_MOST_VALUES} values in all is not written out"
+        )
     _HANDLERS[keyword](target, scope, given)
 
 
