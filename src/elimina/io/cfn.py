@@ -356,7 +356,7 @@ def render(model: Model) -> Iterator[str]:
     yield '\n},\n"functions": {\n'
     for i, table in enumerate(tables):
         yield ",\n" if i else ""
-        yield _function(f"f{i}", table, _forbidden_cost(table, sign, reach))
+        yield _function(f"f{i}", table, model.variables, _forbidden_cost(table, sign, reach))
     yield "\n}\n}\n"
 
 
@@ -391,16 +391,19 @@ def _forbidden_cost(table: Table, sign: int, reach: Fraction) -> str:
     return f"{sign * cost}.0"
 
 
-def _function(name: str, table: Table, forbidden: str) -> str:
+def _function(name: str, table: Table, variables: Sequence[Variable], forbidden: str) -> str:
     def text(values: _Values) -> list[str]:
         known = np.isfinite(values) if values.dtype.kind == "f" else np.abs(values) != FORBIDDEN
         return [_plain(v) if ok else forbidden for v, ok in zip(values.tolist(), known.tolist(), strict=True)]
 
-    head = f'"{name}": {{"scope": [{", ".join(map(str, table.scope))}], '
+    head = f'"{name}": {{"scope": [{", ".join(_quoted(variables[v].name) for v in table.scope)}], '
     if table.rows is None:
         return head + f'"costs": [{", ".join(text(table.values.reshape(-1)))}]}}'
     default = text(np.array([table.default], dtype=table.values.dtype))[0]
-    rows = ["".join(f"{x}, " for x in row) for row in table.rows.tolist()]
+    names = [
+        [_quoted(label) for label in variables[v].labels or map(str, range(variables[v].size))] for v in table.scope
+    ]
+    rows = ["".join(f"{name[x]}, " for name, x in zip(names, row, strict=True)) for row in table.rows.tolist()]
     costs = ",\n".join(row + cost for row, cost in zip(rows, text(table.values), strict=True))
     return head + f'"defaultcost": {default}, "costs": [\n{costs}]}}'
 

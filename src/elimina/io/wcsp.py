@@ -178,9 +178,8 @@ def _bound_for(model: Model, tables: Sequence[Table]) -> int:
 def _render_function(table: Table, bound: int) -> Iterator[str]:
     if table.rows is None:
         default = _most_common(table.values)
-        key = np.nonzero(table.values != default)
-        rows = np.stack(key, axis=1) if table.scope else np.empty((0, 0), np.int64)
-        costs = table.values[key]
+        listed = table.values != default
+        rows, costs = np.argwhere(listed), table.values[listed]
     else:
         default, rows, costs = int(table.default or 0), table.rows.astype(np.int64), table.values
     yield " ".join(map(str, (len(table.scope), *table.scope, min(default, bound), len(rows)))) + "\n"
