@@ -344,7 +344,7 @@ def render(model: Model) -> Iterator[str]:
     costs = [sign * _finite(table) for table in tables]
     if model.upper_bound is None:
         reached = 1 + math.ceil(sum((_exact(c.max()) for c in costs if c.size), Fraction(0)))
-        bound = str(sign * (reached if model.is_integer or reached < _EXACT_INTEGER else 2 * reached))
+        bound = str(sign * (reached if model.is_integer or abs(reached) < _EXACT_INTEGER else reached + abs(reached)))
     else:
         bound = _plain(model.upper_bound)
     reach = sign * Fraction(bound) - sum((min(_exact(c.min()), Fraction(0)) for c in costs if c.size), Fraction(0))
