@@ -116,11 +116,15 @@ def _read_problem(text: Text) -> tuple[str, int, int | float | None, int]:
 def _read_variables(text: Text) -> list[Variable]:
     _open(text)
     variables: list[Variable] = []
+    names: set[str] = set()
     while not _at_close(text):
         name = f"x{len(variables)}"
         following = text.peek()
         if text.quoted or not (following in (b"{", b"[") or _NUMBER.fullmatch(following)):
             name = text.token("a variable's name").decode()
+        if name in names:
+            raise TextError(f"two variables are named {name!r}")
+        names.add(name)
         if text.peek() in (b"{", b"[") and not text.quoted:
             text.token("'['")
             labels = [label.decode() for label in text.bracket_items(as_words=True)]
