@@ -353,6 +353,7 @@ def render(model: Model) -> Iterator[str]:
         bound = _plain(model.upper_bound)
     reach = sign * Fraction(bound) - sum((min(_exact(c.min()), Fraction(0)) for c in costs if c.size), Fraction(0))
     decimals = max((len(text.partition(".")[2]) for text in (bound, *map(_longest, costs))), default=0)
+    decimals = max(decimals, 0 if model.is_integer else 1)
     bound += ("" if "." in bound or not decimals else ".") + "0" * (decimals - len(bound.partition(".")[2]))
     yield f'{{\n"problem": {{"name": {_quoted(model.name or "problem")}, '
     yield f'"mustbe": "{"<" if sign > 0 else ">"}{bound}"}},\n'
