@@ -17,7 +17,7 @@ namespace elimina::ELIMINA_ISA {
 constexpr i64 kSmallWork = 4096;          // below: plain loops on one thread
 constexpr i64 kRowBytes = 8192;           // of a row of running marginals
 constexpr i64 kTileBytes = 256 * 1024;    // of a B tile
-constexpr i64 kBlock = 64;                // cells whose marginals stay in registers where nothing is streamed
+constexpr int kBlock = 64;                // cells whose marginals stay in registers
 constexpr double kPollWork = 2e8;         // work between two polls
 
 // What a step reads, with the scale of each message.
@@ -156,8 +156,9 @@ class Executor {
 
   bool large_step(StepView step, double work, double done, Peak& peak) {
     index_lo(step);
+    index_mid(step);
     const i64 domain = step[kDomain];
-    const i64 chunk_limit = std::max<i64>(kBlock, std::min(kRowBytes / i64(sizeof(Sum)), kTileBytes / (domain * i64(sizeof(V)))));
+    const i64 chunk_limit = std::max<i64>(i64(kBlock), std::min(kRowBytes / i64(sizeof(Sum)), kTileBytes / (domain * i64(sizeof(V)))));
     const i64 chunk = std::min(step[kLoCells], chunk_limit / kBlock * kBlock);
     const i64 chunks = (step[kLoCells] + chunk - 1) / chunk;
     const i64 tiles = step[kOuterCells] * chunks;
@@ -190,10 +191,11 @@ class Executor {
 
   struct Workspace {
     Workspace(i64 domain, i64 chunk, i64 tables)
-        : a(domain), b(domain * chunk), row(chunk), sums(chunk), base(tables) {}
+        : a(domain), b(domain * chunk), row(chunk), sums(chunk), base(tables), rows(tables) {}
     std::vector<V> a, b, row;
     std::vector<Sum> sums;
     std::vector<i64> base;
+    std::vector<const V*> rows;
   };
 
   // For each table with lo axes: is it contiguous there, and if not, where are its lo cells?
@@ -223,8 +225,17 @@ class Executor {
     }
   }
 
+  // For each table, and after them the output: where are its mid cells?
+  void index_mid(StepView step) {
+    const i64 first = step[kOuterAxes], last = step.lo_axis(), mids = step[kMidCells];
+    mid_index_.resize((tables_ + 1) * mids);
+    for (i64 t = 0; t <= tables_; ++t)
+      for (i64 mid = 0; mid < mids; ++mid)
+        mid_index_[t * mids + mid] = t < tables_ ? step.table_index(sources_[t].view, mid, first, last) : step.out_index(mid, first, last);
+  }
+
   void tile_rows(StepView step, i64 outer, i64 lo, i64 cells, i64 mid_first, i64 mid_last, Workspace& space, Peak& peak) {
-    const i64 domain = step[kDomain], mid_axis = step[kOuterAxes], lo_axis = step.lo_axis();
+    const i64 domain = step[kDomain], mid_axis = step[kOuterAxes], mids = step[kMidCells];
     for (i64 t = 0; t < tables_; ++t)
       space.base[t] = step.table_index(sources_[t].view, outer, 0, mid_axis);
     const V* b = build_b(domain, lo, cells, space);
@@ -233,17 +244,17 @@ class Executor {
       for (i64 d = 0; d < domain; ++d) space.a[d] = ring_.one();
       for (i64 t = 0; t < a_; ++t) {
         const auto& source = sources_[t];
-        const i64 base = space.base[t] + step.table_index(source.view, mid, mid_axis, lo_axis);
+        const i64 base = space.base[t] + mid_index_[t * mids + mid];
         for (i64 d = 0; d < domain; ++d) space.a[d] = ring_.combine(space.a[d], read(source, base + d * source.domain_stride));
       }
-      V* out = arena_ + out_base + step.out_index(mid, mid_axis, lo_axis);
+      V* out = arena_ + out_base + mid_index_[tables_ * mids + mid];
       if (b_ == tables_) {
         if (b)
           product_row(space.a.data(), b, domain, cells, out);
         else
           constant_row(space.a.data(), domain, cells, out);
       } else {
-        streamed_row(step, space, b, mid, lo, domain, cells, out);
+        streamed_row(space, b, mid, mids, lo, domain, cells, out);
       }
       if constexpr (R::scaled)
         for (i64 i = 0; i < cells; ++i) peak.see(double(out[i]));
@@ -281,21 +292,31 @@ class Executor {
       return (void)source, value;
   }
 
+  // Covers a row by blocks; the last one starts early enough to end with the row, since computing a cell twice does no harm.
+  template <class Block>
+  static void by_blocks(i64 cells, Block&& block) {
+    constexpr int small = 8;
+    if (cells >= kBlock) {
+      for (i64 i = 0; i + kBlock < cells; i += kBlock) block.template operator()<kBlock>(i);
+      block.template operator()<kBlock>(cells - kBlock);
+    } else if (cells >= small) {
+      for (i64 i = 0; i + small < cells; i += small) block.template operator()<small>(i);
+      block.template operator()<small>(cells - small);
+    } else {
+      for (i64 i = 0; i < cells; ++i) block.template operator()<1>(i);
+    }
+  }
+
   // Nothing streamed: out[lo] = sum over d of a[d] x b[d][lo], with the marginals of a block of cells in registers.
   void product_row(const V* __restrict a, const V* __restrict b, i64 domain, i64 cells, V* __restrict out) const {
-    i64 i = 0;
-    for (; i + kBlock <= cells; i += kBlock) {
-      Sum sums[kBlock];
-      for (i64 j = 0; j < kBlock; ++j) sums[j] = ring_.start();
+    const R ring = ring_;
+    by_blocks(cells, [&]<int block>(i64 i) {
+      Sum sums[block];
+      for (int j = 0; j < block; ++j) sums[j] = ring.start();
       for (i64 d = 0; d < domain; ++d)
-        for (i64 j = 0; j < kBlock; ++j) ring_.add(sums[j], ring_.combine(a[d], b[d * cells + i + j]));
-      for (i64 j = 0; j < kBlock; ++j) out[i + j] = ring_.finish(sums[j]);
-    }
-    for (; i < cells; ++i) {
-      Sum sum = ring_.start();
-      for (i64 d = 0; d < domain; ++d) ring_.add(sum, ring_.combine(a[d], b[d * cells + i]));
-      out[i] = ring_.finish(sum);
-    }
+        for (int j = 0; j < block; ++j) ring.add(sums[j], ring.combine(a[d], b[d * cells + i + j]));
+      for (int j = 0; j < block; ++j) out[i + j] = ring.finish(sums[j]);
+    });
   }
 
   void constant_row(const V* a, i64 domain, i64 cells, V* out) const {
@@ -304,70 +325,74 @@ class Executor {
     std::fill(out, out + cells, ring_.finish(sum));
   }
 
-  void streamed_row(StepView step, Workspace& space, const V* b, i64 mid, i64 lo, i64 domain, i64 cells, V* __restrict out) {
-    Sum* sums = space.sums.data();
-    for (i64 i = 0; i < cells; ++i) sums[i] = ring_.start();
+  void streamed_row(Workspace& space, const V* b, i64 mid, i64 mids, i64 lo, i64 domain, i64 cells, V* __restrict out) {
     const i64 streamed = tables_ - b_;
     bool dense = true;
-    i64 base[kMaxStreamed];
     for (i64 t = b_; t < tables_; ++t) {
-      base[t - b_] = space.base[t] + step.table_index(sources_[t].view, mid, step[kOuterAxes], step.lo_axis());
+      space.rows[t - b_] = sources_[t].data + space.base[t] + mid_index_[t * mids + mid];
       dense = dense && sources_[t].dense;
     }
+    if (dense && streamed == 1)
+      dense_row<1>(space, b, lo, domain, cells, out);
+    else if (dense && streamed == 2)
+      dense_row<2>(space, b, lo, domain, cells, out);
+    else
+      general_row(space, b, lo, domain, cells, out);
+  }
+
+  // One block of cells at a time with its marginals in registers: each value of d is a stream of its own from memory, and that
+  // many streams at once are read faster than one after another.
+  template <int streamed>
+  void dense_row(const Workspace& space, const V* __restrict b, i64 lo, i64 domain, i64 cells, V* __restrict out) const {
+    if (b)
+      by_blocks(cells, [&]<int block>(i64 i) { dense_block<streamed, true, block>(space, b, lo, i, domain, cells, out); });
+    else
+      by_blocks(cells, [&]<int block>(i64 i) { dense_block<streamed, false, block>(space, b, lo, i, domain, cells, out); });
+  }
+
+  template <int streamed, bool has_b, int block>
+  void dense_block(const Workspace& space, const V* __restrict b, i64 lo, i64 i, i64 domain, i64 cells, V* __restrict out) const {
+    const R ring = ring_;
+    const auto &source0 = sources_[b_], &source1 = sources_[b_ + (streamed > 1)];
+    const V* __restrict s0 = space.rows[0] + lo + i;
+    const V* __restrict s1 = space.rows[streamed > 1] + lo + i;
+    Sum sums[block];
+    for (int j = 0; j < block; ++j) sums[j] = ring.start();
+    for (i64 d = 0; d < domain; ++d) {
+      const V a = has_b ? space.a[d] : ring.combine(space.a[d], ring.one());
+      const V* __restrict bd = has_b ? b + d * cells + i : nullptr;
+      for (int j = 0; j < block; ++j) {
+        V value = ring.combine(has_b ? ring.combine(a, bd[j]) : a, scaled(s0[j], source0));
+        if constexpr (streamed > 1) value = ring.combine(value, scaled(s1[j], source1));
+        ring.add(sums[j], value);
+      }
+      s0 += source0.domain_stride;
+      if constexpr (streamed > 1) s1 += source1.domain_stride;
+    }
+    for (int j = 0; j < block; ++j) out[i + j] = ring.finish(sums[j]);
+  }
+
+  void general_row(Workspace& space, const V* __restrict b, i64 lo, i64 domain, i64 cells, V* __restrict out) const {
+    Sum* __restrict sums = space.sums.data();
+    V* __restrict row = space.row.data();
+    for (i64 i = 0; i < cells; ++i) sums[i] = ring_.start();
     for (i64 d = 0; d < domain; ++d) {
       const V a = space.a[d];
-      const V* bd = b ? b + d * cells : nullptr;
-      const V* data[kMaxStreamed];
-      for (i64 s = 0; s < streamed; ++s) data[s] = sources_[b_ + s].data + base[s] + d * sources_[b_ + s].domain_stride;
-      if (dense && streamed == 1)
-        dense_row<1>(a, bd, data, lo, cells, sums);
-      else if (dense && streamed == 2)
-        dense_row<2>(a, bd, data, lo, cells, sums);
-      else
-        general_row(a, bd, data, lo, cells, space.row.data(), sums);
+      for (i64 i = 0; i < cells; ++i) row[i] = ring_.combine(a, b ? b[d * cells + i] : ring_.one());
+      for (i64 t = b_; t < tables_; ++t) {
+        const auto& source = sources_[t];
+        const V* __restrict s = space.rows[t - b_] + d * source.domain_stride;
+        if (source.dense) {
+          for (i64 i = 0; i < cells; ++i) row[i] = ring_.combine(row[i], scaled(s[lo + i], source));
+        } else {
+          const i32* __restrict index = source.lo + lo;
+          for (i64 i = 0; i < cells; ++i) row[i] = ring_.combine(row[i], scaled(s[index[i]], source));
+        }
+      }
+      for (i64 i = 0; i < cells; ++i) ring_.add(sums[i], row[i]);
     }
     for (i64 i = 0; i < cells; ++i) out[i] = ring_.finish(sums[i]);
   }
-
-  template <int streamed>
-  void dense_row(V a, const V* __restrict b, const V* const* data, i64 lo, i64 cells, Sum* __restrict sums) const {
-    const V* __restrict s0 = data[0] + lo;
-    const V* __restrict s1 = streamed > 1 ? data[1] + lo : nullptr;
-    const auto& source0 = sources_[b_];
-    const auto& source1 = sources_[b_ + (streamed > 1)];
-    const R ring = ring_;
-    if (b) {
-      for (i64 i = 0; i < cells; ++i) {
-        V value = ring.combine(ring.combine(a, b[i]), scaled(s0[i], source0));
-        if constexpr (streamed > 1) value = ring.combine(value, scaled(s1[i], source1));
-        ring.add(sums[i], value);
-      }
-    } else {
-      const V a1 = ring.combine(a, ring.one());
-      for (i64 i = 0; i < cells; ++i) {
-        V value = ring.combine(a1, scaled(s0[i], source0));
-        if constexpr (streamed > 1) value = ring.combine(value, scaled(s1[i], source1));
-        ring.add(sums[i], value);
-      }
-    }
-  }
-
-  void general_row(V a, const V* __restrict b, const V* const* data, i64 lo, i64 cells, V* __restrict row, Sum* __restrict sums) const {
-    for (i64 i = 0; i < cells; ++i) row[i] = ring_.combine(a, b ? b[i] : ring_.one());
-    for (i64 t = b_; t < tables_; ++t) {
-      const auto& source = sources_[t];
-      const V* __restrict s = data[t - b_];
-      if (source.dense) {
-        for (i64 i = 0; i < cells; ++i) row[i] = ring_.combine(row[i], scaled(s[lo + i], source));
-      } else {
-        const i32* __restrict index = source.lo + lo;
-        for (i64 i = 0; i < cells; ++i) row[i] = ring_.combine(row[i], scaled(s[index[i]], source));
-      }
-    }
-    for (i64 i = 0; i < cells; ++i) ring_.add(sums[i], row[i]);
-  }
-
-  static constexpr i64 kMaxStreamed = 64;
 
   const DenseRun& run_;
   R ring_;
@@ -375,7 +400,7 @@ class Executor {
   i64 tables_ = 0, a_ = 0, b_ = 0;
   std::vector<Source<V>> sources_;
   std::vector<std::unique_ptr<i32[]>> lo_index_;
-  std::vector<i64> digits_;
+  std::vector<i64> digits_, mid_index_;
 };
 
 }  // namespace elimina::ELIMINA_ISA
