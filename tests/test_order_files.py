@@ -33,7 +33,7 @@ def test_toulbar2_clusters_are_eliminated_leaves_first(tmp_path: Path) -> None:
         ("x.order", "a b c 7 3 12\n", ":1: there is no variable 12"),
         ("x.order", " 99 111 -1\n", "there is no variable 99"),
         ("x.order", "", "5 of 5 variables are missing"),
-        ("x.cov", "0 -1 a b c 7 3\n1\n", ":2: expected a cluster, its parent and its variables"),
+        ("x.cov", "0 -1 a b c 7 3\n1\n", ":2: expected cluster, parent and variables"),
         ("x.cov", "0 -1 a b\n0 -1 c 7 3\n", ":2: cluster '0' appears again"),
         ("x.cov", "0 4 a b\n", ":1: the parent '4' of cluster '0' is on no line above"),
         ("x.cov", "0 -1 a b\n1 0 b c\n2 1 a 7 3\n", ":3: variable 0 is in cluster '2'"),

@@ -56,9 +56,7 @@ class Table:
         self.values: NDArray[np.int64] | NDArray[np.float64] = array
         if rows is None:
             if array.ndim != len(self.scope):
-                raise InputError(
-                    f"a table over {len(self.scope)} variables needs as many axes, its array has {array.ndim}"
-                )
+                raise InputError(f"a table over {len(self.scope)} variables needs as many axes, its array has {array.ndim}")
             self.sizes = tuple(int(s) for s in array.shape)
             self.rows: NDArray[np.int32] | None = None
             self.default: int | float | None = None
