@@ -1,0 +1,74 @@
+// A plan packed into 64-bit words, read alike by the CPU core and by the kernels; elimina/planning/program.py writes it.
+//
+// All tables live in one arena: the factors first, then the messages. A step computes, for every cell of its output,
+//     out[o] = sum over d of (A_1 x A_2 x ...) x (B_1 x B_2 x ...) x S_1 x S_2 ...        in exactly this association,
+// with the semiring's sum and product. The output's axes are split into outer, mid and lo ones (lo: the trailing axes, which are
+// contiguous in the output): an A table has no lo axis, a B table no mid axis, an S ('streamed') table may have any.
+// So for one outer cell, A is a small matrix [mid][d], B a small matrix [d][lo], and only S has to be read for every (mid, d, lo).
+#pragma once
+#include "config.hpp"
+
+namespace elimina {
+
+enum StepWord : int {
+  kWords,       // length of this record
+  kDomain,      // values of the eliminated variable; 1 for a join
+  kVariable,    // the eliminated variable; -1 for a join
+  kAxes,        // axes of the output, in the order outer, mid, lo; slow to fast within each group
+  kOuterAxes,
+  kMidAxes,
+  kOuterCells,
+  kMidCells,
+  kLoCells,     // below 2^31
+  kTables,
+  kTablesA,     // the first tables
+  kTablesB,     // the next ones; the rest are streamed
+  kOut,         // offset of the output in the arena, in elements
+  kParent,      // the step that reads the output; -1: the output is one cell, a factor of the answer
+  kChildren,    // number of steps whose outputs this one reads
+  kHeader
+};
+
+enum AxisWord : int { kSize, kOutStride, kAxisVariable, kAxisWords };
+enum TableWord : int { kOffset, kDomainStride, kSource, kStrides };  // kSource: the step that wrote it; -1 for a factor
+
+struct TableView {
+  const i64* words;
+  ELIMINA_HD i64 offset() const { return words[kOffset]; }
+  ELIMINA_HD i64 domain_stride() const { return words[kDomainStride]; }
+  ELIMINA_HD i64 source() const { return words[kSource]; }
+  ELIMINA_HD i64 stride(i64 axis) const { return words[kStrides + axis]; }
+};
+
+struct StepView {
+  const i64* words;
+  ELIMINA_HD i64 operator[](StepWord word) const { return words[word]; }
+  ELIMINA_HD i64 lo_axis() const { return words[kOuterAxes] + words[kMidAxes]; }
+  ELIMINA_HD i64 cells() const { return words[kOuterCells] * words[kMidCells] * words[kLoCells]; }
+  ELIMINA_HD i64 size(i64 axis) const { return words[kHeader + axis * kAxisWords + kSize]; }
+  ELIMINA_HD i64 out_stride(i64 axis) const { return words[kHeader + axis * kAxisWords + kOutStride]; }
+  ELIMINA_HD i64 variable(i64 axis) const { return words[kHeader + axis * kAxisWords + kAxisVariable]; }
+  ELIMINA_HD TableView table(i64 number) const {
+    return {words + kHeader + words[kAxes] * kAxisWords + number * (kStrides + words[kAxes])};
+  }
+
+  // Offsets, relative to a table's (or the output's) start, of a cell number within the axes [first, last).
+  ELIMINA_HD i64 table_index(TableView table, i64 cell, i64 first, i64 last) const {
+    i64 index = 0;
+    for (i64 axis = last - 1; axis >= first; --axis) {
+      index += cell % size(axis) * table.stride(axis);
+      cell /= size(axis);
+    }
+    return index;
+  }
+  ELIMINA_HD i64 out_index(i64 cell, i64 first, i64 last) const {
+    i64 index = 0;
+    for (i64 axis = last - 1; axis >= first; --axis) {
+      index += cell % size(axis) * out_stride(axis);
+      cell /= size(axis);
+    }
+    return index;
+  }
+};
+
+}  // namespace elimina

@@ -1,0 +1,104 @@
+// Semirings as element operations. A `Sum` is the running marginal of one output cell: start(), add() for each value of the
+// eliminated variable, finish(). combine() joins the values of two tables.
+#pragma once
+#include "config.hpp"
+
+namespace elimina {
+
+// Integers never wrap: the planner picks a dtype that holds (tables in a step) x infinity, and a marginal starts at infinity,
+// so it never exceeds it.
+template <class T>
+struct MinSum {
+  using Value = T;
+  using Sum = T;
+  static constexpr bool scaled = false;
+  T infinity;  // the smallest forbidden value
+  ELIMINA_HD T one() const { return T(0); }
+  ELIMINA_HD T combine(T a, T b) const { return T(a + b); }
+  ELIMINA_HD Sum start() const { return infinity; }
+  ELIMINA_HD void add(Sum& sum, T value) const { sum = value < sum ? value : sum; }
+  ELIMINA_HD T finish(Sum sum) const { return sum; }
+  ELIMINA_HD bool better(T a, T b) const { return a < b; }
+};
+
+template <class T>
+struct MaxSum {
+  using Value = T;
+  using Sum = T;
+  static constexpr bool scaled = false;
+  T infinity;  // minus infinity
+  ELIMINA_HD T one() const { return T(0); }
+  ELIMINA_HD T combine(T a, T b) const { return a + b; }
+  ELIMINA_HD Sum start() const { return infinity; }
+  ELIMINA_HD void add(Sum& sum, T value) const { sum = value > sum ? value : sum; }
+  ELIMINA_HD T finish(Sum sum) const { return sum; }
+  ELIMINA_HD bool better(T a, T b) const { return a > b; }
+};
+
+// `scaled`: the largest value of each message is recorded, and whoever reads the message divides by its power of two.
+template <class T>
+struct MaxProduct {
+  using Value = T;
+  using Sum = T;
+  static constexpr bool scaled = true;
+  ELIMINA_HD T one() const { return T(1); }
+  ELIMINA_HD T combine(T a, T b) const { return a * b; }
+  ELIMINA_HD Sum start() const { return T(0); }
+  ELIMINA_HD void add(Sum& sum, T value) const { sum = value > sum ? value : sum; }
+  ELIMINA_HD T finish(Sum sum) const { return sum; }
+  ELIMINA_HD bool better(T a, T b) const { return a > b; }
+};
+
+template <class T>
+struct SumProduct {
+  using Value = T;
+  using Sum = T;
+  static constexpr bool scaled = true;
+  ELIMINA_HD T one() const { return T(1); }
+  ELIMINA_HD T combine(T a, T b) const { return a * b; }
+  ELIMINA_HD Sum start() const { return T(0); }
+  ELIMINA_HD void add(Sum& sum, T value) const { sum = sum + value; }
+  ELIMINA_HD T finish(Sum sum) const { return sum; }
+  ELIMINA_HD bool better(T a, T b) const { return a > b; }
+};
+
+template <class T>
+struct LogSumExp {
+  using Value = T;
+  struct Sum {
+    T peak;   // the largest value so far
+    T total;  // of exp(value - peak)
+  };
+  static constexpr bool scaled = false;
+  ELIMINA_HD T one() const { return T(0); }
+  ELIMINA_HD T combine(T a, T b) const { return a + b; }
+  ELIMINA_HD Sum start() const { return {-std::numeric_limits<T>::infinity(), T(0)}; }
+  ELIMINA_HD void add(Sum& sum, T value) const {
+    if (value == -std::numeric_limits<T>::infinity()) return;
+    if (value > sum.peak) {
+      sum.total = sum.total * std::exp(sum.peak - value) + T(1);
+      sum.peak = value;
+    } else {
+      sum.total = sum.total + std::exp(value - sum.peak);
+    }
+  }
+  ELIMINA_HD T finish(Sum sum) const { return sum.total > T(0) ? sum.peak + std::log(sum.total) : sum.peak; }
+  ELIMINA_HD bool better(T a, T b) const { return a > b; }
+};
+
+// Counting modulo 2^64 (modulus 0: the natural wrap of unsigned words) or modulo a prime below 2^31; the planner bounds the
+// count and combines as many moduli as it takes (Chinese remainders), so that the answer is exact.
+struct Count {
+  using Value = u64;
+  using Sum = u64;
+  static constexpr bool scaled = false;
+  u64 modulus;
+  ELIMINA_HD u64 one() const { return 1; }
+  ELIMINA_HD u64 combine(u64 a, u64 b) const { return modulus ? a * b % modulus : a * b; }
+  ELIMINA_HD Sum start() const { return 0; }
+  ELIMINA_HD void add(Sum& sum, u64 value) const { sum += value; }
+  ELIMINA_HD u64 finish(Sum sum) const { return modulus ? sum % modulus : sum; }
+  ELIMINA_HD bool better(u64 a, u64 b) const { return a > b; }
+};
+
+}  // namespace elimina

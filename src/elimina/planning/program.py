@@ -1,0 +1,104 @@
+"""Packing a plan's steps into words that the CPU core and the kernels read (layout: ``include/elimina/program.hpp``)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.planning.plan import Plan, Step
+
+
+class Program(NamedTuple):
+    """What a backend runs.
+
+    Attributes:
+        semiring: ``min-sum``, ``max-sum``, ``max-product``, ``sum-product``, ``log-sum-exp`` or ``count``.
+        dtype: Of every table in the arena.
+        parameter: ``min-sum`` / ``max-sum``: the forbidden value; ``count``: the modulus, 0 for 2^64; else unused.
+        words: int64, the packed steps one after another, in an order in which every message is written before it is read.
+        starts: int64, where each step's record starts in ``words``.
+        variables: Number of variables of the model (length of an assignment).
+        factor_cells: Elements at the arena's start that hold the factors.
+        arena_cells: Elements of the whole arena.
+        decode: Whether the best assignment is wanted besides the value.
+        roots: int64, arena offset of the output of every step without a parent, in step order.
+        work: Combinations of output cells and eliminated values, over all steps.
+    """
+
+    semiring: str
+    dtype: np.dtype[np.generic]
+    parameter: float
+    words: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    variables: int
+    factor_cells: int
+    arena_cells: int
+    decode: bool
+    roots: NDArray[np.int64]
+    work: int
+
+
+def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: float | None = None) -> Program:
+    """Pack a plan.
+
+    Args:
+        plan: Any plan that fits.
+        variables: Number of variables of the model.
+        semiring: Another semiring over the same dtype.
+        parameter: Another parameter than the plan's forbidden value.
+    """
+    words, starts = pack_steps(plan.steps)
+    return Program(
+        semiring=semiring or plan.semiring,
+        dtype=np.dtype(plan.dtype),
+        parameter=plan.forbidden if parameter is None else parameter,
+        words=words,
+        starts=starts,
+        variables=variables,
+        factor_cells=plan.factor_cells,
+        arena_cells=plan.arena_cells,
+        decode=plan.decode,
+        roots=np.array([step.out_offset for step in plan.steps if step.parent < 0], dtype=np.int64),
+        work=max(plan.work, 1),
+    )
+
+
+def pack_steps(steps: Sequence[Step]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the packed words and the start of each step's record."""
+    words: list[int] = []
+    starts: list[int] = []
+    children = [0] * len(steps)
+    for step in steps:
+        if step.parent >= 0:
+            children[step.parent] += 1
+    for number, step in enumerate(steps):
+        starts.append(len(words))
+        lo = step.outer + step.mid
+        header = [
+            0,
+            step.domain,
+            step.variable,
+            len(step.axes),
+            step.outer,
+            step.mid,
+            math.prod(step.sizes[: step.outer]),
+            math.prod(step.sizes[step.outer : lo]),
+            math.prod(step.sizes[lo:]),
+            len(step.operands),
+            step.tables_a,
+            step.tables_b,
+            step.out_offset,
+            step.parent,
+            children[number],
+        ]
+        for axis in zip(step.sizes, step.out_strides, step.axes, strict=True):
+            header.extend(axis)
+        for operand in step.operands:
+            header += [operand.offset, operand.domain_stride, operand.source, *operand.strides]
+        header[0] = len(header)
+        words += header
+    return np.array(words, dtype=np.int64), np.array(starts, dtype=np.int64)
