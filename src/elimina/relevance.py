@@ -22,8 +22,8 @@ def prune_barren(
     from it goes as well: factors that no path of unobserved variables joins to it (Lauritzen et al., 1990,
     "Independence properties of directed Markov fields": separation in the moral graph of the ancestral set).
 
-    Both need conditional distributions that sum to 1; neither holds for maximisation or counting. Evidence of probability
-    0 shows in P(evidence) only: a query may not depend on the part where it contradicts itself.
+    Both need conditional distributions that sum to 1; neither holds for maximisation or counting. Evidence of
+    probability 0 shows in P(evidence) only: a query may not depend on the part where it contradicts itself.
 
     Args:
         scopes: The factors' scopes.
