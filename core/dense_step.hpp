@@ -11,13 +11,15 @@
 #include "dense.hpp"
 #include "elimina/program.hpp"
 #include "elimina/semiring.hpp"
+#include "dense_vector.hpp"
 
 namespace elimina::ELIMINA_ISA {
 
 constexpr i64 kSmallWork = 4096;          // below: plain loops on one thread
 constexpr i64 kRowBytes = 8192;           // of a row of running marginals
 constexpr i64 kTileBytes = 256 * 1024;    // of a B tile
-constexpr int kBlock = 64;                // cells whose marginals stay in registers
+constexpr i64 kShortestChunk = 128;       // of a row
+constexpr i64 kCachedBytes = 8 << 20;     // larger outputs are written past the caches
 constexpr double kPollWork = 2e8;         // work between two polls
 
 // What a step reads, with the scale of each message.
@@ -45,7 +47,7 @@ class Executor {
       const StepView step = view(number);
       const double work = double(step.cells()) * double(step[kDomain]);
       prepare(step);
-      Peak peak;
+      Peak<V> peak;
       if (work < kSmallWork) {
         peak = small_step(step);
       } else if (!large_step(step, work, done, peak)) {
@@ -84,18 +86,6 @@ class Executor {
   }
 
  private:
-  struct Peak {
-    double high = 0, low = std::numeric_limits<double>::infinity();
-    void see(double value) {
-      high = std::max(high, value);
-      if (value > 0) low = std::min(low, value);
-    }
-    void see(const Peak& other) {
-      high = std::max(high, other.high);
-      low = std::min(low, other.low);
-    }
-  };
-
   StepView view(i64 number) const { return {run_.words + run_.starts[number]}; }
 
   void prepare(StepView step) {
@@ -131,8 +121,8 @@ class Executor {
     return value;
   }
 
-  Peak small_step(StepView step) {
-    Peak peak;
+  Peak<V> small_step(StepView step) {
+    Peak<V> peak;
     V* out = arena_ + step[kOut];
     const i64 axes = step[kAxes];
     digits_.assign(axes, 0);
@@ -141,7 +131,7 @@ class Executor {
       for (i64 d = 0; d < step[kDomain]; ++d) ring_.add(sum, value_at(d));
       const V value = ring_.finish(sum);
       *out = value;
-      if constexpr (R::scaled) peak.see(double(value));
+      if constexpr (R::scaled) peak.see(&value, 1);
       for (i64 axis = axes - 1; axis >= 0; --axis) {
         const bool wraps = ++digits_[axis] == step.size(axis);
         const i64 moves = wraps ? 1 - step.size(axis) : 1;
@@ -154,15 +144,16 @@ class Executor {
     return peak;
   }
 
-  bool large_step(StepView step, double work, double done, Peak& peak) {
+  bool large_step(StepView step, double work, double done, Peak<V>& peak) {
     index_lo(step);
     index_mid(step);
     const i64 domain = step[kDomain];
-    const i64 chunk_limit = std::max<i64>(i64(kBlock), std::min(kRowBytes / i64(sizeof(Sum)), kTileBytes / (domain * i64(sizeof(V)))));
-    const i64 chunk = std::min(step[kLoCells], chunk_limit / kBlock * kBlock);
+    const i64 chunk_limit = std::max(kShortestChunk, std::min(kRowBytes / i64(sizeof(Sum)), kTileBytes / (domain * i64(sizeof(V)))));
+    const i64 chunk = std::min(step[kLoCells], chunk_limit / kShortestChunk * kShortestChunk);
     const i64 chunks = (step[kLoCells] + chunk - 1) / chunk;
     const i64 tiles = step[kOuterCells] * chunks;
     const i64 mids = step[kMidCells];
+    past_caches_ = !R::scaled && step.cells() * i64(sizeof(V)) > kCachedBytes;
     const i64 wanted = 4 * i64(run_.threads);
     const i64 mid_parts = tiles >= wanted ? 1 : std::min(mids, (wanted + tiles - 1) / tiles);
     const i64 mid_part = (mids + mid_parts - 1) / mid_parts;
@@ -173,7 +164,7 @@ class Executor {
 #pragma omp parallel num_threads(run_.threads)
       {
         Workspace space(domain, chunk, tables_);
-        Peak own;
+        Peak<V> own;
 #pragma omp for schedule(dynamic, 1)
         for (i64 item = first; item < last; ++item) {
           const i64 part = item % mid_parts, tile = item / mid_parts;
@@ -181,8 +172,9 @@ class Executor {
           tile_rows(step, tile / chunks, lo, std::min(chunk, step[kLoCells] - lo), part * mid_part,
                     std::min(mids, (part + 1) * mid_part), space, own);
         }
+        if (past_caches_) finish_stores_past_caches();
 #pragma omp critical
-        peak.see(own);
+        peak.see(own.high, own.low);
       }
       if (last < items && !run_.poll(done + work * double(last) / double(items))) return false;
     }
@@ -234,7 +226,7 @@ class Executor {
         mid_index_[t * mids + mid] = t < tables_ ? step.table_index(sources_[t].view, mid, first, last) : step.out_index(mid, first, last);
   }
 
-  void tile_rows(StepView step, i64 outer, i64 lo, i64 cells, i64 mid_first, i64 mid_last, Workspace& space, Peak& peak) {
+  void tile_rows(StepView step, i64 outer, i64 lo, i64 cells, i64 mid_first, i64 mid_last, Workspace& space, Peak<V>& peak) {
     const i64 domain = step[kDomain], mid_axis = step[kOuterAxes], mids = step[kMidCells];
     for (i64 t = 0; t < tables_; ++t)
       space.base[t] = step.table_index(sources_[t].view, outer, 0, mid_axis);
@@ -248,17 +240,44 @@ class Executor {
         for (i64 d = 0; d < domain; ++d) space.a[d] = ring_.combine(space.a[d], read(source, base + d * source.domain_stride));
       }
       V* out = arena_ + out_base + mid_index_[tables_ * mids + mid];
-      if (b_ == tables_) {
-        if (b)
-          product_row(space.a.data(), b, domain, cells, out);
-        else
-          constant_row(space.a.data(), domain, cells, out);
-      } else {
-        streamed_row(space, b, mid, mids, lo, domain, cells, out);
+      bool dense = tables_ - b_ <= 2;
+      for (i64 t = b_; t < tables_; ++t) {
+        space.rows[t - b_] = sources_[t].data + space.base[t] + mid_index_[t * mids + mid];
+        dense = dense && sources_[t].dense;
       }
-      if constexpr (R::scaled)
-        for (i64 i = 0; i < cells; ++i) peak.see(double(out[i]));
+      if (!b && b_ == tables_)
+        constant_row(space.a.data(), domain, cells, out);
+      else if (!dense || !vector_row(space, b, lo, domain, cells, out))
+        general_row(space, b, lo, domain, cells, out);
+      if constexpr (R::scaled) peak.see(out, cells);
     }
+  }
+
+  // False if this semiring, or so short a row, has no vectors.
+  bool vector_row(const Workspace& space, const V* b, i64 lo, i64 domain, i64 cells, V* out) const {
+    if constexpr (Wide<R>::available) {
+      if (cells < kLanes<V>) return false;
+      Row<V> row{space.a.data(), b, cells, {nullptr, nullptr}, {0, 0}, {V(1), V(1)}, domain};
+      for (i64 t = b_; t < tables_; ++t) {
+        row.streamed[t - b_] = space.rows[t - b_] + lo;
+        row.stride[t - b_] = sources_[t].domain_stride;
+        row.scale[t - b_] = sources_[t].scale;
+      }
+      const auto run = [&]<int streamed>() {
+        if (b)
+          RowKernel<R, streamed, true>(ring_, row).run(cells, out, past_caches_);
+        else
+          RowKernel<R, streamed, false>(ring_, row).run(cells, out, past_caches_);
+      };
+      if (tables_ - b_ == 2)
+        run.template operator()<2>();
+      else if (tables_ - b_ == 1)
+        run.template operator()<1>();
+      else
+        run.template operator()<0>();
+      return true;
+    }
+    return false;
   }
 
   // B[d][lo] = B_1 x B_2 ..., or nullptr if there is no B table.
@@ -292,84 +311,10 @@ class Executor {
       return (void)source, value;
   }
 
-  // Covers a row by blocks; the last one starts early enough to end with the row, since computing a cell twice does no harm.
-  template <class Block>
-  static void by_blocks(i64 cells, Block&& block) {
-    constexpr int small = 8;
-    if (cells >= kBlock) {
-      for (i64 i = 0; i + kBlock < cells; i += kBlock) block.template operator()<kBlock>(i);
-      block.template operator()<kBlock>(cells - kBlock);
-    } else if (cells >= small) {
-      for (i64 i = 0; i + small < cells; i += small) block.template operator()<small>(i);
-      block.template operator()<small>(cells - small);
-    } else {
-      for (i64 i = 0; i < cells; ++i) block.template operator()<1>(i);
-    }
-  }
-
-  // Nothing streamed: out[lo] = sum over d of a[d] x b[d][lo], with the marginals of a block of cells in registers.
-  void product_row(const V* __restrict a, const V* __restrict b, i64 domain, i64 cells, V* __restrict out) const {
-    const R ring = ring_;
-    by_blocks(cells, [&]<int block>(i64 i) {
-      Sum sums[block];
-      for (int j = 0; j < block; ++j) sums[j] = ring.start();
-      for (i64 d = 0; d < domain; ++d)
-        for (int j = 0; j < block; ++j) ring.add(sums[j], ring.combine(a[d], b[d * cells + i + j]));
-      for (int j = 0; j < block; ++j) out[i + j] = ring.finish(sums[j]);
-    });
-  }
-
   void constant_row(const V* a, i64 domain, i64 cells, V* out) const {
     Sum sum = ring_.start();
     for (i64 d = 0; d < domain; ++d) ring_.add(sum, ring_.combine(a[d], ring_.one()));
     std::fill(out, out + cells, ring_.finish(sum));
-  }
-
-  void streamed_row(Workspace& space, const V* b, i64 mid, i64 mids, i64 lo, i64 domain, i64 cells, V* __restrict out) {
-    const i64 streamed = tables_ - b_;
-    bool dense = true;
-    for (i64 t = b_; t < tables_; ++t) {
-      space.rows[t - b_] = sources_[t].data + space.base[t] + mid_index_[t * mids + mid];
-      dense = dense && sources_[t].dense;
-    }
-    if (dense && streamed == 1)
-      dense_row<1>(space, b, lo, domain, cells, out);
-    else if (dense && streamed == 2)
-      dense_row<2>(space, b, lo, domain, cells, out);
-    else
-      general_row(space, b, lo, domain, cells, out);
-  }
-
-  // One block of cells at a time with its marginals in registers: each value of d is a stream of its own from memory, and that
-  // many streams at once are read faster than one after another.
-  template <int streamed>
-  void dense_row(const Workspace& space, const V* __restrict b, i64 lo, i64 domain, i64 cells, V* __restrict out) const {
-    if (b)
-      by_blocks(cells, [&]<int block>(i64 i) { dense_block<streamed, true, block>(space, b, lo, i, domain, cells, out); });
-    else
-      by_blocks(cells, [&]<int block>(i64 i) { dense_block<streamed, false, block>(space, b, lo, i, domain, cells, out); });
-  }
-
-  template <int streamed, bool has_b, int block>
-  void dense_block(const Workspace& space, const V* __restrict b, i64 lo, i64 i, i64 domain, i64 cells, V* __restrict out) const {
-    const R ring = ring_;
-    const auto &source0 = sources_[b_], &source1 = sources_[b_ + (streamed > 1)];
-    const V* __restrict s0 = space.rows[0] + lo + i;
-    const V* __restrict s1 = space.rows[streamed > 1] + lo + i;
-    Sum sums[block];
-    for (int j = 0; j < block; ++j) sums[j] = ring.start();
-    for (i64 d = 0; d < domain; ++d) {
-      const V a = has_b ? space.a[d] : ring.combine(space.a[d], ring.one());
-      const V* __restrict bd = has_b ? b + d * cells + i : nullptr;
-      for (int j = 0; j < block; ++j) {
-        V value = ring.combine(has_b ? ring.combine(a, bd[j]) : a, scaled(s0[j], source0));
-        if constexpr (streamed > 1) value = ring.combine(value, scaled(s1[j], source1));
-        ring.add(sums[j], value);
-      }
-      s0 += source0.domain_stride;
-      if constexpr (streamed > 1) s1 += source1.domain_stride;
-    }
-    for (int j = 0; j < block; ++j) out[i + j] = ring.finish(sums[j]);
   }
 
   void general_row(Workspace& space, const V* __restrict b, i64 lo, i64 domain, i64 cells, V* __restrict out) const {
@@ -398,6 +343,7 @@ class Executor {
   R ring_;
   V* arena_;
   i64 tables_ = 0, a_ = 0, b_ = 0;
+  bool past_caches_ = false;
   std::vector<Source<V>> sources_;
   std::vector<std::unique_ptr<i32[]>> lo_index_;
   std::vector<i64> digits_, mid_index_;
