@@ -16,6 +16,7 @@
 namespace elimina::ELIMINA_ISA {
 
 constexpr i64 kSmallWork = 4096;          // below: plain loops on one thread
+constexpr double kParallelWork = 1e6;     // below: tiles, but on one thread
 constexpr i64 kRowBytes = 8192;           // of a row of running marginals
 constexpr i64 kTileBytes = 256 * 1024;    // of a B tile
 constexpr i64 kShortestChunk = 128;       // of a row
@@ -154,14 +155,15 @@ class Executor {
     const i64 tiles = step[kOuterCells] * chunks;
     const i64 mids = step[kMidCells];
     past_caches_ = !R::scaled && step.cells() * i64(sizeof(V)) > kCachedBytes;
-    const i64 wanted = 4 * i64(run_.threads);
+    const int threads = work < kParallelWork ? 1 : run_.threads;
+    const i64 wanted = threads > 1 ? 4 * i64(threads) : 1;
     const i64 mid_parts = tiles >= wanted ? 1 : std::min(mids, (wanted + tiles - 1) / tiles);
     const i64 mid_part = (mids + mid_parts - 1) / mid_parts;
     const i64 items = tiles * mid_parts;
     const i64 slice = std::max<i64>(wanted, i64(double(items) * std::min(1.0, kPollWork / work)));
     for (i64 first = 0; first < items; first += slice) {
       const i64 last = std::min(items, first + slice);
-#pragma omp parallel num_threads(run_.threads)
+#pragma omp parallel num_threads(threads)
       {
         Workspace space(domain, chunk, tables_);
         Peak<V> own;

@@ -12,6 +12,7 @@ SMALL_WORK = 4096
 ROW_PADDING = 64
 """Cells of a table without its first axis from which that axis' stride is padded to whole vectors."""
 
+_LO_CELLS = 128
 _LO_LIMIT = 16384
 _MID_LIMIT = 1024
 _GATHERED = 4.0
@@ -47,6 +48,8 @@ def choose_tile(domain: int, sizes: Sequence[int], members: Sequence[frozenset[i
         lo_cells = math.prod(sizes[a] for a in lo)
         if best is not None and lo_cells > _LO_LIMIT:
             break
+        if lo_cells < _LO_CELLS and first > padded:
+            continue
         for mid in _mid_choices(sizes, range(first), lo, members):
             tile = _classify(tuple(a for a in range(first) if a not in mid), mid, lo, members)
             cost = _cost(tile, domain, sizes, lo_cells, members)
