@@ -2,8 +2,10 @@
 
     python bench/cpu.py [--threads N] [--repeat R]
 
-Each bucket eliminates one variable of `domain` values from a message over all the bucket's variables (if `message`) and small
-tables over the eliminated variable and one or two others. 'copy' is the share of the copy's bytes a second that the bucket's
+Each bucket eliminates one variable of `domain` values from a message over all the bucket's variables (if `message`)
+and small
+tables over the eliminated variable and one or two others. 'copy' is the share of the copy's bytes a second that the
+bucket's
 own bytes (every table read once, the output written once) reach; 'numpy' is how many times faster than
 `(a + b + ...).min(0)` it is.
 """
@@ -18,16 +20,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from elimina.backends.cpu import CpuBackend
+from elimina.inference.encode import encode
 from elimina.model import Model
 from elimina.planning.estimate import cpu_machine
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
 from elimina.planning.program import pack
-from elimina.inference.encode import encode
 
 
-def bucket(domain: int, others: list[int], scopes: list[tuple[int, ...]], message: bool, dtype: str, seed: int = 0) -> Model:
+def bucket(
+    domain: int, others: list[int], scopes: list[tuple[int, ...]], message: bool, dtype: str, seed: int = 0
+) -> Model:
     """One bucket whose eliminated variable is variable 0."""
     rng = np.random.default_rng(seed)
     sizes = [domain, *others]
@@ -48,7 +51,12 @@ def copy_bandwidth(size: int, threads: int, repeat: int) -> float:
     with ThreadPoolExecutor(threads) as pool:
 
         def copy() -> None:
-            list(pool.map(lambda i: np.copyto(target[edges[i] : edges[i + 1]], source[edges[i] : edges[i + 1]]), range(threads)))
+            list(
+                pool.map(
+                    lambda i: np.copyto(target[edges[i] : edges[i + 1]], source[edges[i] : edges[i + 1]]),
+                    range(threads),
+                )
+            )
 
         return 2 * size / best_time(copy, repeat)
 
@@ -80,7 +88,9 @@ def measure(model: Model, dtype: str, threads: int, repeat: int) -> tuple[float,
     integer = int(plan.forbidden) if dtype.startswith("int") else 0
 
     def call() -> None:
-        _core.run_program(plan.semiring, float(plan.forbidden), integer, program.words, starts, arena, peaks, None, threads, None)
+        _core.run_program(
+            plan.semiring, float(plan.forbidden), integer, program.words, starts, arena, peaks, None, threads, None
+        )
 
     step = plan.steps[last]
     cells = step.out_cells + sum(operand.cells for operand in step.operands)
@@ -112,8 +122,15 @@ def main() -> None:
     print(f"copy: {copy / 1e9:.1f} GB/s (read + written), {args.threads} threads")
     print(f"{'bucket':34} {'dtype':8} {'ms':>8} {'GB/s':>7} {'copy':>6} {'numpy':>7}  Gcomb/s")
     binary = [(1,), (3,), (5,), (7,)]
-    cases = [(f"message of 10^8, 4 binary, d=10", 10, [10] * 7, binary, True)]
-    for domain, others in ((2, [2] * 25), (3, [3] * 15), (7, [7] * 8), (13, [13] * 6), (50, [50] * 3), (100, [100] * 3)):
+    cases = [("message of 10^8, 4 binary, d=10", 10, [10] * 7, binary, True)]
+    for domain, others in (
+        (2, [2] * 25),
+        (3, [3] * 15),
+        (7, [7] * 8),
+        (13, [13] * 6),
+        (50, [50] * 3),
+        (100, [100] * 3),
+    ):
         edge = [(1 + i * (len(others) - 1) // 3,) for i in range(4)]
         cases.append((f"message of {domain}^{len(others) + 1}, 4 binary", domain, others, sorted(set(edge)), True))
     cases.append(("8 binary, no message, d=50", 50, [8] * 8, [(i,) for i in range(1, 9)], False))
@@ -126,8 +143,8 @@ def main() -> None:
             seconds, size, work = measure(model, dtype, args.threads, args.repeat)
             ratio = numpy_time(model, dtype, 1) / seconds
             print(
-                f"{name:34} {dtype:8} {seconds * 1e3:8.1f} {size / seconds / 1e9:7.1f} {size / seconds / copy:6.0%} {ratio:6.1f}x"
-                f"  {work / seconds / 1e9:.1f}",
+                f"{name:34} {dtype:8} {seconds * 1e3:8.1f} {size / seconds / 1e9:7.1f}"
+                f" {size / seconds / copy:6.0%} {ratio:6.1f}x  {work / seconds / 1e9:.1f}",
                 flush=True,
             )
 

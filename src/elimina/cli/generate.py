@@ -21,8 +21,12 @@ def generate() -> None:
 def _common(command: Command) -> Command:
     for option in (
         click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True),
-        click.option("--p2", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="Share of forbidden pairs."),
-        click.option("-d", "--domain", type=click.IntRange(min=1), default=10, show_default=True, help="Values a variable."),
+        click.option(
+            "--p2", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="Share of forbidden pairs."
+        ),
+        click.option(
+            "-d", "--domain", type=click.IntRange(min=1), default=10, show_default=True, help="Values a variable."
+        ),
     ):
         command = option(command)
     return command

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import click
 
 from elimina import api
-from elimina.cli.options import Seconds, model_options
+from elimina.cli.options import model_options, seconds_of
 from elimina.errors import InputError
 from elimina.io import read, read_evidence
 from elimina.io.files import save
@@ -24,7 +24,7 @@ FORMATS = ("human", "json", "uai")
 @click.command()
 @click.argument("file", type=click.Path())
 @model_options
-@click.option("--time-limit", type=Seconds(), help="Seconds for everything.")
+@click.option("--time-limit", type=seconds_of, help="Seconds for everything.")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="human", show_default=True)
 @click.option("-o", "--output", type=click.Path(), help="Write the answer there instead of standard output.")
 def solve(file: str, time_limit: float | None, format_: str, output: str | None, **options: Any) -> None:
@@ -74,12 +74,12 @@ def plan(file: str, **options: Any) -> None:
     click.echo(str(made))
 
 
-def _evidence(given: str | None, model: Model) -> dict[str | int, str | int]:
+def _evidence(given: str | None, model: Model) -> api.Evidence:
     """Evidence from a file, or from ``name=label,name=label``."""
     if given is None:
         return {}
     if "=" not in given or os.path.exists(given):
-        return dict(read_evidence(given, model))
+        return cast(api.Evidence, read_evidence(given, model))
     pairs: dict[str | int, str | int] = {}
     for part in given.split(","):
         name, equals, label = part.partition("=")
@@ -103,7 +103,7 @@ def _order(given: str, model: Model) -> Any:
 
 
 def _human(result: Result, model: Model) -> str:
-    rows = [("status", result.status)]
+    rows: list[tuple[str, str]] = [("status", result.status)]
     if result.task == "mpe" and result.value is not None:
         rows.append(("log score" if model.sense == "probability" else "value", f"{result.value:.17g}"))
     if result.task == "count":

@@ -95,9 +95,7 @@ def _classify(
     return Tile(outer, mid, lo, tuple(a), tuple(b), tuple(streamed))
 
 
-def _cost(
-    tile: Tile, domain: int, sizes: Sequence[int], lo_cells: int, members: Sequence[frozenset[int]]
-) -> float:
+def _cost(tile: Tile, domain: int, sizes: Sequence[int], lo_cells: int, members: Sequence[frozenset[int]]) -> float:
     """Relative cost of one combination: streamed tables are read for each, the rest is spread over a tile."""
     mid_cells = math.prod(sizes[a] for a in tile.mid)
     streamed = sum(1.0 if members[t].issuperset(tile.lo) else _GATHERED for t in tile.streamed)
