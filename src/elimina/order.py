@@ -93,9 +93,9 @@ def find_order(
     everything = method == "auto"
     if seconds is None and iterations is None:
         seconds, iterations = (_DEFAULT_SECONDS, None) if everything else (None, 0)
-    from elimina import _core
+    from elimina._core import find_order as search
 
-    order = _core.find_order(
+    order = search(
         *_compressed(sizes, scopes),
         rules=["min-fill", "weighted-min-fill", "min-weight", "min-degree"] if everything else [method],
         anneal=everything,
@@ -294,10 +294,10 @@ def _compressed(sizes: Sequence[int], scopes: Sequence[Sequence[int]]) -> tuple[
 def _with_figures(
     sizes: Sequence[int], scopes: Sequence[Sequence[int]], order: Sequence[int], method: str, start: float
 ) -> Order:
-    from elimina import _core
+    from elimina._core import messages as measure
 
     order = tuple(map(int, order))
-    widths, cells, wide = _core.messages(*_compressed(sizes, scopes), order=list(order))
+    widths, cells, wide = measure(*_compressed(sizes, scopes), order=list(order))
     exact = iter(wide)
     messages = [count or math.prod(int(sizes[u]) for u in next(exact)) for count in cells]
     return Order(
