@@ -84,7 +84,7 @@ def does_not_fit(plan: Plan) -> str:
     return (
         f"the plan needs {bytes_text(plan.peak_bytes)} on {plan.device} and may use {bytes_text(plan.memory_limit)} "
         f"(induced width {plan.width}, largest table {count_text(plan.largest_table)} cells, {plan.dtype}); more "
-        "memory (--memory), a better order (--order, a longer --order-time, another --seed) or evidence would help, and "
+        "memory (--memory), a better order (--order, a longer --order-time, another --seed) or evidence would help; "
         "mini-buckets would bound the answer in less"
     )
 
