@@ -229,6 +229,7 @@ void Scanner::tuples(std::span<const std::int64_t> sizes, std::span<std::int32_t
 
 ConditionalRows bif_rows(Scanner& scanner, std::size_t child_size, const std::vector<LabelIndex>& labels) {
   ConditionalRows result;
+  const auto is_mark = [&](std::string_view word, std::string_view mark) { return word == mark && !scanner.quoted(); };
   const auto reals = [&](std::vector<double>& out) {
     while (scanner.peek() != ";") {
       const double value = scanner.real("a probability or ';'");
@@ -239,8 +240,8 @@ ConditionalRows bif_rows(Scanner& scanner, std::size_t child_size, const std::ve
   };
   for (;;) {
     const std::string_view word = scanner.token("'(', 'table', 'default' or '}'");
-    if (word == "}") return result;
-    if (word == "(") {
+    if (is_mark(word, "}")) return result;
+    if (is_mark(word, "(")) {
       std::int64_t index = 0;
       for (const auto& known : labels) {
         const std::string label(scanner.token("a parent's value"));
@@ -248,7 +249,7 @@ ConditionalRows bif_rows(Scanner& scanner, std::size_t child_size, const std::ve
         if (found == known.end()) scanner.fail("a value of the parent in this place", label);
         index = index * static_cast<std::int64_t>(known.size()) + found->second;
       }
-      if (const auto close = scanner.token("')'"); close != ")") scanner.fail("')' after the parents' values", close);
+      if (const auto close = scanner.token("')'"); !is_mark(close, ")")) scanner.fail("')' after the parents' values", close);
       result.parents.push_back(index);
       reals(result.values);
       if (result.values.size() != result.parents.size() * child_size)
@@ -259,7 +260,7 @@ ConditionalRows bif_rows(Scanner& scanner, std::size_t child_size, const std::ve
     } else if (word == "default") {
       reals(result.defaults);
     } else if (word == "property") {
-      while (scanner.token("';'") != ";") {
+      while (!is_mark(scanner.token("';'"), ";")) {
       }
     } else {
       scanner.fail("'(', 'table', 'default' or '}'", word);

@@ -84,14 +84,18 @@ def _word(text: Text, what: str) -> str:
     return found.decode()
 
 
+def _at(text: Text, mark: bytes) -> bool:
+    return text.peek() == mark and not text.quoted
+
+
 def _skip_property(text: Text) -> None:
-    while text.token("';' after the property") != b";":
+    while text.token("';' after the property") != b";" or text.quoted:
         pass
 
 
 def _read_header(text: Text) -> str:
     words = []
-    while text.peek() != b"{":
+    while not _at(text, b"{"):
         words.append(_word(text, "the network's name or '{'"))
     text.token("'{'")
     while _expect(text, b"property", b"}") == b"property":
@@ -122,7 +126,7 @@ def _read_type(text: Text, name: str) -> Variable:
     _expect(text, b"]")
     _expect(text, b"{")
     labels = []
-    while text.peek() != b"}":
+    while not _at(text, b"}"):
         labels.append(_word(text, "a value's name or '}'"))
     text.token("'}'")
     _expect(text, b";")
@@ -134,7 +138,7 @@ def _read_type(text: Text, name: str) -> Variable:
 def _read_distribution(text: Text, network: _Network) -> None:
     _expect(text, b"(")
     scope = []
-    while text.peek() != b")":
+    while not _at(text, b")"):
         name = _word(text, "a variable's name or ')'")
         if name not in network.index:
             raise TextError(f"expected a variable declared before, found {name!r}")

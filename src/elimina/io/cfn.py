@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
-from elimina.errors import InputError
+from elimina.errors import InputError, UnsupportedError
 from elimina.io.files import shown
+from elimina.io.globals import GlobalFunctions, auxiliary
 from elimina.io.tables import from_tuples
 from elimina.io.uai import LARGEST_DOMAIN
 from elimina.model import Model, Sense, Variable
@@ -50,11 +51,12 @@ def parse(text: Text) -> Model:
     _tag(text, b"variables")
     variables = _read_variables(text)
     _tag(text, b"functions")
-    reader = _Functions(text, variables, decimals)
+    reader = _Functions(text, variables, sign, decimals)
     reader.read_all()
     _close(text)
     tables = _forbid(reader.tables, sign, bound, decimals)
     sense: Sense = "min-cost" if sign > 0 else "max-cost"
+    variables += auxiliary(reader.functions.sizes[len(variables) :])
     return Model(variables, tables, sense=sense, upper_bound=bound, name=name)
 
 
@@ -135,8 +137,9 @@ def _read_variables(text: Text) -> list[Variable]:
 class _Functions:
     """Reads the functions one by one."""
 
-    def __init__(self, text: Text, variables: list[Variable], decimals: int) -> None:
-        self.text, self.variables, self.decimals = text, variables, decimals
+    def __init__(self, text: Text, variables: list[Variable], sign: int, decimals: int) -> None:
+        self.text, self.variables, self.sign, self.decimals = text, variables, sign, decimals
+        self.functions = GlobalFunctions([v.size for v in variables])
         self.tables: list[Table] = []
         self.index = {v.name.encode(): i for i, v in enumerate(variables)}
         self.codes: dict[int, dict[bytes, int]] = {}
@@ -191,10 +194,13 @@ class _Functions:
             self.tables[place] = Table(scope, table.values, sizes=table.sizes, rows=table.rows, default=table.default)
 
     def _read_global(self, scope: list[int]) -> None:
-        from elimina.errors import UnsupportedError
+        from elimina.io.cfn_global import read_function
 
-        word = _word(self.text, "a type")
-        raise UnsupportedError(f"the type {shown(word)} is not handled")
+        if self.sign < 0:
+            raise UnsupportedError("a function given by a type is only handled where costs are minimised")
+        self.functions.tables.clear()
+        read_function(self.text, scope, self.functions, self.decimals, self._variable)
+        self.tables.extend(_in_units(table, self.decimals) for table in self.functions.tables)
 
     def _variable(self, word: bytes) -> int:
         if word in self.index:
@@ -262,6 +268,20 @@ class _Functions:
         return found
 
 
+def _in_units(table: Table, decimals: int) -> Table:
+    """Divide a table of costs in units of the last decimal."""
+    if not decimals:
+        return table
+
+    def divided(values: NDArray[Any]) -> _Values:
+        return np.where(values == FORBIDDEN, math.inf, values / 10.0**decimals)
+
+    if table.rows is None:
+        return Table(table.scope, divided(table.values))
+    default = divided(np.array([table.default]))[0].item()
+    return Table(table.scope, divided(table.values), sizes=table.sizes, rows=table.rows, default=default)
+
+
 def _cut(values: _Values, decimals: int) -> _Values:
     """Cut off the decimals that the bound does not have; integers stay integers, and become so without decimals."""
     if values.dtype.kind == "i" or decimals > _EXACT_POWER:
@@ -289,10 +309,8 @@ def _exact(value: Any) -> Fraction:
 
 
 def _lowest(table: Table, sign: int) -> Fraction:
-    values = sign * np.append(
-        table.values, np.array([] if table.default is None else table.default, table.values.dtype)
-    )
-    return _exact(values.min())
+    known = sign * _finite(table)
+    return _exact(known.min()) if known.size else Fraction(0)
 
 
 def _forbid_above(table: Table, sign: int, exact_limit: Fraction) -> Table:
@@ -326,7 +344,7 @@ def render(model: Model) -> Iterator[str]:
     costs = [sign * _finite(table) for table in tables]
     if model.upper_bound is None:
         reached = 1 + math.ceil(sum((_exact(c.max()) for c in costs if c.size), Fraction(0)))
-        bound = str(sign * (reached if model.is_integer or reached < _EXACT_INTEGER else 2 * reached))
+        bound = str(sign * (reached if model.is_integer or abs(reached) < _EXACT_INTEGER else reached + abs(reached)))
     else:
         bound = _plain(model.upper_bound)
     reach = sign * Fraction(bound) - sum((min(_exact(c.min()), Fraction(0)) for c in costs if c.size), Fraction(0))
@@ -338,7 +356,7 @@ def render(model: Model) -> Iterator[str]:
     yield '\n},\n"functions": {\n'
     for i, table in enumerate(tables):
         yield ",\n" if i else ""
-        yield _function(f"f{i}", table, _forbidden_cost(table, sign, reach))
+        yield _function(f"f{i}", table, model.variables, _forbidden_cost(table, sign, reach))
     yield "\n}\n}\n"
 
 
@@ -373,16 +391,19 @@ def _forbidden_cost(table: Table, sign: int, reach: Fraction) -> str:
     return f"{sign * cost}.0"
 
 
-def _function(name: str, table: Table, forbidden: str) -> str:
+def _function(name: str, table: Table, variables: Sequence[Variable], forbidden: str) -> str:
     def text(values: _Values) -> list[str]:
         known = np.isfinite(values) if values.dtype.kind == "f" else np.abs(values) != FORBIDDEN
         return [_plain(v) if ok else forbidden for v, ok in zip(values.tolist(), known.tolist(), strict=True)]
 
-    head = f'"{name}": {{"scope": [{", ".join(map(str, table.scope))}], '
+    head = f'"{name}": {{"scope": [{", ".join(_quoted(variables[v].name) for v in table.scope)}], '
     if table.rows is None:
         return head + f'"costs": [{", ".join(text(table.values.reshape(-1)))}]}}'
     default = text(np.array([table.default], dtype=table.values.dtype))[0]
-    rows = ["".join(f"{x}, " for x in row) for row in table.rows.tolist()]
+    names = [
+        [_quoted(label) for label in variables[v].labels or map(str, range(variables[v].size))] for v in table.scope
+    ]
+    rows = ["".join(f"{name[x]}, " for name, x in zip(names, row, strict=True)) for row in table.rows.tolist()]
     costs = ",\n".join(row + cost for row, cost in zip(rows, text(table.values), strict=True))
     return head + f'"defaultcost": {default}, "costs": [\n{costs}]}}'
 

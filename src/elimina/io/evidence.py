@@ -1,11 +1,12 @@
 """Evidence files of the UAI competitions, in the dialects that are in use.
 
-All are integers between blanks, with comments between "/*" and "*/"; how lines are broken does not matter, but for the
-last dialect. The dialects are told apart by the number of integers, so that a file fits at most one:
+All are integers between blanks, with comments between "/*" and "*/"; line breaks matter only where they are named. The
+dialects are told apart by the number of integers and the first line, so that a file fits at most one:
 
 - "k v1 x1 .. vk xk" (1 + 2k integers): k observed variables. "0" alone: none.
-- "1 k v1 x1 .. vk xk" (2 + 2k integers): the same after the number of evidence sets, which must be 1.
-- "0" and then, on lines of their own, pairs "v x": none; the pairs are observations that were switched off by the 0.
+- "1" on its own line, then "k v1 x1 .. vk xk" (2 + 2k integers): the first is the number of evidence sets, which must
+  be 1.
+- "0" on its own line, then pairs "v x": none; the pairs are observations that were switched off by the 0.
 """
 
 from __future__ import annotations
@@ -24,17 +25,20 @@ def parse(text: Text, model: Model) -> dict[int, int]:
     """Read the observed values of a model's variables."""
     first = text.integer("a number of observed variables")
     first_line = text.line
+    alone = True
     rest: list[int] = []
     while not text.at_end():
         rest.append(text.integer("a variable or a value"))
-        if first == 0 and text.line == first_line:
-            raise TextError(f"expected the end of the line after 0 observed variables, found {rest[-1]}")
+        if len(rest) == 1:
+            alone = text.line != first_line
+    if first == 0 and not alone:
+        raise TextError(f"expected the end of the line after 0 observed variables, found {rest[0]}")
     if first == 0:
         _pairs(rest, model)
         return {}
     if len(rest) == 2 * first:
         return _pairs(rest, model)
-    if first == 1 and len(rest) == 1 + 2 * rest[0]:
+    if first == 1 and alone and rest and len(rest) == 1 + 2 * rest[0]:
         return _pairs(rest[1:], model)
     if first > 1 and _is_several_sets(first, rest):
         raise UnsupportedError(f"the file has {first} sets of evidence; elimina reads files with one")

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from elimina._core import Text, TextError
 from elimina.errors import InputError
 from elimina.io.files import shown
+from elimina.io.globals import GlobalFunctions, auxiliary
 from elimina.io.tables import from_tuples
 from elimina.io.uai import LARGEST_DOMAIN, numbered, read_count
 from elimina.model import Model, Sense
@@ -54,7 +55,8 @@ def parse(text: Text) -> Model:
     for _ in range(functions):
         reader.read()
     upper_bound = None if bound == FORBIDDEN else bound
-    return Model(numbered(sizes), reader.tables, sense="min-cost", upper_bound=upper_bound, name=name)
+    variables = numbered(sizes) + auxiliary(reader.functions.sizes[count:])
+    return Model(variables, reader.functions.tables, sense="min-cost", upper_bound=upper_bound, name=name)
 
 
 def _read_bound(text: Text) -> int:
@@ -80,7 +82,7 @@ class _Functions:
 
     def __init__(self, text: Text, sizes: Sequence[int], bound: int) -> None:
         self.text, self.sizes, self.bound = text, sizes, bound
-        self.tables: list[Table] = []
+        self.functions = GlobalFunctions(list(sizes), bound)
         self.shared: list[Shared] = []
 
     def read(self) -> None:
@@ -91,14 +93,16 @@ class _Functions:
         sizes = tuple(self.sizes[v] for v in scope)
         default = text.integer("a default cost")
         if default == -1:
-            self._read_keyword(scope)
+            from elimina.io.wcsp_global import read_function
+
+            read_function(text, scope, self.functions)
             return
         if default < 0:
             raise TextError(f"expected a default cost of at least 0, or -1 before a keyword, found {default}")
         function = self._read_tuples(sizes, default)
         if arity < 0:
             self.shared.append(function)
-        self.tables.append(make_table(scope, function, self.bound))
+        self.functions.tables.append(make_table(scope, function, self.bound))
 
     def _read_scope(self, arity: int) -> list[int]:
         scope: list[int] = self.text.integers(arity, "a variable's index").tolist()
@@ -122,12 +126,6 @@ class _Functions:
         if function.sizes != sizes:
             raise TextError(f"shared function {-count} has domain sizes {function.sizes}, its user has {sizes}")
         return function
-
-    def _read_keyword(self, scope: Sequence[int]) -> None:
-        from elimina.errors import UnsupportedError
-
-        word = self.text.token("a keyword").decode(errors="replace")
-        raise UnsupportedError(f"the keyword {word[:40]!r} is not handled")
 
 
 def make_table(scope: Sequence[int], function: Shared, bound: int) -> Table:
@@ -180,9 +178,8 @@ def _bound_for(model: Model, tables: Sequence[Table]) -> int:
 def _render_function(table: Table, bound: int) -> Iterator[str]:
     if table.rows is None:
         default = _most_common(table.values)
-        key = np.nonzero(table.values != default)
-        rows = np.stack(key, axis=1) if table.scope else np.empty((0, 0), np.int64)
-        costs = table.values[key]
+        listed = table.values != default
+        rows, costs = np.argwhere(listed), table.values[listed]
     else:
         default, rows, costs = int(table.default or 0), table.rows.astype(np.int64), table.values
     yield " ".join(map(str, (len(table.scope), *table.scope, min(default, bound), len(rows)))) + "\n"

@@ -1,0 +1,330 @@
+"""Cost functions that a file gives by a keyword, written out as tables.
+
+A function of few cells becomes one table. A larger one becomes a chain: auxiliary variables, named with a leading "_",
+hold the state of an automaton that reads the scope from left to right, and each table links a state, a variable and
+the next state. The best cost over the auxiliary variables is the function's cost. Where the automaton is deterministic
+(all but ``regular`` with several runs) each assignment also extends in exactly one way, so that counts are kept. The
+meanings of the keywords are those of toulbar2's description of its formats.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import TextError
+from elimina.errors import UnsupportedError
+from elimina.io.tables import from_tuples
+from elimina.model import Variable
+from elimina.table import FORBIDDEN, Table
+
+_SMALL_CELLS = 1024
+_LARGEST_DENSE = 10**6
+_LARGEST_CHAIN = 2 * 10**5
+_LARGEST_PAIR = 10**7
+_LARGEST_COUNT = 2 * 10**6
+
+State = Any
+Step = Callable[[int, Any, int], Iterable[tuple[State, int]]]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A weighted automaton over a scope.
+
+    Attributes:
+        scope: The variables in the order in which they are read.
+        starts: The cost of starting in a state.
+        step: Position in the scope, state and value -> the possible next states and their costs.
+        final: The cost of ending in a state.
+    """
+
+    scope: tuple[int, ...]
+    starts: Mapping[State, int]
+    step: Step
+    final: Callable[[Any], int]
+
+    def cost(self, values: Sequence[int]) -> int:
+        """Cost of one assignment of the scope: the cheapest run's; ``FORBIDDEN`` if there is none."""
+        best: dict[State, int] = dict(self.starts)
+        for position, value in enumerate(values):
+            following: dict[State, int] = {}
+            for state, cost in best.items():
+                for target, extra in self.step(position, state, value):
+                    following[target] = min(following.get(target, FORBIDDEN), cost + extra)
+            best = following
+        return min((cost + self.final(state) for state, cost in best.items()), default=FORBIDDEN)
+
+
+@dataclass
+class GlobalFunctions:
+    """Collects the tables and auxiliary variables of functions given by keywords.
+
+    Attributes:
+        sizes: Domain sizes; those of auxiliary variables are appended.
+        limit: Costs from here on are forbidden.
+        tables: What has been built.
+    """
+
+    sizes: list[int]
+    limit: int = FORBIDDEN
+    tables: list[Table] = field(default_factory=list)
+
+    def add_dense(self, scope: Sequence[int], costs: NDArray[np.int64]) -> None:
+        """Add a full table of costs."""
+        self.tables.append(Table(scope, np.where(costs >= self.limit, FORBIDDEN, costs)))
+
+    def add(self, chains: Sequence[Chain]) -> None:
+        """Add the sum of chains over the same variables."""
+        scope = tuple(sorted(chains[0].scope)) if chains else ()
+        shape = [self.sizes[v] for v in scope]
+        if math.prod(shape) > _SMALL_CELLS:
+            for chain in chains:
+                self._add_chain(chain)
+            return
+        costs = np.zeros(shape, dtype=np.int64)
+        places = [[scope.index(v) for v in chain.scope] for chain in chains]
+        for key in itertools.product(*map(range, shape)):
+            total = sum(chain.cost([key[p] for p in place]) for chain, place in zip(chains, places, strict=True))
+            costs[key] = min(total, self.limit)
+        self.add_dense(scope, costs)
+
+    def _add_chain(self, chain: Chain) -> None:
+        links = self._links(chain)
+        layers = [sorted({target for *_, target, _ in link}, key=repr) for link in links[:-1]]
+        codes: list[dict[State, int]] = [{state: i for i, state in enumerate(layer)} for layer in layers]
+        auxiliary = range(len(self.sizes), len(self.sizes) + len(layers))
+        self.sizes.extend(max(len(layer), 1) for layer in layers)
+        for position, (v, link) in enumerate(zip(chain.scope, links, strict=True)):
+            before = [auxiliary[position - 1]] if position else []
+            after = [auxiliary[position]] if position < len(layers) else []
+            best: dict[tuple[int, ...], int] = {}
+            for source, value, target, cost in link:
+                key = (
+                    *([codes[position - 1][source]] if before else []),
+                    value,
+                    *([codes[position][target]] if after else []),
+                )
+                best[key] = min(best.get(key, FORBIDDEN), cost)
+            scope = (*before, v, *after)
+            rows = np.array(list(best), dtype=np.int32).reshape(len(best), len(scope))
+            costs = np.array([FORBIDDEN if c >= self.limit else c for c in best.values()], dtype=np.int64)
+            self.tables.append(from_tuples(scope, [self.sizes[u] for u in scope], FORBIDDEN, rows, costs))
+
+    def _links(self, chain: Chain) -> list[list[tuple[State, int, State, int]]]:
+        """List each position's transitions (state, value, next state, cost) that are on a run below the limit.
+
+        Start costs are in the first position's, final costs in the last one's.
+        """
+        states = set(chain.starts)
+        links: list[list[tuple[State, int, State, int]]] = []
+        for position, v in enumerate(chain.scope):
+            if len(states) * self.sizes[v] > _LARGEST_CHAIN:
+                raise UnsupportedError(f"the function needs over {_LARGEST_CHAIN} transitions between its states")
+            last = position == len(chain.scope) - 1
+            links.append(
+                [
+                    (s, x, t, (0 if position else chain.starts[s]) + cost + (chain.final(t) if last else 0))
+                    for s in states
+                    for x in range(self.sizes[v])
+                    for t, cost in chain.step(position, s, x)
+                ]
+            )
+            states = {t for _, _, t, _ in links[-1]}
+        alive = {t for _, _, t, _ in links[-1]}
+        for position in reversed(range(len(links))):
+            links[position] = [link for link in links[position] if link[2] in alive and link[3] < self.limit]
+            alive = {s for s, *_ in links[position]}
+        return links
+
+    def add_sums(self, scope: Sequence[int], weights: Sequence[Mapping[int, int]], cost: Callable[[int], int]) -> None:
+        """Add a cost of the sum of the values' weights (0 where a value has none)."""
+        self.add([_sum_chain(scope, weights, cost)])
+
+    def _grid(self, scope: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the values of two variables as a column and a row."""
+        rows, columns = (self.sizes[v] for v in scope)
+        if rows * columns > _LARGEST_PAIR:
+            raise UnsupportedError(f"a function of {rows} x {columns} values is not written out as a table")
+        return np.arange(rows)[:, None], np.arange(columns)[None, :]
+
+    def compare(self, kind: str, scope: Sequence[int], shift: int, delta: int) -> None:
+        """Soft ``>= > <= < =`` between x and y + shift: their distance is the cost, forbidden above ``delta``."""
+        x, y = self._grid(scope)
+        gap = {
+            ">=": y + shift - x,
+            ">": y + shift + 1 - x,
+            "<=": x - shift - y,
+            "<": x - shift + 1 - y,
+            "=": np.abs(y + shift - x),
+        }[kind]
+        self.add_dense(scope, np.where(gap <= delta, np.maximum(gap, 0), FORBIDDEN))
+
+    def disjunction(self, scope: Sequence[int], shifts: Sequence[int], cost: int) -> None:
+        """A cost unless x >= y + shifts[1] or y >= x + shifts[0]."""
+        x, y = self._grid(scope)
+        self.add_dense(scope, np.where((x >= y + shifts[1]) | (y >= x + shifts[0]), 0, cost))
+
+    def special_disjunction(
+        self, scope: Sequence[int], shifts: Sequence[int], tops: Sequence[int], costs: Sequence[int]
+    ) -> None:
+        """Variables up to their tops, apart as in ``disjunction`` if below them; a cost for each at its top."""
+        x, y = self._grid(scope)
+        apart = (x >= y + shifts[1]) | (y >= x + shifts[0])
+        allowed = (x <= tops[0]) & (y <= tops[1]) & (apart | (x == tops[0]) | (y == tops[1]))
+        at_top = np.array([0, costs[0], costs[1], min(sum(costs), FORBIDDEN)])[(x == tops[0]) + 2 * (y == tops[1])]
+        self.add_dense(scope, np.where(allowed, at_top, FORBIDDEN))
+
+    def different_pairs(self, scope: Sequence[int], cost: int) -> None:
+        """A cost for each pair of variables with the same value."""
+        cells = sum(self.sizes[u] * self.sizes[v] for u, v in itertools.combinations(scope, 2))
+        if cells > _LARGEST_PAIR:
+            raise UnsupportedError(
+                f"a function whose pairs of variables have {cells} cells is not written out as tables"
+            )
+        for pair in itertools.combinations(scope, 2):
+            x, y = self._grid(pair)
+            self.add_dense(pair, np.where(x == y, cost, 0))
+
+    def cardinality(
+        self, scope: Sequence[int], bounds: Mapping[int, tuple[int, int]], cost: Callable[[int, int, int], int]
+    ) -> None:
+        """Add, for each value, ``cost(value, shortage, excess)`` of its number of occurrences against its bounds."""
+        if len(bounds) * sum(self.sizes[v] for v in scope) > _LARGEST_COUNT:
+            raise UnsupportedError(
+                f"bounds on {len(bounds)} values of {len(scope)} variables are not written out as tables"
+            )
+
+        def counting(value: int, low: int, high: int) -> Chain:
+            weights = [{value: 1}] * len(scope)
+            highest = high if cost(value, 0, 1) >= self.limit else len(scope)
+            return _sum_chain(scope, weights, lambda n: cost(value, max(0, low - n), max(0, n - high)), highest)
+
+        self.add([counting(value, low, high) for value, (low, high) in bounds.items()])
+
+    def cardinality_by_variables(self, scope: Sequence[int], bounds: Mapping[int, tuple[int, int]], cost: int) -> None:
+        """A cost times the larger of the values' total shortage and total excess.
+
+        Raises:
+            UnsupportedError: The costs are not forbidding, and the function has over a million cells.
+        """
+        if cost >= self.limit:
+            self.cardinality(scope, bounds, lambda _, shortage, excess: FORBIDDEN if shortage or excess else 0)
+            return
+        shape = [self.sizes[v] for v in scope]
+        if math.prod(shape) > _LARGEST_DENSE:
+            raise UnsupportedError(f"a soft cardinality by variables of over {_LARGEST_DENSE} cells is not handled")
+        values = np.indices(shape)
+        short, over = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        for value, (low, high) in bounds.items():
+            count = (values == value).sum(axis=0)
+            short += np.maximum(0, low - count)
+            over += np.maximum(0, count - high)
+        gap = np.maximum(short, over)
+        self.add_dense(scope, np.array([min(cost * n, FORBIDDEN) for n in range(int(gap.max(initial=0)) + 1)])[gap])
+
+    def same(self, first: Sequence[int], second: Sequence[int], cost: Callable[[int], int]) -> None:
+        """Add, for each value, a cost of its number of occurrences in one list of variables less that in the other."""
+        values = range(max((self.sizes[v] for v in (*first, *second)), default=0))
+        if len(values) * sum(self.sizes[v] for v in (*first, *second)) > _LARGEST_COUNT:
+            raise UnsupportedError(f"a comparison of counts of {len(values)} values is not written out as tables")
+        signs = [1] * len(first) + [-1] * len(second)
+        self.add([_sum_chain((*first, *second), [{x: sign} for sign in signs], cost) for x in values])
+
+    def overlap(self, first: Sequence[int], second: Sequence[int], cost: Callable[[int], int]) -> None:
+        """A cost of the number of places in which two sequences have the same value other than 0."""
+
+        def step(position: int, state: tuple[int, int], value: int) -> list[tuple[State, int]]:
+            count, pending = state
+            if position % 2 == 0:
+                return [((count, value), 0)]
+            return [((count + (pending == value != 0), 0), 0)]
+
+        scope = tuple(itertools.chain.from_iterable(zip(first, second, strict=True)))
+        self.add([Chain(scope, {(0, 0): 0}, step, lambda state: cost(state[0]))])
+
+    def largest(self, scope: Sequence[int], default: int, costs: Mapping[tuple[int, int], int]) -> None:
+        """The largest of the costs of the variables' values, by position in the scope and value."""
+
+        def step(position: int, state: int, value: int) -> list[tuple[State, int]]:
+            return [(max(state, costs.get((position, value), default)), 0)]
+
+        self.add([Chain(tuple(scope), {0: 0}, step, lambda state: int(state))])
+
+    def regular(
+        self,
+        scope: Sequence[int],
+        starts: Mapping[int, int],
+        ends: Mapping[int, int],
+        transitions: Iterable[tuple[int, int, int, int]],
+        change: int | None = None,
+    ) -> None:
+        """A weighted automaton (state, value, next state, cost); ``change``: cost of reading another value instead."""
+        table: dict[int, list[tuple[int, int, int]]] = {}
+        for source, value, target, cost in transitions:
+            table.setdefault(source, []).append((value, target, cost))
+
+        def step(_: int, state: int, value: int) -> list[tuple[State, int]]:
+            exact = [(target, cost) for symbol, target, cost in table.get(state, ()) if symbol == value]
+            if change is None:
+                return [*exact]
+            return [*exact, *((target, cost + change) for _, target, cost in table.get(state, ()))]
+
+        self.add([Chain(tuple(scope), starts, step, lambda state: ends.get(state, FORBIDDEN))])
+
+
+def _sum_chain(
+    scope: Sequence[int], weights: Sequence[Mapping[int, int]], cost: Callable[[int], int], highest: float = math.inf
+) -> Chain:
+    """A chain whose state is the sum so far; sums above ``highest`` are forbidden at once."""
+
+    def step(position: int, state: int, value: int) -> list[tuple[State, int]]:
+        total = state + weights[position].get(value, 0)
+        return [(total, 0)] if total <= highest else []
+
+    return Chain(tuple(scope), {0: 0}, step, cost)
+
+
+def penalty(metric: str, cost: int) -> Callable[[int], int]:
+    """Return the cost of a gap: once (hard), for each unit (lin) or for each unit of its square (quad).
+
+    Raises:
+        TextError: There is no such metric.
+    """
+    if metric == "hard":
+        return lambda gap: cost if gap else 0
+    if metric == "lin":
+        return lambda gap: cost * abs(gap)
+    if metric == "quad":
+        return lambda gap: cost * gap * gap
+    raise TextError(f"expected the metric hard, lin or quad, found {metric[:40]!r}")
+
+
+def gap_to(comparator: str, bound: int) -> Callable[[int], int]:
+    """Return how far a sum is from satisfying a comparison with a bound.
+
+    Raises:
+        TextError: There is no such comparator.
+    """
+    gaps: dict[str, Callable[[int], int]] = {
+        "==": lambda total: abs(bound - total),
+        "<=": lambda total: max(0, total - bound),
+        "<": lambda total: max(0, total - bound + 1),
+        "!=": lambda total: int(total == bound),
+        ">": lambda total: max(0, bound - total + 1),
+        ">=": lambda total: max(0, bound - total),
+    }
+    if comparator not in gaps:
+        raise TextError(f"expected one of {', '.join(gaps)}, found {comparator[:40]!r}")
+    return gaps[comparator]
+
+
+def auxiliary(sizes: Sequence[int]) -> list[Variable]:
+    """Variables that no file names: _s0, _s1, ..."""
+    return [Variable(f"_s{i}", size) for i, size in enumerate(sizes)]

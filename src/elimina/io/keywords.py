@@ -1,0 +1,302 @@
+"""What the keywords of WCSP and CFN files mean, once their parameters are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from elimina._core import TextError
+from elimina.errors import UnsupportedError
+from elimina.io.globals import GlobalFunctions, gap_to, penalty
+from elimina.table import FORBIDDEN
+
+Parameters = Mapping[str, Any]
+
+BINARY = {">=": 2, ">": 2, "<=": 2, "<": 2, "=": 2, "disj": 3, "sdisj": 6}
+"""Number of integers after each keyword of a function of two variables."""
+
+GLOBAL = {
+    "salldiff": "metric cost",
+    "salldiffdp": "metric cost",
+    "walldiff": "metric cost",
+    "alldiff": "exceptions",
+    "sgcc": "metric cost bounds",
+    "sgccdp": "metric cost bounds",
+    "wgcc": "metric cost bounds",
+    "gcc": "bounds",
+    "ssame": "cost vars1 vars2",
+    "wsame": "metric cost",
+    "wsamegcc": "metric cost bounds",
+    "sregular": "metric cost nb_states starts ends transitions",
+    "sregulardp": "metric cost nb_states starts ends transitions",
+    "wregular": "nb_states starts ends transitions",
+    "samong": "metric cost min max values",
+    "samongdp": "metric cost min max values",
+    "wamong": "metric cost values min max",
+    "wvaramong": "metric cost values",
+    "woverlap": "metric cost comparator to",
+    "wsum": "metric cost comparator to",
+    "wvarsum": "metric cost comparator",
+    "max": "defaultcost tuples",
+    "smaxdp": "defaultcost tuples",
+    "knapsack": "capacity weights",
+    "clique": "rhs values",
+}
+"""The parameters of each other keyword, in the order in which a WCSP file has them."""
+
+_LARGEST_SHIFT = 2**40
+_MOST_VALUES = 10**5
+
+
+def add_binary(target: GlobalFunctions, keyword: str, scope: Sequence[int], numbers: Sequence[int]) -> None:
+    """Add a function of two variables.
+
+    Args:
+        target: Takes the table.
+        keyword: One of ``BINARY``.
+        scope: The function's variables.
+        numbers: As many integers as the keyword has.
+
+    Raises:
+        TextError: The numbers or the scope do not fit.
+        UnsupportedError: The function is too large to be written out.
+    """
+    if len(scope) != 2:
+        raise TextError(f"expected 2 variables for {keyword!r}, found {len(scope)}")
+    costs = numbers[{"disj": 2, "sdisj": 4}.get(keyword, 1) :]
+    shifts = numbers[: len(numbers) - len(costs)]
+    for number in shifts:
+        if abs(number) > _LARGEST_SHIFT:
+            raise TextError(f"expected a number from -2^40 to 2^40 after {keyword!r}, found {number}")
+    if keyword not in ("disj", "sdisj"):
+        target.compare(keyword, scope, shifts[0], costs[0])
+        return
+    if min(costs) < 0:
+        raise TextError(f"expected costs of at least 0 after {keyword!r}, found {min(costs)}")
+    if keyword == "disj":
+        target.disjunction(scope, shifts, costs[0])
+    else:
+        target.special_disjunction(scope, shifts[:2], shifts[2:], costs)
+
+
+def add_global(target: GlobalFunctions, keyword: str, scope: Sequence[int], given: Parameters) -> None:
+    """Add a function of any number of variables.
+
+    Args:
+        target: Takes the tables.
+        keyword: One of ``GLOBAL``.
+        scope: The function's variables.
+        given: Each parameter of the keyword: an integer, a word, or a list of integers or of lists of them.
+
+    Raises:
+        TextError: The parameters do not fit the keyword or the scope.
+        UnsupportedError: The function is too large to be written out.
+    """
+    if given.get("cost", 0) < 0 or given.get("defaultcost", 0) < 0:
+        raise TextError(f"expected a cost of at least 0 after {keyword!r}")
+    if sum(target.sizes[v] for v in scope) > _MOST_VALUES:
+        raise UnsupportedError(
+            f"{keyword!r} over variables of more than {_MOST_VALUES} values in all is not written out"
+        )
+    _HANDLERS[keyword](target, scope, given)
+
+
+def _metric(given: Parameters, *known: str) -> str:
+    metric: str = given["metric"]
+    if metric not in known:
+        raise TextError(f"expected the metric {' or '.join(known)}, found {metric[:40]!r}")
+    return metric
+
+
+def _all_different(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    if _metric(given, "var", "dec", "decbi", "hard") == "var" and given["cost"] < target.limit:
+        _once_each(target, scope, penalty("lin", given["cost"]))
+    else:
+        target.different_pairs(scope, given["cost"])
+
+
+def _once_each(target: GlobalFunctions, scope: Sequence[int], cost: Callable[[int], int]) -> None:
+    values = range(max((target.sizes[v] for v in scope), default=0))
+    target.cardinality(scope, dict.fromkeys(values, (0, 1)), lambda _, short, over: cost(short + over))
+
+
+def _weighted_all_different(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    if given["cost"] >= target.limit:
+        target.different_pairs(scope, FORBIDDEN)
+    else:
+        _once_each(target, scope, penalty(given["metric"], given["cost"]))
+
+
+def _no_exceptions(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    if given["exceptions"]:
+        raise TextError("expected 0 excepted values after 'alldiff'")
+    target.different_pairs(scope, FORBIDDEN)
+
+
+def _bounds(given: Parameters) -> dict[int, tuple[int, int]]:
+    bounds = {value: (low, high) for value, low, high, *_ in given["bounds"]}
+    if len(bounds) != len(given["bounds"]):
+        raise TextError("a value is bounded twice")
+    return bounds
+
+
+def _cardinality(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    cost, metric = given["cost"], _metric(given, "var", "dec", "wdec")
+    if metric == "var":
+        target.cardinality_by_variables(scope, _bounds(given), cost)
+    elif metric == "dec":
+        target.cardinality(scope, _bounds(given), lambda _, short, over: cost * (short + over))
+    else:
+        weights = {row[0]: (row[3], row[4]) for row in given["bounds"]}
+        if any(w < 0 for pair in weights.values() for w in pair):
+            raise TextError("expected weights of at least 0")
+        target.cardinality(scope, _bounds(given), lambda v, short, over: weights[v][0] * short + weights[v][1] * over)
+
+
+def _weighted_cardinality(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    cost = penalty("lin" if given["metric"] == "var" else given["metric"], given["cost"])
+    target.cardinality(scope, _bounds(given), lambda _, short, over: cost(short + over))
+
+
+def _hard_cardinality(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    target.cardinality(scope, _bounds(given), lambda _, short, over: FORBIDDEN if short + over else 0)
+
+
+def _same(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    first, second, cost = given["vars1"], given["vars2"], given["cost"]
+    if sorted((*first, *second)) != sorted(scope) or len(first) != len(second):
+        raise TextError("expected two lists of as many variables each, which together are the scope")
+    target.same(first, second, lambda difference: cost * max(0, difference))
+
+
+def _halves(scope: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
+    if len(scope) % 2:
+        raise TextError(f"expected an even number of variables, found {len(scope)}")
+    return scope[: len(scope) // 2], scope[len(scope) // 2 :]
+
+
+def _weighted_same(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    target.same(*_halves(scope), penalty(given["metric"], given["cost"]))
+
+
+def _weighted_same_cardinality(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    _weighted_same(target, scope, given)
+    for half in _halves(scope):
+        _weighted_cardinality(target, half, given)
+
+
+def _regular(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    _metric(given, "var")
+    starts, ends = (dict.fromkeys(given[name], 0) for name in ("starts", "ends"))
+    transitions = [(source, value, state, 0) for source, value, state in given["transitions"]]
+    _check_states(given["nb_states"], [*starts, *ends, *(s for a, _, b, _ in transitions for s in (a, b))])
+    target.regular(scope, starts, ends, transitions, given["cost"])
+
+
+def _weighted_regular(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    starts, ends = (dict(given[name]) for name in ("starts", "ends"))
+    _check_states(given["nb_states"], [*starts, *ends, *(s for a, _, b, _ in given["transitions"] for s in (a, b))])
+    if min([0, *starts.values(), *ends.values(), *(cost for *_, cost in given["transitions"])]) < 0:
+        raise TextError("expected costs of at least 0 in the automaton")
+    target.regular(scope, starts, ends, given["transitions"])
+
+
+def _check_states(count: int, states: Sequence[int]) -> None:
+    for state in states:
+        if not 0 <= state < count:
+            raise TextError(f"expected a state from 0 to {count - 1}, found {state}")
+
+
+def _among(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    low, high = given["min"], given["max"]
+    cost = penalty("lin" if given["metric"] == "var" else given["metric"], given["cost"])
+    weights = dict.fromkeys(given["values"], 1)
+    target.add_sums(scope, [weights] * len(scope), lambda n: cost(max(0, low - n, n - high)))
+
+
+def _last_as_bound(target: GlobalFunctions, scope: Sequence[int]) -> dict[int, int]:
+    if not scope:
+        raise TextError("expected at least one variable")
+    return {x: -x for x in range(target.sizes[scope[-1]])}
+
+
+def _variable_among(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    cost = penalty(_metric(given, "hard"), given["cost"])
+    weights = [dict.fromkeys(given["values"], 1)] * (len(scope) - 1)
+    target.add_sums(scope, [*weights, _last_as_bound(target, scope)], cost)
+
+
+def _overlap(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    gap, cost = gap_to(given["comparator"], given["to"]), penalty(given["metric"], given["cost"])
+    target.overlap(*_halves(scope), lambda count: cost(gap(count)))
+
+
+def _sum(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    gap, cost = gap_to(given["comparator"], given["to"]), penalty(given["metric"], given["cost"])
+    weights = [{x: x for x in range(target.sizes[v])} for v in scope]
+    target.add_sums(scope, weights, lambda total: cost(gap(total)))
+
+
+def _variable_sum(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    gap, cost = gap_to(given["comparator"], 0), penalty(_metric(given, "hard"), given["cost"])
+    last = _last_as_bound(target, scope)
+    weights = [{x: x for x in range(target.sizes[v])} for v in scope[:-1]]
+    target.add_sums(scope, [*weights, last], lambda total: cost(gap(total)))
+
+
+def _largest(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    costs: dict[tuple[int, int], int] = {}
+    for v, value, cost in given["tuples"]:
+        if v not in scope or cost < 0:
+            raise TextError(
+                f"expected a variable of the scope, a value and a cost of at least 0, found {v} {value} {cost}"
+            )
+        costs[scope.index(v), value] = cost
+    target.largest(scope, given["defaultcost"], costs)
+
+
+def _knapsack(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    if len(given["weights"]) != len(scope):
+        raise TextError(f"expected {len(scope)} weights, found {len(given['weights'])}")
+    if any(target.sizes[v] > 2 for v in scope):
+        raise TextError("expected variables of 2 values in a knapsack")
+    capacity = given["capacity"]
+    weights = [{1: weight} for weight in given["weights"]]
+    target.add_sums(scope, weights, lambda total: 0 if total >= capacity else FORBIDDEN)
+
+
+def _clique(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    if len(given["values"]) != len(scope):
+        raise TextError(f"expected values for each of {len(scope)} variables, found {len(given['values'])}")
+    most = given["rhs"]
+    weights = [dict.fromkeys(values, 1) for values in given["values"]]
+    target.add_sums(scope, weights, lambda total: 0 if total <= most else FORBIDDEN)
+
+
+_HANDLERS: dict[str, Callable[[GlobalFunctions, Sequence[int], Parameters], None]] = {
+    "salldiff": _all_different,
+    "salldiffdp": _all_different,
+    "walldiff": _weighted_all_different,
+    "alldiff": _no_exceptions,
+    "sgcc": _cardinality,
+    "sgccdp": _weighted_cardinality,
+    "wgcc": _weighted_cardinality,
+    "gcc": _hard_cardinality,
+    "ssame": _same,
+    "wsame": _weighted_same,
+    "wsamegcc": _weighted_same_cardinality,
+    "sregular": _regular,
+    "sregulardp": _regular,
+    "wregular": _weighted_regular,
+    "samong": _among,
+    "samongdp": _among,
+    "wamong": _among,
+    "wvaramong": _variable_among,
+    "woverlap": _overlap,
+    "wsum": _sum,
+    "wvarsum": _variable_sum,
+    "max": _largest,
+    "smaxdp": _largest,
+    "knapsack": _knapsack,
+    "clique": _clique,
+}

@@ -1,0 +1,80 @@
+"""Choosing the format, compression, and what goes wrong with files themselves."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import subprocess
+import sys
+
+import pytest
+
+import elimina
+import elimina.io as eio
+from elimina.errors import FormatError, InputError
+
+UAI = b"MARKOV 1 2 1 1 0 2 0.25 0.75\n"
+
+
+def test_the_suffix_or_the_argument_names_the_format(tmp_path):
+    (tmp_path / "a.UAI").write_bytes(UAI)
+    (tmp_path / "b.txt").write_bytes(UAI)
+    assert eio.read(tmp_path / "a.UAI").sizes == (2,)
+    assert eio.read(str(tmp_path / "b.txt"), format="uai").sizes == (2,)
+    for path, options in ((tmp_path / "b.txt", {}), (tmp_path / "a.UAI", {"format": "tex"}), (tmp_path / "gz", {})):
+        with pytest.raises(InputError, match="name one of uai, erg, wcsp, cfn, bif"):
+            eio.read(path, **options)
+    with pytest.raises(InputError, match="name one of"):
+        eio.write(eio.read(tmp_path / "a.UAI"), tmp_path / "c.txt")
+
+
+def test_a_file_that_cannot_be_opened(tmp_path):
+    with pytest.raises(InputError, match=r"cannot read .*No such file"):
+        eio.read(tmp_path / "none.uai")
+    (tmp_path / "d.uai").mkdir()
+    with pytest.raises(InputError, match=r"cannot read .*directory"):
+        eio.read(tmp_path / "d.uai")
+    model = elimina.Model.from_arrays([2], [([0], [0.5, 0.5])], sense="probability")
+    with pytest.raises(InputError, match="cannot write"):
+        eio.write(model, tmp_path / "no" / "such.uai")
+    with pytest.raises(InputError, match="cannot write"):
+        eio.write(model, tmp_path / "d.uai")
+    assert [p.name for p in tmp_path.iterdir()] == ["d.uai"]
+
+
+@pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
+def test_compressed_files(tmp_path, ending, pack):
+    path = tmp_path / f"m.uai{ending}"
+    whole = pack(UAI)
+    path.write_bytes(whole)
+    assert eio.read(path).sizes == (2,)
+    path.write_bytes(pack(UAI[:10]) + pack(UAI[10:]))
+    assert eio.read(path).sizes == (2,)
+    damaged = [whole[:n] for n in range(len(whole))] + [UAI, whole + b"more", bytes([whole[0] ^ 1]) + whole[1:]]
+    for data in damaged:
+        path.write_bytes(data)
+        with pytest.raises(FormatError, match=r"m\.uai\.[gx]z: expected"):
+            eio.read(path)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    path = tmp_path / "m.wcsp"
+    eio.write(elimina.Model.from_arrays([2], [([0], [0, 1])]), path)
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="at least 0"):
+        eio.write(elimina.Model.from_arrays([2], [([0], [0, -1])]), path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["m.wcsp"]
+
+
+def test_text_that_is_not_utf8(tmp_path):
+    path = tmp_path / "m.wcsp"
+    path.write_bytes(b"\xff\xfe 1 2 0 10\n2\n")
+    with pytest.raises(FormatError, match="UTF-8"):
+        eio.read(path)
+
+
+def test_formats_are_imported_when_needed():
+    code = "import sys, elimina.io; print([m for m in sys.modules if m.startswith('elimina.io.')])"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert loaded.strip() == "['elimina.io.files']"

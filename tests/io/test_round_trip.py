@@ -1,0 +1,107 @@
+"""A model that is written and read again is the same model, in every format and compression."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import elimina.io as eio
+from tests.io.models import (
+    assert_same_factors,
+    assert_same_objective,
+    decimal_models,
+    integer_models,
+    networks,
+    probability_models,
+)
+
+ENDINGS = st.sampled_from(["", ".gz", ".xz"])
+quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def through(model, path):
+    eio.write(model, path)
+    assert not list(path.parent.glob("*.part"))
+    return eio.read(path)
+
+
+@quick
+@given(model=probability_models(), ending=ENDINGS)
+def test_uai(tmp_path, model, ending):
+    back = through(model, tmp_path / f"m.uai{ending}")
+    assert_same_factors(model, back)
+    assert back.children is None
+
+
+@quick
+@given(model=networks(), suffix=st.sampled_from(["uai", "erg"]), ending=ENDINGS)
+def test_bayesian_networks(tmp_path, model, suffix, ending):
+    back = through(model, tmp_path / f"m.{suffix}{ending}")
+    if suffix == "erg":
+        assert back.children == tuple(range(len(model.sizes)))
+        factors = [model.factors[model.children.index(v)] for v in back.children]
+        model = type(model)(model.variables, factors, sense="probability", children=back.children)
+    assert_same_factors(model, back)
+    assert back.children == model.children
+
+
+@quick
+@given(model=networks(named=True), ending=ENDINGS)
+def test_bif(tmp_path, model, ending):
+    back = through(model, tmp_path / f"m.bif{ending}") if model.variables else model
+    assert_same_factors(model, back)
+    assert back.children == model.children
+    for a, b in zip(model.variables, back.variables, strict=True):
+        assert a.name == b.name
+        assert [a.label(x) for x in range(a.size)] == [b.label(x) for x in range(b.size)]
+
+
+@quick
+@given(model=integer_models(), ending=ENDINGS)
+def test_wcsp(tmp_path, model, ending):
+    back = through(model, tmp_path / f"m.wcsp{ending}")
+    assert_same_objective(model, back)
+    assert len(back.factors) == len(model.factors) + bool(model.constant)
+    assert back.is_integer
+
+
+@quick
+@given(data=st.data(), sense=st.sampled_from(["min-cost", "max-cost"]), ending=ENDINGS)
+def test_integer_cfn(tmp_path, data, sense, ending):
+    model = data.draw(integer_models(lowest=-(2**60), sense=sense))
+    back = through(model, tmp_path / f"m.cfn{ending}")
+    assert_same_objective(model, back)
+    assert back.is_integer
+
+
+@quick
+@given(model=decimal_models(), ending=ENDINGS)
+def test_decimal_cfn(tmp_path, model, ending):
+    back = through(model, tmp_path / f"m.cfn{ending}")
+    assert_same_objective(model, back)
+    assert [v.name for v in back.variables] == [v.name for v in model.variables]
+    assert [v.labels for v in back.variables] == [v.labels for v in model.variables]
+
+
+@quick
+@given(model=decimal_models())
+def test_written_cfn_is_strict_json(tmp_path, model):
+    import json
+
+    path = tmp_path / "m.cfn"
+    eio.write(model, path)
+    document = json.loads(path.read_text())
+    assert list(document) == ["problem", "variables", "functions"]
+
+
+def test_constant_of_a_probability_model_is_kept(tmp_path):
+    import elimina
+
+    for constant in (-2.5, 1234.5, -5000.0, -math.inf):
+        variables = [elimina.Variable("x0", 2)]
+        model = elimina.Model(variables, [elimina.Table([0], [0.25, 0.75])], sense="probability", constant=constant)
+        back = through(model, tmp_path / "m.uai")
+        assert back.score([1]) == pytest.approx(model.score([1]), rel=1e-12)
