@@ -155,5 +155,7 @@ void bind_text(nb::module_& m) {
       .def("bif_rows", &bif_rows, "child_size"_a, "labels"_a,
            "The rest of a BIF probability block: (parents' flat indices, values, default row, table).")
       .def("bracket_items", &bracket_items, "as_words"_a = false,
+           nb::sig("def bracket_items(self, as_words: bool = False) -> "
+                   "NDArray[numpy.int64] | NDArray[numpy.float64] | list[bytes]"),
            "Items up to the closing bracket: an int64 array if all are integers, float64 if all are numbers, else a list of bytes.");
 }

@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 from elimina._core import Text, TextError
 from elimina.errors import InputError
 from elimina.io.files import shown
+from elimina.io.tables import from_tuples
 from elimina.io.uai import LARGEST_DOMAIN, numbered, read_count
 from elimina.model import Model, Sense
 from elimina.table import FORBIDDEN, Table
 
 SENSES: tuple[Sense, ...] = ("min-cost",)
-_DENSE_CELLS = 4096
-_DENSE_RATIO = 4
 
 
 def open_text(data: bytes) -> Text:
@@ -137,28 +136,9 @@ def make_table(scope: Sequence[int], function: Shared, bound: int) -> Table:
     Raises:
         TextError: A tuple is listed with two costs.
     """
-    sizes, rows = function.sizes, function.rows
     costs = np.where(function.costs >= bound, FORBIDDEN, function.costs)
     default = FORBIDDEN if function.default >= bound else function.default
-    cells = math.prod(sizes)
-    if cells > max(_DENSE_CELLS, _DENSE_RATIO * len(rows)):
-        return _sparse(scope, sizes, rows, costs, default)
-    values = np.full(sizes, default, dtype=np.int64)
-    key = tuple(rows.T)
-    if len(rows):
-        values[key] = costs
-        if (values[key] != costs).any():
-            raise TextError("a tuple of this function is listed with two costs")
-    return Table(scope, values)
-
-
-def _sparse(
-    scope: Sequence[int], sizes: tuple[int, ...], rows: NDArray[np.int32], costs: NDArray[np.int64], default: int
-) -> Table:
-    distinct, first, group = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    if (costs[first][group.reshape(-1)] != costs).any():
-        raise TextError("a tuple of this function is listed with two costs")
-    return Table(scope, costs[first], sizes=sizes, rows=distinct, default=default)
+    return from_tuples(scope, function.sizes, default, function.rows, costs)
 
 
 def render(model: Model) -> Iterator[str]:

@@ -1,0 +1,79 @@
+"""Options that several commands share, and how their values are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from elimina.backends.choose import DEVICES
+from elimina.planning.prepare import TASKS
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+class Bytes(click.ParamType):
+    """A number of bytes: ``8GiB``, ``500 MB``, ``1e9``."""
+
+    name = "bytes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Parse the text, or fail with what is understood."""
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][0-9]{1,2})?)\s*([kKmMgGtT]?i?)[bB]?\s*", value)
+        if match is None or match[2].lower() not in _UNITS:
+            self.fail(f"{value!r} is no amount of memory; write it like 8GiB, 500MB or 100000000", param, ctx)
+        return int(float(match[1]) * _UNITS[match[2].lower()])
+
+
+
+
+class Seconds(click.ParamType):
+    """A positive number of seconds."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Parse the number, or fail."""
+        try:
+            number = float(value)
+        except ValueError:
+            number = -1.0
+        if not 0 < number < float("inf"):
+            self.fail(f"{value!r} is no positive number of seconds", param, ctx)
+        return number
+
+
+def model_options(command: Command) -> Command:
+    """The options of commands that plan: task, evidence, device, memory, order."""
+    for option in reversed(
+        [
+            click.option("--task", type=click.Choice(TASKS), default="mpe", show_default=True, help=_TASK_HELP),
+            click.option("--evidence", metavar="FILE|A=x,B=y", help="An evidence file, or observations by name."),
+            click.option("--device", type=click.Choice(DEVICES), default="auto", show_default=True),
+            click.option("--memory", type=Bytes(), help="Limit on the device's memory, like 8GiB. [default: what is free]"),
+            click.option(
+                "--order",
+                default="auto",
+                show_default=True,
+                metavar="METHOD|FILE",
+                help="auto, min-fill, weighted-min-fill, min-degree, min-weight, pseudo-tree, or a file with an order.",
+            ),
+            click.option(
+                "--order-time", type=Seconds(), default=2.0, show_default=True, help="Limit on the search for an order."
+            ),
+            click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the search for an order."),
+            click.option("--threads", type=click.IntRange(min=1), help="CPU threads. [default: all]"),
+            click.option("--dtype", metavar="TYPE", help="int16, int32, int64, float32 or float64. [default: narrowest exact]"),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+_TASK_HELP = "mpe: the best assignment (optimum of a WCSP, MPE of a network); pr: partition function or P(evidence); count: allowed assignments."

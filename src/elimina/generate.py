@@ -1,0 +1,139 @@
+"""Random binary problems: random, scale-free and grid networks.
+
+They are those of section 8.1 of F. Fioretto, E. Pontelli, W. Yeoh and R. Dechter, "Accelerating exact and approximate
+inference for (distributed) discrete optimization with GPUs", Constraints 23 (2018). All costs are integers, uniform in
+0..100; in each table the share ``p2`` of the entries, rounded to a whole number of them, is forbidden. All graphs are
+connected. The same arguments give the same model under the same release of NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from elimina.errors import InputError
+from elimina.model import Model, Variable
+from elimina.table import FORBIDDEN, Table
+
+LARGEST_COST = 100
+Edge = tuple[int, int]
+
+
+def random_model(n: int, d: int, p1: float, p2: float = 0.5, seed: int = 0) -> Model:
+    """Return a random network: a uniform random spanning tree and uniform random further edges.
+
+    It has floor(p1 * n * (n - 1) / 2) + 1 edges, at most all of them. The paper prints floor(p1 * n * (n - 1)), about
+    twice as many; but the authors' own instance for n = 10 and p1 = 0.3 has 14 functions, and the widths of their
+    Table 1 fit this count and no other (at n = 10 and p1 = 0.2 all have width 2, while 9 edges would be a tree).
+
+    Args:
+        n: Number of variables.
+        d: Number of values of each.
+        p1: Density of the graph, from 0 to 1.
+        p2: Tightness: the share of forbidden entries in each table, from 0 to 1.
+        seed: Of the random generator.
+
+    Raises:
+        InputError: An argument is out of range, or the density is too low to connect the graph.
+    """
+    _check(d, p1=p1, p2=p2)
+    if n < 1:
+        raise InputError(f"a random network needs at least 1 variable, not {n}")
+    pairs = n * (n - 1) // 2
+    # The small term keeps a product that should be whole, such as 0.7 * 90, from falling below it.
+    count = min(pairs, math.floor(p1 * n * (n - 1) / 2 + 1e-9) + 1)
+    if count < n - 1:
+        raise InputError(f"density {p1} gives {count} edges; {n} variables need {n - 1} to be connected")
+    rng = np.random.default_rng(seed)
+    edges = set(_random_tree(n, rng))
+    missing = [(a, b) for a in range(n) for b in range(a + 1, n) if (a, b) not in edges]
+    edges.update(missing[i] for i in rng.choice(len(missing), count - len(edges), replace=False).tolist())
+    return _model(f"random-n{n}-d{d}-p{p1:g}-t{p2:g}-s{seed}", n, d, edges, p2, rng)
+
+
+def scale_free_model(n: int, d: int, p2: float = 0.5, seed: int = 0) -> Model:
+    """Return a Barabasi-Albert network with 2 (n - 2) + 1 edges.
+
+    From two connected variables on, each further one is connected to two distinct earlier ones, drawn with
+    probabilities proportional to their numbers of edges.
+
+    Args:
+        n: Number of variables, at least 2.
+        d: Number of values of each.
+        p2: Tightness: the share of forbidden entries in each table, from 0 to 1.
+        seed: Of the random generator.
+
+    Raises:
+        InputError: An argument is out of range.
+    """
+    _check(d, p2=p2)
+    if n < 2:
+        raise InputError(f"a scale-free network needs at least 2 variables, not {n}")
+    rng = np.random.default_rng(seed)
+    edges = [(0, 1)]
+    degree = np.zeros(n)
+    degree[:2] = 1
+    for v in range(2, n):
+        chosen = rng.choice(v, 2, replace=False, p=degree[:v] / degree[:v].sum())
+        edges += [(int(u), v) for u in chosen]
+        degree[chosen] += 1
+        degree[v] = 2
+    return _model(f"scalefree-n{n}-d{d}-t{p2:g}-s{seed}", n, d, edges, p2, rng)
+
+
+def grid_model(side: int, d: int, p2: float = 0.5, seed: int = 0) -> Model:
+    """Return a square grid of side * side variables, each connected to its neighbours in its row and column.
+
+    Args:
+        side: Number of rows and of columns.
+        d: Number of values of each variable.
+        p2: Tightness: the share of forbidden entries in each table, from 0 to 1.
+        seed: Of the random generator.
+
+    Raises:
+        InputError: An argument is out of range.
+    """
+    _check(d, p2=p2)
+    if side < 1:
+        raise InputError(f"a grid needs a side of at least 1, not {side}")
+    cells = [(row, column) for row in range(side) for column in range(side)]
+    edges = [(r * side + c, r * side + c + 1) for r, c in cells if c + 1 < side]
+    edges += [(r * side + c, (r + 1) * side + c) for r, c in cells if r + 1 < side]
+    rng = np.random.default_rng(seed)
+    return _model(f"grid-{side}x{side}-d{d}-t{p2:g}-s{seed}", side * side, d, edges, p2, rng)
+
+
+def _check(d: int, **shares: float) -> None:
+    if d < 1:
+        raise InputError(f"variables need at least 1 value, not {d}")
+    for name, share in shares.items():
+        if not 0 <= share <= 1:
+            raise InputError(f"{name} is a share from 0 to 1, not {share}")
+
+
+def _random_tree(n: int, rng: np.random.Generator) -> list[Edge]:
+    """Draw a labelled tree uniformly, as the decoding of a random Pruefer sequence."""
+    if n < 2:
+        return []
+    sequence = rng.integers(0, n, n - 2).tolist()
+    degree = [1 + sequence.count(v) for v in range(n)]
+    edges = []
+    for v in sequence:
+        leaf = degree.index(1)
+        edges.append((min(leaf, v), max(leaf, v)))
+        degree[leaf] -= 1
+        degree[v] -= 1
+    last = [v for v in range(n) if degree[v] == 1]
+    return [*edges, (last[0], last[1])]
+
+
+def _model(name: str, n: int, d: int, edges: Iterable[Edge], p2: float, rng: np.random.Generator) -> Model:
+    forbidden = round(p2 * d * d)
+    factors = []
+    for edge in sorted(edges):
+        values = rng.integers(0, LARGEST_COST, d * d, endpoint=True)
+        values[rng.permutation(d * d)[:forbidden]] = FORBIDDEN
+        factors.append(Table(edge, values.reshape(d, d)))
+    return Model([Variable(f"x{i}", d) for i in range(n)], factors, name=name)

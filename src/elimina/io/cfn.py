@@ -1,0 +1,399 @@
+"""toulbar2's CFN format: a relaxed JSON with decimal costs, to be minimised or maximised.
+
+An object with "problem" (a name, and "mustbe": "<bound" to minimise or ">bound" to maximise), "variables" (a list of
+labels or a size each) and "functions" (a scope and full costs, or a default and tuples, or another function's name, or
+a type with parameters: see ``elimina.io.cfn_global``). Commas, colons and quotation marks are optional, braces and
+brackets are alike, comments start with "#" or "//". Costs have as many decimals as the bound is written with; further
+ones are cut off. An assignment whose cost reaches the bound is no solution, and an entry that no solution can use
+because of that is forbidden. Source: the description that comes with toulbar2, "The CFN format".
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import Text, TextError
+from elimina.errors import InputError
+from elimina.io.files import shown
+from elimina.io.tables import from_tuples
+from elimina.io.uai import LARGEST_DOMAIN
+from elimina.model import Model, Sense, Variable
+from elimina.table import FORBIDDEN, Table
+
+SENSES: tuple[Sense, ...] = ("min-cost", "max-cost")
+_BOUND = re.compile(rb"([<>])([+-]?\d{1,400})(?:\.(\d{0,400}))?")
+_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_EXACT_POWER = 22
+_EXACT_INTEGER = 2**52
+_LARGEST = Fraction(np.finfo(np.float64).max.item())
+_Values = NDArray[Any]
+
+
+def open_text(data: bytes) -> Text:
+    """Return a reader of the format's tokens."""
+    return Text(data, blanks=",:", marks="{}[]", quotes=True, block_comments=True, line_comments=True)
+
+
+def parse(text: Text) -> Model:
+    """Read a model; it has integer costs if the file has."""
+    _open(text)
+    _tag(text, b"problem")
+    name, sign, bound, decimals = _read_problem(text)
+    _tag(text, b"variables")
+    variables = _read_variables(text)
+    _tag(text, b"functions")
+    reader = _Functions(text, variables, decimals)
+    reader.read_all()
+    _close(text)
+    tables = _forbid(reader.tables, sign, bound, decimals)
+    sense: Sense = "min-cost" if sign > 0 else "max-cost"
+    return Model(variables, tables, sense=sense, upper_bound=bound, name=name)
+
+
+def _open(text: Text) -> None:
+    found = text.token("'{' or '['")
+    if found not in (b"{", b"[") or text.quoted:
+        raise TextError(f"expected '{{' or '[', found {shown(found)}")
+
+
+def _at_close(text: Text) -> bool:
+    return text.peek() in (b"}", b"]") and not text.quoted
+
+
+def _close(text: Text) -> None:
+    found = text.token("'}' or ']'")
+    if found not in (b"}", b"]") or text.quoted:
+        raise TextError(f"expected '}}' or ']', found {shown(found)}")
+
+
+def _tag(text: Text, tag: bytes) -> None:
+    """Read a field's name, which may be missing before its object."""
+    if text.peek() in (b"{", b"[") and not text.quoted:
+        return
+    found = text.token(f"'{tag.decode()}'")
+    if found != tag:
+        raise TextError(f"expected '{tag.decode()}', found {shown(found)}")
+
+
+def _word(text: Text, what: str) -> bytes:
+    found = text.token(what)
+    if not text.quoted and found in (b"{", b"}", b"[", b"]"):
+        raise TextError(f"expected {what}, found {shown(found)}")
+    return found
+
+
+def _read_problem(text: Text) -> tuple[str, int, int | float | None, int]:
+    """Return the name, 1 to minimise or -1 to maximise, the bound, and the number of decimals."""
+    _open(text)
+    name = _word(text, "the problem's name")
+    if name == b"name":
+        name = _word(text, "the problem's name")
+    word = _word(text, "'mustbe'")
+    if word == b"mustbe":
+        word = _word(text, "a bound")
+    match = _BOUND.fullmatch(word)
+    if match is None:
+        raise TextError(f"expected a bound such as '<100.00' or '>-5', found {shown(word)}")
+    _close(text)
+    direction, whole, fraction = match.groups(default=b"")
+    sign, decimals = (1 if direction == b"<" else -1), len(fraction)
+    bound = float(whole + b"." + fraction) if decimals else int(whole)
+    if not math.isfinite(bound):
+        raise TextError(f"expected a bound within the range of a double, found {shown(word)}")
+    return name.decode(), sign, bound if decimals or sign * bound < FORBIDDEN else None, decimals
+
+
+def _read_variables(text: Text) -> list[Variable]:
+    _open(text)
+    variables: list[Variable] = []
+    while not _at_close(text):
+        name = f"x{len(variables)}"
+        following = text.peek()
+        if text.quoted or not (following in (b"{", b"[") or _NUMBER.fullmatch(following)):
+            name = text.token("a variable's name").decode()
+        if text.peek() in (b"{", b"[") and not text.quoted:
+            text.token("'['")
+            labels = [label.decode() for label in text.bracket_items(as_words=True)]
+            variables.append(Variable(name, len(labels), labels))
+            continue
+        size = abs(text.integer("a domain: labels in brackets, or a size"))
+        if not 1 <= size <= LARGEST_DOMAIN:
+            raise TextError(f"expected a domain size from 1 to {LARGEST_DOMAIN} for variable {name!r}, found {size}")
+        variables.append(Variable(name, size))
+    _close(text)
+    return variables
+
+
+class _Functions:
+    """Reads the functions one by one."""
+
+    def __init__(self, text: Text, variables: list[Variable], decimals: int) -> None:
+        self.text, self.variables, self.decimals = text, variables, decimals
+        self.tables: list[Table] = []
+        self.index = {v.name.encode(): i for i, v in enumerate(variables)}
+        self.codes: dict[int, dict[bytes, int]] = {}
+        self.waiting: dict[bytes, list[tuple[int, list[int], int]]] = {}
+
+    def read_all(self) -> None:
+        """Read the block of functions."""
+        _open(self.text)
+        while not _at_close(self.text):
+            name = b"" if self.text.peek() in (b"{", b"[") and not self.text.quoted else _word(self.text, "a name")
+            _open(self.text)
+            self._read(name)
+            _close(self.text)
+        _close(self.text)
+        if self.waiting:
+            raise TextError(
+                f"expected a function named {shown(next(iter(self.waiting)))}, whose costs another one shares"
+            )
+
+    def _read(self, name: bytes) -> None:
+        text = self.text
+        _tag(text, b"scope")
+        _open(text)
+        scope = [self._variable(word) for word in text.bracket_items(as_words=True)]
+        if len(set(scope)) != len(scope):
+            raise TextError(f"a function names a variable twice in its scope {scope}")
+        default: int | float | None = None
+        field = _word(text, "'costs', 'defaultcost' or 'type'")
+        if field == b"defaultcost":
+            default = self._number(_word(text, "a cost"))
+            field = _word(text, "'costs'")
+        if field == b"type" and default is None:
+            self._read_global(scope)
+        elif field != b"costs":
+            raise TextError(f"expected 'costs', 'defaultcost' or 'type', found {shown(field)}")
+        elif text.peek() in (b"{", b"[") and not text.quoted:
+            text.token("'['")
+            table = self._read_full(scope) if default is None else self._read_tuples(scope, default)
+            self.tables.append(table)
+            self._hand_out(name, table)
+        else:
+            self.waiting.setdefault(_word(text, "costs"), []).append((len(self.tables), scope, text.line))
+            self.tables.append(Table((), 0))
+
+    def _hand_out(self, name: bytes, table: Table) -> None:
+        """Give a table to the earlier functions that share it."""
+        for place, scope, line in self.waiting.pop(name, ()) if name else ():
+            if tuple(self.variables[v].size for v in scope) != table.sizes:
+                raise TextError(
+                    f"the function in line {line} shares {shown(name)}, which has domain sizes {table.sizes}"
+                )
+            self.tables[place] = Table(scope, table.values, sizes=table.sizes, rows=table.rows, default=table.default)
+
+    def _read_global(self, scope: list[int]) -> None:
+        from elimina.errors import UnsupportedError
+
+        word = _word(self.text, "a type")
+        raise UnsupportedError(f"the type {shown(word)} is not handled")
+
+    def _variable(self, word: bytes) -> int:
+        if word in self.index:
+            return self.index[word]
+        if word.isdigit() and int(word[:20]) < len(self.variables):
+            return int(word)
+        raise TextError(f"expected a variable's name or index, found {shown(word)}")
+
+    def _number(self, word: bytes) -> int | float:
+        if not _NUMBER.fullmatch(word):
+            raise TextError(f"expected a cost, found {shown(word)}")
+        value = np.array([int(word) if word.lstrip(b"+-").isdigit() else float(word)])
+        if value.dtype.kind not in "if" or not np.isfinite(value).all():
+            raise TextError(f"expected a cost that fits 64 bits, found {shown(word)}")
+        fixed: int | float = _cut(value, self.decimals)[0].item()
+        return fixed
+
+    def _read_full(self, scope: list[int]) -> Table:
+        costs = self.text.bracket_items()
+        sizes = tuple(self.variables[v].size for v in scope)
+        if isinstance(costs, list):
+            bad = next(word for word in costs if not _NUMBER.fullmatch(word))
+            raise TextError(f"expected a cost, found {shown(bad)}")
+        if len(costs) != math.prod(sizes):
+            raise TextError(f"expected {math.prod(sizes)} costs for a function of sizes {sizes}, found {len(costs)}")
+        return Table(scope, _cut(costs, self.decimals).reshape(sizes))
+
+    def _read_tuples(self, scope: list[int], default: int | float) -> Table:
+        sizes = tuple(self.variables[v].size for v in scope)
+        words = any(_NUMBER.fullmatch(label.encode()) for v in scope for label in self.variables[v].labels or ())
+        items = self.text.bracket_items(as_words=words)
+        width = len(scope) + 1
+        if len(items) % width or (not scope and len(items)):
+            raise TextError(f"expected tuples of {len(scope)} values and a cost, found {len(items)} items")
+        if isinstance(items, list):
+            rows, costs = self._decoded(scope, items)
+        else:
+            rows, costs = items.reshape(-1, width)[:, :-1], items.reshape(-1, width)[:, -1]
+        for axis, size in enumerate(sizes):
+            column = rows[:, axis]
+            bad = column[(column < 0) | (column >= size) | (column != np.floor(column))]
+            if bad.size:
+                name = self.variables[scope[axis]].name
+                raise TextError(f"expected a value from 0 to {size - 1} of variable {name!r}, found {bad[0]}")
+        costs = _cut(costs, self.decimals)
+        if costs.dtype.kind != np.asarray(default).dtype.kind:
+            default, costs = float(default), costs.astype(np.float64)
+        return from_tuples(scope, sizes, default, rows.astype(np.int32), costs)
+
+    def _decoded(self, scope: list[int], items: list[bytes]) -> tuple[_Values, _Values]:
+        """Translate tuples of labels or indices."""
+        width = len(scope) + 1
+        columns = [[self._value(v, word) for word in items[axis::width]] for axis, v in enumerate(scope)]
+        numbers = [self._number(word) for word in items[width - 1 :: width]]
+        return np.array(columns, dtype=np.int64).T, np.array(numbers)
+
+    def _value(self, v: int, word: bytes) -> int:
+        if v not in self.codes:
+            self.codes[v] = {label.encode(): i for i, label in enumerate(self.variables[v].labels or ())}
+        found = self.codes[v].get(word)
+        if found is None and word.isdigit():
+            return int(word[:20])
+        if found is None:
+            raise TextError(f"expected a value of variable {self.variables[v].name!r}, found {shown(word)}")
+        return found
+
+
+def _cut(values: _Values, decimals: int) -> _Values:
+    """Cut off the decimals that the bound does not have; integers stay integers, and become so without decimals."""
+    if values.dtype.kind == "i" or decimals > _EXACT_POWER:
+        return values
+    if decimals == 0 and (np.abs(values) < FORBIDDEN).all():
+        return np.trunc(values).astype(np.int64)
+    power = 10.0**decimals
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = values * power
+        exact = (np.rint(scaled) / power == values) | (np.abs(scaled) >= _EXACT_INTEGER)
+        return np.where(exact, values, np.trunc(scaled) / power)
+
+
+def _forbid(tables: Sequence[Table], sign: int, bound: float | None, decimals: int) -> list[Table]:
+    """Forbid the entries that reach the bound even if all the other functions cost as little as they can."""
+    if bound is None:
+        return list(tables)
+    lowest = [_lowest(table, sign) for table in tables]
+    slack = sign * _exact(bound) - sum(lowest, Fraction(0)) - Fraction(1, 2 * 10**decimals)
+    return [_forbid_above(table, sign, low + slack) for table, low in zip(tables, lowest, strict=True)]
+
+
+def _exact(value: Any) -> Fraction:
+    return Fraction(value if isinstance(value, int | float) else value.item())
+
+
+def _lowest(table: Table, sign: int) -> Fraction:
+    values = sign * np.append(
+        table.values, np.array([] if table.default is None else table.default, table.values.dtype)
+    )
+    return _exact(values.min())
+
+
+def _forbid_above(table: Table, sign: int, exact_limit: Fraction) -> Table:
+    """Forbid the costs at or above a limit (at or below its negation if costs are maximised)."""
+    integral = table.values.dtype.kind == "i"
+    forbidden = sign * (FORBIDDEN if integral else math.inf)
+    limit: float
+    if integral:
+        limit = min(max(math.ceil(exact_limit), -FORBIDDEN), FORBIDDEN)
+    else:
+        limit = float(min(max(exact_limit, -_LARGEST), _LARGEST))
+        limit = limit if limit >= exact_limit else math.nextafter(limit, math.inf)
+    values = np.where(sign * table.values >= limit, forbidden, table.values)
+    if table.default is None:
+        return Table(table.scope, values)
+    default = forbidden if sign * table.default >= limit else table.default
+    return Table(table.scope, values, sizes=table.sizes, rows=table.rows, default=default)
+
+
+def render(model: Model) -> Iterator[str]:
+    """Yield the file's text, which is strict JSON and exact; it has as many decimals as the costs need.
+
+    Without an upper bound one is written that no assignment reaches. (toulbar2 keeps costs as 64-bit integers, scaled
+    by ten to the number of decimals: to be read by it, costs with many decimals must be rounded before.)
+
+    Raises:
+        InputError: A name has a character that the format cannot hold.
+    """
+    sign = 1 if model.sense == "min-cost" else -1
+    tables = [*model.factors, *([Table((), model.constant)] if model.constant else [])]
+    costs = [sign * _finite(table) for table in tables]
+    if model.upper_bound is None:
+        reached = 1 + math.ceil(sum((_exact(c.max()) for c in costs if c.size), Fraction(0)))
+        bound = str(sign * (reached if model.is_integer or reached < _EXACT_INTEGER else 2 * reached))
+    else:
+        bound = _plain(model.upper_bound)
+    reach = sign * Fraction(bound) - sum((min(_exact(c.min()), Fraction(0)) for c in costs if c.size), Fraction(0))
+    decimals = max((len(text.partition(".")[2]) for text in (bound, *map(_longest, costs))), default=0)
+    bound += ("" if "." in bound or not decimals else ".") + "0" * (decimals - len(bound.partition(".")[2]))
+    yield f'{{\n"problem": {{"name": {_quoted(model.name or "problem")}, '
+    yield f'"mustbe": "{"<" if sign > 0 else ">"}{bound}"}},\n'
+    yield '"variables": {\n' + ",\n".join(f"{_quoted(v.name)}: {_domain(v)}" for v in model.variables)
+    yield '\n},\n"functions": {\n'
+    for i, table in enumerate(tables):
+        yield ",\n" if i else ""
+        yield _function(f"f{i}", table, _forbidden_cost(table, sign, reach))
+    yield "\n}\n}\n"
+
+
+def _finite(table: Table) -> _Values:
+    """All costs of a table that are not forbidden, its default too."""
+    values = np.append(table.values, np.array([] if table.default is None else [table.default], table.values.dtype))
+    return values[np.isfinite(values) if values.dtype.kind == "f" else np.abs(values) != FORBIDDEN]
+
+
+def _longest(costs: _Values) -> str:
+    """Return the cost with the most decimals."""
+    if costs.dtype.kind == "i":
+        return ""
+    return max((_plain(c) for c in costs.tolist()), key=lambda text: len(text.partition(".")[2]), default="")
+
+
+def _plain(cost: float) -> str:
+    """Return a number's shortest exact text, without an exponent."""
+    text = repr(cost)
+    return format(Decimal(text), "f") if "e" in text else text
+
+
+def _forbidden_cost(table: Table, sign: int, reach: Fraction) -> str:
+    """Return a cost with which no assignment stays below the bound, whatever the other functions say."""
+    cost = max(math.ceil(reach), 0)
+    if table.values.dtype.kind == "i":
+        return str(sign * min(cost, FORBIDDEN))
+    if cost > _EXACT_INTEGER:
+        cost *= 2
+    if cost > _LARGEST:
+        raise InputError("the costs are so large that a CFN file has no number for forbidden entries")
+    return f"{sign * cost}.0"
+
+
+def _function(name: str, table: Table, forbidden: str) -> str:
+    def text(values: _Values) -> list[str]:
+        known = np.isfinite(values) if values.dtype.kind == "f" else np.abs(values) != FORBIDDEN
+        return [_plain(v) if ok else forbidden for v, ok in zip(values.tolist(), known.tolist(), strict=True)]
+
+    head = f'"{name}": {{"scope": [{", ".join(map(str, table.scope))}], '
+    if table.rows is None:
+        return head + f'"costs": [{", ".join(text(table.values.reshape(-1)))}]}}'
+    default = text(np.array([table.default], dtype=table.values.dtype))[0]
+    rows = ["".join(f"{x}, " for x in row) for row in table.rows.tolist()]
+    costs = ",\n".join(row + cost for row, cost in zip(rows, text(table.values), strict=True))
+    return head + f'"defaultcost": {default}, "costs": [\n{costs}]}}'
+
+
+def _domain(variable: Variable) -> str:
+    return str(variable.size) if variable.labels is None else f"[{', '.join(map(_quoted, variable.labels))}]"
+
+
+def _quoted(name: str) -> str:
+    if any(c in '"\\' or ord(c) < 32 for c in name):
+        raise InputError(
+            f"a CFN file cannot hold the name {name!r}: it has a quotation mark, a backslash or a control code"
+        )
+    return f'"{name}"'
