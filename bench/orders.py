@@ -3,9 +3,11 @@
 Widths: the constraint problems of wcsp/REFERENCE.tsv against its min-fill column. The search minimises work, not width;
 'width' is that of its order, 'unit' the width it reaches when all sizes are taken as equal.
 
-Work: Bayesian networks (whole moral graphs, with 0 and 10 observed variables removed) against cotengra's HyperOptimizer in
-its default settings, whose contraction tree is read as an elimination order: indices in the order in which they disappear.
-Its figures take minutes each; `--peer-python` (an interpreter that has cotengra) computes and records them anew.
+Work: Bayesian networks (whole moral graphs, with 0 and 10 observed variables removed) against cotengra's HyperOptimizer
+in its default settings, whose contraction tree is read as an elimination order: indices in the order in which they
+disappear. 'flops' is its own count of the tree's pairwise products. 'early' is the search that also stops when ordering
+takes longer than the run would. The peer's figures take minutes each and are recorded; `--peer-python` (an interpreter
+that has cotengra) computes them anew.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import subprocess
 from pathlib import Path
 
 import elimina
-from elimina.order import Order, evaluate_order, find_order
+from elimina.order import evaluate_order, find_order
 
 HERE = Path(__file__).parent
 RECORD = HERE / "orders_cotengra.json"
@@ -88,26 +90,21 @@ def work_table(data: Path, options: argparse.Namespace) -> None:
             if options.peer_python:
                 recorded[key] = peer_figures(options.peer_python, sizes, scopes)
                 RECORD.write_text(json.dumps(recorded, indent=1) + "\n")
-            found = [search(sizes, scopes, options, seed, None) for seed in range(options.seeds)]
-            early = find_order(sizes, scopes, seconds=options.seconds, threads=options.threads)
+            budget = {"seconds": options.seconds, "threads": options.threads}
+            found = [
+                find_order(sizes, scopes, seed=seed, cells_per_second=None, **budget) for seed in range(options.seeds)
+            ]
+            early = find_order(sizes, scopes, **budget)
             peer = recorded[key]
             ratios = [order.total_cells / peer["cells"] for order in found]
             first = found[0]
             print(
-                f"{key.split('/')[0]:10} {observed:3} {first.width:5} {math.log2(first.largest_table):6.2f} "
-                f"{first.log10_cells:7.3f} {early.log10_cells:7.3f} {early.seconds:5.2f} {math.log10(peer['cells']):8.3f} "
-                f"{peer['log10_flops']:7.3f} {peer['seconds']:6.1f} {ratios[0]:6.3f} {max(ratios):6.3f}",
+                f"{key.split('/')[0]:10} {observed:3} {first.width:5} {math.log2(first.largest_table):6.2f}",
+                f"{first.log10_cells:7.3f} {early.log10_cells:7.3f} {early.seconds:5.2f}",
+                f"{math.log10(peer['cells']):8.3f} {peer['log10_flops']:7.3f} {peer['seconds']:6.1f}",
+                f"{ratios[0]:6.3f} {max(ratios):6.3f}",
                 flush=True,
             )
-
-
-def search(
-    sizes: list[int], scopes: list[tuple[int, ...]], options: argparse.Namespace, seed: int, speed: float | None
-) -> Order:
-    """Search with the whole time limit unless a speed says when it is enough."""
-    return find_order(
-        sizes, scopes, seconds=options.seconds, seed=seed, threads=options.threads, cells_per_second=speed
-    )
 
 
 def width_table(data: Path, options: argparse.Namespace) -> None:

@@ -12,10 +12,10 @@ import networkx as nx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.reference.order import best_work_by_permutations, best_work_by_subsets, neighbours_of, symbolic_elimination
 
 from elimina.errors import InputError
 from elimina.order import evaluate_order, find_order, pseudo_tree_order
+from tests.reference.order import best_work_by_permutations, best_work_by_subsets, neighbours_of, symbolic_elimination
 
 METHODS = ["auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "pseudo-tree"]
 
