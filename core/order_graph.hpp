@@ -57,6 +57,7 @@ class Clock {
   using Time = std::chrono::steady_clock;
   explicit Clock(double seconds) : start_(Time::now()), seconds_(seconds) {}
   double elapsed() const { return std::chrono::duration<double>(Time::now() - start_).count(); }
+  double seconds() const { return seconds_; }
   double left() const { return seconds_ - elapsed(); }
   bool expired() const { return stop_.load(std::memory_order_relaxed) || left() <= 0; }
   void stop() { stop_.store(true, std::memory_order_relaxed); }

@@ -87,18 +87,19 @@ using Entry = std::tuple<double, std::uint64_t, Vertex, std::uint32_t>;
 class GreedyRun {
  public:
   GreedyRun(const Graph& graph, Rule rule, double noise, Random& random)
-      : rest_(graph), rule_(rule), noise_(noise), random_(random), score_(graph.count()), version_(graph.count(), 0) {}
+      : rest_(graph), rule_(rule), noise_(noise), random_(random), score_(graph.count()), version_(graph.count(), 0), joined_(graph.count(), 0) {}
 
   std::optional<Order> run(double bound, const Clock& clock) {
     const Vertex n = rest_.left();
     Order order;
     double spent = 0;
-    for (Vertex v = 0; v < n; ++v) {
+    for (Vertex v = 0; v < n && rule_ != Rule::sweep; ++v) {
       if (v % 64 == 0 && clock.expired()) return finish(std::move(order));
       rescore(v);
     }
     while (order.size() < n) {
       if (order.size() % 16 == 0 && clock.expired()) return finish(std::move(order));
+      if (heap_.empty()) rescore(far_end());
       const auto [key, tie, v, version] = heap_.top();
       heap_.pop();
       if (rest_.gone(v) || version != version_[v]) continue;
@@ -114,13 +115,30 @@ class GreedyRun {
   void push(Vertex v) {
     double key = score_[v];
     if (noise_ > 0) key = (key + 1) * std::exp2(-noise_ * std::log(-std::log(random_.uniform() * 0.999999 + 5e-7)));
-    heap_.emplace(key, random_.next(), v, ++version_[v]);
+    // A sweep keeps its front straight: who joined it first leaves it first.
+    const bool joins = rule_ == Rule::sweep && version_[v] == 0;
+    if (joins) joined_[v] = ++front_;
+    heap_.emplace(key, rule_ == Rule::sweep ? joined_[v] : random_.next(), v, ++version_[v]);
+  }
+
+  // The last vertex that breadth-first search reaches from a random one.
+  Vertex far_end() {
+    Vertex v = random_.below(static_cast<Vertex>(score_.size()));
+    while (rest_.gone(v)) v = (v + 1) % static_cast<Vertex>(score_.size());
+    std::vector<Vertex> queue{v};
+    std::vector<char> seen(score_.size(), 0);
+    seen[v] = 1;
+    for (std::size_t i = 0; i < queue.size(); ++i)
+      for (Vertex u : rest_.neighbours(queue[i]))
+        if (!std::exchange(seen[u], 1)) queue.push_back(u);
+    return queue.back();
   }
 
   void rescore(Vertex v) {
     switch (rule_) {
       case Rule::min_degree: score_[v] = static_cast<double>(rest_.neighbours(v).size()); break;
-      case Rule::min_weight: score_[v] = rest_.log_bucket(v); break;
+      case Rule::min_weight:
+      case Rule::sweep: score_[v] = rest_.log_bucket(v); break;
       default: score_[v] = rest_.missing(v, rule_ == Rule::weighted_min_fill);
     }
     push(v);
@@ -174,6 +192,8 @@ class GreedyRun {
   std::vector<std::uint32_t> version_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap_;
   std::vector<Vertex> touched_;
+  std::vector<std::uint64_t> joined_;
+  std::uint64_t front_ = 0;
 };
 
 }  // namespace

@@ -36,7 +36,8 @@ class Remainder {
   std::vector<Vertex> scratch_;
 };
 
-enum class Rule { min_fill, weighted_min_fill, min_degree, min_weight };
+// `sweep` walks through the graph from one end: only neighbours of what is gone are candidates, the smallest bucket first.
+enum class Rule { min_fill, weighted_min_fill, min_degree, min_weight, sweep };
 
 // Runs one greedy elimination. Keys are multiplied by 2^(noise * g) with g Gumbel-distributed, ties are broken at random.
 // Empty when the work passed 2^bound before the end. When the clock expires the rest follows by its current degree.

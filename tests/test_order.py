@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
+import threading
 import time
 from collections.abc import Sequence
+from itertools import permutations
 
 import networkx as nx
 import pytest
@@ -13,7 +17,7 @@ from elimina.errors import InputError
 from elimina.order import evaluate_order, find_order, pseudo_tree_order
 from tests.reference.order import best_work_by_permutations, best_work_by_subsets, neighbours_of, symbolic_elimination
 
-METHODS = ["auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "pseudo-tree"]
+METHODS = ["auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "sweep", "pseudo-tree"]
 
 
 @st.composite
@@ -89,13 +93,37 @@ def test_grid_reaches_its_treewidth() -> None:
     assert find_order([2] * 64, grid(8, 8), iterations=80).width == 8
 
 
+def test_large_grid_reaches_its_treewidth() -> None:
+    # Plain greedy rules leave widths above 40 here; a sweep along the rows has 24.
+    assert find_order([2] * 24**2, grid(24, 24), method="min-fill").width > 30
+    assert find_order([2] * 24**2, grid(24, 24), method="sweep", iterations=20).width <= 26
+
+
 def test_large_table_limit_outweighs_the_work() -> None:
-    # x0 is a hub: eliminating it early is little work here only if its wide message is allowed.
-    sizes, scopes = mixed(6, 6)
-    free = find_order(sizes, scopes, iterations=80)
-    tight = find_order(sizes, scopes, iterations=80, max_table_cells=free.largest_table - 1)
-    assert tight.largest_table <= free.largest_table
-    assert tight.largest_table < free.largest_table or tight.total_cells >= free.total_cells
+    sizes = [3, 2, 3, 7, 2, 2]
+    scopes = [(2, 0), (3, 1), (3, 2), (4, 0), (4, 1), (4, 3), (5, 4)]
+    every = {symbolic_elimination(sizes, scopes, order)[:2] for order in permutations(range(6))}
+    assert min(every) == (98, 14)
+    assert min(pair for pair in every if pair[1] <= 13) == (124, 12)
+    free = find_order(sizes, scopes, iterations=60)
+    tight = find_order(sizes, scopes, iterations=60, max_table_cells=13)
+    assert (free.total_cells, free.largest_table) == (98, 14)
+    assert (tight.total_cells, tight.largest_table) == (124, 12)
+
+
+def test_unreachable_limit_is_approached() -> None:
+    found = find_order([2] * 49, grid(7, 7), iterations=60, max_table_cells=4)
+    assert found.largest_table == 2**7
+
+
+def test_interrupt_ends_a_search() -> None:
+    graph = nx.gnm_random_graph(200, 800, seed=3)
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    start = time.perf_counter()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        find_order([4] * 200, list(graph.edges), seconds=30, cells_per_second=None)
+    assert time.perf_counter() - start < 2
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -194,6 +222,7 @@ def test_pseudo_tree_has_edges_only_between_ancestors() -> None:
         ([2, 2], [], [0, 0], "lacks variable 1"),
         ([2, 2], [], [0, 2], "names variable 2"),
         ([2, 0], [], [0, 1], "variable 1 has 0 values"),
+        ([2, 2**54], [], [0, 1], "variable 1 has 18014398509481984 values"),
         ([2, 2], [(0, 2)], [0, 1], "scope 0 names variable 2"),
         ([2, 2], [(0, -1)], [0, 1], "scope 0 names variable -1"),
     ],

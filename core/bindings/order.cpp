@@ -22,6 +22,7 @@ Rule rule_of(const std::string& name) {
   if (name == "weighted-min-fill") return Rule::weighted_min_fill;
   if (name == "min-degree") return Rule::min_degree;
   if (name == "min-weight") return Rule::min_weight;
+  if (name == "sweep") return Rule::sweep;
   throw nb::value_error("unknown greedy rule");
 }
 

@@ -17,12 +17,14 @@ from typing import Literal, get_args
 
 from elimina.errors import FormatError, InputError
 
-Method = Literal["auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "pseudo-tree"]
+Method = Literal["auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "sweep", "pseudo-tree"]
 
 # What a CPU backend visits; ordering for longer than the run itself takes does not pay.
 _CELLS_PER_SECOND = 1e9
 _DEFAULT_SECONDS = 2.0
 _UNLIMITED_SECONDS = 1e9
+# The core computes with sizes as doubles.
+_LARGEST_DOMAIN = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,10 @@ def find_order(
         sizes: Domain size of each variable.
         scopes: The factors' scopes; repeated, empty and nested ones are fine.
         method: ``auto`` uses everything; a greedy rule's name uses that rule alone, run again and again within the
-            budget (once if there is none); ``pseudo-tree`` is :func:`pseudo_tree_order`.
+            budget (once if there is none); ``pseudo-tree`` is :func:`pseudo_tree_order`. The rules take next the
+            variable that adds the fewest edges (``min-fill``; ``weighted-min-fill``: each weighs the product of its
+            ends' sizes), that has the fewest neighbours (``min-degree``) or the smallest bucket (``min-weight``;
+            ``sweep``: among the neighbours of what is gone, so that a front moves through the graph).
         seconds: Time limit; by default 2 s for ``auto`` where `iterations` is not given either.
         iterations: Rounds of the search (each a greedy run or an annealing). The result is then the same for a seed on
             every run, if `seconds` does not end it.
@@ -83,7 +88,7 @@ def find_order(
             where `iterations` is given.
 
     Raises:
-        InputError: A size is below 1, a scope names no variable, or an option makes no sense.
+        InputError: A size is below 1 or absurd, a scope names no variable, or an option makes no sense.
     """
     start = time.perf_counter()
     _check_problem(sizes, scopes)
@@ -97,7 +102,7 @@ def find_order(
 
     order = search(
         *_compressed(sizes, scopes),
-        rules=["min-fill", "weighted-min-fill", "min-weight", "min-degree"] if everything else [method],
+        rules=["min-fill", "weighted-min-fill", "min-weight", "min-degree", "sweep"] if everything else [method],
         anneal=everything,
         rounds=-1 if iterations is None else iterations,
         seconds=_UNLIMITED_SECONDS if seconds is None else min(seconds, _UNLIMITED_SECONDS),
@@ -241,8 +246,8 @@ def _check_complete(path: str, found: Sequence[int] | set[int] | dict[int, int],
 
 def _check_problem(sizes: Sequence[int], scopes: Sequence[Sequence[int]]) -> None:
     for v, size in enumerate(sizes):
-        if size < 1:
-            raise InputError(f"variable {v} has {size} values; at least one is needed")
+        if not 1 <= size <= _LARGEST_DOMAIN:
+            raise InputError(f"variable {v} has {size} values; it needs from 1 to 2^53")
     for number, scope in enumerate(scopes):
         for v in scope:
             if not 0 <= v < len(sizes):
