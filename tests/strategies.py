@@ -13,7 +13,7 @@ KINDS = ("integer", "big-integer", "float", "max-integer", "max-float", "probabi
 
 @st.composite
 def models(draw, kind: str, max_variables: int = 6, max_cells: int = 3000) -> Model:
-    """A model of a kind, small enough for brute force; empty scopes, unused variables and domains of size 1 included."""
+    """A model small enough for brute force; empty scopes, unused variables and domains of size 1 included."""
     sizes: list[int] = []
     for size in draw(st.lists(st.sampled_from([1, 2, 2, 3, 3, 4, 5, 7]), min_size=0, max_size=max_variables)):
         if np.prod([*sizes, size]) <= max_cells:
@@ -31,7 +31,11 @@ def models(draw, kind: str, max_variables: int = 6, max_cells: int = 3000) -> Mo
     if kind == "integer" and draw(st.booleans()):
         bound = draw(st.integers(0, 60))
     return Model(
-        [Variable(f"v{i}", size) for i, size in enumerate(sizes)], factors, sense=sense, constant=constant, upper_bound=bound
+        [Variable(f"v{i}", size) for i, size in enumerate(sizes)],
+        factors,
+        sense=sense,
+        constant=constant,
+        upper_bound=bound,
     )
 
 

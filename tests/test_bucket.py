@@ -16,7 +16,9 @@ COSTS = [kind for kind in KINDS if kind != "probability"]
 
 
 def some_evidence(data, model):
-    observed = data.draw(st.lists(st.sampled_from(range(len(model.sizes))), max_size=2, unique=True)) if model.sizes else []
+    observed = (
+        data.draw(st.lists(st.sampled_from(range(len(model.sizes))), max_size=2, unique=True)) if model.sizes else []
+    )
     return {v: data.draw(st.integers(0, model.sizes[v] - 1)) for v in observed}
 
 

@@ -12,7 +12,7 @@ from elimina.backends.cpu import CpuBackend
 from elimina.errors import InputError, TimeLimitError
 from elimina.inference.bucket import Execution, eliminate
 from elimina.model import Model
-from elimina.order import Order, evaluate_order, find_order
+from elimina.order import Method, evaluate_order, find_order
 from elimina.planning.estimate import cpu_machine, cuda_machine
 from elimina.planning.plan import Plan
 from elimina.planning.planner import make_plan
@@ -39,7 +39,7 @@ def plan(
     evidence: Evidence | None = None,
     device: str = "auto",
     memory: int | None = None,
-    order: str | Sequence[int | str] = "auto",
+    order: Method | Sequence[int | str] = "auto",
     order_seconds: float = ORDER_SECONDS,
     seed: int = 0,
     threads: int | None = None,
@@ -49,7 +49,8 @@ def plan(
 
     Args:
         model: Any model.
-        task: ``mpe``: the best assignment (the optimum of a WCSP, the most probable explanation of a network); ``pr``: the
+        task: ``mpe``: the best assignment (the optimum of a WCSP, the most probable explanation of a network); ``pr``:
+            the
             partition function, or the probability of the evidence; ``count``: the number of allowed assignments.
         evidence: Observed variables, by name or index -> label or value index.
         device: ``cpu``, ``cuda``, or ``auto``: the GPU if there is one and the work is worth its start.
@@ -77,7 +78,7 @@ def solve(
     evidence: Evidence | None = None,
     device: str = "auto",
     memory: int | None = None,
-    order: str | Sequence[int | str] = "auto",
+    order: Method | Sequence[int | str] = "auto",
     order_seconds: float = ORDER_SECONDS,
     seed: int = 0,
     threads: int | None = None,
@@ -112,7 +113,9 @@ def solve(
     deadline = None if time_limit is None else time.monotonic() + time_limit
     planned = _plan(model, task, evidence, device, memory, order, order_seconds, seed, threads, dtype, time_limit)
     if deadline is not None and time.monotonic() > deadline:
-        raise TimeLimitError(f"the time limit of {time_limit:g} s passed while the elimination was planned; allow more time")
+        raise TimeLimitError(
+            f"the time limit of {time_limit:g} s passed while the elimination was planned; allow more time"
+        )
     if on_plan is not None:
         on_plan(planned.plan)
     return eliminate(Execution(planned.problem, planned.plan, planned.backend, progress, deadline), planned.seconds)
@@ -124,7 +127,7 @@ def _plan(
     evidence: Evidence | None,
     device: str,
     memory: int | None,
-    order: str | Sequence[int | str],
+    order: Method | Sequence[int | str],
     order_seconds: float,
     seed: int,
     threads: int | None,
@@ -160,7 +163,7 @@ def _plan_on(backend: Backend, problem: Problem, order: Sequence[int], memory: i
 
 
 def _find_order(
-    problem: Problem, order: str | Sequence[int | str], seconds: float, seed: int, threads: int | None
+    problem: Problem, order: Method | Sequence[int | str], seconds: float, seed: int, threads: int | None
 ) -> tuple[int, ...]:
     """An order of the free variables: searched for, or the given one without the variables that are fixed."""
     model = problem.model
@@ -168,7 +171,8 @@ def _find_order(
     scopes = [[free[v] for v in group.scope] for group in problem.groups]
     sizes = [model.sizes[v] for v in problem.free]
     if isinstance(order, str):
-        found: Order = find_order(sizes, scopes, method=order, seconds=seconds, seed=seed, threads=threads or 1)
+        method: Method = order  # type: ignore[assignment]  # find_order names the methods if it is none
+        found = find_order(sizes, scopes, method=method, seconds=seconds, seed=seed, threads=threads or 1)
         return tuple(problem.free[i] for i in found.order)
     given = [free[v] for v in map(model.index, order) if v in free]
     evaluate_order(sizes, scopes, given)

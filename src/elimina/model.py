@@ -65,9 +65,11 @@ class Model:
     Attributes:
         variables: In index order.
         factors: Tables over the variables' indices. Several may share a scope.
-        sense: ``min-cost`` and ``max-cost``: factors are added; ``probability``: factors are non-negative and multiplied.
+        sense: ``min-cost`` and ``max-cost``: factors are added; ``probability``: factors are non-negative and
+            multiplied.
         constant: Added to the objective: a cost, or the natural logarithm of a factor (probabilities).
-        upper_bound: Costs only: an assignment whose cost is this or worse is no solution; None if there is no such bound.
+        upper_bound: Costs only: an assignment whose cost is this or worse is no solution; None if there is no such
+            bound.
         children: Factor i is the conditional distribution of ``children[i]`` given the rest of its scope, if not None.
         name: Free text.
     """
@@ -185,7 +187,8 @@ class Model:
     def terms(self, assignment: Sequence[int]) -> list[int | float]:
         """What each factor adds to the objective at an assignment: costs, or natural logarithms of probabilities.
 
-        A forbidden integer cost becomes infinity (minus infinity where costs are maximised), a probability of 0 minus infinity.
+        A forbidden integer cost becomes infinity (minus infinity where costs are maximised), a probability of 0 minus
+        infinity.
         """
         values = [f.at(assignment) for f in self.factors]
         if self.sense == "probability":

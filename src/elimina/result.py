@@ -15,14 +15,17 @@ class Result(NamedTuple):
     Attributes:
         status: ``optimal``: exact; ``infeasible``: no assignment is allowed (or the evidence has probability 0).
         task: The task that was answered.
-        value: The optimum in the model's units (a cost; the natural logarithm of a probability), the partition function where a
+        value: The optimum in the model's units (a cost; the natural logarithm of a probability), the partition
+            function where a
             float can hold it, or a count (an exact int); None if there is none.
         lower_bound: No better than ``value`` when that is minimised; None if it does not apply.
         upper_bound: Likewise.
         assignment: Variable name -> label of its value; None if there is none.
-        log10_z: Base-10 logarithm of the partition function or of the evidence's probability; minus infinity if that is 0.
+        log10_z: Base-10 logarithm of the partition function or of the evidence's probability; minus infinity if that
+            is 0.
         marginals: Variable name -> {label: probability}.
-        stats: Figures of the run: ``induced_width``, ``largest_table`` and ``total_cells`` (cells), ``peak_bytes``, ``seconds`` (by
+        stats: Figures of the run: ``induced_width``, ``largest_table`` and ``total_cells`` (cells), ``peak_bytes``,
+            ``seconds`` (by
             phase), ``device``, ``dtype``.
     """
 

@@ -1,14 +1,17 @@
-"""A table: a scope and one value for each assignment of it, stored densely or as the rows that differ from a default."""
+"""A table: a scope and a value for each assignment of it, stored densely or as rows that differ from a default."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elimina.errors import InputError
+
+Values = NDArray[Any]
 
 FORBIDDEN = int(np.iinfo(np.int64).max)
 """The integer cost of a forbidden assignment in a table to be minimised (its negation where costs are maximised).
@@ -53,10 +56,12 @@ class Table:
             array = array.astype(np.int64, copy=False)
         elif array.dtype != np.float32:
             array = array.astype(np.float64, copy=False)
-        self.values: NDArray[np.int64] | NDArray[np.float64] = array
+        self.values: Values = array
         if rows is None:
             if array.ndim != len(self.scope):
-                raise InputError(f"a table over {len(self.scope)} variables needs as many axes, its array has {array.ndim}")
+                raise InputError(
+                    f"a table over {len(self.scope)} variables needs as many axes, its array has {array.ndim}"
+                )
             self.sizes = tuple(int(s) for s in array.shape)
             self.rows: NDArray[np.int32] | None = None
             self.default: int | float | None = None
@@ -82,8 +87,8 @@ class Table:
         """Whether only the rows that differ from a default are stored."""
         return self.rows is not None
 
-    def dense(self) -> NDArray[np.int64] | NDArray[np.float64]:
-        """Return the values as an array of shape ``sizes`` (this table's own array if it is dense: do not write to it)."""
+    def dense(self) -> Values:
+        """Return the values as an array of shape ``sizes`` (a dense table's own array: do not write to it)."""
         if self.rows is None:
             return self.values
         full = np.full(self.sizes, self.default, dtype=self.values.dtype)
@@ -94,10 +99,10 @@ class Table:
         """Value at an assignment (variable index -> value index) that covers the scope."""
         key = tuple(assignment[v] for v in self.scope)
         if self.rows is None:
-            return self.values[key].item()
+            return _number(self.values[key])
         found = np.flatnonzero((self.rows == np.array(key, dtype=np.int32)).all(axis=1))
         if len(found):
-            return self.values[found[0]].item()
+            return _number(self.values[found[0]])
         assert self.default is not None
         return self.default
 
@@ -114,10 +119,15 @@ class Table:
             if v in fixed:
                 match &= self.rows[:, axis] == fixed[v]
         if not keep:
-            return Table((), self.values[match][0] if match.any() else self.default)
+            return Table((), np.asarray(self.values[match][0] if match.any() else self.default))
         sizes = [self.sizes[a] for a in keep]
         return Table(scope, self.values[match], sizes=sizes, rows=self.rows[match][:, keep], default=self.default)
 
     def __repr__(self) -> str:
         kind = f"{len(self.values)} rows, default {self.default}" if self.rows is not None else "dense"
         return f"Table(scope={self.scope}, sizes={self.sizes}, {self.values.dtype}, {kind})"
+
+
+def _number(value: np.generic) -> int | float:
+    number: int | float = value.item()
+    return number

@@ -63,7 +63,7 @@ def bucket_tree(scopes: Sequence[Sequence[int]], order: Sequence[int]) -> Tree:
     children: list[list[int]] = [[] for _ in order]
     for number, scope in enumerate(scopes):
         placed[min(position[v] for v in scope)].append(number)
-    nodes = []
+    nodes: list[Node] = []
     for i, variable in enumerate(order):
         union: set[int] = set()
         for number in placed[i]:

@@ -18,7 +18,7 @@ def aligned(table: Table, variables: int) -> np.ndarray:
 
 
 def costs(model: Model) -> np.ndarray:
-    """The objective of every assignment; integers as exact int64 with FORBIDDEN for what is forbidden (min-cost models)."""
+    """The objective of every assignment of a min-cost model; exact int64 with FORBIDDEN for integers."""
     total = np.full(model.sizes, model.constant)
     forbidden = np.zeros(model.sizes, dtype=bool)
     for factor in model.factors:

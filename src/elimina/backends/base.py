@@ -16,7 +16,8 @@ class Run(NamedTuple):
 
     Attributes:
         roots: Value of every step without a parent, in step order; of the program's dtype.
-        peaks: float64 of shape (steps, 2): the largest and the smallest positive value of each step's output, before scaling;
+        peaks: float64 of shape (steps, 2): the largest and the smallest positive value of each step's output, before
+            scaling;
             zeros unless the semiring is scaled (``max-product``, ``sum-product``).
         assignment: int32, a value for each variable that a step eliminates (others 0); None unless the program decodes.
             Ties go to the smallest value index.

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina import _core
+from elimina._core import run_program
 from elimina.backends.base import Run
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
@@ -50,7 +50,7 @@ class CpuBackend:
         report = None if progress is None else lambda done: progress(min(1.0, done / work))
         uploaded = time.perf_counter()
         integer = int(program.parameter) if program.dtype.kind in "iu" else 0
-        _core.run_program(
+        run_program(
             program.semiring,
             float(program.parameter),
             integer,

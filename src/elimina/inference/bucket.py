@@ -41,8 +41,8 @@ class Execution(NamedTuple):
     def _report(self, share: float) -> None:
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise TimeLimitError(
-                f"the time limit passed with {share:.0%} of the elimination done; exact elimination has no answer before "
-                "its end: allow more time, or use another order or device"
+                f"the time limit passed with {share:.0%} of the elimination done; exact elimination has no "
+                "answer before its end: allow more time, or use another order or device"
             )
         if self.progress is not None:
             self.progress(share)
@@ -82,10 +82,10 @@ def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
 def does_not_fit(plan: Plan) -> str:
     """What a plan would need, and which options help."""
     return (
-        f"the plan needs {bytes_text(plan.peak_bytes)} on {plan.device} and may use {bytes_text(plan.memory_limit)} (induced "
-        f"width {plan.width}, largest table {count_text(plan.largest_table)} cells of {plan.dtype}). More memory (--memory), "
-        "evidence, or a better order (--order, a longer --order-time, another --seed) would help; exact elimination cannot "
-        "do with less"
+        f"the plan needs {bytes_text(plan.peak_bytes)} on {plan.device} and may use {bytes_text(plan.memory_limit)} "
+        f"(induced width {plan.width}, largest table {count_text(plan.largest_table)} cells, {plan.dtype}); more "
+        "memory (--memory), a better order (--order, a longer --order-time, another --seed) or evidence would help; "
+        "mini-buckets would bound the answer in less"
     )
 
 
@@ -117,7 +117,8 @@ def _check(plan: Plan, value: int | float, score: int | float, magnitude: float)
     tolerance = 0.0 if plan.dtype.startswith("int") else 64 * float(np.finfo(plan.dtype).eps) * max(magnitude, 1.0)
     if not abs(value - score) <= tolerance:
         raise InternalError(
-            f"elimination found the optimum {value!r}, its assignment is worth {score!r} on the model; please report this"
+            f"elimination found the optimum {value!r}, its assignment is worth {score!r} on the model; "
+            "please report this"
         )
 
 

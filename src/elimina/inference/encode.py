@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from elimina.planning.plan import FactorLayout, Plan
 from elimina.planning.prepare import Problem, finite_range
 from elimina.table import FORBIDDEN, Table
 
-Array = NDArray[np.generic]
+Array = NDArray[Any]
 
 
 class Encoded(NamedTuple):
@@ -21,10 +22,12 @@ class Encoded(NamedTuple):
 
     Attributes:
         arena: The first ``plan.factor_cells`` elements.
-        offset: What has to be added to the arena's optimum (costs, in the model's direction), or to the base-2 logarithm of the
+        offset: What has to be added to the arena's optimum (costs, in the model's direction), or to the base-2
+            logarithm of the
             arena's sum (probabilities).
         ranges: float64 of shape (factors, 2): largest and smallest positive value of each table (``sum-product`` only).
-        impossible: Whether a factor without free variables is forbidden (or a product of two tables underflowed: see ``exact``).
+        impossible: Whether a factor without free variables is forbidden (or a product of two tables underflowed: see
+            ``exact``).
         exact: False if a product of two positive numbers became 0 while factors were joined.
     """
 
@@ -60,19 +63,18 @@ def _view(arena: Array, factor: FactorLayout) -> Array:
 def _aligned(table: Table, values: Array, factor: FactorLayout) -> Array:
     """A table's values with the factor's axes, those that it lacks of length 1."""
     axes = [table.scope.index(v) for v in factor.scope if v in table.scope]
-    return values.transpose(axes).reshape(
-        [size if v in table.scope else 1 for v, size in zip(factor.scope, factor.sizes, strict=True)]
-    )
+    shape = [size if v in table.scope else 1 for v, size in zip(factor.scope, factor.sizes, strict=True)]
+    aligned: Array = values.transpose(axes).reshape(shape)
+    return aligned
 
 
 def _support(problem: Problem, table: Table) -> Array:
     """1 where the table allows the assignment."""
     values = table.dense()
     if problem.model.sense == "probability":
-        return values > 0
-    if values.dtype.kind == "i":
-        return values != (FORBIDDEN if problem.model.sense == "min-cost" else -FORBIDDEN)
-    return values != (np.inf if problem.model.sense == "min-cost" else -np.inf)
+        return np.greater(values, 0)
+    sign = 1 if problem.model.sense == "min-cost" else -1
+    return np.not_equal(values, sign * (FORBIDDEN if values.dtype.kind == "i" else math.inf))
 
 
 def _logarithms(problem: Problem, table: Table) -> Array:
@@ -88,7 +90,7 @@ def _costs(problem: Problem, table: Table) -> Array:
     return np.where(values == sign * FORBIDDEN, sign * np.inf, values.astype(np.float64))
 
 
-def _encode(problem: Problem, plan: Plan, values_of) -> Encoded:  # type: ignore[no-untyped-def]
+def _encode(problem: Problem, plan: Plan, values_of: Callable[[Problem, Table], Array]) -> Encoded:
     """Encode value by value; tables of a group are added, or multiplied for counting."""
     arena = np.zeros(plan.factor_cells, dtype=plan.dtype)
     combine = np.multiply if plan.semiring == "count" else np.add
@@ -108,7 +110,7 @@ def _encode(problem: Problem, plan: Plan, values_of) -> Encoded:  # type: ignore
 
 
 def _encode_integers(problem: Problem, plan: Plan) -> Encoded:
-    """Shift each table to start at 0 (maximised costs negated first) and put the plan's number for what is forbidden."""
+    """Shift each table to start at 0 (maximised costs negated first); the plan's number says 'forbidden'."""
     arena = np.zeros(plan.factor_cells, dtype=plan.dtype)
     limit = int(plan.forbidden)
     sense = problem.model.sense

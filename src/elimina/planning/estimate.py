@@ -14,7 +14,8 @@ class Machine(NamedTuple):
     Attributes:
         name: ``cpu`` or ``cuda``.
         bandwidth: Bytes a second of a large copy, read and written ones counted.
-        combinations: Combinations a second of one value of the eliminated variable and one output cell, tables in cache.
+        combinations: Combinations a second of one value of the eliminated variable and one output cell, tables in
+            cache.
         step: Seconds that each step takes at least.
         start: Seconds before the first step (a GPU's context, loading of kernels).
     """

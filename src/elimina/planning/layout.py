@@ -13,7 +13,8 @@ _ALIGNMENT_BYTES = 256
 def table_strides(sizes: Sequence[int], itemsize: int) -> tuple[tuple[int, ...], int]:
     """Strides of a table's axes, slow to fast, and the elements that it spans.
 
-    Long rows are padded, so that the rows of the first axis (the values of the variable that is eliminated next) start at whole
+    Long rows are padded, so that the rows of the first axis (the values of the variable that is eliminated next) start
+    at whole
     vectors.
     """
     strides = [1] * len(sizes)

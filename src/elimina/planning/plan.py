@@ -29,7 +29,8 @@ class Operand(NamedTuple):
 class Step(NamedTuple):
     """One fused aggregation and elimination (or, with ``variable`` -1 and ``domain`` 1, a join of tables).
 
-    The output's axes come in the order outer, mid, lo (see ``include/elimina/program.hpp``); operands in the order A, B, streamed.
+    The output's axes come in the order outer, mid, lo (see ``include/elimina/program.hpp``); operands in the order A,
+    B, streamed.
 
     Attributes:
         variable: The eliminated variable.
@@ -163,7 +164,10 @@ class Plan(NamedTuple):
             ("largest table", f"{count_text(self.largest_table)} cells"),
             ("work", f"{count_text(self.work)} combinations, {count_text(self.operations)} operations"),
             *((f"peak memory, {tier}", bytes_text(size)) for tier, size in self.bytes.items()),
-            ("memory limit", f"{bytes_text(self.memory_limit)} on {self.device}: {'fits' if self.fits else 'does not fit'}"),
+            (
+                "memory limit",
+                f"{bytes_text(self.memory_limit)} on {self.device}: {'fits' if self.fits else 'does not fit'}",
+            ),
             ("estimated time", seconds_text(self.seconds)),
         ]
         return "\n".join(f"{name + ':':22}{text}" for name, text in rows)
@@ -173,7 +177,9 @@ def bytes_text(size: int) -> str:
     """Format bytes: ``1.5 GiB``."""
     for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if size >= 1 << power:
-            return f"{count_text(size >> power)} {unit}" if size >> power > 10**6 else f"{size / (1 << power):.1f} {unit}"
+            return (
+                f"{count_text(size >> power)} {unit}" if size >> power > 10**6 else f"{size / (1 << power):.1f} {unit}"
+            )
     return f"{size} bytes"
 
 

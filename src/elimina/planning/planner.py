@@ -55,7 +55,9 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
     nodes = range(len(tree.nodes)) if decode else tree.postorder()
     proto = build_steps(tree, nodes, scopes, problem.model.sizes)
     encoding = choose_encoding(problem, max((len(step.reads) for step in proto), default=0), dtype)
-    factors, steps, factor_cells, arena_cells = _lay_out(problem, scopes, proto, np.dtype(encoding.dtype).itemsize, decode)
+    factors, steps, factor_cells, arena_cells = _lay_out(
+        problem, scopes, proto, np.dtype(encoding.dtype).itemsize, decode
+    )
     itemsize = np.dtype(encoding.dtype).itemsize
     return Plan(
         task=problem.task,
@@ -79,9 +81,9 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
 def choose_encoding(problem: Problem, operands: int, dtype: str | None) -> Encoding:
     """Choose the semiring and the narrowest dtype that is exact, by a proof on the range of the costs.
 
-    Every cost is shifted to be non-negative, so a partial sum at or above any bound on the optimum can never come back below it:
-    one number above that bound stands for 'forbidden', and a dtype is wide enough if it holds that number once for each
-    table that a step adds.
+    Every cost is shifted to be non-negative, so a partial sum at or above any bound on the optimum can never come back
+    below it: one number above that bound stands for 'forbidden', and a dtype is wide enough if it holds that number
+    once for each table that a step adds.
     """
     if problem.task == "count":
         return Encoding("count", _asked(dtype, ("uint64",), "counting"), 0)
@@ -100,8 +102,8 @@ def choose_encoding(problem: Problem, operands: int, dtype: str | None) -> Encod
     if dtype is not None and dtype not in INTEGERS:
         raise InputError(f"dtype {dtype} does not fit integer costs; use one of {', '.join(INTEGERS + FLOATS)}")
     raise InputError(
-        f"a step adds {operands} tables whose costs need numbers up to {bound}, more than {dtype or 'int64'} holds exactly; "
-        "use dtype float64 (rounded)" + ("" if dtype in (None, "int64") else " or a wider integer")
+        f"a step adds {operands} tables whose costs need numbers up to {bound}, more than {dtype or 'int64'} holds "
+        "exactly; use dtype float64 (rounded)" + ("" if dtype in (None, "int64") else " or a wider integer")
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -66,11 +66,11 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int]) -> Problem:
     for v, value in evidence.items():
         if not 0 <= v < len(sizes) or not 0 <= value < sizes[v]:
             raise InputError(f"evidence sets variable {v} to {value}; the model has {len(sizes)} variables")
-    kept = range(len(model.factors))
-    if task == "pr" and model.children is not None:
+    kept: Sequence[int] = range(len(model.factors))
+    if task == "pr" and model.children is not None and _are_distributions(model.factors, model.children):
         from elimina.relevance import prune_barren
 
-        kept = prune_barren([f.scope for f in model.factors], model.children, evidence)
+        kept = prune_barren([f.scope for f in model.factors], model.children, evidence=evidence)
     fixed = dict(evidence)
     fixed.update((v, 0) for v, size in enumerate(sizes) if size == 1)
     tables = tuple(model.factors[f].restrict(fixed) for f in kept)
@@ -81,6 +81,14 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int]) -> Problem:
     free = tuple(v for v in range(len(sizes)) if v in relevant and v not in fixed)
     constants = tuple(i for i, table in enumerate(tables) if not table.scope)
     return Problem(model, task, fixed, free, tables, _group(tables), constants)
+
+
+def _are_distributions(factors: Sequence[Table], children: Sequence[int]) -> bool:
+    """Whether each factor sums to 1 over its child: only then is a barren variable's factor worth 1."""
+    return all(
+        np.allclose(table.dense().sum(axis=table.scope.index(child)), 1.0, rtol=0, atol=1e-5)
+        for table, child in zip(factors, children, strict=True)
+    )
 
 
 def _group(tables: tuple[Table, ...]) -> tuple[Group, ...]:
@@ -108,7 +116,7 @@ def finite_range(table: Table, sense: str) -> tuple[int, int] | None:
     forbidden = FORBIDDEN if sense == "min-cost" else -FORBIDDEN
     values = table.values
     if table.default is not None and (len(values) < table.cells):
-        values = np.append(values, np.int64(table.default))
+        values = np.append(values, np.int64(table.default)).astype(np.int64)
     low, high = int(values.min()), int(values.max())
     if forbidden in (low, high):
         values = values[values != forbidden]

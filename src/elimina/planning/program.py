@@ -1,4 +1,4 @@
-"""Packing a plan's steps into words that the CPU core and the kernels read (layout: ``include/elimina/program.hpp``)."""
+"""Packing a plan's steps into words that core and kernels read (layout: ``include/elimina/program.hpp``)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class Program(NamedTuple):
         semiring: ``min-sum``, ``max-sum``, ``max-product``, ``sum-product``, ``log-sum-exp`` or ``count``.
         dtype: Of every table in the arena.
         parameter: ``min-sum`` / ``max-sum``: the forbidden value; ``count``: the modulus, 0 for 2^64; else unused.
-        words: int64, the packed steps one after another, in an order in which every message is written before it is read.
+        words: int64, the packed steps one after another, in an order in which every message is written before it is
+            read.
         starts: int64, where each step's record starts in ``words``.
         variables: Number of variables of the model (length of an assignment).
         factor_cells: Elements at the arena's start that hold the factors.

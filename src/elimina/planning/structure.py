@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from elimina.planning.tile import SMALL_WORK, Tile, choose_tile
@@ -16,7 +16,7 @@ _JOIN_GAIN = 4
 
 
 class Read(NamedTuple):
-    """A table to be read: a prepared factor or the output of an earlier step; ``scope`` is sorted by elimination order."""
+    """A table to be read: a prepared factor or an earlier step's output; ``scope`` is in elimination order."""
 
     factor: int
     source: int
@@ -69,10 +69,16 @@ class _Bucket:
         position: dict[int, int],
         steps: list[ProtoStep],
     ) -> None:
-        self.variable, self.separator, self.sizes, self.position, self.steps = variable, separator, sizes, position, steps
+        self.variable, self.separator, self.sizes, self.position, self.steps = (
+            variable,
+            separator,
+            sizes,
+            position,
+            steps,
+        )
         self.work = sizes[variable] * self.cells(separator)
 
-    def cells(self, scope: Sequence[int] | frozenset[int]) -> int:
+    def cells(self, scope: Iterable[int]) -> int:
         return math.prod(self.sizes[v] for v in scope)
 
     def tile(self, variable: int, axes: tuple[int, ...], reads: Sequence[Read]) -> Tile:

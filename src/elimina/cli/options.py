@@ -1,0 +1,78 @@
+"""Options that several commands share, and how their values are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from elimina.backends.choose import DEVICES
+from elimina.planning.prepare import TASKS
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+def bytes_of(text: str) -> int:
+    """Read an amount of memory: ``8GiB``, ``500 MB``, ``1e9``."""
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][0-9]{1,2})?)\s*([kKmMgGtT]?i?)[bB]?\s*", text)
+    if match is None or match[2].lower() not in _UNITS:
+        raise click.BadParameter(f"{text!r} is no amount of memory; write it like 8GiB, 500MB or 100000000")
+    return int(float(match[1]) * _UNITS[match[2].lower()])
+
+
+def seconds_of(text: str | float) -> float:
+    """Read a positive time in seconds."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 < number < float("inf"):
+        raise click.BadParameter(f"{text!r} is no positive number of seconds")
+    return number
+
+
+def model_options(command: Command) -> Command:
+    """The options of commands that plan: task, evidence, device, memory, order."""
+    for option in reversed(
+        [
+            click.option("--task", type=click.Choice(TASKS), default="mpe", show_default=True, help=_TASK_HELP),
+            click.option("--evidence", metavar="FILE|A=x,B=y", help="An evidence file, or observations by name."),
+            click.option("--device", type=click.Choice(DEVICES), default="auto", show_default=True),
+            click.option(
+                "--memory", type=bytes_of, help="Limit on the device's memory, like 8GiB. [default: what is free]"
+            ),
+            click.option(
+                "--order",
+                default="auto",
+                show_default=True,
+                metavar="METHOD|FILE",
+                help="auto, min-fill, weighted-min-fill, min-degree, min-weight, pseudo-tree, or a file with an order.",
+            ),
+            click.option(
+                "--order-time",
+                type=seconds_of,
+                default=2.0,
+                show_default=True,
+                help="Limit on the search for an order.",
+            ),
+            click.option(
+                "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the search for an order."
+            ),
+            click.option("--threads", type=click.IntRange(min=1), help="CPU threads. [default: all]"),
+            click.option(
+                "--dtype", metavar="TYPE", help="int16, int32, int64, float32 or float64. [default: narrowest exact]"
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+_TASK_HELP = (
+    "mpe: the best assignment (optimum of a WCSP, MPE of a network); pr: partition function or P(evidence); "
+    "count: allowed assignments."
+)

@@ -1,0 +1,165 @@
+"""``elimina solve`` and ``elimina plan``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any, cast, get_args
+
+import click
+
+from elimina import api
+from elimina.cli.options import model_options, seconds_of
+from elimina.errors import InputError
+from elimina.io import read, read_evidence
+from elimina.io.files import save
+from elimina.model import Model
+from elimina.planning.plan import Plan, bytes_text, seconds_text
+from elimina.result import Result
+
+FORMATS = ("human", "json", "uai")
+
+
+@click.command()
+@click.argument("file", type=click.Path())
+@model_options
+@click.option("--time-limit", type=seconds_of, help="Seconds for everything.")
+@click.option("--format", "format_", type=click.Choice(FORMATS), default="human", show_default=True)
+@click.option("-o", "--output", type=click.Path(), help="Write the answer there instead of standard output.")
+def solve(file: str, time_limit: float | None, format_: str, output: str | None, **options: Any) -> None:
+    """Answer a task on the model in FILE (.wcsp, .uai, .cfn, .bif, .erg; also .gz or .xz)."""
+    model = read(file)
+    with _Progress() as progress:
+        result = api.solve(
+            model,
+            options["task"],
+            evidence=_evidence(options["evidence"], model),
+            device=options["device"],
+            memory=options["memory"],
+            order=_order(options["order"], model),
+            order_seconds=options["order_time"],
+            seed=options["seed"],
+            threads=options["threads"],
+            dtype=options["dtype"],
+            time_limit=time_limit,
+            on_plan=progress.start,
+            progress=progress.update,
+        )
+    text = {"human": _human, "json": _json, "uai": _uai}[format_](result, model)
+    if output is None:
+        click.echo(text)
+    else:
+        save(Path(output), [text, "\n"])
+
+
+@click.command()
+@click.argument("file", type=click.Path())
+@model_options
+def plan(file: str, **options: Any) -> None:
+    """Show what solving the model in FILE would take: width, tables, memory, time. Allocates nothing for it."""
+    model = read(file)
+    made = api.plan(
+        model,
+        options["task"],
+        evidence=_evidence(options["evidence"], model),
+        device=options["device"],
+        memory=options["memory"],
+        order=_order(options["order"], model),
+        order_seconds=options["order_time"],
+        seed=options["seed"],
+        threads=options["threads"],
+        dtype=options["dtype"],
+    )
+    click.echo(str(made))
+
+
+def _evidence(given: str | None, model: Model) -> api.Evidence:
+    """Evidence from a file, or from ``name=label,name=label``."""
+    if given is None:
+        return {}
+    if "=" not in given or os.path.exists(given):
+        return cast(api.Evidence, read_evidence(given, model))
+    pairs: dict[str | int, str | int] = {}
+    for part in given.split(","):
+        name, equals, label = part.partition("=")
+        if not equals:
+            raise InputError(f"evidence {part!r} is not of the form name=label")
+        if name.strip() in pairs:
+            raise InputError(f"evidence names {name.strip()!r} twice")
+        pairs[name.strip()] = label.strip()
+    return pairs
+
+
+def _order(given: str, model: Model) -> Any:
+    """A method's name, or the order in a file."""
+    from elimina.order import Method, read_order
+
+    if given in get_args(Method):
+        return given
+    if not Path(given).exists():
+        raise InputError(f"order {given!r} is neither a method ({', '.join(get_args(Method))}) nor a file")
+    return read_order(given, [v.name for v in model.variables])
+
+
+def _human(result: Result, model: Model) -> str:
+    rows: list[tuple[str, str]] = [("status", result.status)]
+    if result.task == "mpe" and result.value is not None:
+        rows.append(("log score" if model.sense == "probability" else "value", f"{result.value:.17g}"))
+    if result.task == "count":
+        rows.append(("count", str(result.value)))
+    if result.log10_z is not None:
+        rows.append(("log10 Z", f"{result.log10_z:.12g}"))
+        if result.value is not None:
+            rows.append(("Z", f"{result.value:.12g}"))
+    stats = result.stats
+    rows.append(("width", f"{stats['induced_width']} (largest table {stats['largest_table']} cells)"))
+    rows.append(("memory", bytes_text(stats["peak_bytes"])))
+    total = sum(stats["seconds"].values())
+    rows.append(("time", f"{seconds_text(total)} on {stats['device']}, {stats['dtype']}"))
+    if result.assignment is not None:
+        rows.append(("assignment", " ".join(f"{name}={label}" for name, label in result.assignment.items())))
+    return "\n".join(f"{name + ':':12}{text}" for name, text in rows)
+
+
+def _json(result: Result, model: Model) -> str:
+    return result.to_json()
+
+
+def _uai(result: Result, model: Model) -> str:
+    """The competition's result files: MPE (number of variables, then values), PR (base-10 logarithm)."""
+    if result.task == "pr":
+        return f"PR\n{result.log10_z}"
+    if result.task == "mpe":
+        if result.assignment is None:
+            raise InputError("there is no assignment to write: the problem is infeasible; use --format human or json")
+        values = [v.index(result.assignment[v.name]) for v in model.variables]
+        return "MPE\n" + " ".join(map(str, [len(values), *values]))
+    raise InputError("format uai has no place for a count; use --format human or json")
+
+
+class _Progress:
+    """A bar on standard error while a plan runs, on a terminal and for work that one notices."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._done = 0
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def start(self, plan: Plan) -> None:
+        if sys.stderr.isatty() and plan.seconds > 0.5:
+            label = f"width {plan.width}, {bytes_text(plan.peak_bytes)}, about {seconds_text(plan.seconds)}"
+            self._bar = click.progressbar(length=1000, label=label, file=sys.stderr)
+            self._bar.__enter__()
+
+    def update(self, share: float) -> None:
+        if self._bar is not None:
+            steps = round(1000 * share) - self._done
+            self._bar.update(steps)
+            self._done += steps
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(None, None, None)
