@@ -367,8 +367,10 @@ def render(model: Model) -> Iterator[str]:
 
 def _finite(table: Table) -> _Values:
     """All costs of a table that are not forbidden, its default too."""
-    values = np.append(table.values, np.array([] if table.default is None else [table.default], table.values.dtype))
-    return values[np.isfinite(values) if values.dtype.kind == "f" else np.abs(values) != FORBIDDEN]
+    known = np.isfinite(table.values) if table.values.dtype.kind == "f" else np.abs(table.values) != FORBIDDEN
+    default = [] if table.default is None or abs(table.default) in (FORBIDDEN, math.inf) else [table.default]
+    values: _Values = np.append(table.values[known], np.array(default, dtype=table.values.dtype))
+    return values
 
 
 def _longest(costs: _Values) -> str:
