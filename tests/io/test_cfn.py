@@ -127,6 +127,11 @@ def test_unnamed_variables(tmp_path):
         ("1.5, 2, 3.25", "1.5, 1e999, 3.25", "range of a double"),
         ('"x", "a", 5', '"y", "a", 5', "expected a value of variable 'v3', found 'y'"),
         ("0, 2, 1.25", "0, 3, 1.25", "expected a value from 0 to 2 of variable 'v1', found 3"),
+        (
+            "0, 2, 1.25",
+            "x, 99999999999999999999, 1.25",
+            "expected a value of variable 'v1', found '99999999999999999999'",
+        ),
         ("0, 2, 1.25", "0, 1.25", "expected tuples of 2 values and a cost"),
         ("0, 2, 1.25", "0, 0, 1.25", "listed with two costs"),
         ('"costs": "f5"', '"costs": "f6"', "expected a function named 'f6'"),

@@ -9,7 +9,7 @@ import pytest
 
 import elimina
 import elimina.io as eio
-from elimina.errors import FormatError, UnsupportedError
+from elimina.errors import FormatError, MemoryLimitError, UnsupportedError
 from elimina.table import FORBIDDEN
 
 pytestmark = pytest.mark.data
@@ -110,3 +110,22 @@ def test_rows_of_bayesian_networks_nearly_sum_to_one(data_dir):
         assert sorted(model.children) == list(range(len(model.variables)))
         for factor in model.factors:
             assert abs(factor.values.sum(axis=-1) - 1).max() < 1e-5, (path, factor)
+
+
+def test_optima_of_the_validation_set(data_dir):
+    """The .ub files hold the optimum of the .wcsp or .cfn file of the same name."""
+    checked = 0
+    for bound in sorted((data_dir / "wcsp" / "toulbar2_validation").rglob("*.ub")):
+        for path in (bound.with_suffix(".wcsp"), bound.with_suffix(".cfn")):
+            if not path.exists() or path.name in UNSUPPORTED:
+                continue
+            model = eio.read(path)
+            if model.sense != "min-cost" or len(model.variables) > 60:
+                continue
+            try:
+                result = elimina.solve(model, "mpe", device="cpu", memory=2**27)
+            except MemoryLimitError:
+                continue
+            assert result.value == pytest.approx(float(bound.read_text()), abs=1e-9), path
+            checked += 1
+    assert checked >= 25

@@ -33,6 +33,7 @@ SENSES: tuple[Sense, ...] = ("min-cost", "max-cost")
 _BOUND = re.compile(rb"([<>])([+-]?\d{1,400})(?:\.(\d{0,400}))?")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _EXACT_POWER = 22
+_LONGEST_INDEX = 18
 _EXACT_INTEGER = 2**52
 _LARGEST = Fraction(np.finfo(np.float64).max.item())
 _Values = NDArray[Any]
@@ -209,7 +210,7 @@ class _Functions:
     def _variable(self, word: bytes) -> int:
         if word in self.index:
             return self.index[word]
-        if word.isdigit() and int(word[:20]) < len(self.variables):
+        if word.isdigit() and len(word) <= _LONGEST_INDEX and int(word) < len(self.variables):
             return int(word)
         raise TextError(f"expected a variable's name or index, found {shown(word)}")
 
@@ -265,8 +266,8 @@ class _Functions:
         if v not in self.codes:
             self.codes[v] = {label.encode(): i for i, label in enumerate(self.variables[v].labels or ())}
         found = self.codes[v].get(word)
-        if found is None and word.isdigit():
-            return int(word[:20])
+        if found is None and word.isdigit() and len(word) <= _LONGEST_INDEX:
+            return int(word)
         if found is None:
             raise TextError(f"expected a value of variable {self.variables[v].name!r}, found {shown(word)}")
         return found
