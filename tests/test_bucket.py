@@ -86,7 +86,7 @@ def test_count_of_nothing_constrained():
 
 
 def test_partition_beyond_the_range_of_floats():
-    """Each message alone spans 10^-250 to 1, so that their products underflow: the run must be repeated in logarithms."""
+    """Each message alone spans 10^-250 to 1, so their products underflow: the run is repeated in logarithms."""
     tiny = np.array([[1.0, 1e-250], [1e-250, 1e-250]])
     factors = [((0, i), tiny) for i in range(1, 9)] + [((0,), np.array([0.0, 1.0]))]
     model = Model.from_arrays([2] * 9, factors, sense="probability")
