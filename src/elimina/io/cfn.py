@@ -116,11 +116,15 @@ def _read_problem(text: Text) -> tuple[str, int, int | float | None, int]:
 def _read_variables(text: Text) -> list[Variable]:
     _open(text)
     variables: list[Variable] = []
+    names: set[str] = set()
     while not _at_close(text):
         name = f"x{len(variables)}"
         following = text.peek()
         if text.quoted or not (following in (b"{", b"[") or _NUMBER.fullmatch(following)):
             name = text.token("a variable's name").decode()
+        if name in names:
+            raise TextError(f"two variables are named {name!r}")
+        names.add(name)
         if text.peek() in (b"{", b"[") and not text.quoted:
             text.token("'['")
             labels = [label.decode() for label in text.bracket_items(as_words=True)]
@@ -349,6 +353,7 @@ def render(model: Model) -> Iterator[str]:
         bound = _plain(model.upper_bound)
     reach = sign * Fraction(bound) - sum((min(_exact(c.min()), Fraction(0)) for c in costs if c.size), Fraction(0))
     decimals = max((len(text.partition(".")[2]) for text in (bound, *map(_longest, costs))), default=0)
+    decimals = max(decimals, 0 if model.is_integer else 1)
     bound += ("" if "." in bound or not decimals else ".") + "0" * (decimals - len(bound.partition(".")[2]))
     yield f'{{\n"problem": {{"name": {_quoted(model.name or "problem")}, '
     yield f'"mustbe": "{"<" if sign > 0 else ">"}{bound}"}},\n'
