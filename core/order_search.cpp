@@ -32,7 +32,7 @@ class ComponentSearch {
       : graph_(std::move(graph)), options_(options), number_(number) {}
 
   void step(const Clock& clock) {
-    const std::int64_t warm_up = graph_.count() <= whole_first ? 24 : 8;
+    const std::int64_t warm_up = graph_.count() <= whole_first ? 10 : 8;
     if (round_ < warm_up || !options_.anneal || cost().largest > annealable) {
       greedy_step(clock);
     } else {
