@@ -1,0 +1,167 @@
+"""How a large step is cut into blocks for the tile kernel (``kernels/tile.cu``)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from elimina.backends.cuda_kernels import THREADS, TileKernel, tile_kernel
+from elimina.errors import DeviceError
+from elimina.planning.program import Program
+
+HEADER = 15
+WAVES = 8
+"""Blocks wanted for each place on the device, so that the last ones to finish cost little."""
+
+
+class Tile(NamedTuple):
+    """A launch of one large step.
+
+    Attributes:
+        kernel: The instantiation.
+        number: Of the step.
+        layout_at: Where its layout is in the words.
+        words: The layout (``TileWord`` in ``kernels/tile.cu``).
+        blocks: Number of blocks.
+        shared: Bytes of shared memory of a block.
+        work: Rows of the step.
+    """
+
+    kernel: TileKernel
+    number: int
+    layout_at: int
+    words: tuple[int, ...]
+    blocks: int
+    shared: int
+    work: int
+
+
+class _Shape(NamedTuple):
+    domain: int
+    outer_cells: int
+    mid_cells: int
+    lo_cells: int
+    words: int
+    tables: int
+    streamed: int
+    itemsize: int
+
+
+class _Cut(NamedTuple):
+    chunk: int
+    columns: int
+    rows: int  # mid cells that a block takes at a time
+    slab: int
+
+
+def _up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit
+
+
+def choose(
+    program: Program, number: int, start: int, record: list[int], layout_at: int, multiprocessors: int, shared_limit: int
+) -> Tile:
+    """Choose the kernel and the cut for a step.
+
+    Raises:
+        DeviceError: The step needs more blocks or shared memory than a launch can have.
+    """
+    axes, outer, mid = record[3], record[4], record[5]
+    lo = outer + mid
+    sizes = record[HEADER : HEADER + 3 * axes : 3]
+    out_strides = record[HEADER + 1 : HEADER + 3 * axes : 3]
+    at = HEADER + 3 * axes
+    tables = [record[at + n * (3 + axes) : at + (n + 1) * (3 + axes)] for n in range(record[9])]
+    streams = tables[record[10] + record[11] :]
+    item = program.dtype.itemsize
+    shape = _Shape(record[1], record[6], record[7], record[8], record[0], len(tables), len(streams), item)
+
+    vector = 16 // item
+    aligned_out = _is_aligned(record[12], out_strides[:lo], sizes[:lo], vector)
+    dense = (
+        all(_is_dense(table[3:], out_strides, sizes, lo) and table[1] % vector == 0 for table in streams)
+        and all(_is_aligned(table[0], table[3 : 3 + lo], sizes[:lo], vector) for table in streams)
+        if streams
+        else aligned_out or shape.domain >= THREADS // 16
+    )
+    kernel = tile_kernel(program.semiring, program.dtype, len(streams) if len(streams) <= 2 else -1, dense and len(streams) <= 2)
+    cut = _cut_product(shape, kernel) if kernel.streamed == 0 else _cut_streams(shape, kernel)
+    tile = _cover(shape, kernel, cut, multiprocessors)
+    words = (start, number, *tile, int(aligned_out))
+    chunks, splits = tile[0], tile[2]
+    blocks = shape.outer_cells * chunks * splits
+    shared = _shared(shape, kernel, cut, tile[5])
+    if blocks >= 2**31 or shared > shared_limit:
+        raise DeviceError(
+            f"a step with {shape.domain} x {shape.outer_cells * shape.mid_cells * shape.lo_cells} rows needs {blocks} blocks "
+            f"of {shared} bytes of shared memory, this device allows {2**31 - 1} and {shared_limit}; use --device cpu"
+        )
+    work = shape.domain * shape.outer_cells * shape.mid_cells * shape.lo_cells
+    return Tile(kernel, number, layout_at, words, blocks, shared, work)
+
+
+def _is_aligned(offset: int, strides: list[int], sizes: list[int], unit: int) -> bool:
+    return offset % unit == 0 and all(stride % unit == 0 for stride, size in zip(strides, sizes, strict=True) if size > 1)
+
+
+def _is_dense(strides: list[int], out_strides: list[int], sizes: list[int], lo: int) -> bool:
+    return all(strides[axis] == out_strides[axis] for axis in range(lo, len(sizes)) if sizes[axis] > 1)
+
+
+def _cut_streams(shape: _Shape, kernel: TileKernel) -> _Cut:
+    """Long rows of lo cells, since that is how memory is read; shorter if B would not fit with them."""
+    budget = 48 << 10
+    widest = THREADS * kernel.cells
+    line = max(kernel.cells, 128 // shape.itemsize)
+    chunks = -(-shape.lo_cells // widest)
+    while True:
+        chunk = _up(-(-shape.lo_cells // chunks), line) if chunks > 1 else _up(shape.lo_cells, kernel.cells)
+        if shape.domain * chunk * shape.itemsize <= budget or chunk * shape.itemsize <= 512:
+            break
+        chunks += 1
+    columns = min(THREADS, -(-chunk // kernel.cells))
+    rows = THREADS // columns * kernel.rows
+    slab = min(shape.domain, max(1, budget // (chunk * shape.itemsize + rows * kernel.lane_bytes)))
+    return _Cut(min(chunk, columns * kernel.cells), columns, rows, slab)
+
+
+def _cut_product(shape: _Shape, kernel: TileKernel) -> _Cut:
+    """As square a tile as the step allows, with few threads idle."""
+    best: tuple[float, _Cut] | None = None
+    for columns in range(1, THREADS + 1):
+        width = columns * kernel.cells
+        chunks = -(-shape.lo_cells // width)
+        rows = THREADS // columns * kernel.rows
+        busy = shape.lo_cells / (chunks * width) * (columns * (THREADS // columns)) / THREADS
+        busy *= shape.mid_cells / _up(shape.mid_cells, rows)
+        score = busy * min(1.0, rows / 64) ** 0.5 * min(1.0, width / 128) ** 0.5
+        if best is None or score > best[0]:
+            slab = min(shape.domain, max(4, (100 << 10) // (width * shape.itemsize + rows * kernel.lane_bytes)))
+            best = score, _Cut(width, columns, rows, slab)
+    assert best is not None
+    return best[1]
+
+
+def _cover(shape: _Shape, kernel: TileKernel, cut: _Cut, multiprocessors: int) -> tuple[int, int, int, int, int, int, int]:
+    """Return chunks, chunk, splits, mids, columns, batch, slab."""
+    chunks = -(-shape.lo_cells // cut.chunk)
+    wanted = multiprocessors * kernel.blocks * WAVES
+    fewest = max(cut.rows, 16)
+    splits = max(1, min(-(-wanted // (shape.outer_cells * chunks)), shape.mid_cells // fewest))
+    mids = _up(-(-shape.mid_cells // splits), cut.rows) if splits > 1 else shape.mid_cells
+    splits = -(-shape.mid_cells // mids)
+    batch = cut.rows
+    if cut.slab == shape.domain:
+        room = (8 << 10) // max(shape.domain * kernel.lane_bytes, 8 * (shape.streamed + 1))
+        batch = max(batch, min(_up(mids, cut.rows), room // cut.rows * cut.rows))
+    return chunks, cut.chunk, splits, mids, cut.columns, batch, cut.slab
+
+
+def _shared(shape: _Shape, kernel: TileKernel, cut: _Cut, batch: int) -> int:
+    pitch = _up(cut.chunk, kernel.cells)
+    size = 8 * (_up(shape.words, 2) + 2 * shape.tables + 1 + (shape.streamed + 1) * batch)
+    if kernel.streamed < 0:
+        size += 4 * shape.streamed * pitch
+    size = _up(size, 16) + cut.slab * batch * kernel.lane_bytes
+    return _up(_up(size, 16) + cut.slab * pitch * shape.itemsize, 16)
+
+
