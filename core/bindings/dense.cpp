@@ -1,3 +1,79 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+
+#include "dense.hpp"
 #include "module.hpp"
 
-void bind_dense(nanobind::module_&) {}
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace elimina;
+
+namespace {
+
+template <class T>
+using Words = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Arena = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+SemiringKind semiring_kind(const std::string& name) {
+  constexpr std::array<const char*, 6> names{"min-sum", "max-sum", "max-product", "sum-product", "log-sum-exp", "count"};
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) throw nb::value_error(("unknown semiring " + name).c_str());
+  return SemiringKind(found - names.begin());
+}
+
+ValueKind value_kind(const Arena& arena, SemiringKind semiring) {
+  const bool minimum = semiring == SemiringKind::min_sum, count = semiring == SemiringKind::count;
+  if (minimum && arena.dtype() == nb::dtype<i16>()) return ValueKind::int16;
+  if (minimum && arena.dtype() == nb::dtype<i32>()) return ValueKind::int32;
+  if (minimum && arena.dtype() == nb::dtype<i64>()) return ValueKind::int64;
+  if (!count && arena.dtype() == nb::dtype<float>()) return ValueKind::float32;
+  if (!count && arena.dtype() == nb::dtype<double>()) return ValueKind::float64;
+  if (count && arena.dtype() == nb::dtype<u64>()) return ValueKind::uint64;
+  throw nb::value_error("the semiring has no kernel for the arena's dtype");
+}
+
+void run_program(const std::string& semiring, double parameter, i64 integer_parameter, Words<const i64> words,
+                 Words<const i64> starts, Arena arena, Words<double> peaks, std::optional<Words<int>> assignment, int threads,
+                 nb::object progress) {
+  const SemiringKind kind = semiring_kind(semiring);
+  DenseRun run{kind,
+               value_kind(arena, kind),
+               parameter,
+               integer_parameter,
+               words.data(),
+               starts.data(),
+               i64(starts.size()),
+               arena.data(),
+               peaks.data(),
+               assignment ? assignment->data() : nullptr,
+               threads,
+               [&](double done) {
+                 nb::gil_scoped_acquire gil;
+                 if (PyErr_CheckSignals() != 0) return false;
+                 if (progress.is_none()) return true;
+                 PyObject* answer = PyObject_CallFunction(progress.ptr(), "d", done);
+                 Py_XDECREF(answer);
+                 return answer != nullptr;
+               }};
+  bool finished = false;
+  {
+    nb::gil_scoped_release release;
+    finished = dense_function()(run);
+  }
+  if (!finished) throw nb::python_error();
+}
+
+}  // namespace
+
+void bind_dense(nb::module_& m) {
+  m.def("run_program", &run_program, "semiring"_a, "parameter"_a, "integer_parameter"_a, "words"_a, "starts"_a, "arena"_a, "peaks"_a,
+        "assignment"_a.none(), "threads"_a, "progress"_a.none(),
+        "Run a packed program over an arena whose factors are in place; `progress` gets the work done so far.");
+  m.def("dense_instruction_set", &dense_instruction_set, "The instruction set that the dense executor uses here.");
+}

@@ -1,3 +1,157 @@
-#include "module.hpp"
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
-void bind_text(nanobind::module_&) {}
+#include "module.hpp"
+#include "text.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using elimina::Scanner;
+
+namespace {
+
+template <class T>
+using Array = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+using Sizes = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+Array<T> to_array(std::vector<T>&& values) {
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return Array<T>(kept->data(), {kept->size()}, owner);
+}
+
+std::span<const std::int64_t> view(const Sizes& sizes) { return {sizes.data(), sizes.size()}; }
+
+// A scanner together with the bytes that it reads.
+struct Text {
+  nb::bytes data;
+  Scanner scanner;
+
+  Text(nb::bytes bytes, const elimina::TextStyle& style)
+      : data(std::move(bytes)), scanner({data.c_str(), data.size()}, style) {}
+};
+
+nb::bytes as_bytes(std::string_view text) { return nb::bytes(text.data(), text.size()); }
+
+template <class T, class Read>
+Array<T> numbers(Text& text, std::uint64_t count, const char* what, Read read) {
+  std::vector<T> out;
+  {
+    nb::gil_scoped_release unlocked;
+    text.scanner.need(count, what);
+    out.resize(count);
+    read(std::span<T>(out));
+  }
+  return to_array(std::move(out));
+}
+
+nb::tuple lists(Text& text, std::uint64_t count, std::int64_t bound, const char* what) {
+  Scanner::Lists result;
+  {
+    nb::gil_scoped_release unlocked;
+    result = text.scanner.lists(count, bound, what);
+  }
+  return nb::make_tuple(to_array(std::move(result.offsets)), to_array(std::move(result.members)));
+}
+
+nb::tuple tuples(Text& text, std::uint64_t count, const Sizes& sizes) {
+  std::vector<std::int32_t> rows;
+  std::vector<std::int64_t> costs;
+  {
+    nb::gil_scoped_release unlocked;
+    text.scanner.need(count, "the tuples");
+    text.scanner.need(count * (sizes.size() + 1), "the tuples' numbers");
+    rows.resize(count * sizes.size());
+    costs.resize(count);
+    text.scanner.tuples(view(sizes), rows, costs);
+  }
+  return nb::make_tuple(to_array(std::move(rows)), to_array(std::move(costs)));
+}
+
+nb::tuple bif_rows(Text& text, std::size_t child_size, const std::vector<std::vector<std::string>>& labels) {
+  elimina::ConditionalRows rows;
+  {
+    nb::gil_scoped_release unlocked;
+    std::vector<elimina::LabelIndex> index(labels.size());
+    for (std::size_t p = 0; p < labels.size(); ++p)
+      for (std::size_t i = 0; i < labels[p].size(); ++i) index[p].emplace(labels[p][i], i);
+    rows = elimina::bif_rows(text.scanner, child_size, index);
+  }
+  return nb::make_tuple(to_array(std::move(rows.parents)), to_array(std::move(rows.values)),
+                        to_array(std::move(rows.defaults)), to_array(std::move(rows.table)));
+}
+
+nb::object bracket_items(Text& text, bool as_words) {
+  elimina::Items items;
+  {
+    nb::gil_scoped_release unlocked;
+    items = elimina::bracket_items(text.scanner, as_words);
+  }
+  if (as_words || !items.words.empty()) {
+    nb::list words;
+    for (const auto& word : items.words) words.append(as_bytes(word));
+    return words;
+  }
+  if (items.integers.size() == items.reals.size()) return nb::cast(to_array(std::move(items.integers)));
+  return nb::cast(to_array(std::move(items.reals)));
+}
+
+}  // namespace
+
+void bind_text(nb::module_& m) {
+  nb::exception<elimina::TextError>(m, "TextError", PyExc_ValueError);
+  nb::class_<Text>(m, "Text", "Reads tokens and numbers from bytes; every method but 'line' raises TextError.")
+      .def(
+          "__init__",
+          [](Text* self, nb::bytes data, const std::string& blanks, const std::string& marks, bool quotes,
+             bool block_comments, bool line_comments, bool glued_minus) {
+            elimina::TextStyle style;
+            style.blanks += blanks;
+            style.marks = marks;
+            style.quotes = quotes;
+            style.block_comments = block_comments;
+            style.line_comments = line_comments;
+            style.glued_minus = glued_minus;
+            new (self) Text(std::move(data), style);
+          },
+          "data"_a, nb::kw_only(), "blanks"_a = "", "marks"_a = "", "quotes"_a = false, "block_comments"_a = false,
+          "line_comments"_a = false, "glued_minus"_a = false)
+      .def_prop_ro("line", [](const Text& t) { return t.scanner.line(); }, "Line of the last token read, from 1.")
+      .def_prop_ro("left", [](const Text& t) { return t.scanner.left(); }, "Number of bytes not yet read.")
+      .def_prop_ro("quoted", [](const Text& t) { return t.scanner.quoted(); }, "Whether the last token was in quotes.")
+      .def("at_end", [](Text& t) { return t.scanner.at_end(); }, "Whether only blanks and comments are left.")
+      .def("peek", [](Text& t) { return as_bytes(t.scanner.peek()); }, "The next token, b'' at the end; stays unread.")
+      .def("token", [](Text& t, const char* what) { return as_bytes(t.scanner.token(what)); }, "what"_a)
+      .def("integer", [](Text& t, const char* what) { return t.scanner.integer(what); }, "what"_a)
+      .def("real", [](Text& t, const char* what) { return t.scanner.real(what); }, "what"_a)
+      .def("need", [](Text& t, std::uint64_t count, const char* what) { t.scanner.need(count, what); }, "count"_a,
+           "what"_a, "Fail unless that many tokens can be in the rest.")
+      .def(
+          "integers",
+          [](Text& t, std::uint64_t count, const char* what) {
+            return numbers<std::int64_t>(t, count, what, [&](auto out) { t.scanner.integers(out, what); });
+          },
+          "count"_a, "what"_a)
+      .def(
+          "reals",
+          [](Text& t, std::uint64_t count, const char* what) {
+            return numbers<double>(t, count, what, [&](auto out) { t.scanner.reals(out, what); });
+          },
+          "count"_a, "what"_a)
+      .def("lists", &lists, "count"_a, "bound"_a, "what"_a,
+           "Lists 'k i1 .. ik' of distinct indices below bound: (offsets, concatenated members).")
+      .def(
+          "tables",
+          [](Text& t, const Sizes& sizes, std::uint64_t total) {
+            return numbers<double>(t, total, "the tables' entries", [&](auto out) { t.scanner.tables(view(sizes), out); });
+          },
+          "sizes"_a, "total"_a, "Tables 'k v1 .. vk' with k == sizes[i], concatenated; total == sum(sizes).")
+      .def("tuples", &tuples, "count"_a, "sizes"_a, "Lines 'i1 .. ik cost': (flat int32 rows, int64 costs).")
+      .def("bif_rows", &bif_rows, "child_size"_a, "labels"_a,
+           "The rest of a BIF probability block: (parents' flat indices, values, default row, table).")
+      .def("bracket_items", &bracket_items, "as_words"_a = false,
+           "Items up to the closing bracket: an int64 array if all are integers, float64 if all are numbers, else a list of bytes.");
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, get_args
 
@@ -181,20 +182,27 @@ class Model:
         """Translate evidence by names and labels to indices."""
         return {(v := self.index(name)): self.variables[v].index(label) for name, label in given.items()}
 
-    def score(self, assignment: Sequence[int]) -> int | float:
-        """The objective at an assignment (one value index for each variable).
+    def terms(self, assignment: Sequence[int]) -> list[int | float]:
+        """What each factor adds to the objective at an assignment: costs, or natural logarithms of probabilities.
 
-        Costs: their sum, exact for integers; forbidden: infinity, minus infinity where costs are maximised.
-        Probabilities: the natural logarithm of the product; minus infinity for probability 0.
+        A forbidden integer cost becomes infinity (minus infinity where costs are maximised), a probability of 0 minus infinity.
         """
         values = [f.at(assignment) for f in self.factors]
         if self.sense == "probability":
-            with np.errstate(divide="ignore"):
-                return float(np.sum(np.log(values))) + self.constant
-        forbidden = FORBIDDEN if self.sense == "min-cost" else -FORBIDDEN
-        if any(isinstance(v, int) and v == forbidden for v in values):
-            return float("inf") if self.sense == "min-cost" else float("-inf")
-        return self.constant + sum(values)
+            return [math.log(p) if p > 0 else -math.inf for p in values]
+        sign = 1 if self.sense == "min-cost" else -1
+        return [sign * math.inf if isinstance(v, int) and v == sign * FORBIDDEN else v for v in values]
+
+    def score(self, assignment: Sequence[int]) -> int | float:
+        """The objective at an assignment (one value index for each variable); exact for integer costs.
+
+        Probabilities: the natural logarithm of the product. What is forbidden scores as in ``terms``.
+        """
+        terms = self.terms(assignment)
+        if all(isinstance(term, int) for term in terms):
+            return self.constant + sum(terms)
+        infinite = [term for term in terms if math.isinf(term)]
+        return infinite[0] if infinite else math.fsum([self.constant, *terms])
 
     def __repr__(self) -> str:
         return f"Model({len(self.variables)} variables, {len(self.factors)} factors, {self.sense})"

@@ -61,10 +61,10 @@ class Table:
             self.rows: NDArray[np.int32] | None = None
             self.default: int | float | None = None
             return
-        if sizes is None or default is None:
-            raise InputError("a sparse table needs sizes and a default besides its rows and values")
+        if sizes is None or default is None or not self.scope:
+            raise InputError("a sparse table needs a scope, sizes and a default besides its rows and values")
         self.sizes = tuple(int(s) for s in sizes)
-        self.rows = np.asarray(rows, dtype=np.int32).reshape(-1, len(self.scope))
+        self.rows = np.asarray(rows, dtype=np.int32).reshape(array.size, len(self.scope))
         self.default = int(default) if array.dtype.kind == "i" else float(default)
         if len(self.sizes) != len(self.scope) or array.shape != (len(self.rows),):
             raise InputError(
@@ -113,6 +113,8 @@ class Table:
         for axis, v in enumerate(self.scope):
             if v in fixed:
                 match &= self.rows[:, axis] == fixed[v]
+        if not keep:
+            return Table((), self.values[match][0] if match.any() else self.default)
         sizes = [self.sizes[a] for a in keep]
         return Table(scope, self.values[match], sizes=sizes, rows=self.rows[match][:, keep], default=self.default)
 

@@ -1,0 +1,144 @@
+"""Reading and writing models: one module a format, chosen by the file's suffix, never by its content."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, Protocol
+
+from elimina._core import Text, TextError
+from elimina.errors import FormatError, InputError, UnsupportedError
+from elimina.io.files import COMPRESSIONS, load, save
+from elimina.model import Model, Sense
+
+if TYPE_CHECKING:
+    from elimina.io.convert import convert_sense
+
+__all__ = ["FORMATS", "convert_sense", "read", "read_evidence", "write"]
+
+FORMATS = {"uai": "uai", "erg": "ergo", "wcsp": "wcsp", "cfn": "cfn", "bif": "bif"}
+"""Suffix of each format and the module of this package that handles it."""
+
+
+class _Format(Protocol):
+    """What a format's module provides."""
+
+    SENSES: tuple[Sense, ...]
+    """What the values of a file of this format can mean."""
+
+    def open_text(self, data: bytes) -> Text: ...
+    def parse(self, text: Text) -> Model: ...
+    def render(self, model: Model) -> Iterator[str]: ...
+
+
+def __getattr__(name: str) -> object:
+    if name == "convert_sense":
+        from elimina.io.convert import convert_sense
+
+        return convert_sense
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _format_of(path: Path, name: str | None) -> _Format:
+    stem = Path(path.stem) if path.suffix.lower() in COMPRESSIONS else path
+    suffix = stem.suffix.lower().removeprefix(".") if name is None else name
+    if suffix not in FORMATS:
+        known = ", ".join(FORMATS)
+        culprit = (
+            f"{path}: no known format has the suffix {stem.suffix!r}"
+            if name is None
+            else f"no format is named {name!r}"
+        )
+        raise InputError(f"{culprit}; name one of {known} (a file may also end in .gz or .xz)")
+    module: _Format = import_module(f"elimina.io.{FORMATS[suffix]}")  # type: ignore[assignment]
+    return module
+
+
+def read(path: str | os.PathLike[str], *, format: str | None = None) -> Model:
+    """Read a model.
+
+    Args:
+        path: The file; its suffix (.uai, .erg, .wcsp, .cfn or .bif, then perhaps .gz or .xz) names the format.
+        format: One of ``FORMATS``, instead of the suffix; .gz and .xz are still recognised.
+
+    Raises:
+        FormatError: The file is truncated, malformed, or holds a number out of range; it names file and line.
+        UnsupportedError: The file uses a feature that elimina does not handle.
+        InputError: The format is unknown or the file cannot be read.
+    """
+    path = Path(path)
+    handler = _format_of(path, format)
+    text: Text | None = None
+    try:
+        text = handler.open_text(load(path))
+        model = handler.parse(text)
+        if not text.at_end():
+            raise TextError(f"expected the end of the file, found {_shown(text.peek())}")
+    except (TextError, UnsupportedError, InputError, UnicodeDecodeError) as error:
+        _reraise(path, text, error)
+    return model
+
+
+def read_evidence(path: str | os.PathLike[str], model: Model) -> dict[int, int]:
+    """Read the observed values, variable index -> value index, from a file in one of the dialects of UAI evidence.
+
+    Args:
+        path: The file, whatever its suffix; decompressed if it ends in .gz or .xz.
+        model: What the evidence is about.
+
+    Raises:
+        FormatError: The file fits no dialect (see ``elimina.io.evidence``) or names a variable or value that
+            the model does not have.
+        InputError: The file cannot be read.
+    """
+    from elimina.io import evidence
+
+    path = Path(path)
+    text: Text | None = None
+    try:
+        text = evidence.open_text(load(path))
+        return evidence.parse(text, model)
+    except (TextError, InputError) as error:
+        _reraise(path, text, error)
+
+
+def write(model: Model, path: str | os.PathLike[str], *, format: str | None = None) -> None:
+    """Write a model; the file appears only once it is complete.
+
+    A model whose sense the format does not have is converted first, by ``convert_sense`` with its defaults: that may
+    round (see there). Names and labels are lost in UAI, ERGO and WCSP files.
+
+    Args:
+        model: What to write.
+        path: The file; its suffix names the format and the compression, as in ``read``.
+        format: One of ``FORMATS``, instead of the suffix.
+
+    Raises:
+        InputError: The format cannot hold the model, is unknown, or the file cannot be written.
+    """
+    path = Path(path)
+    handler = _format_of(path, format)
+    if model.sense not in handler.SENSES:
+        from elimina.io.convert import convert_sense
+
+        model = convert_sense(model, handler.SENSES[0])
+    save(path, handler.render(model))
+
+
+def _shown(token: bytes) -> str:
+    return repr(token[:40].decode(errors="replace"))
+
+
+def _reraise(path: Path, text: Text | None, error: Exception) -> NoReturn:
+    """Add the file and line to an error of a format's module."""
+    line = None if text is None else text.line
+    if isinstance(error, UnsupportedError):
+        where = str(path) if line is None else f"{path}:{line}"
+        raise UnsupportedError(f"{where}: {error}") from None
+    if isinstance(error, UnicodeDecodeError):
+        raise FormatError(str(path), line, f"expected UTF-8 text: {error.reason}") from None
+    if text is None and isinstance(error, InputError):
+        raise error
+    raise FormatError(str(path), line, str(error)) from None

@@ -70,3 +70,124 @@ class Step(NamedTuple):
     def work(self) -> int:
         """Combinations of an output cell and a value of the eliminated variable."""
         return self.domain * self.out_cells
+
+
+class FactorLayout(NamedTuple):
+    """Where a group of factors lies in the arena, joined to one table.
+
+    Attributes:
+        members: Indices into the prepared tables.
+        scope: Variables, earliest eliminated first.
+        sizes: Their numbers of values.
+        strides: Elements between two values of each.
+        offset: Start in the arena, in elements.
+        span: Elements, padding included.
+    """
+
+    members: tuple[int, ...]
+    scope: tuple[int, ...]
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    span: int
+
+
+class Plan(NamedTuple):
+    """Everything that is known before anything is allocated; ``print(plan)`` shows the figures.
+
+    Attributes:
+        task: ``mpe``, ``pr`` or ``count``.
+        semiring: See ``Program.semiring``.
+        dtype: Of every table in the arena.
+        forbidden: The value that stands for 'forbidden'.
+        order: Variables (indices) in elimination order.
+        width: Induced width of the order.
+        factors: Tables at the start of the arena.
+        steps: In the order in which they run.
+        factor_cells: Elements that the factors take.
+        arena_cells: Elements of the whole arena.
+        decode: Whether messages are kept for finding the assignment.
+        device: ``cpu`` or ``cuda``.
+        memory_limit: Bytes that may be used on the device.
+        bytes: Peak bytes by memory tier: ``device``, ``host``.
+        seconds: Estimated time to run.
+    """
+
+    task: str
+    semiring: str
+    dtype: str
+    forbidden: float
+    order: tuple[int, ...]
+    width: int
+    factors: tuple[FactorLayout, ...]
+    steps: tuple[Step, ...]
+    factor_cells: int
+    arena_cells: int
+    decode: bool
+    device: str
+    memory_limit: int
+    bytes: dict[str, int]
+    seconds: float
+
+    @property
+    def work(self) -> int:
+        """Combinations of output cells and eliminated values, over all steps."""
+        return sum(step.work for step in self.steps)
+
+    @property
+    def operations(self) -> int:
+        """Semiring operations: one for each table and combination."""
+        return sum(step.work * max(len(step.operands), 1) for step in self.steps)
+
+    @property
+    def largest_table(self) -> int:
+        """Cells of the largest table."""
+        tables = [step.out_cells for step in self.steps] + [math.prod(factor.sizes) for factor in self.factors]
+        return max(tables, default=1)
+
+    @property
+    def peak_bytes(self) -> int:
+        """Bytes on the device that runs the plan."""
+        return self.bytes["device"] if self.device == "cuda" else self.bytes["host"]
+
+    @property
+    def fits(self) -> bool:
+        """Whether the plan stays within its memory limit."""
+        return self.peak_bytes <= self.memory_limit
+
+    def __str__(self) -> str:
+        rows = [
+            ("task", f"{self.task} ({self.semiring}, {self.dtype})"),
+            ("variables", f"{len(self.order)} to eliminate, {len(self.factors)} tables, {len(self.steps)} steps"),
+            ("induced width", str(self.width)),
+            ("largest table", f"{count_text(self.largest_table)} cells"),
+            ("work", f"{count_text(self.work)} combinations, {count_text(self.operations)} operations"),
+            *((f"peak memory, {tier}", bytes_text(size)) for tier, size in self.bytes.items()),
+            ("memory limit", f"{bytes_text(self.memory_limit)} on {self.device}: {'fits' if self.fits else 'does not fit'}"),
+            ("estimated time", seconds_text(self.seconds)),
+        ]
+        return "\n".join(f"{name + ':':22}{text}" for name, text in rows)
+
+
+def bytes_text(size: int) -> str:
+    """Format bytes: ``1.5 GiB``."""
+    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if size >= 1 << power:
+            return f"{count_text(size >> power)} {unit}" if size >> power > 10**6 else f"{size / (1 << power):.1f} {unit}"
+    return f"{size} bytes"
+
+
+def count_text(number: int) -> str:
+    """Format a count: exact up to a million, else by powers of ten, however large."""
+    if number < 10**6:
+        return str(number)
+    exponent = math.log10(number)
+    return f"{10 ** (exponent % 1):.2f}e{int(exponent)}"
+
+
+def seconds_text(seconds: float) -> str:
+    """Format a time: ``3.2 ms``, ``4 h``, ``2e9 years``."""
+    for unit, size in (("years", 3.156e7), ("days", 86400), ("h", 3600), ("min", 60), ("s", 1), ("ms", 1e-3)):
+        if seconds >= size or unit == "ms":
+            return f"{seconds / size:.2g} {unit}" if seconds < 1e6 * size or unit == "years" else f"{seconds:.1e} s"
+    return f"{seconds:.1e} s"

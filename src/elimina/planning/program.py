@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.planning.plan import Step
+from elimina.planning.plan import Plan, Step
 
 
 class Program(NamedTuple):
@@ -25,6 +25,8 @@ class Program(NamedTuple):
         factor_cells: Elements at the arena's start that hold the factors.
         arena_cells: Elements of the whole arena.
         decode: Whether the best assignment is wanted besides the value.
+        roots: int64, arena offset of the output of every step without a parent, in step order.
+        work: Combinations of output cells and eliminated values, over all steps.
     """
 
     semiring: str
@@ -36,6 +38,33 @@ class Program(NamedTuple):
     factor_cells: int
     arena_cells: int
     decode: bool
+    roots: NDArray[np.int64]
+    work: int
+
+
+def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: float | None = None) -> Program:
+    """Pack a plan.
+
+    Args:
+        plan: Any plan that fits.
+        variables: Number of variables of the model.
+        semiring: Another semiring over the same dtype.
+        parameter: Another parameter than the plan's forbidden value.
+    """
+    words, starts = pack_steps(plan.steps)
+    return Program(
+        semiring=semiring or plan.semiring,
+        dtype=np.dtype(plan.dtype),
+        parameter=plan.forbidden if parameter is None else parameter,
+        words=words,
+        starts=starts,
+        variables=variables,
+        factor_cells=plan.factor_cells,
+        arena_cells=plan.arena_cells,
+        decode=plan.decode,
+        roots=np.array([step.out_offset for step in plan.steps if step.parent < 0], dtype=np.int64),
+        work=max(plan.work, 1),
+    )
 
 
 def pack_steps(steps: Sequence[Step]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

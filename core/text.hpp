@@ -1,0 +1,89 @@
+// Fast, strict reading of numbers and words from a buffer of text.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace elimina {
+
+// Input that is not what was expected; Scanner::line() tells where.
+struct TextError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// How characters form tokens: blanks separate, each mark is a token of its own, '"' quotes, the rest form words.
+struct TextStyle {
+  std::string blanks = " \t\r\n\v\f";
+  std::string marks;
+  bool quotes = false;
+  bool block_comments = false;  // /* ... */
+  bool line_comments = false;   // # ... and // ...
+  bool glued_minus = false;     // "29-1" are two integers
+};
+
+class Scanner {
+ public:
+  Scanner(std::string_view text, const TextStyle& style);
+
+  bool at_end();                           // also skips blanks and comments
+  std::size_t left() const { return static_cast<std::size_t>(end_ - at_); }
+  std::int64_t line() const;               // of the last token read, from 1
+  std::string_view token(const char* what);  // the next token, without its quotes
+  bool quoted() const { return quoted_; }  // whether the last token was in quotes
+  std::string_view peek();                 // the next token, empty at the end; it stays unread
+
+  std::int64_t integer(const char* what);
+  double real(const char* what);
+  // Fails unless `count` more tokens can be in the rest of the text: call it before allocating from a declared size.
+  void need(std::uint64_t count, const char* what);
+  void integers(std::span<std::int64_t> out, const char* what);
+  void reals(std::span<double> out, const char* what);
+
+  // `count` lists, each "k i1 .. ik" of distinct numbers below `bound`: offsets (count + 1) and the concatenated members.
+  struct Lists {
+    std::vector<std::int64_t> offsets, members;
+  };
+  Lists lists(std::uint64_t count, std::int64_t bound, const char* what);
+  // Tables, each "k v1 .. vk" with non-negative values, where table i must have k == sizes[i].
+  void tables(std::span<const std::int64_t> sizes, std::span<double> out);
+  // Lines "i1 .. ik cost" with each i below its size and cost >= 0.
+  void tuples(std::span<const std::int64_t> sizes, std::span<std::int32_t> rows, std::span<std::int64_t> costs);
+
+  [[noreturn]] void fail(const std::string& what_was_expected, std::string_view found);
+
+ private:
+  void skip();
+  void skip_block_comment();
+  const char* word_end(const char* p) const;
+  std::string_view number_token(const char* what);
+
+  const char *begin_, *at_, *end_, *mark_;
+  std::array<std::uint8_t, 256> kind_{};
+  TextStyle style_;
+  bool quoted_ = false;
+};
+
+// What a "probability" block of a BIF file holds, up to and with its closing brace.
+struct ConditionalRows {
+  std::vector<std::int64_t> parents;  // flat index of the parents' values, one a row, the last parent fastest
+  std::vector<double> values;         // child_size values a row
+  std::vector<double> defaults, table;
+};
+using LabelIndex = std::unordered_map<std::string, std::int64_t>;
+ConditionalRows bif_rows(Scanner& scanner, std::size_t child_size, const std::vector<LabelIndex>& labels);
+
+// The items of a list up to and with its closing bracket, "]" or "}"; they may be quoted.
+struct Items {
+  std::vector<std::int64_t> integers;  // filled if every item is an integer
+  std::vector<double> reals;           // filled if every item is a number
+  std::vector<std::string> words;      // filled otherwise, and on demand
+};
+Items bracket_items(Scanner& scanner, bool as_words);
+
+}  // namespace elimina

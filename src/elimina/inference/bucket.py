@@ -1,0 +1,213 @@
+"""Exact bucket elimination (Dechter 1999): optimum and assignment, partition function, number of solutions."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from elimina.backends import Backend, Run
+from elimina.errors import InternalError, MemoryLimitError, TimeLimitError
+from elimina.inference.encode import Encoded, decode_value, encode
+from elimina.planning.plan import Plan, bytes_text, count_text
+from elimina.planning.prepare import Problem
+from elimina.planning.program import pack
+from elimina.result import Result
+
+Progress = Callable[[float], None]
+
+
+class Execution(NamedTuple):
+    """A plan on a backend, with a deadline and a listener."""
+
+    problem: Problem
+    plan: Plan
+    backend: Backend
+    progress: Progress | None = None
+    deadline: float | None = None
+
+    def run(self, encoded: Encoded, semiring: str | None = None, parameter: float | None = None) -> Run:
+        """Run the plan's program once.
+
+        Raises:
+            TimeLimitError: The deadline passed.
+        """
+        program = pack(self.plan, len(self.problem.model.variables), semiring, parameter)
+        return self.backend.run(program, encoded.arena, self._report)
+
+    def _report(self, share: float) -> None:
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise TimeLimitError(
+                f"the time limit passed with {share:.0%} of the elimination done; exact elimination has no answer before "
+                "its end: allow more time, or use another order or device"
+            )
+        if self.progress is not None:
+            self.progress(share)
+
+
+def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
+    """Answer the plan's task.
+
+    Args:
+        execution: What to run, and where.
+        seconds: Time spent so far by phase; it goes into the result's statistics.
+
+    Raises:
+        MemoryLimitError: The plan does not fit.
+        TimeLimitError: The deadline passed.
+        InternalError: The assignment's value, recomputed on the model, is not the value found.
+    """
+    plan = execution.plan
+    if not plan.fits:
+        raise MemoryLimitError(does_not_fit(plan))
+    started = time.perf_counter()
+    encoded = encode(execution.problem, plan)
+    clock = {**seconds, "encode": time.perf_counter() - started}
+    answer = {"mpe": _optimum, "pr": _partition, "count": _count}[plan.task](execution, encoded, clock)
+    stats = {
+        "induced_width": plan.width,
+        "largest_table": plan.largest_table,
+        "total_cells": plan.work,
+        "peak_bytes": plan.peak_bytes,
+        "seconds": {phase: round(value, 6) for phase, value in clock.items()},
+        "device": execution.backend.name,
+        "dtype": plan.dtype,
+    }
+    return answer._replace(stats=stats)
+
+
+def does_not_fit(plan: Plan) -> str:
+    """What a plan would need, and which options help."""
+    return (
+        f"the plan needs {bytes_text(plan.peak_bytes)} on {plan.device} and may use {bytes_text(plan.memory_limit)} (induced "
+        f"width {plan.width}, largest table {count_text(plan.largest_table)} cells of {plan.dtype}). More memory (--memory), "
+        "evidence, or a better order (--order, a longer --order-time, another --seed) would help; exact elimination cannot "
+        "do with less"
+    )
+
+
+def _note(clock: dict[str, float], run: Run) -> None:
+    for phase, value in run.seconds.items():
+        clock[phase] = clock.get(phase, 0.0) + value
+
+
+def _optimum(execution: Execution, encoded: Encoded, clock: dict[str, float]) -> Result:
+    problem, plan = execution.problem, execution.plan
+    run = execution.run(encoded)
+    _note(clock, run)
+    value = decode_value(problem, plan, encoded, run.roots)
+    limit = problem.model.upper_bound
+    if value is None or (limit is not None and value >= limit):
+        return Result("infeasible", plan.task)
+    assert run.assignment is not None
+    chosen = run.assignment.tolist()
+    for variable, fixed in problem.fixed.items():
+        chosen[variable] = fixed
+    score = problem.model.score(chosen)
+    _check(plan, value, score, math.fsum(map(abs, problem.model.terms(chosen))))
+    assignment = {v.name: v.label(x) for v, x in zip(problem.model.variables, chosen, strict=True)}
+    return Result("optimal", plan.task, score, score, score, assignment)
+
+
+def _check(plan: Plan, value: int | float, score: int | float, magnitude: float) -> None:
+    """The assignment's value on the original model must be the value that elimination found."""
+    tolerance = 0.0 if plan.dtype.startswith("int") else 64 * float(np.finfo(plan.dtype).eps) * max(magnitude, 1.0)
+    if not abs(value - score) <= tolerance:
+        raise InternalError(
+            f"elimination found the optimum {value!r}, its assignment is worth {score!r} on the model; please report this"
+        )
+
+
+def _partition(execution: Execution, encoded: Encoded, clock: dict[str, float]) -> Result:
+    if encoded.impossible:
+        return Result("infeasible", "pr", 0.0, log10_z=-math.inf)
+    run = execution.run(encoded)
+    _note(clock, run)
+    if encoded.exact and not _may_underflow(execution.plan, encoded, run):
+        log2 = encoded.offset + _message_exponents(execution.plan, run)
+        for root in run.roots.tolist():
+            log2 += math.log2(root) if root > 0 else -math.inf
+        return _partition_result(log2 * math.log10(2))
+    encoded = encode(execution.problem, execution.plan, "log-sum-exp")
+    run = execution.run(encoded, "log-sum-exp")
+    _note(clock, run)
+    return _partition_result((encoded.offset + math.fsum(run.roots.tolist())) / math.log(10))
+
+
+def _partition_result(log10_z: float) -> Result:
+    if log10_z == -math.inf:
+        return Result("infeasible", "pr", 0.0, log10_z=log10_z)
+    value = 10.0**log10_z if -307 < log10_z < 308 else None
+    return Result("optimal", "pr", value, log10_z=log10_z)
+
+
+def _message_exponents(plan: Plan, run: Run) -> float:
+    """Sum of the powers of two that readers took out of messages; a root's output has no reader."""
+    high = run.peaks[:, 0]
+    read = high[[step.parent >= 0 for step in plan.steps]]
+    return float(np.sum(np.frexp(read[read > 0])[1] - 1))
+
+
+def _may_underflow(plan: Plan, encoded: Encoded, run: Run) -> bool:
+    """Whether a product of values, each as small as its table holds, could leave the dtype's normal range."""
+    smallest = float(np.finfo(plan.dtype).minexp) + 2 * 16
+    with np.errstate(divide="ignore"):
+        factors = np.log2(encoded.ranges)
+        messages = np.log2(run.peaks)
+    for step in plan.steps:
+        exponent = 0.0
+        for operand in step.operands:
+            if operand.source >= 0:
+                high, low = messages[operand.source]
+                low -= math.floor(high) if high > -math.inf else 0.0
+            else:
+                low = factors[operand.factor][1]
+            if low == -math.inf:
+                exponent = 0.0
+                break
+            exponent += low
+        if exponent < smallest:
+            return True
+    return False
+
+
+def _count(execution: Execution, encoded: Encoded, clock: dict[str, float]) -> Result:
+    """Count modulo 2^64, and modulo as many primes as the number of assignments asks for; then Chinese remainders."""
+    if encoded.impossible:
+        return Result("optimal", "count", 0)
+    sizes = execution.problem.model.sizes
+    bits = sum(math.log2(sizes[v]) for v in execution.problem.free) + 1
+    count, modulus = 0, 1
+    for divisor in _moduli(bits):
+        run = execution.run(encoded, parameter=divisor % 2**64)
+        _note(clock, run)
+        residue = math.prod(int(root) for root in run.roots.tolist()) % divisor
+        count += modulus * ((residue - count) * pow(modulus, -1, divisor) % divisor)
+        modulus *= divisor
+    return Result("optimal", "count", count)
+
+
+def _moduli(bits: float) -> Sequence[int]:
+    """2^64, and primes below 2^31 until their product has so many bits."""
+    result, covered, candidate = [2**64], 64.0, 2**31 - 1
+    while covered < bits:
+        if _is_prime(candidate):
+            result.append(candidate)
+            covered += math.log2(candidate)
+        candidate -= 2
+    return result
+
+
+def _is_prime(odd: int) -> bool:
+    """Miller-Rabin with the bases 2, 7 and 61, which decide every number below 4759123141 (Jaeschke 1993)."""
+    shift = (odd - 1 & -(odd - 1)).bit_length() - 1
+    for base in (2, 7, 61):
+        power = pow(base, odd - 1 >> shift, odd)
+        if power in (1, odd - 1):
+            continue
+        if not any((power := power * power % odd) == odd - 1 for _ in range(shift - 1)):
+            return False
+    return True

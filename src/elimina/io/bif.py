@@ -1,0 +1,222 @@
+"""The Bayesian network interchange format (BIF 0.15).
+
+Each variable has a block with its values, each conditional distribution a block with one row "(p1, .., pk) x1, .., xn;"
+for each combination of the parents' values, or with one "table", in which the child varies slowest and the last parent
+fastest (the order of the format's definition), or with a "default" row for the combinations that have none. Commas and
+bars separate like blanks; comments are C's and C++'s; properties are read past. Values are kept as they are written:
+rows that sum to 1 only nearly are not normalised.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import Text, TextError
+from elimina.errors import InputError, UnsupportedError
+from elimina.io.uai import LARGEST_TABLE, conditional_tables
+from elimina.model import Model, Sense, Variable
+from elimina.table import Table
+
+SENSES: tuple[Sense, ...] = ("probability",)
+_SEPARATORS = ",|"
+_MARKS = "{}()[];"
+
+
+def open_text(data: bytes) -> Text:
+    """Return a reader of the format's tokens."""
+    return Text(data, blanks=_SEPARATORS, marks=_MARKS, quotes=True, block_comments=True, line_comments=True)
+
+
+class _Network:
+    """What has been read so far."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.variables: list[Variable] = []
+        self.index: dict[str, int] = {}
+        self.factors: list[Table] = []
+        self.children: list[int] = []
+        self.described: set[int] = set()
+
+
+def parse(text: Text) -> Model:
+    """Read a model whose factors are in the file's order."""
+    network = _Network()
+    if text.at_end():
+        raise TextError("expected 'network', 'variable' or 'probability', but the file is empty")
+    while not text.at_end():
+        word = text.token("'network', 'variable' or 'probability'")
+        if word == b"network":
+            network.name = _read_header(text)
+        elif word == b"variable":
+            variable = _read_variable(text)
+            if variable.name in network.index:
+                raise TextError(f"a second variable is named {variable.name!r}")
+            network.index[variable.name] = len(network.variables)
+            network.variables.append(variable)
+        elif word == b"probability":
+            _read_distribution(text, network)
+        else:
+            raise TextError(
+                f"expected 'network', 'variable' or 'probability', found {word[:40].decode(errors='replace')!r}"
+            )
+    missing = set(range(len(network.variables))) - network.described
+    if missing:
+        raise TextError(f"variable {network.variables[min(missing)].name!r} has no probability block")
+    return Model(network.variables, network.factors, sense="probability", children=network.children, name=network.name)
+
+
+def _expect(text: Text, *wanted: bytes) -> bytes:
+    what = " or ".join(f"'{w.decode()}'" for w in wanted)
+    found = text.token(what)
+    if found not in wanted or text.quoted:
+        raise TextError(f"expected {what}, found {found[:40].decode(errors='replace')!r}")
+    return found
+
+
+def _word(text: Text, what: str) -> str:
+    found = text.token(what)
+    if not text.quoted and len(found) == 1 and found in _MARKS.encode():
+        raise TextError(f"expected {what}, found {found.decode()!r}")
+    return found.decode()
+
+
+def _skip_property(text: Text) -> None:
+    while text.token("';' after the property") != b";":
+        pass
+
+
+def _read_header(text: Text) -> str:
+    words = []
+    while text.peek() != b"{":
+        words.append(_word(text, "the network's name or '{'"))
+    text.token("'{'")
+    while _expect(text, b"property", b"}") == b"property":
+        _skip_property(text)
+    return " ".join(words)
+
+
+def _read_variable(text: Text) -> Variable:
+    name = _word(text, "a variable's name")
+    _expect(text, b"{")
+    variable: Variable | None = None
+    while (word := _expect(text, b"type", b"property", b"}")) != b"}":
+        if word == b"property":
+            _skip_property(text)
+        elif variable is not None:
+            raise TextError(f"variable {name!r} has two types")
+        else:
+            variable = _read_type(text, name)
+    if variable is None:
+        raise TextError(f"variable {name!r} has no type")
+    return variable
+
+
+def _read_type(text: Text, name: str) -> Variable:
+    _expect(text, b"discrete")
+    _expect(text, b"[")
+    size = text.integer("a number of values")
+    _expect(text, b"]")
+    _expect(text, b"{")
+    labels = []
+    while text.peek() != b"}":
+        labels.append(_word(text, "a value's name or '}'"))
+    text.token("'}'")
+    _expect(text, b";")
+    if len(labels) != size or size < 1:
+        raise TextError(f"variable {name!r} is declared with {size} values and lists {len(labels)}")
+    return Variable(name, size, labels)
+
+
+def _read_distribution(text: Text, network: _Network) -> None:
+    _expect(text, b"(")
+    scope = []
+    while text.peek() != b")":
+        name = _word(text, "a variable's name or ')'")
+        if name not in network.index:
+            raise TextError(f"expected a variable declared before, found {name!r}")
+        scope.append(network.index[name])
+    text.token("')'")
+    _expect(text, b"{")
+    if not scope:
+        raise TextError("expected a variable in the probability block's head")
+    child, parents = scope[0], scope[1:]
+    if child in network.described:
+        raise TextError(f"variable {network.variables[child].name!r} has a second probability block")
+    if len(set(scope)) != len(scope):
+        raise TextError(f"the head of the probability block of {network.variables[child].name!r} repeats a variable")
+    network.factors.append(Table([*parents, child], _read_rows(text, network.variables, parents, child)))
+    network.children.append(child)
+    network.described.add(child)
+
+
+def _read_rows(text: Text, variables: Sequence[Variable], parents: Sequence[int], child: int) -> NDArray[np.float64]:
+    """Read the block's rows into an array with the parents' axes and then the child's."""
+    shape = tuple(variables[v].size for v in (*parents, child))
+    name, size, combinations = variables[child].name, shape[-1], math.prod(shape[:-1])
+    if combinations * size > LARGEST_TABLE:
+        raise UnsupportedError(f"the distribution of {name!r} has {combinations * size} entries, over {LARGEST_TABLE}")
+    rows, values, default, table = text.bif_rows(size, [list(variables[v].labels or ()) for v in parents])
+    if len(table):
+        if len(table) != combinations * size or len(rows) or len(default):
+            raise TextError(
+                f"expected {combinations * size} values and no rows in the table of {name!r}, found {len(table)}"
+            )
+        return np.moveaxis(table.reshape(size, *shape[:-1]), 0, -1).copy()
+    if len(default) not in (0, size):
+        raise TextError(f"expected {size} values in the default row of {name!r}, found {len(default)}")
+    if not len(default) and len(rows) < combinations:
+        raise TextError(f"expected {combinations} rows for {name!r}, found {len(rows)}")
+    filled = np.zeros(combinations, dtype=bool)
+    filled[rows] = True
+    if filled.sum() != len(rows):
+        raise TextError(f"a row of {name!r} is given twice")
+    result = np.tile(default, (combinations, 1)) if len(default) else np.empty((combinations, size))
+    result[rows] = values.reshape(-1, size)
+    return result.reshape(shape)
+
+
+def render(model: Model) -> Iterator[str]:
+    """Yield the file's text; names and labels are quoted where they need it, numbers read back exactly.
+
+    Raises:
+        InputError: The model is no Bayesian network with one factor for each variable, or a name has a character
+            that the format cannot hold.
+    """
+    if model.children is None or sorted(model.children) != list(range(len(model.variables))) or model.constant:
+        raise InputError("a BIF file holds one conditional distribution for each variable and nothing else; use .uai")
+    names = [_quoted(v.name) for v in model.variables]
+    labels = [[_quoted(v.label(x)) for x in range(v.size)] for v in model.variables]
+    yield f"network {_quoted(model.name or 'unknown')} {{\n}}\n"
+    for name, variable, own in zip(names, model.variables, labels, strict=True):
+        yield f"variable {name} {{\n  type discrete [ {variable.size} ] {{ {', '.join(own)} }};\n}}\n"
+    for scope, values in conditional_tables(model):
+        yield from _render_block(scope, values, names, labels)
+
+
+def _render_block(
+    scope: Sequence[int], values: NDArray[np.float64], names: Sequence[str], labels: Sequence[Sequence[str]]
+) -> Iterator[str]:
+    parents, child = scope[:-1], scope[-1]
+    head = f"{names[child]} | {', '.join(names[p] for p in parents)}" if parents else names[child]
+    yield f"probability ( {head} ) {{\n"
+    if not parents:
+        yield f"  table {', '.join(map(repr, values.tolist()))};\n"
+    else:
+        for key in np.ndindex(*values.shape[:-1]):
+            given = ", ".join(labels[p][x] for p, x in zip(parents, key, strict=True))
+            yield f"  ({given}) {', '.join(map(repr, values[key].tolist()))};\n"
+    yield "}\n"
+
+
+def _quoted(name: str) -> str:
+    if any(c in '"\\\n' for c in name):
+        raise InputError(
+            f"a BIF file cannot hold the name {name!r}: it has a quotation mark, a backslash or a new line"
+        )
+    plain = name and not any(c.isspace() or c in _SEPARATORS + _MARKS + "/#" for c in name)
+    return name if plain else f'"{name}"'

@@ -1,0 +1,61 @@
+"""The ERGO format of the UAI 2006 and 2008 competitions' Bayesian networks (.erg).
+
+The number of variables, their domain sizes, for each variable its parents ("k p1 .. pk"), then for each variable its
+conditional distribution ("k x1 .. xk"; parents in the order given, the variable itself varies fastest); then, if the
+file goes on, the variables' names and each variable's labels. Comments are between "/*" and "*/".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from elimina._core import Text, TextError
+from elimina.errors import InputError
+from elimina.io.uai import conditional_tables, numbered, read_sizes, read_tables, table_text
+from elimina.model import Model, Sense, Variable
+
+SENSES: tuple[Sense, ...] = ("probability",)
+
+
+def open_text(data: bytes) -> Text:
+    """Return a reader of the format's tokens."""
+    return Text(data, block_comments=True)
+
+
+def parse(text: Text) -> Model:
+    """Read a model; factor i is the conditional distribution of variable i."""
+    sizes = read_sizes(text, "a number of variables")
+    offsets, members = text.lists(len(sizes), len(sizes), "a list of parents")
+    flat, ends = members.tolist(), offsets.tolist()
+    scopes = [[*flat[a:b], v] for v, (a, b) in enumerate(zip(ends[:-1], ends[1:], strict=True))]
+    for scope in scopes:
+        if scope[-1] in scope[:-1]:
+            raise TextError(f"variable {scope[-1]} is its own parent")
+    factors = read_tables(text, scopes, sizes)
+    variables = numbered(sizes) if text.at_end() else _named(text, sizes)
+    return Model(variables, factors, sense="probability", children=range(len(sizes)))
+
+
+def _named(text: Text, sizes: list[int]) -> list[Variable]:
+    text.need(len(sizes) + sum(sizes), "the variables' names and labels")
+    names = [text.token("a variable's name").decode() for _ in sizes]
+    labels = [[text.token("a value's label").decode() for _ in range(size)] for size in sizes]
+    return [Variable(*described) for described in zip(names, sizes, labels, strict=True)]
+
+
+def render(model: Model) -> Iterator[str]:
+    """Yield the file's text, without names and labels; numbers are written so that they read back exactly.
+
+    Raises:
+        InputError: The model is no Bayesian network with one factor for each variable.
+    """
+    if model.children is None or sorted(model.children) != list(range(len(model.variables))) or model.constant:
+        raise InputError("an ERGO file holds one conditional distribution for each variable and nothing else; use .uai")
+    tables = {scope[-1]: (scope[:-1], values) for scope, values in conditional_tables(model)}
+    yield f"{len(tables)}\n" + " ".join(map(str, model.sizes)) + "\n"
+    for v in range(len(tables)):
+        parents = tables[v][0]
+        yield " ".join(map(str, (len(parents), *parents))) + "\n"
+    yield "\n/* Probabilities */\n"
+    for v in range(len(tables)):
+        yield table_text(tables[v][1])

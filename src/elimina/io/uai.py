@@ -1,0 +1,136 @@
+"""The UAI competitions' format for Markov networks and Bayesian networks.
+
+A file holds the word MARKOV or BAYES, the number of variables, their domain sizes, the number of tables, the tables'
+scopes ("k v1 .. vk") and the tables ("k x1 .. xk"; the scope's last variable varies fastest). In BAYES files the last
+variable of a scope is the child of the conditional distribution. Source: the UAI 2008 and 2014 competitions' pages.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import Text, TextError
+from elimina.errors import InputError
+from elimina.model import Model, Sense, Variable
+from elimina.table import Table
+
+SENSES: tuple[Sense, ...] = ("probability",)
+LARGEST_DOMAIN = 2**31 - 1
+LARGEST_TABLE = 10**8
+_LARGEST_EXPONENT = 700.0
+
+
+def open_text(data: bytes) -> Text:
+    """Return a reader of the format's tokens."""
+    return Text(data)
+
+
+def parse(text: Text) -> Model:
+    """Read a model; the arrays of its factors are views of one array."""
+    kind = text.token("MARKOV or BAYES")
+    if kind not in (b"MARKOV", b"BAYES"):
+        raise TextError(f"expected MARKOV or BAYES, found {kind[:40].decode(errors='replace')!r}")
+    sizes = read_sizes(text, "a number of variables")
+    count = read_count(text, "a number of tables")
+    offsets, members = text.lists(count, len(sizes), "a table's scope")
+    if kind == b"BAYES" and count and np.diff(offsets).min() == 0:
+        raise TextError("expected a child variable in every scope of a BAYES file, found an empty scope")
+    flat, ends = members.tolist(), offsets.tolist()
+    scopes = [flat[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    factors = read_tables(text, scopes, sizes)
+    children = [scope[-1] for scope in scopes] if kind == b"BAYES" else None
+    return Model(numbered(sizes), factors, sense="probability", children=children)
+
+
+def numbered(sizes: Sequence[int]) -> list[Variable]:
+    """Variables without names of their own: x0, x1, ..."""
+    return [Variable(f"x{i}", size) for i, size in enumerate(sizes)]
+
+
+def read_count(text: Text, what: str) -> int:
+    """Read a number of things of which each takes at least one more token."""
+    count = text.integer(what)
+    if count < 0:
+        raise TextError(f"expected {what}, found {count}")
+    text.need(count, what)
+    return count
+
+
+def read_sizes(text: Text, what: str) -> list[int]:
+    """Read the number of variables and their domain sizes."""
+    sizes: list[int] = text.integers(read_count(text, what), "a domain size").tolist()
+    for v, size in enumerate(sizes):
+        if not 1 <= size <= LARGEST_DOMAIN:
+            raise TextError(f"expected a domain size from 1 to {LARGEST_DOMAIN} for variable {v}, found {size}")
+    return sizes
+
+
+def read_tables(text: Text, scopes: Sequence[Sequence[int]], sizes: Sequence[int]) -> list[Table]:
+    """Read one dense table for each scope."""
+    shapes = [tuple(sizes[v] for v in scope) for scope in scopes]
+    cells = [math.prod(shape) for shape in shapes]
+    for i, n in enumerate(cells):
+        if n > text.left:
+            raise TextError(f"table {i} has {n} entries, but only {text.left} bytes follow")
+    values: NDArray[np.float64] = text.tables(np.array(cells, dtype=np.int64), sum(cells))
+    ends = np.cumsum([0, *cells]).tolist()
+    return [Table(s, values[ends[i] : ends[i + 1]].reshape(shapes[i])) for i, s in enumerate(scopes)]
+
+
+def render(model: Model) -> Iterator[str]:
+    """Yield the file's text; numbers are written so that they read back exactly.
+
+    The model's constant becomes tables of arity 0. A factor whose child is not last in its scope is transposed.
+    """
+    tables = list(conditional_tables(model))
+    constants = _as_factors(model.constant)
+    bayes = model.children is not None and not constants
+    yield f"{'BAYES' if bayes else 'MARKOV'}\n{len(model.variables)}\n"
+    yield " ".join(map(str, model.sizes)) + f"\n{len(tables) + len(constants)}\n"
+    for scope, _ in tables:
+        yield " ".join(map(str, (len(scope), *scope))) + "\n"
+    yield "0\n" * len(constants)
+    for _, values in tables:
+        yield "\n" + table_text(values)
+    for value in constants:
+        yield f"\n1\n{value!r}\n"
+
+
+def conditional_tables(model: Model) -> Iterator[tuple[tuple[int, ...], NDArray[np.float64]]]:
+    """Yield each factor's scope and dense values, with its child (if there is one) moved to the end.
+
+    Raises:
+        InputError: A factor is too large to be written densely.
+    """
+    for i, factor in enumerate(model.factors):
+        if factor.cells > LARGEST_TABLE:
+            raise InputError(
+                f"factor {i} has {factor.cells} entries; this format holds full tables of up to {LARGEST_TABLE}"
+            )
+        values = np.asarray(factor.dense(), dtype=np.float64)
+        if model.children is None:
+            yield factor.scope, values
+            continue
+        axis = factor.scope.index(model.children[i])
+        scope = factor.scope[:axis] + factor.scope[axis + 1 :] + (factor.scope[axis],)
+        yield scope, np.moveaxis(values, axis, -1)
+
+
+def table_text(values: NDArray[np.float64]) -> str:
+    """Return the number of entries and the entries, a row of the last variable on each line."""
+    rows = values.reshape(-1, values.shape[-1] if values.ndim else 1).tolist()
+    return f"{values.size}\n" + "".join(" ".join(map(repr, row)) + "\n" for row in rows)
+
+
+def _as_factors(log_constant: float) -> list[float]:
+    """Split exp(log_constant) into factors that a double can hold."""
+    if log_constant == 0:
+        return []
+    if log_constant == -math.inf:
+        return [0.0]
+    count = math.ceil(abs(log_constant) / _LARGEST_EXPONENT)
+    return [math.exp(log_constant / count)] * count

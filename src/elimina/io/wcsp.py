@@ -1,0 +1,216 @@
+"""toulbar2's WCSP format: integer costs to be minimised.
+
+A name, the number of variables, the largest domain, the number of functions and an upper bound; the domain sizes (a
+negative size -d means the interval 0..d-1); the functions, each "arity v1 .. vk default n" and n lines "x1 .. xk cost".
+A cost at or above the upper bound is forbidden. A negative arity makes the function shared: a later function with -i in
+the place of n has the tuples of the i-th shared one. A default of -1 starts a keyword (see ``elimina.io.wcsp_global``).
+Source: the description that comes with toulbar2, "cp and wcsp file formats".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import Text, TextError
+from elimina.errors import InputError
+from elimina.io.uai import LARGEST_DOMAIN, numbered, read_count
+from elimina.model import Model, Sense
+from elimina.table import FORBIDDEN, Table
+
+SENSES: tuple[Sense, ...] = ("min-cost",)
+_DENSE_CELLS = 4096
+_DENSE_RATIO = 4
+
+
+def open_text(data: bytes) -> Text:
+    """Return a reader of the format's tokens."""
+    return Text(data, glued_minus=True)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A function that later ones refer to."""
+
+    sizes: tuple[int, ...]
+    default: int
+    rows: NDArray[np.int32]
+    costs: NDArray[np.int64]
+
+
+def parse(text: Text) -> Model:
+    """Read a model; a bound that no sum of 64-bit costs reaches is left out."""
+    name = text.token("the problem's name").decode()
+    count = read_count(text, "a number of variables")
+    largest = text.integer("the largest domain size")
+    functions = read_count(text, "a number of functions")
+    bound = _read_bound(text)
+    sizes = _read_sizes(text, count, largest)
+    reader = _Functions(text, sizes, bound)
+    for _ in range(functions):
+        reader.read()
+    upper_bound = None if bound == FORBIDDEN else bound
+    return Model(numbered(sizes), reader.tables, sense="min-cost", upper_bound=upper_bound, name=name)
+
+
+def _read_bound(text: Text) -> int:
+    word = text.token("an upper bound")
+    digits = word.removeprefix(b"+")
+    if not digits.isdigit():
+        raise TextError(f"expected an upper bound of at least 0, found {word[:40].decode(errors='replace')!r}")
+    return min(int(digits), FORBIDDEN) if len(digits) < 1000 else FORBIDDEN
+
+
+def _read_sizes(text: Text, count: int, largest: int) -> list[int]:
+    sizes = [abs(size) for size in text.integers(count, "a domain size").tolist()]
+    for v, size in enumerate(sizes):
+        if not 1 <= size <= min(largest, LARGEST_DOMAIN):
+            raise TextError(
+                f"expected a domain size from 1 to {largest} (the header's maximum) for variable {v}, found {size}"
+            )
+    return sizes
+
+
+class _Functions:
+    """Reads the functions one by one."""
+
+    def __init__(self, text: Text, sizes: Sequence[int], bound: int) -> None:
+        self.text, self.sizes, self.bound = text, sizes, bound
+        self.tables: list[Table] = []
+        self.shared: list[Shared] = []
+
+    def read(self) -> None:
+        """Read the next function."""
+        text = self.text
+        arity = text.integer("a function's arity")
+        scope = self._read_scope(abs(arity))
+        sizes = tuple(self.sizes[v] for v in scope)
+        default = text.integer("a default cost")
+        if default == -1:
+            self._read_keyword(scope)
+            return
+        if default < 0:
+            raise TextError(f"expected a default cost of at least 0, or -1 before a keyword, found {default}")
+        function = self._read_tuples(sizes, default)
+        if arity < 0:
+            self.shared.append(function)
+        self.tables.append(make_table(scope, function, self.bound))
+
+    def _read_scope(self, arity: int) -> list[int]:
+        scope: list[int] = self.text.integers(arity, "a variable's index").tolist()
+        for v in scope:
+            if not 0 <= v < len(self.sizes):
+                raise TextError(f"expected a variable from 0 to {len(self.sizes) - 1}, found {v}")
+        if len(set(scope)) != len(scope):
+            raise TextError(f"a function names a variable twice in its scope {scope}")
+        return scope
+
+    def _read_tuples(self, sizes: tuple[int, ...], default: int) -> Shared:
+        count = self.text.integer("a number of tuples")
+        if count >= 0:
+            rows, costs = self.text.tuples(count, np.array(sizes, dtype=np.int64))
+            if not sizes and count:
+                raise TextError(f"expected no tuples in a function of arity 0, found {count}")
+            return Shared(sizes, default, rows.reshape(count, len(sizes)), costs)
+        if -count > len(self.shared):
+            raise TextError(f"expected one of the {len(self.shared)} shared functions before this line, found {count}")
+        function = self.shared[-count - 1]
+        if function.sizes != sizes or function.default != default:
+            raise TextError(
+                f"shared function {-count} has domain sizes {function.sizes} and default {function.default}, "
+                f"its user has {sizes} and {default}"
+            )
+        return function
+
+    def _read_keyword(self, scope: Sequence[int]) -> None:
+        from elimina.errors import UnsupportedError
+
+        word = self.text.token("a keyword").decode(errors="replace")
+        raise UnsupportedError(f"the keyword {word[:40]!r} is not handled")
+
+
+def make_table(scope: Sequence[int], function: Shared, bound: int) -> Table:
+    """Build a dense table, or a sparse one where few tuples of a large product are listed.
+
+    Raises:
+        TextError: A tuple is listed with two costs.
+    """
+    sizes, rows = function.sizes, function.rows
+    costs = np.where(function.costs >= bound, FORBIDDEN, function.costs)
+    default = FORBIDDEN if function.default >= bound else function.default
+    cells = math.prod(sizes)
+    if cells > max(_DENSE_CELLS, _DENSE_RATIO * len(rows)):
+        return _sparse(scope, sizes, rows, costs, default)
+    values = np.full(sizes, default, dtype=np.int64)
+    key = tuple(rows.T)
+    if len(rows):
+        values[key] = costs
+        if (values[key] != costs).any():
+            raise TextError("a tuple of this function is listed with two costs")
+    return Table(scope, values)
+
+
+def _sparse(
+    scope: Sequence[int], sizes: tuple[int, ...], rows: NDArray[np.int32], costs: NDArray[np.int64], default: int
+) -> Table:
+    distinct, first, group = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    if (costs[first][group.reshape(-1)] != costs).any():
+        raise TextError("a tuple of this function is listed with two costs")
+    return Table(scope, costs[first], sizes=sizes, rows=distinct, default=default)
+
+
+def render(model: Model) -> Iterator[str]:
+    """Yield the file's text.
+
+    Forbidden entries are written as the upper bound; without one, it is one more than all the largest costs together.
+    Costs that are not integers are multiplied by the smallest power of ten that makes them so; the problem's name then
+    ends in "*1e" and the exponent. The model's constant becomes a function of arity 0.
+
+    Raises:
+        InputError: A cost is negative, or no power of ten makes all of them 64-bit integers.
+    """
+    from elimina.io.convert import integer_costs
+
+    model, exponent = integer_costs(model)
+    tables = [*model.factors, *([Table((), model.constant)] if model.constant else [])]
+    for i, table in enumerate(tables):
+        lowest = min([*table.values.reshape(-1)[:1].tolist(), int(table.values.min(initial=0)), table.default or 0])
+        if lowest < 0:
+            raise InputError(f"factor {i} has the cost {lowest}; a WCSP file holds costs of at least 0 only; use .cfn")
+    bound = _bound_for(model, tables)
+    name = "_".join(model.name.split()) or "problem"
+    yield f"{name}{f'*1e{exponent}' if exponent else ''} {len(model.variables)} {max(model.sizes, default=1)} "
+    yield f"{len(tables)} {bound}\n" + " ".join(map(str, model.sizes)) + "\n"
+    for table in tables:
+        yield from _render_function(table, bound)
+
+
+def _bound_for(model: Model, tables: Sequence[Table]) -> int:
+    if model.upper_bound is not None:
+        return min(max(math.ceil(model.upper_bound), 0), FORBIDDEN)
+    total = 1
+    for table in tables:
+        costs = [*table.values[table.values != FORBIDDEN].reshape(-1).tolist(), table.default or 0]
+        total += max((c for c in costs if c != FORBIDDEN), default=0)
+    return min(total, FORBIDDEN)
+
+
+def _render_function(table: Table, bound: int) -> Iterator[str]:
+    if table.rows is None:
+        default = _most_common(table.values)
+        key = np.nonzero(table.values != default)
+        rows, costs = np.stack(key, axis=1) if table.scope else np.empty((0, 0), np.int64), table.values[key]
+    else:
+        default, rows, costs = int(table.default or 0), table.rows, table.values
+    yield " ".join(map(str, (len(table.scope), *table.scope, min(default, bound), len(rows)))) + "\n"
+    for row, cost in zip(rows.tolist(), np.minimum(costs, bound).tolist(), strict=True):
+        yield " ".join(map(str, (*row, cost))) + "\n"
+
+
+def _most_common(values: NDArray[np.int64] | NDArray[np.float64]) -> int:
+    found, counts = np.unique(values, return_counts=True)
+    return int(found[counts.argmax()]) if len(found) else 0

@@ -1,0 +1,54 @@
+"""Cost models: how long a plan will take on a device, and which of its bytes lie where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from elimina.planning.plan import Step
+
+
+class Machine(NamedTuple):
+    """A device as the planner sees it.
+
+    Attributes:
+        name: ``cpu`` or ``cuda``.
+        bandwidth: Bytes a second of a large copy, read and written ones counted.
+        combinations: Combinations a second of one value of the eliminated variable and one output cell, tables in cache.
+        step: Seconds that each step takes at least.
+        start: Seconds before the first step (a GPU's context, loading of kernels).
+    """
+
+    name: str
+    bandwidth: float
+    combinations: float
+    step: float
+    start: float
+
+    def seconds(self, steps: Iterable[Step], itemsize: int) -> float:
+        """Estimated time of the steps; infinity if it is beyond a float."""
+        try:
+            return self.start + sum(self._step_seconds(step, itemsize) for step in steps)
+        except OverflowError:
+            return float("inf")
+
+    def _step_seconds(self, step: Step, itemsize: int) -> float:
+        moved = float(step.out_cells + sum(operand.cells for operand in step.operands)) * itemsize
+        streamed = len(step.operands) - step.tables_a - step.tables_b
+        return self.step + max(moved / self.bandwidth, float(step.work) * (1 + 0.5 * streamed) / self.combinations)
+
+    def tiers(self, arena: int, factors: int) -> dict[str, int]:
+        """Bytes by memory tier for an arena of so many bytes, its factors among them."""
+        if self.name == "cuda":
+            return {"device": arena, "host": factors}
+        return {"host": arena + factors}
+
+
+def cpu_machine(threads: int) -> Machine:
+    """Cost model of a host with so many threads."""
+    return Machine("cpu", bandwidth=1.2e10 * min(threads, 8), combinations=1.5e9 * threads, step=1e-6, start=0.0)
+
+
+def cuda_machine() -> Machine:
+    """Cost model of a data-centre GPU."""
+    return Machine("cuda", bandwidth=3.5e12, combinations=3e12, step=2e-6, start=1.0)

@@ -1,0 +1,67 @@
+"""Where each table lies in the arena."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from elimina.planning.tile import ROW_PADDING
+
+_VECTOR_BYTES = 16
+_ALIGNMENT_BYTES = 256
+
+
+def table_strides(sizes: Sequence[int], itemsize: int) -> tuple[tuple[int, ...], int]:
+    """Strides of a table's axes, slow to fast, and the elements that it spans.
+
+    Long rows are padded, so that the rows of the first axis (the values of the variable that is eliminated next) start at whole
+    vectors.
+    """
+    strides = [1] * len(sizes)
+    for axis in range(len(sizes) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * sizes[axis + 1]
+    if not sizes:
+        return (), 1
+    if len(sizes) > 1 and strides[0] >= ROW_PADDING:
+        strides[0] = _round_up(strides[0], _VECTOR_BYTES // itemsize)
+    return tuple(strides), strides[0] * sizes[0]
+
+
+def _round_up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit
+
+
+class Arena:
+    """Hands out spans of one block of memory, reusing what was given back; keeps the height reached."""
+
+    def __init__(self, itemsize: int) -> None:
+        self._unit = _ALIGNMENT_BYTES // itemsize
+        self._free: list[tuple[int, int]] = []
+        self.height = 0
+
+    def take(self, span: int) -> int:
+        """Offset of a free span: the first that fits."""
+        span = _round_up(max(span, 1), self._unit)
+        for i, (offset, size) in enumerate(self._free):
+            if size >= span:
+                if size == span:
+                    del self._free[i]
+                else:
+                    self._free[i] = offset + span, size - span
+                return offset
+        offset = self.height
+        if self._free and sum(self._free[-1]) == self.height:
+            offset = self._free.pop()[0]
+        self.height = offset + span
+        return offset
+
+    def give_back(self, offset: int, span: int) -> None:
+        """Make a span free again, merged with its free neighbours."""
+        self._free.append((offset, _round_up(max(span, 1), self._unit)))
+        self._free.sort()
+        merged: list[tuple[int, int]] = []
+        for start, size in self._free:
+            if merged and sum(merged[-1]) == start:
+                merged[-1] = merged[-1][0], merged[-1][1] + size
+            else:
+                merged.append((start, size))
+        self._free = merged

@@ -1,0 +1,188 @@
+"""Making plans."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from elimina.errors import InputError
+from elimina.planning.estimate import Machine
+from elimina.planning.layout import Arena, table_strides
+from elimina.planning.plan import FactorLayout, Operand, Plan, Step
+from elimina.planning.prepare import Problem, finite_range
+from elimina.planning.structure import ProtoStep, build_steps
+from elimina.tree import bucket_tree
+
+Dtype = Literal["int16", "int32", "int64", "float32", "float64", "uint64"]
+INTEGERS: tuple[Dtype, ...] = ("int16", "int32", "int64")
+FLOATS: tuple[Dtype, ...] = ("float32", "float64")
+
+
+class Encoding(NamedTuple):
+    """How a model's values become a semiring's.
+
+    Attributes:
+        semiring: See ``Program.semiring``.
+        dtype: Of the arena.
+        forbidden: The smallest forbidden integer; infinity of the right sign for floats; 0 where 0 says it.
+    """
+
+    semiring: str
+    dtype: Dtype
+    forbidden: float
+
+
+def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: int, dtype: str | None = None) -> Plan:
+    """Lay out a whole elimination.
+
+    Args:
+        problem: What has to be eliminated.
+        order: The free variables in elimination order.
+        machine: The device that will run it, as its cost model sees it.
+        memory: Bytes that the plan may use there.
+        dtype: Override of the arena's dtype.
+
+    Raises:
+        InputError: The dtype does not fit the task or cannot hold the costs exactly.
+    """
+    position = {v: i for i, v in enumerate(order)}
+    scopes = [tuple(sorted(group.scope, key=position.__getitem__)) for group in problem.groups]
+    tree = bucket_tree(scopes, order)
+    decode = problem.task == "mpe"
+    nodes = range(len(tree.nodes)) if decode else tree.postorder()
+    proto = build_steps(tree, nodes, scopes, problem.model.sizes)
+    encoding = choose_encoding(problem, max((len(step.reads) for step in proto), default=0), dtype)
+    factors, steps, factor_cells, arena_cells = _lay_out(problem, scopes, proto, np.dtype(encoding.dtype).itemsize, decode)
+    itemsize = np.dtype(encoding.dtype).itemsize
+    return Plan(
+        task=problem.task,
+        semiring=encoding.semiring,
+        dtype=encoding.dtype,
+        forbidden=encoding.forbidden,
+        order=tuple(order),
+        width=tree.width,
+        factors=factors,
+        steps=steps,
+        factor_cells=factor_cells,
+        arena_cells=arena_cells,
+        decode=decode,
+        device=machine.name,
+        memory_limit=memory,
+        bytes=machine.tiers(arena_cells * itemsize, factor_cells * itemsize),
+        seconds=machine.seconds(steps, itemsize),
+    )
+
+
+def choose_encoding(problem: Problem, operands: int, dtype: str | None) -> Encoding:
+    """Choose the semiring and the narrowest dtype that is exact, by a proof on the range of the costs.
+
+    Every cost is shifted to be non-negative, so a partial sum at or above any bound on the optimum can never come back below it:
+    one number above that bound stands for 'forbidden', and a dtype is wide enough if it holds that number once for each
+    table that a step adds.
+    """
+    if problem.task == "count":
+        return Encoding("count", _asked(dtype, ("uint64",), "counting"), 0)
+    if problem.model.sense == "probability":
+        if problem.task == "pr":
+            return Encoding("sum-product", _asked(dtype, FLOATS[::-1], "sums of probabilities"), 0)
+        return Encoding("max-sum", _asked(dtype, FLOATS[::-1], "logarithms of probabilities"), -math.inf)
+    maximise = problem.model.sense == "max-cost"
+    if not problem.model.is_integer or dtype in FLOATS:
+        asked = _asked(dtype, FLOATS[::-1], "costs that are not integers")
+        return Encoding("max-sum", asked, -math.inf) if maximise else Encoding("min-sum", asked, math.inf)
+    bound = _cost_bound(problem)
+    for name in INTEGERS:
+        if max(operands, 2) * bound <= np.iinfo(name).max and dtype in (None, name):
+            return Encoding("min-sum", name, bound)
+    if dtype is not None and dtype not in INTEGERS:
+        raise InputError(f"dtype {dtype} does not fit integer costs; use one of {', '.join(INTEGERS + FLOATS)}")
+    raise InputError(
+        f"a step adds {operands} tables whose costs need numbers up to {bound}, more than {dtype or 'int64'} holds exactly; "
+        "use dtype float64 (rounded)" + ("" if dtype in (None, "int64") else " or a wider integer")
+    )
+
+
+def _asked(dtype: str | None, allowed: tuple[Dtype, ...], what: str) -> Dtype:
+    if dtype is None:
+        return allowed[0]
+    for name in allowed:
+        if dtype == name:
+            return name
+    raise InputError(f"dtype {dtype} does not fit {what}; use {' or '.join(allowed)}")
+
+
+def _cost_bound(problem: Problem) -> int:
+    """The smallest number that can stand for 'forbidden' among costs shifted to be non-negative."""
+    ranges = [finite_range(table, problem.model.sense) for table in problem.tables]
+    spread = sum(high - low for low, high in filter(None, ranges)) + 1
+    limit = problem.model.upper_bound
+    if limit is not None and problem.model.sense == "min-cost" and None not in ranges:
+        least = int(problem.model.constant) + sum(low for low, _ in filter(None, ranges))
+        spread = min(spread, math.ceil(limit) - least)
+    return max(spread, 1)
+
+
+def _lay_out(
+    problem: Problem, scopes: Sequence[tuple[int, ...]], proto: Sequence[ProtoStep], itemsize: int, keep: bool
+) -> tuple[tuple[FactorLayout, ...], tuple[Step, ...], int, int]:
+    """Give every table its place; messages that decoding does not need make room for later ones."""
+    sizes = problem.model.sizes
+    arena = Arena(itemsize)
+    factors = []
+    for scope, group in zip(scopes, problem.groups, strict=True):
+        shape = tuple(sizes[v] for v in scope)
+        strides, span = table_strides(shape, itemsize)
+        factors.append(FactorLayout(group.members, scope, shape, strides, arena.take(span), span))
+    factor_cells = arena.height
+    reader = [-1] * len(proto)
+    for number, step in enumerate(proto):
+        for read in step.reads:
+            if read.source >= 0:
+                reader[read.source] = number
+    steps: list[Step] = []
+    places: list[tuple[tuple[int, ...], int, int]] = []
+    for number, step in enumerate(proto):
+        strides, span = table_strides([sizes[v] for v in step.axes], itemsize)
+        offset = arena.take(span)
+        places.append((strides, offset, span))
+        axes = (*step.tile.outer, *step.tile.mid, *step.tile.lo)
+        operands = []
+        for read in step.reads:
+            if read.source >= 0:
+                read_strides, read_offset, read_span = places[read.source]
+                if not keep:
+                    arena.give_back(read_offset, read_span)
+            else:
+                read_strides, read_offset = factors[read.factor].strides, factors[read.factor].offset
+            by_variable = dict(zip(read.scope, read_strides, strict=True))
+            operands.append(
+                Operand(
+                    read.factor,
+                    read.source,
+                    read_offset,
+                    by_variable.get(step.variable, 0),
+                    tuple(by_variable.get(step.axes[a], 0) for a in axes),
+                    math.prod(sizes[v] for v in read.scope),
+                )
+            )
+        steps.append(
+            Step(
+                variable=step.variable,
+                domain=step.domain,
+                axes=tuple(step.axes[a] for a in axes),
+                sizes=tuple(sizes[step.axes[a]] for a in axes),
+                out_strides=tuple(strides[a] for a in axes),
+                outer=len(step.tile.outer),
+                mid=len(step.tile.mid),
+                operands=tuple(operands),
+                tables_a=len(step.tile.tables_a),
+                tables_b=len(step.tile.tables_b),
+                out_offset=offset,
+                out_span=span,
+                parent=reader[number],
+            )
+        )
+    return tuple(factors), tuple(steps), factor_cells, arena.height

@@ -1,0 +1,118 @@
+"""From a model, a task and evidence to the tables that have to be eliminated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from elimina.errors import InputError
+from elimina.model import Model
+from elimina.table import FORBIDDEN, Table
+
+Task = Literal["mpe", "pr", "count"]
+TASKS: tuple[Task, ...] = ("mpe", "pr", "count")
+
+
+class Group(NamedTuple):
+    """Tables that are joined while they are copied into the arena, because one scope contains the others."""
+
+    scope: tuple[int, ...]
+    members: tuple[int, ...]
+
+
+class Problem(NamedTuple):
+    """What remains of a model for a task.
+
+    Attributes:
+        model: As given.
+        task: ``mpe``, ``pr`` or ``count``.
+        fixed: Value of each variable that is observed or has one value only.
+        free: The variables to be eliminated; without those that cannot matter to the task.
+        tables: The relevant factors, restricted to ``fixed``.
+        groups: Tables with a scope, grouped.
+        constants: Indices of the tables without a scope.
+    """
+
+    model: Model
+    task: Task
+    fixed: dict[int, int]
+    free: tuple[int, ...]
+    tables: tuple[Table, ...]
+    groups: tuple[Group, ...]
+    constants: tuple[int, ...]
+
+
+def prepare(model: Model, task: Task, evidence: Mapping[int, int]) -> Problem:
+    """Restrict the factors to the evidence, drop what cannot matter, and group the rest by scope.
+
+    Args:
+        model: Any model.
+        task: What is asked.
+        evidence: Variable index -> value index.
+
+    Raises:
+        InputError: Unknown task or variable, a value out of range, or a task that the model's sense does not define.
+    """
+    if task not in TASKS:
+        raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
+    if task == "pr" and model.sense != "probability":
+        raise InputError(
+            f"task pr sums probabilities, and this model has costs ({model.sense}); convert it to a probability model "
+            "first (elimina convert MODEL OUT.uai)"
+        )
+    sizes = model.sizes
+    for v, value in evidence.items():
+        if not 0 <= v < len(sizes) or not 0 <= value < sizes[v]:
+            raise InputError(f"evidence sets variable {v} to {value}; the model has {len(sizes)} variables")
+    kept = range(len(model.factors))
+    if task == "pr" and model.children is not None:
+        from elimina.relevance import prune_barren
+
+        kept = prune_barren([f.scope for f in model.factors], model.children, evidence)
+    fixed = dict(evidence)
+    fixed.update((v, 0) for v, size in enumerate(sizes) if size == 1)
+    tables = tuple(model.factors[f].restrict(fixed) for f in kept)
+    if len(kept) < len(model.factors):
+        relevant = {v for f in kept for v in model.factors[f].scope}
+    else:
+        relevant = set(range(len(sizes)))
+    free = tuple(v for v in range(len(sizes)) if v in relevant and v not in fixed)
+    constants = tuple(i for i, table in enumerate(tables) if not table.scope)
+    return Problem(model, task, fixed, free, tables, _group(tables), constants)
+
+
+def _group(tables: tuple[Table, ...]) -> tuple[Group, ...]:
+    """Put each table into the smallest group whose scope contains its own."""
+    by_scope: dict[frozenset[int], list[int]] = {}
+    for number, table in enumerate(tables):
+        if table.scope:
+            by_scope.setdefault(frozenset(table.scope), []).append(number)
+    touching: dict[int, list[frozenset[int]]] = {}
+    result: dict[frozenset[int], list[int]] = {}
+    for scope in sorted(by_scope, key=len, reverse=True):
+        holders = [s for s in min((touching.get(v, []) for v in scope), key=len) if scope < s]
+        if holders:
+            smallest = min(holders, key=lambda s: tables[result[s][0]].cells)
+            result[smallest].extend(by_scope[scope])
+            continue
+        result[scope] = by_scope[scope]
+        for v in scope:
+            touching.setdefault(v, []).append(scope)
+    return tuple(Group(tables[members[0]].scope, tuple(members)) for members in result.values())
+
+
+def finite_range(table: Table, sense: str) -> tuple[int, int] | None:
+    """Smallest and largest integer cost that is not forbidden; None if every one is."""
+    forbidden = FORBIDDEN if sense == "min-cost" else -FORBIDDEN
+    values = table.values
+    if table.default is not None and (len(values) < table.cells):
+        values = np.append(values, np.int64(table.default))
+    low, high = int(values.min()), int(values.max())
+    if forbidden in (low, high):
+        values = values[values != forbidden]
+        if not values.size:
+            return None
+        low, high = int(values.min()), int(values.max())
+    return low, high

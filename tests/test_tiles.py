@@ -1,0 +1,91 @@
+"""Buckets large enough for tiles, of many shapes, against broadcasting."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elimina
+from elimina.model import Model
+from elimina.table import FORBIDDEN
+from tests.reference import broadcast
+
+
+@st.composite
+def shapes(draw):
+    """Domain sizes (the first variable is eliminated first) and scopes that all hold the first variable."""
+    sizes = [draw(st.sampled_from([1, 2, 3, 5, 10, 17, 50]))]
+    while len(sizes) < 7:
+        size = draw(st.sampled_from([1, 2, 2, 3, 4, 7, 10, 13, 50]))
+        if math.prod(sizes) * size > 200_000:
+            break
+        sizes.append(size)
+    rest = list(range(1, len(sizes)))
+    scopes = [(0, *rest)] if draw(st.booleans()) else []
+    for _ in range(draw(st.integers(0 if scopes else 1, 8))):
+        scopes.append((0, *draw(st.lists(st.sampled_from(rest), max_size=4, unique=True) if rest else st.just([]))))
+    return sizes, scopes, draw(st.integers(0, 2**32 - 1))
+
+
+@pytest.mark.parametrize("width", [100, 2000, 10**6, 2**57])
+@given(shape=shapes())
+@settings(max_examples=60, deadline=None)
+def test_integers(width, shape):
+    sizes, scopes, seed = shape
+    rng = np.random.default_rng(seed)
+    factors = []
+    for scope in scopes:
+        values = rng.integers(-width, width, [sizes[v] for v in scope])
+        factors.append((scope, np.where(rng.random(values.shape) < 0.3 * rng.random(), FORBIDDEN, values)))
+    model = Model.from_arrays(sizes, factors)
+    order = list(range(len(sizes)))
+    result = elimina.solve(model, order=order, device="cpu")
+    joint = broadcast.costs(model)
+    best = int(joint.min())
+    if best == FORBIDDEN:
+        assert result.status == "infeasible"
+        return
+    assert result.value == best
+    chosen = tuple(int(value) for value in result.assignment.values())
+    assert int(joint[chosen]) == best
+    # Ties: the variables that are eliminated last choose first, each the smallest value.
+    last_first = joint.transpose(order[::-1])
+    assert chosen[::-1] == tuple(np.argwhere(last_first == best)[0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@given(shape=shapes())
+@settings(max_examples=60, deadline=None)
+def test_float_costs(dtype, shape):
+    sizes, scopes, seed = shape
+    rng = np.random.default_rng(seed)
+    model = Model.from_arrays(sizes, [(scope, rng.normal(size=[sizes[v] for v in scope])) for scope in scopes])
+    result = elimina.solve(model, order=list(range(len(sizes))), device="cpu", dtype=dtype)
+    assert result.value == pytest.approx(float(broadcast.costs(model).min()), abs=1e-5 if dtype == "float32" else 1e-12)
+
+
+@given(shape=shapes())
+@settings(max_examples=60, deadline=None)
+def test_probabilities(shape):
+    sizes, scopes, seed = shape
+    rng = np.random.default_rng(seed)
+    factors = []
+    for scope in scopes:
+        values = rng.random([sizes[v] for v in scope])
+        factors.append((scope, np.where(rng.random(values.shape) < 0.2, 0.0, values)))
+    model = Model.from_arrays(sizes, factors, sense="probability")
+    joint = broadcast.products(model)
+    order = list(range(len(sizes)))
+    total = elimina.solve(model, "pr", order=order, device="cpu")
+    best = elimina.solve(model, "mpe", order=order, device="cpu")
+    number = elimina.solve(model, "count", order=order, device="cpu")
+    assert number.value == int(np.count_nonzero(joint))
+    if joint.max() == 0:
+        assert total.status == best.status == "infeasible"
+        return
+    assert total.value == pytest.approx(float(joint.sum()), rel=1e-11)
+    assert best.value == pytest.approx(math.log(float(joint.max())), abs=1e-10)
