@@ -62,7 +62,9 @@ class CudaBackend:
                 f"no usable CUDA driver or device ({error}): install or update NVIDIA's driver, or use --device cpu"
             ) from error
         if not 0 <= device < count:
-            raise DeviceError(f"there is no CUDA device {device}: this machine has {count}; use --device cpu or another number")
+            raise DeviceError(
+                f"there is no CUDA device {device}: this machine has {count}; use --device cpu or another number"
+            )
         with self._failing(0):
             properties = runtime.getDeviceProperties(device)
             self._device = cupy.cuda.Device(device)
@@ -219,7 +221,9 @@ class _Launch:
                 cursor = np.uint64(counters + 4 * (1 + launch.cursor))
                 where = [np.int64(n) for n in (layout.links_at, layout.starts_at, launch.leaves_at, launch.leaves)]
                 blocks = min(launch.leaves, 4 * backend._multiprocessors)
-                kernel((blocks,), (cuda_kernels.THREADS,), (words, *where, arena, peaks, pending, cursor, stop, parameter))
+                kernel(
+                    (blocks,), (cuda_kernels.THREADS,), (words, *where, arena, peaks, pending, cursor, stop, parameter)
+                )
             else:
                 self._launch_tile(launch, (words, np.int64(launch.layout_at), arena, peaks, stop, parameter))
             done += launch.work
@@ -243,7 +247,9 @@ class _Launch:
         self._cuda.runtime.memsetAsync(base + layout.assignment_at, 0, 4 * program.variables, self._stream.ptr)
         if not layout.decode_steps:
             return
-        pointers = [np.uint64(base + at) for at in (layout.arena_at, layout.peaks_at, layout.assignment_at, layout.counters_at)]
+        pointers = [
+            np.uint64(base + at) for at in (layout.arena_at, layout.peaks_at, layout.assignment_at, layout.counters_at)
+        ]
         where = np.uint64(base + layout.words_at), np.int64(layout.decode_at), np.int64(layout.decode_steps)
         kernel(
             (1,), (cuda_kernels.THREADS,), (*where, *pointers, program.dtype.type(program.parameter)),
@@ -274,7 +280,12 @@ class _Launch:
     def _collect(self, result: NDArray[np.uint8], seconds: dict[str, float]) -> Run:
         layout, program = self._layout, self._program
         roots = result[: layout.roots * program.dtype.itemsize].view(program.dtype).copy()
-        peaks = result[layout.peaks_at - layout.roots_at :].view(np.float64)[: 2 * len(program.starts)].reshape(-1, 2).copy()
+        peaks = (
+            result[layout.peaks_at - layout.roots_at :]
+            .view(np.float64)[: 2 * len(program.starts)]
+            .reshape(-1, 2)
+            .copy()
+        )
         peaks[np.isinf(peaks[:, 1]), 1] = 0
         assignment = None
         if program.decode:

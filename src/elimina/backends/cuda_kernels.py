@@ -60,9 +60,9 @@ def semiring_type(semiring: str, dtype: np.dtype[np.generic]) -> str:
     """Return the C++ type of a semiring."""
     if semiring == "count":
         return "elimina::Count"
-    return f"elimina::{TEMPLATES[semiring]}<elimina::{CELL_TYPES[dtype.name]}>".replace("elimina::float", "float").replace(
-        "elimina::double", "double"
-    )
+    return f"elimina::{TEMPLATES[semiring]}<elimina::{CELL_TYPES[dtype.name]}>".replace(
+        "elimina::float", "float"
+    ).replace("elimina::double", "double")
 
 
 @functools.cache
@@ -80,7 +80,12 @@ def tile_kernel(semiring: str, dtype: np.dtype[np.generic], streamed: int, dense
     if streamed == 0:
         rows, lanes, depth, blocks = (8 if total == 4 else 4), (2 if total == 16 else 4), 1, 2
     else:
-        rows, lanes, depth, blocks = 2, 16 // lane, {1: 4, 2: 2, -1: 1}[streamed], 2 if streamed < 0 or total == 16 else 3
+        rows, lanes, depth, blocks = (
+            2,
+            16 // lane,
+            {1: 4, 2: 2, -1: 1}[streamed],
+            2 if streamed < 0 or total == 16 else 3,
+        )
     name = f"elimina::tile<{policy}, {streamed}, {str(dense).lower()}, {rows}, {lanes}, {depth}, {blocks}>"
     return TileKernel(name, rows, lanes * (2 if pairs else 1), lane, streamed, dense, blocks)
 

@@ -25,9 +25,22 @@ SMALL_WORDS = 512
 ALIGNMENT = 256
 LINK_WORDS = 4
 
-(WORDS, DOMAIN, VARIABLE, AXES, OUTER_AXES, MID_AXES, OUTER_CELLS, MID_CELLS, LO_CELLS, TABLES, TABLES_A, TABLES_B, OUT, PARENT) = (
-    range(14)
-)
+(
+    WORDS,
+    DOMAIN,
+    VARIABLE,
+    AXES,
+    OUTER_AXES,
+    MID_AXES,
+    OUTER_CELLS,
+    MID_CELLS,
+    LO_CELLS,
+    TABLES,
+    TABLES_A,
+    TABLES_B,
+    OUT,
+    PARENT,
+) = range(14)
 
 
 class Forest(NamedTuple):
@@ -114,7 +127,9 @@ def lay_out(program: Program, multiprocessors: int, shared_bytes: int) -> Layout
     headers = words[starts[:, None] + np.arange(HEADER)] if steps else np.zeros((0, HEADER), np.int64)
     axes, tables, parents = headers[:, AXES], headers[:, TABLES], headers[:, PARENT]
     if steps and (tables.max() > MAX_TABLES or (program.decode and axes.max() > MAX_DECODE_AXES)):
-        raise DeviceError(f"a step joins {tables.max()} tables over {axes.max()} variables; the most are {MAX_TABLES} and 1024")
+        raise DeviceError(
+            f"a step joins {tables.max()} tables over {axes.max()} variables; the most are {MAX_TABLES} and 1024"
+        )
     spans = _spans(words, starts, axes)
     out_cells = headers[:, OUTER_CELLS] * headers[:, MID_CELLS] * headers[:, LO_CELLS]
     work = out_cells * headers[:, DOMAIN]
@@ -158,7 +173,9 @@ def lay_out(program: Program, multiprocessors: int, shared_bytes: int) -> Layout
     small_numbers = np.flatnonzero(small)
     small_phases = phases[small_numbers]
     for phase in range(len(larges) + 1):
-        members = small_numbers[small_phases == phase] if len(larges) < 64 or phase in small_phases else small_numbers[:0]
+        members = (
+            small_numbers[small_phases == phase] if len(larges) < 64 or phase in small_phases else small_numbers[:0]
+        )
         if len(members):
             leaves = members[children[members] == 0]
             launches.append(Forest(total, len(leaves), len(launches), int(work[members].sum())))
@@ -217,4 +234,3 @@ def _phases(parents: list[int], small: list[bool]) -> tuple[NDArray[np.int64], l
         if parent >= 0 and ready > earliest[parent]:
             earliest[parent] = ready
     return np.array(earliest, dtype=np.int64), larges
-

@@ -58,7 +58,13 @@ def _up(value: int, unit: int) -> int:
 
 
 def choose(
-    program: Program, number: int, start: int, record: list[int], layout_at: int, multiprocessors: int, shared_limit: int
+    program: Program,
+    number: int,
+    start: int,
+    record: list[int],
+    layout_at: int,
+    multiprocessors: int,
+    shared_limit: int,
 ) -> Tile:
     """Choose the kernel and the cut for a step.
 
@@ -83,7 +89,9 @@ def choose(
         if streams
         else aligned_out or shape.domain >= THREADS // 16
     )
-    kernel = tile_kernel(program.semiring, program.dtype, len(streams) if len(streams) <= 2 else -1, dense and len(streams) <= 2)
+    kernel = tile_kernel(
+        program.semiring, program.dtype, len(streams) if len(streams) <= 2 else -1, dense and len(streams) <= 2
+    )
     cut = _cut_product(shape, kernel) if kernel.streamed == 0 else _cut_streams(shape, kernel)
     tile = _cover(shape, kernel, cut, multiprocessors)
     words = (start, number, *tile, int(aligned_out))
@@ -100,7 +108,9 @@ def choose(
 
 
 def _is_aligned(offset: int, strides: list[int], sizes: list[int], unit: int) -> bool:
-    return offset % unit == 0 and all(stride % unit == 0 for stride, size in zip(strides, sizes, strict=True) if size > 1)
+    return offset % unit == 0 and all(
+        stride % unit == 0 for stride, size in zip(strides, sizes, strict=True) if size > 1
+    )
 
 
 def _is_dense(strides: list[int], out_strides: list[int], sizes: list[int], lo: int) -> bool:
@@ -141,7 +151,9 @@ def _cut_product(shape: _Shape, kernel: TileKernel) -> _Cut:
     return best[1]
 
 
-def _cover(shape: _Shape, kernel: TileKernel, cut: _Cut, multiprocessors: int) -> tuple[int, int, int, int, int, int, int]:
+def _cover(
+    shape: _Shape, kernel: TileKernel, cut: _Cut, multiprocessors: int
+) -> tuple[int, int, int, int, int, int, int]:
     """Return chunks, chunk, splits, mids, columns, batch, slab."""
     chunks = -(-shape.lo_cells // cut.chunk)
     wanted = multiprocessors * kernel.blocks * WAVES
@@ -163,5 +175,3 @@ def _shared(shape: _Shape, kernel: TileKernel, cut: _Cut, batch: int) -> int:
         size += 4 * shape.streamed * pitch
     size = _up(size, 16) + cut.slab * batch * kernel.lane_bytes
     return _up(_up(size, 16) + cut.slab * pitch * shape.itemsize, 16)
-
-
