@@ -11,13 +11,15 @@
 #include "dense.hpp"
 #include "elimina/program.hpp"
 #include "elimina/semiring.hpp"
+#include "dense_vector.hpp"
 
 namespace elimina::ELIMINA_ISA {
 
 constexpr i64 kSmallWork = 4096;          // below: plain loops on one thread
 constexpr i64 kRowBytes = 8192;           // of a row of running marginals
 constexpr i64 kTileBytes = 256 * 1024;    // of a B tile
-constexpr i64 kBlock = 64;                // cells whose marginals stay in registers where nothing is streamed
+constexpr i64 kShortestChunk = 128;       // of a row
+constexpr i64 kCachedBytes = 8 << 20;     // larger outputs are written past the caches
 constexpr double kPollWork = 2e8;         // work between two polls
 
 // What a step reads, with the scale of each message.
@@ -45,7 +47,7 @@ class Executor {
       const StepView step = view(number);
       const double work = double(step.cells()) * double(step[kDomain]);
       prepare(step);
-      Peak peak;
+      Peak<V> peak;
       if (work < kSmallWork) {
         peak = small_step(step);
       } else if (!large_step(step, work, done, peak)) {
@@ -84,18 +86,6 @@ class Executor {
   }
 
  private:
-  struct Peak {
-    double high = 0, low = std::numeric_limits<double>::infinity();
-    void see(double value) {
-      high = std::max(high, value);
-      if (value > 0) low = std::min(low, value);
-    }
-    void see(const Peak& other) {
-      high = std::max(high, other.high);
-      low = std::min(low, other.low);
-    }
-  };
-
   StepView view(i64 number) const { return {run_.words + run_.starts[number]}; }
 
   void prepare(StepView step) {
@@ -131,8 +121,8 @@ class Executor {
     return value;
   }
 
-  Peak small_step(StepView step) {
-    Peak peak;
+  Peak<V> small_step(StepView step) {
+    Peak<V> peak;
     V* out = arena_ + step[kOut];
     const i64 axes = step[kAxes];
     digits_.assign(axes, 0);
@@ -141,7 +131,7 @@ class Executor {
       for (i64 d = 0; d < step[kDomain]; ++d) ring_.add(sum, value_at(d));
       const V value = ring_.finish(sum);
       *out = value;
-      if constexpr (R::scaled) peak.see(double(value));
+      if constexpr (R::scaled) peak.see(&value, 1);
       for (i64 axis = axes - 1; axis >= 0; --axis) {
         const bool wraps = ++digits_[axis] == step.size(axis);
         const i64 moves = wraps ? 1 - step.size(axis) : 1;
@@ -154,14 +144,16 @@ class Executor {
     return peak;
   }
 
-  bool large_step(StepView step, double work, double done, Peak& peak) {
+  bool large_step(StepView step, double work, double done, Peak<V>& peak) {
     index_lo(step);
+    index_mid(step);
     const i64 domain = step[kDomain];
-    const i64 chunk_limit = std::max<i64>(kBlock, std::min(kRowBytes / i64(sizeof(Sum)), kTileBytes / (domain * i64(sizeof(V)))));
-    const i64 chunk = std::min(step[kLoCells], chunk_limit / kBlock * kBlock);
+    const i64 chunk_limit = std::max(kShortestChunk, std::min(kRowBytes / i64(sizeof(Sum)), kTileBytes / (domain * i64(sizeof(V)))));
+    const i64 chunk = std::min(step[kLoCells], chunk_limit / kShortestChunk * kShortestChunk);
     const i64 chunks = (step[kLoCells] + chunk - 1) / chunk;
     const i64 tiles = step[kOuterCells] * chunks;
     const i64 mids = step[kMidCells];
+    past_caches_ = !R::scaled && step.cells() * i64(sizeof(V)) > kCachedBytes;
     const i64 wanted = 4 * i64(run_.threads);
     const i64 mid_parts = tiles >= wanted ? 1 : std::min(mids, (wanted + tiles - 1) / tiles);
     const i64 mid_part = (mids + mid_parts - 1) / mid_parts;
@@ -172,7 +164,7 @@ class Executor {
 #pragma omp parallel num_threads(run_.threads)
       {
         Workspace space(domain, chunk, tables_);
-        Peak own;
+        Peak<V> own;
 #pragma omp for schedule(dynamic, 1)
         for (i64 item = first; item < last; ++item) {
           const i64 part = item % mid_parts, tile = item / mid_parts;
@@ -180,8 +172,9 @@ class Executor {
           tile_rows(step, tile / chunks, lo, std::min(chunk, step[kLoCells] - lo), part * mid_part,
                     std::min(mids, (part + 1) * mid_part), space, own);
         }
+        if (past_caches_) finish_stores_past_caches();
 #pragma omp critical
-        peak.see(own);
+        peak.see(own.high, own.low);
       }
       if (last < items && !run_.poll(done + work * double(last) / double(items))) return false;
     }
@@ -190,10 +183,11 @@ class Executor {
 
   struct Workspace {
     Workspace(i64 domain, i64 chunk, i64 tables)
-        : a(domain), b(domain * chunk), row(chunk), sums(chunk), base(tables) {}
+        : a(domain), b(domain * chunk), row(chunk), sums(chunk), base(tables), rows(tables) {}
     std::vector<V> a, b, row;
     std::vector<Sum> sums;
     std::vector<i64> base;
+    std::vector<const V*> rows;
   };
 
   // For each table with lo axes: is it contiguous there, and if not, where are its lo cells?
@@ -223,8 +217,17 @@ class Executor {
     }
   }
 
-  void tile_rows(StepView step, i64 outer, i64 lo, i64 cells, i64 mid_first, i64 mid_last, Workspace& space, Peak& peak) {
-    const i64 domain = step[kDomain], mid_axis = step[kOuterAxes], lo_axis = step.lo_axis();
+  // For each table, and after them the output: where are its mid cells?
+  void index_mid(StepView step) {
+    const i64 first = step[kOuterAxes], last = step.lo_axis(), mids = step[kMidCells];
+    mid_index_.resize((tables_ + 1) * mids);
+    for (i64 t = 0; t <= tables_; ++t)
+      for (i64 mid = 0; mid < mids; ++mid)
+        mid_index_[t * mids + mid] = t < tables_ ? step.table_index(sources_[t].view, mid, first, last) : step.out_index(mid, first, last);
+  }
+
+  void tile_rows(StepView step, i64 outer, i64 lo, i64 cells, i64 mid_first, i64 mid_last, Workspace& space, Peak<V>& peak) {
+    const i64 domain = step[kDomain], mid_axis = step[kOuterAxes], mids = step[kMidCells];
     for (i64 t = 0; t < tables_; ++t)
       space.base[t] = step.table_index(sources_[t].view, outer, 0, mid_axis);
     const V* b = build_b(domain, lo, cells, space);
@@ -233,21 +236,48 @@ class Executor {
       for (i64 d = 0; d < domain; ++d) space.a[d] = ring_.one();
       for (i64 t = 0; t < a_; ++t) {
         const auto& source = sources_[t];
-        const i64 base = space.base[t] + step.table_index(source.view, mid, mid_axis, lo_axis);
+        const i64 base = space.base[t] + mid_index_[t * mids + mid];
         for (i64 d = 0; d < domain; ++d) space.a[d] = ring_.combine(space.a[d], read(source, base + d * source.domain_stride));
       }
-      V* out = arena_ + out_base + step.out_index(mid, mid_axis, lo_axis);
-      if (b_ == tables_) {
-        if (b)
-          product_row(space.a.data(), b, domain, cells, out);
-        else
-          constant_row(space.a.data(), domain, cells, out);
-      } else {
-        streamed_row(step, space, b, mid, lo, domain, cells, out);
+      V* out = arena_ + out_base + mid_index_[tables_ * mids + mid];
+      bool dense = tables_ - b_ <= 2;
+      for (i64 t = b_; t < tables_; ++t) {
+        space.rows[t - b_] = sources_[t].data + space.base[t] + mid_index_[t * mids + mid];
+        dense = dense && sources_[t].dense;
       }
-      if constexpr (R::scaled)
-        for (i64 i = 0; i < cells; ++i) peak.see(double(out[i]));
+      if (!b && b_ == tables_)
+        constant_row(space.a.data(), domain, cells, out);
+      else if (!dense || !vector_row(space, b, lo, domain, cells, out))
+        general_row(space, b, lo, domain, cells, out);
+      if constexpr (R::scaled) peak.see(out, cells);
     }
+  }
+
+  // False if this semiring, or so short a row, has no vectors.
+  bool vector_row(const Workspace& space, const V* b, i64 lo, i64 domain, i64 cells, V* out) const {
+    if constexpr (Wide<R>::available) {
+      if (cells < kLanes<V>) return false;
+      Row<V> row{space.a.data(), b, cells, {nullptr, nullptr}, {0, 0}, {V(1), V(1)}, domain};
+      for (i64 t = b_; t < tables_; ++t) {
+        row.streamed[t - b_] = space.rows[t - b_] + lo;
+        row.stride[t - b_] = sources_[t].domain_stride;
+        row.scale[t - b_] = sources_[t].scale;
+      }
+      const auto run = [&]<int streamed>() {
+        if (b)
+          RowKernel<R, streamed, true>(ring_, row).run(cells, out, past_caches_);
+        else
+          RowKernel<R, streamed, false>(ring_, row).run(cells, out, past_caches_);
+      };
+      if (tables_ - b_ == 2)
+        run.template operator()<2>();
+      else if (tables_ - b_ == 1)
+        run.template operator()<1>();
+      else
+        run.template operator()<0>();
+      return true;
+    }
+    return false;
   }
 
   // B[d][lo] = B_1 x B_2 ..., or nullptr if there is no B table.
@@ -281,101 +311,42 @@ class Executor {
       return (void)source, value;
   }
 
-  // Nothing streamed: out[lo] = sum over d of a[d] x b[d][lo], with the marginals of a block of cells in registers.
-  void product_row(const V* __restrict a, const V* __restrict b, i64 domain, i64 cells, V* __restrict out) const {
-    i64 i = 0;
-    for (; i + kBlock <= cells; i += kBlock) {
-      Sum sums[kBlock];
-      for (i64 j = 0; j < kBlock; ++j) sums[j] = ring_.start();
-      for (i64 d = 0; d < domain; ++d)
-        for (i64 j = 0; j < kBlock; ++j) ring_.add(sums[j], ring_.combine(a[d], b[d * cells + i + j]));
-      for (i64 j = 0; j < kBlock; ++j) out[i + j] = ring_.finish(sums[j]);
-    }
-    for (; i < cells; ++i) {
-      Sum sum = ring_.start();
-      for (i64 d = 0; d < domain; ++d) ring_.add(sum, ring_.combine(a[d], b[d * cells + i]));
-      out[i] = ring_.finish(sum);
-    }
-  }
-
   void constant_row(const V* a, i64 domain, i64 cells, V* out) const {
     Sum sum = ring_.start();
     for (i64 d = 0; d < domain; ++d) ring_.add(sum, ring_.combine(a[d], ring_.one()));
     std::fill(out, out + cells, ring_.finish(sum));
   }
 
-  void streamed_row(StepView step, Workspace& space, const V* b, i64 mid, i64 lo, i64 domain, i64 cells, V* __restrict out) {
-    Sum* sums = space.sums.data();
+  void general_row(Workspace& space, const V* __restrict b, i64 lo, i64 domain, i64 cells, V* __restrict out) const {
+    Sum* __restrict sums = space.sums.data();
+    V* __restrict row = space.row.data();
     for (i64 i = 0; i < cells; ++i) sums[i] = ring_.start();
-    const i64 streamed = tables_ - b_;
-    bool dense = true;
-    i64 base[kMaxStreamed];
-    for (i64 t = b_; t < tables_; ++t) {
-      base[t - b_] = space.base[t] + step.table_index(sources_[t].view, mid, step[kOuterAxes], step.lo_axis());
-      dense = dense && sources_[t].dense;
-    }
     for (i64 d = 0; d < domain; ++d) {
       const V a = space.a[d];
-      const V* bd = b ? b + d * cells : nullptr;
-      const V* data[kMaxStreamed];
-      for (i64 s = 0; s < streamed; ++s) data[s] = sources_[b_ + s].data + base[s] + d * sources_[b_ + s].domain_stride;
-      if (dense && streamed == 1)
-        dense_row<1>(a, bd, data, lo, cells, sums);
-      else if (dense && streamed == 2)
-        dense_row<2>(a, bd, data, lo, cells, sums);
-      else
-        general_row(a, bd, data, lo, cells, space.row.data(), sums);
+      for (i64 i = 0; i < cells; ++i) row[i] = ring_.combine(a, b ? b[d * cells + i] : ring_.one());
+      for (i64 t = b_; t < tables_; ++t) {
+        const auto& source = sources_[t];
+        const V* __restrict s = space.rows[t - b_] + d * source.domain_stride;
+        if (source.dense) {
+          for (i64 i = 0; i < cells; ++i) row[i] = ring_.combine(row[i], scaled(s[lo + i], source));
+        } else {
+          const i32* __restrict index = source.lo + lo;
+          for (i64 i = 0; i < cells; ++i) row[i] = ring_.combine(row[i], scaled(s[index[i]], source));
+        }
+      }
+      for (i64 i = 0; i < cells; ++i) ring_.add(sums[i], row[i]);
     }
     for (i64 i = 0; i < cells; ++i) out[i] = ring_.finish(sums[i]);
   }
-
-  template <int streamed>
-  void dense_row(V a, const V* __restrict b, const V* const* data, i64 lo, i64 cells, Sum* __restrict sums) const {
-    const V* __restrict s0 = data[0] + lo;
-    const V* __restrict s1 = streamed > 1 ? data[1] + lo : nullptr;
-    const auto& source0 = sources_[b_];
-    const auto& source1 = sources_[b_ + (streamed > 1)];
-    const R ring = ring_;
-    if (b) {
-      for (i64 i = 0; i < cells; ++i) {
-        V value = ring.combine(ring.combine(a, b[i]), scaled(s0[i], source0));
-        if constexpr (streamed > 1) value = ring.combine(value, scaled(s1[i], source1));
-        ring.add(sums[i], value);
-      }
-    } else {
-      const V a1 = ring.combine(a, ring.one());
-      for (i64 i = 0; i < cells; ++i) {
-        V value = ring.combine(a1, scaled(s0[i], source0));
-        if constexpr (streamed > 1) value = ring.combine(value, scaled(s1[i], source1));
-        ring.add(sums[i], value);
-      }
-    }
-  }
-
-  void general_row(V a, const V* __restrict b, const V* const* data, i64 lo, i64 cells, V* __restrict row, Sum* __restrict sums) const {
-    for (i64 i = 0; i < cells; ++i) row[i] = ring_.combine(a, b ? b[i] : ring_.one());
-    for (i64 t = b_; t < tables_; ++t) {
-      const auto& source = sources_[t];
-      const V* __restrict s = data[t - b_];
-      if (source.dense) {
-        for (i64 i = 0; i < cells; ++i) row[i] = ring_.combine(row[i], scaled(s[lo + i], source));
-      } else {
-        const i32* __restrict index = source.lo + lo;
-        for (i64 i = 0; i < cells; ++i) row[i] = ring_.combine(row[i], scaled(s[index[i]], source));
-      }
-    }
-    for (i64 i = 0; i < cells; ++i) ring_.add(sums[i], row[i]);
-  }
-
-  static constexpr i64 kMaxStreamed = 64;
 
   const DenseRun& run_;
   R ring_;
   V* arena_;
   i64 tables_ = 0, a_ = 0, b_ = 0;
+  bool past_caches_ = false;
   std::vector<Source<V>> sources_;
   std::vector<std::unique_ptr<i32[]>> lo_index_;
-  std::vector<i64> digits_;
+  std::vector<i64> digits_, mid_index_;
 };
 
 }  // namespace elimina::ELIMINA_ISA

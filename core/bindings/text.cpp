@@ -1,6 +1,8 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "module.hpp"
@@ -48,16 +50,16 @@ Array<T> numbers(Text& text, std::uint64_t count, const char* what, Read read) {
   return to_array(std::move(out));
 }
 
-nb::tuple lists(Text& text, std::uint64_t count, std::int64_t bound, const char* what) {
+std::pair<Array<std::int64_t>, Array<std::int64_t>> lists(Text& text, std::uint64_t count, std::int64_t bound, const char* what) {
   Scanner::Lists result;
   {
     nb::gil_scoped_release unlocked;
     result = text.scanner.lists(count, bound, what);
   }
-  return nb::make_tuple(to_array(std::move(result.offsets)), to_array(std::move(result.members)));
+  return {to_array(std::move(result.offsets)), to_array(std::move(result.members))};
 }
 
-nb::tuple tuples(Text& text, std::uint64_t count, const Sizes& sizes) {
+std::pair<Array<std::int32_t>, Array<std::int64_t>> tuples(Text& text, std::uint64_t count, const Sizes& sizes) {
   std::vector<std::int32_t> rows;
   std::vector<std::int64_t> costs;
   {
@@ -68,10 +70,10 @@ nb::tuple tuples(Text& text, std::uint64_t count, const Sizes& sizes) {
     costs.resize(count);
     text.scanner.tuples(view(sizes), rows, costs);
   }
-  return nb::make_tuple(to_array(std::move(rows)), to_array(std::move(costs)));
+  return {to_array(std::move(rows)), to_array(std::move(costs))};
 }
 
-nb::tuple bif_rows(Text& text, std::size_t child_size, const std::vector<std::vector<std::string>>& labels) {
+std::tuple<Array<std::int64_t>, Array<double>, Array<double>, Array<double>> bif_rows(Text& text, std::size_t child_size, const std::vector<std::vector<std::string>>& labels) {
   elimina::ConditionalRows rows;
   {
     nb::gil_scoped_release unlocked;
@@ -80,8 +82,8 @@ nb::tuple bif_rows(Text& text, std::size_t child_size, const std::vector<std::ve
       for (std::size_t i = 0; i < labels[p].size(); ++i) index[p].emplace(labels[p][i], i);
     rows = elimina::bif_rows(text.scanner, child_size, index);
   }
-  return nb::make_tuple(to_array(std::move(rows.parents)), to_array(std::move(rows.values)),
-                        to_array(std::move(rows.defaults)), to_array(std::move(rows.table)));
+  return {to_array(std::move(rows.parents)), to_array(std::move(rows.values)), to_array(std::move(rows.defaults)),
+          to_array(std::move(rows.table))};
 }
 
 nb::object bracket_items(Text& text, bool as_words) {

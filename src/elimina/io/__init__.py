@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from elimina._core import Text, TextError
 from elimina.errors import FormatError, InputError, UnsupportedError
-from elimina.io.files import COMPRESSIONS, load, save
+from elimina.io.files import COMPRESSIONS, load, save, shown
 from elimina.model import Model, Sense
 
 if TYPE_CHECKING:
@@ -46,13 +46,9 @@ def _format_of(path: Path, name: str | None) -> _Format:
     suffix = stem.suffix.lower().removeprefix(".") if name is None else name
     if suffix not in FORMATS:
         known = ", ".join(FORMATS)
-        culprit = (
-            f"{path}: no known format has the suffix {stem.suffix!r}"
-            if name is None
-            else f"no format is named {name!r}"
-        )
+        culprit = f"{path}: unknown suffix {stem.suffix!r}" if name is None else f"unknown format {name!r}"
         raise InputError(f"{culprit}; name one of {known} (a file may also end in .gz or .xz)")
-    module: _Format = import_module(f"elimina.io.{FORMATS[suffix]}")  # type: ignore[assignment]
+    module: _Format = import_module(f"elimina.io.{FORMATS[suffix]}")
     return module
 
 
@@ -75,7 +71,7 @@ def read(path: str | os.PathLike[str], *, format: str | None = None) -> Model:
         text = handler.open_text(load(path))
         model = handler.parse(text)
         if not text.at_end():
-            raise TextError(f"expected the end of the file, found {_shown(text.peek())}")
+            raise TextError(f"expected the end of the file, found {shown(text.peek())}")
     except (TextError, UnsupportedError, InputError, UnicodeDecodeError) as error:
         _reraise(path, text, error)
     return model
@@ -125,10 +121,6 @@ def write(model: Model, path: str | os.PathLike[str], *, format: str | None = No
 
         model = convert_sense(model, handler.SENSES[0])
     save(path, handler.render(model))
-
-
-def _shown(token: bytes) -> str:
-    return repr(token[:40].decode(errors="replace"))
 
 
 def _reraise(path: Path, text: Text | None, error: Exception) -> NoReturn:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
 from elimina.errors import InputError, UnsupportedError
+from elimina.io.files import shown
 from elimina.io.uai import LARGEST_TABLE, conditional_tables
 from elimina.model import Model, Sense, Variable
 from elimina.table import Table
@@ -61,9 +62,7 @@ def parse(text: Text) -> Model:
         elif word == b"probability":
             _read_distribution(text, network)
         else:
-            raise TextError(
-                f"expected 'network', 'variable' or 'probability', found {word[:40].decode(errors='replace')!r}"
-            )
+            raise TextError(f"expected 'network', 'variable' or 'probability', found {shown(word)}")
     missing = set(range(len(network.variables))) - network.described
     if missing:
         raise TextError(f"variable {network.variables[min(missing)].name!r} has no probability block")
@@ -74,7 +73,7 @@ def _expect(text: Text, *wanted: bytes) -> bytes:
     what = " or ".join(f"'{w.decode()}'" for w in wanted)
     found = text.token(what)
     if found not in wanted or text.quoted:
-        raise TextError(f"expected {what}, found {found[:40].decode(errors='replace')!r}")
+        raise TextError(f"expected {what}, found {shown(found)}")
     return found
 
 
@@ -166,7 +165,7 @@ def _read_rows(text: Text, variables: Sequence[Variable], parents: Sequence[int]
             raise TextError(
                 f"expected {combinations * size} values and no rows in the table of {name!r}, found {len(table)}"
             )
-        return np.moveaxis(table.reshape(size, *shape[:-1]), 0, -1).copy()
+        return np.ascontiguousarray(np.moveaxis(table.reshape(size, *shape[:-1]), 0, -1))
     if len(default) not in (0, size):
         raise TextError(f"expected {size} values in the default row of {name!r}, found {len(default)}")
     if not len(default) and len(rows) < combinations:

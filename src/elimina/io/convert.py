@@ -21,7 +21,7 @@ def convert_sense(model: Model, sense: Sense, *, decimals: int | None = 7, scale
 
     - ``min-cost`` <-> ``max-cost``: all costs change sign. Nothing is lost.
     - ``probability`` -> costs: a probability p becomes the cost -ln(p) (ln(p) if maximised), and 0 becomes forbidden.
-      Lossy: costs are rounded to ``decimals`` decimals, so that a sum of m of them is off by up to m * 10^-decimals / 2.
+      Lossy: costs are rounded to ``decimals`` decimals, so m of them together are off by up to m * 10^-decimals / 2.
     - costs -> ``probability``: a cost c becomes exp(-scale * c) and forbidden becomes 0, after each factor's smallest
       cost has been moved to the model's constant. Lossy: exp rounds in the 16th digit, and the upper bound is dropped,
       so assignments that it excluded, though no entry forbids them, become merely improbable.
@@ -77,8 +77,8 @@ def _to_probabilities(model: Model, scale: float) -> Model:
         lowest, highest = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
         if np.exp(-scale * (highest - lowest)) == 0:
             raise InputError(
-                f"factor {i} has costs from {lowest:g} to {highest:g}, and exp(-{scale:g} * {highest - lowest:g}) is 0 in "
-                f"floating point; give convert_sense a scale of at most {700 / (highest - lowest):.3g}"
+                f"factor {i} has costs from {lowest:g} to {highest:g}, and exp(-{scale:g} * {highest - lowest:g}) "
+                f"is 0 in floating point; give convert_sense a scale of at most {700 / (highest - lowest):.3g}"
             )
         factors.append(_mapped(costs, lambda c, low=lowest: np.exp(-scale * (c - low))))  # type: ignore[misc]
         constant -= scale * lowest

@@ -8,6 +8,7 @@ file goes on, the variables' names and each variable's labels. Comments are betw
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from elimina._core import Text, TextError
 from elimina.errors import InputError
@@ -27,7 +28,7 @@ def parse(text: Text) -> Model:
     sizes = read_sizes(text, "a number of variables")
     offsets, members = text.lists(len(sizes), len(sizes), "a list of parents")
     flat, ends = members.tolist(), offsets.tolist()
-    scopes = [[*flat[a:b], v] for v, (a, b) in enumerate(zip(ends[:-1], ends[1:], strict=True))]
+    scopes = [[*flat[a:b], v] for v, (a, b) in enumerate(pairwise(ends))]
     for scope in scopes:
         if scope[-1] in scope[:-1]:
             raise TextError(f"variable {scope[-1]} is its own parent")

@@ -13,6 +13,11 @@ from elimina.errors import InputError
 COMPRESSIONS = (".gz", ".xz")
 
 
+def shown(token: bytes) -> str:
+    """Return a token as an error message quotes it."""
+    return repr(token[:40].decode(errors="replace"))
+
+
 def load(path: Path) -> bytes:
     """Return the whole file, decompressed if its name ends in .gz or .xz.
 
@@ -46,7 +51,7 @@ def _gunzip(data: bytes) -> bytes:
 def _unxz(data: bytes) -> bytes:
     import lzma
 
-    parts = []
+    parts: list[bytes] = []
     try:
         while data or not parts:
             decoder = lzma.LZMADecompressor()

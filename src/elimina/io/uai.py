@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
 from elimina.errors import InputError
+from elimina.io.files import shown
 from elimina.model import Model, Sense, Variable
 from elimina.table import Table
 
@@ -33,14 +35,14 @@ def parse(text: Text) -> Model:
     """Read a model; the arrays of its factors are views of one array."""
     kind = text.token("MARKOV or BAYES")
     if kind not in (b"MARKOV", b"BAYES"):
-        raise TextError(f"expected MARKOV or BAYES, found {kind[:40].decode(errors='replace')!r}")
+        raise TextError(f"expected MARKOV or BAYES, found {shown(kind)}")
     sizes = read_sizes(text, "a number of variables")
     count = read_count(text, "a number of tables")
     offsets, members = text.lists(count, len(sizes), "a table's scope")
     if kind == b"BAYES" and count and np.diff(offsets).min() == 0:
         raise TextError("expected a child variable in every scope of a BAYES file, found an empty scope")
     flat, ends = members.tolist(), offsets.tolist()
-    scopes = [flat[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    scopes = [flat[a:b] for a, b in pairwise(ends)]
     factors = read_tables(text, scopes, sizes)
     children = [scope[-1] for scope in scopes] if kind == b"BAYES" else None
     return Model(numbered(sizes), factors, sense="probability", children=children)

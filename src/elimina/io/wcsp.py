@@ -3,8 +3,8 @@
 A name, the number of variables, the largest domain, the number of functions and an upper bound; the domain sizes (a
 negative size -d means the interval 0..d-1); the functions, each "arity v1 .. vk default n" and n lines "x1 .. xk cost".
 A cost at or above the upper bound is forbidden. A negative arity makes the function shared: a later function with -i in
-the place of n has the tuples of the i-th shared one. A default of -1 starts a keyword (see ``elimina.io.wcsp_global``).
-Source: the description that comes with toulbar2, "cp and wcsp file formats".
+the place of n has the tuples and the default of the i-th shared one. A default of -1 starts a keyword (see
+``elimina.io.wcsp_global``). Source: the description that comes with toulbar2, "cp and wcsp file formats".
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
 from elimina.errors import InputError
+from elimina.io.files import shown
 from elimina.io.uai import LARGEST_DOMAIN, numbered, read_count
 from elimina.model import Model, Sense
 from elimina.table import FORBIDDEN, Table
@@ -61,7 +62,7 @@ def _read_bound(text: Text) -> int:
     word = text.token("an upper bound")
     digits = word.removeprefix(b"+")
     if not digits.isdigit():
-        raise TextError(f"expected an upper bound of at least 0, found {word[:40].decode(errors='replace')!r}")
+        raise TextError(f"expected an upper bound of at least 0, found {shown(word)}")
     return min(int(digits), FORBIDDEN) if len(digits) < 1000 else FORBIDDEN
 
 
@@ -119,11 +120,8 @@ class _Functions:
         if -count > len(self.shared):
             raise TextError(f"expected one of the {len(self.shared)} shared functions before this line, found {count}")
         function = self.shared[-count - 1]
-        if function.sizes != sizes or function.default != default:
-            raise TextError(
-                f"shared function {-count} has domain sizes {function.sizes} and default {function.default}, "
-                f"its user has {sizes} and {default}"
-            )
+        if function.sizes != sizes:
+            raise TextError(f"shared function {-count} has domain sizes {function.sizes}, its user has {sizes}")
         return function
 
     def _read_keyword(self, scope: Sequence[int]) -> None:
@@ -203,9 +201,10 @@ def _render_function(table: Table, bound: int) -> Iterator[str]:
     if table.rows is None:
         default = _most_common(table.values)
         key = np.nonzero(table.values != default)
-        rows, costs = np.stack(key, axis=1) if table.scope else np.empty((0, 0), np.int64), table.values[key]
+        rows = np.stack(key, axis=1) if table.scope else np.empty((0, 0), np.int64)
+        costs = table.values[key]
     else:
-        default, rows, costs = int(table.default or 0), table.rows, table.values
+        default, rows, costs = int(table.default or 0), table.rows.astype(np.int64), table.values
     yield " ".join(map(str, (len(table.scope), *table.scope, min(default, bound), len(rows)))) + "\n"
     for row, cost in zip(rows.tolist(), np.minimum(costs, bound).tolist(), strict=True):
         yield " ".join(map(str, (*row, cost))) + "\n"

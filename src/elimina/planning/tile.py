@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 SMALL_WORK = 4096
@@ -12,10 +12,10 @@ SMALL_WORK = 4096
 ROW_PADDING = 64
 """Cells of a table without its first axis from which that axis' stride is padded to whole vectors."""
 
-_LO_CELLS = 256
 _LO_LIMIT = 16384
-_MID_CELLS = 32
-_MID_LIMIT = 512
+_MID_LIMIT = 1024
+_GATHERED = 4.0
+_ROW_OVERHEAD = 64.0
 
 
 class Tile(NamedTuple):
@@ -47,35 +47,33 @@ def choose_tile(domain: int, sizes: Sequence[int], members: Sequence[frozenset[i
         lo_cells = math.prod(sizes[a] for a in lo)
         if best is not None and lo_cells > _LO_LIMIT:
             break
-        mid = _choose_mid(sizes, range(first), lo, members)
-        tile = _classify(tuple(a for a in range(first) if a not in mid), mid, lo, members)
-        cost = _cost(tile, sizes, lo_cells, members)
-        if best is None or cost < best[0]:
-            best = cost, tile
+        for mid in _mid_choices(sizes, range(first), lo, members):
+            tile = _classify(tuple(a for a in range(first) if a not in mid), mid, lo, members)
+            cost = _cost(tile, domain, sizes, lo_cells, members)
+            if best is None or cost < best[0]:
+                best = cost, tile
     assert best is not None
     return best[1]
 
 
-def _choose_mid(
+def _mid_choices(
     sizes: Sequence[int], rest: Sequence[int], lo: tuple[int, ...], members: Sequence[frozenset[int]]
-) -> tuple[int, ...]:
-    """Axes over which the B tables stay: those that the fewest tables share with the lo axes."""
+) -> Iterator[tuple[int, ...]]:
+    """Growing sets of axes over which the B tables stay: first those that the fewest tables share with the lo axes."""
     touching = [m for m in members if not m.isdisjoint(lo)]
     mid: list[int] = []
     left = list(rest)
     cells = 1
+    if not left:
+        yield ()
     while left:
-
-        def added(axis: int) -> int:
-            return sum(axis in m and m.isdisjoint(mid) for m in touching)
-
-        axis = min(left, key=lambda a: (added(a), -a))
-        if cells >= _MID_CELLS and (added(axis) or cells * sizes[axis] > _MID_LIMIT):
-            break
+        axis = min(left, key=lambda a: (sum(a in m and m.isdisjoint(mid) for m in touching), -a))
+        cells *= sizes[axis]
+        if mid and cells > _MID_LIMIT:
+            return
         mid.append(axis)
         left.remove(axis)
-        cells *= sizes[axis]
-    return tuple(sorted(mid))
+        yield tuple(sorted(mid))
 
 
 def _classify(
@@ -94,9 +92,11 @@ def _classify(
     return Tile(outer, mid, lo, tuple(a), tuple(b), tuple(streamed))
 
 
-def _cost(tile: Tile, sizes: Sequence[int], lo_cells: int, members: Sequence[frozenset[int]]) -> float:
-    """Relative cost of one combination: a streamed table is read from memory, a gather takes several loads."""
+def _cost(
+    tile: Tile, domain: int, sizes: Sequence[int], lo_cells: int, members: Sequence[frozenset[int]]
+) -> float:
+    """Relative cost of one combination: streamed tables are read for each, the rest is spread over a tile."""
     mid_cells = math.prod(sizes[a] for a in tile.mid)
-    streamed = sum(1.0 if members[t].issuperset(tile.lo) else 3.0 for t in tile.streamed)
-    build = 3.0 * len(tile.tables_b) / mid_cells + 2.0 * len(tile.tables_a) / lo_cells
-    return (0.5 + streamed + build) * (1 + 0.25 * _LO_CELLS / (_LO_CELLS + lo_cells)) + 32 / lo_cells
+    streamed = sum(1.0 if members[t].issuperset(tile.lo) else _GATHERED for t in tile.streamed)
+    build = _GATHERED * len(tile.tables_b) / mid_cells + 2.0 * len(tile.tables_a) / lo_cells
+    return 0.5 + streamed + build + _ROW_OVERHEAD / (lo_cells * min(domain, 16))

@@ -1,4 +1,4 @@
-// Semirings as element operations. A `Sum` is the running marginal of one output cell: start(), add() for each value of the
+// Semirings as element operations (on scalars, or on the vector types of a compiler). A `Sum` is the running marginal of one output cell: start(), add() for each value of the
 // eliminated variable, finish(). combine() joins the values of two tables.
 #pragma once
 #include "config.hpp"
@@ -51,7 +51,7 @@ struct MaxProduct {
   static constexpr bool scaled = true;
   ELIMINA_HD T one() const { return T(1); }
   ELIMINA_HD T combine(T a, T b) const { return a * b; }
-  ELIMINA_HD Sum start() const { return T(0); }
+  ELIMINA_HD Sum start() const { return T{}; }
   ELIMINA_HD void add(Sum& sum, T value) const { sum = value > sum ? value : sum; }
   ELIMINA_HD T finish(Sum sum) const { return sum; }
   ELIMINA_HD bool better(T a, T b) const { return a > b; }
@@ -64,7 +64,7 @@ struct SumProduct {
   static constexpr bool scaled = true;
   ELIMINA_HD T one() const { return T(1); }
   ELIMINA_HD T combine(T a, T b) const { return a * b; }
-  ELIMINA_HD Sum start() const { return T(0); }
+  ELIMINA_HD Sum start() const { return T{}; }
   ELIMINA_HD void add(Sum& sum, T value) const { sum = sum + value; }
   ELIMINA_HD T finish(Sum sum) const { return sum; }
   ELIMINA_HD bool better(T a, T b) const { return a > b; }

@@ -1,0 +1,100 @@
+// Graphs of variables, their symbolic elimination, and what an order costs.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace elimina::order {
+
+using Vertex = std::uint32_t;
+using Order = std::vector<Vertex>;
+inline constexpr Vertex none = std::numeric_limits<Vertex>::max();
+
+// Two variables are neighbours when they share a scope; lists are sorted and hold no loops.
+struct Graph {
+  std::vector<double> size;
+  std::vector<std::vector<Vertex>> neighbours;
+  Vertex count() const { return static_cast<Vertex>(size.size()); }
+};
+
+// Scopes in compressed rows: scope i is members[offsets[i] .. offsets[i + 1]).
+Graph moral_graph(std::vector<double> sizes, const std::vector<std::int64_t>& offsets, const std::vector<Vertex>& members);
+
+// The subgraph of `keep`; vertex i of the result is keep[i].
+Graph induced(const Graph& graph, const std::vector<Vertex>& keep);
+
+std::vector<std::vector<Vertex>> components(const Graph& graph);
+
+// Separators (in no particular order) and parents of every vertex when the graph is eliminated along an order.
+struct EliminationTree {
+  std::vector<std::vector<Vertex>> separator;
+  std::vector<Vertex> parent;
+};
+EliminationTree eliminate(const Graph& graph, const Order& order);
+
+// Logarithms to base 2, so that no width overflows them.
+struct Cost {
+  double total = -std::numeric_limits<double>::infinity();
+  double largest = 0;
+};
+Cost cost_of(const Graph& graph, const EliminationTree& tree);
+Cost cost_of(const Graph& graph, const Order& order);
+
+// log2(2^a + 2^b)
+double log2_sum(double a, double b);
+
+// A largest table within the limit comes first, then the work.
+inline bool better(const Cost& a, const Cost& b, double limit) {
+  const double excess_a = a.largest > limit ? a.largest : limit, excess_b = b.largest > limit ? b.largest : limit;
+  return excess_a != excess_b ? excess_a < excess_b : a.total < b.total;
+}
+
+// When to stop; shared by all the threads of one search.
+class Clock {
+ public:
+  using Time = std::chrono::steady_clock;
+  explicit Clock(double seconds) : start_(Time::now()), seconds_(seconds) {}
+  double elapsed() const { return std::chrono::duration<double>(Time::now() - start_).count(); }
+  double left() const { return seconds_ - elapsed(); }
+  bool expired() const { return stop_.load(std::memory_order_relaxed) || left() <= 0; }
+  void stop() { stop_.store(true, std::memory_order_relaxed); }
+
+ private:
+  Time::time_point start_;
+  double seconds_;
+  std::atomic<bool> stop_{false};
+};
+
+// xoshiro256** (Blackman and Vigna, 2018), seeded by splitmix64.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) {
+    for (auto& word : state_) {
+      seed += 0x9e3779b97f4a7c15ULL;
+      std::uint64_t z = seed;
+      z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+      z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+      word = z ^ (z >> 31);
+    }
+  }
+  std::uint64_t next() {
+    const std::uint64_t result = rotate(state_[1] * 5, 7) * 9, t = state_[1] << 17;
+    state_[2] ^= state_[0];
+    state_[3] ^= state_[1];
+    state_[1] ^= state_[2];
+    state_[0] ^= state_[3];
+    state_[2] ^= t;
+    state_[3] = rotate(state_[3], 45);
+    return result;
+  }
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
+  Vertex below(Vertex bound) { return static_cast<Vertex>(((next() >> 32) * bound) >> 32); }
+
+ private:
+  static std::uint64_t rotate(std::uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
+  std::uint64_t state_[4];
+};
+
+}  // namespace elimina::order

@@ -1,0 +1,310 @@
+"""Elimination orders: what they cost, and the search for one of little work.
+
+The work of an order is the number of table cells that bucket elimination visits: over all variables, the sum of the
+product of the domain sizes of the variable and of its separator (its neighbours when it is eliminated).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from os import PathLike
+from pathlib import Path
+from typing import Literal, get_args
+
+from elimina.errors import FormatError, InputError
+
+Method = Literal["auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "pseudo-tree"]
+
+# What a CPU backend visits; ordering for longer than the run itself takes does not pay.
+_CELLS_PER_SECOND = 1e9
+_DEFAULT_SECONDS = 2.0
+_UNLIMITED_SECONDS = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An elimination order and its figures, all exact.
+
+    Attributes:
+        order: The variables, the one that is eliminated first in front.
+        width: Variables in the largest separator (the induced width). Variables of one value are not counted.
+        total_cells: The work: cells of all buckets, each the product of its variable's and its separator's sizes.
+        largest_table: Cells of the largest message (a separator's product).
+        method: How the order was found.
+        seconds: How long that took.
+    """
+
+    order: tuple[int, ...]
+    width: int
+    total_cells: int
+    largest_table: int
+    method: str
+    seconds: float
+
+    @property
+    def log10_cells(self) -> float:
+        """Decimal logarithm of the work; minus infinity where there are no variables."""
+        return math.log10(self.total_cells) if self.total_cells else -math.inf
+
+
+def find_order(
+    sizes: Sequence[int],
+    scopes: Sequence[Sequence[int]],
+    *,
+    method: Method = "auto",
+    seconds: float | None = None,
+    iterations: int | None = None,
+    seed: int = 0,
+    max_table_cells: int | None = None,
+    threads: int = 1,
+    cells_per_second: float | None = _CELLS_PER_SECOND,
+) -> Order:
+    """Find an elimination order of little work.
+
+    Reductions come first, then greedy runs with random ties, then simulated annealing of the elimination tree. The
+    search also ends once it has taken longer than running the plan would.
+
+    Args:
+        sizes: Domain size of each variable.
+        scopes: The factors' scopes; repeated, empty and nested ones are fine.
+        method: ``auto`` uses everything; a greedy rule's name uses that rule alone, run again and again within the
+            budget (once if there is none); ``pseudo-tree`` is :func:`pseudo_tree_order`.
+        seconds: Time limit; by default 2 s for ``auto`` where `iterations` is not given either.
+        iterations: Rounds of the search (each a greedy run or an annealing). The result is then the same for a seed on
+            every run, if `seconds` does not end it.
+        seed: Of all random choices.
+        max_table_cells: Prefer orders whose messages all have at most so many cells, whatever the work.
+        threads: Annealings that run side by side.
+        cells_per_second: Speed of the backend, or None: use all of the time, however little work is left. Not used
+            where `iterations` is given.
+
+    Raises:
+        InputError: A size is below 1, a scope names no variable, or an option makes no sense.
+    """
+    start = time.perf_counter()
+    _check_problem(sizes, scopes)
+    _check_options(method, seconds, iterations, seed, max_table_cells, threads, cells_per_second)
+    if method == "pseudo-tree":
+        return _with_figures(sizes, scopes, pseudo_tree_order(sizes, scopes), method, start)
+    everything = method == "auto"
+    if seconds is None and iterations is None:
+        seconds, iterations = (_DEFAULT_SECONDS, None) if everything else (None, 0)
+    from elimina import _core
+
+    order = _core.find_order(
+        *_compressed(sizes, scopes),
+        rules=["min-fill", "weighted-min-fill", "min-weight", "min-degree"] if everything else [method],
+        anneal=everything,
+        rounds=-1 if iterations is None else iterations,
+        seconds=_UNLIMITED_SECONDS if seconds is None else min(seconds, _UNLIMITED_SECONDS),
+        patience=1 / cells_per_second if cells_per_second and iterations is None else 0,
+        limit=math.inf if max_table_cells is None else math.log2(max_table_cells),
+        seed=seed,
+        threads=threads,
+    )
+    return _with_figures(sizes, scopes, order, method, start)
+
+
+def evaluate_order(
+    sizes: Sequence[int], scopes: Sequence[Sequence[int]], order: Sequence[int], *, method: str = "given"
+) -> Order:
+    """Figures of an order.
+
+    Raises:
+        InputError: `order` is no permutation of the variables, or the problem is ill-formed.
+    """
+    start = time.perf_counter()
+    _check_problem(sizes, scopes)
+    _check_permutation(order, len(sizes))
+    return _with_figures(sizes, scopes, order, method, start)
+
+
+def pseudo_tree_order(sizes: Sequence[int], scopes: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Order of a pseudo-tree that is built by depth-first search: a variable comes after all of its descendants.
+
+    Roots are the variables of most neighbours; among a variable's unvisited neighbours the one of most neighbours is
+    visited first (Fioretto, Pontelli, Yeoh, Dechter, 2018, "Accelerating exact and approximate inference for
+    (distributed) discrete optimization with GPUs", section 6.2). Ties go to the lower index.
+
+    Raises:
+        InputError: The problem is ill-formed.
+    """
+    _check_problem(sizes, scopes)
+    neighbours: list[set[int]] = [set() for _ in sizes]
+    for scope in set(map(frozenset, scopes)):
+        for v in scope:
+            neighbours[v] |= scope
+    ranked = sorted(range(len(sizes)), key=lambda v: (-len(neighbours[v]), v))
+    rank = {v: i for i, v in enumerate(ranked)}
+    seen: set[int] = set()
+    order: list[int] = []
+    for root in ranked:
+        if root in seen:
+            continue
+        seen.add(root)
+        path = [(root, iter(sorted(neighbours[root], key=rank.__getitem__)))]
+        while path:
+            v, rest = path[-1]
+            following = next((u for u in rest if u not in seen), None)
+            if following is None:
+                order.append(v)
+                path.pop()
+            else:
+                seen.add(following)
+                path.append((following, iter(sorted(neighbours[following], key=rank.__getitem__))))
+    return tuple(order)
+
+
+def read_order(path: str | PathLike[str], names: Sequence[str]) -> tuple[int, ...]:
+    """Read an elimination order from a file: one variable a token, the one that is eliminated first in front.
+
+    A token is a variable's name or, where there is no such name, its index from 0 (toulbar2's ``.order``). Everything
+    after a ``#`` is a comment. A file named ``*.cov`` is a tree decomposition in toulbar2's format instead: each line
+    has a cluster's number, its parent's (-1: a root; parents come first) and its variables; clusters are eliminated
+    leaves first.
+
+    Args:
+        path: The file.
+        names: The variables' names, in index order.
+
+    Raises:
+        FormatError: The file cannot be read, or is no permutation of the variables.
+    """
+    shown = str(path)
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(shown, None, f"cannot be read as text: {error}") from error
+    index = {name: i for i, name in enumerate(names)}
+    lines = [(number, line.split("#")[0].split()) for number, line in enumerate(text.splitlines(), 1)]
+    if Path(path).suffix == ".cov":
+        return _order_of_clusters(shown, lines, index)
+    order: dict[int, int] = {}
+    for number, tokens in lines:
+        for token in tokens:
+            v = _variable(shown, number, token, index)
+            if v in order:
+                raise FormatError(
+                    shown, number, f"variable {token!r} appears again; its first place is line {order[v]}"
+                )
+            order[v] = number
+    _check_complete(shown, order, names)
+    return tuple(order)
+
+
+def _order_of_clusters(path: str, lines: list[tuple[int, list[str]]], index: dict[str, int]) -> tuple[int, ...]:
+    clusters: dict[str, list[int]] = {}
+    own: list[list[int]] = []
+    placed: set[int] = set()
+    for number, tokens in lines:
+        if not tokens:
+            continue
+        if len(tokens) < 2:
+            raise FormatError(path, number, f"expected cluster, parent and variables, found {tokens[0]!r} alone")
+        cluster, parent = tokens[:2]
+        if cluster in clusters:
+            raise FormatError(path, number, f"cluster {cluster!r} appears again")
+        if parent != "-1" and parent not in clusters:
+            raise FormatError(path, number, f"the parent {parent!r} of cluster {cluster!r} is on no line above")
+        clusters[cluster] = [_variable(path, number, token, index) for token in tokens[2:]]
+        for v in clusters[cluster]:
+            if v in placed and v not in clusters.get(parent, []):
+                raise FormatError(
+                    path, number, f"variable {v} is in cluster {cluster!r} and above, but not in its parent"
+                )
+        own.append(list(dict.fromkeys(v for v in clusters[cluster] if v not in placed)))
+        placed.update(own[-1])
+    _check_complete(path, placed, list(index))
+    return tuple(chain.from_iterable(reversed(own)))
+
+
+def _variable(path: str, line: int, token: str, index: dict[str, int]) -> int:
+    if token in index:
+        return index[token]
+    if not (token.isascii() and token.isdigit()):
+        raise FormatError(path, line, f"expected a variable's name or index, found {token!r}")
+    if int(token) >= len(index):
+        raise FormatError(path, line, f"there is no variable {token}; the last of the {len(index)} is {len(index) - 1}")
+    return int(token)
+
+
+def _check_complete(path: str, found: Sequence[int] | set[int] | dict[int, int], names: Sequence[str]) -> None:
+    missing = [name for v, name in enumerate(names) if v not in found]
+    if missing:
+        some = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
+        raise FormatError(path, None, f"{len(missing)} of {len(names)} variables are missing: {some}")
+
+
+def _check_problem(sizes: Sequence[int], scopes: Sequence[Sequence[int]]) -> None:
+    for v, size in enumerate(sizes):
+        if size < 1:
+            raise InputError(f"variable {v} has {size} values; at least one is needed")
+    for number, scope in enumerate(scopes):
+        for v in scope:
+            if not 0 <= v < len(sizes):
+                raise InputError(f"scope {number} names variable {v}; there are {len(sizes)}")
+
+
+def _check_permutation(order: Sequence[int], count: int) -> None:
+    if sorted(order) == list(range(count)):
+        return
+    if len(order) != count:
+        raise InputError(f"the order has {len(order)} entries for {count} variables")
+    wrong = next((v for v in order if not 0 <= v < count), None)
+    if wrong is not None:
+        raise InputError(f"the order names variable {wrong}; there are {count}")
+    missing = min(set(range(count)) - set(order))
+    raise InputError(f"the order lacks variable {missing}; each appears once")
+
+
+def _check_options(
+    method: str,
+    seconds: float | None,
+    iterations: int | None,
+    seed: int,
+    max_table_cells: int | None,
+    threads: int,
+    cells_per_second: float | None,
+) -> None:
+    if method not in get_args(Method):
+        raise InputError(f"unknown ordering method {method!r}; it is one of {', '.join(get_args(Method))}")
+    if seconds is not None and not seconds >= 0:
+        raise InputError(f"seconds for ordering is {seconds}; it cannot be negative")
+    if iterations is not None and not 0 <= iterations < 2**62:
+        raise InputError(f"iterations is {iterations}; it cannot be negative or above 2^62")
+    if not 0 <= seed < 2**64:
+        raise InputError(f"seed is {seed}; it must be from 0 to 2^64 - 1")
+    if max_table_cells is not None and max_table_cells < 1:
+        raise InputError(f"max_table_cells is {max_table_cells}; a table has at least one cell")
+    if not 1 <= threads <= 1024:
+        raise InputError(f"threads is {threads}; it must be from 1 to 1024")
+    if cells_per_second is not None and not cells_per_second > 0:
+        raise InputError(f"cells_per_second is {cells_per_second}; it must be above 0")
+
+
+def _compressed(sizes: Sequence[int], scopes: Sequence[Sequence[int]]) -> tuple[list[float], list[int], list[int]]:
+    distinct = dict.fromkeys(map(tuple, scopes))
+    return list(map(float, sizes)), [0, *accumulate(map(len, distinct))], list(chain.from_iterable(distinct))
+
+
+def _with_figures(
+    sizes: Sequence[int], scopes: Sequence[Sequence[int]], order: Sequence[int], method: str, start: float
+) -> Order:
+    from elimina import _core
+
+    order = tuple(map(int, order))
+    widths, cells, wide = _core.messages(*_compressed(sizes, scopes), order=list(order))
+    exact = iter(wide)
+    messages = [count or math.prod(int(sizes[u]) for u in next(exact)) for count in cells]
+    return Order(
+        order=order,
+        width=max(widths, default=0),
+        total_cells=sum(message * int(size) for message, size in zip(messages, sizes, strict=True)),
+        largest_table=max(messages, default=0),
+        method=method,
+        seconds=time.perf_counter() - start,
+    )

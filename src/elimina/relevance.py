@@ -1,0 +1,88 @@
+"""Which factors of a Bayesian network a probability query depends on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from elimina.errors import InputError
+
+
+def prune_barren(
+    scopes: Sequence[Sequence[int]],
+    children: Sequence[int],
+    *,
+    evidence: Collection[int] = (),
+    query: Collection[int] | None = None,
+) -> list[int]:
+    """Find the factors that P(evidence), or the posterior of a query, depends on.
+
+    A variable is barren when it is neither observed nor asked for and has no child left: its conditional distribution
+    sums to 1 and goes (Shachter, 1986, "Evaluating influence diagrams"). For a query, what the evidence d-separates
+    from it goes as well: factors that no path of unobserved variables joins to it (Lauritzen et al., 1990,
+    "Independence properties of directed Markov fields": separation in the moral graph of the ancestral set).
+
+    Both need conditional distributions that sum to 1; neither holds for maximisation or counting. Evidence of
+    probability 0 shows in P(evidence) only: a query may not depend on the part where it contradicts itself.
+
+    Args:
+        scopes: The factors' scopes.
+        children: Factor i is the distribution of variable ``children[i]`` given the rest of its scope.
+        evidence: Observed variables.
+        query: None for P(evidence). Otherwise variables whose joint posterior is wanted: the product of the factors
+            found, summed over the others, is proportional to it.
+
+    Returns:
+        Indices of the factors to keep, ascending.
+
+    Raises:
+        InputError: A factor's child is not in its scope, or is the child of another factor too.
+    """
+    _check_children(scopes, children)
+    kept = _without_barren(scopes, children, set(evidence) | set(query or ()))
+    return kept if query is None else _joined(scopes, kept, set(evidence), set(query))
+
+
+def _check_children(scopes: Sequence[Sequence[int]], children: Sequence[int]) -> None:
+    if len(scopes) != len(children):
+        raise InputError(f"there are {len(scopes)} factors but {len(children)} children; each factor has one")
+    first: dict[int, int] = {}
+    for factor, (scope, child) in enumerate(zip(scopes, children, strict=True)):
+        if child not in scope:
+            raise InputError(f"factor {factor} over {list(scope)} does not contain its child {child}")
+        if first.setdefault(child, factor) != factor:
+            raise InputError(f"variable {child} is the child of factors {first[child]} and {factor}")
+
+
+def _without_barren(scopes: Sequence[Sequence[int]], children: Sequence[int], wanted: set[int]) -> list[int]:
+    factor_of = {child: factor for factor, child in enumerate(children)}
+    uses = Counter(v for scope in scopes for v in set(scope))
+    kept = set(range(len(scopes)))
+    barren = [v for v in factor_of if uses[v] == 1 and v not in wanted]
+    while barren:
+        factor = factor_of[barren.pop()]
+        kept.discard(factor)
+        for v in set(scopes[factor]):
+            uses[v] -= 1
+            if uses[v] == 1 and v not in wanted and factor_of.get(v) in kept:
+                barren.append(v)
+    return sorted(kept)
+
+
+def _joined(scopes: Sequence[Sequence[int]], kept: list[int], evidence: set[int], query: set[int]) -> list[int]:
+    factors_of: dict[int, list[int]] = {}
+    for factor in kept:
+        for v in set(scopes[factor]) - evidence:
+            factors_of.setdefault(v, []).append(factor)
+    reached = query - evidence
+    stack = list(reached)
+    found: set[int] = set()
+    while stack:
+        for factor in factors_of.get(stack.pop(), ()):
+            if factor in found:
+                continue
+            found.add(factor)
+            fresh = set(scopes[factor]) - evidence - reached
+            reached |= fresh
+            stack.extend(fresh)
+    return sorted(found)

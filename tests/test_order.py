@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.reference.order import best_work_by_permutations, best_work_by_subsets, neighbours_of, symbolic_elimination
+
+from elimina.errors import InputError
+from elimina.order import evaluate_order, find_order, pseudo_tree_order
+
+METHODS = ["auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "pseudo-tree"]
+
+
+@st.composite
+def problems(draw: st.DrawFn, most: int = 12) -> tuple[list[int], list[list[int]]]:
+    sizes = draw(st.lists(st.integers(1, 5), max_size=most))
+    if not sizes:
+        return sizes, []
+    variables = st.integers(0, len(sizes) - 1)
+    return sizes, draw(st.lists(st.lists(variables, unique=True, max_size=4), max_size=2 * most))
+
+
+def grid(rows: int, columns: int) -> list[tuple[int, int]]:
+    right = [(r * columns + c, r * columns + c + 1) for r in range(rows) for c in range(columns - 1)]
+    return right + [(v, v + columns) for v in range((rows - 1) * columns)]
+
+
+def mixed(rows: int, columns: int) -> tuple[list[int], list[tuple[int, int]]]:
+    return [2 + v * 7 % 5 for v in range(rows * columns)], grid(rows, columns)
+
+
+@settings(max_examples=150, deadline=None)
+@given(problems(), st.sampled_from(METHODS), st.integers(0, 3))
+def test_every_order_is_a_permutation_with_true_figures(
+    problem: tuple[list[int], list[list[int]]], method: str, seed: int
+) -> None:
+    sizes, scopes = problem
+    found = find_order(sizes, scopes, method=method, iterations=30, seed=seed)
+    assert sorted(found.order) == list(range(len(sizes)))
+    assert (found.total_cells, found.largest_table, found.width) == symbolic_elimination(sizes, scopes, found.order)
+    again = evaluate_order(sizes, scopes, found.order)
+    assert (again.total_cells, again.largest_table, again.width) == (
+        found.total_cells,
+        found.largest_table,
+        found.width,
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(problems(most=6))
+def test_the_two_references_agree(problem: tuple[list[int], list[list[int]]]) -> None:
+    assert best_work_by_permutations(*problem) == best_work_by_subsets(*problem)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems(most=9))
+def test_small_problems_are_solved_to_the_optimum(problem: tuple[list[int], list[list[int]]]) -> None:
+    assert find_order(*problem, iterations=60).total_cells == best_work_by_subsets(*problem)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(3, 4), (2, 6)])
+def test_mixed_grids_are_solved_to_the_optimum(rows: int, columns: int) -> None:
+    sizes, scopes = mixed(rows, columns)
+    assert find_order(sizes, scopes, iterations=60).total_cells == best_work_by_subsets(sizes, scopes)
+
+
+def test_work_is_minimised_rather_than_width() -> None:
+    # A cycle whose every other variable is large: the large ones go first although any order has width 2.
+    sizes = [2, 50, 2, 50, 2, 50]
+    scopes = [(i, (i + 1) % 6) for i in range(6)]
+    found = find_order(sizes, scopes, iterations=40)
+    assert found.total_cells == best_work_by_permutations(sizes, scopes)
+    assert set(found.order[:3]) == {1, 3, 5}
+
+
+def test_widths_are_no_worse_than_a_peer_s_min_fill() -> None:
+    for seed in range(5):
+        graph = nx.gnm_random_graph(40, 90, seed=seed)
+        peer, _ = nx.algorithms.approximation.treewidth_min_fill_in(graph)
+        assert find_order([2] * 40, list(graph.edges), iterations=60).width <= peer
+
+
+def test_grid_reaches_its_treewidth() -> None:
+    assert find_order([2] * 64, grid(8, 8), iterations=80).width == 8
+
+
+def test_large_table_limit_outweighs_the_work() -> None:
+    # x0 is a hub: eliminating it early is little work here only if its wide message is allowed.
+    sizes, scopes = mixed(6, 6)
+    free = find_order(sizes, scopes, iterations=80)
+    tight = find_order(sizes, scopes, iterations=80, max_table_cells=free.largest_table - 1)
+    assert tight.largest_table <= free.largest_table
+    assert tight.largest_table < free.largest_table or tight.total_cells >= free.total_cells
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_same_seed_same_order(method: str, threads: int) -> None:
+    sizes, scopes = mixed(7, 9)
+    runs = [find_order(sizes, scopes, method=method, iterations=40, seed=5, threads=threads).order for _ in range(2)]
+    assert runs[0] == runs[1]
+
+
+def test_seeds_matter() -> None:
+    sizes, scopes = [2] * 81, grid(9, 9)
+    assert len({find_order(sizes, scopes, method="min-fill", seed=seed).order for seed in range(4)}) > 1
+
+
+def test_annealing_improves_on_greedy_rules() -> None:
+    sizes, scopes = mixed(9, 9)
+    rules = [find_order(sizes, scopes, method=method).total_cells for method in METHODS[1:]]
+    assert find_order(sizes, scopes, iterations=60).total_cells < 0.9 * min(rules)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_ordinary_corner_cases(method: str) -> None:
+    assert find_order([], [], method=method).order == ()
+    assert find_order([], [[]], method=method).total_cells == 0
+    alone = find_order([3, 1, 4], [[], [2], [2]], method=method)
+    assert (sorted(alone.order), alone.total_cells, alone.largest_table, alone.width) == ([0, 1, 2], 8, 1, 0)
+    one = find_order([1, 1], [(0, 1)], method=method)
+    assert (one.total_cells, one.largest_table, one.width) == (2, 1, 0)
+    clique = find_order([2, 3, 5], [(0, 1, 2), (0, 1), (1, 0), (0, 1, 2)], method=method)
+    assert clique.largest_table in {6, 10, 15}
+    repeated = find_order([2, 2], [(0, 0, 1)], method=method)
+    assert repeated.width == 1
+
+
+def test_a_variable_of_one_value_costs_nothing() -> None:
+    # A star whose centre has one value: eliminated naively it would join its 20 leaves.
+    star = find_order([1] + [4] * 20, [(0, v) for v in range(1, 21)])
+    assert (star.total_cells, star.width) == (81, 0)
+
+
+def test_components_are_ordered_apart() -> None:
+    one = find_order(*mixed(5, 5), iterations=80)
+    sizes, scopes = mixed(5, 5)
+    shifted = [(a + 25, b + 25) for a, b in scopes]
+    both = find_order(sizes + sizes, scopes + shifted, iterations=160)
+    assert both.total_cells == 2 * one.total_cells
+
+
+def test_costs_beyond_any_float_are_exact() -> None:
+    count = 600
+    clique = find_order([7] * count, [tuple(range(count))], method="min-degree")
+    assert clique.total_cells == sum(7**k for k in range(1, count + 1))
+    assert clique.largest_table == 7 ** (count - 1)
+    assert clique.log10_cells == pytest.approx(math.log10(7) * count + math.log10(7 / 6))
+
+
+def test_hopeless_problems_still_get_an_order() -> None:
+    graph = nx.random_regular_graph(8, 300, seed=1)
+    found = find_order([90] * 300, list(graph.edges), seconds=0.3)
+    assert found.total_cells > 10**150
+    assert found.total_cells == symbolic_elimination([90] * 300, list(graph.edges), found.order)[0]
+
+
+@pytest.mark.parametrize(("count", "allowed"), [(100, 0.1), (10_000, 1.0)])
+def test_chains_are_ordered_at_once(count: int, allowed: float) -> None:
+    start = time.perf_counter()
+    found = find_order([3] * count, [(v, v + 1) for v in range(count - 1)])
+    assert time.perf_counter() - start < allowed
+    assert found.total_cells == 9 * (count - 1) + 3
+
+
+def test_time_limit_holds() -> None:
+    graph = nx.gnm_random_graph(400, 1600, seed=2)
+    start = time.perf_counter()
+    find_order([4] * 400, list(graph.edges), seconds=0.3)
+    assert time.perf_counter() - start < 1.5
+
+
+def test_pseudo_tree_has_edges_only_between_ancestors() -> None:
+    sizes, scopes = mixed(5, 6)
+    order = pseudo_tree_order(sizes, scopes)
+    position = {v: i for i, v in enumerate(order)}
+    neighbours = neighbours_of(len(sizes), scopes)
+    # The last variable is the first root: a variable of most neighbours.
+    assert len(neighbours[order[-1]]) == max(map(len, neighbours))
+    # Depth-first search: taking back the order, each variable hangs below one that it is adjacent to.
+    later = [[u for u in neighbours[v] if position[u] > position[v]] for v in order]
+    assert all(later[:-1])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "scopes", "order", "message"),
+    [
+        ([2, 2], [], [0], "1 entries for 2 variables"),
+        ([2, 2], [], [0, 0], "lacks variable 1"),
+        ([2, 2], [], [0, 2], "names variable 2"),
+        ([2, 0], [], [0, 1], "variable 1 has 0 values"),
+        ([2, 2], [(0, 2)], [0, 1], "scope 0 names variable 2"),
+        ([2, 2], [(0, -1)], [0, 1], "scope 0 names variable -1"),
+    ],
+)
+def test_ill_formed_orders(sizes: list[int], scopes: Sequence[Sequence[int]], order: list[int], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        evaluate_order(sizes, scopes, order)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "best"}, "unknown ordering method 'best'"),
+        ({"seconds": -1.0}, "seconds for ordering is -1"),
+        ({"seconds": math.nan}, "seconds for ordering is nan"),
+        ({"iterations": -3}, "iterations is -3"),
+        ({"seed": -1}, "seed is -1"),
+        ({"threads": 0}, "threads is 0"),
+        ({"cells_per_second": 0.0}, "cells_per_second is 0"),
+        ({"max_table_cells": 0}, "max_table_cells is 0"),
+    ],
+)
+def test_senseless_options(options: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        find_order([2, 2], [(0, 1)], **options)  # type: ignore[arg-type]
