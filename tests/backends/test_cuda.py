@@ -140,13 +140,14 @@ def test_chain_and_star(backend, semiring):
 
 def test_ties_go_to_the_smallest_value(backend):
     for domain in (3, 33, 700):
-        builder = Builder(np.random.default_rng(0), "min-sum", "int32")
+        builder = Builder(np.random.default_rng(0), "min-sum", "int32", padding=0.0)
         variable = builder.variable(domain)
         builder.step(variable, [], [[variable]], [])
         program, factors = builder.program(decode=True)
         factors[:] = 5
         assert backend.run(program, factors).assignment.tolist() == [0]
-        factors[[1, domain - 1]] = 2
+        at = builder.steps[0].operands[0].offset
+        factors[[at + 1, at + domain - 1]] = 2
         assert backend.run(program, factors).assignment.tolist() == [1]
 
 

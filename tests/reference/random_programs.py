@@ -45,7 +45,7 @@ class Builder:
             return np.where(rng.random(cells) < 0.1, self.parameter, data).astype(self.dtype)
         if kind == "count":
             return rng.integers(0, 3, cells).astype(np.uint64)
-        data = np.where(rng.random(cells) < 0.2, 0.0, rng.random(cells) * float(rng.choice([1e-12, 1.0, 1e9])))
+        data = np.where(rng.random(cells) < 0.2, 0.0, rng.random(cells) * float(rng.choice([1e-4, 1.0, 1e3])))
         if kind == "log-sum-exp":
             with np.errstate(divide="ignore"):
                 data = np.log(data)

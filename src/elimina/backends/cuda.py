@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends import cuda_kernels
+from elimina.backends import cuda_compile, cuda_kernels
 from elimina.backends.base import Run
 from elimina.backends.cuda_layout import Forest, Layout, lay_out
 from elimina.backends.cuda_tile import Tile
@@ -53,7 +53,7 @@ class CudaBackend:
     """
 
     def __init__(self, device: int = 0) -> None:
-        cupy = self._cupy = _import_cupy()
+        cupy = self.cupy = _import_cupy()
         runtime = cupy.cuda.runtime
         try:
             count = runtime.getDeviceCount()
@@ -69,11 +69,12 @@ class CudaBackend:
             properties = runtime.getDeviceProperties(device)
             self._device = cupy.cuda.Device(device)
             with self._device:
-                self._stream = cupy.cuda.Stream(non_blocking=True)
+                self.stream = cupy.cuda.Stream(non_blocking=True)
                 self._pool = cupy.cuda.MemoryPool()
                 self._pinned = cupy.cuda.PinnedMemoryPool()
-        self._multiprocessors = int(properties["multiProcessorCount"])
+        self.multiprocessors = int(properties["multiProcessorCount"])
         self._shared_limit = int(properties["sharedMemPerBlockOptin"])
+        self._architecture = f"sm_{properties['major']}{properties['minor']}"
         self._name = f"cuda ({properties['name'].decode()})"
         self._kernels: dict[str, Any] = {}
 
@@ -85,7 +86,7 @@ class CudaBackend:
     def memory(self) -> int:
         """Bytes that a program may take at present: what is free, less a reserve."""
         with self._failing(0), self._device:
-            free, _ = self._cupy.cuda.runtime.memGetInfo()
+            free, _ = self.cupy.cuda.runtime.memGetInfo()
         return max(0, int(free) + int(self._pool.free_bytes()) - RESERVE)
 
     def run(
@@ -104,30 +105,27 @@ class CudaBackend:
         dtype = program.dtype.name
         if dtype not in cuda_kernels.SUPPORTED.get(program.semiring, ()):
             raise DeviceError(f"no CUDA kernel for {program.semiring} in {dtype}: use --device cpu")
-        layout = lay_out(program, self._multiprocessors, self._shared_limit)
-        with self._failing(layout.size), self._device, self._stream:
-            launch = _Launch(self, program, layout)
+        layout = self.lay_out(program)
+        with self._failing(layout.size), self._device, self.stream:
+            launch = Launch(self, program, layout)
             try:
                 return launch.run(np.ascontiguousarray(factors), progress)
             finally:
                 launch.close()
 
+    def lay_out(self, program: Program) -> Layout:
+        """Return what a program becomes on this device."""
+        return lay_out(program, self.multiprocessors, self._shared_limit)
+
     def function(self, name: str) -> Any:
         """Return a kernel by its name expression; compiled on first use."""
         if name not in self._kernels:
-            compiler = self._cupy.cuda.compiler
-            try:
-                module = self._cupy.RawModule(
-                    code=cuda_kernels.source(name), options=cuda_kernels.compile_options(), name_expressions=[name]
-                )
-                self._kernels[name] = module.get_function(name)
-            except compiler.CompileException as error:
-                raise DeviceError(f"compiling {name} failed; is CuPy's CUDA complete and recent?\n{error}") from error
+            self._kernels[name] = cuda_compile.load(self.cupy, name, self._architecture)
         return self._kernels[name]
 
     @contextmanager
     def _failing(self, size: int) -> Iterator[None]:
-        cuda = self._cupy.cuda
+        cuda = self.cupy.cuda
         try:
             yield
         except cuda.memory.OutOfMemoryError as error:
@@ -140,15 +138,15 @@ class CudaBackend:
             raise DeviceError(f"the CUDA device failed: {error}") from error
 
 
-class _Launch:
-    """One run: its buffer and its events."""
+class Launch:
+    """One run: its buffer on the device (from ``base`` on) and its events."""
 
     def __init__(self, backend: CudaBackend, program: Program, layout: Layout) -> None:
         self._backend, self._program, self._layout = backend, program, layout
-        self._cuda = backend._cupy.cuda
-        self._stream = backend._stream
+        self._cuda = backend.cupy.cuda
+        self._stream = backend.stream
         self._memory = backend._pool.malloc(layout.size)
-        self._base = int(self._memory.ptr)
+        self.base = int(self._memory.ptr)
         self._marks: list[tuple[Any, float]] = []
 
     def run(self, factors: NDArray[np.generic], progress: Callable[[float], None] | None) -> Run:
@@ -157,15 +155,15 @@ class _Launch:
         events = [self._cuda.Event() for _ in range(4)]
         try:
             events[0].record(self._stream)
-            staged = self._upload(factors)
+            staged = self.upload(factors)
             events[1].record(self._stream)
-            self._launch_steps(progress is not None)
+            self.launch_steps(progress is not None)
             events[2].record(self._stream)
             if program.decode:
                 self._decode()
             size = layout.words_at - layout.roots_at
             result = self._backend._pinned.malloc(max(size, 1))
-            self._copy(result.ptr, self._base + layout.roots_at, size)
+            self._copy(result.ptr, self.base + layout.roots_at, size)
             events[3].record(self._stream)
             self._wait(events[3], progress)
         except BaseException:
@@ -185,10 +183,10 @@ class _Launch:
     def _copy(self, to: int, source: int, size: int) -> None:
         self._cuda.runtime.memcpyAsync(to, source, size, self._cuda.runtime.memcpyDefault, self._stream.ptr)
 
-    def _upload(self, factors: NDArray[np.generic]) -> Any:
+    def upload(self, factors: NDArray[np.generic]) -> Any:
         """Copy the head and the factors, which are one piece on the device; what is returned must outlive the copy."""
         head, data = self._layout.head, factors.reshape(-1).view(np.uint8)
-        total, to = len(head) + len(data), self._base + self._layout.peaks_at
+        total, to = len(head) + len(data), self.base + self._layout.peaks_at
         stages = [self._backend._pinned.malloc(min(STAGE, total)) for _ in range(1 if total <= STAGE else 2)]
         busy: list[Any] = [None] * len(stages)
         done = 0
@@ -208,10 +206,10 @@ class _Launch:
             done += size
         return stages
 
-    def _launch_steps(self, marked: bool) -> None:
+    def launch_steps(self, marked: bool) -> None:
         layout, program, backend = self._layout, self._program, self._backend
-        words, arena = np.uint64(self._base + layout.words_at), np.uint64(self._base + layout.arena_at)
-        peaks, counters = np.uint64(self._base + layout.peaks_at), self._base + layout.counters_at
+        words, arena = np.uint64(self.base + layout.words_at), np.uint64(self.base + layout.arena_at)
+        peaks, counters = np.uint64(self.base + layout.peaks_at), self.base + layout.counters_at
         stop, pending = np.uint64(counters), np.uint64(counters + 4 * (1 + layout.cursors))
         parameter = program.dtype.type(program.parameter)
         done, reported = 0, 0.0
@@ -220,7 +218,7 @@ class _Launch:
                 kernel = backend.function(cuda_kernels.forest_kernel(program.semiring, program.dtype))
                 cursor = np.uint64(counters + 4 * (1 + launch.cursor))
                 where = [np.int64(n) for n in (layout.links_at, layout.starts_at, launch.leaves_at, launch.leaves)]
-                blocks = min(launch.leaves, 4 * backend._multiprocessors)
+                blocks = min(launch.leaves, 4 * backend.multiprocessors)
                 kernel(
                     (blocks,), (cuda_kernels.THREADS,), (words, *where, arena, peaks, pending, cursor, stop, parameter)
                 )
@@ -243,7 +241,7 @@ class _Launch:
     def _decode(self) -> None:
         layout, program = self._layout, self._program
         kernel = self._backend.function(cuda_kernels.decode_kernel(program.semiring, program.dtype))
-        base = self._base
+        base = self.base
         self._cuda.runtime.memsetAsync(base + layout.assignment_at, 0, 4 * program.variables, self._stream.ptr)
         if not layout.decode_steps:
             return
@@ -269,11 +267,13 @@ class _Launch:
                     reported = finished
             if time.perf_counter() - began > 0.005:
                 time.sleep(0.001)
+        if progress is not None:
+            progress(1.0)
 
     def _stop(self) -> None:
         """Have the launches that wait return at once, and wait for the one that runs."""
         other = self._cuda.Stream(non_blocking=True)
-        self._cuda.runtime.memsetAsync(self._base + self._layout.counters_at, 1, 4, other.ptr)
+        self._cuda.runtime.memsetAsync(self.base + self._layout.counters_at, 1, 4, other.ptr)
         other.synchronize()
         self._stream.synchronize()
 

@@ -34,6 +34,10 @@ SUPPORTED = {
 }
 
 
+STREAMS = {4: (4, 2, 2), 8: (2, 2, 3)}
+"""Mid cells of a thread, values of d in flight, and blocks of a multiprocessor that read best, by bytes of a lane."""
+
+
 class TileKernel(NamedTuple):
     """One instantiation of the tile kernel (``kernels/tile.cu``).
 
@@ -66,8 +70,13 @@ def semiring_type(semiring: str, dtype: np.dtype[np.generic]) -> str:
 
 
 @functools.cache
-def tile_kernel(semiring: str, dtype: np.dtype[np.generic], streamed: int, dense: bool) -> TileKernel:
-    """Return the instantiation for a number of streamed tables (more than two: -1) and a way of reading."""
+def tile_kernel(
+    semiring: str, dtype: np.dtype[np.generic], streamed: int, dense: bool, half: bool = False
+) -> TileKernel:
+    """Return the instantiation for a number of streamed tables (more than two: -1) and a way of reading.
+
+    ``half`` asks for half as many mid cells a thread, for steps with few of them.
+    """
     pairs = dtype == np.int16 and dense
     if pairs:
         policy = "elimina::Pairs"
@@ -78,14 +87,13 @@ def tile_kernel(semiring: str, dtype: np.dtype[np.generic], streamed: int, dense
     lane = max(4, dtype.itemsize)
     total = 2 * lane if semiring == "log-sum-exp" else lane
     if streamed == 0:
-        rows, lanes, depth, blocks = (8 if total == 4 else 4), (2 if total == 16 else 4), 1, 2
+        rows, lanes, depth, blocks = (8 if total == 4 else 4) >> half, (2 if total == 16 else 4), 1, 2
+    elif streamed < 0:
+        rows, lanes, depth, blocks = 2 >> half, 16 // lane, 1, 2
     else:
-        rows, lanes, depth, blocks = (
-            2,
-            16 // lane,
-            {1: 4, 2: 2, -1: 1}[streamed],
-            2 if streamed < 0 or total == 16 else 3,
-        )
+        rows, depth, blocks = STREAMS[lane]
+        rows, lanes, depth = rows >> half, 16 // lane, max(1, depth // streamed)
+        blocks = 2 if total == 16 else blocks
     name = f"elimina::tile<{policy}, {streamed}, {str(dense).lower()}, {rows}, {lanes}, {depth}, {blocks}>"
     return TileKernel(name, rows, lanes * (2 if pairs else 1), lane, streamed, dense, blocks)
 
@@ -102,7 +110,8 @@ def decode_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:
 
 def source(name: str) -> str:
     """Return the text of the file that defines a kernel, by its name expression."""
-    return (KERNELS / f"{name.removeprefix('elimina::').partition('<')[0]}.cu").read_text(encoding="utf-8")
+    file = name.removeprefix("elimina::").partition("<")[0]
+    return (KERNELS / f"{'bench' if file in ('fill', 'rate') else file}.cu").read_text(encoding="utf-8")
 
 
 @functools.cache
@@ -115,6 +124,7 @@ def compile_options() -> tuple[str, ...]:
     return (
         "--std=c++20",
         "-fmad=false",
+        "-ftz=false",
         f"-I{INCLUDE}",
         f"-I{KERNELS}",
         f"-DELIMINA_DIGEST=0x{digest.hexdigest()[:15]}",

@@ -184,7 +184,9 @@ def lay_out(program: Program, multiprocessors: int, shared_bytes: int) -> Layout
         if phase < len(larges):
             number = larges[phase]
             record = words[starts[number] : starts[number] + headers[number, WORDS]].tolist()
-            tile = cuda_tile.choose(program, number, int(starts[number]), record, total, multiprocessors, shared_bytes)
+            begin = int(starts[number])
+            tile = cuda_tile.choose(program, number, begin, record, total, multiprocessors, shared_bytes)
+            words[begin : begin + len(record)] = record
             launches.append(tile)
             pieces.append(np.array(tile.words, dtype=np.int64))
             total += len(tile.words)

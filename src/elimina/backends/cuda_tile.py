@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from elimina.backends.cuda_kernels import THREADS, TileKernel, tile_kernel
@@ -9,8 +10,12 @@ from elimina.errors import DeviceError
 from elimina.planning.program import Program
 
 HEADER = 15
-WAVES = 8
+WAVES = 4
 """Blocks wanted for each place on the device, so that the last ones to finish cost little."""
+
+
+BUILD = 8.0
+"""Cost of one cell of a table in A or B, in rows of the product."""
 
 
 class Tile(NamedTuple):
@@ -42,6 +47,8 @@ class _Shape(NamedTuple):
     lo_cells: int
     words: int
     tables: int
+    tables_a: int
+    tables_b: int
     streamed: int
     itemsize: int
 
@@ -66,21 +73,21 @@ def choose(
     multiprocessors: int,
     shared_limit: int,
 ) -> Tile:
-    """Choose the kernel and the cut for a step.
+    """Choose the kernel and the cut for a step; may turn outer axes of its record into mid ones.
 
     Raises:
         DeviceError: The step needs more blocks or shared memory than a launch can have.
     """
-    axes, outer, mid = record[3], record[4], record[5]
-    lo = outer + mid
+    _widen(record)
+    axes, lo = record[3], record[4] + record[5]
     sizes = record[HEADER : HEADER + 3 * axes : 3]
     out_strides = record[HEADER + 1 : HEADER + 3 * axes : 3]
-    at = HEADER + 3 * axes
-    tables = [record[at + n * (3 + axes) : at + (n + 1) * (3 + axes)] for n in range(record[9])]
+    tables = _tables(record)
     streams = tables[record[10] + record[11] :]
     item = program.dtype.itemsize
-    shape = _Shape(record[1], record[6], record[7], record[8], record[0], len(tables), len(streams), item)
-
+    shape = _Shape(
+        record[1], record[6], record[7], record[8], record[0], len(tables), record[10], record[11], len(streams), item
+    )
     vector = 16 // item
     aligned_out = _is_aligned(record[12], out_strides[:lo], sizes[:lo], vector)
     dense = (
@@ -89,22 +96,47 @@ def choose(
         if streams
         else aligned_out or shape.domain >= THREADS // 16
     )
-    kernel = tile_kernel(
-        program.semiring, program.dtype, len(streams) if len(streams) <= 2 else -1, dense and len(streams) <= 2
-    )
-    cut = _cut_product(shape, kernel) if kernel.streamed == 0 else _cut_streams(shape, kernel)
+    if len(streams) == 0:
+        kernel, cut = _cut_product(
+            shape, [tile_kernel(program.semiring, program.dtype, 0, dense, half) for half in (False, True)], multiprocessors
+        )
+    else:
+        few = len(streams) <= 2
+        kernel = tile_kernel(program.semiring, program.dtype, len(streams) if few else -1, dense and few)
+        cut = _cut_streams(shape, kernel)
     tile = _cover(shape, kernel, cut, multiprocessors)
-    words = (start, number, *tile, int(aligned_out))
-    chunks, splits = tile[0], tile[2]
-    blocks = shape.outer_cells * chunks * splits
+    blocks = shape.outer_cells * tile[0] * tile[2]
     shared = _shared(shape, kernel, cut, tile[5])
     if blocks >= 2**31 or shared > shared_limit:
         raise DeviceError(
-            f"a step with {shape.domain} x {shape.outer_cells * shape.mid_cells * shape.lo_cells} rows needs {blocks} blocks "
-            f"of {shared} bytes of shared memory, this device allows {2**31 - 1} and {shared_limit}; use --device cpu"
+            f"a step with {shape.domain} x {shape.outer_cells * shape.mid_cells * shape.lo_cells} rows needs {blocks} "
+            f"blocks of {shared} bytes of shared memory, this device allows {2**31 - 1} and {shared_limit}; "
+            "use --device cpu"
         )
     work = shape.domain * shape.outer_cells * shape.mid_cells * shape.lo_cells
-    return Tile(kernel, number, layout_at, words, blocks, shared, work)
+    return Tile(kernel, number, layout_at, (start, number, *tile, int(aligned_out)), blocks, shared, work)
+
+
+def _tables(record: list[int]) -> list[list[int]]:
+    axes, at = record[3], HEADER + 3 * record[3]
+    return [record[at + n * (3 + axes) : at + (n + 1) * (3 + axes)] for n in range(record[9])]
+
+
+def _widen(record: list[int]) -> None:
+    """Make mid axes of the outer axes that no B table has: more cells share each B."""
+    axes, outer = record[3], record[4]
+    tables = _tables(record)
+    shared = tables[record[10] : record[10] + record[11]]
+    kept = [axis for axis in range(outer) if any(table[3 + axis] for table in shared)]
+    if len(kept) == outer:
+        return
+    order = kept + [axis for axis in range(outer) if axis not in kept] + list(range(outer, axes))
+    words = [record[HEADER + 3 * axis : HEADER + 3 * axis + 3] for axis in order]
+    cells = math.prod(words[n][0] for n in range(len(kept)))
+    record[4:8] = len(kept), record[5] + outer - len(kept), cells, record[7] * (record[6] // cells)
+    record[HEADER:] = [word for axis in words for word in axis]
+    for table in tables:
+        record += table[:3] + [table[3 + axis] for axis in order]
 
 
 def _is_aligned(offset: int, strides: list[int], sizes: list[int], unit: int) -> bool:
@@ -119,7 +151,7 @@ def _is_dense(strides: list[int], out_strides: list[int], sizes: list[int], lo: 
 
 def _cut_streams(shape: _Shape, kernel: TileKernel) -> _Cut:
     """Long rows of lo cells, since that is how memory is read; shorter if B would not fit with them."""
-    budget = 48 << 10
+    budget = 56 << 10
     widest = THREADS * kernel.cells
     line = max(kernel.cells, 128 // shape.itemsize)
     chunks = -(-shape.lo_cells // widest)
@@ -134,21 +166,26 @@ def _cut_streams(shape: _Shape, kernel: TileKernel) -> _Cut:
     return _Cut(min(chunk, columns * kernel.cells), columns, rows, slab)
 
 
-def _cut_product(shape: _Shape, kernel: TileKernel) -> _Cut:
-    """As square a tile as the step allows, with few threads idle."""
-    best: tuple[float, _Cut] | None = None
-    for columns in range(1, THREADS + 1):
-        width = columns * kernel.cells
-        chunks = -(-shape.lo_cells // width)
-        rows = THREADS // columns * kernel.rows
-        busy = shape.lo_cells / (chunks * width) * (columns * (THREADS // columns)) / THREADS
-        busy *= shape.mid_cells / _up(shape.mid_cells, rows)
-        score = busy * min(1.0, rows / 64) ** 0.5 * min(1.0, width / 128) ** 0.5
-        if best is None or score > best[0]:
-            slab = min(shape.domain, max(4, (100 << 10) // (width * shape.itemsize + rows * kernel.lane_bytes)))
-            best = score, _Cut(width, columns, rows, slab)
+def _cut_product(shape: _Shape, kernels: list[TileKernel], multiprocessors: int) -> tuple[TileKernel, _Cut]:
+    """A tile that keeps the threads busy, and is large enough to pay for building its A and B."""
+    best: tuple[float, TileKernel, _Cut] | None = None
+    for half, kernel in enumerate(kernels):
+        for columns in range(1, THREADS + 1):
+            width = columns * kernel.cells
+            chunks = -(-shape.lo_cells // width)
+            rows = THREADS // columns * kernel.rows
+            passes = -(-shape.mid_cells // rows)
+            busy = shape.lo_cells / (chunks * width) * (columns * (THREADS // columns)) / THREADS
+            busy *= shape.mid_cells / (passes * rows)
+            places = multiprocessors * kernel.blocks
+            busy *= min(1.0, shape.outer_cells * chunks * passes / places)
+            build = shape.tables_a / width + shape.tables_b / min(shape.mid_cells, 4 * rows)
+            score = busy / (1 + BUILD * build + 0.15 * half)
+            if best is None or score > best[0]:
+                slab = min(shape.domain, max(4, (72 << 10) // (width * shape.itemsize + rows * kernel.lane_bytes)))
+                best = score, kernel, _Cut(width, columns, rows, slab)
     assert best is not None
-    return best[1]
+    return best[1:]
 
 
 def _cover(
@@ -157,13 +194,15 @@ def _cover(
     """Return chunks, chunk, splits, mids, columns, batch, slab."""
     chunks = -(-shape.lo_cells // cut.chunk)
     wanted = multiprocessors * kernel.blocks * WAVES
-    fewest = max(cut.rows, 16)
-    splits = max(1, min(-(-wanted // (shape.outer_cells * chunks)), shape.mid_cells // fewest))
+    fewest = cut.rows if kernel.streamed == 0 else max(cut.rows, 16)
+    splits = max(1, min(wanted // (shape.outer_cells * chunks), shape.mid_cells // fewest))
     mids = _up(-(-shape.mid_cells // splits), cut.rows) if splits > 1 else shape.mid_cells
     splits = -(-shape.mid_cells // mids)
     batch = cut.rows
     if cut.slab == shape.domain:
-        room = (8 << 10) // max(shape.domain * kernel.lane_bytes, 8 * (shape.streamed + 1))
+        room = ((24 if kernel.streamed == 0 else 8) << 10) // max(
+            shape.domain * kernel.lane_bytes, 8 * (shape.streamed + 1)
+        )
         batch = max(batch, min(_up(mids, cut.rows), room // cut.rows * cut.rows))
     return chunks, cut.chunk, splits, mids, cut.columns, batch, cut.slab
 

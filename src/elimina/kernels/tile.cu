@@ -72,6 +72,8 @@ __device__ i64 offset_of(StepView step, u64 cell, i64 first, i64 last, Stride st
   return offset;
 }
 
+constexpr int kAhead = 8;  // values of d whose loads are in flight together while A and B are built
+
 template <class P>
 struct Block {
   using Cell = typename P::Cell;
@@ -102,16 +104,37 @@ struct Block {
       if (first == last) {
         for (int d = group; d < depth; d += groups) slots[d * pitch + i] = splat_to<Slot>(policy.one());
       }
-      for (int number = first; number < last; ++number) {
-        const TableView table = step.table(number);
-        const i64 stride = table.domain_stride();
-        const Cell* cell = arena + bases[number] + d_first * stride +
-                           offset_of(step, cell_first + i, axis_first, axis_last, [&](i64 axis) { return table.stride(axis); });
-#pragma unroll 4
-        for (int d = group; d < depth; d += groups) {
-          Slot& slot = slots[d * pitch + i];
-          const Cell value = read(cell + d * stride, number);
-          slot = splat_to<Slot>(number == first ? value : policy.combine_cells(cell_of(slot), value));
+      for (int number = first; number < last; number += 2) {
+        const bool two = number + 1 < last;
+        const TableView one = step.table(number), other = step.table(two ? number + 1 : number);
+        const auto start = [&](TableView table, int at) {
+          return arena + bases[at] + (d_first + group) * table.domain_stride() +
+                 offset_of(step, cell_first + i, axis_first, axis_last, [&](i64 axis) { return table.stride(axis); });
+        };
+        const Cell* cell = start(one, number);
+        const Cell* other_cell = two ? start(other, number + 1) : cell;
+        const i64 stride = one.domain_stride() * groups, other_stride = other.domain_stride() * groups;
+        Slot* slot = slots + group * pitch + i;
+        for (int d = group; d < depth; d += kAhead * groups) {
+          Cell values[kAhead], others[kAhead];
+#pragma unroll
+          for (int u = 0; u < kAhead; ++u) {
+            if (d + u * groups < depth) {
+              values[u] = read(cell, number);
+              if (two) others[u] = read(other_cell, number + 1);
+            }
+            cell += stride;
+            other_cell += other_stride;
+          }
+#pragma unroll
+          for (int u = 0; u < kAhead; ++u) {
+            if (d + u * groups < depth) {
+              Cell value = number == first ? values[u] : policy.combine_cells(cell_of(*slot), values[u]);
+              if (two) value = policy.combine_cells(value, others[u]);
+              *slot = splat_to<Slot>(value);
+            }
+            slot += groups * pitch;
+          }
         }
       }
     }
@@ -189,13 +212,17 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   // Shared memory: the record, bases, scales, offsets of mid cells, offsets of lo cells, A, B. cuda_layout.py adds up the same.
   constexpr int kCellsThread = kLanes * P::width;
   const int pitch = (int(layout[kChunk]) + kCellsThread - 1) / kCellsThread * kCellsThread;
-  i64* bases = shared + (record[kWords] + 1) / 2 * 2;
-  Scale* scales = reinterpret_cast<Scale*>(bases + tables + 1);
-  i64* mids = reinterpret_cast<i64*>(bases + 2 * tables + 1);  // [streamed tables, then the output][batch]
-  i32* los = reinterpret_cast<i32*>(mids + (streamed + 1) * batch);
-  Lane* slab_a = reinterpret_cast<Lane*>(
-      (reinterpret_cast<u64>(los + (kGeneric ? streamed * pitch : 0)) + 15) / 16 * 16);
-  Cell* slab_b = reinterpret_cast<Cell*>((reinterpret_cast<u64>(slab_a + slab * batch) + 15) / 16 * 16);
+  const int bases_at = (int(record[kWords]) + 1) / 2 * 2, mids_at = bases_at + 2 * tables + 1;
+  const int los_at = 8 * (mids_at + (streamed + 1) * batch);  // from here on in bytes
+  const int a_at = (los_at + (kGeneric ? 4 * streamed * pitch : 0) + 15) / 16 * 16;
+  const int b_at = (a_at + slab * batch * int(sizeof(Lane)) + 15) / 16 * 16;
+  // Sums with the array itself: the compiler must see that these are addresses of shared memory.
+  i64* bases = shared + bases_at;
+  Scale* scales = reinterpret_cast<Scale*>(shared + bases_at + tables + 1);
+  i64* mids = shared + mids_at;  // [streamed tables, then the output][batch]
+  i32* los = reinterpret_cast<i32*>(reinterpret_cast<unsigned char*>(shared) + los_at);
+  Lane* slab_a = reinterpret_cast<Lane*>(reinterpret_cast<unsigned char*>(shared) + a_at);
+  Cell* slab_b = reinterpret_cast<Cell*>(reinterpret_cast<unsigned char*>(shared) + b_at);
 
   for (int number = threadIdx.x; number <= tables; number += kThreads) {
     const bool output = number == tables;
