@@ -196,8 +196,9 @@ class Bench:
             seconds = self.seconds(lambda: launch.launch_steps(False))
             tile: Any = layout.launches[0]
             kind = tile.kernel
-            note = f"S{kind.streamed}{'v' if kind.dense else 's'} chunk {tile.words[3]} mids {tile.words[5]} x{tile.words[4]} "
-            note += f"cols {tile.words[6]} batch {tile.words[7]} slab {tile.words[8]} blocks {tile.blocks} smem {tile.shared >> 10}K"
+            chunk, splits, mids, columns, batch, slab = tile.arguments[5:11]
+            note = f"S{kind.streamed}{'v' if kind.dense else 's'} rows {kind.rows} chunk {chunk} mids {mids} x{splits} "
+            note += f"columns {columns} batch {batch} slab {slab} blocks {tile.blocks} shared {tile.shared >> 10}K"
             return seconds, note
         finally:
             launch.close()

@@ -177,6 +177,7 @@ def test_interrupt_frees_the_memory(backend):
     program, factors = one_step(
         np.random.default_rng(0), "min-sum", "int32", (64, 64, 64, 64), 4, [(0, 1), (2, 3)], 0, 2
     )
+    backend.run(program, factors)  # loads the kernels
     before = backend.memory()
 
     def interrupt(share):

@@ -73,7 +73,7 @@ class CudaBackend:
                 self._pool = cupy.cuda.MemoryPool()
                 self._pinned = cupy.cuda.PinnedMemoryPool()
         self.multiprocessors = int(properties["multiProcessorCount"])
-        self._shared_limit = int(properties["sharedMemPerBlockOptin"])
+        self.shared_limit = int(properties["sharedMemPerBlockOptin"])
         self._architecture = f"sm_{properties['major']}{properties['minor']}"
         self._name = f"cuda ({properties['name'].decode()})"
         self._kernels: dict[str, Any] = {}
@@ -115,7 +115,7 @@ class CudaBackend:
 
     def lay_out(self, program: Program) -> Layout:
         """Return what a program becomes on this device."""
-        return lay_out(program, self.multiprocessors, self._shared_limit)
+        return lay_out(program, self.multiprocessors, self.shared_limit)
 
     def function(self, name: str) -> Any:
         """Return a kernel by its name expression; compiled on first use."""
@@ -223,7 +223,7 @@ class Launch:
                     (blocks,), (cuda_kernels.THREADS,), (words, *where, arena, peaks, pending, cursor, stop, parameter)
                 )
             else:
-                self._launch_tile(launch, (words, np.int64(launch.layout_at), arena, peaks, stop, parameter))
+                self._launch_tile(launch, (arena, peaks, stop, parameter))
             done += launch.work
             share = done / max(1, layout.work)
             if marked and share - reported >= 1 / MARKS:
@@ -232,10 +232,12 @@ class Launch:
                 event.record(self._stream)
                 self._marks.append((event, share))
 
-    def _launch_tile(self, tile: Tile, arguments: tuple[Any, ...]) -> None:
+    def _launch_tile(self, tile: Tile, pointers: tuple[Any, ...]) -> None:
         kernel = self._backend.function(tile.kernel.name)
         if kernel.max_dynamic_shared_size_bytes < tile.shared:
-            kernel.max_dynamic_shared_size_bytes = self._backend._shared_limit
+            kernel.max_dynamic_shared_size_bytes = self._backend.shared_limit
+        record = np.uint64(self.base + self._layout.words_at + 8 * tile.record_at)
+        arguments = (record, *map(np.int32, tile.arguments), *pointers)
         kernel((tile.blocks,), (cuda_kernels.THREADS,), arguments, shared_mem=tile.shared)
 
     def _decode(self) -> None:

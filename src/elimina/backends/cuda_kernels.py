@@ -71,11 +71,11 @@ def semiring_type(semiring: str, dtype: np.dtype[np.generic]) -> str:
 
 @functools.cache
 def tile_kernel(
-    semiring: str, dtype: np.dtype[np.generic], streamed: int, dense: bool, half: bool = False
+    semiring: str, dtype: np.dtype[np.generic], streamed: int, dense: bool, whole: bool = True, half: bool = False
 ) -> TileKernel:
     """Return the instantiation for a number of streamed tables (more than two: -1) and a way of reading.
 
-    ``half`` asks for half as many mid cells a thread, for steps with few of them.
+    ``whole``: all values of the eliminated variable are in shared memory at once. ``half`` asks for half as many mid cells a thread, for steps with few of them.
     """
     pairs = dtype == np.int16 and dense
     if pairs:
@@ -94,7 +94,8 @@ def tile_kernel(
         rows, depth, blocks = STREAMS[lane]
         rows, lanes, depth = rows >> half, 16 // lane, max(1, depth // streamed)
         blocks = 2 if total == 16 else blocks
-    name = f"elimina::tile<{policy}, {streamed}, {str(dense).lower()}, {rows}, {lanes}, {depth}, {blocks}>"
+    flags = f"{str(dense).lower()}, {str(whole).lower()}"
+    name = f"elimina::tile<{policy}, {streamed}, {flags}, {rows}, {lanes}, {depth}, {blocks}>"
     return TileKernel(name, rows, lanes * (2 if pairs else 1), lane, streamed, dense, blocks)
 
 

@@ -185,11 +185,9 @@ def lay_out(program: Program, multiprocessors: int, shared_bytes: int) -> Layout
             number = larges[phase]
             record = words[starts[number] : starts[number] + headers[number, WORDS]].tolist()
             begin = int(starts[number])
-            tile = cuda_tile.choose(program, number, begin, record, total, multiprocessors, shared_bytes)
+            tile = cuda_tile.choose(program, number, begin, record, multiprocessors, shared_bytes)
             words[begin : begin + len(record)] = record
             launches.append(tile)
-            pieces.append(np.array(tile.words, dtype=np.int64))
-            total += len(tile.words)
 
     decoded = np.flatnonzero(headers[:, VARIABLE] >= 0)[::-1] if program.decode else np.zeros(0, np.int64)
     longest = int(headers[decoded, WORDS].max()) if len(decoded) else 0

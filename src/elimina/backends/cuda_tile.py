@@ -10,8 +10,10 @@ from elimina.errors import DeviceError
 from elimina.planning.program import Program
 
 HEADER = 15
-WAVES = 4
-"""Blocks wanted for each place on the device, so that the last ones to finish cost little."""
+START = 500.0
+"""Cost of starting a block, in rows of the product a lo cell."""
+WAVES = 6
+"""Most blocks that a split makes for each place on the device."""
 
 
 BUILD = 8.0
@@ -23,18 +25,16 @@ class Tile(NamedTuple):
 
     Attributes:
         kernel: The instantiation.
-        number: Of the step.
-        layout_at: Where its layout is in the words.
-        words: The layout (``TileWord`` in ``kernels/tile.cu``).
+        record_at: Where the step's record is in the words.
+        arguments: The kernel's arguments from ``record_words`` to ``vector`` (``kernels/tile.cu``).
         blocks: Number of blocks.
         shared: Bytes of shared memory of a block.
         work: Rows of the step.
     """
 
     kernel: TileKernel
-    number: int
-    layout_at: int
-    words: tuple[int, ...]
+    record_at: int
+    arguments: tuple[int, ...]
     blocks: int
     shared: int
     work: int
@@ -69,7 +69,6 @@ def choose(
     number: int,
     start: int,
     record: list[int],
-    layout_at: int,
     multiprocessors: int,
     shared_limit: int,
 ) -> Tile:
@@ -96,14 +95,17 @@ def choose(
         if streams
         else aligned_out or shape.domain >= THREADS // 16
     )
-    if len(streams) == 0:
-        kernel, cut = _cut_product(
-            shape, [tile_kernel(program.semiring, program.dtype, 0, dense, half) for half in (False, True)], multiprocessors
-        )
+    few = len(streams) <= 2
+
+    def kernel_of(whole: bool, half: bool) -> TileKernel:
+        return tile_kernel(program.semiring, program.dtype, len(streams) if few else -1, dense and few, whole, half)
+
+    if streams:
+        half = False
+        cut = _cut_streams(shape, kernel_of(True, False))
     else:
-        few = len(streams) <= 2
-        kernel = tile_kernel(program.semiring, program.dtype, len(streams) if few else -1, dense and few)
-        cut = _cut_streams(shape, kernel)
+        half, cut = _cut_product(shape, [kernel_of(True, False), kernel_of(True, True)], multiprocessors)
+    kernel = kernel_of(cut.slab == shape.domain, half)
     tile = _cover(shape, kernel, cut, multiprocessors)
     blocks = shape.outer_cells * tile[0] * tile[2]
     shared = _shared(shape, kernel, cut, tile[5])
@@ -114,7 +116,8 @@ def choose(
             "use --device cpu"
         )
     work = shape.domain * shape.outer_cells * shape.mid_cells * shape.lo_cells
-    return Tile(kernel, number, layout_at, (start, number, *tile, int(aligned_out)), blocks, shared, work)
+    arguments = (record[0], number, len(tables), len(streams), *tile, int(aligned_out))
+    return Tile(kernel, start, arguments, blocks, shared, work)
 
 
 def _tables(record: list[int]) -> list[list[int]]:
@@ -151,7 +154,7 @@ def _is_dense(strides: list[int], out_strides: list[int], sizes: list[int], lo: 
 
 def _cut_streams(shape: _Shape, kernel: TileKernel) -> _Cut:
     """Long rows of lo cells, since that is how memory is read; shorter if B would not fit with them."""
-    budget = 56 << 10
+    budget = (200 << 10) // kernel.blocks - (12 << 10)
     widest = THREADS * kernel.cells
     line = max(kernel.cells, 128 // shape.itemsize)
     chunks = -(-shape.lo_cells // widest)
@@ -162,13 +165,13 @@ def _cut_streams(shape: _Shape, kernel: TileKernel) -> _Cut:
         chunks += 1
     columns = min(THREADS, -(-chunk // kernel.cells))
     rows = THREADS // columns * kernel.rows
-    slab = min(shape.domain, max(1, budget // (chunk * shape.itemsize + rows * kernel.lane_bytes)))
+    slab = min(shape.domain, max(1, (budget + (8 << 10)) // (chunk * shape.itemsize + rows * kernel.lane_bytes)))
     return _Cut(min(chunk, columns * kernel.cells), columns, rows, slab)
 
 
-def _cut_product(shape: _Shape, kernels: list[TileKernel], multiprocessors: int) -> tuple[TileKernel, _Cut]:
+def _cut_product(shape: _Shape, kernels: list[TileKernel], multiprocessors: int) -> tuple[bool, _Cut]:
     """A tile that keeps the threads busy, and is large enough to pay for building its A and B."""
-    best: tuple[float, TileKernel, _Cut] | None = None
+    best: tuple[float, bool, _Cut] | None = None
     for half, kernel in enumerate(kernels):
         for columns in range(1, THREADS + 1):
             width = columns * kernel.cells
@@ -182,8 +185,8 @@ def _cut_product(shape: _Shape, kernels: list[TileKernel], multiprocessors: int)
             build = shape.tables_a / width + shape.tables_b / min(shape.mid_cells, 4 * rows)
             score = busy / (1 + BUILD * build + 0.15 * half)
             if best is None or score > best[0]:
-                slab = min(shape.domain, max(4, (72 << 10) // (width * shape.itemsize + rows * kernel.lane_bytes)))
-                best = score, kernel, _Cut(width, columns, rows, slab)
+                slab = min(shape.domain, max(4, (100 << 10) // (width * shape.itemsize + rows * kernel.lane_bytes)))
+                best = score, bool(half), _Cut(width, columns, rows, slab)
     assert best is not None
     return best[1:]
 
@@ -193,11 +196,7 @@ def _cover(
 ) -> tuple[int, int, int, int, int, int, int]:
     """Return chunks, chunk, splits, mids, columns, batch, slab."""
     chunks = -(-shape.lo_cells // cut.chunk)
-    wanted = multiprocessors * kernel.blocks * WAVES
-    fewest = cut.rows if kernel.streamed == 0 else max(cut.rows, 16)
-    splits = max(1, min(wanted // (shape.outer_cells * chunks), shape.mid_cells // fewest))
-    mids = _up(-(-shape.mid_cells // splits), cut.rows) if splits > 1 else shape.mid_cells
-    splits = -(-shape.mid_cells // mids)
+    splits, mids = _split(shape, kernel, cut, shape.outer_cells * chunks, multiprocessors * kernel.blocks)
     batch = cut.rows
     if cut.slab == shape.domain:
         room = ((24 if kernel.streamed == 0 else 8) << 10) // max(
@@ -205,6 +204,23 @@ def _cover(
         )
         batch = max(batch, min(_up(mids, cut.rows), room // cut.rows * cut.rows))
     return chunks, cut.chunk, splits, mids, cut.columns, batch, cut.slab
+
+
+def _split(shape: _Shape, kernel: TileKernel, cut: _Cut, parts: int, places: int) -> tuple[int, int]:
+    """Split the mid cells so that the blocks fill whole waves, and each still pays for building its B; return splits, mids."""
+    # In rows of the product a lo cell; a streamed row costs about as much as eight.
+    row = 1.0 if kernel.streamed == 0 else 8.0
+    setup = BUILD * shape.tables_b + START / max(1, shape.domain)
+    best: tuple[float, int, int] | None = None
+    for splits in range(1, max(1, min(shape.mid_cells // cut.rows, WAVES * places // parts)) + 1):
+        mids = _up(-(-shape.mid_cells // splits), cut.rows) if splits > 1 else shape.mid_cells
+        used = -(-shape.mid_cells // mids)
+        cost = max(-(-parts * used // places), 0 if kernel.streamed == 0 else parts * used / places + 0.5)
+        cost *= row * _up(mids, cut.rows) + setup
+        if best is None or cost < best[0]:
+            best = cost, used, mids
+    assert best is not None
+    return best[1:]
 
 
 def _shared(shape: _Shape, kernel: TileKernel, cut: _Cut, batch: int) -> int:
