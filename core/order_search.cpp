@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "order_anneal.hpp"
+#include "order_exact.hpp"
 
 namespace elimina::order {
 namespace {
@@ -136,6 +137,15 @@ class Search {
     std::vector<Vertex> several, single;
     for (Vertex v = 0; v < graph_.count(); ++v) (graph_.size[v] > 1 ? several : single).push_back(v);
     const Graph real = induced(graph_, several);
+    Order order = options_.anneal && real.count() <= exact_size ? exact_order(real, options_.limit) : search_real(real);
+    for (Vertex& v : order) v = several[v];
+    // A variable of one value adds nothing to a table, so it waits until it cannot join others.
+    order.insert(order.end(), single.begin(), single.end());
+    return order;
+  }
+
+ private:
+  Order search_real(const Graph& real) {
     Remainder rest(real);
     Order order = reduce(rest, clock_);
     if (rest.left() > 0) {
@@ -144,13 +154,9 @@ class Search {
     }
     if (options_.anneal && !order.empty() && cost_of(real, order).largest < annealable)
       order = polish(real, std::move(order));
-    for (Vertex& v : order) v = several[v];
-    // A variable of one value adds nothing to a table, so it waits until it cannot join others.
-    order.insert(order.end(), single.begin(), single.end());
     return order;
   }
 
- private:
   // Reductions are safe for the width but can cost a little work; a descent over the whole tree takes it back.
   Order polish(const Graph& graph, Order order) const {
     const Clock clock(0.02 + 0.05 * clock_.seconds());
