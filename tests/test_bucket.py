@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
+from elimina.model import Model
 from tests.reference import brute
 from tests.strategies import KINDS, models
 
@@ -68,3 +70,39 @@ def test_count(kind, data):
     result = elimina.solve(model, "count", evidence=evidence, device="cpu")
     assert result.value == brute.count(model, evidence)
     assert isinstance(result.value, int)
+
+
+@pytest.mark.parametrize(("length", "colours"), [(3, 2), (40, 3), (64, 2), (200, 5), (1000, 7)])
+def test_count_of_any_size(length, colours):
+    different = 1 - np.eye(colours)
+    chain = Model.from_arrays(
+        [colours] * length, [((i, i + 1), different) for i in range(length - 1)], sense="probability"
+    )
+    assert elimina.solve(chain, "count", device="cpu").value == colours * (colours - 1) ** (length - 1)
+
+
+def test_count_of_nothing_constrained():
+    assert elimina.solve(Model.from_arrays([3] * 500, []), "count", device="cpu").value == 3**500
+
+
+def test_partition_beyond_the_range_of_floats():
+    """Each message alone spans 10^-250 to 1, so their products underflow: the run is repeated in logarithms."""
+    tiny = np.array([[1.0, 1e-250], [1e-250, 1e-250]])
+    factors = [((0, i), tiny) for i in range(1, 9)] + [((0,), np.array([0.0, 1.0]))]
+    model = Model.from_arrays([2] * 9, factors, sense="probability")
+    result = elimina.solve(model, "pr", device="cpu")
+    assert result.log10_z == pytest.approx(8 * math.log10(2e-250), rel=1e-13)
+    assert result.value is None
+
+
+def test_partition_of_a_long_chain_is_scaled():
+    model = Model.from_arrays(
+        [2] * 3000, [((i, i + 1), [[1e-3, 2e-3], [3e-3, 4e-3]]) for i in range(2999)], sense="probability"
+    )
+    power, exponent = np.eye(2), 0
+    for _ in range(2999):
+        power = power @ np.array([[1.0, 2.0], [3.0, 4.0]])
+        exponent += math.frexp(power.max())[1]
+        power /= 2.0 ** math.frexp(power.max())[1]
+    expected = -3 * 2999 + math.log10(power.sum()) + exponent * math.log10(2)
+    assert elimina.solve(model, "pr", device="cpu").log10_z == pytest.approx(expected, rel=1e-12)
