@@ -1,6 +1,6 @@
 """CUDA kernels on single buckets, against the device's own limits, GpuBE's kernels, torch.compile and jax.jit, in one run.
 
-    python bench/kernels.py [--dtypes int32,float32,int16,float64] [--peers gpube,torch_compile,jax_jit]
+python bench/kernels.py [--dtypes int32,float32,int16,float64] [--peers gpube,torch_compile,jax_jit]
 """
 
 from __future__ import annotations
@@ -38,7 +38,11 @@ def main() -> None:
     kernels.memory_bound_rows(bench, dtypes, kernels.MEMORY_BOUND, copy, report)
     kernels.compute_bound_rows(bench, dtypes, kernels.COMPUTE_BOUND, report)
     for domain in (4, 10, 30):
-        report("chain of 10000 buckets of domain {}: {:.2f} us a bucket, decoding {:.2f} us".format(domain, *bench.chain(domain=domain)))
+        report(
+            "chain of 10000 buckets of domain {}: {:.2f} us a bucket, decoding {:.2f} us".format(
+                domain, *bench.chain(domain=domain)
+            )
+        )
     report(f"({time.perf_counter() - began:.0f} s so far)")
     bucket = kernels.MEMORY_BOUND["10^9"]
     for dtype in ("int32", "float32"):
@@ -47,7 +51,9 @@ def main() -> None:
         for name in filter(None, arguments.peers.split(",")):
             seconds, out = getattr(peers, name)(bench, bucket, dtype)
             found.append(int(out[:2].astype("int64").sum()))
-            report(f"10^9 {dtype} {name}: {1e3 * seconds:.3f} ms, elimina {1e3 * own:.3f} ms, {seconds / own:.1f} times faster")
+            report(
+                f"10^9 {dtype} {name}: {1e3 * seconds:.3f} ms, elimina {1e3 * own:.3f} ms, {seconds / own:.1f} times faster"
+            )
             del out
             gc.collect()
             bench.cupy.get_default_memory_pool().free_all_blocks()

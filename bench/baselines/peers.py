@@ -37,7 +37,9 @@ def gpube(bench: Bench, bucket: Bucket, dtype: str):
     cell = {"int32": "int", "float32": "float"}[dtype]
     sizes = [*bucket.sizes, bucket.domain]
     div = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
-    record = np.dtype([("values", "u8"), ("axes", "i4"), ("mul", "i4", 12), ("div", "i8", 12), ("mod", "i4", 12)], align=True)
+    record = np.dtype(
+        [("values", "u8"), ("axes", "i4"), ("mul", "i4", 12), ("div", "i8", 12), ("mod", "i4", 12)], align=True
+    )
     packed = np.zeros(len(last), record)
     for row, scope, array in zip(packed, bucket.scopes, last, strict=True):
         axes = [*(v - 1 for v in scope), len(sizes) - 1]

@@ -132,7 +132,21 @@ def chain_program(length: int, domain: int) -> tuple[Program, np.ndarray]:
         sizes, axes = ((), ()) if last else ((domain,), (n + 1,))
         out = base + n * 64
         steps.append(
-            Step(n, domain, axes, sizes, (1,) * len(sizes), 0, 0, tuple(operands), tables_a, 0, out, 64, -1 if last else n + 1)
+            Step(
+                n,
+                domain,
+                axes,
+                sizes,
+                (1,) * len(sizes),
+                0,
+                0,
+                tuple(operands),
+                tables_a,
+                0,
+                out,
+                64,
+                -1 if last else n + 1,
+            )
         )
     words, starts = pack_steps(steps)
     factors = np.random.default_rng(0).integers(0, 100, base).astype(np.int32)
@@ -171,8 +185,14 @@ class Bench:
         target = self.cupy.empty_like(source)
         self.fill(source)
         runtime, stream = self.cupy.cuda.runtime, self.backend.stream
-        return 2 * size / self.seconds(
-            lambda: runtime.memcpyAsync(target.data.ptr, source.data.ptr, size, runtime.memcpyDeviceToDevice, stream.ptr)
+        return (
+            2
+            * size
+            / self.seconds(
+                lambda: runtime.memcpyAsync(
+                    target.data.ptr, source.data.ptr, size, runtime.memcpyDeviceToDevice, stream.ptr
+                )
+            )
         )
 
     def fill(self, array: Any) -> None:
@@ -190,8 +210,12 @@ class Bench:
         try:
             with self.backend.stream:
                 launch.upload(np.zeros(0, program.dtype))
-                memory = self.cupy.cuda.UnownedMemory(launch.base + layout.arena_at, program.factor_cells * program.dtype.itemsize, launch)
-                arena = self.cupy.ndarray((program.factor_cells,), program.dtype, self.cupy.cuda.MemoryPointer(memory, 0))
+                memory = self.cupy.cuda.UnownedMemory(
+                    launch.base + layout.arena_at, program.factor_cells * program.dtype.itemsize, launch
+                )
+                arena = self.cupy.ndarray(
+                    (program.factor_cells,), program.dtype, self.cupy.cuda.MemoryPointer(memory, 0)
+                )
                 self.fill(arena)
             seconds = self.seconds(lambda: launch.launch_steps(False))
             tile: Any = layout.launches[0]
@@ -205,7 +229,9 @@ class Bench:
 
     def rate(self, dtype: str) -> float:
         """Rows a second of the innermost instructions alone, in registers."""
-        policy = tile_kernel("min-sum", np.dtype(dtype), 0, True).name.removeprefix("elimina::tile<").partition(">, 0")[0]
+        policy = (
+            tile_kernel("min-sum", np.dtype(dtype), 0, True).name.removeprefix("elimina::tile<").partition(">, 0")[0]
+        )
         policy = "elimina::Pairs" if dtype == "int16" else policy + ">"
         kernel = self.backend.function(f"elimina::rate<{policy}>")
         blocks, rounds = self.backend.multiprocessors * 8, 4096
@@ -229,7 +255,9 @@ def memory_bound_rows(
         for name, bucket in buckets.items():
             seconds, note = bench.bucket(bucket, dtype)
             size = bucket.bytes(np.dtype(dtype).itemsize)
-            report(f"{name:>10} {dtype:8} {1e3 * seconds:8.3f} ms {size / seconds / 1e12:6.2f} TB/s {size / seconds / copy:6.1%}  {note}")
+            report(
+                f"{name:>10} {dtype:8} {1e3 * seconds:8.3f} ms {size / seconds / 1e12:6.2f} TB/s {size / seconds / copy:6.1%}  {note}"
+            )
 
 
 def compute_bound_rows(
