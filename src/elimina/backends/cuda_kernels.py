@@ -48,6 +48,7 @@ class TileKernel(NamedTuple):
         lane_bytes: Bytes of a register that holds cells.
         streamed: Number of streamed tables; -1 for any number.
         dense: Whether lo cells are read in 16-byte words.
+        whole: Whether all values of the eliminated variable are in shared memory at once.
         blocks: Blocks that are to fit a multiprocessor together.
         ring: Bytes of shared memory for streamed values on their way.
     """
@@ -58,6 +59,7 @@ class TileKernel(NamedTuple):
     lane_bytes: int
     streamed: int
     dense: bool
+    whole: bool
     blocks: int
     ring: int
 
@@ -107,7 +109,7 @@ def tile_kernel(
         rows, depth = 4, max(1, 2 // streamed)
     flags = ", ".join(str(flag).lower() for flag in (dense, aligned, whole))
     name = f"elimina::tile<{policy}, {streamed}, {flags}, {rows}, {lanes}, {depth}, {blocks}>"
-    return TileKernel(name, rows, lanes * (2 if pairs else 1), lane, streamed, dense, blocks, ring)
+    return TileKernel(name, rows, lanes * (2 if pairs else 1), lane, streamed, dense, whole, blocks, ring)
 
 
 def forest_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:

@@ -98,17 +98,22 @@ def choose(
     else:
         dense = aligned_out or shape.domain >= THREADS // 16
 
-    def kernel_of(whole: bool, half: bool) -> TileKernel:
+    def kernel_of(vectors: bool, whole: bool, half: bool = False) -> TileKernel:
         number = len(streams) if few else -1
-        vectors = dense and (whole or number == 0)
         return tile_kernel(program.semiring, program.dtype, number, vectors, aligned or not vectors, whole, half)
 
     if streams:
-        half = False
-        cut = _cut_streams(shape, kernel_of(True, False))
+        # Reading through the ring is fastest, but leaves less room for B.
+        for vectors, whole in ((True, True), (False, True), (False, False)):
+            if vectors and not dense:
+                continue
+            kernel = kernel_of(vectors, whole)
+            cut = _cut_streams(shape, kernel)
+            if cut.slab == shape.domain:
+                break
     else:
-        half, cut = _cut_product(shape, [kernel_of(True, False), kernel_of(True, True)], multiprocessors)
-    kernel = kernel_of(cut.slab == shape.domain, half)
+        half, cut = _cut_product(shape, [kernel_of(dense, True), kernel_of(dense, True, True)], multiprocessors)
+        kernel = kernel_of(dense, cut.slab == shape.domain, half)
     tile = _cover(shape, kernel, cut, multiprocessors)
     blocks = shape.outer_cells * tile[0] * tile[2]
     shared = _shared(shape, kernel, cut, tile[5])
@@ -202,7 +207,7 @@ def _cover(
     chunks = -(-shape.lo_cells // cut.chunk)
     splits, mids = _split(shape, kernel, cut, shape.outer_cells * chunks, multiprocessors * kernel.blocks)
     batch = cut.rows
-    if cut.slab == shape.domain:
+    if kernel.whole:
         room = ((24 if kernel.streamed == 0 else 8) << 10) // max(
             shape.domain * kernel.lane_bytes, 8 * (shape.streamed + 1)
         )

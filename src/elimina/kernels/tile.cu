@@ -62,7 +62,7 @@ __device__ __forceinline__ i64 offset_of(StepView step, u64 cell, int first, int
   return offset;
 }
 
-constexpr int kAhead = 8;  // values of d whose loads are in flight together while A and B are built
+constexpr int kAhead = 16;  // values of d whose loads are in flight together while A and B are built
 
 // Where things are in shared memory, in bytes; cuda_tile.py adds up the same.
 struct Map {
