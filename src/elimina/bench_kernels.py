@@ -60,7 +60,7 @@ MEMORY_BOUND = {
 """One message over all variables and four binary tables."""
 
 COMPUTE_BOUND = {
-    "50^5 binary": Bucket(50, (50,) * 4, ((1,), (2,), (3,), (4,))),
+    "50^6 binary": Bucket(50, (50,) * 5, ((1,), (2,), (3,), (4,), (5,))),
     "100^4x20 binary": Bucket(100, (100, 100, 100, 20), ((1,), (2,), (3,), (4,), (1,), (4,))),
     "64^5 ternary": Bucket(64, (64,) * 4, ((1, 2), (2, 3), (3, 4), (1, 4))),
     "100^4x10 ternary": Bucket(100, (10, 100, 100, 100), ((1, 2, 3), (2, 3), (1, 2, 4), (4,))),

@@ -34,8 +34,8 @@ SUPPORTED = {
 }
 
 
-STREAMS = {4: (4, 2, 2), 8: (2, 2, 3)}
-"""Mid cells of a thread, values of d in flight, and blocks of a multiprocessor that read best, by bytes of a lane."""
+RING_UNITS = 3
+"""Units of streamed values that a thread has on their way."""
 
 
 class TileKernel(NamedTuple):
@@ -48,7 +48,9 @@ class TileKernel(NamedTuple):
         lane_bytes: Bytes of a register that holds cells.
         streamed: Number of streamed tables; -1 for any number.
         dense: Whether lo cells are read in 16-byte words.
+        whole: Whether all values of the eliminated variable are in shared memory at once.
         blocks: Blocks that are to fit a multiprocessor together.
+        ring: Bytes of shared memory for streamed values on their way.
     """
 
     name: str
@@ -57,7 +59,9 @@ class TileKernel(NamedTuple):
     lane_bytes: int
     streamed: int
     dense: bool
+    whole: bool
     blocks: int
+    ring: int
 
 
 def semiring_type(semiring: str, dtype: np.dtype[np.generic]) -> str:
@@ -71,11 +75,18 @@ def semiring_type(semiring: str, dtype: np.dtype[np.generic]) -> str:
 
 @functools.cache
 def tile_kernel(
-    semiring: str, dtype: np.dtype[np.generic], streamed: int, dense: bool, whole: bool = True, half: bool = False
+    semiring: str,
+    dtype: np.dtype[np.generic],
+    streamed: int,
+    dense: bool,
+    aligned: bool = True,
+    whole: bool = True,
+    half: bool = False,
 ) -> TileKernel:
     """Return the instantiation for a number of streamed tables (more than two: -1) and a way of reading.
 
-    ``whole``: all values of the eliminated variable are in shared memory at once. ``half`` asks for half as many mid cells a thread, for steps with few of them.
+    ``aligned``: dense rows start at 16-byte addresses. ``whole``: all values of the eliminated variable are in shared memory
+    at once. ``half`` asks for half as many mid cells a thread, for steps with few of them.
     """
     pairs = dtype == np.int16 and dense
     if pairs:
@@ -86,17 +97,19 @@ def tile_kernel(
         policy = f"elimina::Single<{semiring_type(semiring, dtype)}>"
     lane = max(4, dtype.itemsize)
     total = 2 * lane if semiring == "log-sum-exp" else lane
+    lanes, blocks, ring = 16 // lane, 2, 0
     if streamed == 0:
-        rows, lanes, depth, blocks = (8 if total == 4 else 4) >> half, (2 if total == 16 else 4), 1, 2
+        rows, lanes, depth, blocks = (8 if total == 4 else 4) >> half, (2 if total == 16 else 4), 1, 3 if half else 2
     elif streamed < 0:
-        rows, lanes, depth, blocks = 2 >> half, 16 // lane, 1, 2
+        rows, depth = 2, 1
+    elif dense:
+        rows, depth = (4 if aligned else 2) // streamed, RING_UNITS + (not aligned)
+        ring = rows * streamed * depth * (1 if aligned else 2) * 16 * THREADS
     else:
-        rows, depth, blocks = STREAMS[lane]
-        rows, lanes, depth = rows >> half, 16 // lane, max(1, depth // streamed)
-        blocks = 2 if total == 16 else blocks
-    flags = f"{str(dense).lower()}, {str(whole).lower()}"
+        rows, depth = 4, max(1, 2 // streamed)
+    flags = ", ".join(str(flag).lower() for flag in (dense, aligned, whole))
     name = f"elimina::tile<{policy}, {streamed}, {flags}, {rows}, {lanes}, {depth}, {blocks}>"
-    return TileKernel(name, rows, lanes * (2 if pairs else 1), lane, streamed, dense, blocks)
+    return TileKernel(name, rows, lanes * (2 if pairs else 1), lane, streamed, dense, whole, blocks, ring)
 
 
 def forest_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:

@@ -89,23 +89,31 @@ def choose(
     )
     vector = 16 // item
     aligned_out = _is_aligned(record[12], out_strides[:lo], sizes[:lo], vector)
-    dense = (
-        all(_is_dense(table[3:], out_strides, sizes, lo) and table[1] % vector == 0 for table in streams)
-        and all(_is_aligned(table[0], table[3 : 3 + lo], sizes[:lo], vector) for table in streams)
-        if streams
-        else aligned_out or shape.domain >= THREADS // 16
-    )
     few = len(streams) <= 2
+    aligned = all(
+        table[1] % vector == 0 and _is_aligned(table[0], table[3 : 3 + lo], sizes[:lo], vector) for table in streams
+    )
+    if streams:
+        dense = few and all(_is_dense(table[3:], out_strides, sizes, lo) for table in streams)
+    else:
+        dense = aligned_out or shape.domain >= THREADS // 16
 
-    def kernel_of(whole: bool, half: bool) -> TileKernel:
-        return tile_kernel(program.semiring, program.dtype, len(streams) if few else -1, dense and few, whole, half)
+    def kernel_of(vectors: bool, whole: bool, half: bool = False) -> TileKernel:
+        number = len(streams) if few else -1
+        return tile_kernel(program.semiring, program.dtype, number, vectors, aligned or not vectors, whole, half)
 
     if streams:
-        half = False
-        cut = _cut_streams(shape, kernel_of(True, False))
+        # Reading through the ring is fastest, but leaves less room for B.
+        for vectors, whole in ((True, True), (False, True), (False, False)):
+            if vectors and not dense:
+                continue
+            kernel = kernel_of(vectors, whole)
+            cut = _cut_streams(shape, kernel)
+            if cut.slab == shape.domain:
+                break
     else:
-        half, cut = _cut_product(shape, [kernel_of(True, False), kernel_of(True, True)], multiprocessors)
-    kernel = kernel_of(cut.slab == shape.domain, half)
+        half, cut = _cut_product(shape, [kernel_of(dense, True), kernel_of(dense, True, True)], multiprocessors)
+        kernel = kernel_of(dense, cut.slab == shape.domain, half)
     tile = _cover(shape, kernel, cut, multiprocessors)
     blocks = shape.outer_cells * tile[0] * tile[2]
     shared = _shared(shape, kernel, cut, tile[5])
@@ -154,18 +162,19 @@ def _is_dense(strides: list[int], out_strides: list[int], sizes: list[int], lo: 
 
 def _cut_streams(shape: _Shape, kernel: TileKernel) -> _Cut:
     """Long rows of lo cells, since that is how memory is read; shorter if B would not fit with them."""
-    budget = (200 << 10) // kernel.blocks - (12 << 10)
+    budget = (224 << 10) // kernel.blocks - kernel.ring - (8 << 10)
     widest = THREADS * kernel.cells
     line = max(kernel.cells, 128 // shape.itemsize)
     chunks = -(-shape.lo_cells // widest)
     while True:
         chunk = _up(-(-shape.lo_cells // chunks), line) if chunks > 1 else _up(shape.lo_cells, kernel.cells)
-        if shape.domain * chunk * shape.itemsize <= budget or chunk * shape.itemsize <= 512:
+        columns = min(THREADS, -(-chunk // kernel.cells))
+        rows = THREADS // columns * kernel.rows
+        cell_bytes = chunk * shape.itemsize + rows * kernel.lane_bytes
+        if shape.domain * cell_bytes <= budget or chunk * shape.itemsize <= 256:
             break
         chunks += 1
-    columns = min(THREADS, -(-chunk // kernel.cells))
-    rows = THREADS // columns * kernel.rows
-    slab = min(shape.domain, max(1, (budget + (8 << 10)) // (chunk * shape.itemsize + rows * kernel.lane_bytes)))
+    slab = min(shape.domain, max(1, budget // cell_bytes))
     return _Cut(min(chunk, columns * kernel.cells), columns, rows, slab)
 
 
@@ -198,7 +207,7 @@ def _cover(
     chunks = -(-shape.lo_cells // cut.chunk)
     splits, mids = _split(shape, kernel, cut, shape.outer_cells * chunks, multiprocessors * kernel.blocks)
     batch = cut.rows
-    if cut.slab == shape.domain:
+    if kernel.whole:
         room = ((24 if kernel.streamed == 0 else 8) << 10) // max(
             shape.domain * kernel.lane_bytes, 8 * (shape.streamed + 1)
         )
@@ -229,4 +238,4 @@ def _shared(shape: _Shape, kernel: TileKernel, cut: _Cut, batch: int) -> int:
     if kernel.streamed < 0:
         size += 4 * shape.streamed * pitch
     size = _up(size, 16) + cut.slab * batch * kernel.lane_bytes
-    return _up(_up(size, 16) + cut.slab * pitch * shape.itemsize, 16)
+    return _up(_up(size, 16) + cut.slab * pitch * shape.itemsize, 16) + kernel.ring

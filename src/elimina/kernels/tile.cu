@@ -45,20 +45,24 @@ struct Pairs {
   __device__ Lane finish(Sum sum) const { return sum; }
 };
 
-// Digits of a cell number times strides; 64-bit division only where the number needs it.
+// Out of line, since it takes hundreds of instructions and is hardly ever needed.
+__device__ __noinline__ u64 divide_long(u64 a, u64 b) { return a / b; }
+
+// Digits of a cell number times strides.
 template <class Stride>
-__device__ i64 offset_of(StepView step, u64 cell, i64 first, i64 last, Stride stride) {
+__device__ __forceinline__ i64 offset_of(StepView step, u64 cell, int first, int last, Stride stride) {
   i64 offset = 0;
-  for (i64 axis = last - 1; axis >= first; --axis) {
+#pragma unroll 1
+  for (int axis = last - 1; axis >= first; --axis) {
     const u64 size = u64(step.size(axis));
-    const u64 rest = cell >> 32 ? cell / size : u64(u32(cell) / u32(size));
+    const u64 rest = cell >> 32 ? divide_long(cell, size) : u64(u32(cell) / u32(size));
     offset += i64(cell - rest * size) * stride(axis);
     cell = rest;
   }
   return offset;
 }
 
-constexpr int kAhead = 8;  // values of d whose loads are in flight together while A and B are built
+constexpr int kAhead = 16;  // values of d whose loads are in flight together while A and B are built
 
 // Where things are in shared memory, in bytes; cuda_tile.py adds up the same.
 struct Map {
@@ -67,10 +71,11 @@ struct Map {
   int mids;    // offsets of the mid cells of a batch: [streamed tables, then the output][batch]
   int los;     // offsets of the lo cells, for any number of streamed tables: [streamed][pitch]
   int a, b;    // [d][batch], [d][pitch]
+  int ring;    // streamed values on their way
 };
 
 template <class P>
-__device__ __forceinline__ Map map_of(int record_words, int tables, int streamed, int batch, int slab, int los) {
+__device__ __forceinline__ Map map_of(int record_words, int tables, int streamed, int batch, int slab, int pitch, int los) {
   Map map;
   map.bases = 8 * ((record_words + 1) / 2 * 2);
   map.scales = map.bases + 8 * (tables + 1);
@@ -78,6 +83,7 @@ __device__ __forceinline__ Map map_of(int record_words, int tables, int streamed
   map.los = map.mids + 8 * (streamed + 1) * batch;
   map.a = (map.los + 4 * los + 15) / 16 * 16;
   map.b = (map.a + slab * batch * int(sizeof(typename P::Lane)) + 15) / 16 * 16;
+  map.ring = (map.b + slab * pitch * int(sizeof(typename P::Cell)) + 15) / 16 * 16;
   return map;
 }
 
@@ -214,6 +220,24 @@ __device__ __forceinline__ void copy_words(To& to, const From* from) {
   memcpy(to, words, sizeof(To));
 }
 
+__device__ __forceinline__ void copy_async(int4* to, u64 from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(u32(__cvta_generic_to_shared(to))), "l"(from) : "memory");
+}
+
+// The 16 bytes that start `shift` bytes into two vectors.
+template <class Lanes>
+__device__ __forceinline__ void realign(Lanes& lanes, int4 low, int4 high, u32 shift) {
+  static_assert(sizeof(lanes) == 16);
+  u32 words[8] = {u32(low.x), u32(low.y), u32(low.z), u32(low.w), u32(high.x), u32(high.y), u32(high.z), u32(high.w)};
+#pragma unroll
+  for (int i = 0; i < 6; ++i) words[i] = shift & 8 ? words[i + 2] : words[i];
+#pragma unroll
+  for (int i = 0; i < 5; ++i) words[i] = shift & 4 ? words[i + 1] : words[i];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) words[i] = __funnelshift_r(words[i], words[i + 1], 8 * (shift & 2));
+  memcpy(lanes, words, 16);
+}
+
 // kLanes lanes from consecutive cells, or from cells `columns` apart.
 template <class P, bool kDense, int kLanes>
 __device__ __forceinline__ void load_shared(typename P::Lane (&lanes)[kLanes], const typename P::Cell* cells, int columns) {
@@ -225,10 +249,11 @@ __device__ __forceinline__ void load_shared(typename P::Lane (&lanes)[kLanes], c
   }
 }
 
+// kDense: cells that follow each other along lo do so in every streamed table too; kAligned: at 16-byte addresses.
 // kWhole: all values of d are in shared memory at once, so sums live for one pass only.
 // `chunk` lo cells and `mids` mid cells a block; `columns` threads beside each other along lo; `batch` mid cells and `slab` values
 // of d in shared memory together; `vector`: the output may be written in 16-byte words.
-template <class P, int kStreamed, bool kDense, bool kWhole, int kRows, int kLanes, int kDepth, int kBlocks>
+template <class P, int kStreamed, bool kDense, bool kAligned, bool kWhole, int kRows, int kLanes, int kDepth, int kBlocks>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     tile(const i64* __restrict__ record, int record_words, int number, int tables, int some_streamed, int chunks, int chunk,
          int splits, int mids, int columns, int batch, int slab, int vector, typename P::Cell* arena, u64* peaks,
@@ -240,10 +265,12 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   constexpr bool kGeneric = kStreamed < 0;
   constexpr int kFixed = kStreamed > 0 ? kStreamed : 1;
   constexpr int kCells = kLanes * P::width;
+  constexpr bool kRing = kDense && kWhole && kStreamed > 0;
+  static_assert(kStreamed == 0 || kWhole || !kDense);
   if (stopped(stop)) return;
   const int streamed = kGeneric ? some_streamed : kStreamed;
   const int pitch = (chunk + kCells - 1) / kCells * kCells;
-  const Map map = map_of<P>(record_words, tables, streamed, batch, slab, kGeneric ? streamed * pitch : 0);
+  const Map map = map_of<P>(record_words, tables, streamed, batch, slab, pitch, kGeneric ? streamed * pitch : 0);
 
   u64 block = blockIdx.x;
   const int split = int(block % u32(splits));
@@ -286,6 +313,29 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   }
   Peaks<typename P::Semiring> seen;
 
+  // Adds the rows of one value of d to the sums: kRows x kLanes of them, the streamed values at hand.
+  const auto add_rows = [&](Sum(&sums)[kRows][kLanes], const Lane(&values)[kFixed][kRows][kLanes], const Lane* a, const Cell* b) {
+    Lane lanes[kLanes];
+    load_shared<P, kDense, kLanes>(lanes, b, columns);
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+      for (int j = 0; j < kLanes; ++j) {
+        Lane value = policy.combine(a[i], lanes[j]);
+#pragma unroll
+        for (int k = 0; k < kFixed; ++k) {
+          Lane next = values[k][i][j];
+          if constexpr (P::Semiring::scaled) next *= stream_scale[k];
+          if (k + 1 < kFixed) {
+            value = policy.combine(value, next);
+          } else {
+            policy.fold(sums[i][j], value, next);
+          }
+        }
+      }
+    }
+  };
+
   // Adds the values of d in shared memory, [d_first, d_first + depth), to the sums of this thread's cells.
   const auto accumulate = [&](Sum(&sums)[kRows][kLanes], int top, int count, i64 d_first, int depth) {
     const Lane* a = at<Lane>(map.a) + top;
@@ -301,67 +351,35 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
           for (int j = 0; j < kLanes; ++j) policy.fold(sums[i][j], left[i], lanes[j]);
       }
-    } else if constexpr (kStreamed > 0) {
+    } else if constexpr (kStreamed > 0 && !kDense) {
       const Cell* streams[kFixed][kRows];
 #pragma unroll
       for (int k = 0; k < kFixed; ++k)
 #pragma unroll
-        for (int i = 0; i < kRows; ++i) {
+        for (int i = 0; i < kRows; ++i)
           streams[k][i] = arena + at<i64>(map.mids)[k * batch + min(top + i, count - 1)] + d_first * stream_stride[k];
-          if constexpr (kDense) streams[k][i] += lo_offset[k][0];
-        }
       const int steps = (depth + kDepth - 1) / kDepth, stride = (depth + steps - 1) / steps;
       for (int d = 0; d < depth; d += stride) {
-        Lane values[kFixed][kDepth][kRows][kLanes];
+        Lane values[kDepth][kFixed][kRows][kLanes];
 #pragma unroll
-        for (int k = 0; k < kFixed; ++k)
+        for (int u = 0; u < kDepth; ++u)
 #pragma unroll
-          for (int u = 0; u < kDepth; ++u)
+          for (int k = 0; k < kFixed; ++k)
 #pragma unroll
-            for (int i = 0; i < kRows; ++i) {
-              if (u < stride && d + u < depth && top + i < count) {
-                const Cell* cell = streams[k][i] + u * stream_stride[k];
-                if constexpr (kDense) {
-                  const int4 word = __ldcs(reinterpret_cast<const int4*>(cell));
-                  static_assert(sizeof(values[k][u][i]) == sizeof(word));
-                  memcpy(values[k][u][i], &word, sizeof(word));
-                } else {
+            for (int i = 0; i < kRows; ++i)
 #pragma unroll
-                  for (int j = 0; j < kLanes; ++j) values[k][u][i][j] = P::splat(__ldg(cell + lo_offset[k][j]));
-                }
-              }
-            }
+              for (int j = 0; j < kLanes; ++j)
+                if (u < stride && d + u < depth && top + i < count)
+                  values[u][k][i][j] = P::splat(__ldg(streams[k][i] + u * stream_stride[k] + lo_offset[k][j]));
 #pragma unroll
-        for (int u = 0; u < kDepth; ++u) {
-          if (u < stride && d + u < depth) {
-            Lane lanes[kLanes];
-            load_shared<P, kDense, kLanes>(lanes, b + (d + u) * pitch, columns);
-#pragma unroll
-            for (int i = 0; i < kRows; ++i) {
-              const Lane left = a[(d + u) * batch + i];
-#pragma unroll
-              for (int j = 0; j < kLanes; ++j) {
-                Lane value = policy.combine(left, lanes[j]);
-#pragma unroll
-                for (int k = 0; k < kFixed; ++k) {
-                  Lane next = values[k][u][i][j];
-                  if constexpr (P::Semiring::scaled) next *= stream_scale[k];
-                  if (k + 1 < kFixed) {
-                    value = policy.combine(value, next);
-                  } else {
-                    policy.fold(sums[i][j], value, next);
-                  }
-                }
-              }
-            }
-          }
-        }
+        for (int u = 0; u < kDepth; ++u)
+          if (u < stride && d + u < depth) add_rows(sums, values[u], a + (d + u) * batch, b + (d + u) * pitch);
 #pragma unroll
         for (int k = 0; k < kFixed; ++k)
 #pragma unroll
           for (int i = 0; i < kRows; ++i) streams[k][i] += stride * stream_stride[k];
       }
-    } else {
+    } else if constexpr (kGeneric) {
       for (int d = 0; d < depth; ++d) {
         Lane values[kRows][kLanes];
 #pragma unroll
@@ -429,6 +447,87 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     }
   };
 
+  // All values of d for this thread's rows `top`, `top` + rows_block, ...: every thread streams through its own slots of a ring,
+  // kDepth units of kRows mid cells ahead of what it adds up, so no barrier and no register waits for memory.
+  const auto stream = [&](int top, int count) {
+    constexpr int kVectors = kAligned ? 1 : 2;
+    const auto slot = [&](int unit, int k, int i, int v) {
+      return at<int4>(map.ring) + (((unit * kFixed + k) * kRows + i) * kVectors + v) * kThreads + threadIdx.x;
+    };
+    const Cell* streams[kFixed][kRows];
+    int ahead_top = top, ahead_d = 0, ahead = 0;
+    const auto locate_rows = [&] {
+#pragma unroll
+      for (int k = 0; k < kFixed; ++k)
+#pragma unroll
+        for (int i = 0; i < kRows; ++i)
+          streams[k][i] = arena + at<i64>(map.mids)[k * batch + min(ahead_top + i, count - 1)] + lo_offset[k][0];
+    };
+    const auto fetch = [&] {
+      if (ahead_top < count) {
+#pragma unroll
+        for (int k = 0; k < kFixed; ++k)
+#pragma unroll
+          for (int i = 0; i < kRows; ++i) {
+            if (ahead_top + i < count) {
+              const u64 address = reinterpret_cast<u64>(streams[k][i]) & ~u64(15);
+#pragma unroll
+              for (int v = 0; v < kVectors; ++v) copy_async(slot(ahead, k, i, v), address + 16 * v);
+            }
+            streams[k][i] += stream_stride[k];
+          }
+        if (++ahead_d == domain) {
+          ahead_d = 0;
+          ahead_top += rows_block;
+          if (ahead_top < count) locate_rows();
+        }
+        ahead = ahead + 1 == kDepth ? 0 : ahead + 1;
+      }
+      asm volatile("cp.async.commit_group;" ::: "memory");
+    };
+    locate_rows();
+#pragma unroll
+    for (int u = 0; u < kDepth; ++u) fetch();
+    int unit = 0;
+    for (; top < count; top += rows_block) {
+      u32 shifts[kFixed][kRows];
+      if constexpr (!kAligned) {
+#pragma unroll
+        for (int k = 0; k < kFixed; ++k)
+#pragma unroll
+          for (int i = 0; i < kRows; ++i)
+            shifts[k][i] = u32(at<i64>(map.mids)[k * batch + min(top + i, count - 1)] + lo_offset[k][0]);
+      }
+      Sum sums[kRows][kLanes];
+      begin(sums);
+      const Lane* a = at<Lane>(map.a) + top;
+      const Cell* b = at<Cell>(map.b) + lo;
+#pragma unroll 1
+      for (int d = 0; d < domain; ++d, a += batch, b += pitch) {
+        asm volatile("cp.async.wait_group %0;" ::"n"(kDepth - 1) : "memory");
+        Lane values[kFixed][kRows][kLanes];
+#pragma unroll
+        for (int k = 0; k < kFixed; ++k)
+#pragma unroll
+          for (int i = 0; i < kRows; ++i) {
+            if constexpr (kAligned) {
+              const int4 word = *slot(unit, k, i, 0);
+              static_assert(sizeof(word) == sizeof(values[k][i]) || !kRing);
+              memcpy(values[k][i], &word, sizeof(word));
+            } else {
+              realign(values[k][i], *slot(unit, k, i, 0), *slot(unit, k, i, 1), shifts[k][i] * u32(sizeof(Cell)) % 16);
+              shifts[k][i] += u32(stream_stride[k]);
+            }
+          }
+        unit = unit + 1 == kDepth ? 0 : unit + 1;
+        fetch();
+        add_rows(sums, values, a, b);
+      }
+      store(sums, top, count);
+    }
+    asm volatile("cp.async.wait_all;" ::: "memory");
+  };
+
   const int outer_axes = int(step[kOuterAxes]), lo_axis = int(step.lo_axis()), axes = int(step[kAxes]);
   const int tables_a = int(step[kTablesA]), tables_ab = tables - streamed;
   for (i64 first = mid_first; first < mid_last; first += batch) {
@@ -441,11 +540,15 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
         build<P, Cell>(map.b, pitch, cells, lo_first, lo_axis, axes, tables_a, tables_ab, 0, domain, arena, map, policy);
       }
       __syncthreads();
-      for (int top = row * kRows; busy && top < count; top += rows_block) {
-        Sum sums[kRows][kLanes];
-        begin(sums);
-        accumulate(sums, top, count, 0, domain);
-        store(sums, top, count);
+      if constexpr (kRing) {
+        if (busy && row * kRows < count) stream(row * kRows, count);
+      } else {
+        for (int top = row * kRows; busy && top < count; top += rows_block) {
+          Sum sums[kRows][kLanes];
+          begin(sums);
+          accumulate(sums, top, count, 0, domain);
+          store(sums, top, count);
+        }
       }
     } else {
       const int top = row * kRows;
