@@ -68,9 +68,8 @@ class Model:
         sense: ``min-cost`` and ``max-cost``: factors are added; ``probability``: factors are non-negative and
             multiplied.
         constant: Added to the objective: a cost, or the natural logarithm of a factor (probabilities).
-        upper_bound: Costs only: an assignment whose total is this or worse (at most this, where costs are maximised) is no
-            solution; None if there is no such
-            bound.
+        upper_bound: Costs only: an assignment whose total is this or worse (at most this, where costs are maximised)
+            is no solution; None if there is no such bound.
         children: Factor i is the conditional distribution of ``children[i]`` given the rest of its scope, if not None.
         name: Free text.
     """
@@ -209,7 +208,7 @@ class Model:
         return infinite[0] if infinite else math.fsum([self.constant, *terms])
 
     def is_beyond_bound(self, value: float) -> bool:
-        """Whether a total is no solution because of ``upper_bound``; equal up to rounding counts, unless both are ints."""
+        """Whether ``upper_bound`` makes a total no solution; equal up to rounding counts, unless both are ints."""
         if self.upper_bound is None:
             return False
         sign = 1 if self.sense == "min-cost" else -1
