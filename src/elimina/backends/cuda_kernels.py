@@ -99,7 +99,8 @@ def tile_kernel(
     total = 2 * lane if semiring == "log-sum-exp" else lane
     lanes, blocks, ring = 16 // lane, 2, 0
     if streamed == 0:
-        rows, lanes, depth, blocks = (8 if total == 4 else 4) >> half, (2 if total == 16 else 4), 1, 3 if half else 2
+        rows = max(16 // lane, (8 if total == 4 else 4) >> half)
+        lanes, depth, blocks = 2 if total == 16 else 4, 1, 3 if half else 2
     elif streamed < 0:
         rows, depth = 2, 1
     elif dense:

@@ -62,7 +62,7 @@ __device__ __forceinline__ i64 offset_of(StepView step, u64 cell, int first, int
   return offset;
 }
 
-constexpr int kAhead = 16;  // values of d whose loads are in flight together while A and B are built
+constexpr int kAhead = 4;  // values of d whose loads are in flight together while A and B are built
 
 // Where things are in shared memory, in bytes; cuda_tile.py adds up the same.
 struct Map {
@@ -95,14 +95,17 @@ __device__ __forceinline__ T* at(int bytes) {
   return reinterpret_cast<T*>(reinterpret_cast<unsigned char*>(shared) + bytes);
 }
 
-// The functions that prepare a block are not inlined, so that their registers are not taken from the inner loops.
+// The functions that prepare a block are not inlined, so that their registers are not taken from the inner loops; nor are their
+// loops unrolled, since code that runs once waits for its own instructions.
 template <class P>
 __device__ __noinline__ void prepare(const i64* record, int record_words, u64 outer, const u64* peaks, int bases_at,
                                      int scales_at) {
+#pragma unroll 1
   for (int i = threadIdx.x; i < record_words; i += kThreads) shared[i] = record[i];
   __syncthreads();
   const StepView step{shared};
   const int tables = int(step[kTables]);
+#pragma unroll 1
   for (int number = threadIdx.x; number <= tables; number += kThreads) {
     const bool output = number == tables;
     const TableView table = step.table(output ? 0 : number);
@@ -120,6 +123,7 @@ __device__ __noinline__ void prepare(const i64* record, int record_words, u64 ou
 __device__ __noinline__ void locate(u64 first, int count, int batch, int streamed, int bases_at, int mids_at) {
   const StepView step{shared};
   const int tables = int(step[kTables]);
+#pragma unroll 1
   for (int i = threadIdx.x; i < (streamed + 1) * count; i += kThreads) {
     const int number = i / count, mid = i % count;
     const bool output = number == streamed;
@@ -168,10 +172,13 @@ __device__ __noinline__ void build(int slots_at, int pitch, int count, u64 cell_
   const int groups = count < kThreads ? kThreads / count : 1;
   const int group = count < kThreads ? int(threadIdx.x) / count : 0;
   if (group >= groups) return;
+#pragma unroll 1
   for (int i = count < kThreads ? int(threadIdx.x) % count : int(threadIdx.x); i < count; i += kThreads) {
     if (first == last) {
+#pragma unroll 1
       for (int d = group; d < depth; d += groups) slots[d * pitch + i] = to_slot<P, Slot>(policy.one());
     }
+#pragma unroll 1
     for (int number = first; number < last; number += 2) {
       const bool two = number + 1 < last;
       const auto start = [&](int table_number) {
@@ -185,6 +192,7 @@ __device__ __noinline__ void build(int slots_at, int pitch, int count, u64 cell_
       const i64 stride = step.table(number).domain_stride() * groups;
       const i64 other_stride = step.table(other_number).domain_stride() * groups;
       Slot* slot = slots + group * pitch + i;
+#pragma unroll 1
       for (int d = group; d < depth; d += kAhead * groups) {
         Cell values[kAhead], others[kAhead];
 #pragma unroll
