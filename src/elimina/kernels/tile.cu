@@ -62,7 +62,7 @@ __device__ __forceinline__ i64 offset_of(StepView step, u64 cell, int first, int
   return offset;
 }
 
-constexpr int kAhead = 4;  // values of d whose loads are in flight together while A and B are built
+constexpr int kAhead = 8;  // values of d whose loads are in flight together while A and B are built
 
 // Where things are in shared memory, in bytes; cuda_tile.py adds up the same.
 struct Map {
@@ -246,6 +246,14 @@ __device__ __forceinline__ void realign(Lanes& lanes, int4 low, int4 high, u32 s
   memcpy(lanes, words, 16);
 }
 
+template <class Word, class Lanes, class Cell>
+__device__ __forceinline__ void store_words(Cell* to, const Lanes& lanes) {
+  Word words[sizeof(lanes) / sizeof(Word)];
+  memcpy(words, lanes, sizeof(lanes));
+#pragma unroll
+  for (int j = 0; j < int(sizeof(lanes) / sizeof(Word)); ++j) reinterpret_cast<Word*>(to)[j] = words[j];
+}
+
 // kLanes lanes from consecutive cells, or from cells `columns` apart.
 template <class P, bool kDense, int kLanes>
 __device__ __forceinline__ void load_shared(typename P::Lane (&lanes)[kLanes], const typename P::Cell* cells, int columns) {
@@ -260,7 +268,7 @@ __device__ __forceinline__ void load_shared(typename P::Lane (&lanes)[kLanes], c
 // kDense: cells that follow each other along lo do so in every streamed table too; kAligned: at 16-byte addresses.
 // kWhole: all values of d are in shared memory at once, so sums live for one pass only.
 // `chunk` lo cells and `mids` mid cells a block; `columns` threads beside each other along lo; `batch` mid cells and `slab` values
-// of d in shared memory together; `vector`: the output may be written in 16-byte words.
+// of d in shared memory together; `vector`: bytes of the words that the output may be written in.
 template <class P, int kStreamed, bool kDense, bool kAligned, bool kWhole, int kRows, int kLanes, int kDepth, int kBlocks>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     tile(const i64* __restrict__ record, int record_words, int number, int tables, int some_streamed, int chunks, int chunk,
@@ -432,11 +440,13 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
       for (int j = 0; j < kLanes; ++j) results[j] = policy.finish(sums[i][j]);
       if constexpr (kDense) {
-        if (vector && lo + kCells <= cells) {
-          int4 words[sizeof(results) / 16];
-          memcpy(words, results, sizeof(results));
-#pragma unroll
-          for (int j = 0; j < int(sizeof(results)) / 16; ++j) reinterpret_cast<int4*>(out)[j] = words[j];
+        const bool full = lo + kCells <= cells;
+        if (full && vector == 16) {
+          store_words<int4>(out, results);
+        } else if (full && vector == 8) {
+          store_words<int2>(out, results);
+        } else if (full && vector == 4) {
+          store_words<int>(out, results);
         } else {
 #pragma unroll
           for (int j = 0; j < kCells; ++j)
