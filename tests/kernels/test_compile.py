@@ -7,9 +7,9 @@ import subprocess
 
 import numpy as np
 import pytest
+from tests.kernels import nvrtc
 
 from elimina.backends import cuda_kernels
-from tests.kernels import nvrtc
 
 KINDS = [(semiring, dtype) for semiring, dtypes in cuda_kernels.SUPPORTED.items() for dtype in dtypes]
 OTHERS = (80, 100)

@@ -218,9 +218,9 @@ def _cover(
 
 
 def _split(shape: _Shape, kernel: TileKernel, cut: _Cut, parts: int, places: int) -> tuple[int, int]:
-    """Split the mid cells so that the blocks fill whole waves, and each still pays for building its B; return splits, mids."""
-    # In rows of the product a lo cell; each byte of a streamed row costs as much as two.
-    row = 1.0 if kernel.streamed == 0 else 2.0 * shape.itemsize
+    """Split the mid cells so that blocks fill whole waves, and each pays for building its B; return splits, mids."""
+    # In rows of the product a lo cell; a byte of a streamed row costs as much as two, shifting an unaligned one more.
+    row = 1.0 if kernel.streamed == 0 else max(2.0 * shape.itemsize, 0.0 if kernel.aligned else 8.0)
     setup = 2 * BUILD * shape.tables_b + START / max(1, shape.domain)
     best: tuple[float, int, int] | None = None
     for splits in range(1, max(1, min(shape.mid_cells // cut.rows, WAVES * places // parts)) + 1):
