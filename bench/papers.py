@@ -5,9 +5,9 @@
 For each cell, `instances` seeded random problems of the published family are generated and solved. Columns: the
 published induced width and times (seconds, wall clock, BE on a CPU and GpuBE on a GTX Titan; 'oom': out of memory),
 then ours: the mean induced width of our orders, the median time of the elimination alone (`run`: kernels and decoding),
-and of everything from the model in memory to the checked assignment (`all`: preparing, ordering, planning, encoding, running,
-decoding, checking). A cell whose plan needs more memory than there is, or more than `limit` seconds by its estimate,
-prints that figure instead.
+and of everything from the model in memory to the checked assignment (`all`: preparing, ordering, planning, encoding,
+running, decoding, checking). A cell whose plan needs more memory than there is, or more than `limit` seconds by its
+estimate, prints that figure instead.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ namespace {
 constexpr std::size_t threshold_count = 1024;
 constexpr std::int64_t proposals_per_temperature = 8192;
 
-// A tree node is a place; swapping a vertex with its parent exchanges their places' variables, so the upper separator stays.
+// A tree node is a place; swapping a vertex with its parent exchanges their places' variables, so the upper separator
+// stays.
 template <std::size_t Words>
 class TreeAnnealer final : public Annealer {
   using Bits = std::array<std::uint64_t, Words>;

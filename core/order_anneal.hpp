@@ -6,7 +6,8 @@
 
 namespace elimina::order {
 
-// Vertices 0 .. inner-1 of `graph` are to be eliminated, in `order`; the others stay (the separator of a subtree's root).
+// Vertices 0 .. inner-1 of `graph` are to be eliminated, in `order`; the others stay (the separator of a subtree's
+// root).
 struct Patch {
   Graph graph;
   Vertex inner;
@@ -14,7 +15,7 @@ struct Patch {
 };
 
 struct Schedule {
-  double hot, cold;  // temperatures, in log2 of a pair of buckets' cells
+  double hot, cold;     // temperatures, in log2 of a pair of buckets' cells
   std::int64_t sweeps;  // proposals for each vertex
 };
 
@@ -35,7 +36,8 @@ class Annealer {
 // `limit` is log2 of the largest table wanted; above it costs rise steeply.
 std::unique_ptr<Annealer> make_annealer(const Patch& patch, double limit);
 
-// Cuts the order's elimination tree into connected pieces of at most `piece` vertices, anneals each and puts them together.
+// Cuts the order's elimination tree into connected pieces of at most `piece` vertices, anneals each and puts them
+// together.
 Order anneal_pieces(const Graph& graph, const Order& order, Vertex piece, const Schedule& schedule, double limit,
                     Random& random, const Clock& clock);
 

@@ -6,7 +6,8 @@
 
 namespace elimina::order {
 
-Graph moral_graph(std::vector<double> sizes, const std::vector<std::int64_t>& offsets, const std::vector<Vertex>& members) {
+Graph moral_graph(std::vector<double> sizes, const std::vector<std::int64_t>& offsets,
+                  const std::vector<Vertex>& members) {
   Graph graph{std::move(sizes), {}};
   graph.neighbours.resize(graph.count());
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {

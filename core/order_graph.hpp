@@ -20,7 +20,8 @@ struct Graph {
 };
 
 // Scopes in compressed rows: scope i is members[offsets[i] .. offsets[i + 1]).
-Graph moral_graph(std::vector<double> sizes, const std::vector<std::int64_t>& offsets, const std::vector<Vertex>& members);
+Graph moral_graph(std::vector<double> sizes, const std::vector<std::int64_t>& offsets,
+                  const std::vector<Vertex>& members);
 
 // The subgraph of `keep`; vertex i of the result is keep[i].
 Graph induced(const Graph& graph, const std::vector<Vertex>& keep);
@@ -68,17 +69,12 @@ class Clock {
   std::atomic<bool> stop_{false};
 };
 
-// xoshiro256** (Blackman and Vigna, 2018), seeded by splitmix64.
+// xoshiro256** (Blackman and Vigna, 2018), seeded by splitmix64; a seed has as many independent streams as one likes.
 class Random {
  public:
-  explicit Random(std::uint64_t seed) {
-    for (auto& word : state_) {
-      seed += 0x9e3779b97f4a7c15ULL;
-      std::uint64_t z = seed;
-      z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-      z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-      word = z ^ (z >> 31);
-    }
+  explicit Random(std::uint64_t seed, std::uint64_t stream = 0) {
+    std::uint64_t counter = scramble(seed) ^ stream;
+    for (auto& word : state_) word = scramble(counter += 0x9e3779b97f4a7c15ULL);
   }
   std::uint64_t next() {
     const std::uint64_t result = rotate(state_[1] * 5, 7) * 9, t = state_[1] << 17;
@@ -94,6 +90,11 @@ class Random {
   Vertex below(Vertex bound) { return static_cast<Vertex>(((next() >> 32) * bound) >> 32); }
 
  private:
+  static std::uint64_t scramble(std::uint64_t z) {
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31);
+  }
   static std::uint64_t rotate(std::uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
   std::uint64_t state_[4];
 };

@@ -10,7 +10,11 @@
 namespace elimina::order {
 
 Remainder::Remainder(const Graph& graph)
-    : size_(graph.size), adjacent_(graph.neighbours), gone_(graph.count(), 0), left_(graph.count()), mark_(graph.count(), 0) {
+    : size_(graph.size),
+      adjacent_(graph.neighbours),
+      gone_(graph.count(), 0),
+      left_(graph.count()),
+      mark_(graph.count(), 0) {
   for (double size : size_) log_size_.push_back(std::log2(size));
 }
 
@@ -33,7 +37,8 @@ void Remainder::eliminate(Vertex v) {
     }
     if (present == clique.size()) continue;
     scratch_.clear();
-    std::set_union(adjacent_[a].begin(), adjacent_[a].end(), clique.begin(), clique.end(), std::back_inserter(scratch_));
+    std::set_union(adjacent_[a].begin(), adjacent_[a].end(), clique.begin(), clique.end(),
+                   std::back_inserter(scratch_));
     adjacent_[a] = scratch_;
     adjacent_[a].erase(std::lower_bound(adjacent_[a].begin(), adjacent_[a].end(), a));
   }
@@ -87,7 +92,13 @@ using Entry = std::tuple<double, std::uint64_t, Vertex, std::uint32_t>;
 class GreedyRun {
  public:
   GreedyRun(const Graph& graph, Rule rule, double noise, Random& random)
-      : rest_(graph), rule_(rule), noise_(noise), random_(random), score_(graph.count()), version_(graph.count(), 0), joined_(graph.count(), 0) {}
+      : rest_(graph),
+        rule_(rule),
+        noise_(noise),
+        random_(random),
+        score_(graph.count()),
+        version_(graph.count(), 0),
+        joined_(graph.count(), 0) {}
 
   std::optional<Order> run(double bound, const Clock& clock) {
     const Vertex n = rest_.left();
@@ -136,10 +147,15 @@ class GreedyRun {
 
   void rescore(Vertex v) {
     switch (rule_) {
-      case Rule::min_degree: score_[v] = static_cast<double>(rest_.neighbours(v).size()); break;
+      case Rule::min_degree:
+        score_[v] = static_cast<double>(rest_.neighbours(v).size());
+        break;
       case Rule::min_weight:
-      case Rule::sweep: score_[v] = rest_.log_bucket(v); break;
-      default: score_[v] = rest_.missing(v, rule_ == Rule::weighted_min_fill);
+      case Rule::sweep:
+        score_[v] = rest_.log_bucket(v);
+        break;
+      default:
+        score_[v] = rest_.missing(v, rule_ == Rule::weighted_min_fill);
     }
     push(v);
   }
@@ -178,9 +194,8 @@ class GreedyRun {
     const std::size_t first = order.size();
     for (Vertex v = 0; v < score_.size(); ++v)
       if (!done[v]) order.push_back(v);
-    std::stable_sort(order.begin() + static_cast<std::ptrdiff_t>(first), order.end(), [&](Vertex a, Vertex b) {
-      return rest_.neighbours(a).size() < rest_.neighbours(b).size();
-    });
+    std::stable_sort(order.begin() + static_cast<std::ptrdiff_t>(first), order.end(),
+                     [&](Vertex a, Vertex b) { return rest_.neighbours(a).size() < rest_.neighbours(b).size(); });
     return order;
   }
 
@@ -198,7 +213,8 @@ class GreedyRun {
 
 }  // namespace
 
-std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double bound, Random& random, const Clock& clock) {
+std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double bound, Random& random,
+                            const Clock& clock) {
   return GreedyRun(graph, rule, noise, random).run(bound, clock);
 }
 

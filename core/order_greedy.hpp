@@ -36,12 +36,15 @@ class Remainder {
   std::vector<Vertex> scratch_;
 };
 
-// `sweep` walks through the graph from one end: only neighbours of what is gone are candidates, the smallest bucket first.
+// `sweep` walks through the graph from one end: only neighbours of what is gone are candidates, the smallest bucket
+// first.
 enum class Rule { min_fill, weighted_min_fill, min_degree, min_weight, sweep };
 
-// Runs one greedy elimination. Keys are multiplied by 2^(noise * g) with g Gumbel-distributed, ties are broken at random.
-// Empty when the work passed 2^bound before the end. When the clock expires the rest follows by its current degree.
-std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double bound, Random& random, const Clock& clock);
+// Runs one greedy elimination. Keys are multiplied by 2^(noise * g) with g Gumbel-distributed, ties are broken at
+// random. Empty when the work passed 2^bound before the end. When the clock expires the rest follows by its current
+// degree.
+std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double bound, Random& random,
+                            const Clock& clock);
 
 // Eliminates what need not be searched; returns it in order, the remainder holds the rest.
 Order reduce(Remainder& rest, const Clock& clock);

@@ -1,5 +1,5 @@
-// Local search piece by piece. Whatever the order inside a connected piece of the elimination tree, what its elimination
-// leaves behind is the same, so that every other bucket keeps its cost and pieces can be improved apart.
+// Local search piece by piece. Whatever the order inside a connected piece of the elimination tree, what its
+// elimination leaves behind is the same, so that every other bucket keeps its cost and pieces can be improved apart.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -12,7 +12,11 @@ namespace {
 class Pieces {
  public:
   Pieces(const Graph& graph, const Order& order, Vertex piece)
-      : graph_(graph), tree_(eliminate(graph, order)), position_(graph.count()), children_(graph.count()), local_(graph.count(), none) {
+      : graph_(graph),
+        tree_(eliminate(graph, order)),
+        position_(graph.count()),
+        children_(graph.count()),
+        local_(graph.count(), none) {
     for (Vertex i = 0; i < order.size(); ++i) position_[order[i]] = i;
     std::vector<Vertex> roots;
     for (Vertex v : order) (tree_.parent[v] == none ? roots : children_[tree_.parent[v]]).push_back(v);

@@ -9,7 +9,8 @@
 namespace elimina::order {
 namespace {
 
-// Every order has a bucket of this many cells (log2): the weighted degeneracy, by removing the smallest bucket again and again.
+// Every order has a bucket of this many cells (log2): the weighted degeneracy, by removing the smallest bucket again
+// and again.
 double largest_bucket_bound(const Remainder& rest, Vertex count) {
   using Entry = std::pair<double, Vertex>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap;
@@ -71,7 +72,8 @@ class Reducer {
 
   bool simplicial(Vertex v) { return rest_.neighbours(v).size() < 2 || rest_.odd_neighbour(v) == v; }
 
-  // Of simplicial vertices with the same closed neighbourhood the largest domain goes first: the others' buckets lose it.
+  // Of simplicial vertices with the same closed neighbourhood the largest domain goes first: the others' buckets lose
+  // it.
   Vertex largest_twin(Vertex v) const {
     Vertex best = v;
     for (Vertex u : rest_.neighbours(v))

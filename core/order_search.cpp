@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "order_anneal.hpp"
+#include "order_exact.hpp"
 
 namespace elimina::order {
 namespace {
@@ -24,20 +25,21 @@ std::int64_t luby(std::int64_t i) {
   }
 }
 
-// One connected component of what the reductions leave. After some greedy runs, annealings of whole trees from fresh greedy
-// orders (to find good regions) take turns with annealings of the best trees piece by piece (to make the most of them).
+// One connected component of what the reductions leave. After some greedy runs, annealings of whole trees from fresh
+// greedy orders (to find good regions) take turns with annealings of the best trees piece by piece (to exploit them).
 class ComponentSearch {
  public:
-  ComponentSearch(Graph graph, const Options& options, std::uint64_t seed)
-      : graph_(std::move(graph)), options_(options), seed_(seed) {}
+  ComponentSearch(Graph graph, const Options& options, std::uint64_t number)
+      : graph_(std::move(graph)), options_(options), number_(number) {}
 
   void step(const Clock& clock) {
-    const std::int64_t warm_up = graph_.count() <= whole_first ? 24 : 8;
+    const std::int64_t warm_up = graph_.count() <= whole_first ? 10 : 8;
     if (round_ < warm_up || !options_.anneal || cost().largest > annealable) {
       greedy_step(clock);
     } else {
       const std::int64_t turn = round_ - warm_up;
-      const bool whole = graph_.count() <= whole_first ? turn % 3 == 0 : turn % 3 == 2 && graph_.count() <= largest_patch;
+      const bool whole =
+          graph_.count() <= whole_first ? turn % 3 == 0 : turn % 3 == 2 && graph_.count() <= largest_patch;
       anneal_step(whole, turn / 3 + 1, clock);
     }
     ++round_;
@@ -56,11 +58,15 @@ class ComponentSearch {
   static constexpr Vertex whole_first = 1000;
   static constexpr std::size_t elite_size = 2;
 
+  Random random_for(std::uint64_t thread) const {
+    return Random(options_.seed, (number_ << 40) + (static_cast<std::uint64_t>(round_) << 10) + thread);
+  }
+
   void greedy_step(const Clock& clock) {
     const auto kinds = static_cast<std::int64_t>(options_.rules.size());
     const Rule rule = options_.rules[static_cast<std::size_t>(round_ % kinds)];
     const double noise = round_ < kinds ? 0 : 0.05 * static_cast<double>(round_ / kinds % 4);
-    Random random(seed_ + static_cast<std::uint64_t>(round_));
+    Random random = random_for(0);
     // Under a limit an order of more work may still be the better one.
     const bool bounded = !elite_.empty() && std::isinf(options_.limit);
     auto order = greedy(graph_, rule, noise, bounded ? cost().total : unbounded, random, clock);
@@ -71,10 +77,11 @@ class ComponentSearch {
   void anneal_step(bool whole, std::int64_t turn, const Clock& clock) {
     std::vector<std::pair<std::size_t, Candidate>> jobs(static_cast<std::size_t>(options_.threads));
     const auto work = [&](std::size_t thread) {
-      Random random(seed_ + static_cast<std::uint64_t>(round_) * 1024 + thread);
+      Random random = random_for(thread);
       auto& [slot, found] = jobs[thread];
       slot = whole ? elite_size : random.below(static_cast<Vertex>(elite_.size()));
-      found = candidate(whole ? anneal_whole(luby(turn), random, clock) : anneal_parts(elite_[slot].order, random, clock));
+      found =
+          candidate(whole ? anneal_whole(luby(turn), random, clock) : anneal_parts(elite_[slot].order, random, clock));
     };
     std::vector<std::thread> helpers;
     for (std::size_t i = 1; i < jobs.size(); ++i) helpers.emplace_back(work, i);
@@ -115,7 +122,7 @@ class ComponentSearch {
 
   Graph graph_;
   const Options& options_;
-  std::uint64_t seed_;
+  std::uint64_t number_;
   std::int64_t round_ = 0;
   std::vector<Candidate> elite_;
   std::size_t best_ = 0;
@@ -123,19 +130,14 @@ class ComponentSearch {
 
 class Search {
  public:
-  Search(const Graph& graph, const Options& options, const Clock& clock) : graph_(graph), options_(options), clock_(clock) {}
+  Search(const Graph& graph, const Options& options, const Clock& clock)
+      : graph_(graph), options_(options), clock_(clock) {}
 
   Order run() {
     std::vector<Vertex> several, single;
     for (Vertex v = 0; v < graph_.count(); ++v) (graph_.size[v] > 1 ? several : single).push_back(v);
     const Graph real = induced(graph_, several);
-    Remainder rest(real);
-    Order order = reduce(rest, clock_);
-    if (rest.left() > 0) {
-      const Order searched = search_rest(rest);
-      order.insert(order.end(), searched.begin(), searched.end());
-    }
-    if (options_.anneal && !order.empty() && cost_of(real, order).largest < annealable) order = polish(real, std::move(order));
+    Order order = options_.anneal && real.count() <= exact_size ? exact_order(real, options_.limit) : search_real(real);
     for (Vertex& v : order) v = several[v];
     // A variable of one value adds nothing to a table, so it waits until it cannot join others.
     order.insert(order.end(), single.begin(), single.end());
@@ -143,6 +145,18 @@ class Search {
   }
 
  private:
+  Order search_real(const Graph& real) {
+    Remainder rest(real);
+    Order order = reduce(rest, clock_);
+    if (rest.left() > 0) {
+      const Order searched = search_rest(rest);
+      order.insert(order.end(), searched.begin(), searched.end());
+    }
+    if (options_.anneal && !order.empty() && cost_of(real, order).largest < annealable)
+      order = polish(real, std::move(order));
+    return order;
+  }
+
   // Reductions are safe for the width but can cost a little work; a descent over the whole tree takes it back.
   Order polish(const Graph& graph, Order order) const {
     const Clock clock(0.02 + 0.05 * clock_.seconds());
@@ -168,8 +182,7 @@ class Search {
     }
     const auto names = components(graph);
     std::vector<ComponentSearch> parts;
-    for (std::size_t i = 0; i < names.size(); ++i)
-      parts.emplace_back(induced(graph, names[i]), options_, options_.seed + (static_cast<std::uint64_t>(i) << 40));
+    for (std::size_t i = 0; i < names.size(); ++i) parts.emplace_back(induced(graph, names[i]), options_, i);
     for (auto& part : parts) part.step(clock_);
     improve(parts);
     Order order;
@@ -181,7 +194,8 @@ class Search {
   // The next round goes to the component with the most work for the rounds it has had.
   void improve(std::vector<ComponentSearch>& parts) {
     double least = unbounded, improved = 0;
-    for (std::int64_t round = static_cast<std::int64_t>(parts.size()); options_.rounds < 0 || round < options_.rounds; ++round) {
+    for (std::int64_t round = static_cast<std::int64_t>(parts.size()); options_.rounds < 0 || round < options_.rounds;
+         ++round) {
       if (clock_.expired()) return;
       double work = -std::numeric_limits<double>::infinity();
       for (const auto& part : parts) work = log2_sum(work, part.cost().total);
@@ -189,13 +203,15 @@ class Search {
         least = work;
         improved = clock_.elapsed();
       }
-      const double enough = std::min(options_.patience * std::exp2(work), std::max(stagnation * improved, 5 * shortest_search));
+      const double enough =
+          std::min(options_.patience * std::exp2(work), std::max(stagnation * improved, 5 * shortest_search));
       if (options_.patience > 0 && clock_.elapsed() > std::max(shortest_search, enough)) return;
       const auto urgency = [](const ComponentSearch& part) {
         return part.cost().total - std::log2(static_cast<double>(part.rounds()));
       };
-      std::max_element(parts.begin(), parts.end(), [&](const auto& a, const auto& b) { return urgency(a) < urgency(b); })
-          ->step(clock_);
+      std::max_element(parts.begin(), parts.end(), [&](const auto& a, const auto& b) {
+        return urgency(a) < urgency(b);
+      })->step(clock_);
     }
   }
 
@@ -206,6 +222,8 @@ class Search {
 
 }  // namespace
 
-Order search(const Graph& graph, const Options& options, const Clock& clock) { return Search(graph, options, clock).run(); }
+Order search(const Graph& graph, const Options& options, const Clock& clock) {
+  return Search(graph, options, clock).run();
+}
 
 }  // namespace elimina::order

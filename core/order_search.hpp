@@ -5,10 +5,10 @@
 namespace elimina::order {
 
 struct Options {
-  std::vector<Rule> rules;          // of the greedy runs
-  bool anneal = true;               // improve by local search
-  std::int64_t rounds = -1;         // greedy runs and annealings; -1: until the time is up
-  double patience = 0;              // seconds of ordering for each cell of work; 0: no such limit
+  std::vector<Rule> rules;   // of the greedy runs
+  bool anneal = true;        // improve by local search
+  std::int64_t rounds = -1;  // greedy runs and annealings; -1: until the time is up
+  double patience = 0;       // seconds of ordering for each cell of work; 0: no such limit
   double limit = std::numeric_limits<double>::infinity();  // log2 of the largest table wanted
   std::uint64_t seed = 0;
   int threads = 1;

@@ -79,7 +79,7 @@ def test_work_is_minimised_rather_than_width() -> None:
     scopes = [(i, (i + 1) % 6) for i in range(6)]
     found = find_order(sizes, scopes, iterations=40)
     assert found.total_cells == best_work_by_permutations(sizes, scopes)
-    assert set(found.order[:3]) == {1, 3, 5}
+    assert found.largest_table == 4  # no message holds a large one
 
 
 def test_widths_are_no_worse_than_a_peer_s_min_fill() -> None:

@@ -63,9 +63,9 @@ Order search_interruptibly(const Graph& graph, const Options& options, double se
   return order;
 }
 
-Order find_order(const std::vector<double>& sizes, const std::vector<std::int64_t>& offsets, const std::vector<Vertex>& members,
-                 const std::vector<std::string>& rules, bool anneal, std::int64_t rounds, double seconds, double patience,
-                 double limit, std::uint64_t seed, int threads) {
+Order find_order(const std::vector<double>& sizes, const std::vector<std::int64_t>& offsets,
+                 const std::vector<Vertex>& members, const std::vector<std::string>& rules, bool anneal,
+                 std::int64_t rounds, double seconds, double patience, double limit, std::uint64_t seed, int threads) {
   Options options;
   for (const auto& rule : rules) options.rules.push_back(rule_of(rule));
   options.anneal = anneal;
@@ -109,9 +109,10 @@ std::tuple<std::vector<Vertex>, std::vector<std::uint64_t>, std::vector<std::vec
 }  // namespace
 
 void bind_order(nb::module_& m) {
-  m.def("find_order", &find_order, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::kw_only(), nb::arg("rules"),
-        nb::arg("anneal"), nb::arg("rounds"), nb::arg("seconds"), nb::arg("patience"), nb::arg("limit"), nb::arg("seed"),
-        nb::arg("threads"), "An elimination order of little work; the arguments are trusted.");
+  m.def("find_order", &find_order, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::kw_only(),
+        nb::arg("rules"), nb::arg("anneal"), nb::arg("rounds"), nb::arg("seconds"), nb::arg("patience"),
+        nb::arg("limit"), nb::arg("seed"), nb::arg("threads"),
+        "An elimination order of little work; the arguments are trusted.");
   m.def("messages", &messages, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::arg("order"),
         "Widths and cells of the messages along an order, and the separators of those above 64 bits.");
 }

@@ -46,12 +46,15 @@ class Table:
         """Build a dense table from an array, or a sparse one from ``sizes``, ``rows``, ``values`` and ``default``.
 
         Raises:
-            InputError: A variable occurs twice in the scope, or the shapes do not fit one another.
+            InputError: A variable occurs twice in the scope, the shapes do not fit one another, a row is outside the
+                domains, or an integer table's default is no integer.
         """
         self.scope = tuple(int(v) for v in scope)
         if len(set(self.scope)) != len(self.scope):
             raise InputError(f"a table's scope names a variable twice: {self.scope}; join its axes first")
         array = np.asarray(values)
+        if array.dtype.kind == "u" and array.size and array.max() > FORBIDDEN:
+            raise InputError(f"the value {array.max()} does not fit a signed 64-bit integer")
         if array.dtype.kind in "bui":
             array = array.astype(np.int64, copy=False)
         elif array.dtype != np.float32:
@@ -76,6 +79,10 @@ class Table:
                 f"a sparse table over {len(self.scope)} variables got {len(self.sizes)} sizes, "
                 f"{len(self.rows)} rows and values of shape {array.shape}"
             )
+        if ((self.rows < 0) | (self.rows >= np.array(self.sizes))).any():
+            raise InputError(f"a row of the table over {self.scope} is outside the domain sizes {self.sizes}")
+        if self.default != default:
+            raise InputError(f"a table of integers needs an integer default, not {default}")
 
     @property
     def cells(self) -> int:

@@ -47,8 +47,6 @@ class _Network:
 def parse(text: Text) -> Model:
     """Read a model whose factors are in the file's order."""
     network = _Network()
-    if text.at_end():
-        raise TextError("expected 'network', 'variable' or 'probability', but the file is empty")
     while not text.at_end():
         word = text.token("'network', 'variable' or 'probability'")
         if word == b"network":
@@ -63,6 +61,8 @@ def parse(text: Text) -> Model:
             _read_distribution(text, network)
         else:
             raise TextError(f"expected 'network', 'variable' or 'probability', found {shown(word)}")
+    if not network.variables:
+        raise TextError("expected a variable, but the file ends here")
     missing = set(range(len(network.variables))) - network.described
     if missing:
         raise TextError(f"variable {network.variables[min(missing)].name!r} has no probability block")
@@ -192,6 +192,8 @@ def render(model: Model) -> Iterator[str]:
     """
     if model.children is None or sorted(model.children) != list(range(len(model.variables))) or model.constant:
         raise InputError("a BIF file holds one conditional distribution for each variable and nothing else; use .uai")
+    if not model.variables:
+        raise InputError("a BIF file holds at least one variable")
     names = [_quoted(v.name) for v in model.variables]
     labels = [[_quoted(v.label(x)) for x in range(v.size)] for v in model.variables]
     yield f"network {_quoted(model.name or 'unknown')} {{\n}}\n"

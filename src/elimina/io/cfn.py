@@ -33,6 +33,7 @@ SENSES: tuple[Sense, ...] = ("min-cost", "max-cost")
 _BOUND = re.compile(rb"([<>])([+-]?\d{1,400})(?:\.(\d{0,400}))?")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _EXACT_POWER = 22
+_LONGEST_INDEX = 18
 _EXACT_INTEGER = 2**52
 _LARGEST = Fraction(np.finfo(np.float64).max.item())
 _Values = NDArray[Any]
@@ -116,11 +117,15 @@ def _read_problem(text: Text) -> tuple[str, int, int | float | None, int]:
 def _read_variables(text: Text) -> list[Variable]:
     _open(text)
     variables: list[Variable] = []
+    names: set[str] = set()
     while not _at_close(text):
         name = f"x{len(variables)}"
         following = text.peek()
         if text.quoted or not (following in (b"{", b"[") or _NUMBER.fullmatch(following)):
             name = text.token("a variable's name").decode()
+        if name in names:
+            raise TextError(f"two variables are named {name!r}")
+        names.add(name)
         if text.peek() in (b"{", b"[") and not text.quoted:
             text.token("'['")
             labels = [label.decode() for label in text.bracket_items(as_words=True)]
@@ -205,7 +210,7 @@ class _Functions:
     def _variable(self, word: bytes) -> int:
         if word in self.index:
             return self.index[word]
-        if word.isdigit() and int(word[:20]) < len(self.variables):
+        if word.isdigit() and len(word) <= _LONGEST_INDEX and int(word) < len(self.variables):
             return int(word)
         raise TextError(f"expected a variable's name or index, found {shown(word)}")
 
@@ -261,8 +266,8 @@ class _Functions:
         if v not in self.codes:
             self.codes[v] = {label.encode(): i for i, label in enumerate(self.variables[v].labels or ())}
         found = self.codes[v].get(word)
-        if found is None and word.isdigit():
-            return int(word[:20])
+        if found is None and word.isdigit() and len(word) <= _LONGEST_INDEX:
+            return int(word)
         if found is None:
             raise TextError(f"expected a value of variable {self.variables[v].name!r}, found {shown(word)}")
         return found
@@ -349,6 +354,7 @@ def render(model: Model) -> Iterator[str]:
         bound = _plain(model.upper_bound)
     reach = sign * Fraction(bound) - sum((min(_exact(c.min()), Fraction(0)) for c in costs if c.size), Fraction(0))
     decimals = max((len(text.partition(".")[2]) for text in (bound, *map(_longest, costs))), default=0)
+    decimals = max(decimals, 0 if model.is_integer else 1)
     bound += ("" if "." in bound or not decimals else ".") + "0" * (decimals - len(bound.partition(".")[2]))
     yield f'{{\n"problem": {{"name": {_quoted(model.name or "problem")}, '
     yield f'"mustbe": "{"<" if sign > 0 else ">"}{bound}"}},\n'
@@ -362,8 +368,10 @@ def render(model: Model) -> Iterator[str]:
 
 def _finite(table: Table) -> _Values:
     """All costs of a table that are not forbidden, its default too."""
-    values = np.append(table.values, np.array([] if table.default is None else [table.default], table.values.dtype))
-    return values[np.isfinite(values) if values.dtype.kind == "f" else np.abs(values) != FORBIDDEN]
+    known = np.isfinite(table.values) if table.values.dtype.kind == "f" else np.abs(table.values) != FORBIDDEN
+    default = [] if table.default is None or abs(table.default) in (FORBIDDEN, math.inf) else [table.default]
+    values: _Values = np.append(table.values[known], np.array(default, dtype=table.values.dtype))
+    return values
 
 
 def _longest(costs: _Values) -> str:

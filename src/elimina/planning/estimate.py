@@ -16,6 +16,7 @@ class Machine(NamedTuple):
         bandwidth: Bytes a second of a large copy, read and written ones counted.
         combinations: Combinations a second of one value of the eliminated variable and one output cell, tables in
             cache.
+        fresh: Bytes a second at which memory is had from the system.
         step: Seconds that each step takes at least.
         start: Seconds before the first step (a GPU's context, loading of kernels).
     """
@@ -23,13 +24,14 @@ class Machine(NamedTuple):
     name: str
     bandwidth: float
     combinations: float
+    fresh: float
     step: float
     start: float
 
-    def seconds(self, steps: Iterable[Step], itemsize: int) -> float:
-        """Estimated time of the steps; infinity if it is beyond a float."""
+    def seconds(self, steps: Iterable[Step], itemsize: int, arena: int) -> float:
+        """Estimated time of the steps over an arena of so many bytes; infinity if it is beyond a float."""
         try:
-            return self.start + sum(self._step_seconds(step, itemsize) for step in steps)
+            return self.start + arena / self.fresh + sum(self._step_seconds(step, itemsize) for step in steps)
         except OverflowError:
             return float("inf")
 
@@ -47,9 +49,11 @@ class Machine(NamedTuple):
 
 def cpu_machine(threads: int) -> Machine:
     """Cost model of a host with so many threads."""
-    return Machine("cpu", bandwidth=1.2e10 * min(threads, 8), combinations=1.5e9 * threads, step=1e-6, start=0.0)
+    return Machine(
+        "cpu", bandwidth=1.2e10 * min(threads, 8), combinations=1.5e9 * threads, fresh=2.5e9, step=1e-6, start=0.0
+    )
 
 
 def cuda_machine() -> Machine:
     """Cost model of a data-centre GPU."""
-    return Machine("cuda", bandwidth=3.5e12, combinations=3e12, step=2e-6, start=1.0)
+    return Machine("cuda", bandwidth=3.5e12, combinations=3e12, fresh=1e12, step=2e-6, start=1.0)

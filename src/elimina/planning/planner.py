@@ -74,7 +74,7 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
         device=machine.name,
         memory_limit=memory,
         bytes=machine.tiers(arena_cells * itemsize, factor_cells * itemsize),
-        seconds=machine.seconds(steps, itemsize),
+        seconds=machine.seconds(steps, itemsize, arena_cells * itemsize),
     )
 
 

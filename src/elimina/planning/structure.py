@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from elimina.planning.tile import SMALL_WORK, Tile, choose_tile
+from elimina.planning.tile import HOPELESS_WORK, SMALL_WORK, Tile, choose_tile
 from elimina.tree import Tree
 
 MAX_OPERANDS = 16
@@ -103,6 +103,9 @@ class _Bucket:
     def limit_operands(self, reads: list[Read]) -> None:
         """Join small tables, those with the smallest common scope first, until a step can read all."""
         while len(reads) > MAX_OPERANDS:
+            if self.work > HOPELESS_WORK:
+                self.join(reads, reads[:MAX_OPERANDS])
+                continue
             reads.sort(key=lambda read: (self.cells(read.scope), read.scope))
             chosen, union = [reads[0]], set(reads[0].scope)
             others = reads[1:]
@@ -115,7 +118,7 @@ class _Bucket:
 
     def join_streamed(self, reads: list[Read]) -> None:
         """Join pairs of streamed tables whose common scope is much smaller than the bucket's."""
-        while self.work >= SMALL_WORK:
+        while SMALL_WORK <= self.work <= HOPELESS_WORK:
             tile = self.tile(self.variable, self.separator, reads)
             streamed = [reads[t] for t in tile.streamed]
             pairs = [

@@ -12,6 +12,9 @@ SMALL_WORK = 4096
 ROW_PADDING = 64
 """Cells of a table without its first axis from which that axis' stride is padded to whole vectors."""
 
+HOPELESS_WORK = 1 << 56
+"""Combinations above which no step will ever run: it is planned for its figures alone."""
+
 _LO_CELLS = 128
 _LO_LIMIT = 16384
 _MID_LIMIT = 1024
@@ -39,7 +42,7 @@ def choose_tile(domain: int, sizes: Sequence[int], members: Sequence[frozenset[i
         members: For each operand, the axes that it has.
     """
     axes = range(len(sizes))
-    if domain * math.prod(sizes) < SMALL_WORK:
+    if not SMALL_WORK <= domain * math.prod(sizes) <= HOPELESS_WORK:
         return _classify((), (), tuple(axes), members)
     padded = len(sizes) > 1 and math.prod(sizes[1:]) >= ROW_PADDING
     best: tuple[float, Tile] | None = None

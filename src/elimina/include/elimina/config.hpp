@@ -2,23 +2,40 @@
 #pragma once
 
 #if defined(__CUDACC__)
-#include <cuda/std/cstdint>
-#include <cuda/std/cmath>
-#include <cuda/std/limits>
 #define ELIMINA_HD __host__ __device__
 namespace elimina {
-namespace std = ::cuda::std;
+using i16 = short;
+using i32 = int;
+using i64 = long long;
+using u32 = unsigned int;
+using u64 = unsigned long long;
+// What these headers use of the standard library; the whole of it would more than double the time of a run-time compilation.
+namespace std {
+template <class T>
+struct numeric_limits {
+  static constexpr ELIMINA_HD T infinity() { return T(__builtin_bit_cast(float, 0x7f800000u)); }
+};
+template <class T>
+ELIMINA_HD T exp(T value) {
+  return ::exp(value);
 }
+template <class T>
+ELIMINA_HD T log(T value) {
+  return ::log(value);
+}
+inline ELIMINA_HD int ilogb(double value) { return ::ilogb(value); }
+}  // namespace std
+}  // namespace elimina
 #else
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #define ELIMINA_HD
-#endif
-
 namespace elimina {
 using i16 = std::int16_t;
 using i32 = std::int32_t;
 using i64 = std::int64_t;
+using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 }  // namespace elimina
+#endif

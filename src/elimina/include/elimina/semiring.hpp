@@ -35,7 +35,15 @@ struct MaxSum {
   ELIMINA_HD bool better(T a, T b) const { return a > b; }
 };
 
-// `scaled`: the largest value of each message is recorded, and whoever reads the message divides by its power of two.
+// `scaled`: the largest value of each message is recorded, and whoever reads the message divides it by 2^scale_exponent. The
+// clamp keeps the divisor's reciprocal a normal number.
+template <class T>
+ELIMINA_HD int scale_exponent(double peak) {
+  const int limit = sizeof(T) == 4 ? 126 : 1022;
+  const int exponent = peak > 0 ? std::ilogb(peak) : 0;
+  return exponent < -limit ? -limit : exponent > limit ? limit : exponent;
+}
+
 template <class T>
 struct MaxProduct {
   using Value = T;

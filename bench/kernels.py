@@ -1,0 +1,64 @@
+"""CUDA kernels on single buckets, against the device's own limits, GpuBE's kernels, torch.compile and jax.jit, in one run.
+
+python bench/kernels.py [--dtypes int32,float32,int16,float64] [--peers gpube,torch_compile,jax_jit]
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import gc
+import os
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+sys.path.insert(0, str(Path(__file__).parent))
+
+from baselines import peers  # noqa: E402
+from elimina import bench_kernels as kernels  # noqa: E402
+from elimina.backends.cuda import CudaBackend  # noqa: E402
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dtypes", default="int32,float32,int16,float64")
+    parser.add_argument("--peers", default="gpube,torch_compile,jax_jit")
+    arguments = parser.parse_args()
+    dtypes = arguments.dtypes.split(",")
+    bench = kernels.Bench(CudaBackend())
+    copy = bench.copy_bandwidth()
+    print(f"{datetime.date.today()} {bench.backend.name}: a copy moves {copy / 1e12:.2f} TB/s", flush=True)
+
+    def report(line: str) -> None:
+        print(line, flush=True)
+
+    began = time.perf_counter()
+    kernels.memory_bound_rows(bench, dtypes, kernels.MEMORY_BOUND, copy, report)
+    kernels.compute_bound_rows(bench, dtypes, kernels.COMPUTE_BOUND, report)
+    for domain in (4, 10, 30):
+        report(
+            "chain of 10000 buckets of domain {}: {:.2f} us a bucket, decoding {:.2f} us".format(
+                domain, *bench.chain(domain=domain)
+            )
+        )
+    report(f"({time.perf_counter() - began:.0f} s so far)")
+    bucket = kernels.MEMORY_BOUND["10^9"]
+    for dtype in ("int32", "float32"):
+        own, _ = bench.bucket(bucket, dtype)
+        found = []
+        for name in filter(None, arguments.peers.split(",")):
+            seconds, out = getattr(peers, name)(bench, bucket, dtype)
+            found.append(int(out[:2].astype("int64").sum()))
+            report(
+                f"10^9 {dtype} {name}: {1e3 * seconds:.3f} ms, elimina {1e3 * own:.3f} ms, {seconds / own:.1f} times faster"
+            )
+            del out
+            gc.collect()
+            bench.cupy.get_default_memory_pool().free_all_blocks()
+        assert len(set(found)) <= 1, f"peers disagree: {found}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Answers against the reference files of a benchmark folder: optima of WCSPs, partition functions of UAI networks.
+
+    python bench/reference.py DATA [--device cpu cuda] [--memory 8GiB] [--limit 60] [--match TEXT]
+
+DATA holds wcsp/REFERENCE.tsv (rows with status "proven" are run) and uai/REFERENCE.tsv (rows with a .PR value). An
+instance whose plan does not fit the memory, or whose estimate is beyond `limit` seconds, is listed with its plan's
+figures. Optima must be equal; log10 Z may differ by 1e-6 relative, or by half a unit of the last digit that the
+reference prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import elimina
+from elimina.cli.options import bytes_of
+from elimina.planning.plan import bytes_text, seconds_text
+
+
+def cases(data: Path) -> Iterator[tuple[str, Path, str, str]]:
+    """Task, file, reference, and what the reference calls itself."""
+    with open(data / "wcsp" / "REFERENCE.tsv") as lines:
+        for row in csv.DictReader(lines, delimiter="\t"):
+            if row["status"] == "proven":
+                yield "mpe", data / "wcsp" / row["file"], row["optimum"], row["minfill_width"]
+    with open(data / "uai" / "REFERENCE.tsv") as lines:
+        for row in csv.DictReader(lines, delimiter="\t"):
+            if row["ref_log10Z(.PR)"]:
+                yield "pr", data / "uai" / row["file"], row["ref_log10Z(.PR)"], ""
+
+
+def evidence_of(path: Path, model: elimina.Model) -> dict[str | int, str | int]:
+    given = path.parent / (path.name.removesuffix(".xz").removesuffix(".gz") + ".evid")
+    return dict(elimina.read_evidence(given, model)) if given.exists() else {}
+
+
+def last_digit(reference: str) -> float:
+    """One unit of the last printed digit."""
+    mantissa, _, exponent = reference.lower().partition("e")
+    return 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+
+
+def agrees(task: str, result: elimina.Result, reference: str) -> bool:
+    if task == "mpe":
+        return result.value is not None and float(result.value) == float(reference)
+    expected = float(reference)
+    return result.log10_z is not None and abs(result.log10_z - expected) <= max(
+        1e-6 * abs(expected), 0.5000001 * last_digit(reference)
+    )
+
+
+def run(task: str, path: Path, reference: str, device: str, memory: int, limit: float) -> tuple[str, str]:
+    """Verdict, and what there is to say."""
+    try:
+        model = elimina.read(path)
+    except elimina.UnsupportedError as error:
+        return "unsupported", str(error)[:100]
+    evidence = evidence_of(path, model)
+    plan = elimina.plan(model, task, evidence=evidence, device=device, memory=memory)
+    if not plan.fits or plan.seconds > limit:
+        return "too large", f"width {plan.width}, {bytes_text(plan.peak_bytes)}, about {seconds_text(plan.seconds)}"
+    started = time.perf_counter()
+    result = elimina.solve(model, task, evidence=evidence, device=device, memory=memory)
+    elapsed = time.perf_counter() - started
+    found = result.value if task == "mpe" else result.log10_z
+    verdict = "equal" if agrees(task, result, reference) else "DIFFERENT"
+    phases = " ".join(f"{name} {seconds:.3f}" for name, seconds in result.stats["seconds"].items())
+    return verdict, f"{found} (reference {reference}), width {plan.width}, {plan.dtype}, {elapsed:.2f} s: {phases}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--device", nargs="+", default=["cpu"], choices=["cpu", "cuda"])
+    parser.add_argument("--memory", type=bytes_of, default=8 << 30)
+    parser.add_argument("--limit", type=float, default=60)
+    parser.add_argument("--match", default="")
+    args = parser.parse_args()
+    for device in args.device:
+        counts: dict[tuple[str, str], int] = {}
+        for task, path, reference, width in cases(args.data):
+            name = str(path.relative_to(args.data))
+            if args.match not in name:
+                continue
+            verdict, text = run(task, path, reference, device, args.memory, args.limit)
+            counts[task, verdict] = counts.get((task, verdict), 0) + 1
+            print(f"{device:5} {name:60} {verdict:11} {text}{f', min-fill {width}' if width else ''}", flush=True)
+        print(f"{device}: " + ", ".join(f"{task} {verdict} {n}" for (task, verdict), n in sorted(counts.items())))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""elimina's compiled core."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy
+from numpy.typing import NDArray
+
+
+class TextError(ValueError):
+    pass
+
+class Text:
+    """
+    Reads tokens and numbers from bytes; every method but 'line' raises TextError.
+    """
+
+    def __init__(self, data: bytes, *, blanks: str = '', marks: str = '', quotes: bool = False, block_comments: bool = False, line_comments: bool = False, glued_minus: bool = False) -> None: ...
+
+    @property
+    def line(self) -> int:
+        """Line of the last token read, from 1."""
+
+    @property
+    def left(self) -> int:
+        """Number of bytes not yet read."""
+
+    @property
+    def quoted(self) -> bool:
+        """Whether the last token was in quotes."""
+
+    def at_end(self) -> bool:
+        """Whether only blanks and comments are left."""
+
+    def peek(self) -> bytes:
+        """The next token, b'' at the end; stays unread."""
+
+    def token(self, what: str) -> bytes: ...
+
+    def integer(self, what: str) -> int: ...
+
+    def real(self, what: str) -> float: ...
+
+    def need(self, count: int, what: str) -> None:
+        """Fail unless that many tokens can be in the rest."""
+
+    def integers(self, count: int, what: str) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    def reals(self, count: int, what: str) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    def lists(self, count: int, bound: int, what: str) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+        """
+        Lists 'k i1 .. ik' of distinct indices below bound: (offsets, concatenated members).
+        """
+
+    def tables(self, sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], total: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """
+        Tables 'k v1 .. vk' with k == sizes[i], concatenated; total == sum(sizes).
+        """
+
+    def tuples(self, count: int, sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+        """Lines 'i1 .. ik cost': (flat int32 rows, int64 costs)."""
+
+    def bif_rows(self, child_size: int, labels: Sequence[Sequence[str]]) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+        """
+        The rest of a BIF probability block: (parents' flat indices, values, default row, table).
+        """
+
+    def bracket_items(self, as_words: bool = False) -> NDArray[numpy.int64] | NDArray[numpy.float64] | list[bytes]:
+        """
+        Items up to the closing bracket: an int64 array if all are integers, float64 if all are numbers, else a list of bytes.
+        """
+
+def find_order(sizes: Sequence[float], offsets: Sequence[int], members: Sequence[int], *, rules: Sequence[str], anneal: bool, rounds: int, seconds: float, patience: float, limit: float, seed: int, threads: int) -> list[int]:
+    """An elimination order of little work; the arguments are trusted."""
+
+def messages(sizes: Sequence[float], offsets: Sequence[int], members: Sequence[int], order: Sequence[int]) -> tuple[list[int], list[int], list[list[int]]]:
+    """
+    Widths and cells of the messages along an order, and the separators of those above 64 bits.
+    """
+
+def run_program(semiring: str, parameter: float, integer_parameter: int, words: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], arena: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu')], peaks: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], assignment: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')] | None, threads: int, progress: object | None) -> None:
+    """
+    Run a packed program over an arena whose factors are in place; `progress` gets the work done so far.
+    """
+
+def dense_instruction_set() -> str:
+    """The instruction set that the dense executor uses here."""

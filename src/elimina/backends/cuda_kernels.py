@@ -1,0 +1,145 @@
+"""Which kernels there are, and the sources they are compiled from; needs no CUDA."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+KERNELS = Path(__file__).parents[1] / "kernels"
+INCLUDE = Path(__file__).parents[1] / "include"
+
+THREADS = 256
+"""Threads of a block, in every kernel."""
+
+TEMPLATES = {
+    "min-sum": "MinSum",
+    "max-sum": "MaxSum",
+    "max-product": "MaxProduct",
+    "sum-product": "SumProduct",
+    "log-sum-exp": "LogSumExp",
+    "count": "Count",
+}
+CELL_TYPES = {"int16": "i16", "int32": "i32", "int64": "i64", "uint64": "u64", "float32": "float", "float64": "double"}
+SUPPORTED = {
+    "min-sum": ("int16", "int32", "int64", "float32", "float64"),
+    "max-sum": ("float32", "float64"),
+    "max-product": ("float32", "float64"),
+    "sum-product": ("float32", "float64"),
+    "log-sum-exp": ("float32", "float64"),
+    "count": ("uint64",),
+}
+
+
+RING_UNITS = 3
+"""Units of streamed values that a thread has on their way."""
+
+
+class TileKernel(NamedTuple):
+    """One instantiation of the tile kernel (``kernels/tile.cu``).
+
+    Attributes:
+        name: The template's name expression.
+        rows: Mid cells that a thread owns at a time.
+        cells: Lo cells that a thread owns.
+        lane_bytes: Bytes of a register that holds cells.
+        streamed: Number of streamed tables; -1 for any number.
+        dense: Whether lo cells are read in 16-byte words.
+        whole: Whether all values of the eliminated variable are in shared memory at once.
+        blocks: Blocks that are to fit a multiprocessor together.
+        ring: Bytes of shared memory for streamed values on their way.
+    """
+
+    name: str
+    rows: int
+    cells: int
+    lane_bytes: int
+    streamed: int
+    dense: bool
+    whole: bool
+    blocks: int
+    ring: int
+
+
+def semiring_type(semiring: str, dtype: np.dtype[np.generic]) -> str:
+    """Return the C++ type of a semiring."""
+    if semiring == "count":
+        return "elimina::Count"
+    return f"elimina::{TEMPLATES[semiring]}<elimina::{CELL_TYPES[dtype.name]}>".replace(
+        "elimina::float", "float"
+    ).replace("elimina::double", "double")
+
+
+@functools.cache
+def tile_kernel(
+    semiring: str,
+    dtype: np.dtype[np.generic],
+    streamed: int,
+    dense: bool,
+    aligned: bool = True,
+    whole: bool = True,
+    half: bool = False,
+) -> TileKernel:
+    """Return the instantiation for a number of streamed tables (more than two: -1) and a way of reading.
+
+    ``aligned``: dense rows start at 16-byte addresses. ``whole``: all values of the eliminated variable are in shared memory
+    at once. ``half`` asks for half as many mid cells a thread, for steps with few of them.
+    """
+    pairs = dtype == np.int16 and dense
+    if pairs:
+        policy = "elimina::Pairs"
+    elif dtype == np.int16:
+        policy = "elimina::Single<elimina::MinSum<elimina::i32>, elimina::i16>"
+    else:
+        policy = f"elimina::Single<{semiring_type(semiring, dtype)}>"
+    lane = max(4, dtype.itemsize)
+    total = 2 * lane if semiring == "log-sum-exp" else lane
+    lanes, blocks, ring = 16 // lane, 2, 0
+    if streamed == 0:
+        rows, lanes, depth, blocks = (8 if total == 4 else 4) >> half, (2 if total == 16 else 4), 1, 3 if half else 2
+    elif streamed < 0:
+        rows, depth = 2, 1
+    elif dense:
+        rows, depth = (4 if aligned else 2) // streamed, RING_UNITS + (not aligned)
+        ring = rows * streamed * depth * (1 if aligned else 2) * 16 * THREADS
+    else:
+        rows, depth = 4, max(1, 2 // streamed)
+    flags = ", ".join(str(flag).lower() for flag in (dense, aligned, whole))
+    name = f"elimina::tile<{policy}, {streamed}, {flags}, {rows}, {lanes}, {depth}, {blocks}>"
+    return TileKernel(name, rows, lanes * (2 if pairs else 1), lane, streamed, dense, whole, blocks, ring)
+
+
+def forest_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:
+    """Return the name expression of the kernel for small steps."""
+    return f"elimina::forest<{semiring_type(semiring, dtype)}>"
+
+
+def decode_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:
+    """Return the name expression of the decoding kernel."""
+    return f"elimina::decode<{semiring_type(semiring, dtype)}>"
+
+
+def source(name: str) -> str:
+    """Return the text of the file that defines a kernel, by its name expression."""
+    file = name.removeprefix("elimina::").partition("<")[0]
+    return (KERNELS / f"{'bench' if file in ('fill', 'rate') else file}.cu").read_text(encoding="utf-8")
+
+
+@functools.cache
+def compile_options() -> tuple[str, ...]:
+    """Return the compiler's options: the digest of every source takes part in the cache's key, which knows no includes."""
+    digest = hashlib.sha256()
+    for path in sorted([*KERNELS.glob("*.cu*"), *INCLUDE.rglob("*.hpp")]):
+        digest.update(path.read_bytes())
+    # Without contraction a sum of products is the same on every device and on the CPU.
+    return (
+        "--std=c++20",
+        "-fmad=false",
+        "-ftz=false",
+        f"-I{INCLUDE}",
+        f"-I{KERNELS}",
+        f"-DELIMINA_DIGEST=0x{digest.hexdigest()[:15]}",
+    )

@@ -1,0 +1,275 @@
+"""Measuring the CUDA kernels on single buckets and on chains, against the device's own limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from elimina.backends.cuda import CudaBackend, Launch
+from elimina.backends.cuda_kernels import CELL_TYPES, THREADS, tile_kernel
+from elimina.planning.layout import table_strides
+from elimina.planning.plan import Operand, Step
+from elimina.planning.program import Program, pack_steps
+from elimina.planning.tile import choose_tile
+
+REPEATS = 15
+
+
+class Bucket(NamedTuple):
+    """One bucket, min-sum: variable 0 is eliminated, variables 1, 2, ... are the output's axes, slow to fast.
+
+    Attributes:
+        domain: Values of variable 0.
+        sizes: Values of the other variables.
+        scopes: For each table, the other variables in it.
+    """
+
+    domain: int
+    sizes: tuple[int, ...]
+    scopes: tuple[tuple[int, ...], ...]
+
+    @property
+    def rows(self) -> int:
+        """Combinations of an output cell and a value of variable 0."""
+        return self.domain * math.prod(self.sizes)
+
+    def bytes(self, itemsize: int) -> int:
+        """Every table once and the output once."""
+        tables = sum(self.domain * math.prod(self.sizes[v - 1] for v in scope) for scope in self.scopes)
+        return itemsize * (tables + math.prod(self.sizes))
+
+
+def _memory_bound(domain: int, axes: int, last: int | None = None) -> Bucket:
+    sizes = (domain,) * (axes - 1) + (last or domain,)
+    small = sorted({1, (axes + 1) // 2, max(1, axes - 1), axes})
+    return Bucket(domain, sizes, (tuple(range(1, axes + 1)), *((v,) for v in small)))
+
+
+MEMORY_BOUND = {
+    "10^9": Bucket(10, (10,) * 8, ((1, 2, 3, 4, 5, 6, 7, 8), (1,), (3,), (6,), (8,))),
+    "2^29": _memory_bound(2, 28),
+    "3^18": _memory_bound(3, 17),
+    "7^10": _memory_bound(7, 9),
+    "13^7x5": _memory_bound(13, 7, 5),
+    "50^5": _memory_bound(50, 4),
+    "100^4x3": _memory_bound(100, 4, 3),
+}
+"""One message over all variables and four binary tables."""
+
+COMPUTE_BOUND = {
+    "50^6 binary": Bucket(50, (50,) * 5, ((1,), (2,), (3,), (4,), (5,))),
+    "100^4x20 binary": Bucket(100, (100, 100, 100, 20), ((1,), (2,), (3,), (4,), (1,), (4,))),
+    "64^5 ternary": Bucket(64, (64,) * 4, ((1, 2), (2, 3), (3, 4), (1, 4))),
+    "100^4x10 ternary": Bucket(100, (10, 100, 100, 100), ((1, 2, 3), (2, 3), (1, 2, 4), (4,))),
+    "97^4 triangle": Bucket(97, (97, 97, 97), ((1, 2), (2, 3), (1, 3))),
+}
+"""Small tables only: the work is in combining them."""
+
+
+def bucket_program(bucket: Bucket, dtype: str) -> Program:
+    """Lay a bucket out as the planner does."""
+    item = np.dtype(dtype).itemsize
+    members = [frozenset(v - 1 for v in scope) for scope in bucket.scopes]
+    tile = choose_tile(bucket.domain, bucket.sizes, members)
+    axes = (*tile.outer, *tile.mid, *tile.lo)
+    offset, operands = 0, []
+    for number in (*tile.tables_a, *tile.tables_b, *tile.streamed):
+        scope = bucket.scopes[number]
+        strides, span = table_strides([bucket.domain, *(bucket.sizes[v - 1] for v in scope)], item)
+        own = dict(zip((v - 1 for v in scope), strides[1:], strict=True))
+        operands.append(Operand(number, -1, offset, strides[0], tuple(own.get(a, 0) for a in axes), span))
+        offset += -(-span // 64) * 64
+    strides, span = table_strides(bucket.sizes, item)
+    step = Step(
+        variable=0,
+        domain=bucket.domain,
+        axes=tuple(a + 1 for a in axes),
+        sizes=tuple(bucket.sizes[a] for a in axes),
+        out_strides=tuple(strides[a] for a in axes),
+        outer=len(tile.outer),
+        mid=len(tile.mid),
+        operands=tuple(operands),
+        tables_a=len(tile.tables_a),
+        tables_b=len(tile.tables_b),
+        out_offset=offset,
+        out_span=span,
+        parent=0,  # the output need not be one cell
+    )
+    words, starts = pack_steps([step])
+    infinity = 1e9 if dtype.startswith("float") else int(np.iinfo(dtype).max) // len(operands)
+    return Program(
+        semiring="min-sum",
+        dtype=np.dtype(dtype),
+        parameter=infinity,
+        words=words,
+        starts=starts,
+        variables=len(bucket.sizes) + 1,
+        factor_cells=offset,
+        arena_cells=offset + span,
+        decode=False,
+        roots=np.zeros(0, np.int64),
+        work=bucket.rows,
+    )
+
+
+def chain_program(length: int, domain: int) -> tuple[Program, np.ndarray]:
+    """A chain of small buckets: each reads a binary table, a unary one and the message before."""
+    table, unary = domain * domain, domain
+    stride = -(-(table + unary) // 64) * 64
+    base = length * stride
+    steps = []
+    for n in range(length):
+        last = n + 1 == length
+        operands = [Operand(2 * n, -1, n * stride, 1, () if last else (0,), unary)]
+        if n > 0:
+            operands.append(Operand(-1, n - 1, base + (n - 1) * 64, 1, () if last else (0,), domain))
+        tables_a = len(operands)
+        if not last:
+            operands.append(Operand(2 * n + 1, -1, n * stride + unary, domain, (1,), table))
+        sizes, axes = ((), ()) if last else ((domain,), (n + 1,))
+        out = base + n * 64
+        steps.append(
+            Step(
+                n,
+                domain,
+                axes,
+                sizes,
+                (1,) * len(sizes),
+                0,
+                0,
+                tuple(operands),
+                tables_a,
+                0,
+                out,
+                64,
+                -1 if last else n + 1,
+            )
+        )
+    words, starts = pack_steps(steps)
+    factors = np.random.default_rng(0).integers(0, 100, base).astype(np.int32)
+    program = Program(
+        "min-sum", np.dtype(np.int32), 10**8, words, starts, length, base, base + 64 * length, True,
+        np.array([base + 64 * (length - 1)], np.int64), sum(step.work for step in steps),
+    )  # fmt: skip
+    return program, factors
+
+
+class Bench:
+    """The device under measurement."""
+
+    def __init__(self, backend: CudaBackend) -> None:
+        self.backend = backend
+        self.cupy = backend.cupy
+
+    def seconds(self, call: Callable[[], Any], repeats: int = REPEATS) -> float:
+        """Median device time of a call."""
+        event, stream = self.cupy.cuda.Event, self.backend.stream
+        times = []
+        with stream:
+            for number in range(repeats + 3):
+                begin, end = event(), event()
+                begin.record(stream)
+                call()
+                end.record(stream)
+                end.synchronize()
+                if number >= 3:
+                    times.append(self.cupy.cuda.get_elapsed_time(begin, end) / 1000)
+        return float(np.median(times))
+
+    def copy_bandwidth(self, size: int = 4 << 30) -> float:
+        """Bytes a second of a device-to-device copy, read and written ones counted."""
+        source = self.cupy.zeros(size // 4, dtype=np.int32)
+        target = self.cupy.empty_like(source)
+        self.fill(source)
+        runtime, stream = self.cupy.cuda.runtime, self.backend.stream
+        return (
+            2
+            * size
+            / self.seconds(
+                lambda: runtime.memcpyAsync(
+                    target.data.ptr, source.data.ptr, size, runtime.memcpyDeviceToDevice, stream.ptr
+                )
+            )
+        )
+
+    def fill(self, array: Any) -> None:
+        """Fill a device array with values 0 ... 99."""
+        cell = CELL_TYPES[array.dtype.name].replace("i", "elimina::i")
+        kernel = self.backend.function(f"elimina::fill<{cell}>")
+        kernel((2048,), (THREADS,), (array, np.int64(array.size)))
+        self.cupy.cuda.Device().synchronize()
+
+    def bucket(self, bucket: Bucket, dtype: str) -> tuple[float, str]:
+        """Seconds of one bucket, and a word on how it was cut."""
+        program = bucket_program(bucket, dtype)
+        layout = self.backend.lay_out(program)
+        launch = Launch(self.backend, program, layout)
+        try:
+            with self.backend.stream:
+                launch.upload(np.zeros(0, program.dtype))
+                memory = self.cupy.cuda.UnownedMemory(
+                    launch.base + layout.arena_at, program.factor_cells * program.dtype.itemsize, launch
+                )
+                arena = self.cupy.ndarray(
+                    (program.factor_cells,), program.dtype, self.cupy.cuda.MemoryPointer(memory, 0)
+                )
+                self.fill(arena)
+            seconds = self.seconds(lambda: launch.launch_steps(False))
+            tile: Any = layout.launches[0]
+            kind = tile.kernel
+            chunk, splits, mids, columns, batch, slab = tile.arguments[5:11]
+            note = f"S{kind.streamed}{'v' if kind.dense else 's'} rows {kind.rows} chunk {chunk} mids {mids} x{splits} "
+            note += f"columns {columns} batch {batch} slab {slab} blocks {tile.blocks} shared {tile.shared >> 10}K"
+            return seconds, note
+        finally:
+            launch.close()
+
+    def rate(self, dtype: str) -> float:
+        """Rows a second of the innermost instructions alone, in registers."""
+        policy = (
+            tile_kernel("min-sum", np.dtype(dtype), 0, True).name.removeprefix("elimina::tile<").partition(">, 0")[0]
+        )
+        policy = "elimina::Pairs" if dtype == "int16" else policy + ">"
+        kernel = self.backend.function(f"elimina::rate<{policy}>")
+        blocks, rounds = self.backend.multiprocessors * 8, 4096
+        out = self.cupy.empty(blocks * THREADS, dtype)
+        width = 2 if dtype == "int16" else 1
+        arguments = (out, np.int32(rounds), np.dtype(dtype).type(10000))
+        return blocks * THREADS * rounds * 32 * width / self.seconds(lambda: kernel((blocks,), (THREADS,), arguments))
+
+    def chain(self, length: int = 10000, domain: int = 10) -> tuple[float, float]:
+        """Microseconds a bucket of a chain, to eliminate and to decode."""
+        program, factors = chain_program(length, domain)
+        runs = [self.backend.run(program, factors).seconds for _ in range(5)]
+        return tuple(1e6 * float(np.median([run[key] for run in runs])) / length for key in ("run", "decode"))  # type: ignore[return-value]
+
+
+def memory_bound_rows(
+    bench: Bench, dtypes: Sequence[str], buckets: dict[str, Bucket], copy: float, report: Callable[[str], None]
+) -> None:
+    """Measure memory-bound buckets; `report` gets a line for each."""
+    for dtype in dtypes:
+        for name, bucket in buckets.items():
+            seconds, note = bench.bucket(bucket, dtype)
+            size = bucket.bytes(np.dtype(dtype).itemsize)
+            report(
+                f"{name:>10} {dtype:8} {1e3 * seconds:8.3f} ms {size / seconds / 1e12:6.2f} TB/s {size / seconds / copy:6.1%}  {note}"
+            )
+
+
+def compute_bound_rows(
+    bench: Bench, dtypes: Sequence[str], buckets: dict[str, Bucket], report: Callable[[str], None]
+) -> None:
+    """Measure compute-bound buckets; `report` gets a line for each."""
+    for dtype in dtypes:
+        limit = bench.rate(dtype)
+        report(f"{dtype}: the instructions alone make {limit / 1e12:.2f}e12 rows/s")
+        for name, bucket in buckets.items():
+            seconds, note = bench.bucket(bucket, dtype)
+            report(
+                f"{name:>18} {dtype:8} {1e3 * seconds:8.3f} ms {bucket.rows / seconds / 1e12:6.2f}e12 rows/s "
+                f"{bucket.rows / seconds / limit:6.1%}  {note}"
+            )

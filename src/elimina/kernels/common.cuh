@@ -1,0 +1,103 @@
+// What all kernels share: making a semiring, the fused element operations, loads of scaled messages, peaks.
+#pragma once
+#include <elimina/program.hpp>
+#include <elimina/semiring.hpp>
+
+namespace elimina {
+
+constexpr int kThreads = 256;
+
+template <class A, class B>
+inline constexpr bool same = false;
+template <class A>
+inline constexpr bool same<A, A> = true;
+
+template <class S, class Cell>
+__device__ S make_semiring(Cell parameter) {
+  if constexpr (requires { S{typename S::Value(parameter)}; }) {
+    return S{typename S::Value(parameter)};
+  } else {
+    return S{};
+  }
+}
+
+// sum (+)= a (x) b, in one or two instructions where the hardware has them. A comparison and a selection would cost one more.
+template <class S>
+__device__ __forceinline__ void fold(const S& s, typename S::Sum& sum, typename S::Value a, typename S::Value b) {
+  if constexpr (same<S, MinSum<i32>>) {
+    sum = __viaddmin_s32(a, b, sum);
+  } else if constexpr (same<S, MinSum<float>>) {
+    sum = fminf(a + b, sum);
+  } else if constexpr (same<S, MaxSum<float>>) {
+    sum = fmaxf(a + b, sum);
+  } else if constexpr (same<S, MaxProduct<float>>) {
+    sum = fmaxf(a * b, sum);
+  } else {
+    s.add(sum, s.combine(a, b));
+  }
+}
+
+template <class S>
+__device__ void merge(const S& s, typename S::Sum& sum, typename S::Sum other) {
+  if constexpr (same<typename S::Sum, typename S::Value>) {
+    s.add(sum, other);
+  } else {
+    if (!(other.total > 0)) return;
+    if (other.peak > sum.peak) {
+      sum.total = sum.total * std::exp(sum.peak - other.peak) + other.total;
+      sum.peak = other.peak;
+    } else {
+      sum.total = sum.total + other.total * std::exp(other.peak - sum.peak);
+    }
+  }
+}
+
+template <class T>
+__device__ T exchange(T value, int lane_mask) {
+  if constexpr (requires { value.peak; }) {
+    return {exchange(value.peak, lane_mask), exchange(value.total, lane_mask)};
+  } else {
+    return T(__shfl_xor_sync(~0u, value, lane_mask));
+  }
+}
+
+// The factor for the values of a table: 1, or the power of two that its writer's largest value asks for.
+template <class S>
+__device__ typename S::Value scale_of(TableView table, const u64* peaks) {
+  if constexpr (S::scaled) {
+    if (table.source() < 0) return typename S::Value(1);
+    const double peak = __longlong_as_double(i64(peaks[2 * table.source()]));
+    return typename S::Value(ldexp(1.0, -scale_exponent<typename S::Value>(peak)));
+  } else {
+    return typename S::Value(1);
+  }
+}
+
+// The largest and the smallest positive value seen, of a scaled semiring.
+template <class S>
+struct Peaks {
+  typename S::Value high = 0, low = S::scaled ? std::numeric_limits<typename S::Value>::infinity() : typename S::Value(0);
+  __device__ void see(typename S::Value value) {
+    high = value > high ? value : high;
+    low = value > 0 && value < low ? value : low;
+  }
+  __device__ void reduce_warp() {
+    for (int mask = 16; mask; mask /= 2) {
+      const typename S::Value other_high = exchange(high, mask), other_low = exchange(low, mask);
+      high = other_high > high ? other_high : high;
+      low = other_low < low ? other_low : low;
+    }
+  }
+  // Bit patterns of positive numbers are in the numbers' order.
+  __device__ void publish(u64* step_peaks) {
+    reduce_warp();
+    if (threadIdx.x % 32 == 0 && high > 0) {
+      atomicMax(step_peaks, u64(__double_as_longlong(double(high))));
+      atomicMin(step_peaks + 1, u64(__double_as_longlong(double(low))));
+    }
+  }
+};
+
+__device__ __forceinline__ bool stopped(const i32* stop) { return *static_cast<const volatile i32*>(stop) != 0; }
+
+}  // namespace elimina

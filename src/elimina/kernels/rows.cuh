@@ -1,0 +1,27 @@
+// The value of one row of a step (a cell and a value d) from a few tables, all loads in flight together.
+#pragma once
+#include "common.cuh"
+
+namespace elimina {
+
+// A x B x S_1 x S_2 ... of the values v[0, tables), grouped as program.hpp says.
+template <class S, int kMost>
+__device__ __forceinline__ typename S::Value join(const S& s, const typename S::Value (&v)[kMost], int tables, int tables_a,
+                                                  int tables_ab) {
+  typename S::Value a = s.one(), b = s.one();
+#pragma unroll
+  for (int t = 0; t < kMost; ++t) {
+    if (t < tables_a) {
+      a = s.combine(a, v[t]);
+    } else if (t < tables_ab) {
+      b = s.combine(b, v[t]);
+    }
+  }
+  typename S::Value value = s.combine(a, b);
+#pragma unroll
+  for (int t = 0; t < kMost; ++t)
+    if (t >= tables_ab && t < tables) value = s.combine(value, v[t]);
+  return value;
+}
+
+}  // namespace elimina

@@ -1,0 +1,571 @@
+// One large step in one launch. A block takes one outer cell, a chunk of the lo cells and a range of the mid cells. It keeps
+// B[d][lo] and, for a batch of mid cells, A[mid][d] in shared memory; each thread owns kRows mid cells x kLanes lanes of lo cells
+// in registers and walks d, reading only the streamed tables. Without streamed tables this is a matrix product in the semiring.
+// No division in the inner loops: offsets of lo cells are computed once a block, those of mid cells once a batch.
+#include "common.cuh"
+
+namespace elimina {
+
+// How cells sit in a thread's registers. Single: one a register.
+template <class S, class Stored = typename S::Value>
+struct Single {
+  using Semiring = S;
+  using Cell = Stored;
+  using Lane = typename S::Value;
+  using Sum = typename S::Sum;
+  static constexpr int width = 1;
+  S s;
+  __device__ explicit Single(Cell parameter) : s(make_semiring<S>(parameter)) {}
+  __device__ Cell one() const { return Cell(s.one()); }
+  __device__ Cell combine_cells(Cell a, Cell b) const { return Cell(s.combine(Lane(a), Lane(b))); }
+  static __device__ Lane splat(Cell cell) { return Lane(cell); }
+  static __device__ Cell cell(Lane lane, int = 0) { return Cell(lane); }
+  __device__ Lane combine(Lane a, Lane b) const { return s.combine(a, b); }
+  __device__ Sum start() const { return s.start(); }
+  __device__ void fold(Sum& sum, Lane a, Lane b) const { elimina::fold(s, sum, a, b); }
+  __device__ Lane finish(Sum sum) const { return s.finish(sum); }
+};
+
+// Pairs: two 16-bit cells a register, added and compared in one instruction; the planner proved that no sum leaves 16 bits.
+struct Pairs {
+  using Semiring = MinSum<i16>;
+  using Cell = i16;
+  using Lane = u32;
+  using Sum = u32;
+  static constexpr int width = 2;
+  i16 infinity;
+  __device__ explicit Pairs(i16 parameter) : infinity(parameter) {}
+  __device__ Cell one() const { return 0; }
+  __device__ Cell combine_cells(Cell a, Cell b) const { return Cell(a + b); }
+  static __device__ Lane splat(Cell cell) { return u32(static_cast<unsigned short>(cell)) * 0x10001u; }
+  static __device__ Cell cell(Lane lane, int half = 0) { return Cell(lane >> 16 * half & 0xffffu); }
+  __device__ Lane combine(Lane a, Lane b) const { return __vadd2(a, b); }
+  __device__ Sum start() const { return splat(infinity); }
+  __device__ void fold(Sum& sum, Lane a, Lane b) const { sum = __viaddmin_s16x2(a, b, sum); }
+  __device__ Lane finish(Sum sum) const { return sum; }
+};
+
+// Out of line, since it takes hundreds of instructions and is hardly ever needed.
+__device__ __noinline__ u64 divide_long(u64 a, u64 b) { return a / b; }
+
+// Digits of a cell number times strides.
+template <class Stride>
+__device__ __forceinline__ i64 offset_of(StepView step, u64 cell, int first, int last, Stride stride) {
+  i64 offset = 0;
+#pragma unroll 1
+  for (int axis = last - 1; axis >= first; --axis) {
+    const u64 size = u64(step.size(axis));
+    const u64 rest = cell >> 32 ? divide_long(cell, size) : u64(u32(cell) / u32(size));
+    offset += i64(cell - rest * size) * stride(axis);
+    cell = rest;
+  }
+  return offset;
+}
+
+constexpr int kAhead = 16;  // values of d whose loads are in flight together while A and B are built
+
+// Where things are in shared memory, in bytes; cuda_tile.py adds up the same.
+struct Map {
+  int bases;   // of each table, then of the output: offsets at this block's outer cell
+  int scales;  // of each table
+  int mids;    // offsets of the mid cells of a batch: [streamed tables, then the output][batch]
+  int los;     // offsets of the lo cells, for any number of streamed tables: [streamed][pitch]
+  int a, b;    // [d][batch], [d][pitch]
+  int ring;    // streamed values on their way
+};
+
+template <class P>
+__device__ __forceinline__ Map map_of(int record_words, int tables, int streamed, int batch, int slab, int pitch, int los) {
+  Map map;
+  map.bases = 8 * ((record_words + 1) / 2 * 2);
+  map.scales = map.bases + 8 * (tables + 1);
+  map.mids = map.scales + 8 * tables;
+  map.los = map.mids + 8 * (streamed + 1) * batch;
+  map.a = (map.los + 4 * los + 15) / 16 * 16;
+  map.b = (map.a + slab * batch * int(sizeof(typename P::Lane)) + 15) / 16 * 16;
+  map.ring = (map.b + slab * pitch * int(sizeof(typename P::Cell)) + 15) / 16 * 16;
+  return map;
+}
+
+// Shared memory starts with the step's record. Always this array plus an offset: so the compiler knows the kind of address.
+extern __shared__ __align__(16) i64 shared[];
+
+template <class T>
+__device__ __forceinline__ T* at(int bytes) {
+  return reinterpret_cast<T*>(reinterpret_cast<unsigned char*>(shared) + bytes);
+}
+
+// The functions that prepare a block are not inlined, so that their registers are not taken from the inner loops.
+template <class P>
+__device__ __noinline__ void prepare(const i64* record, int record_words, u64 outer, const u64* peaks, int bases_at,
+                                     int scales_at) {
+  for (int i = threadIdx.x; i < record_words; i += kThreads) shared[i] = record[i];
+  __syncthreads();
+  const StepView step{shared};
+  const int tables = int(step[kTables]);
+  for (int number = threadIdx.x; number <= tables; number += kThreads) {
+    const bool output = number == tables;
+    const TableView table = step.table(output ? 0 : number);
+    at<i64>(bases_at)[number] =
+        (output ? step[kOut] : table.offset()) + offset_of(step, outer, 0, step[kOuterAxes], [&](i64 axis) {
+          return output ? step.out_stride(axis) : table.stride(axis);
+        });
+    if (!output) {
+      at<typename P::Semiring::Value>(scales_at)[number] = scale_of<typename P::Semiring>(table, peaks);
+    }
+  }
+}
+
+// Offsets of the mid cells [first, first + count) in the streamed tables and in the output.
+__device__ __noinline__ void locate(u64 first, int count, int batch, int streamed, int bases_at, int mids_at) {
+  const StepView step{shared};
+  const int tables = int(step[kTables]);
+  for (int i = threadIdx.x; i < (streamed + 1) * count; i += kThreads) {
+    const int number = i / count, mid = i % count;
+    const bool output = number == streamed;
+    const TableView table = step.table(output ? 0 : tables - streamed + number);
+    at<i64>(mids_at)[number * batch + mid] =
+        at<i64>(bases_at)[output ? tables : tables - streamed + number] +
+        offset_of(step, first + mid, step[kOuterAxes], step.lo_axis(),
+                  [&](i64 axis) { return output ? step.out_stride(axis) : table.stride(axis); });
+  }
+}
+
+// A value of a table, as its reader sees it.
+template <class P>
+__device__ __forceinline__ typename P::Cell read(const typename P::Cell* cell, int number, int scales_at) {
+  if constexpr (P::Semiring::scaled) {
+    return __ldg(cell) * at<typename P::Semiring::Value>(scales_at)[number];
+  } else {
+    return __ldg(cell);
+  }
+}
+
+template <class P, class Slot>
+__device__ __forceinline__ Slot to_slot(typename P::Cell value) {
+  if constexpr (same<Slot, typename P::Cell>) {
+    return value;
+  } else {
+    return P::splat(value);
+  }
+}
+template <class P, class Slot>
+__device__ __forceinline__ typename P::Cell of_slot(Slot slot) {
+  if constexpr (same<Slot, typename P::Cell>) {
+    return slot;
+  } else {
+    return P::cell(slot);
+  }
+}
+
+// slots[d - d_first][i] = product of the tables [first, last) at cell number cell_first + i of the axes [axis_first, axis_last).
+template <class P, class Slot>
+__device__ __noinline__ void build(int slots_at, int pitch, int count, u64 cell_first, int axis_first, int axis_last, int first,
+                                   int last, i64 d_first, int depth, const typename P::Cell* arena, Map map, P policy) {
+  using Cell = typename P::Cell;
+  const StepView step{shared};
+  Slot* slots = at<Slot>(slots_at);
+  const int groups = count < kThreads ? kThreads / count : 1;
+  const int group = count < kThreads ? int(threadIdx.x) / count : 0;
+  if (group >= groups) return;
+  for (int i = count < kThreads ? int(threadIdx.x) % count : int(threadIdx.x); i < count; i += kThreads) {
+    if (first == last) {
+      for (int d = group; d < depth; d += groups) slots[d * pitch + i] = to_slot<P, Slot>(policy.one());
+    }
+    for (int number = first; number < last; number += 2) {
+      const bool two = number + 1 < last;
+      const auto start = [&](int table_number) {
+        const TableView table = step.table(table_number);
+        return arena + at<i64>(map.bases)[table_number] + (d_first + group) * table.domain_stride() +
+               offset_of(step, cell_first + i, axis_first, axis_last, [&](i64 axis) { return table.stride(axis); });
+      };
+      const int other_number = two ? number + 1 : number;
+      const Cell* cell = start(number);
+      const Cell* other_cell = two ? start(other_number) : cell;
+      const i64 stride = step.table(number).domain_stride() * groups;
+      const i64 other_stride = step.table(other_number).domain_stride() * groups;
+      Slot* slot = slots + group * pitch + i;
+      for (int d = group; d < depth; d += kAhead * groups) {
+        Cell values[kAhead], others[kAhead];
+#pragma unroll
+        for (int u = 0; u < kAhead; ++u) {
+          if (d + u * groups < depth) {
+            values[u] = read<P>(cell, number, map.scales);
+            if (two) others[u] = read<P>(other_cell, other_number, map.scales);
+          }
+          cell += stride;
+          other_cell += other_stride;
+        }
+#pragma unroll
+        for (int u = 0; u < kAhead; ++u) {
+          if (d + u * groups < depth) {
+            Cell value = number == first ? values[u] : policy.combine_cells(of_slot<P, Slot>(*slot), values[u]);
+            if (two) value = policy.combine_cells(value, others[u]);
+            *slot = to_slot<P, Slot>(value);
+          }
+          slot += groups * pitch;
+        }
+      }
+    }
+  }
+}
+
+// Copies an array in 16-byte words.
+template <class To, class From>
+__device__ __forceinline__ void copy_words(To& to, const From* from) {
+  static_assert(sizeof(To) % 16 == 0);
+  int4 words[sizeof(To) / 16];
+#pragma unroll
+  for (int j = 0; j < int(sizeof(To)) / 16; ++j) words[j] = reinterpret_cast<const int4*>(from)[j];
+  memcpy(to, words, sizeof(To));
+}
+
+__device__ __forceinline__ void copy_async(int4* to, u64 from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(u32(__cvta_generic_to_shared(to))), "l"(from) : "memory");
+}
+
+// The 16 bytes that start `shift` bytes into two vectors.
+template <class Lanes>
+__device__ __forceinline__ void realign(Lanes& lanes, int4 low, int4 high, u32 shift) {
+  static_assert(sizeof(lanes) == 16);
+  u32 words[8] = {u32(low.x), u32(low.y), u32(low.z), u32(low.w), u32(high.x), u32(high.y), u32(high.z), u32(high.w)};
+#pragma unroll
+  for (int i = 0; i < 6; ++i) words[i] = shift & 8 ? words[i + 2] : words[i];
+#pragma unroll
+  for (int i = 0; i < 5; ++i) words[i] = shift & 4 ? words[i + 1] : words[i];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) words[i] = __funnelshift_r(words[i], words[i + 1], 8 * (shift & 2));
+  memcpy(lanes, words, 16);
+}
+
+// kLanes lanes from consecutive cells, or from cells `columns` apart.
+template <class P, bool kDense, int kLanes>
+__device__ __forceinline__ void load_shared(typename P::Lane (&lanes)[kLanes], const typename P::Cell* cells, int columns) {
+  if constexpr (kDense) {
+    copy_words(lanes, cells);
+  } else {
+#pragma unroll
+    for (int j = 0; j < kLanes; ++j) lanes[j] = P::splat(cells[j * columns]);
+  }
+}
+
+// kDense: cells that follow each other along lo do so in every streamed table too; kAligned: at 16-byte addresses.
+// kWhole: all values of d are in shared memory at once, so sums live for one pass only.
+// `chunk` lo cells and `mids` mid cells a block; `columns` threads beside each other along lo; `batch` mid cells and `slab` values
+// of d in shared memory together; `vector`: the output may be written in 16-byte words.
+template <class P, int kStreamed, bool kDense, bool kAligned, bool kWhole, int kRows, int kLanes, int kDepth, int kBlocks>
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    tile(const i64* __restrict__ record, int record_words, int number, int tables, int some_streamed, int chunks, int chunk,
+         int splits, int mids, int columns, int batch, int slab, int vector, typename P::Cell* arena, u64* peaks,
+         const i32* stop, typename P::Cell parameter) {
+  using Cell = typename P::Cell;
+  using Lane = typename P::Lane;
+  using Sum = typename P::Sum;
+  using Scale = typename P::Semiring::Value;
+  constexpr bool kGeneric = kStreamed < 0;
+  constexpr int kFixed = kStreamed > 0 ? kStreamed : 1;
+  constexpr int kCells = kLanes * P::width;
+  constexpr bool kRing = kDense && kWhole && kStreamed > 0;
+  static_assert(kStreamed == 0 || kWhole || !kDense);
+  if (stopped(stop)) return;
+  const int streamed = kGeneric ? some_streamed : kStreamed;
+  const int pitch = (chunk + kCells - 1) / kCells * kCells;
+  const Map map = map_of<P>(record_words, tables, streamed, batch, slab, pitch, kGeneric ? streamed * pitch : 0);
+
+  u64 block = blockIdx.x;
+  const int split = int(block % u32(splits));
+  block /= u32(splits);
+  const i64 lo_first = i64(block % u32(chunks)) * chunk;
+  prepare<P>(record, record_words, block / u32(chunks), peaks, map.bases, map.scales);
+  __syncthreads();
+  const StepView step{shared};
+  const int cells = int(min(i64(chunk), step[kLoCells] - lo_first));
+  const i64 mid_first = i64(split) * mids, mid_last = min(mid_first + mids, step[kMidCells]);
+  const int domain = int(step[kDomain]);
+  const P policy(parameter);
+  if constexpr (kGeneric) {
+    for (int i = threadIdx.x; i < streamed * cells; i += kThreads) {
+      const TableView table = step.table(tables - streamed + i / cells);
+      at<i32>(map.los)[i / cells * pitch + i % cells] = i32(offset_of(
+          step, lo_first + i % cells, step.lo_axis(), step[kAxes], [&](i64 axis) { return table.stride(axis); }));
+    }
+  }
+
+  const int column = int(threadIdx.x) % columns, row = int(threadIdx.x) / columns, rows_block = kThreads / columns * kRows;
+  const int lo = kDense ? column * kCells : column;  // within the chunk; the other cells are `columns` further on each
+  const bool busy = row < kThreads / columns && lo < cells;
+  i32 lo_offset[kFixed][kDense ? 1 : kLanes];
+  i64 stream_stride[kFixed];
+  Scale stream_scale[kFixed];
+  if constexpr (kStreamed > 0) {
+#pragma unroll
+    for (int k = 0; k < kFixed; ++k) {
+      const TableView table = step.table(tables - streamed + k);
+      stream_stride[k] = table.domain_stride();
+      stream_scale[k] = at<Scale>(map.scales)[tables - streamed + k];
+#pragma unroll
+      for (int j = 0; j < (kDense ? 1 : kLanes); ++j) {
+        lo_offset[k][j] = kDense ? i32(lo_first) + lo
+                                 : i32(offset_of(step, lo_first + min(lo + j * columns, cells - 1), step.lo_axis(), step[kAxes],
+                                                 [&](i64 axis) { return table.stride(axis); }));
+      }
+    }
+  }
+  Peaks<typename P::Semiring> seen;
+
+  // Adds the rows of one value of d to the sums: kRows x kLanes of them, the streamed values at hand.
+  const auto add_rows = [&](Sum(&sums)[kRows][kLanes], const Lane(&values)[kFixed][kRows][kLanes], const Lane* a, const Cell* b) {
+    Lane lanes[kLanes];
+    load_shared<P, kDense, kLanes>(lanes, b, columns);
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+      for (int j = 0; j < kLanes; ++j) {
+        Lane value = policy.combine(a[i], lanes[j]);
+#pragma unroll
+        for (int k = 0; k < kFixed; ++k) {
+          Lane next = values[k][i][j];
+          if constexpr (P::Semiring::scaled) next *= stream_scale[k];
+          if (k + 1 < kFixed) {
+            value = policy.combine(value, next);
+          } else {
+            policy.fold(sums[i][j], value, next);
+          }
+        }
+      }
+    }
+  };
+
+  // Adds the values of d in shared memory, [d_first, d_first + depth), to the sums of this thread's cells.
+  const auto accumulate = [&](Sum(&sums)[kRows][kLanes], int top, int count, i64 d_first, int depth) {
+    const Lane* a = at<Lane>(map.a) + top;
+    const Cell* b = at<Cell>(map.b) + lo;
+    if constexpr (kStreamed == 0) {
+#pragma unroll 4
+      for (int d = 0; d < depth; ++d, a += batch, b += pitch) {
+        Lane lanes[kLanes], left[kRows];
+        load_shared<P, kDense, kLanes>(lanes, b, columns);
+        copy_words(left, a);
+#pragma unroll
+        for (int i = 0; i < kRows; ++i)
+#pragma unroll
+          for (int j = 0; j < kLanes; ++j) policy.fold(sums[i][j], left[i], lanes[j]);
+      }
+    } else if constexpr (kStreamed > 0 && !kDense) {
+      const Cell* streams[kFixed][kRows];
+#pragma unroll
+      for (int k = 0; k < kFixed; ++k)
+#pragma unroll
+        for (int i = 0; i < kRows; ++i)
+          streams[k][i] = arena + at<i64>(map.mids)[k * batch + min(top + i, count - 1)] + d_first * stream_stride[k];
+      const int steps = (depth + kDepth - 1) / kDepth, stride = (depth + steps - 1) / steps;
+      for (int d = 0; d < depth; d += stride) {
+        Lane values[kDepth][kFixed][kRows][kLanes];
+#pragma unroll
+        for (int u = 0; u < kDepth; ++u)
+#pragma unroll
+          for (int k = 0; k < kFixed; ++k)
+#pragma unroll
+            for (int i = 0; i < kRows; ++i)
+#pragma unroll
+              for (int j = 0; j < kLanes; ++j)
+                if (u < stride && d + u < depth && top + i < count)
+                  values[u][k][i][j] = P::splat(__ldg(streams[k][i] + u * stream_stride[k] + lo_offset[k][j]));
+#pragma unroll
+        for (int u = 0; u < kDepth; ++u)
+          if (u < stride && d + u < depth) add_rows(sums, values[u], a + (d + u) * batch, b + (d + u) * pitch);
+#pragma unroll
+        for (int k = 0; k < kFixed; ++k)
+#pragma unroll
+          for (int i = 0; i < kRows; ++i) streams[k][i] += stride * stream_stride[k];
+      }
+    } else if constexpr (kGeneric) {
+      for (int d = 0; d < depth; ++d) {
+        Lane values[kRows][kLanes];
+#pragma unroll
+        for (int i = 0; i < kRows; ++i)
+#pragma unroll
+          for (int j = 0; j < kLanes; ++j)
+            values[i][j] = policy.combine(a[d * batch + i], P::splat(b[d * pitch + min(j * columns, cells - 1 - lo)]));
+#pragma unroll 2
+        for (int k = 0; k < streamed; ++k) {
+          const i64 stride = step.table(tables - streamed + k).domain_stride() * (d_first + d);
+#pragma unroll
+          for (int i = 0; i < kRows; ++i) {
+            const Cell* stream = arena + at<i64>(map.mids)[k * batch + min(top + i, count - 1)] + stride;
+#pragma unroll
+            for (int j = 0; j < kLanes; ++j) {
+              const i32 offset = at<i32>(map.los)[k * pitch + min(lo + j * columns, cells - 1)];
+              values[i][j] = policy.combine(values[i][j], P::splat(read<P>(stream + offset, tables - streamed + k, map.scales)));
+            }
+          }
+        }
+#pragma unroll
+        for (int i = 0; i < kRows; ++i)
+#pragma unroll
+          for (int j = 0; j < kLanes; ++j) policy.fold(sums[i][j], values[i][j], P::splat(policy.one()));
+      }
+    }
+  };
+
+  const auto begin = [&](Sum(&sums)[kRows][kLanes]) {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i)
+#pragma unroll
+      for (int j = 0; j < kLanes; ++j) sums[i][j] = policy.start();
+  };
+
+  const auto store = [&](Sum(&sums)[kRows][kLanes], int top, int count) {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      if (top + i >= count) continue;
+      Cell* out = arena + at<i64>(map.mids)[streamed * batch + top + i] + lo_first + lo;
+      Lane results[kLanes];
+#pragma unroll
+      for (int j = 0; j < kLanes; ++j) results[j] = policy.finish(sums[i][j]);
+      if constexpr (kDense) {
+        if (vector && lo + kCells <= cells) {
+          int4 words[sizeof(results) / 16];
+          memcpy(words, results, sizeof(results));
+#pragma unroll
+          for (int j = 0; j < int(sizeof(results)) / 16; ++j) reinterpret_cast<int4*>(out)[j] = words[j];
+        } else {
+#pragma unroll
+          for (int j = 0; j < kCells; ++j)
+            if (lo + j < cells) out[j] = P::cell(results[j / P::width], j % P::width);
+        }
+      } else {
+#pragma unroll
+        for (int j = 0; j < kLanes; ++j)
+          if (lo + j * columns < cells) out[j * columns] = P::cell(results[j]);
+      }
+      if constexpr (P::Semiring::scaled) {
+#pragma unroll
+        for (int j = 0; j < kLanes; ++j)
+          if ((kDense ? lo + j : lo + j * columns) < cells) seen.see(results[j]);
+      }
+    }
+  };
+
+  // All values of d for this thread's rows `top`, `top` + rows_block, ...: every thread streams through its own slots of a ring,
+  // kDepth units of kRows mid cells ahead of what it adds up, so no barrier and no register waits for memory.
+  const auto stream = [&](int top, int count) {
+    constexpr int kVectors = kAligned ? 1 : 2;
+    const auto slot = [&](int unit, int k, int i, int v) {
+      return at<int4>(map.ring) + (((unit * kFixed + k) * kRows + i) * kVectors + v) * kThreads + threadIdx.x;
+    };
+    const Cell* streams[kFixed][kRows];
+    int ahead_top = top, ahead_d = 0, ahead = 0;
+    const auto locate_rows = [&] {
+#pragma unroll
+      for (int k = 0; k < kFixed; ++k)
+#pragma unroll
+        for (int i = 0; i < kRows; ++i)
+          streams[k][i] = arena + at<i64>(map.mids)[k * batch + min(ahead_top + i, count - 1)] + lo_offset[k][0];
+    };
+    const auto fetch = [&] {
+      if (ahead_top < count) {
+#pragma unroll
+        for (int k = 0; k < kFixed; ++k)
+#pragma unroll
+          for (int i = 0; i < kRows; ++i) {
+            if (ahead_top + i < count) {
+              const u64 address = reinterpret_cast<u64>(streams[k][i]) & ~u64(15);
+#pragma unroll
+              for (int v = 0; v < kVectors; ++v) copy_async(slot(ahead, k, i, v), address + 16 * v);
+            }
+            streams[k][i] += stream_stride[k];
+          }
+        if (++ahead_d == domain) {
+          ahead_d = 0;
+          ahead_top += rows_block;
+          if (ahead_top < count) locate_rows();
+        }
+        ahead = ahead + 1 == kDepth ? 0 : ahead + 1;
+      }
+      asm volatile("cp.async.commit_group;" ::: "memory");
+    };
+    locate_rows();
+#pragma unroll
+    for (int u = 0; u < kDepth; ++u) fetch();
+    int unit = 0;
+    for (; top < count; top += rows_block) {
+      u32 shifts[kFixed][kRows];
+      if constexpr (!kAligned) {
+#pragma unroll
+        for (int k = 0; k < kFixed; ++k)
+#pragma unroll
+          for (int i = 0; i < kRows; ++i)
+            shifts[k][i] = u32(at<i64>(map.mids)[k * batch + min(top + i, count - 1)] + lo_offset[k][0]);
+      }
+      Sum sums[kRows][kLanes];
+      begin(sums);
+      const Lane* a = at<Lane>(map.a) + top;
+      const Cell* b = at<Cell>(map.b) + lo;
+#pragma unroll 1
+      for (int d = 0; d < domain; ++d, a += batch, b += pitch) {
+        asm volatile("cp.async.wait_group %0;" ::"n"(kDepth - 1) : "memory");
+        Lane values[kFixed][kRows][kLanes];
+#pragma unroll
+        for (int k = 0; k < kFixed; ++k)
+#pragma unroll
+          for (int i = 0; i < kRows; ++i) {
+            if constexpr (kAligned) {
+              const int4 word = *slot(unit, k, i, 0);
+              static_assert(sizeof(word) == sizeof(values[k][i]) || !kRing);
+              memcpy(values[k][i], &word, sizeof(word));
+            } else {
+              realign(values[k][i], *slot(unit, k, i, 0), *slot(unit, k, i, 1), shifts[k][i] * u32(sizeof(Cell)) % 16);
+              shifts[k][i] += u32(stream_stride[k]);
+            }
+          }
+        unit = unit + 1 == kDepth ? 0 : unit + 1;
+        fetch();
+        add_rows(sums, values, a, b);
+      }
+      store(sums, top, count);
+    }
+    asm volatile("cp.async.wait_all;" ::: "memory");
+  };
+
+  const int outer_axes = int(step[kOuterAxes]), lo_axis = int(step.lo_axis()), axes = int(step[kAxes]);
+  const int tables_a = int(step[kTablesA]), tables_ab = tables - streamed;
+  for (i64 first = mid_first; first < mid_last; first += batch) {
+    const int count = int(min(i64(batch), mid_last - first));
+    __syncthreads();
+    locate(first, count, batch, streamed, map.bases, map.mids);
+    if constexpr (kWhole) {
+      build<P, Lane>(map.a, batch, count, first, outer_axes, lo_axis, 0, tables_a, 0, domain, arena, map, policy);
+      if (first == mid_first) {
+        build<P, Cell>(map.b, pitch, cells, lo_first, lo_axis, axes, tables_a, tables_ab, 0, domain, arena, map, policy);
+      }
+      __syncthreads();
+      if constexpr (kRing) {
+        if (busy && row * kRows < count) stream(row * kRows, count);
+      } else {
+        for (int top = row * kRows; busy && top < count; top += rows_block) {
+          Sum sums[kRows][kLanes];
+          begin(sums);
+          accumulate(sums, top, count, 0, domain);
+          store(sums, top, count);
+        }
+      }
+    } else {
+      const int top = row * kRows;
+      Sum sums[kRows][kLanes];
+      begin(sums);
+      for (int d = 0; d < domain; d += slab) {
+        const int depth = min(slab, domain - d);
+        if (d > 0) __syncthreads();
+        build<P, Lane>(map.a, batch, count, first, outer_axes, lo_axis, 0, tables_a, d, depth, arena, map, policy);
+        build<P, Cell>(map.b, pitch, cells, lo_first, lo_axis, axes, tables_a, tables_ab, d, depth, arena, map, policy);
+        __syncthreads();
+        if (busy && top < count) accumulate(sums, top, count, d, depth);
+      }
+      if (busy) store(sums, top, count);
+    }
+  }
+  if constexpr (P::Semiring::scaled) seen.publish(peaks + 2 * number);
+}
+
+}  // namespace elimina

@@ -1,0 +1,199 @@
+"""The CUDA backend against the plain executor, on random programs: every semiring, dtype, class of tile, with ties and decoding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from elimina.backends import cuda_layout
+from elimina.backends.cuda import CudaBackend
+from elimina.backends.cuda_kernels import SUPPORTED
+from elimina.errors import DeviceError
+from tests.reference import program as reference
+from tests.reference.random_programs import Builder, random_program
+
+pytestmark = pytest.mark.gpu
+KINDS = [(semiring, dtype) for semiring, dtypes in SUPPORTED.items() for dtype in dtypes]
+SCALED = ("max-product", "sum-product")
+ORDERED = ("min-sum", "max-sum", "max-product", "count")
+
+
+@pytest.fixture(scope="module")
+def backend():
+    try:
+        return CudaBackend()
+    except DeviceError as error:
+        pytest.skip(f"no CUDA device: {error}")
+
+
+@pytest.fixture(params=["mixed", "tiles"])
+def route(request, monkeypatch):
+    """``tiles``: even the smallest step takes the tile kernel."""
+    if request.param == "tiles":
+        monkeypatch.setattr(cuda_layout, "SMALL_WORK", -1)
+    return request.param
+
+
+def check(backend, program, factors):
+    expected = reference.run(program, factors)
+    found = backend.run(program, factors)
+    assert found.roots.dtype == program.dtype
+    if program.semiring in ORDERED:
+        np.testing.assert_array_equal(found.roots, expected.roots)
+        np.testing.assert_array_equal(found.peaks, expected.peaks)
+    else:
+        rtol = 2e-4 if program.dtype == np.float32 else 1e-11
+        np.testing.assert_allclose(found.roots, expected.roots, rtol=rtol, atol=rtol)
+        np.testing.assert_allclose(found.peaks, expected.peaks, rtol=rtol)
+    if program.decode:
+        np.testing.assert_array_equal(found.assignment, expected.assignment)
+    else:
+        assert found.assignment is None
+    return found
+
+
+def one_step(rng, semiring, dtype, sizes, domain, scopes, outer, mid, **options):
+    """A step over `sizes` with factors over `scopes` (positions of axes), and a step that sums its output up."""
+    builder = Builder(rng, semiring, dtype, **options)
+    axes = [builder.variable(size) for size in sizes]
+    variable = builder.variable(domain)
+    first = builder.step(
+        variable, axes, [[variable, *(axes[a] for a in scope)] for scope in scopes], [], outer=outer, mid=mid
+    )
+    for number in range(len(axes)):
+        rest = axes[number + 1 :]
+        first = builder.step(axes[number], rest, [], [first], outer=0, mid=max(0, len(rest) - 2))
+    return builder.program(decode=semiring in ("min-sum", "max-sum"))
+
+
+@pytest.mark.parametrize(("semiring", "dtype"), KINDS)
+def test_random_programs(backend, route, semiring, dtype):
+    for seed in range(30):
+        rng = np.random.default_rng([seed, KINDS.index((semiring, dtype))])
+        decode = seed % 2 == 0 and semiring in ("min-sum", "max-sum", "max-product")
+        check(backend, *random_program(rng, semiring, dtype, top=int(rng.choice([2, 5, 13, 50])), decode=decode))
+
+
+@pytest.mark.parametrize(("semiring", "dtype"), KINDS)
+@pytest.mark.parametrize("streamed", [0, 1, 2, 3, 6])
+def test_tile_classes(backend, semiring, dtype, streamed):
+    rng = np.random.default_rng(streamed)
+    for sizes, domain, outer, mid in [
+        ((3, 5, 10, 10, 10), 10, 1, 1),
+        ((7, 11, 13, 13), 7, 0, 2),
+        ((2, 40, 96), 100, 1, 1),
+        ((2,) * 13, 2, 3, 4),
+        ((3, 1, 700), 5, 1, 1),
+        ((1500,), 9, 0, 0),
+        ((300, 7), 33, 0, 1),
+        ((64, 64), 3, 2, 0),
+        ((5000, 2), 4, 0, 2),
+    ]:
+        lo = outer + mid
+        everything = tuple(range(len(sizes)))
+        part = tuple(a for a in everything if a != 0 or len(sizes) == 1)
+        scopes = [everything if n % 2 == 0 else part for n in range(streamed)]
+        scopes += [everything[:lo], everything[:1][:lo], (*everything[:outer], *everything[lo:]), everything[lo:]][
+            : 3 + streamed % 2
+        ]
+        padding = float(rng.choice([0.0, 1.0]))
+        check(backend, *one_step(rng, semiring, dtype, sizes, domain, scopes, outer, mid, padding=padding))
+
+
+@pytest.mark.parametrize("dtype", ["int16", "int32", "float64"])
+@pytest.mark.parametrize("streamed", [0, 1, 3])
+def test_large_domains(backend, dtype, streamed):
+    rng = np.random.default_rng(5)
+    scopes = [(0, 1), (0, 1), (0, 1)][:streamed] + [(0,), (1,)]
+    for domain in (320, 3001):
+        check(backend, *one_step(rng, "min-sum", dtype, (40, 130), domain, scopes, 0, 1))
+
+
+@pytest.mark.parametrize("semiring", ["min-sum", "sum-product"])
+def test_chain_and_star(backend, semiring):
+    rng = np.random.default_rng(7)
+    builder = Builder(rng, semiring, "float64")
+    axes = [builder.variable(5) for _ in range(3001)]
+    number = builder.step(axes[0], [axes[1]], [[axes[0], axes[1]]], [])
+    for n in range(1, 3000):
+        number = builder.step(axes[n], [axes[n + 1]], [[axes[n], axes[n + 1]]], [number])
+    builder.step(axes[3000], [], [], [number])
+    found = check(backend, *builder.program(decode=semiring == "min-sum"))
+    assert set(found.seconds) == {"upload", "run", "decode"}
+
+    builder = Builder(rng, semiring, "float64")
+    centres = [builder.variable(4) for _ in range(200)]
+    top = builder.variable(6)
+    messages = []
+    for centre in centres:
+        leaves = [builder.variable(3) for _ in range(int(rng.integers(1, 15)))]
+        children = [builder.step(leaf, [centre, top], [[leaf, centre], [leaf, top]], []) for leaf in leaves]
+        messages.append(builder.step(centre, [top], [], children))
+    while len(messages) > 1:
+        messages = [
+            builder.step(-1, [top], [], messages[n : n + 14]) if len(messages[n : n + 14]) > 1 else messages[n]
+            for n in range(0, len(messages), 14)
+        ]
+    builder.step(top, [], [], messages)
+    check(backend, *builder.program(decode=semiring == "min-sum"))
+
+
+def test_ties_go_to_the_smallest_value(backend):
+    for domain in (3, 33, 700):
+        builder = Builder(np.random.default_rng(0), "min-sum", "int32", padding=0.0)
+        variable = builder.variable(domain)
+        builder.step(variable, [], [[variable]], [])
+        program, factors = builder.program(decode=True)
+        factors[:] = 5
+        assert backend.run(program, factors).assignment.tolist() == [0]
+        at = builder.steps[0].operands[0].offset
+        factors[[at + 1, at + domain - 1]] = 2
+        assert backend.run(program, factors).assignment.tolist() == [1]
+
+
+def test_integers_at_the_edge(backend):
+    """Eight tables of forbidden cells reach the dtype's edge and do not wrap."""
+    for dtype in ("int16", "int32", "int64"):
+        infinity = int(np.iinfo(dtype).max) // 8
+        program, factors = one_step(
+            np.random.default_rng(3), "min-sum", dtype, (8, 8, 128), 4, [(0, 1, 2)] * 2 + [(0,)] * 3 + [(2,)] * 3, 1, 1,
+            parameter=infinity,
+        )  # fmt: skip
+        factors[:] = infinity
+        assert check(backend, program, factors).roots.tolist() == [infinity]
+
+
+def test_out_of_memory_is_explained(backend):
+    builder = Builder(np.random.default_rng(0), "min-sum", "int32")
+    variable = builder.variable(2)
+    builder.step(variable, [], [[variable]], [])
+    program, factors = builder.program()
+    with pytest.raises(DeviceError, match=r"needs \d+\.\d\d GiB.*free"):
+        backend.run(program._replace(arena_cells=1 << 40), factors)
+    assert backend.run(program, factors).roots.shape == (1,)
+
+
+def test_interrupt_frees_the_memory(backend):
+    program, factors = one_step(
+        np.random.default_rng(0), "min-sum", "int32", (64, 64, 64, 64), 4, [(0, 1), (2, 3)], 0, 2
+    )
+    backend.run(program, factors)  # loads the kernels
+    before = backend.memory()
+
+    def interrupt(share):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        backend.run(program, factors, interrupt)
+    assert backend.memory() >= before - (16 << 20)
+    assert backend.run(program, factors).roots.shape == (1,)
+
+
+def test_progress_rises_to_the_end(backend):
+    program, factors = one_step(
+        np.random.default_rng(0), "min-sum", "int32", (64, 64, 64, 64), 4, [(0, 1), (2, 3)], 0, 2
+    )
+    shares: list[float] = []
+    backend.run(program, factors, shares.append)
+    assert shares == sorted(shares)
+    assert all(0 < share <= 1 for share in shares)

@@ -1,0 +1,164 @@
+"""CFN files against values written down by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import elimina.io as eio
+from elimina.errors import FormatError, UnsupportedError
+from elimina.table import FORBIDDEN
+
+STRICT = """{"problem": {"name": "toy", "mustbe": "<10.00"},
+ "variables": {"v1": ["a", "b", "c"], "v2": 2, "v3": ["x"]},
+ "functions": {
+  "f1": {"scope": ["v1", "v2"], "costs": [1.5, 2, 3.25, 0, 10, 6.999]},
+  "f2": {"scope": [2, "v1"], "defaultcost": 0.5, "costs": ["x", "a", 5, 0, 2, 1.25]},
+  "f3": {"scope": [], "costs": [0.25]},
+  "f4": {"scope": ["v1"], "costs": "f5"},
+  "f5": {"scope": ["v1"], "costs": [0, 1, 2]}
+ }}
+"""
+RELAXED = """# comment
+{ problem: {name: toy, mustbe: <10.00 }
+  variables: [v1: [a b c] v2 2 v3: {x}}   // mixed brackets
+  functions: {
+   f1 { scope [v1 v2] costs: [1.5 2 3.25 0 10 6.999] }
+   f2 : { scope: [v3 0] defaultcost 0.5 costs: [x a 5 x c 1.25] }
+   { scope: [] costs: [0.25] }
+   f4 : { scope: [v1] costs: f5 }
+   f5 : { scope: [v1] costs: [0 "1" 2] }
+ /* block */ } }
+# end
+"""
+
+
+def read(tmp_path, text):
+    path = tmp_path / "m.cfn"
+    path.write_text(text)
+    return eio.read(path)
+
+
+@pytest.mark.parametrize(
+    "text", [STRICT, RELAXED, STRICT.replace("\n", "\r\n"), STRICT.replace("{", "[").replace("}", "]")]
+)
+def test_strict_and_relaxed(tmp_path, text):
+    if text.startswith("["):
+        text = text.replace('"variables": [', '"variables": {')
+    model = read(tmp_path, text)
+    assert model.sense == "min-cost"
+    assert model.name == "toy"
+    assert model.upper_bound == 10.0
+    assert [v.name for v in model.variables] == ["v1", "v2", "v3"]
+    assert model.variables[0].labels == ("a", "b", "c")
+    assert model.variables[1].labels is None
+    assert [f.scope for f in model.factors] == [(0, 1), (2, 0), (), (0,), (0,)]
+    np.testing.assert_array_equal(model.factors[0].values, [[1.5, 2], [3.25, 0], [math.inf, 6.99]])
+    np.testing.assert_array_equal(model.factors[1].values, [[5, 0.5, 1.25]])
+    np.testing.assert_array_equal(model.factors[3].values, [0, 1, 2])
+    assert model.score([1, 1, 0]) == 0 + 0.5 + 0.25 + 1 + 1
+
+
+def test_maximisation(tmp_path):
+    model = read(
+        tmp_path,
+        '{"problem": {"name": "m", "mustbe": ">-5.0"}, "variables": {"a": 2}, '
+        '"functions": {"f": {"scope": ["a"], "costs": [-5.5, 7.5]}, "g": {"scope": [], "costs": [-1.0]}}}',
+    )
+    assert model.sense == "max-cost"
+    assert model.upper_bound == -5.0
+    np.testing.assert_array_equal(model.factors[0].values, [-math.inf, 7.5])
+    assert model.score([1]) == 6.5
+
+
+def test_integer_costs_stay_integers(tmp_path):
+    model = read(
+        tmp_path,
+        "{problem {n <1000000000000000000} variables {a 2} functions {f {scope [a] costs [9007199254740993 3]}}}",
+    )
+    assert model.is_integer
+    assert model.score([0]) == 9007199254740993
+    cut = read(tmp_path, "{problem {n <5} variables {a 2} functions {f {scope [a] costs [1.9 5]}}}")
+    assert cut.is_integer
+    assert cut.factors[0].values.tolist() == [1, FORBIDDEN]
+
+
+def test_an_entry_is_forbidden_only_if_no_solution_can_use_it(tmp_path):
+    text = "{problem {n <10} variables {a 2} functions {f {scope [a] costs [12 9]} g {scope [] costs [-5]}}}"
+    assert read(tmp_path, text).factors[0].values.tolist() == [12, 9]
+    text = text.replace("-5", "1")
+    assert read(tmp_path, text).factors[0].values.tolist() == [FORBIDDEN, FORBIDDEN]
+
+
+def test_labels_come_before_indices(tmp_path):
+    model = read(
+        tmp_path, '{problem {n <9} variables {a ["1" "0"]} functions {f {scope [a] defaultcost 0 costs ["0" 5]}}}'
+    )
+    assert model.factors[0].values.tolist() == [0, 5]
+
+
+def test_unnamed_variables(tmp_path):
+    model = read(tmp_path, "{{test <12.100} [[a b] 2 -3] {{scope [0 2] defaultcost 0 costs [a 2 1.5]}}}")
+    assert [v.name for v in model.variables] == ["x0", "x1", "x2"]
+    assert model.sizes == (2, 2, 3)
+    assert model.factors[0].values[0, 2] == 1.5
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('"problem"', '"problems"', "1: expected 'problem', found 'problems'"),
+        ("<10.00", "=10.00", "1: expected a bound such as"),
+        ("<10.00", "<1e2", "1: expected a bound such as"),
+        ("<10.00", "<nan", "1: expected a bound such as"),
+        ('"mustbe": "<10.00"', "", "expected 'mustbe', found '}'"),
+        ('"v2": 2', '"v2": 0', "2: expected a domain size from 1"),
+        ('"v2": 2', '"v2": 99999999999', "2: expected a domain size from 1"),
+        ('"v2": 2', '"v1": 2', "two variables are named 'v1'"),
+        ('["x"]', "[]", "variable 'v3' has 0 values"),
+        ('["a", "b", "c"]', '["a", "b", "a"]', "variable 'v1' has 3 values but the labels"),
+        ('["v1", "v2"]', '["v1", "v9"]', "4: expected a variable's name or index, found 'v9'"),
+        ('["v1", "v2"]', '["v1", "v1"]', "4: a function names a variable twice"),
+        ("1.5, 2, 3.25", "1.5, 2", "4: expected 6 costs"),
+        ("1.5, 2, 3.25", "1.5, x, 3.25", "4: expected a cost, found 'x'"),
+        ("1.5, 2, 3.25", "1.5, nan, 3.25", "4: expected a cost, found 'nan'"),
+        ("1.5, 2, 3.25", "1.5, 1e999, 3.25", "range of a double"),
+        ('"x", "a", 5', '"y", "a", 5', "expected a value of variable 'v3', found 'y'"),
+        ("0, 2, 1.25", "0, 3, 1.25", "expected a value from 0 to 2 of variable 'v1', found 3"),
+        (
+            "0, 2, 1.25",
+            "x, 99999999999999999999, 1.25",
+            "expected a value of variable 'v1', found '99999999999999999999'",
+        ),
+        ("0, 2, 1.25", "0, 1.25", "expected tuples of 2 values and a cost"),
+        ("0, 2, 1.25", "0, 0, 1.25", "listed with two costs"),
+        ('"costs": "f5"', '"costs": "f6"', "expected a function named 'f6'"),
+        ('["v1"], "costs": "f5"', '["v2"], "costs": "f5"', "shares 'f5', which has domain sizes (3,)"),
+        ('"f3": {"scope"', '"f3": {"scop"', "6: expected 'scope', found 'scop'"),
+        ('"costs": [0.25]', '"cost": [0.25]', "6: expected 'costs', 'defaultcost' or 'type'"),
+        ("}}\n", "}} x", "9: expected the end of the file, found 'x'"),
+        ("}}\n", "}", "9: expected '}' or ']', but the file ends here"),
+        ("[0.25]", "[0.25, [1]]", "6: expected a list item"),
+    ],
+)
+def test_malformed(tmp_path, old, new, problem):
+    assert old in STRICT
+    with pytest.raises(FormatError) as caught:
+        read(tmp_path, STRICT.replace(old, new, 1))
+    assert problem in str(caught.value)
+    assert str(caught.value).startswith(str(tmp_path / "m.cfn"))
+
+
+@pytest.mark.parametrize(
+    ("bound", "function", "problem"),
+    [
+        ("<9", "type: MST params: []", "the type 'MST' is not handled"),
+        ("<9.0", 'type: ">=" params: [0 1]', "without decimals"),
+        (">9", "type: walldiff params: {metric: lin cost: 1}", "minimised"),
+    ],
+)
+def test_unsupported(tmp_path, bound, function, problem):
+    with pytest.raises(UnsupportedError, match=problem):
+        read(tmp_path, f"{{problem {{n {bound}}} variables {{a 2 b 2}} functions {{f {{scope [a b] {function}}}}}}}")

@@ -1,0 +1,80 @@
+"""Conversions between costs and probabilities, alone and inside ``write``."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import elimina
+import elimina.io as eio
+from elimina.errors import InputError
+from elimina.io import convert_sense
+from tests.io.models import integer_models, probability_models
+
+
+def assignments(model):
+    return itertools.product(*map(range, model.sizes))
+
+
+@given(model=integer_models(lowest=-1000), sense=st.sampled_from(["max-cost", "min-cost"]))
+def test_changing_the_sign_and_back_loses_nothing(model, sense):
+    assert convert_sense(model, "min-cost") is model
+    other = convert_sense(model, "max-cost")
+    back = convert_sense(other, "min-cost")
+    assert other.sense == "max-cost"
+    assert (back.upper_bound, back.constant) == (model.upper_bound, model.constant)
+    for a in assignments(model):
+        assert other.score(a) == -model.score(a)
+        assert back.score(a) == model.score(a)
+    for f, g in zip(model.factors, back.factors, strict=True):
+        np.testing.assert_array_equal(f.dense(), g.dense())
+        assert f.is_sparse == g.is_sparse
+
+
+@given(model=probability_models(), decimals=st.sampled_from([None, 7]))
+def test_probabilities_as_costs(model, decimals):
+    tolerance = 1e-9 if decimals is None else len(model.factors) * 0.5e-7 + 1e-9
+    for sense, sign in (("min-cost", -1), ("max-cost", 1)):
+        costs = convert_sense(model, sense, decimals=decimals)
+        for a in assignments(model):
+            assert costs.score(a) == pytest.approx(sign * model.score(a), abs=tolerance)
+
+
+def test_costs_as_probabilities():
+    values = np.array([[3, 700], [elimina.FORBIDDEN, 5]])
+    model = elimina.Model.from_arrays([2, 2], [([0, 1], values), ([0], [10.5, math.inf])], constant=2)
+    as_probability = convert_sense(model, "probability")
+    scaled = convert_sense(convert_sense(model, "max-cost"), "probability", scale=0.5)
+    for a in assignments(model):
+        assert as_probability.score(a) == pytest.approx(-model.score(a), rel=1e-12)
+        assert scaled.score(a) == pytest.approx(-0.5 * model.score(a), rel=1e-12)
+
+
+def test_a_cost_that_would_vanish_is_refused_with_a_scale_that_works():
+    model = elimina.Model.from_arrays([2], [([0], [0, 100000])])
+    with pytest.raises(InputError, match=r"a scale of at most 0\.007$"):
+        convert_sense(model, "probability")
+    assert convert_sense(model, "probability", scale=0.007).score([1]) == pytest.approx(-700)
+
+
+def test_write_converts(tmp_path):
+    network = elimina.Model.from_arrays([2], [([0], [0.25, 0.0])], sense="probability")
+    for name, scale in (("m.wcsp", 10**7), ("m.cfn", 1)):
+        eio.write(network, tmp_path / name)
+        back = eio.read(tmp_path / name)
+        assert back.score([0]) / scale == pytest.approx(math.log(4), abs=1e-7)
+        assert back.upper_bound is None or back.score([1]) >= back.upper_bound
+    costs = elimina.Model.from_arrays([2], [([0], [3, elimina.FORBIDDEN])], constant=1)
+    eio.write(costs, tmp_path / "m.uai")
+    back = eio.read(tmp_path / "m.uai")
+    assert back.score([0]) == pytest.approx(-4)
+    assert back.score([1]) == -math.inf
+    eio.write(elimina.Model.from_arrays([2], [([0], [-3, -4])], sense="max-cost"), tmp_path / "m.wcsp")
+    assert eio.read(tmp_path / "m.wcsp").score([1]) == 4
+    with pytest.raises(InputError, match="at least 0"):
+        eio.write(elimina.Model.from_arrays([2], [([0], [3, 4])], sense="max-cost"), tmp_path / "m.wcsp")

@@ -1,0 +1,82 @@
+"""NVRTC from the PyPI package nvidia-cuda-nvrtc, or nvcc where it is on PATH: compiles without a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+
+from elimina.backends import cuda_kernels
+
+
+def library() -> ctypes.CDLL | None:
+    """The NVRTC library, if the package is installed."""
+    spec = importlib.util.find_spec("nvidia")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        for path in sorted(Path(folder).glob("*/lib/libnvrtc.so.*")):
+            return ctypes.CDLL(str(path))
+    return None
+
+
+def architectures(nvrtc: ctypes.CDLL) -> list[int]:
+    """The compute capabilities that this NVRTC knows, such as 90."""
+    count = ctypes.c_int()
+    nvrtc.nvrtcGetNumSupportedArchs(ctypes.byref(count))
+    known = (ctypes.c_int * count.value)()
+    nvrtc.nvrtcGetSupportedArchs(known)
+    return list(known)
+
+
+def compile_kernel(nvrtc: ctypes.CDLL, name: str, architecture: int) -> str:
+    """Compile one instantiation to machine code; returns the log, empty if all is well."""
+    program = ctypes.c_void_p()
+    source = cuda_kernels.source(name).encode()
+    nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"elimina.cu", 0, None, None)
+    try:
+        nvrtc.nvrtcAddNameExpression(program, name.encode())
+        options = [*cuda_kernels.compile_options(), f"-arch=sm_{architecture}"]
+        status = nvrtc.nvrtcCompileProgram(
+            program, len(options), (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+        )
+        size = ctypes.c_size_t()
+        nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+        log = ctypes.create_string_buffer(size.value)
+        nvrtc.nvrtcGetProgramLog(program, log)
+        text = log.value.decode()
+        return text or ("" if status == 0 else f"status {status}")
+    finally:
+        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def compile_with_nvcc(name: str, architecture: int, folder: Path) -> str:
+    """The same by nvcc; an explicit instantiation stands for the name expression."""
+    path = folder / "kernel.cu"
+    path.write_text(cuda_kernels.source(name) + f"\nconst void* kernel = reinterpret_cast<const void*>(&{name});\n")
+    options = [option for option in cuda_kernels.compile_options() if not option.startswith("-default")]
+    command = ["nvcc", *options, f"-arch=sm_{architecture}", "-cubin", "-o", str(folder / "kernel.cubin"), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return "" if done.returncode == 0 else done.stderr or "failed"
+
+
+def has_nvcc() -> bool:
+    """Whether nvcc is on PATH."""
+    return shutil.which("nvcc") is not None
+
+
+def tile_kernels(semiring: str, dtype: str) -> list[str]:
+    """Every instantiation of the tile kernel that a program of this kind may ask for."""
+    kinds = {"dense": True}, {"dense": True, "aligned": False}, {"dense": False}, {"dense": False, "whole": False}
+    names = [
+        cuda_kernels.tile_kernel(semiring, np.dtype(dtype), streamed, **kind).name for streamed in (1, 2) for kind in kinds
+    ]
+    names += [
+        cuda_kernels.tile_kernel(semiring, np.dtype(dtype), 0, dense, True, whole, half).name
+        for dense in (True, False)
+        for whole in (True, False)
+        for half in (True, False)
+    ]
+    return names + [cuda_kernels.tile_kernel(semiring, np.dtype(dtype), -1, False, True, w).name for w in (True, False)]

@@ -1,0 +1,83 @@
+"""Every kernel compiles, for every semiring and dtype, without a GPU."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from elimina.backends import cuda_kernels
+from tests.kernels import nvrtc
+
+KINDS = [(semiring, dtype) for semiring, dtypes in cuda_kernels.SUPPORTED.items() for dtype in dtypes]
+OTHERS = (80, 100)
+
+
+@pytest.fixture(scope="module")
+def compiler(tmp_path_factory):
+    library = nvrtc.library()
+    if library is not None:
+        return nvrtc.architectures(library), lambda name, arch: nvrtc.compile_kernel(library, name, arch)
+    if nvrtc.has_nvcc():
+        folder = tmp_path_factory.mktemp("nvcc")
+        return [80, 90, 100], lambda name, arch: nvrtc.compile_with_nvcc(name, arch, folder)
+    pytest.skip("neither the package nvidia-cuda-nvrtc nor nvcc is here")
+
+
+@pytest.mark.parametrize(("semiring", "dtype"), KINDS)
+def test_each_semiring_and_dtype(compiler, semiring, dtype):
+    """The small kernels, and one tile kernel of each way of reading; which one of them turns with the kind."""
+    _, compile_kernel = compiler
+    tiles = nvrtc.tile_kernels(semiring, dtype)
+    turn = KINDS.index((semiring, dtype))
+    chosen = {tiles[turn % 8], tiles[8 + turn % 8], tiles[16 + turn % 2]}
+    kind = semiring, np.dtype(dtype)
+    for name in [cuda_kernels.forest_kernel(*kind), cuda_kernels.decode_kernel(*kind), *sorted(chosen)]:
+        assert compile_kernel(name, 90) == "", name
+
+
+@pytest.mark.parametrize("dtype", ["int16", "int32"])
+def test_every_tile_kernel_of_the_commonest_kinds(compiler, dtype):
+    _, compile_kernel = compiler
+    for name in nvrtc.tile_kernels("min-sum", dtype):
+        assert compile_kernel(name, 90) == "", name
+
+
+def test_other_architectures(compiler):
+    known, compile_kernel = compiler
+    names = [
+        cuda_kernels.tile_kernel("min-sum", np.dtype(np.int16), 1, True, False).name,
+        cuda_kernels.tile_kernel("sum-product", np.dtype(np.float64), 0, True).name,
+        cuda_kernels.forest_kernel("min-sum", np.dtype(np.int32)),
+    ]
+    for architecture in sorted({*OTHERS, max(known)}):
+        assert architecture in known
+        for name in names:
+            assert compile_kernel(name, architecture) == "", (name, architecture)
+
+
+def test_bench_kernels(compiler):
+    _, compile_kernel = compiler
+    for name in ("elimina::fill<elimina::i16>", "elimina::rate<elimina::Pairs>"):
+        assert compile_kernel(name, 90) == "", name
+
+
+def test_headers_compile_on_the_host(tmp_path):
+    gxx = shutil.which("g++") or shutil.which("c++")
+    if gxx is None:
+        pytest.skip("no C++ compiler")
+    source = tmp_path / "headers.cpp"
+    source.write_text(
+        "#include <elimina/program.hpp>\n#include <elimina/semiring.hpp>\nusing namespace elimina;\n"
+        "static_assert(sizeof(i64) == 8 && sizeof(u64) == 8 && sizeof(i16) == 2);\n"
+        "template <class S> auto use(S s) { auto sum = s.start(); s.add(sum, s.combine(s.one(), s.one())); "
+        "return s.finish(sum); }\n"
+        "int main() { return int(use(MinSum<i16>{9}) + use(MaxSum<float>{-1}) + use(MaxProduct<double>{}) "
+        "+ use(SumProduct<float>{}) + use(LogSumExp<double>{}) + use(Count{7})) + scale_exponent<float>(0) != 3; }\n"
+    )
+    binary = tmp_path / "headers"
+    command = [gxx, "-std=c++20", "-Wall", "-Wextra", "-Werror", f"-I{cuda_kernels.INCLUDE}", "-o", str(binary), str(source)]
+    assert subprocess.run(command, capture_output=True, text=True).stderr == ""
+    assert subprocess.run([str(binary)]).returncode == 0

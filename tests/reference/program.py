@@ -1,0 +1,117 @@
+"""A plain executor of packed programs, straight from what ``include/elimina/program.hpp`` says: the oracle for both backends."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.backends.base import Run
+from elimina.planning.program import Program
+
+(WORDS, DOMAIN, VARIABLE, AXES, OUTER_AXES, MID_AXES, _OUTER, _MID, _LO, TABLES, TABLES_A, TABLES_B, OUT, PARENT) = (
+    range(14)
+)
+
+
+def scale(peak: float, dtype: np.dtype[np.generic]) -> float:
+    """The power of two that a reader multiplies a message by."""
+    limit = 126 if dtype.itemsize == 4 else 1022
+    exponent = math.frexp(peak)[1] - 1 if peak > 0 else 0
+    return 2.0 ** -max(-limit, min(limit, exponent))
+
+
+def run(program: Program, factors: NDArray[np.generic]) -> Run:
+    """Run a program, one step after another."""
+    arena = np.zeros(program.arena_cells, program.dtype)
+    arena[: program.factor_cells] = factors
+    peaks = np.zeros((len(program.starts), 2))
+    roots = []
+    for number, start in enumerate(program.starts.tolist()):
+        words = program.words[start : start + program.words[start]].tolist()
+        rows = _rows(program, words, arena, peaks)
+        out = _marginal(program, rows)
+        axes = np.array(words[15 : 15 + 3 * words[AXES]]).reshape(-1, 3)
+        _view(arena, words[OUT], axes[:, 1].tolist(), axes[:, 0].tolist())[...] = out
+        if program.semiring in ("max-product", "sum-product"):
+            peaks[number, 0] = out.max()
+            peaks[number, 1] = out[out > 0].min() if (out > 0).any() else 0.0
+        if words[PARENT] < 0:
+            roots.append(out.item())
+    assignment = _decode(program, arena, peaks) if program.decode else None
+    return Run(np.array(roots, program.dtype), peaks, assignment, {})
+
+
+def _view(arena, offset, strides, sizes):
+    item = arena.itemsize
+    return np.lib.stride_tricks.as_strided(arena[offset:], sizes, [stride * item for stride in strides])
+
+
+def _combine(program, a, b):
+    with np.errstate(all="ignore"):
+        if program.semiring in ("max-product", "sum-product"):
+            return a * b
+        if program.semiring == "count":
+            modulus = np.uint64(program.parameter)
+            return a * b % modulus if modulus else a * b
+        return a + b
+
+
+def _rows(program, words, arena, peaks):
+    """The joint table: axis 0 is the eliminated variable, then the output's axes."""
+    axes = words[AXES]
+    sizes = [words[DOMAIN], *words[15 : 15 + 3 * axes : 3]]
+    at = 15 + 3 * axes
+    one = program.dtype.type(1 if program.semiring in ("max-product", "sum-product", "count") else 0)
+    groups: list[list] = [[], [], []]
+    for table in range(words[TABLES]):
+        offset, domain_stride, source, *strides = words[at : at + 3 + axes]
+        at += 3 + axes
+        values = _view(arena, offset, [domain_stride, *strides], sizes)
+        if source >= 0 and program.semiring in ("max-product", "sum-product"):
+            values = values * program.dtype.type(scale(peaks[source, 0], program.dtype))
+        group = 0 if table < words[TABLES_A] else 1 if table < words[TABLES_A] + words[TABLES_B] else 2
+        groups[group].append(values)
+    joined = []
+    for group in groups[:2]:
+        value = np.full(sizes, one, program.dtype)
+        for table in group:
+            value = _combine(program, value, table)
+        joined.append(value)
+    value = _combine(program, *joined)
+    for table in groups[2]:
+        value = _combine(program, value, table)
+    return value
+
+
+def _marginal(program, rows):
+    if program.semiring == "min-sum":
+        return np.minimum(rows.min(axis=0), program.dtype.type(program.parameter))
+    if program.semiring == "max-sum":
+        return np.maximum(rows.max(axis=0), program.dtype.type(program.parameter))
+    if program.semiring == "max-product":
+        return rows.max(axis=0)
+    if program.semiring == "log-sum-exp":
+        with np.errstate(divide="ignore"):
+            return np.logaddexp.reduce(rows.astype(np.float64), axis=0).astype(program.dtype)
+    if program.semiring == "count":
+        total = rows.sum(axis=0, dtype=np.uint64)
+        modulus = np.uint64(program.parameter)
+        return total % modulus if modulus else total
+    total = np.zeros(rows.shape[1:], program.dtype)
+    for row in rows:
+        total = total + row
+    return total
+
+
+def _decode(program, arena, peaks):
+    assignment = np.zeros(program.variables, np.int32)
+    for start in reversed(program.starts.tolist()):
+        words = program.words[start : start + program.words[start]].tolist()
+        if words[VARIABLE] < 0:
+            continue
+        fixed = [assignment[variable] for variable in words[17 : 15 + 3 * words[AXES] : 3]]
+        row = _rows(program, words, arena, peaks)[(slice(None), *fixed)]
+        assignment[words[VARIABLE]] = np.argmin(row) if program.semiring == "min-sum" else np.argmax(row)
+    return assignment

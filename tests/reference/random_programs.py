@@ -1,0 +1,188 @@
+"""Random packed programs: trees of buckets with joins, padding, ties, forbidden cells, made without the planner."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from elimina.planning.plan import Operand, Step
+from elimina.planning.program import Program, pack_steps
+
+
+class Builder:
+    """Collects steps (children first) and the factors that they read."""
+
+    def __init__(self, rng, semiring, dtype, *, parameter=None, padding=0.3, reuse=False):
+        self.rng, self.semiring, self.dtype = rng, semiring, np.dtype(dtype)
+        self.padding, self.reuse = padding, reuse
+        self.parameter = self._parameter() if parameter is None else parameter
+        self.steps: list[Step] = []
+        self.factors: list[np.ndarray] = []
+        self.factor_cells = 0
+        self.sizes: dict[int, int] = {}
+        self.spans: list[tuple[int, int]] = []  # of each step's output, from the start of the messages
+
+    def _parameter(self):
+        if self.semiring == "min-sum":
+            return 1500 if self.dtype.kind == "i" else float(self.rng.choice([1e6, np.inf]))
+        if self.semiring == "max-sum":
+            return float(self.rng.choice([-1e6, -np.inf]))
+        return int(self.rng.choice([0, 2147483629])) if self.semiring == "count" else 0.0
+
+    def variable(self, size):
+        """A new variable."""
+        self.sizes[len(self.sizes)] = size
+        return len(self.sizes) - 1
+
+    def values(self, cells):
+        """Values of a factor, some of them forbidden."""
+        rng, kind = self.rng, self.semiring
+        if kind in ("min-sum", "max-sum"):
+            top = int(rng.choice([3, 100]))
+            data = rng.integers(0, top, cells) if self.dtype.kind == "i" else rng.normal(size=cells).round(3)
+            return np.where(rng.random(cells) < 0.1, self.parameter, data).astype(self.dtype)
+        if kind == "count":
+            return rng.integers(0, 3, cells).astype(np.uint64)
+        data = np.where(rng.random(cells) < 0.2, 0.0, rng.random(cells) * float(rng.choice([1e-4, 1.0, 1e3])))
+        if kind == "log-sum-exp":
+            with np.errstate(divide="ignore"):
+                data = np.log(data)
+        return data.astype(self.dtype)
+
+    def strides(self, sizes, dense_from):
+        """Strides of axes, slow to fast, rows before `dense_from` padded now and then; and the elements they take."""
+        strides, span = [0] * len(sizes), 1
+        for axis in reversed(range(len(sizes))):
+            if axis + 1 == dense_from and self.rng.random() < self.padding:
+                span = -(-span // 8) * 8
+            strides[axis] = span
+            span *= sizes[axis]
+        return strides, span
+
+    def factor(self, axes: Sequence[int]):
+        """A factor over axes; returns its offset and strides."""
+        sizes = [self.sizes[axis] for axis in axes]
+        strides, span = self.strides(sizes, int(self.rng.integers(0, len(sizes) + 1)))
+        offset = -(-self.factor_cells // 8) * 8 + int(self.rng.integers(0, 8)) * int(self.rng.random() < 0.2)
+        gap = offset - self.factor_cells
+        self.factors.append(np.zeros(gap, self.dtype))
+        self.factors.append(self.values(span))
+        self.factor_cells = offset + span
+        return offset, strides
+
+    def step(self, variable, axes, scopes, children, *, outer=None, mid=None, vary_padding=True):
+        """Append a step that reads factors over `scopes` (with the variable first) and the outputs of `children`."""
+        axes = list(axes)
+        sizes = [self.sizes[axis] for axis in axes]
+        if outer is None:
+            outer, end = sorted(int(n) for n in self.rng.integers(0, len(axes) + 1, 2))
+            mid = end - outer
+        lo = outer + mid
+        operands = []
+        for scope in scopes:
+            offset, strides = self.factor(scope)
+            operands.append(
+                (-1, offset, dict(zip(scope, strides, strict=True)), math.prod(self.sizes[v] for v in scope))
+            )
+        for child in children:
+            source = self.steps[child]
+            operands.append(
+                (child, source.out_offset, dict(zip(source.axes, source.out_strides, strict=True)), source.out_cells)
+            )
+        classes: list[list[Operand]] = [[], [], []]
+        for source, offset, strides, cells in operands:
+            operand = Operand(
+                -1, source, offset, strides.get(variable, 0), tuple(strides.get(a, 0) for a in axes), cells
+            )
+            has_mid, has_lo = any(operand.strides[outer:lo]), any(operand.strides[lo:])
+            classes[0 if not has_lo else 1 if not has_mid else 2].append(operand)
+        out_strides, span = self.strides(sizes, lo if vary_padding else len(sizes))
+        number = len(self.steps)
+        at = self._place(span, number)
+        domain = 1 if variable < 0 else self.sizes[variable]
+        self.steps.append(
+            Step(variable, domain, tuple(axes), tuple(sizes), tuple(out_strides), outer, mid,
+                 tuple(classes[0] + classes[1] + classes[2]), len(classes[0]), len(classes[1]), at, span, -1)
+        )  # fmt: skip
+        for child in children:
+            self.steps[child] = self.steps[child]._replace(parent=number)
+        return number
+
+    def _place(self, span, number):
+        """The lowest place for an output; memory of messages that were read already may serve again."""
+        taken = sorted(self.spans[n] for n in range(number) if not self.reuse or self.steps[n].parent in (-1, number))
+        at = 0
+        for begin, end in taken:
+            if at + span <= begin:
+                break
+            at = max(at, -(-end // 8) * 8)
+        self.spans.append((at, at + span))
+        return at
+
+    def program(self, decode=False):
+        """Pack."""
+        base = -(-self.factor_cells // 64) * 64
+        moved = [
+            step._replace(
+                out_offset=step.out_offset + base,
+                operands=tuple(o._replace(offset=o.offset + base) if o.source >= 0 else o for o in step.operands),
+            )
+            for step in self.steps
+        ]
+        words, starts = pack_steps(moved)
+        arena = base + max(end for _, end in self.spans)
+        factors = np.concatenate([*self.factors, np.zeros(0, self.dtype)])
+        program = Program(
+            semiring=self.semiring,
+            dtype=self.dtype,
+            parameter=self.parameter,
+            words=words,
+            starts=starts,
+            variables=len(self.sizes),
+            factor_cells=self.factor_cells,
+            arena_cells=arena,
+            decode=decode,
+            roots=np.array([step.out_offset for step in moved if step.parent < 0], dtype=np.int64),
+            work=max(1, sum(step.work for step in moved)),
+        )
+        return program, factors
+
+
+def random_program(rng, semiring, dtype, *, rows=4000, depth=3, top=12, decode=False, parameter=None):
+    """A random forest; every step's rows stay below `rows`."""
+    reuse = bool(rng.random() < 0.5) and not decode
+    builder = Builder(rng, semiring, dtype, parameter=parameter, padding=float(rng.choice([0.0, 0.5])), reuse=reuse)
+
+    def bucket(axes, left):
+        """A step whose output has these axes; returns its number."""
+        join = bool(axes) and rng.random() < 0.15
+        used = math.prod(builder.sizes[a] for a in axes)
+        size = 1 if join else int(min(rng.integers(1, top + 1), max(1, rows // used)))
+        variable = -1 if join else builder.variable(size)
+        scopes, children, tables = [], [], int(rng.integers(0, 9))
+        for _ in range(tables):
+            scope = [a for a in axes if rng.random() < 0.6]
+            scope = scope if join else [variable, *scope]
+            if left and scope and rng.random() < 0.35:
+                children.append(bucket(scope, left - 1))
+            else:
+                scopes.append(scope)
+        return builder.step(variable, axes, scopes, children)
+
+    for _ in range(int(rng.integers(1, 4))):
+        bucket([], depth)
+    # A wide bucket on top of nothing: its axes are eliminated by a chain of steps above it.
+    axes: list[int] = []
+    while len(axes) < 6:
+        size = int(rng.integers(1, top + 1))
+        if math.prod(builder.sizes[a] for a in axes) * size * 4 > rows:
+            break
+        axes.append(builder.variable(size))
+    number = bucket(axes, depth)
+    while axes:
+        variable, axes = axes[0], axes[1:]
+        scopes = [[variable, *(a for a in axes if rng.random() < 0.4)] for _ in range(int(rng.integers(0, 3)))]
+        number = builder.step(variable, axes, scopes, [number])
+    return builder.program(decode)

@@ -1,0 +1,81 @@
+"""Variables, models and their scores."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import elimina
+from elimina.errors import InputError
+from elimina.model import Model, Variable
+from elimina.table import FORBIDDEN, Table
+
+
+def test_labels_and_values():
+    plain, named = Variable("a", 3), Variable("b", 2, ["low", "1"])
+    assert [plain.label(x) for x in range(3)] == ["0", "1", "2"]
+    assert (plain.index("2"), plain.index(2)) == (2, 2)
+    assert (named.index("1"), named.index(0), named.index("low")) == (1, 0, 0)
+    for variable, label in ((plain, "3"), (plain, -1), (named, "0"), (named, "high"), (named, 2)):
+        with pytest.raises(InputError, match=f"variable '{variable.name}' has no value"):
+            variable.index(label)
+    for size, labels in ((0, None), (2, ["a"]), (2, ["a", "a"])):
+        with pytest.raises(InputError, match="variable 'c' has"):
+            Variable("c", size, labels)
+
+
+def test_models_from_arrays():
+    model = Model.from_arrays({"a": 2, "b": 3}, [(["b", 0], np.arange(6).reshape(3, 2)), ([], 5)], constant=1)
+    assert model.sizes == (2, 3)
+    assert model.factors[0].scope == (1, 0)
+    assert model.score([1, 2]) == 1 + 5 + 5
+    assert model.evidence({"a": "1", 1: 2}) == {0: 1, 1: 2}
+    assert model.index("b") == 1
+    with pytest.raises(InputError, match="unknown variable 'c'"):
+        Model.from_arrays({"a": 2}, [(["c"], [1, 2])])
+    for name in ("c", 2, -1):
+        with pytest.raises(InputError, match="the model has no variable"):
+            model.index(name)
+
+
+def test_integer_scores_are_exact():
+    model = Model.from_arrays([2], [([0], [2**62, FORBIDDEN]), ([0], [2**62 + 1, 0])], constant=2**62)
+    assert model.is_integer
+    assert model.score([0]) == 3 * 2**62 + 1
+    assert model.score([1]) == math.inf
+
+
+def test_scores_of_each_sense():
+    highest = Model.from_arrays([2], [([0], [3, -FORBIDDEN])], sense="max-cost")
+    assert (highest.score([0]), highest.score([1])) == (3, -math.inf)
+    decimal = Model.from_arrays([2], [([0], [0.5, math.inf])], constant=1)
+    assert not decimal.is_integer
+    assert (decimal.score([0]), decimal.score([1])) == (1.5, math.inf)
+    chance = Model.from_arrays([2], [([0], [0.5, 0.0]), ([], 0.25)], sense="probability", constant=-1.0)
+    assert chance.score([0]) == pytest.approx(math.log(0.125) - 1)
+    assert chance.score([1]) == -math.inf
+
+
+@pytest.mark.parametrize(
+    ("build", "problem"),
+    [
+        (lambda: Model([Variable("a", 2)], [Table([1], [1, 2])]), "names variable 1"),
+        (lambda: Model([Variable("a", 2)], [Table([0], [1, 2, 3])]), "has 3 values for variable 'a', which has 2"),
+        (lambda: Model([Variable("a", 2), Variable("a", 2)], []), "two variables are named 'a'"),
+        (lambda: Model([], [], sense="best"), "unknown sense 'best'"),
+        (lambda: Model.from_arrays([2], [([0], [math.nan, 1])]), "contains NaN"),
+        (lambda: Model.from_arrays([2], [([0], [-0.1, 1])], sense="probability"), "has the value -0.1"),
+        (lambda: Model.from_arrays([2], [([0], [math.inf, 1])], sense="probability"), "has the value inf"),
+    ],
+)
+def test_what_is_refused(build, problem):
+    with pytest.raises(InputError, match=problem):
+        build()
+
+
+def test_public_names():
+    assert elimina.Model is Model
+    assert elimina.Table is Table
+    assert elimina.FORBIDDEN == FORBIDDEN
