@@ -28,8 +28,8 @@ def models(draw, kind: str, max_variables: int = 6, max_cells: int = 3000) -> Mo
     sense = {"max-integer": "max-cost", "max-float": "max-cost", "probability": "probability"}.get(kind, "min-cost")
     constant = {"integer": 3, "big-integer": -(2**55), "max-integer": -4, "probability": -2.5}.get(kind, 0.5)
     bound = None
-    if kind == "integer" and draw(st.booleans()):
-        bound = draw(st.integers(0, 60))
+    if kind in ("integer", "max-integer") and draw(st.booleans()):
+        bound = draw(st.integers(-20, 60))
     return Model(
         [Variable(f"v{i}", size) for i, size in enumerate(sizes)],
         factors,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina.model import Model
+from tests.devices import on_devices
 from tests.reference import brute
 from tests.strategies import KINDS, models
 
@@ -24,13 +25,14 @@ def some_evidence(data, model):
     return {v: data.draw(st.integers(0, model.sizes[v] - 1)) for v in observed}
 
 
+@on_devices
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
 @settings(max_examples=120, deadline=None)
-def test_optimum(kind, data):
+def test_optimum(device, kind, data):
     model = data.draw(models(kind))
     evidence = some_evidence(data, model)
-    result = elimina.solve(model, "mpe", evidence=evidence, device="cpu")
+    result = elimina.solve(model, "mpe", evidence=evidence, device=device)
     expected = brute.optimum(model, evidence)
     if expected is None:
         assert result.status == "infeasible"
@@ -47,12 +49,13 @@ def test_optimum(kind, data):
         assert result.value == pytest.approx(expected, rel=1e-12, abs=1e-9)
 
 
+@on_devices
 @given(data=st.data())
 @settings(max_examples=150, deadline=None)
-def test_partition(data):
+def test_partition(device, data):
     model = data.draw(models("probability"))
     evidence = some_evidence(data, model)
-    result = elimina.solve(model, "pr", evidence=evidence, device="cpu")
+    result = elimina.solve(model, "pr", evidence=evidence, device=device)
     expected = brute.partition(model, evidence)
     if expected == -math.inf:
         assert result.status == "infeasible"
@@ -61,41 +64,46 @@ def test_partition(data):
         assert result.log10_z == pytest.approx(expected, rel=1e-11, abs=1e-9)
 
 
+@on_devices
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
-def test_count(kind, data):
+def test_count(device, kind, data):
     model = data.draw(models(kind))
     evidence = some_evidence(data, model)
-    result = elimina.solve(model, "count", evidence=evidence, device="cpu")
+    result = elimina.solve(model, "count", evidence=evidence, device=device)
     assert result.value == brute.count(model, evidence)
     assert isinstance(result.value, int)
 
 
+@on_devices
 @pytest.mark.parametrize(("length", "colours"), [(3, 2), (40, 3), (64, 2), (200, 5), (1000, 7)])
-def test_count_of_any_size(length, colours):
+def test_count_of_any_size(device, length, colours):
     different = 1 - np.eye(colours)
     chain = Model.from_arrays(
         [colours] * length, [((i, i + 1), different) for i in range(length - 1)], sense="probability"
     )
-    assert elimina.solve(chain, "count", device="cpu").value == colours * (colours - 1) ** (length - 1)
+    assert elimina.solve(chain, "count", device=device).value == colours * (colours - 1) ** (length - 1)
 
 
-def test_count_of_nothing_constrained():
-    assert elimina.solve(Model.from_arrays([3] * 500, []), "count", device="cpu").value == 3**500
+@on_devices
+def test_count_of_nothing_constrained(device):
+    assert elimina.solve(Model.from_arrays([3] * 500, []), "count", device=device).value == 3**500
 
 
-def test_partition_beyond_the_range_of_floats():
+@on_devices
+def test_partition_beyond_the_range_of_floats(device):
     """Each message alone spans 10^-250 to 1, so their products underflow: the run is repeated in logarithms."""
     tiny = np.array([[1.0, 1e-250], [1e-250, 1e-250]])
     factors = [((0, i), tiny) for i in range(1, 9)] + [((0,), np.array([0.0, 1.0]))]
     model = Model.from_arrays([2] * 9, factors, sense="probability")
-    result = elimina.solve(model, "pr", device="cpu")
+    result = elimina.solve(model, "pr", device=device)
     assert result.log10_z == pytest.approx(8 * math.log10(2e-250), rel=1e-13)
     assert result.value is None
 
 
-def test_partition_of_a_long_chain_is_scaled():
+@on_devices
+def test_partition_of_a_long_chain_is_scaled(device):
     model = Model.from_arrays(
         [2] * 3000, [((i, i + 1), [[1e-3, 2e-3], [3e-3, 4e-3]]) for i in range(2999)], sense="probability"
     )
@@ -105,4 +113,4 @@ def test_partition_of_a_long_chain_is_scaled():
         exponent += math.frexp(power.max())[1]
         power /= 2.0 ** math.frexp(power.max())[1]
     expected = -3 * 2999 + math.log10(power.sum()) + exponent * math.log10(2)
-    assert elimina.solve(model, "pr", device="cpu").log10_z == pytest.approx(expected, rel=1e-12)
+    assert elimina.solve(model, "pr", device=device).log10_z == pytest.approx(expected, rel=1e-12)

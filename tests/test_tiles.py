@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import elimina
 from elimina.model import Model
 from elimina.table import FORBIDDEN
+from tests.devices import on_devices
 from tests.reference import broadcast
 
 
@@ -31,10 +32,11 @@ def shapes(draw):
     return sizes, scopes, draw(st.integers(0, 2**32 - 1))
 
 
+@on_devices
 @pytest.mark.parametrize("width", [100, 2000, 10**6, 2**57])
 @given(shape=shapes())
 @settings(max_examples=60, deadline=None)
-def test_integers(width, shape):
+def test_integers(device, width, shape):
     sizes, scopes, seed = shape
     rng = np.random.default_rng(seed)
     factors = []
@@ -43,7 +45,7 @@ def test_integers(width, shape):
         factors.append((scope, np.where(rng.random(values.shape) < 0.3 * rng.random(), FORBIDDEN, values)))
     model = Model.from_arrays(sizes, factors)
     order = list(range(len(sizes)))
-    result = elimina.solve(model, order=order, device="cpu")
+    result = elimina.solve(model, order=order, device=device)
     joint = broadcast.costs(model)
     best = int(joint.min())
     if best == FORBIDDEN:
@@ -57,20 +59,22 @@ def test_integers(width, shape):
     assert chosen[::-1] == tuple(np.argwhere(last_first == best)[0])
 
 
+@on_devices
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @given(shape=shapes())
 @settings(max_examples=60, deadline=None)
-def test_float_costs(dtype, shape):
+def test_float_costs(device, dtype, shape):
     sizes, scopes, seed = shape
     rng = np.random.default_rng(seed)
     model = Model.from_arrays(sizes, [(scope, rng.normal(size=[sizes[v] for v in scope])) for scope in scopes])
-    result = elimina.solve(model, order=list(range(len(sizes))), device="cpu", dtype=dtype)
+    result = elimina.solve(model, order=list(range(len(sizes))), device=device, dtype=dtype)
     assert result.value == pytest.approx(float(broadcast.costs(model).min()), abs=1e-5 if dtype == "float32" else 1e-12)
 
 
+@on_devices
 @given(shape=shapes())
 @settings(max_examples=60, deadline=None)
-def test_probabilities(shape):
+def test_probabilities(device, shape):
     sizes, scopes, seed = shape
     rng = np.random.default_rng(seed)
     factors = []
@@ -80,9 +84,9 @@ def test_probabilities(shape):
     model = Model.from_arrays(sizes, factors, sense="probability")
     joint = broadcast.products(model)
     order = list(range(len(sizes)))
-    total = elimina.solve(model, "pr", order=order, device="cpu")
-    best = elimina.solve(model, "mpe", order=order, device="cpu")
-    number = elimina.solve(model, "count", order=order, device="cpu")
+    total = elimina.solve(model, "pr", order=order, device=device)
+    best = elimina.solve(model, "mpe", order=order, device=device)
+    number = elimina.solve(model, "count", order=order, device=device)
     assert number.value == int(np.count_nonzero(joint))
     if joint.max() == 0:
         assert total.status == best.status == "infeasible"

@@ -69,8 +69,8 @@ class Model:
         sense: ``min-cost`` and ``max-cost``: factors are added; ``probability``: factors are non-negative and
             multiplied.
         constant: Added to the objective: a cost, or the natural logarithm of a factor (probabilities).
-        upper_bound: Costs only: an assignment whose cost is this or worse is no solution; None if there is no such
-            bound.
+        upper_bound: Costs only: an assignment whose total is this or worse (at most this, where costs are maximised)
+            is no solution; None if there is no such bound.
         children: Factor i is the conditional distribution of ``children[i]`` given the rest of its scope, if not None.
         name: Free text.
     """
@@ -217,6 +217,15 @@ class Model:
             return self.constant + sum(terms)
         infinite = [term for term in terms if math.isinf(term)]
         return infinite[0] if infinite else math.fsum([self.constant, *terms])
+
+    def is_beyond_bound(self, value: float) -> bool:
+        """Whether ``upper_bound`` makes a total no solution; equal up to rounding counts, unless both are ints."""
+        if self.upper_bound is None:
+            return False
+        sign = 1 if self.sense == "min-cost" else -1
+        exact = isinstance(value, int) and isinstance(self.upper_bound, int)
+        slack = 0 if exact else 1e-9 * max(1.0, abs(self.upper_bound))
+        return sign * (value - self.upper_bound) >= -slack
 
     def __repr__(self) -> str:
         return f"Model({len(self.variables)} variables, {len(self.factors)} factors, {self.sense})"

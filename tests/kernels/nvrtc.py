@@ -71,7 +71,9 @@ def tile_kernels(semiring: str, dtype: str) -> list[str]:
     """Every instantiation of the tile kernel that a program of this kind may ask for."""
     kinds = {"dense": True}, {"dense": True, "aligned": False}, {"dense": False}, {"dense": False, "whole": False}
     names = [
-        cuda_kernels.tile_kernel(semiring, np.dtype(dtype), streamed, **kind).name for streamed in (1, 2) for kind in kinds
+        cuda_kernels.tile_kernel(semiring, np.dtype(dtype), streamed, **kind).name
+        for streamed in (1, 2)
+        for kind in kinds
     ]
     names += [
         cuda_kernels.tile_kernel(semiring, np.dtype(dtype), 0, dense, True, whole, half).name

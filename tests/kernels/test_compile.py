@@ -78,6 +78,16 @@ def test_headers_compile_on_the_host(tmp_path):
         "+ use(SumProduct<float>{}) + use(LogSumExp<double>{}) + use(Count{7})) + scale_exponent<float>(0) != 3; }\n"
     )
     binary = tmp_path / "headers"
-    command = [gxx, "-std=c++20", "-Wall", "-Wextra", "-Werror", f"-I{cuda_kernels.INCLUDE}", "-o", str(binary), str(source)]
+    command = [
+        gxx,
+        "-std=c++20",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        f"-I{cuda_kernels.INCLUDE}",
+        "-o",
+        str(binary),
+        str(source),
+    ]
     assert subprocess.run(command, capture_output=True, text=True).stderr == ""
     assert subprocess.run([str(binary)]).returncode == 0

@@ -19,7 +19,9 @@ def optimum(model: Model, evidence: dict[int, int] | None = None) -> int | float
     """The best score among allowed assignments; None if there is none."""
     scores = [model.score(a) for a in assignments(model, evidence)]
     worst = math.inf if model.sense == "min-cost" else -math.inf
-    scores = [s for s in scores if s != worst and (model.upper_bound is None or s < model.upper_bound)]
+    scores = [s for s in scores if s != worst]
+    if model.upper_bound is not None:
+        scores = [s for s in scores if (s < model.upper_bound if worst > 0 else s > model.upper_bound)]
     if not scores:
         return None
     return min(scores) if model.sense == "min-cost" else max(scores)

@@ -99,8 +99,7 @@ def _optimum(execution: Execution, encoded: Encoded, clock: dict[str, float]) ->
     run = execution.run(encoded)
     _note(clock, run)
     value = decode_value(problem, plan, encoded, run.roots)
-    limit = problem.model.upper_bound
-    if value is None or (limit is not None and value >= limit):
+    if value is None or problem.model.is_beyond_bound(value):
         return Result("infeasible", plan.task)
     assert run.assignment is not None
     chosen = run.assignment.tolist()
