@@ -1,21 +1,27 @@
 """Exact and approximate inference on discrete graphical models, by eliminating variables, on CPUs and GPUs."""
 
-from elimina.api import plan, solve
-from elimina.errors import (
-    DeviceError,
-    EliminaError,
-    FormatError,
-    InputError,
-    InternalError,
-    MemoryLimitError,
-    TimeLimitError,
-    UnsupportedError,
-)
-from elimina.io import read, read_evidence, write
-from elimina.model import Model, Variable
-from elimina.planning.plan import Plan
-from elimina.result import Result
-from elimina.table import FORBIDDEN, Table
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from elimina.api import plan, solve
+    from elimina.errors import (
+        DeviceError,
+        EliminaError,
+        FormatError,
+        InputError,
+        InternalError,
+        MemoryLimitError,
+        TimeLimitError,
+        UnsupportedError,
+    )
+    from elimina.io import read, read_evidence, write
+    from elimina.model import Model, Variable
+    from elimina.planning.plan import Plan
+    from elimina.result import Result
+    from elimina.table import FORBIDDEN, Table
 
 __version__ = "0.1.0"
 
@@ -40,3 +46,26 @@ __all__ = [
     "solve",
     "write",
 ]
+
+_HOMES = {
+    "api": ("plan", "solve"),
+    "io": ("read", "read_evidence", "write"),
+    "model": ("Model", "Variable"),
+    "planning.plan": ("Plan",),
+    "result": ("Result",),
+    "table": ("FORBIDDEN", "Table"),
+}
+
+
+def __getattr__(name: str) -> object:
+    # Loaded when first used: the command line then catches an interrupt that comes while NumPy loads.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = next((home for home, names in _HOMES.items() if name in names), "errors")
+    value: object = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

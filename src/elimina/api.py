@@ -12,7 +12,7 @@ from elimina.backends.cpu import CpuBackend
 from elimina.errors import InputError, TimeLimitError
 from elimina.inference.bucket import Execution, eliminate
 from elimina.model import Model
-from elimina.order import Method, evaluate_order, find_order
+from elimina.order import Method, find_order
 from elimina.planning.estimate import cpu_machine, cuda_machine
 from elimina.planning.plan import Plan
 from elimina.planning.planner import make_plan
@@ -21,6 +21,7 @@ from elimina.result import Result
 
 Evidence = Mapping[str | int, str | int]
 
+MOST_THREADS = 1024
 ORDER_SECONDS = 2.0
 """Default limit on the search for an order; it ends earlier where the plan would not gain."""
 
@@ -138,6 +139,10 @@ def _plan(
         raise InputError(f"unknown device {device!r}; it is one of {', '.join(DEVICES)}")
     if memory is not None and memory < 0:
         raise InputError(f"memory is {memory} bytes; it cannot be negative")
+    if time_limit is not None and not time_limit > 0:
+        raise InputError(f"the time limit is {time_limit} s; it must be above 0")
+    if threads is not None and not 1 <= threads <= MOST_THREADS:
+        raise InputError(f"threads is {threads}; it must be from 1 to {MOST_THREADS}")
     started = time.perf_counter()
     problem = prepare(model, task, model.evidence(evidence or {}))
     prepared = time.perf_counter()
@@ -167,13 +172,31 @@ def _find_order(
 ) -> tuple[int, ...]:
     """An order of the free variables: searched for, or the given one without the variables that are fixed."""
     model = problem.model
+    if not isinstance(order, str):
+        return _given_order(problem, order)
     free = {v: i for i, v in enumerate(problem.free)}
     scopes = [[free[v] for v in group.scope] for group in problem.groups]
-    sizes = [model.sizes[v] for v in problem.free]
-    if isinstance(order, str):
-        method: Method = order  # type: ignore[assignment]  # find_order names the methods if it is none
-        found = find_order(sizes, scopes, method=method, seconds=seconds, seed=seed, threads=threads or 1)
-        return tuple(problem.free[i] for i in found.order)
-    given = [free[v] for v in map(model.index, order) if v in free]
-    evaluate_order(sizes, scopes, given)
-    return tuple(problem.free[i] for i in given)
+    all_sizes = model.sizes
+    method: Method = order  # type: ignore[assignment]  # find_order names the methods if it is none
+    found = find_order(
+        [all_sizes[v] for v in problem.free], scopes, method=method, seconds=seconds, seed=seed, threads=threads or 1
+    )
+    return tuple(problem.free[i] for i in found.order)
+
+
+def _given_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, ...]:
+    model = problem.model
+    given = [model.index(name) for name in order]
+    seen: set[int] = set()
+    for v in given:
+        if v in seen:
+            raise InputError(f"the order names variable {model.variables[v].name!r} twice")
+        seen.add(v)
+    missing = [v for v in problem.free if v not in seen]
+    if missing:
+        raise InputError(
+            f"the order lacks {len(missing)} of the {len(problem.free)} variables to eliminate, "
+            f"{model.variables[missing[0]].name!r} among them"
+        )
+    free = set(problem.free)
+    return tuple(v for v in given if v in free)

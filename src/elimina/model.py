@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, get_args
 
@@ -47,8 +48,8 @@ class Variable:
         if isinstance(label, str) and self.labels is not None and label in self.labels:
             return self.labels.index(label)
         try:
-            value = int(label)
-        except ValueError:
+            value = int(label) if isinstance(label, str) else operator.index(label)
+        except (ValueError, TypeError):
             value = -1
         if not 0 <= value < self.size or (self.labels is not None and isinstance(label, str)):
             known = ", ".join(self.labels) if self.labels is not None else f"0..{self.size - 1}"
@@ -181,8 +182,18 @@ class Model:
         return int(name)
 
     def evidence(self, given: Mapping[str | int, str | int]) -> dict[int, int]:
-        """Translate evidence by names and labels to indices."""
-        return {(v := self.index(name)): self.variables[v].index(label) for name, label in given.items()}
+        """Translate evidence by names and labels to indices.
+
+        Raises:
+            InputError: There is no such variable or value, or a variable is named in two ways with different values.
+        """
+        result: dict[int, int] = {}
+        for name, label in given.items():
+            v = self.index(name)
+            value = self.variables[v].index(label)
+            if result.setdefault(v, value) != value:
+                raise InputError(f"evidence gives variable {self.variables[v].name!r} two values")
+        return result
 
     def terms(self, assignment: Sequence[int]) -> list[int | float]:
         """What each factor adds to the objective at an assignment: costs, or natural logarithms of probabilities.

@@ -7,11 +7,11 @@ import click
 from elimina.io import read, write
 
 
-@click.command()
+@click.command(short_help="Write a model in another format.")
 @click.argument("source", type=click.Path())
 @click.argument("target", type=click.Path())
 def convert(source: str, target: str) -> None:
-    """Write the model in SOURCE as TARGET; suffixes name the formats (.wcsp, .uai, .cfn, .bif; also .gz or .xz).
+    """Write the model in SOURCE as TARGET; suffixes name the formats (.wcsp, .uai, .cfn, .bif, .erg; also .gz or .xz).
 
     Costs become probabilities exp(-cost) and the other way round, which may round.
     """

@@ -13,19 +13,21 @@ from elimina.model import Model
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-@click.group()
+@click.group(short_help="Write a random problem.")
 def generate() -> None:
     """Write a random WCSP: costs 0..100, a share p2 of each table forbidden (Fioretto et al. 2018, section 8.1)."""
 
 
 def _common(command: Command) -> Command:
     for option in (
-        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True),
+        click.option(
+            "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The same one, the same problem."
+        ),
         click.option(
             "--p2", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="Share of forbidden pairs."
         ),
         click.option(
-            "-d", "--domain", type=click.IntRange(min=1), default=10, show_default=True, help="Values a variable."
+            "-d", "--domain", type=click.IntRange(min=1), default=10, show_default=True, help="Values of each variable."
         ),
     ):
         command = option(command)
@@ -34,7 +36,9 @@ def _common(command: Command) -> Command:
 
 @generate.command()
 @click.argument("file", type=click.Path())
-@click.option("-n", "--variables", type=click.IntRange(min=1), default=10, show_default=True)
+@click.option(
+    "-n", "--variables", type=click.IntRange(min=1), default=10, show_default=True, help="Number of variables."
+)
 @click.option("--p1", type=click.FloatRange(0, 1), default=0.3, show_default=True, help="Density of the graph.")
 @_common
 def random(file: str, variables: int, p1: float, domain: int, p2: float, seed: int) -> None:
@@ -44,9 +48,11 @@ def random(file: str, variables: int, p1: float, domain: int, p2: float, seed: i
     _save(random_model(variables, domain, p1, p2, seed=seed), file)
 
 
-@generate.command()
+@generate.command(short_help="A scale-free graph.")
 @click.argument("file", type=click.Path())
-@click.option("-n", "--variables", type=click.IntRange(min=2), default=10, show_default=True)
+@click.option(
+    "-n", "--variables", type=click.IntRange(min=2), default=10, show_default=True, help="Number of variables."
+)
 @_common
 def scalefree(file: str, variables: int, domain: int, p2: float, seed: int) -> None:
     """A scale-free graph (Barabasi and Albert), two edges for each new variable."""

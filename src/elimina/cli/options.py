@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
 from elimina.backends.choose import DEVICES
+from elimina.order import Method
 from elimina.planning.prepare import TASKS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -41,20 +42,30 @@ def model_options(command: Command) -> Command:
         [
             click.option("--task", type=click.Choice(TASKS), default="mpe", show_default=True, help=_TASK_HELP),
             click.option("--evidence", metavar="FILE|A=x,B=y", help="An evidence file, or observations by name."),
-            click.option("--device", type=click.Choice(DEVICES), default="auto", show_default=True),
             click.option(
-                "--memory", type=bytes_of, help="Limit on the device's memory, like 8GiB. [default: what is free]"
+                "--device",
+                type=click.Choice(DEVICES),
+                default="auto",
+                show_default=True,
+                help="auto: the GPU if there is one and the work is worth its start.",
+            ),
+            click.option(
+                "--memory",
+                type=bytes_of,
+                metavar="BYTES",
+                help="Limit on the device's memory, like 8GiB or 500MB.  [default: what is free]",
             ),
             click.option(
                 "--order",
                 default="auto",
                 show_default=True,
                 metavar="METHOD|FILE",
-                help="auto, min-fill, weighted-min-fill, min-degree, min-weight, pseudo-tree, or a file with an order.",
+                help=f"{', '.join(get_args(Method))}, or a file with an order.",
             ),
             click.option(
                 "--order-time",
                 type=seconds_of,
+                metavar="SECONDS",
                 default=2.0,
                 show_default=True,
                 help="Limit on the search for an order.",
@@ -62,9 +73,11 @@ def model_options(command: Command) -> Command:
             click.option(
                 "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the search for an order."
             ),
-            click.option("--threads", type=click.IntRange(min=1), help="CPU threads. [default: all]"),
+            click.option("--threads", type=click.IntRange(min=1, max=1024), help="CPU threads.  [default: all]"),
             click.option(
-                "--dtype", metavar="TYPE", help="int16, int32, int64, float32 or float64. [default: narrowest exact]"
+                "--dtype",
+                type=click.Choice(("int16", "int32", "int64", "float32", "float64", "uint64")),
+                help="Of the tables.  [default: the narrowest exact one]",
             ),
         ]
     ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -11,25 +12,42 @@ import click
 
 from elimina import api
 from elimina.cli.options import model_options, seconds_of
-from elimina.errors import InputError
+from elimina.errors import InputError, TimeLimitError
 from elimina.io import read, read_evidence
 from elimina.io.files import save
 from elimina.model import Model
-from elimina.planning.plan import Plan, bytes_text, seconds_text
+from elimina.order import Method, read_order
+from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
 from elimina.result import Result
 
 FORMATS = ("human", "json", "uai")
 
 
-@click.command()
+@click.command(short_help="Answer a task on a model.")
 @click.argument("file", type=click.Path())
 @model_options
-@click.option("--time-limit", type=seconds_of, help="Seconds for everything.")
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="human", show_default=True)
-@click.option("-o", "--output", type=click.Path(), help="Write the answer there instead of standard output.")
+@click.option("--time-limit", type=seconds_of, metavar="SECONDS", help="For everything, reading included.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    default="human",
+    show_default=True,
+    help="Of the answer; uai: the competitions' result file.",
+)
+@click.option(
+    "-o", "--output", type=click.Path(), metavar="FILE", help="Write the answer there instead of standard output."
+)
 def solve(file: str, time_limit: float | None, format_: str, output: str | None, **options: Any) -> None:
     """Answer a task on the model in FILE (.wcsp, .uai, .cfn, .bif, .erg; also .gz or .xz)."""
+    started = time.monotonic()
+    if output is not None:
+        _check_writable(Path(output))
     model = read(file)
+    if time_limit is not None:
+        time_limit -= time.monotonic() - started
+        if time_limit <= 0:
+            raise TimeLimitError("the time limit passed while the model was read; allow more time")
     with _Progress() as progress:
         result = api.solve(
             model,
@@ -53,7 +71,7 @@ def solve(file: str, time_limit: float | None, format_: str, output: str | None,
         save(Path(output), [text, "\n"])
 
 
-@click.command()
+@click.command(short_help="Show what solving a model would take.")
 @click.argument("file", type=click.Path())
 @model_options
 def plan(file: str, **options: Any) -> None:
@@ -74,17 +92,27 @@ def plan(file: str, **options: Any) -> None:
     click.echo(str(made))
 
 
+def _check_writable(output: Path) -> None:
+    """Fail before the work, not after it."""
+    folder = output.parent
+    if output.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        reason = "it is a directory" if output.is_dir() else f"{folder} is no directory that one can write to"
+        raise InputError(f"cannot write {output}: {reason}")
+
+
 def _evidence(given: str | None, model: Model) -> api.Evidence:
     """Evidence from a file, or from ``name=label,name=label``."""
     if given is None:
         return {}
+    if not given.strip():
+        raise InputError("the evidence is empty; give a file, or observations like A=x,B=y")
     if "=" not in given or os.path.exists(given):
         return cast(api.Evidence, read_evidence(given, model))
     pairs: dict[str | int, str | int] = {}
     for part in given.split(","):
         name, equals, label = part.partition("=")
         if not equals:
-            raise InputError(f"evidence {part!r} is not of the form name=label")
+            raise InputError(f"evidence {part.strip()!r} is not of the form name=label")
         if name.strip() in pairs:
             raise InputError(f"evidence names {name.strip()!r} twice")
         pairs[name.strip()] = label.strip()
@@ -93,8 +121,6 @@ def _evidence(given: str | None, model: Model) -> api.Evidence:
 
 def _order(given: str, model: Model) -> Any:
     """A method's name, or the order in a file."""
-    from elimina.order import Method, read_order
-
     if given in get_args(Method):
         return given
     if not Path(given).exists():
@@ -103,9 +129,9 @@ def _order(given: str, model: Model) -> Any:
 
 
 def _human(result: Result, model: Model) -> str:
-    rows: list[tuple[str, str]] = [("status", result.status)]
+    rows = [("status", str(result.status))]
     if result.task == "mpe" and result.value is not None:
-        rows.append(("log score" if model.sense == "probability" else "value", f"{result.value:.17g}"))
+        rows.append(("log score" if model.sense == "probability" else "value", str(result.value)))
     if result.task == "count":
         rows.append(("count", str(result.value)))
     if result.log10_z is not None:
@@ -113,11 +139,11 @@ def _human(result: Result, model: Model) -> str:
         if result.value is not None:
             rows.append(("Z", f"{result.value:.12g}"))
     stats = result.stats
-    rows.append(("width", f"{stats['induced_width']} (largest table {stats['largest_table']} cells)"))
+    rows.append(("width", f"{stats['induced_width']} (largest table: {count_text(stats['largest_table'])} cells)"))
     rows.append(("memory", bytes_text(stats["peak_bytes"])))
     total = sum(stats["seconds"].values())
     rows.append(("time", f"{seconds_text(total)} on {stats['device']}, {stats['dtype']}"))
-    if result.assignment is not None:
+    if result.assignment:
         rows.append(("assignment", " ".join(f"{name}={label}" for name, label in result.assignment.items())))
     return "\n".join(f"{name + ':':12}{text}" for name, text in rows)
 

@@ -192,8 +192,12 @@ def count_text(number: int) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """Format a time: ``3.2 ms``, ``4 h``, ``2e9 years``."""
-    for unit, size in (("years", 3.156e7), ("days", 86400), ("h", 3600), ("min", 60), ("s", 1), ("ms", 1e-3)):
-        if seconds >= size or unit == "ms":
-            return f"{seconds / size:.2g} {unit}" if seconds < 1e6 * size or unit == "years" else f"{seconds:.1e} s"
-    return f"{seconds:.1e} s"
+    """Format a time: ``87 us``, ``3.2 ms``, ``4.0 h``, ``2e+09 years``."""
+    if seconds == math.inf:
+        return "more than 1e+300 years"
+    units = (("years", 3.156e7), ("days", 86400), ("h", 3600), ("min", 60), ("s", 1), ("ms", 1e-3), ("us", 1e-6))
+    unit, size = next((unit for unit in units if seconds >= unit[1]), units[-1])
+    number = seconds / size
+    return (
+        f"{number:.1f} {unit}" if number < 9.95 else f"{number:.0f} {unit}" if number < 1e4 else f"{number:.0e} {unit}"
+    )

@@ -1,0 +1,5 @@
+"""``python -m elimina``: the command line."""
+
+from elimina.cli import main
+
+main()
