@@ -42,9 +42,9 @@ def choose_tile(domain: int, sizes: Sequence[int], members: Sequence[frozenset[i
         members: For each operand, the axes that it has.
     """
     axes = range(len(sizes))
-    if not SMALL_WORK <= domain * math.prod(sizes) <= HOPELESS_WORK:
-        return _classify((), (), tuple(axes), members)
     padded = len(sizes) > 1 and math.prod(sizes[1:]) >= ROW_PADDING
+    if not SMALL_WORK <= domain * math.prod(sizes) <= HOPELESS_WORK:
+        return _classify(tuple(axes[:padded]), (), tuple(axes[padded:]), members)
     best: tuple[float, Tile] | None = None
     for first in range(len(sizes) - 1, -1 + padded, -1):
         lo = tuple(range(first, len(sizes)))
