@@ -1,4 +1,4 @@
-"""CUDA kernels on single buckets, against the device's own limits, GpuBE's kernels, torch.compile and jax.jit, in one run.
+"""CUDA kernels on single buckets, against the device's limits, GpuBE's kernels, torch.compile and jax.jit, in one run.
 
 python bench/kernels.py [--dtypes int32,float32,int16,float64] [--peers gpube,torch_compile,jax_jit]
 """
@@ -16,9 +16,9 @@ from pathlib import Path
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 sys.path.insert(0, str(Path(__file__).parent))
 
-from baselines import peers  # noqa: E402
-from elimina import bench_kernels as kernels  # noqa: E402
-from elimina.backends.cuda import CudaBackend  # noqa: E402
+from baselines import peers
+from elimina import bench_kernels as kernels
+from elimina.backends.cuda import CudaBackend
 
 
 def main() -> None:
@@ -52,7 +52,8 @@ def main() -> None:
             seconds, out = getattr(peers, name)(bench, bucket, dtype)
             found.append(int(out[:2].astype("int64").sum()))
             report(
-                f"10^9 {dtype} {name}: {1e3 * seconds:.3f} ms, elimina {1e3 * own:.3f} ms, {seconds / own:.1f} times faster"
+                f"10^9 {dtype} {name}: {1e3 * seconds:.3f} ms, "
+                f"elimina {1e3 * own:.3f} ms, {seconds / own:.1f} times faster"
             )
             del out
             gc.collect()

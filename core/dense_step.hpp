@@ -17,7 +17,7 @@ namespace elimina::ELIMINA_ISA {
 
 constexpr i64 kSmallWork = 4096;          // below: plain loops on one thread
 constexpr double kParallelWork = 1e6;     // below: tiles, but on one thread
-constexpr i64 kRowBytes = 8192;           // of a row of running marginals
+constexpr i64 kRowBytes = 32768;           // of a row of running marginals
 constexpr i64 kTileBytes = 256 * 1024;    // of a B tile
 constexpr i64 kShortestChunk = 128;       // of a row
 constexpr i64 kCachedBytes = 8 << 20;     // larger outputs are written past the caches
@@ -256,20 +256,30 @@ class Executor {
   }
 
   // False if this semiring, or so short a row, has no vectors.
-  bool vector_row(const Workspace& space, const V* b, i64 lo, i64 domain, i64 cells, V* out) const {
+  bool vector_row(Workspace& space, const V* b, i64 lo, i64 domain, i64 cells, V* out) const {
     if constexpr (Wide<R>::available) {
       if (cells < kLanes<V>) return false;
-      Row<V> row{space.a.data(), b, cells, {nullptr, nullptr}, {0, 0}, {V(1), V(1)}, domain};
+      Row<V> row{space.a.data(), b, cells, {nullptr, nullptr}, {0, 0}, {V(1), V(1)}, domain, nullptr};
       for (i64 t = b_; t < tables_; ++t) {
         row.streamed[t - b_] = space.rows[t - b_] + lo;
         row.stride[t - b_] = sources_[t].domain_stride;
         row.scale[t - b_] = sources_[t].scale;
       }
       const auto run = [&]<int streamed>() {
-        if (b)
-          RowKernel<R, streamed, true>(ring_, row).run(cells, out, past_caches_);
-        else
-          RowKernel<R, streamed, false>(ring_, row).run(cells, out, past_caches_);
+        const i64 turn = streamed ? kStreams : domain;
+        for (i64 left = domain; left > 0; left -= turn) {
+          const bool last = left <= turn;
+          row.domain = std::min(left, turn);
+          V* to = last ? out : space.row.data();
+          if (b)
+            RowKernel<R, streamed, true>(ring_, row).run(cells, to, last && past_caches_);
+          else
+            RowKernel<R, streamed, false>(ring_, row).run(cells, to, last && past_caches_);
+          row.before = to;
+          row.a += turn;
+          if (b) row.b += turn * cells;
+          for (int s = 0; s < streamed; ++s) row.streamed[s] += turn * row.stride[s];
+        }
       };
       if (tables_ - b_ == 2)
         run.template operator()<2>();

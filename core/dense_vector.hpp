@@ -14,6 +14,7 @@ namespace elimina::ELIMINA_ISA {
 
 constexpr int kVectorBytes = 64;
 constexpr int kBlockVectors = 4;
+constexpr i64 kStreams = 32;
 
 template <class V>
 struct VectorOf {
@@ -80,7 +81,8 @@ struct Wide<SumProduct<T>> {
   static SumProduct<Vector<T>> ring(SumProduct<T>) { return {}; }
 };
 
-// What one row reads: for each d, a scalar, a row of B (or none), and up to two streamed rows.
+// What one row reads: for each d, a scalar, a row of B (or none), and up to two streamed rows. More values of d than
+// kStreams are taken in turns, since memory serves only so many streams at once.
 template <class V>
 struct Row {
   const V* a;
@@ -90,6 +92,7 @@ struct Row {
   i64 stride[2];
   V scale[2];
   i64 domain;
+  const V* before;  // marginals over earlier values of d, or none
 };
 
 template <class R, int streamed, bool has_b>
@@ -152,7 +155,7 @@ class RowKernel {
   __attribute__((always_inline)) void compute(i64 i, Vec* out) const {
     Vec sums[vectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v) sums[v] = ring_.start();
+    for (int v = 0; v < vectors; ++v) sums[v] = row_.before ? load(row_.before + i + v * lanes) : ring_.start();
     const V* __restrict s0 = streamed > 0 ? row_.streamed[0] + i : nullptr;
     const V* __restrict s1 = streamed > 1 ? row_.streamed[1] + i : nullptr;
     const V* __restrict b = has_b ? row_.b + i : nullptr;

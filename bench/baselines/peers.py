@@ -1,4 +1,4 @@
-"""The same bucket through other means: GpuBE's kernels, torch.compile and jax.jit. Each returns seconds and an output to check."""
+"""The same bucket by GpuBE's kernels, torch.compile and jax.jit; each returns seconds and an output to check."""
 
 from __future__ import annotations
 

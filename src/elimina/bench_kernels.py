@@ -256,7 +256,8 @@ def memory_bound_rows(
             seconds, note = bench.bucket(bucket, dtype)
             size = bucket.bytes(np.dtype(dtype).itemsize)
             report(
-                f"{name:>10} {dtype:8} {1e3 * seconds:8.3f} ms {size / seconds / 1e12:6.2f} TB/s {size / seconds / copy:6.1%}  {note}"
+                f"{name:>10} {dtype:8} {1e3 * seconds:8.3f} ms {size / seconds / 1e12:6.2f} TB/s "
+                f"{size / seconds / copy:6.1%}  {note}"
             )
 
 

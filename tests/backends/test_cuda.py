@@ -1,16 +1,16 @@
-"""The CUDA backend against the plain executor, on random programs: every semiring, dtype, class of tile, with ties and decoding."""
+"""The CUDA backend against the plain executor: every semiring, dtype and class of tile, ties, decoding."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.reference import program as reference
+from tests.reference.random_programs import Builder, random_program
 
 from elimina.backends import cuda_layout
 from elimina.backends.cuda import CudaBackend
 from elimina.backends.cuda_kernels import SUPPORTED
 from elimina.errors import DeviceError
-from tests.reference import program as reference
-from tests.reference.random_programs import Builder, random_program
 
 pytestmark = pytest.mark.gpu
 KINDS = [(semiring, dtype) for semiring, dtypes in SUPPORTED.items() for dtype in dtypes]
@@ -104,7 +104,7 @@ def test_tile_classes(backend, semiring, dtype, streamed):
 @pytest.mark.parametrize("streamed", [0, 1, 3])
 def test_large_domains(backend, dtype, streamed):
     rng = np.random.default_rng(5)
-    scopes = [(0, 1), (0, 1), (0, 1)][:streamed] + [(0,), (1,)]
+    scopes = [*[(0, 1)] * streamed, (0,), (1,)]
     for domain in (320, 3001):
         check(backend, *one_step(rng, "min-sum", dtype, (40, 130), domain, scopes, 0, 1))
 

@@ -1,4 +1,4 @@
-"""A plain executor of packed programs, straight from what ``include/elimina/program.hpp`` says: the oracle for both backends."""
+"""A plain executor of packed programs, straight from ``include/elimina/program.hpp``: the oracle for both backends."""
 
 from __future__ import annotations
 

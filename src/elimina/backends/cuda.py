@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,7 +34,8 @@ def _import_cupy() -> Any:
         import cupy
     except ImportError as error:
         raise DeviceError(
-            f'the CUDA backend needs CuPy ({error}): pip install "elimina[cuda13]" (CUDA 12: "elimina[cuda12]"), or use --device cpu'
+            f'the CUDA backend needs CuPy ({error}): pip install "elimina[cuda13]" (CUDA 12: "elimina[cuda12]"), '
+            "or use --device cpu"
         ) from error
     version = tuple(int(part) for part in cupy.__version__.split(".")[:2])
     if version < OLDEST_CUPY:
@@ -132,7 +134,8 @@ class CudaBackend:
             free, total = cuda.runtime.memGetInfo()
             raise DeviceError(
                 f"the device is out of memory: the program needs {size / 2**30:.2f} GiB, {free / 2**30:.2f} of "
-                f"{total / 2**30:.2f} GiB are free; close other programs on it, give a smaller --memory, or use --device cpu"
+                f"{total / 2**30:.2f} GiB are free; close other programs on it, give a smaller --memory, "
+                "or use --device cpu"
             ) from error
         except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
             raise DeviceError(f"the CUDA device failed: {error}") from error
@@ -170,7 +173,7 @@ class Launch:
             self._stop()
             raise
         del staged
-        seconds = [self._cuda.get_elapsed_time(a, b) / 1000 for a, b in zip(events, events[1:], strict=False)]
+        seconds = [self._cuda.get_elapsed_time(a, b) / 1000 for a, b in itertools.pairwise(events)]
         return self._collect(_bytes(result, size), dict(zip(("upload", "run", "decode"), seconds, strict=True)))
 
     def close(self) -> None:
@@ -207,6 +210,7 @@ class Launch:
         return stages
 
     def launch_steps(self, marked: bool) -> None:
+        """Queue every step; ``marked``: with events that tell the progress."""
         layout, program, backend = self._layout, self._program, self._backend
         words, arena = np.uint64(self.base + layout.words_at), np.uint64(self.base + layout.arena_at)
         peaks, counters = np.uint64(self.base + layout.peaks_at), self.base + layout.counters_at

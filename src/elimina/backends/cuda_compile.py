@@ -28,7 +28,7 @@ def cache_folder() -> Path:
 def load(cupy: Any, name: str, architecture: str) -> Any:
     """Return a kernel by its name expression, compiled for an architecture such as ``sm_90``.
 
-    CuPy's own way to compile flushes subnormal float32 numbers to zero; then the devices would not agree to the last bit.
+    CuPy's own way to compile flushes subnormal float32 numbers to zero; then devices would not agree to the last bit.
 
     Raises:
         DeviceError: The compiler refuses.
@@ -53,8 +53,8 @@ def _compile(nvrtc: Any, name: str, options: tuple[str, ...]) -> tuple[bytes, st
         return nvrtc.getCUBIN(program), nvrtc.getLoweredName(program, name)
     except nvrtc.NVRTCError as error:
         raise DeviceError(
-            f"NVRTC {'.'.join(map(str, nvrtc.getVersion()))} does not compile {name} ({error}); update CuPy and its CUDA:"
-            f' pip install -U "elimina[cuda13]"\n{nvrtc.getProgramLog(program)}'
+            f"NVRTC {'.'.join(map(str, nvrtc.getVersion()))} does not compile {name} ({error}); "
+            f'update CuPy and its CUDA: pip install -U "elimina[cuda13]"\n{nvrtc.getProgramLog(program)}'
         ) from error
     finally:
         nvrtc.destroyProgram(program)

@@ -48,6 +48,7 @@ class TileKernel(NamedTuple):
         lane_bytes: Bytes of a register that holds cells.
         streamed: Number of streamed tables; -1 for any number.
         dense: Whether lo cells are read in 16-byte words.
+        aligned: Whether they are known to start at 16-byte addresses.
         whole: Whether all values of the eliminated variable are in shared memory at once.
         blocks: Blocks that are to fit a multiprocessor together.
         ring: Bytes of shared memory for streamed values on their way.
@@ -59,6 +60,7 @@ class TileKernel(NamedTuple):
     lane_bytes: int
     streamed: int
     dense: bool
+    aligned: bool
     whole: bool
     blocks: int
     ring: int
@@ -85,8 +87,8 @@ def tile_kernel(
 ) -> TileKernel:
     """Return the instantiation for a number of streamed tables (more than two: -1) and a way of reading.
 
-    ``aligned``: dense rows start at 16-byte addresses. ``whole``: all values of the eliminated variable are in shared memory
-    at once. ``half`` asks for half as many mid cells a thread, for steps with few of them.
+    ``aligned``: dense rows start at 16-byte addresses. ``whole``: all values of the eliminated variable are in shared
+    memory at once. ``half`` asks for half as many mid cells a thread, for steps with few of them.
     """
     pairs = dtype == np.int16 and dense
     if pairs:
@@ -99,7 +101,8 @@ def tile_kernel(
     total = 2 * lane if semiring == "log-sum-exp" else lane
     lanes, blocks, ring = 16 // lane, 2, 0
     if streamed == 0:
-        rows, lanes, depth, blocks = (8 if total == 4 else 4) >> half, (2 if total == 16 else 4), 1, 3 if half else 2
+        rows = max(16 // lane, (8 if total == 4 else 4) >> half)
+        lanes, depth, blocks = 2 if total == 16 else 4, 1, 3 if half else 2
     elif streamed < 0:
         rows, depth = 2, 1
     elif dense:
@@ -109,7 +112,9 @@ def tile_kernel(
         rows, depth = 4, max(1, 2 // streamed)
     flags = ", ".join(str(flag).lower() for flag in (dense, aligned, whole))
     name = f"elimina::tile<{policy}, {streamed}, {flags}, {rows}, {lanes}, {depth}, {blocks}>"
-    return TileKernel(name, rows, lanes * (2 if pairs else 1), lane, streamed, dense, whole, blocks, ring)
+    return TileKernel(
+        name, rows, lanes * (2 if pairs else 1), lane, streamed, dense, aligned and dense, whole, blocks, ring
+    )
 
 
 def forest_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:
@@ -130,7 +135,7 @@ def source(name: str) -> str:
 
 @functools.cache
 def compile_options() -> tuple[str, ...]:
-    """Return the compiler's options: the digest of every source takes part in the cache's key, which knows no includes."""
+    """Return the compiler's options; their digest of all sources tells one version's kernels from another's."""
     digest = hashlib.sha256()
     for path in sorted([*KERNELS.glob("*.cu*"), *INCLUDE.rglob("*.hpp")]):
         digest.update(path.read_bytes())

@@ -55,9 +55,9 @@ class Forest(NamedTuple):
 class Layout(NamedTuple):
     """A program on the device.
 
-    The buffer holds, in this order: outputs of compact steps | roots | assignment | peaks | words | counters | arena. So what goes
-    up (peaks to factors) is one piece, and what comes down (roots to peaks) is another. Offsets of compact outputs, relative to
-    the arena, are negative.
+    The buffer holds, in this order: outputs of compact steps | roots | assignment | peaks | words | counters | arena.
+    So what goes up (peaks to factors) is one piece, and what comes down (roots to peaks) is another. Offsets of compact
+    outputs, relative to the arena, are negative.
 
     Attributes:
         launches: In order.
@@ -69,7 +69,7 @@ class Layout(NamedTuple):
         head: What goes up before the factors, as bytes.
         roots_at, assignment_at, peaks_at, words_at, counters_at, arena_at: Byte offsets in the buffer.
         roots: Number of roots.
-        cursors: Number of counters of forests; they follow the stop flag, and pending children of each step follow them.
+        cursors: Number of counters of forests; they follow the stop flag, and each step's pending children follow them.
         size: Bytes of the buffer.
         work: Rows of all steps.
     """
@@ -100,7 +100,8 @@ def _aligned(size: int) -> int:
 def _ragged(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return starts[i], starts[i] + 1, ... starts[i] + counts[i] - 1 for each i, one after another."""
     ends = np.cumsum(counts)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
+    ragged: NDArray[np.int64] = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
+    return ragged
 
 
 def _spans(words: NDArray[np.int64], starts: NDArray[np.int64], axes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -215,7 +216,8 @@ def lay_out(program: Program, multiprocessors: int, shared_bytes: int) -> Layout
     size = arena_at + _aligned(program.arena_cells * item) + ALIGNMENT
     return Layout(
         tuple(launches), decode_at, len(decoded), 16 * longest, links_at, starts_at, head,
-        int(at[1]), int(at[2]), int(at[3]), int(at[4]), int(at[5]), arena_at, int(roots.sum()), cursors, size, int(work.sum()),
+        int(at[1]), int(at[2]), int(at[3]), int(at[4]), int(at[5]), arena_at,
+        int(roots.sum()), cursors, size, int(work.sum()),
     )  # fmt: skip
 
 

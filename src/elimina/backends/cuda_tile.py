@@ -88,7 +88,9 @@ def choose(
         record[1], record[6], record[7], record[8], record[0], len(tables), record[10], record[11], len(streams), item
     )
     vector = 16 // item
-    aligned_out = _is_aligned(record[12], out_strides[:lo], sizes[:lo], vector)
+    out_words = [
+        n for n in (16, 8, 4) if n >= item and _is_aligned(record[12], out_strides[:lo], sizes[:lo], n // item)
+    ]
     few = len(streams) <= 2
     aligned = all(
         table[1] % vector == 0 and _is_aligned(table[0], table[3 : 3 + lo], sizes[:lo], vector) for table in streams
@@ -96,7 +98,7 @@ def choose(
     if streams:
         dense = few and all(_is_dense(table[3:], out_strides, sizes, lo) for table in streams)
     else:
-        dense = aligned_out or shape.domain >= THREADS // 16
+        dense = bool(out_words) or shape.domain >= 16
 
     def kernel_of(vectors: bool, whole: bool, half: bool = False) -> TileKernel:
         number = len(streams) if few else -1
@@ -124,7 +126,7 @@ def choose(
             "use --device cpu"
         )
     work = shape.domain * shape.outer_cells * shape.mid_cells * shape.lo_cells
-    arguments = (record[0], number, len(tables), len(streams), *tile, int(aligned_out))
+    arguments = (record[0], number, len(tables), len(streams), *tile, out_words[0] if out_words else 0)
     return Tile(kernel, start, arguments, blocks, shared, work)
 
 
@@ -216,10 +218,10 @@ def _cover(
 
 
 def _split(shape: _Shape, kernel: TileKernel, cut: _Cut, parts: int, places: int) -> tuple[int, int]:
-    """Split the mid cells so that the blocks fill whole waves, and each still pays for building its B; return splits, mids."""
-    # In rows of the product a lo cell; a streamed row costs about as much as eight.
-    row = 1.0 if kernel.streamed == 0 else 8.0
-    setup = BUILD * shape.tables_b + START / max(1, shape.domain)
+    """Split the mid cells so that blocks fill whole waves, and each pays for building its B; return splits, mids."""
+    # In rows of the product a lo cell; a byte of a streamed row costs as much as two, shifting an unaligned one more.
+    row = 1.0 if kernel.streamed == 0 else max(2.0 * shape.itemsize, 0.0 if kernel.aligned else 8.0)
+    setup = 2 * BUILD * shape.tables_b + START / max(1, shape.domain)
     best: tuple[float, int, int] | None = None
     for splits in range(1, max(1, min(shape.mid_cells // cut.rows, WAVES * places // parts)) + 1):
         mids = _up(-(-shape.mid_cells // splits), cut.rows) if splits > 1 else shape.mid_cells

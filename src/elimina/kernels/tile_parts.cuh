@@ -1,0 +1,219 @@
+// What a block of the tile kernel (tile.cu) prepares: where things are in shared memory, offsets, A and B.
+#pragma once
+#include "common.cuh"
+
+namespace elimina {
+
+// How cells sit in a thread's registers. Single: one a register.
+template <class S, class Stored = typename S::Value>
+struct Single {
+  using Semiring = S;
+  using Cell = Stored;
+  using Lane = typename S::Value;
+  using Sum = typename S::Sum;
+  static constexpr int width = 1;
+  S s;
+  __device__ explicit Single(Cell parameter) : s(make_semiring<S>(parameter)) {}
+  __device__ Cell one() const { return Cell(s.one()); }
+  __device__ Cell combine_cells(Cell a, Cell b) const { return Cell(s.combine(Lane(a), Lane(b))); }
+  static __device__ Lane splat(Cell cell) { return Lane(cell); }
+  static __device__ Cell cell(Lane lane, int = 0) { return Cell(lane); }
+  __device__ Lane combine(Lane a, Lane b) const { return s.combine(a, b); }
+  __device__ Sum start() const { return s.start(); }
+  __device__ void fold(Sum& sum, Lane a, Lane b) const { elimina::fold(s, sum, a, b); }
+  __device__ Lane finish(Sum sum) const { return s.finish(sum); }
+};
+
+// Pairs: two 16-bit cells a register, added and compared in one instruction; the planner proved that no sum leaves 16 bits.
+struct Pairs {
+  using Semiring = MinSum<i16>;
+  using Cell = i16;
+  using Lane = u32;
+  using Sum = u32;
+  static constexpr int width = 2;
+  i16 infinity;
+  __device__ explicit Pairs(i16 parameter) : infinity(parameter) {}
+  __device__ Cell one() const { return 0; }
+  __device__ Cell combine_cells(Cell a, Cell b) const { return Cell(a + b); }
+  static __device__ Lane splat(Cell cell) { return u32(static_cast<unsigned short>(cell)) * 0x10001u; }
+  static __device__ Cell cell(Lane lane, int half = 0) { return Cell(lane >> 16 * half & 0xffffu); }
+  __device__ Lane combine(Lane a, Lane b) const { return __vadd2(a, b); }
+  __device__ Sum start() const { return splat(infinity); }
+  __device__ void fold(Sum& sum, Lane a, Lane b) const { sum = __viaddmin_s16x2(a, b, sum); }
+  __device__ Lane finish(Sum sum) const { return sum; }
+};
+
+// Out of line, since it takes hundreds of instructions and is hardly ever needed.
+__device__ __noinline__ u64 divide_long(u64 a, u64 b) { return a / b; }
+
+// Digits of a cell number times strides.
+template <class Stride>
+__device__ __forceinline__ i64 offset_of(StepView step, u64 cell, int first, int last, Stride stride) {
+  i64 offset = 0;
+#pragma unroll 1
+  for (int axis = last - 1; axis >= first; --axis) {
+    const u64 size = u64(step.size(axis));
+    const u64 rest = cell >> 32 ? divide_long(cell, size) : u64(u32(cell) / u32(size));
+    offset += i64(cell - rest * size) * stride(axis);
+    cell = rest;
+  }
+  return offset;
+}
+
+constexpr int kAhead = 8;  // values of d whose loads are in flight together while A and B are built
+
+// Where things are in shared memory, in bytes; cuda_tile.py adds up the same.
+struct Map {
+  int bases;   // of each table, then of the output: offsets at this block's outer cell
+  int scales;  // of each table
+  int mids;    // offsets of the mid cells of a batch: [streamed tables, then the output][batch]
+  int los;     // offsets of the lo cells, for any number of streamed tables: [streamed][pitch]
+  int a, b;    // [d][batch], [d][pitch]
+  int ring;    // streamed values on their way
+};
+
+template <class P>
+__device__ __forceinline__ Map map_of(int record_words, int tables, int streamed, int batch, int slab, int pitch, int los) {
+  Map map;
+  map.bases = 8 * ((record_words + 1) / 2 * 2);
+  map.scales = map.bases + 8 * (tables + 1);
+  map.mids = map.scales + 8 * tables;
+  map.los = map.mids + 8 * (streamed + 1) * batch;
+  map.a = (map.los + 4 * los + 15) / 16 * 16;
+  map.b = (map.a + slab * batch * int(sizeof(typename P::Lane)) + 15) / 16 * 16;
+  map.ring = (map.b + slab * pitch * int(sizeof(typename P::Cell)) + 15) / 16 * 16;
+  return map;
+}
+
+// Shared memory starts with the step's record. Always this array plus an offset: so the compiler knows the kind of address.
+extern __shared__ __align__(16) i64 shared[];
+
+template <class T>
+__device__ __forceinline__ T* at(int bytes) {
+  return reinterpret_cast<T*>(reinterpret_cast<unsigned char*>(shared) + bytes);
+}
+
+// The functions that prepare a block are not inlined, so that their registers are not taken from the inner loops; nor are their
+// loops unrolled, since code that runs once waits for its own instructions.
+template <class P>
+__device__ __noinline__ void prepare(const i64* record, int record_words, u64 outer, const u64* peaks, int bases_at,
+                                     int scales_at) {
+#pragma unroll 1
+  for (int i = threadIdx.x; i < record_words; i += kThreads) shared[i] = record[i];
+  __syncthreads();
+  const StepView step{shared};
+  const int tables = int(step[kTables]);
+#pragma unroll 1
+  for (int number = threadIdx.x; number <= tables; number += kThreads) {
+    const bool output = number == tables;
+    const TableView table = step.table(output ? 0 : number);
+    at<i64>(bases_at)[number] =
+        (output ? step[kOut] : table.offset()) + offset_of(step, outer, 0, step[kOuterAxes], [&](i64 axis) {
+          return output ? step.out_stride(axis) : table.stride(axis);
+        });
+    if (!output) {
+      at<typename P::Semiring::Value>(scales_at)[number] = scale_of<typename P::Semiring>(table, peaks);
+    }
+  }
+}
+
+// Offsets of the mid cells [first, first + count) in the streamed tables and in the output.
+__device__ __noinline__ void locate(u64 first, int count, int batch, int streamed, int bases_at, int mids_at) {
+  const StepView step{shared};
+  const int tables = int(step[kTables]);
+#pragma unroll 1
+  for (int i = threadIdx.x; i < (streamed + 1) * count; i += kThreads) {
+    const int number = i / count, mid = i % count;
+    const bool output = number == streamed;
+    const TableView table = step.table(output ? 0 : tables - streamed + number);
+    at<i64>(mids_at)[number * batch + mid] =
+        at<i64>(bases_at)[output ? tables : tables - streamed + number] +
+        offset_of(step, first + mid, step[kOuterAxes], step.lo_axis(),
+                  [&](i64 axis) { return output ? step.out_stride(axis) : table.stride(axis); });
+  }
+}
+
+// A value of a table, as its reader sees it.
+template <class P>
+__device__ __forceinline__ typename P::Cell read(const typename P::Cell* cell, int number, int scales_at) {
+  if constexpr (P::Semiring::scaled) {
+    return __ldg(cell) * at<typename P::Semiring::Value>(scales_at)[number];
+  } else {
+    return __ldg(cell);
+  }
+}
+
+template <class P, class Slot>
+__device__ __forceinline__ Slot to_slot(typename P::Cell value) {
+  if constexpr (same<Slot, typename P::Cell>) {
+    return value;
+  } else {
+    return P::splat(value);
+  }
+}
+template <class P, class Slot>
+__device__ __forceinline__ typename P::Cell of_slot(Slot slot) {
+  if constexpr (same<Slot, typename P::Cell>) {
+    return slot;
+  } else {
+    return P::cell(slot);
+  }
+}
+
+// slots[d - d_first][i] = product of the tables [first, last) at cell number cell_first + i of the axes [axis_first, axis_last).
+template <class P, class Slot>
+__device__ __noinline__ void build(int slots_at, int pitch, int count, u64 cell_first, int axis_first, int axis_last, int first,
+                                   int last, i64 d_first, int depth, const typename P::Cell* arena, Map map, P policy) {
+  using Cell = typename P::Cell;
+  const StepView step{shared};
+  Slot* slots = at<Slot>(slots_at);
+  const int groups = count < kThreads ? kThreads / count : 1;
+  const int group = count < kThreads ? int(threadIdx.x) / count : 0;
+  if (group >= groups) return;
+#pragma unroll 1
+  for (int i = count < kThreads ? int(threadIdx.x) % count : int(threadIdx.x); i < count; i += kThreads) {
+    if (first == last) {
+#pragma unroll 1
+      for (int d = group; d < depth; d += groups) slots[d * pitch + i] = to_slot<P, Slot>(policy.one());
+    }
+#pragma unroll 1
+    for (int number = first; number < last; number += 2) {
+      const bool two = number + 1 < last;
+      const auto start = [&](int table_number) {
+        const TableView table = step.table(table_number);
+        return arena + at<i64>(map.bases)[table_number] + (d_first + group) * table.domain_stride() +
+               offset_of(step, cell_first + i, axis_first, axis_last, [&](i64 axis) { return table.stride(axis); });
+      };
+      const int other_number = two ? number + 1 : number;
+      const Cell* cell = start(number);
+      const Cell* other_cell = two ? start(other_number) : cell;
+      const i64 stride = step.table(number).domain_stride() * groups;
+      const i64 other_stride = step.table(other_number).domain_stride() * groups;
+      Slot* slot = slots + group * pitch + i;
+#pragma unroll 1
+      for (int d = group; d < depth; d += kAhead * groups) {
+        Cell values[kAhead], others[kAhead];
+#pragma unroll
+        for (int u = 0; u < kAhead; ++u) {
+          if (d + u * groups < depth) {
+            values[u] = read<P>(cell, number, map.scales);
+            if (two) others[u] = read<P>(other_cell, other_number, map.scales);
+          }
+          cell += stride;
+          other_cell += other_stride;
+        }
+#pragma unroll
+        for (int u = 0; u < kAhead; ++u) {
+          if (d + u * groups < depth) {
+            Cell value = number == first ? values[u] : policy.combine_cells(of_slot<P, Slot>(*slot), values[u]);
+            if (two) value = policy.combine_cells(value, others[u]);
+            *slot = to_slot<P, Slot>(value);
+          }
+          slot += groups * pitch;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace elimina
