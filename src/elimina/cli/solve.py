@@ -182,7 +182,7 @@ class _Progress:
 
     def update(self, share: float) -> None:
         if self._bar is not None:
-            steps = round(1000 * share) - self._done
+            steps = max(round(1000 * share) - self._done, 0)
             self._bar.update(steps)
             self._done += steps
 

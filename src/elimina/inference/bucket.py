@@ -21,13 +21,14 @@ Progress = Callable[[float], None]
 
 
 class Execution(NamedTuple):
-    """A plan on a backend, with a deadline and a listener."""
+    """A plan on a backend, with a deadline and a listener; ``part``: the number of this run, and of all."""
 
     problem: Problem
     plan: Plan
     backend: Backend
     progress: Progress | None = None
     deadline: float | None = None
+    part: tuple[int, int] = (0, 1)
 
     def run(self, encoded: Encoded, semiring: str | None = None, parameter: float | None = None) -> Run:
         """Run the plan's program once.
@@ -39,6 +40,7 @@ class Execution(NamedTuple):
         return self.backend.run(program, encoded.arena, self._report)
 
     def _report(self, share: float) -> None:
+        share = (self.part[0] + share) / self.part[1]
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise TimeLimitError(
                 f"the time limit passed with {share:.0%} of the elimination done; exact elimination has no "
@@ -182,8 +184,9 @@ def _count(execution: Execution, encoded: Encoded, clock: dict[str, float]) -> R
     sizes = execution.problem.model.sizes
     bits = sum(math.log2(sizes[v]) for v in execution.problem.free) + 1
     count, modulus = 0, 1
-    for divisor in _moduli(bits):
-        run = execution.run(encoded, parameter=divisor % 2**64)
+    divisors = _moduli(bits)
+    for number, divisor in enumerate(divisors):
+        run = execution._replace(part=(number, len(divisors))).run(encoded, parameter=divisor % 2**64)
         _note(clock, run)
         residue = math.prod(int(root) for root in run.roots.tolist()) % divisor
         count += modulus * ((residue - count) * pow(modulus, -1, divisor) % divisor)

@@ -1,0 +1,219 @@
+"""Plans of known problems: the printed figures, the dtypes, stars with many leaves, hopeless widths, the tree."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elimina.errors import InputError
+from elimina.model import Model
+from elimina.planning.estimate import cpu_machine
+from elimina.planning.layout import Arena, table_strides
+from elimina.planning.plan import bytes_text, count_text, seconds_text
+from elimina.planning.planner import make_plan
+from elimina.planning.prepare import prepare
+from elimina.planning.structure import MAX_OPERANDS
+from elimina.table import FORBIDDEN
+from elimina.tree import bucket_tree
+
+
+def plan_of(model, task="mpe", order=None, memory=2**30, dtype=None, evidence=None):
+    problem = prepare(model, task, evidence or {})
+    return make_plan(problem, problem.free if order is None else order, cpu_machine(2), memory, dtype)
+
+
+def chain(length, size, high=9):
+    table = np.arange(size * size).reshape(size, size) % (high + 1)
+    return Model.from_arrays([size] * length, [((i, i + 1), table) for i in range(length - 1)])
+
+
+def test_the_printed_plan():
+    *figures, estimate = str(plan_of(chain(5, 10), memory=2**20)).splitlines()
+    assert figures == [
+        "task:                 mpe (min-sum, int16)",
+        "variables:            5 to eliminate, 4 tables, 5 steps",
+        "induced width:        1",
+        "largest table:        100 cells",
+        "work:                 410 combinations, 710 operations",
+        "peak memory, host:    3.2 KiB",
+        "memory limit:         1.0 MiB on cpu: fits",
+    ]
+    assert estimate.startswith("estimated time:  ")
+
+
+def test_a_plan_that_does_not_fit_says_so():
+    assert "memory limit:         1000 bytes on cpu: does not fit" in str(plan_of(chain(5, 10), memory=1000))
+
+
+@pytest.mark.parametrize(
+    ("high", "operands", "dtype"),
+    [(100, 2, "int16"), (2**15, 2, "int32"), (2**29, 2, "int32"), (2**30, 2, "int64"), (2**61, 2, "int64")],
+)
+def test_the_narrowest_dtype(high, operands, dtype):
+    model = Model.from_arrays([3, 3], [((0,), [0, 1, 2]), ((0, 1), [[0, high, FORBIDDEN]] * 3)])
+    assert plan_of(model).dtype == dtype
+
+
+def test_an_upper_bound_makes_the_dtype_narrower():
+    factors = [((0, 1), [[0, 2**40], [7, FORBIDDEN]])]
+    assert plan_of(Model.from_arrays([2, 2], factors)).dtype == "int64"
+    bounded = plan_of(Model.from_arrays([2, 2], factors, upper_bound=1000))
+    assert bounded.dtype == "int16"
+    assert bounded.forbidden == 1000
+
+
+@pytest.mark.parametrize(
+    ("task", "sense", "dtype", "problem"),
+    [
+        ("mpe", "min-cost", "uint64", "does not fit integer costs; use one of int16, int32, int64"),
+        ("mpe", "min-cost", "int16", "need numbers up to 40001, more than int16 holds exactly"),
+        ("count", "min-cost", "int64", "does not fit counting; use uint64"),
+        ("pr", "probability", "int32", "does not fit sums of probabilities; use float64 or float32"),
+        ("mpe", "probability", "int32", "does not fit logarithms of probabilities; use float64 or float32"),
+    ],
+)
+def test_dtypes_that_are_refused(task, sense, dtype, problem):
+    model = Model.from_arrays([2], [((0,), [0, 40000])], sense=sense)
+    with pytest.raises(InputError, match=problem):
+        plan_of(model, task, dtype=dtype)
+
+
+def test_costs_beyond_int64_are_refused_with_a_way_out():
+    tables = [((i,), [0, 2**61]) for i in range(4)]
+    with pytest.raises(InputError, match=r"more than int64 holds exactly; use dtype float64 \(rounded\)"):
+        plan_of(Model.from_arrays([2] * 4, tables))
+    assert plan_of(Model.from_arrays([2] * 4, tables), dtype="float64").semiring == "min-sum"
+
+
+@pytest.mark.parametrize("leaves", [MAX_OPERANDS - 1, MAX_OPERANDS, MAX_OPERANDS + 1, 400])
+def test_a_star_is_joined_in_parts(leaves):
+    model = Model.from_arrays([3] * (leaves + 1), [((0, i), np.eye(3, dtype=int)) for i in range(1, leaves + 1)])
+    plan = plan_of(model, order=[*range(1, leaves + 1), 0])
+    assert max(len(step.operands) for step in plan.steps) <= MAX_OPERANDS
+    joins = [step for step in plan.steps if step.variable < 0]
+    assert bool(joins) == (leaves > MAX_OPERANDS)
+    assert all(step.out_cells == 3 for step in joins)
+
+
+def test_hopeless_problems_are_planned_quickly():
+    edges = [(i, j) for i in range(200) for j in range(i + 1, 200)]
+    model = Model.from_arrays([4] * 200, [(edge, np.ones((4, 4), dtype=int)) for edge in edges])
+    problem = prepare(model, "mpe", {})
+    started = time.monotonic()
+    plan = make_plan(problem, problem.free, cpu_machine(1), 2**40)
+    assert time.monotonic() - started < 5
+    assert plan.width == 199
+    assert plan.largest_table == 4**199
+    assert not plan.fits
+    assert "years" in str(plan)
+
+
+def test_messages_of_a_sum_make_room_for_others():
+    model = chain(200, 30)
+    kept, reused = plan_of(model, "mpe"), plan_of(model, "count")
+    assert kept.arena_cells - kept.factor_cells > 190 * 30
+    assert reused.arena_cells - reused.factor_cells < 10 * 30
+
+
+def test_groups_hold_each_table_once():
+    factors = [((0, 1), np.ones((2, 2))), ((1, 0), np.ones((2, 2))), ((1,), [1.0, 2.0]), ((), 3.0), ((2,), [1.0, 1.0])]
+    problem = prepare(Model.from_arrays([2, 2, 2], factors), "mpe", {})
+    assert sorted(tuple(sorted(group.members)) for group in problem.groups) == [(0, 1, 2), (4,)]
+    assert problem.constants == (3,)
+
+
+def test_evidence_and_domains_of_one_value_are_fixed():
+    problem = prepare(Model.from_arrays([1, 2, 2], [((0, 1, 2), np.ones((1, 2, 2)))]), "mpe", {1: 1})
+    assert problem.fixed == {0: 0, 1: 1}
+    assert problem.free == (2,)
+    assert problem.tables[0].scope == (2,)
+
+
+@pytest.mark.parametrize(
+    ("task", "evidence", "problem"),
+    [
+        ("best", {}, "unknown task 'best'; it is one of mpe, pr, count"),
+        ("pr", {}, "this model has costs"),
+        ("mpe", {0: 5}, "evidence sets variable 0 to 5"),
+    ],
+)
+def test_what_prepare_refuses(task, evidence, problem):
+    with pytest.raises(InputError, match=problem):
+        prepare(Model.from_arrays([2], []), task, evidence)
+
+
+@given(st.lists(st.integers(1, 12), max_size=5), st.sampled_from([2, 4, 8]))
+@settings(deadline=None)
+def test_strides(sizes, itemsize):
+    strides, span = table_strides(sizes, itemsize)
+    cells = int(np.prod(sizes))
+    assert cells <= span <= cells + (sizes[0] if sizes else 0) * 16 // itemsize
+    if sizes:
+        assert strides[-1] == 1 or len(sizes) == 1 or sizes[-1] == 1
+        assert span == strides[0] * sizes[0]
+        if len(sizes) > 1 and strides[0] >= 64:
+            assert strides[0] * itemsize % 16 == 0
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 3000)), max_size=60))
+@settings(deadline=None)
+def test_the_arena_never_hands_out_what_is_taken(calls):
+    arena, taken = Arena(4), []
+    for give_back, number in calls:
+        if give_back and taken:
+            offset, span = taken.pop(number % len(taken))
+            arena.give_back(offset, span)
+            continue
+        offset = arena.take(number)
+        assert offset % 64 == 0
+        assert offset + number <= arena.height
+        assert all(offset + max(number, 1) <= o or o + max(s, 1) <= offset for o, s in taken)
+        taken.append((offset, number))
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_postorder_finishes_each_subtree_first(data):
+    count = data.draw(st.integers(0, 12))
+    scopes = data.draw(st.lists(st.sets(st.integers(0, max(count - 1, 0)), min_size=1, max_size=3), max_size=12))
+    tree = bucket_tree([sorted(s) for s in scopes] if count else [], data.draw(st.permutations(range(count))))
+    post = tree.postorder()
+    assert sorted(post) == list(range(count))
+    place = {node: i for i, node in enumerate(post)}
+    sizes = {}
+    for node in post:
+        children = tree.nodes[node].children
+        assert all(tree.nodes[child].parent == node for child in children)
+        sizes[node] = 1 + sum(sizes[child] for child in children)
+        assert sizes[node] == 1 + max((place[node] - place[c] + sizes[c] - 1 for c in children), default=0)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0"), (999_999, "999999"), (10**6, "1.00e6"), (123456789, "1.23e8"), (10**400, "1.00e400")]
+)
+def test_counts_as_text(number, text):
+    assert count_text(number) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (3 * 2**30, "3.0 GiB"), (10**100, "9.31e90 GiB")],
+)
+def test_bytes_as_text(number, text):
+    assert bytes_text(number) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0.0 us"), (8.7e-5, "87 us"), (0.0032, "3.2 ms"), (0.44, "440 ms"), (59.2, "59 s"), (90, "1.5 min"),
+        (14400, "4.0 h"), (4e5, "4.6 days"), (3.2e8, "10 years"), (1e30, "3e+22 years"),
+        (float("inf"), "more than 1e+300 years"),
+    ],
+)  # fmt: skip
+def test_seconds_as_text(number, text):
+    assert seconds_text(number) == text
