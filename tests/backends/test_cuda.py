@@ -8,6 +8,7 @@ import pytest
 from elimina.backends import cuda_layout
 from elimina.backends.cuda import CudaBackend
 from elimina.backends.cuda_kernels import SUPPORTED
+from elimina.errors import DeviceError
 from tests.reference import program as reference
 from tests.reference.random_programs import Builder, random_program
 
