@@ -6,11 +6,9 @@ python bench/kernels.py [--dtypes int32,float32,int16,float64] [--peers gpube,to
 from __future__ import annotations
 
 import argparse
-import datetime
 import gc
 import os
 import sys
-import time
 from pathlib import Path
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -18,7 +16,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from baselines import peers
 from elimina import bench_kernels as kernels
-from elimina.backends.cuda import CudaBackend
 
 
 def main() -> None:
@@ -27,23 +24,11 @@ def main() -> None:
     parser.add_argument("--peers", default="gpube,torch_compile,jax_jit")
     arguments = parser.parse_args()
     dtypes = arguments.dtypes.split(",")
-    bench = kernels.Bench(CudaBackend())
-    copy = bench.copy_bandwidth()
-    print(f"{datetime.date.today()} {bench.backend.name}: a copy moves {copy / 1e12:.2f} TB/s", flush=True)
 
     def report(line: str) -> None:
         print(line, flush=True)
 
-    began = time.perf_counter()
-    kernels.memory_bound_rows(bench, dtypes, kernels.MEMORY_BOUND, copy, report)
-    kernels.compute_bound_rows(bench, dtypes, kernels.COMPUTE_BOUND, report)
-    for domain in (4, 10, 30):
-        report(
-            "chain of 10000 buckets of domain {}: {:.2f} us a bucket, decoding {:.2f} us".format(
-                domain, *bench.chain(domain=domain)
-            )
-        )
-    report(f"({time.perf_counter() - began:.0f} s so far)")
+    bench = kernels.report_kernels(report, dtypes)
     bucket = kernels.MEMORY_BOUND["10^9"]
     for dtype in ("int32", "float32"):
         own, _ = bench.bucket(bucket, dtype)

@@ -99,7 +99,7 @@ class Executor {
       V scale = V(1);
       if constexpr (R::scaled) {
         const double high = table.source() < 0 ? 0.0 : run_.peaks[2 * table.source()];
-        if (high > 0) scale = V(std::ldexp(1.0, -std::ilogb(high)));
+        scale = V(std::ldexp(1.0, -scale_exponent<V>(high)));
       }
       sources_[t] = {arena_ + table.offset(), table.domain_stride(), scale, false, nullptr, table};
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from elimina.planning.program import Program, pack_steps
 from elimina.planning.tile import choose_tile
 
 REPEATS = 15
+DTYPES = ("int32", "float32", "int16", "float64")
 
 
 class Bucket(NamedTuple):
@@ -274,3 +276,20 @@ def compute_bound_rows(
                 f"{name:>18} {dtype:8} {1e3 * seconds:8.3f} ms {bucket.rows / seconds / 1e12:6.2f}e12 rows/s "
                 f"{bucket.rows / seconds / limit:6.1%}  {note}"
             )
+
+
+def report_kernels(report: Callable[[str], None], dtypes: Sequence[str] = DTYPES) -> Bench:
+    """Measure everything that needs no peer, and return the bench for more; `report` gets a line for each figure.
+
+    Raises:
+        DeviceError: There is no usable CUDA device.
+    """
+    bench = Bench(CudaBackend())
+    copy = bench.copy_bandwidth()
+    report(f"{datetime.date.today()} {bench.backend.name}: a copy moves {copy / 1e12:.2f} TB/s")
+    memory_bound_rows(bench, dtypes, MEMORY_BOUND, copy, report)
+    compute_bound_rows(bench, dtypes, COMPUTE_BOUND, report)
+    for domain in (4, 10, 30):
+        run, decode = bench.chain(domain=domain)
+        report(f"chain of 10000 buckets of domain {domain}: {run:.2f} us a bucket, decoding {decode:.2f} us")
+    return bench

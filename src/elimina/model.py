@@ -224,7 +224,7 @@ class Model:
             return False
         sign = 1 if self.sense == "min-cost" else -1
         exact = isinstance(value, int) and isinstance(self.upper_bound, int)
-        slack = 0 if exact else 1e-12 * max(1.0, abs(self.upper_bound))
+        slack = 0 if exact else 1e-13 * max(1.0, abs(self.upper_bound))
         return sign * (value - self.upper_bound) >= -slack
 
     def __repr__(self) -> str:

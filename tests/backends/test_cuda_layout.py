@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.reference.random_programs import Builder, random_program
 
 from elimina.backends import cuda_layout
 from elimina.backends.cuda_layout import Forest, lay_out
 from elimina.errors import DeviceError
+from tests.reference.random_programs import Builder, random_program
 
 
 def walk(layout, words, steps, forest):

@@ -13,6 +13,6 @@ def bench() -> None:
 @bench.command()
 def kernels() -> None:
     """Single buckets on the GPU, as shares of a device-to-device copy and of the instruction rate."""
-    from elimina.bench_kernels import report
+    from elimina.bench_kernels import report_kernels
 
-    report(click.echo)
+    report_kernels(click.echo)

@@ -152,7 +152,8 @@ def _message_exponents(plan: Plan, run: Run) -> float:
     """Sum of the powers of two that readers took out of messages; a root's output has no reader."""
     high = run.peaks[:, 0]
     read = high[[step.parent >= 0 for step in plan.steps]]
-    return float(np.sum(np.frexp(read[read > 0])[1] - 1))
+    limit = -np.finfo(plan.dtype).minexp  # as scale_exponent in include/elimina/semiring.hpp
+    return float(np.sum(np.clip(np.frexp(read[read > 0])[1] - 1, -limit, limit)))
 
 
 def _may_underflow(plan: Plan, encoded: Encoded, run: Run) -> bool:

@@ -4,26 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from elimina.planning.tile import ROW_PADDING
+ROW_CELLS = 1024
+"""Cells from which trailing axes make a row: padding it then costs little."""
 
+ROW_PADDING = 64
+"""Cells of a table without its first axis from which the rest is padded to whole vectors, if it makes no long row."""
+
+_LONG_ROW_BYTES = 64
 _VECTOR_BYTES = 16
 _ALIGNMENT_BYTES = 256
 
 
-def table_strides(sizes: Sequence[int], itemsize: int) -> tuple[tuple[int, ...], int]:
-    """Strides of a table's axes, slow to fast, and the elements that it spans.
+def row_axes(sizes: Sequence[int]) -> int:
+    """Position of the first axis of a table's rows: the trailing axes up to where a padding is due, or the first axis.
 
-    Long rows are padded, so that the rows of the first axis (the values of the variable that is eliminated next) start
-    at whole
-    vectors.
+    Rows never hold the first axis, that of the variable eliminated next, unless the table is tiny. Tables that share
+    their trailing axes have the same rows, so a step's reads and writes start at whole vectors together.
     """
+    cells = 1
+    for axis in range(len(sizes) - 1, 0, -1):
+        cells *= sizes[axis]
+        if cells >= ROW_CELLS and cells % _LONG_ROW_BYTES:
+            return axis
+    return 1 if len(sizes) > 1 and cells >= ROW_PADDING else 0
+
+
+def table_strides(sizes: Sequence[int], itemsize: int) -> tuple[tuple[int, ...], int]:
+    """Strides of a table's axes, slow to fast, and the elements that it spans; its rows are padded to whole vectors."""
+    if not sizes:
+        return (), 1
+    rows = row_axes(sizes)
     strides = [1] * len(sizes)
     for axis in range(len(sizes) - 2, -1, -1):
         strides[axis] = strides[axis + 1] * sizes[axis + 1]
-    if not sizes:
-        return (), 1
-    if len(sizes) > 1 and strides[0] >= ROW_PADDING:
-        strides[0] = _round_up(strides[0], _VECTOR_BYTES // itemsize)
+        if axis == rows - 1:
+            unit = _LONG_ROW_BYTES if strides[axis] >= ROW_CELLS else _VECTOR_BYTES
+            strides[axis] = _round_up(strides[axis], unit // itemsize)
     return tuple(strides), strides[0] * sizes[0]
 
 

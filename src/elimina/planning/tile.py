@@ -6,16 +6,15 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from elimina.planning.layout import row_axes
+
 SMALL_WORK = 4096
 """Combinations below which a step is not worth a split."""
-
-ROW_PADDING = 64
-"""Cells of a table without its first axis from which that axis' stride is padded to whole vectors."""
 
 HOPELESS_WORK = 1 << 56
 """Combinations above which no step will ever run: it is planned for its figures alone."""
 
-_LO_CELLS = 128
+_LO_CELLS = 32
 _LO_LIMIT = 16384
 _MID_LIMIT = 1024
 _GATHERED = 4.0
@@ -41,17 +40,16 @@ def choose_tile(domain: int, sizes: Sequence[int], members: Sequence[frozenset[i
         sizes: Of the output's axes, slow to fast.
         members: For each operand, the axes that it has.
     """
-    axes = range(len(sizes))
-    padded = len(sizes) > 1 and math.prod(sizes[1:]) >= ROW_PADDING
+    rows = row_axes(sizes)
     if not SMALL_WORK <= domain * math.prod(sizes) <= HOPELESS_WORK:
-        return _classify(tuple(axes[:padded]), (), tuple(axes[padded:]), members)
+        return _classify(tuple(range(rows)), (), tuple(range(rows, len(sizes))), members)
     best: tuple[float, Tile] | None = None
-    for first in range(len(sizes) - 1, -1 + padded, -1):
+    for first in range(len(sizes) - 1, rows - 1, -1):
         lo = tuple(range(first, len(sizes)))
         lo_cells = math.prod(sizes[a] for a in lo)
         if best is not None and lo_cells > _LO_LIMIT:
             break
-        if lo_cells < _LO_CELLS and first > padded:
+        if lo_cells < _LO_CELLS and first > rows:
             continue
         for mid in _mid_choices(sizes, range(first), lo, members):
             tile = _classify(tuple(a for a in range(first) if a not in mid), mid, lo, members)
@@ -103,4 +101,5 @@ def _cost(tile: Tile, domain: int, sizes: Sequence[int], lo_cells: int, members:
     mid_cells = math.prod(sizes[a] for a in tile.mid)
     streamed = sum(1.0 if members[t].issuperset(tile.lo) else _GATHERED for t in tile.streamed)
     build = _GATHERED * len(tile.tables_b) / mid_cells + 2.0 * len(tile.tables_a) / lo_cells
-    return 0.5 + streamed + build + _ROW_OVERHEAD / (lo_cells * min(domain, 16))
+    cells = 0.5 + streamed + build + _ROW_OVERHEAD / (lo_cells * min(domain, 16))
+    return cells * (1 + _LO_CELLS / lo_cells)
