@@ -257,6 +257,13 @@ class TestEdges:
         for dtype in (None, "int64", "float64"):
             assert solve(model, dtype=dtype).status == status
 
+    @pytest.mark.parametrize(("bound", "status"), [(0.60000000001, "optimal"), (0.6, "infeasible")])
+    def test_a_decimal_upper_bound(self, bound, status):
+        factors = [((0,), [0.1, math.inf]), ((1,), [math.inf, 0.2]), ((2,), [0.3, math.inf])]
+        model = Model.from_arrays([2, 2, 2], factors, upper_bound=bound)
+        for dtype in ("float64", "float32"):
+            assert solve(model, dtype=dtype).status == status
+
     def test_an_upper_bound_below_every_cost(self):
         model = Model.from_arrays([2], [((0,), [10, 20])], upper_bound=-(10**15))
         assert solve(model).status == "infeasible"

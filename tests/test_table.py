@@ -88,7 +88,6 @@ def test_what_is_refused(arguments, options, problem):
 @pytest.mark.parametrize(
     ("values", "problem"),
     [
-        ([2**63, 0], "integers up to 2^63 - 1, not 9223372036854775808"),
         ([2**70, 0], "integers of 64 bits or floats, not object"),
         (["1", "2"], "integers of 64 bits or floats, not <U1"),
         ([1j, 0], "integers of 64 bits or floats, not complex128"),

@@ -47,12 +47,14 @@ class Table:
 
         Raises:
             InputError: A variable occurs twice in the scope, the shapes do not fit one another, a row is outside the
-                domains, or an integer table's default is no integer.
+                domains, an integer table's default is no integer, or a value is no number or beyond 64 bits.
         """
         self.scope = tuple(int(v) for v in scope)
         if len(set(self.scope)) != len(self.scope):
             raise InputError(f"a table's scope names a variable twice: {self.scope}; join its axes first")
         array = np.asarray(values)
+        if array.dtype.kind not in "buif":
+            raise InputError(f"a table holds integers of 64 bits or floats, not {array.dtype}")
         if array.dtype.kind == "u" and array.size and array.max() > FORBIDDEN:
             raise InputError(f"the value {array.max()} does not fit a signed 64-bit integer")
         if array.dtype.kind in "bui":

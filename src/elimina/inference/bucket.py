@@ -101,7 +101,7 @@ def _optimum(execution: Execution, encoded: Encoded, clock: dict[str, float]) ->
     run = execution.run(encoded)
     _note(clock, run)
     value = decode_value(problem, plan, encoded, run.roots)
-    if value is None or problem.model.is_beyond_bound(value):
+    if value is None:
         return Result("infeasible", plan.task)
     assert run.assignment is not None
     chosen = run.assignment.tolist()
@@ -109,6 +109,8 @@ def _optimum(execution: Execution, encoded: Encoded, clock: dict[str, float]) ->
         chosen[variable] = fixed
     score = problem.model.score(chosen)
     _check(plan, value, score, math.fsum(map(abs, problem.model.terms(chosen))))
+    if problem.model.is_beyond_bound(score):
+        return Result("infeasible", plan.task)
     assignment = {v.name: v.label(x) for v, x in zip(problem.model.variables, chosen, strict=True)}
     return Result("optimal", plan.task, score, score, score, assignment)
 

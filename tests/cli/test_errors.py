@@ -1,0 +1,131 @@
+"""Every wrong input is one line on standard error and the right exit code, never a traceback."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+
+def one_line(ran, code=1):
+    assert ran.code == code
+    assert ran.out == ""
+    assert ran.err.startswith("elimina: ")
+    assert ran.err.count("\n") == 1
+    return ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ([], "Usage: elimina"),
+        (["frob"], "No such command 'frob'"),
+        (["solve"], "Missing argument 'FILE'"),
+        (["solve", "x.wcsp", "--frob"], "No such option '--frob'"),
+        (["solve", "x.wcsp", "--task", "map"], "'map' is not one of 'mpe', 'pr', 'count'"),
+        (["solve", "x.wcsp", "--device", "tpu"], "'tpu' is not one of"),
+        (["solve", "x.wcsp", "--memory", "much"], "'much' is no amount of memory; write it like 8GiB"),
+        (["solve", "x.wcsp", "--memory", "-5"], "no amount of memory"),
+        (["solve", "x.wcsp", "--memory", "8XiB"], "no amount of memory"),
+        (["solve", "x.wcsp", "--time-limit", "0"], "'0' is no positive number of seconds"),
+        (["solve", "x.wcsp", "--time-limit", "nan"], "no positive number of seconds"),
+        (["solve", "x.wcsp", "--order-time", "inf"], "no positive number of seconds"),
+        (["solve", "x.wcsp", "--threads", "0"], "0 is not in the range"),
+        (["solve", "x.wcsp", "--seed", "-1"], "-1 is not in the range"),
+        (["solve", "x.wcsp", "--dtype", "int8"], "'int8' is not one of"),
+        (["convert", "x.wcsp"], "Missing argument 'TARGET'"),
+        (["generate", "random", "x.wcsp", "--p1", "2"], "2.0 is not in the range"),
+    ],
+)
+def test_usage(elimina, arguments, problem):
+    code, out, err = elimina(*arguments)
+    assert (code, out) == (2, "")
+    assert problem in err
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "problem"),
+    [
+        ("a.wcsp", b"", "a.wcsp:1: expected the problem's name, but the file ends here"),
+        ("a.uai", b"", "a.uai:1: expected MARKOV or BAYES, but the file ends here"),
+        ("a.uai", b"MARKOV\n1\n2\n1\n1 0\n2\n0.5 nan\n", "a.uai:7: "),
+        ("a.wcsp", b"a 1 2 1 9\n2\n1 0 0 1\n0 3 junk\n", "a.wcsp:4: "),
+        ("a.wcsp", b"a 1 99999999999999999999 0 9\n2\n", "a.wcsp:1: "),
+        ("a.cfn", b"\xff\xfe\x00", "a.cfn:1: "),
+        ("a.bif", b"", "a.bif:1: "),
+        ("a.wcsp.gz", b"", "a.wcsp.gz: expected gzip data, but the file is empty"),
+        ("a.wcsp.gz", gzip.compress(b"a 1 2 0 9\n2\n")[:-9], "a.wcsp.gz: expected whole gzip data"),
+        ("a.wcsp.xz", b"123456", "a.wcsp.xz: expected whole xz data"),
+        ("a.txt", b"", "a.txt: unknown suffix '.txt'; name one of uai, erg, wcsp, cfn, bif"),
+    ],
+)
+def test_malformed_files(elimina, tmp_path, name, data, problem):
+    (tmp_path / name).write_bytes(data)
+    for command in (["solve"], ["plan"], ["solve", "--format", "json", "--task", "count"]):
+        assert problem in one_line(elimina(*command, name))
+    assert problem in one_line(elimina("convert", name, "out.uai"))
+    assert not (tmp_path / "out.uai").exists()
+
+
+def test_truncation_at_every_line(elimina, tmp_path):
+    text = "t 2 2 2 9\n2 2\n2 0 1 0 2\n0 0 3\n1 1 4\n1 1 2 1\n0 5\n"
+    lines = text.splitlines(keepends=True)
+    for count in range(len(lines)):
+        (tmp_path / "t.wcsp").write_text("".join(lines[:count]))
+        assert one_line(elimina("solve", "t.wcsp")).startswith(f"elimina: t.wcsp:{max(count, 1)}: expected")
+
+
+def test_files_that_cannot_be_read(elimina, tmp_path):
+    (tmp_path / "folder.wcsp").mkdir()
+    assert "cannot read missing.wcsp: No such file" in one_line(elimina("solve", "missing.wcsp"))
+    assert "cannot read folder.wcsp: Is a directory" in one_line(elimina("solve", "folder.wcsp"))
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--evidence", "x0=9"], "variable 'x0' has no value '9'; its values are 0..7"),
+        (["--evidence", "y=1"], "the model has no variable 'y'"),
+        (["--evidence", "x0=1,x1"], "evidence 'x1' is not of the form name=label"),
+        (["--evidence", "x0=1,x0=2"], "evidence names 'x0' twice"),
+        (["--evidence", ""], "the evidence is empty"),
+        (["--evidence", "nowhere"], "cannot read nowhere: No such file"),
+        (["--order", "best"], "order 'best' is neither a method (auto, min-fill"),
+        (["--order", "."], ".: cannot be read"),
+        (["--task", "pr"], "elimina convert MODEL OUT.uai"),
+        (["--memory", "1KB"], "may use 1000 bytes (induced width"),
+        (["--dtype", "int16"], "more than int16 holds exactly"),
+        (["--dtype", "uint64"], "dtype uint64 does not fit integer costs"),
+        (["--time-limit", "0.000001"], "the time limit passed while the model was read"),
+        (["--format", "uai", "--task", "count"], "format uai has no place for a count"),
+        (["-o", "nowhere/answer"], "cannot write nowhere/answer: nowhere is no directory"),
+        (["-o", "."], "cannot write .: it is a directory"),
+    ],
+)
+def test_options_that_do_not_fit(elimina, radio, options, problem):
+    assert problem in one_line(elimina("solve", radio, *options))
+
+
+def test_bad_files_of_evidence_and_orders(elimina, radio, tmp_path):
+    (tmp_path / "evid").write_text("1 0 99\n")
+    (tmp_path / "order").write_text("0 1 2\n3 0\n")
+    (tmp_path / "short").write_text("0 1 2\n")
+    assert "evid:1: expected a value from 0 to 7 of variable 0, found 99" in one_line(
+        elimina("solve", radio, "--evidence", "evid")
+    )
+    assert "order:2: variable '0' appears again" in one_line(elimina("plan", radio, "--order", "order"))
+    assert "short: 27 of 30 variables are missing" in one_line(elimina("plan", radio, "--order", "short"))
+
+
+def test_targets_that_cannot_be_written(elimina, radio, tmp_path):
+    (tmp_path / "folder.uai").mkdir()
+    assert "unknown suffix '.txt'" in one_line(elimina("convert", radio, "out.txt"))
+    assert "cannot write nowhere/out.uai" in one_line(elimina("convert", radio, "nowhere/out.uai"))
+    assert "cannot write folder.uai: Is a directory" in one_line(elimina("convert", radio, "folder.uai"))
+    assert "conditional distribution" in one_line(elimina("convert", radio, "out.bif"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.uai"]
+
+
+def test_no_assignment_for_a_result_file(elimina, tmp_path):
+    (tmp_path / "no.wcsp").write_text("no 1 2 1 5\n2\n1 0 5 0\n")
+    assert "the problem is infeasible" in one_line(elimina("solve", "no.wcsp", "--format", "uai"))

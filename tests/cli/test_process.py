@@ -1,0 +1,124 @@
+"""The command line as a process: interrupts, closed pipes, full disks, terminals; and the smaller commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import sys
+import time
+import types
+from itertools import combinations
+
+import pytest
+
+import elimina as library
+
+
+def interrupt(process, after):
+    time.sleep(after)
+    sent = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert time.monotonic() - sent < 3
+    assert (process.returncode, out, err.strip()) == (130, "", "interrupted")
+
+
+@pytest.fixture
+def slow(elimina, tmp_path):
+    """A problem that takes a while to order, and one that takes some seconds to solve."""
+    elimina("generate", "grid", "--side", 40, "-d", 3, "grid.wcsp")
+    functions = "".join(f"2 {i} {j} 1 0\n" for i, j in combinations(range(4), 2))
+    (tmp_path / "dense.wcsp").write_text(f"dense 4 700 6 1000\n700 700 700 700\n{functions}")
+
+
+def test_interrupts(slow, start):
+    interrupt(start("plan", "grid.wcsp", "--order-time", 60), 1.5)
+    interrupt(start("solve", "dense.wcsp", "--threads", 1), 2.5)
+
+
+def test_an_interrupt_while_it_loads(elimina, monkeypatch):
+    class Interrupted(types.ModuleType):
+        def __getattr__(self, name):
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "elimina.cli.commands", Interrupted("elimina.cli.commands"))
+    assert elimina("solve", "x.wcsp") == (130, "", "interrupted\n")
+
+
+def test_a_pipe_that_is_closed_early(start, radio):
+    read, write = os.pipe()
+    process = start("solve", radio, stdout=write)
+    os.close(read)
+    os.close(write)
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (1, "")
+
+
+def test_a_full_disk(start, radio):
+    with open("/dev/full", "w") as full:
+        process = start("solve", radio, stdout=full)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (1, "elimina: standard output: No space left on device\n")
+
+
+def test_a_bar_on_a_terminal_only(slow, start):
+    master, slave = pty.openpty()
+    process = start("solve", "dense.wcsp", "--time-limit", 3, "--threads", 1, stderr=slave)
+    os.close(slave)
+    shown = b""
+    while True:
+        try:
+            chunk = os.read(master, 4096)
+        except OSError:
+            break
+        if not chunk:
+            break
+        shown += chunk
+    out, _ = process.communicate(timeout=30)
+    os.close(master)
+    assert b"width 3, " in shown
+    assert b"%" in shown
+    assert "width 3, " not in out
+
+
+@pytest.mark.parametrize("suffix", ["uai", "uai.gz", "wcsp.xz", "cfn"])
+def test_convert_keeps_the_optimum(elimina, radio, suffix):
+    code, out, err = elimina("convert", radio, f"out.{suffix}")
+    assert (code, out, err) == (0, "", "")
+    value = json.loads(elimina("solve", f"out.{suffix}", "--format", "json").out)["value"]
+    assert value == pytest.approx(-1352 if "uai" in suffix else 1352)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "functions"),
+    [
+        (["grid", "--side", 4, "-d", 3], 16, 24),
+        (["random", "-n", 10, "-d", 3, "--p1", 0.3], 10, 14),
+        (["scalefree", "-n", 10, "-d", 3], 10, 17),
+    ],
+)
+def test_generate(elimina, tmp_path, arguments, variables, functions):
+    ran = elimina("generate", *arguments, "--seed", 7, "a.wcsp")
+    assert ran == (0, f"a.wcsp: {variables} variables, {functions} functions\n", "")
+    model = library.read(tmp_path / "a.wcsp")
+    assert (len(model.variables), len(model.factors)) == (variables, functions)
+    elimina("generate", *arguments, "--seed", 7, "b.wcsp")
+    elimina("generate", *arguments, "--seed", 8, "c.wcsp")
+    texts = [(tmp_path / f"{name}.wcsp").read_text().split("\n", 1)[1] for name in "abc"]
+    assert texts[0] == texts[1] != texts[2]
+
+
+@pytest.mark.parametrize(
+    "command", [[], ["solve"], ["plan"], ["convert"], ["generate"], ["generate", "grid"], ["bench"]]
+)
+def test_help(elimina, command):
+    code, out, err = elimina(*command, "--help")
+    assert (code, err) == (0, "")
+    assert out.startswith("Usage: elimina")
+    assert elimina(*command, "-h").out == out
+
+
+def test_version(elimina):
+    assert elimina("--version").out == f"elimina, version {library.__version__}\n"
