@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,11 +14,8 @@ from elimina.planning.layout import Arena, table_strides
 from elimina.planning.plan import FactorLayout, Operand, Plan, Step
 from elimina.planning.prepare import Problem, finite_range
 from elimina.planning.structure import ProtoStep, build_steps
+from elimina.semiring import FLOATS, INTEGERS, SEMIRINGS, Dtype
 from elimina.tree import bucket_tree
-
-Dtype = Literal["int16", "int32", "int64", "float32", "float64", "uint64"]
-INTEGERS: tuple[Dtype, ...] = ("int16", "int32", "int64")
-FLOATS: tuple[Dtype, ...] = ("float32", "float64")
 
 
 class Encoding(NamedTuple):
@@ -86,14 +83,14 @@ def choose_encoding(problem: Problem, operands: int, dtype: str | None) -> Encod
     once for each table that a step adds.
     """
     if problem.task == "count":
-        return Encoding("count", _asked(dtype, ("uint64",), "counting"), 0)
+        return Encoding("count", _asked(dtype, SEMIRINGS["count"].dtypes, "counting"), 0)
     if problem.model.sense == "probability":
         if problem.task == "pr":
-            return Encoding("sum-product", _asked(dtype, FLOATS[::-1], "sums of probabilities"), 0)
-        return Encoding("max-sum", _asked(dtype, FLOATS[::-1], "logarithms of probabilities"), -math.inf)
+            return Encoding("sum-product", _asked(dtype, FLOATS, "sums of probabilities"), 0)
+        return Encoding("max-sum", _asked(dtype, FLOATS, "logarithms of probabilities"), -math.inf)
     maximise = problem.model.sense == "max-cost"
     if not problem.model.is_integer or dtype in FLOATS:
-        asked = _asked(dtype, FLOATS[::-1], "costs that are not integers")
+        asked = _asked(dtype, FLOATS, "costs that are not integers")
         return Encoding("max-sum", asked, -math.inf) if maximise else Encoding("min-sum", asked, math.inf)
     bound = _cost_bound(problem)
     for name in INTEGERS:
