@@ -25,7 +25,7 @@ def cases(data: Path) -> Iterator[tuple[str, Path, str, str]]:
     """Task, file, reference, and what the reference calls itself."""
     with open(data / "wcsp" / "REFERENCE.tsv") as lines:
         for row in csv.DictReader(lines, delimiter="\t"):
-            if row["status"] == "proven":
+            if row["status"] == "proven" and not row["file"].endswith(".uai"):  # those are in scaled integers
                 yield "mpe", data / "wcsp" / row["file"], row["optimum"], row["minfill_width"]
     with open(data / "uai" / "REFERENCE.tsv") as lines:
         for row in csv.DictReader(lines, delimiter="\t"):
@@ -46,7 +46,8 @@ def last_digit(reference: str) -> float:
 
 def agrees(task: str, result: elimina.Result, reference: str) -> bool:
     if task == "mpe":
-        return result.value is not None and float(result.value) == float(reference)
+        exact = isinstance(result.value, int)
+        return result.value is not None and abs(result.value - float(reference)) <= (0 if exact else 1e-9)
     expected = float(reference)
     return result.log10_z is not None and abs(result.log10_z - expected) <= max(
         1e-6 * abs(expected), 0.5000001 * last_digit(reference)

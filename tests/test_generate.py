@@ -65,6 +65,7 @@ def test_scale_free_graphs():
 def test_grids():
     for side in (1, 2, 5):
         assert nx.is_isomorphic(graph(grid_model(side, 2)), nx.grid_2d_graph(side, side))
+        assert nx.is_isomorphic(graph(grid_model(side, 2, columns=3)), nx.grid_2d_graph(side, 3))
 
 
 def test_costs_and_tightness():
@@ -95,6 +96,7 @@ def test_the_seed_decides(build):
         (lambda: random_model(3, 2, 1.5), "p1 is a share from 0 to 1, not 1.5"),
         (lambda: scale_free_model(1, 2), "at least 2 variables"),
         (lambda: grid_model(0, 2), "a side of at least 1"),
+        (lambda: grid_model(2, 2, columns=0), "a side of at least 1"),
         (lambda: grid_model(2, 2, -0.1), "p2 is a share"),
     ],
 )

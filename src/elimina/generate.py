@@ -83,26 +83,28 @@ def scale_free_model(n: int, d: int, p2: float = 0.5, seed: int = 0) -> Model:
     return _model(f"scalefree-n{n}-d{d}-t{p2:g}-s{seed}", n, d, edges, p2, rng)
 
 
-def grid_model(side: int, d: int, p2: float = 0.5, seed: int = 0) -> Model:
-    """Return a square grid of side * side variables, each connected to its neighbours in its row and column.
+def grid_model(side: int, d: int, p2: float = 0.5, seed: int = 0, columns: int | None = None) -> Model:
+    """Return a grid, each variable connected to its neighbours in its row and column.
 
     Args:
-        side: Number of rows and of columns.
+        side: Number of rows, and of columns unless these are given.
         d: Number of values of each variable.
         p2: Tightness: the share of forbidden entries in each table, from 0 to 1.
         seed: Of the random generator.
+        columns: Number of columns.
 
     Raises:
         InputError: An argument is out of range.
     """
     _check(d, p2=p2)
-    if side < 1:
-        raise InputError(f"a grid needs a side of at least 1, not {side}")
-    cells = [(row, column) for row in range(side) for column in range(side)]
-    edges = [(r * side + c, r * side + c + 1) for r, c in cells if c + 1 < side]
-    edges += [(r * side + c, (r + 1) * side + c) for r, c in cells if r + 1 < side]
+    width = side if columns is None else columns
+    if side < 1 or width < 1:
+        raise InputError(f"a grid needs a side of at least 1, not {min(side, width)}")
+    cells = [(row, column) for row in range(side) for column in range(width)]
+    edges = [(r * width + c, r * width + c + 1) for r, c in cells if c + 1 < width]
+    edges += [(r * width + c, (r + 1) * width + c) for r, c in cells if r + 1 < side]
     rng = np.random.default_rng(seed)
-    return _model(f"grid-{side}x{side}-d{d}-t{p2:g}-s{seed}", side * side, d, edges, p2, rng)
+    return _model(f"grid-{side}x{width}-d{d}-t{p2:g}-s{seed}", side * width, d, edges, p2, rng)
 
 
 def _check(d: int, **shares: float) -> None:

@@ -63,13 +63,14 @@ def scalefree(file: str, variables: int, domain: int, p2: float, seed: int) -> N
 
 @generate.command()
 @click.argument("file", type=click.Path())
-@click.option("--side", type=click.IntRange(min=1), default=10, show_default=True, help="Variables along each side.")
+@click.option("--side", type=click.IntRange(min=1), default=10, show_default=True, help="Rows, and columns too.")
+@click.option("--columns", type=click.IntRange(min=1), help="Columns, if not as many as rows.")
 @_common
-def grid(file: str, side: int, domain: int, p2: float, seed: int) -> None:
-    """A square grid."""
+def grid(file: str, side: int, columns: int | None, domain: int, p2: float, seed: int) -> None:
+    """A grid."""
     from elimina.generate import grid_model
 
-    _save(grid_model(side, domain, p2, seed=seed), file)
+    _save(grid_model(side, domain, p2, seed=seed, columns=columns), file)
 
 
 def _save(model: Model, file: str) -> None:
