@@ -13,7 +13,7 @@ from elimina.planning.estimate import Machine
 from elimina.planning.layout import Arena, table_strides
 from elimina.planning.plan import FactorLayout, Operand, Plan, Step
 from elimina.planning.prepare import Problem, finite_range
-from elimina.planning.structure import ProtoStep, build_steps
+from elimina.planning.structure import MAX_OPERANDS, ProtoStep, build_steps
 from elimina.semiring import FLOATS, INTEGERS, SEMIRINGS, Dtype
 from elimina.tree import bucket_tree
 
@@ -30,6 +30,19 @@ class Encoding(NamedTuple):
     semiring: str
     dtype: Dtype
     forbidden: float
+
+
+class _Layout(NamedTuple):
+    encoding: Encoding
+    factors: tuple[FactorLayout, ...]
+    steps: tuple[Step, ...]
+    factor_cells: int
+    arena_cells: int
+    seconds: float
+
+
+_FEWEST_OPERANDS = 3
+"""Steps that add fewer tables are not worth a narrower dtype."""
 
 
 def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: int, dtype: str | None = None) -> Plan:
@@ -50,29 +63,41 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
     tree = bucket_tree(scopes, order)
     decode = problem.task == "mpe"
     nodes = range(len(tree.nodes)) if decode else tree.postorder()
-    proto = build_steps(tree, nodes, scopes, problem.model.sizes)
-    encoding = choose_encoding(problem, max((len(step.reads) for step in proto), default=0), dtype)
-    factors, steps, factor_cells, arena_cells = _lay_out(
-        problem, scopes, proto, np.dtype(encoding.dtype).itemsize, decode
-    )
-    itemsize = np.dtype(encoding.dtype).itemsize
+    layouts = []
+    operands: int | None = MAX_OPERANDS
+    while operands is not None:
+        proto = build_steps(tree, nodes, scopes, problem.model.sizes, operands)
+        encoding = choose_encoding(problem, max((len(step.reads) for step in proto), default=0), dtype)
+        layouts.append(_lay_out(problem, scopes, proto, encoding, decode, machine))
+        operands = _operands_of_narrower(encoding) if dtype is None and len(layouts) == 1 else None
+    chosen = min(layouts, key=lambda layout: layout.seconds)
+    itemsize = np.dtype(chosen.encoding.dtype).itemsize
     return Plan(
         task=problem.task,
-        semiring=encoding.semiring,
-        dtype=encoding.dtype,
-        forbidden=encoding.forbidden,
+        semiring=chosen.encoding.semiring,
+        dtype=chosen.encoding.dtype,
+        forbidden=chosen.encoding.forbidden,
         order=tuple(order),
         width=tree.width,
-        factors=factors,
-        steps=steps,
-        factor_cells=factor_cells,
-        arena_cells=arena_cells,
+        factors=chosen.factors,
+        steps=chosen.steps,
+        factor_cells=chosen.factor_cells,
+        arena_cells=chosen.arena_cells,
         decode=decode,
         device=machine.name,
         memory_limit=memory,
-        bytes=machine.tiers(arena_cells * itemsize, factor_cells * itemsize),
-        seconds=machine.seconds(steps, itemsize, arena_cells * itemsize),
+        bytes=machine.tiers(chosen.arena_cells * itemsize, chosen.factor_cells * itemsize),
+        seconds=chosen.seconds,
     )
+
+
+def _operands_of_narrower(encoding: Encoding) -> int | None:
+    """How many tables a step may add for the next narrower integers to do; None if they cannot."""
+    if encoding.dtype not in INTEGERS[1:]:
+        return None
+    narrower = INTEGERS[INTEGERS.index(encoding.dtype) - 1]
+    operands = int(np.iinfo(narrower).max // int(encoding.forbidden))
+    return operands if operands >= _FEWEST_OPERANDS else None
 
 
 def choose_encoding(problem: Problem, operands: int, dtype: str | None) -> Encoding:
@@ -125,10 +150,16 @@ def _cost_bound(problem: Problem) -> int:
 
 
 def _lay_out(
-    problem: Problem, scopes: Sequence[tuple[int, ...]], proto: Sequence[ProtoStep], itemsize: int, keep: bool
-) -> tuple[tuple[FactorLayout, ...], tuple[Step, ...], int, int]:
+    problem: Problem,
+    scopes: Sequence[tuple[int, ...]],
+    proto: Sequence[ProtoStep],
+    encoding: Encoding,
+    keep: bool,
+    machine: Machine,
+) -> _Layout:
     """Give every table its place; messages that decoding does not need make room for later ones."""
     sizes = problem.model.sizes
+    itemsize = np.dtype(encoding.dtype).itemsize
     arena = Arena(itemsize)
     factors = []
     for scope, group in zip(scopes, problem.groups, strict=True):
@@ -184,4 +215,5 @@ def _lay_out(
                 parent=reader[number],
             )
         )
-    return tuple(factors), tuple(steps), factor_cells, arena.height
+    seconds = machine.seconds(steps, itemsize, arena.height * itemsize)
+    return _Layout(encoding, tuple(factors), tuple(steps), factor_cells, arena.height, seconds)
