@@ -12,6 +12,7 @@ from elimina.planning.prepare import finite_range
 from elimina.planning.program import pack
 from elimina.planning.structure import MAX_OPERANDS
 from tests.planning.problems import planned
+from tests.reference import brute
 
 plans = settings(max_examples=150, deadline=None)
 
@@ -149,9 +150,11 @@ def test_no_sum_of_integers_can_leave_the_dtype(case):
         return
     operands = max((len(step.operands) for step in plan.steps), default=0)
     assert operands * plan.forbidden <= np.iinfo(plan.dtype).max
-    ranges = [finite_range(table, "min-cost") for table in tables]
-    worst = sum(high - low for low, high in filter(None, ranges))
-    assert worst < plan.forbidden
+    ranges = [finite_range(table, case.problem.model.sense) for table in tables]
+    best = brute.optimum(case.problem.model, case.problem.fixed)
+    if best is not None:
+        least = sum(low if case.problem.model.sense == "min-cost" else high for low, high in filter(None, ranges))
+        assert abs(best - case.problem.model.constant - least) < plan.forbidden
     if plan.dtype != "int16":
         narrower = {"int32": "int16", "int64": "int32"}[plan.dtype]
         assert max(operands, 2) * plan.forbidden > np.iinfo(narrower).max

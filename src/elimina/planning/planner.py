@@ -10,6 +10,7 @@ import numpy as np
 
 from elimina.errors import InputError
 from elimina.planning.estimate import Machine
+from elimina.planning.incumbent import incumbent_cost
 from elimina.planning.layout import Arena, table_strides
 from elimina.planning.plan import FactorLayout, Operand, Plan, Step
 from elimina.planning.prepare import Problem, finite_range
@@ -41,6 +42,9 @@ class _Layout(NamedTuple):
     seconds: float
 
 
+_WORTH_A_SOLUTION = 0.5
+"""Estimated seconds from which the search for a solution that allows a narrower dtype pays."""
+
 _FEWEST_OPERANDS = 3
 """Steps that add fewer tables are not worth a narrower dtype."""
 
@@ -63,14 +67,20 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
     tree = bucket_tree(scopes, order)
     decode = problem.task == "mpe"
     nodes = range(len(tree.nodes)) if decode else tree.postorder()
-    layouts = []
-    operands: int | None = MAX_OPERANDS
-    while operands is not None:
+
+    def lay_out(bound: int, operands: int = MAX_OPERANDS) -> _Layout:
         proto = build_steps(tree, nodes, scopes, problem.model.sizes, operands)
-        encoding = choose_encoding(problem, max((len(step.reads) for step in proto), default=0), dtype)
-        layouts.append(_lay_out(problem, scopes, proto, encoding, decode, machine))
-        operands = _operands_of_narrower(encoding) if dtype is None and len(layouts) == 1 else None
-    chosen = min(layouts, key=lambda layout: layout.seconds)
+        encoding = choose_encoding(problem, max((len(step.reads) for step in proto), default=0), bound, dtype)
+        return _lay_out(problem, scopes, proto, encoding, decode, machine)
+
+    bound = cost_bound(problem)
+    chosen = lay_out(bound)
+    if dtype is None and chosen.encoding.dtype in INTEGERS[1:]:
+        if chosen.seconds - machine.start > _WORTH_A_SOLUTION:
+            cost = incumbent_cost(problem)
+            bound = bound if cost is None else min(bound, cost + 1)
+        others = [lay_out(bound, operands) for operands in _operand_limits(bound)]
+        chosen = min([chosen, *others], key=lambda layout: (layout.seconds, INTEGERS.index(layout.encoding.dtype)))
     itemsize = np.dtype(chosen.encoding.dtype).itemsize
     return Plan(
         task=problem.task,
@@ -91,16 +101,13 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
     )
 
 
-def _operands_of_narrower(encoding: Encoding) -> int | None:
-    """How many tables a step may add for the next narrower integers to do; None if they cannot."""
-    if encoding.dtype not in INTEGERS[1:]:
-        return None
-    narrower = INTEGERS[INTEGERS.index(encoding.dtype) - 1]
-    operands = int(np.iinfo(narrower).max // int(encoding.forbidden))
-    return operands if operands >= _FEWEST_OPERANDS else None
+def _operand_limits(bound: int) -> list[int]:
+    """How many tables a step may add for each type of integers to do, where those are fewer than it may read."""
+    limits = [int(np.iinfo(name).max // bound) for name in INTEGERS]
+    return [min(limit, MAX_OPERANDS) for limit in limits if limit >= _FEWEST_OPERANDS]
 
 
-def choose_encoding(problem: Problem, operands: int, dtype: str | None) -> Encoding:
+def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | None) -> Encoding:
     """Choose the semiring and the narrowest dtype that is exact, by a proof on the range of the costs.
 
     Every cost is shifted to be non-negative, so a partial sum at or above any bound on the optimum can never come back
@@ -117,7 +124,6 @@ def choose_encoding(problem: Problem, operands: int, dtype: str | None) -> Encod
     if not problem.model.is_integer or dtype in FLOATS:
         asked = _asked(dtype, FLOATS, "costs that are not integers")
         return Encoding("max-sum", asked, -math.inf) if maximise else Encoding("min-sum", asked, math.inf)
-    bound = _cost_bound(problem)
     for name in INTEGERS:
         if max(operands, 2) * bound <= np.iinfo(name).max and dtype in (None, name):
             return Encoding("min-sum", name, bound)
@@ -138,8 +144,10 @@ def _asked(dtype: str | None, allowed: tuple[Dtype, ...], what: str) -> Dtype:
     raise InputError(f"dtype {dtype} does not fit {what}; use {' or '.join(allowed)}")
 
 
-def _cost_bound(problem: Problem) -> int:
-    """The smallest number that can stand for 'forbidden' among costs shifted to be non-negative."""
+def cost_bound(problem: Problem) -> int:
+    """A number that can stand for 'forbidden' among integer costs shifted to be non-negative; 1 for other models."""
+    if problem.task != "mpe" or not problem.model.is_integer:
+        return 1
     ranges = [finite_range(table, problem.model.sense) for table in problem.tables]
     spread = sum(high - low for low, high in filter(None, ranges)) + 1
     limit = problem.model.upper_bound
