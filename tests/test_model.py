@@ -68,6 +68,8 @@ def test_scores_of_each_sense():
         (lambda: Model.from_arrays([2], [([0], [math.nan, 1])]), "contains NaN"),
         (lambda: Model.from_arrays([2], [([0], [-0.1, 1])], sense="probability"), "has the value -0.1"),
         (lambda: Model.from_arrays([2], [([0], [math.inf, 1])], sense="probability"), "has the value inf"),
+        (lambda: Model.from_arrays([2], [([0], [-math.inf, 1])]), "has the value -inf in a min-cost model"),
+        (lambda: Model.from_arrays([2], [([0], [math.inf, 1])], sense="max-cost"), "has the value inf in a max-cost"),
     ],
 )
 def test_what_is_refused(build, problem):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, get_args
 
@@ -121,10 +122,17 @@ class Model:
             return
         if np.isnan(factor.values).any() or (factor.default is not None and np.isnan(factor.default)):
             raise InputError(f"factor {number} over {self._names(factor)} contains NaN")
-        if self.sense == "probability":
-            low, high = (float(factor.values.min()), float(factor.values.max())) if factor.values.size else (0.0, 0.0)
-            if low < 0 or np.isinf(high):
-                raise InputError(f"factor {number} over {self._names(factor)} has the value {low if low < 0 else high}")
+        values = [float(v) for v in (factor.values.min(initial=math.inf), factor.values.max(initial=-math.inf))]
+        if factor.default is not None:
+            values.append(float(factor.default))
+        low, high = min(values), max(values)
+        lowest = {"probability": 0.0, "min-cost": -sys.float_info.max, "max-cost": -math.inf}[self.sense]
+        highest = math.inf if self.sense == "min-cost" else sys.float_info.max
+        if factor.values.size and (low < lowest or high > highest):
+            culprit = low if low < lowest else high
+            raise InputError(
+                f"factor {number} over {self._names(factor)} has the value {culprit} in a {self.sense} model"
+            )
 
     def _names(self, factor: Table) -> str:
         return "(" + ", ".join(self.variables[v].name for v in factor.scope) + ")"

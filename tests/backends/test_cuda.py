@@ -7,13 +7,13 @@ import pytest
 
 from elimina.backends import cuda_layout
 from elimina.backends.cuda import CudaBackend
-from elimina.backends.cuda_kernels import SUPPORTED
 from elimina.errors import DeviceError
+from elimina.semiring import SEMIRINGS
 from tests.reference import program as reference
 from tests.reference.random_programs import Builder, random_program
 
 pytestmark = pytest.mark.gpu
-KINDS = [(semiring, dtype) for semiring, dtypes in SUPPORTED.items() for dtype in dtypes]
+KINDS = [(name, dtype) for name, semiring in SEMIRINGS.items() for dtype in semiring.dtypes]
 SCALED = ("max-product", "sum-product")
 ORDERED = ("min-sum", "max-sum", "max-product", "count")
 

@@ -10,8 +10,9 @@ import pytest
 from tests.kernels import nvrtc
 
 from elimina.backends import cuda_kernels
+from elimina.semiring import SEMIRINGS
 
-KINDS = [(semiring, dtype) for semiring, dtypes in cuda_kernels.SUPPORTED.items() for dtype in dtypes]
+KINDS = [(name, dtype) for name, semiring in SEMIRINGS.items() for dtype in semiring.dtypes]
 OTHERS = (80, 100)
 
 

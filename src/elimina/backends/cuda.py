@@ -17,6 +17,7 @@ from elimina.backends.cuda_layout import Forest, Layout, lay_out
 from elimina.backends.cuda_tile import Tile
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
+from elimina.semiring import SEMIRINGS
 
 OLDEST_CUPY = (14, 2)
 RESERVE = 512 << 20
@@ -105,7 +106,7 @@ class CudaBackend:
             DeviceError: The device failed, is out of memory, or lacks the semiring in this dtype.
         """
         dtype = program.dtype.name
-        if dtype not in cuda_kernels.SUPPORTED.get(program.semiring, ()):
+        if program.semiring not in SEMIRINGS or dtype not in SEMIRINGS[program.semiring].dtypes:
             raise DeviceError(f"no CUDA kernel for {program.semiring} in {dtype}: use --device cpu")
         layout = self.lay_out(program)
         with self._failing(layout.size), self._device, self.stream:

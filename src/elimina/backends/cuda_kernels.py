@@ -24,14 +24,6 @@ TEMPLATES = {
     "count": "Count",
 }
 CELL_TYPES = {"int16": "i16", "int32": "i32", "int64": "i64", "uint64": "u64", "float32": "float", "float64": "double"}
-SUPPORTED = {
-    "min-sum": ("int16", "int32", "int64", "float32", "float64"),
-    "max-sum": ("float32", "float64"),
-    "max-product": ("float32", "float64"),
-    "sum-product": ("float32", "float64"),
-    "log-sum-exp": ("float32", "float64"),
-    "count": ("uint64",),
-}
 
 
 RING_UNITS = 3

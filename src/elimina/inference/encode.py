@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from elimina.errors import InputError
 from elimina.planning.plan import FactorLayout, Plan
 from elimina.planning.prepare import Problem, finite_range
+from elimina.semiring import SEMIRINGS, Semiring
 from elimina.table import FORBIDDEN, Table
 
 Array = NDArray[Any]
@@ -41,15 +42,16 @@ class Encoded(NamedTuple):
 def encode(problem: Problem, plan: Plan, semiring: str | None = None) -> Encoded:
     """Encode for the plan's semiring, or for another one over the same dtype and layout."""
     semiring = semiring or plan.semiring
+    ring = SEMIRINGS[semiring]
     if semiring == "count":
-        return _encode(problem, plan, _support)
+        return _encode(problem, plan, ring, _support)
     if semiring == "sum-product":
         return _encode_products(problem, plan)
     if semiring == "log-sum-exp" or problem.model.sense == "probability":
-        return _encode(problem, plan, _logarithms)
+        return _encode(problem, plan, ring, _logarithms)
     if plan.dtype.startswith("int"):
         return _encode_integers(problem, plan)
-    return _encode(problem, plan, _costs)
+    return _encode(problem, plan, ring, _costs)
 
 
 def _view(arena: Array, factor: FactorLayout) -> Array:
@@ -90,10 +92,9 @@ def _costs(problem: Problem, table: Table) -> Array:
     return np.where(values == sign * FORBIDDEN, sign * np.inf, values.astype(np.float64))
 
 
-def _encode(problem: Problem, plan: Plan, values_of: Callable[[Problem, Table], Array]) -> Encoded:
-    """Encode value by value; tables of a group are added, or multiplied for counting."""
+def _encode(problem: Problem, plan: Plan, ring: Semiring, values_of: Callable[[Problem, Table], Array]) -> Encoded:
+    """Encode value by value; tables of a group are combined."""
     arena = np.zeros(plan.factor_cells, dtype=plan.dtype)
-    combine = np.multiply if plan.semiring == "count" else np.add
     for factor in plan.factors:
         view = _view(arena, factor)
         for place, member in enumerate(factor.members):
@@ -102,7 +103,7 @@ def _encode(problem: Problem, plan: Plan, values_of: Callable[[Problem, Table], 
             if place == 0:
                 np.copyto(view, aligned, casting="unsafe")
             else:
-                combine(view, aligned, out=view, casting="unsafe")
+                ring.combine(view, aligned, out=view, casting="unsafe")
     constants = [values_of(problem, problem.tables[c]).item() for c in problem.constants]
     offset = float(problem.model.constant) + math.fsum(constants) if plan.semiring != "count" else 0.0
     impossible = not all(constants) if plan.semiring == "count" else any(map(math.isinf, constants))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,12 +13,9 @@ from elimina.planning.estimate import Machine
 from elimina.planning.layout import Arena, table_strides
 from elimina.planning.plan import FactorLayout, Operand, Plan, Step
 from elimina.planning.prepare import Problem, finite_range
-from elimina.planning.structure import ProtoStep, build_steps
+from elimina.planning.structure import MAX_OPERANDS, ProtoStep, build_steps
+from elimina.semiring import FLOATS, INTEGERS, SEMIRINGS, Dtype
 from elimina.tree import bucket_tree
-
-Dtype = Literal["int16", "int32", "int64", "float32", "float64", "uint64"]
-INTEGERS: tuple[Dtype, ...] = ("int16", "int32", "int64")
-FLOATS: tuple[Dtype, ...] = ("float32", "float64")
 
 
 class Encoding(NamedTuple):
@@ -33,6 +30,19 @@ class Encoding(NamedTuple):
     semiring: str
     dtype: Dtype
     forbidden: float
+
+
+class _Layout(NamedTuple):
+    encoding: Encoding
+    factors: tuple[FactorLayout, ...]
+    steps: tuple[Step, ...]
+    factor_cells: int
+    arena_cells: int
+    seconds: float
+
+
+_FEWEST_OPERANDS = 3
+"""Steps that add fewer tables are not worth a narrower dtype."""
 
 
 def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: int, dtype: str | None = None) -> Plan:
@@ -53,29 +63,41 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
     tree = bucket_tree(scopes, order)
     decode = problem.task == "mpe"
     nodes = range(len(tree.nodes)) if decode else tree.postorder()
-    proto = build_steps(tree, nodes, scopes, problem.model.sizes)
-    encoding = choose_encoding(problem, max((len(step.reads) for step in proto), default=0), dtype)
-    factors, steps, factor_cells, arena_cells = _lay_out(
-        problem, scopes, proto, np.dtype(encoding.dtype).itemsize, decode
-    )
-    itemsize = np.dtype(encoding.dtype).itemsize
+    layouts = []
+    operands: int | None = MAX_OPERANDS
+    while operands is not None:
+        proto = build_steps(tree, nodes, scopes, problem.model.sizes, operands)
+        encoding = choose_encoding(problem, max((len(step.reads) for step in proto), default=0), dtype)
+        layouts.append(_lay_out(problem, scopes, proto, encoding, decode, machine))
+        operands = _operands_of_narrower(encoding) if dtype is None and len(layouts) == 1 else None
+    chosen = min(layouts, key=lambda layout: layout.seconds)
+    itemsize = np.dtype(chosen.encoding.dtype).itemsize
     return Plan(
         task=problem.task,
-        semiring=encoding.semiring,
-        dtype=encoding.dtype,
-        forbidden=encoding.forbidden,
+        semiring=chosen.encoding.semiring,
+        dtype=chosen.encoding.dtype,
+        forbidden=chosen.encoding.forbidden,
         order=tuple(order),
         width=tree.width,
-        factors=factors,
-        steps=steps,
-        factor_cells=factor_cells,
-        arena_cells=arena_cells,
+        factors=chosen.factors,
+        steps=chosen.steps,
+        factor_cells=chosen.factor_cells,
+        arena_cells=chosen.arena_cells,
         decode=decode,
         device=machine.name,
         memory_limit=memory,
-        bytes=machine.tiers(arena_cells * itemsize, factor_cells * itemsize),
-        seconds=machine.seconds(steps, itemsize, arena_cells * itemsize),
+        bytes=machine.tiers(chosen.arena_cells * itemsize, chosen.factor_cells * itemsize),
+        seconds=chosen.seconds,
     )
+
+
+def _operands_of_narrower(encoding: Encoding) -> int | None:
+    """How many tables a step may add for the next narrower integers to do; None if they cannot."""
+    if encoding.dtype not in INTEGERS[1:]:
+        return None
+    narrower = INTEGERS[INTEGERS.index(encoding.dtype) - 1]
+    operands = int(np.iinfo(narrower).max // int(encoding.forbidden))
+    return operands if operands >= _FEWEST_OPERANDS else None
 
 
 def choose_encoding(problem: Problem, operands: int, dtype: str | None) -> Encoding:
@@ -86,14 +108,14 @@ def choose_encoding(problem: Problem, operands: int, dtype: str | None) -> Encod
     once for each table that a step adds.
     """
     if problem.task == "count":
-        return Encoding("count", _asked(dtype, ("uint64",), "counting"), 0)
+        return Encoding("count", _asked(dtype, SEMIRINGS["count"].dtypes, "counting"), 0)
     if problem.model.sense == "probability":
         if problem.task == "pr":
-            return Encoding("sum-product", _asked(dtype, FLOATS[::-1], "sums of probabilities"), 0)
-        return Encoding("max-sum", _asked(dtype, FLOATS[::-1], "logarithms of probabilities"), -math.inf)
+            return Encoding("sum-product", _asked(dtype, FLOATS, "sums of probabilities"), 0)
+        return Encoding("max-sum", _asked(dtype, FLOATS, "logarithms of probabilities"), -math.inf)
     maximise = problem.model.sense == "max-cost"
     if not problem.model.is_integer or dtype in FLOATS:
-        asked = _asked(dtype, FLOATS[::-1], "costs that are not integers")
+        asked = _asked(dtype, FLOATS, "costs that are not integers")
         return Encoding("max-sum", asked, -math.inf) if maximise else Encoding("min-sum", asked, math.inf)
     bound = _cost_bound(problem)
     for name in INTEGERS:
@@ -128,10 +150,16 @@ def _cost_bound(problem: Problem) -> int:
 
 
 def _lay_out(
-    problem: Problem, scopes: Sequence[tuple[int, ...]], proto: Sequence[ProtoStep], itemsize: int, keep: bool
-) -> tuple[tuple[FactorLayout, ...], tuple[Step, ...], int, int]:
+    problem: Problem,
+    scopes: Sequence[tuple[int, ...]],
+    proto: Sequence[ProtoStep],
+    encoding: Encoding,
+    keep: bool,
+    machine: Machine,
+) -> _Layout:
     """Give every table its place; messages that decoding does not need make room for later ones."""
     sizes = problem.model.sizes
+    itemsize = np.dtype(encoding.dtype).itemsize
     arena = Arena(itemsize)
     factors = []
     for scope, group in zip(scopes, problem.groups, strict=True):
@@ -187,4 +215,5 @@ def _lay_out(
                 parent=reader[number],
             )
         )
-    return tuple(factors), tuple(steps), factor_cells, arena.height
+    seconds = machine.seconds(steps, itemsize, arena.height * itemsize)
+    return _Layout(encoding, tuple(factors), tuple(steps), factor_cells, arena.height, seconds)

@@ -34,7 +34,11 @@ class ProtoStep(NamedTuple):
 
 
 def build_steps(
-    tree: Tree, nodes: Sequence[int], scopes: Sequence[tuple[int, ...]], sizes: Sequence[int]
+    tree: Tree,
+    nodes: Sequence[int],
+    scopes: Sequence[tuple[int, ...]],
+    sizes: Sequence[int],
+    operands: int = MAX_OPERANDS,
 ) -> list[ProtoStep]:
     """Return the steps for the tree's nodes, in the given sequence of nodes (children before parents).
 
@@ -43,6 +47,7 @@ def build_steps(
         nodes: All node numbers.
         scopes: The prepared factors' scopes, sorted by elimination order.
         sizes: Domain size of every variable of the model.
+        operands: Tables that a step may read.
     """
     steps: list[ProtoStep] = []
     written: dict[int, int] = {}
@@ -52,7 +57,7 @@ def build_steps(
         reads = [Read(f, -1, scopes[f]) for f in node.factors]
         reads += [Read(-1, written[child], tree.nodes[child].separator) for child in node.children]
         bucket = _Bucket(node.variable, node.separator, sizes, position, steps)
-        bucket.limit_operands(reads)
+        bucket.limit_operands(reads, operands)
         bucket.join_streamed(reads)
         written[number] = bucket.add(node.variable, node.separator, reads)
     return steps
@@ -100,16 +105,16 @@ class _Bucket:
             reads.remove(read)
         reads.append(Read(-1, self.add(-1, axes, chosen), axes))
 
-    def limit_operands(self, reads: list[Read]) -> None:
+    def limit_operands(self, reads: list[Read], most: int) -> None:
         """Join small tables, those with the smallest common scope first, until a step can read all."""
-        while len(reads) > MAX_OPERANDS:
+        while len(reads) > most:
             if self.work > HOPELESS_WORK:
-                self.join(reads, reads[:MAX_OPERANDS])
+                self.join(reads, reads[:most])
                 continue
             reads.sort(key=lambda read: (self.cells(read.scope), read.scope))
             chosen, union = [reads[0]], set(reads[0].scope)
             others = reads[1:]
-            while len(chosen) < MAX_OPERANDS and len(reads) - len(chosen) >= MAX_OPERANDS:
+            while len(chosen) < most and len(reads) - len(chosen) >= most:
                 best = min(others, key=lambda read: self.cells(union.union(read.scope)))
                 others.remove(best)
                 chosen.append(best)
