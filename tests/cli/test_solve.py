@@ -44,7 +44,7 @@ def test_human_answer(elimina, radio):
     assert list(rows) == ["status", "value", "width", "memory", "time", "assignment"]
     assert rows["status"].strip() == "optimal"
     assert rows["value"].strip() == str(OPTIMUM)
-    assert rows["time"].endswith(" on cpu, int32")
+    assert rows["time"].endswith(" on cpu, int16")
     model = library.read(radio)
     chosen = [int(pair.split("=")[1]) for pair in rows["assignment"].split()]
     assert model.score(chosen) == OPTIMUM
