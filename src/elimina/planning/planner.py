@@ -45,6 +45,9 @@ class _Layout(NamedTuple):
 _WORTH_A_SOLUTION = 0.5
 """Estimated seconds from which the search for a solution that allows a narrower dtype pays."""
 
+_HOPELESS = 1e9
+"""Estimated seconds from which a plan is for its figures alone."""
+
 _FEWEST_OPERANDS = 3
 """Steps that add fewer tables are not worth a narrower dtype."""
 
@@ -75,11 +78,11 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
 
     bound = cost_bound(problem)
     chosen = lay_out(bound)
-    if dtype is None and chosen.encoding.dtype in INTEGERS[1:]:
+    if dtype is None and chosen.encoding.dtype in INTEGERS[1:] and chosen.seconds < _HOPELESS:
         if chosen.seconds - machine.start > _WORTH_A_SOLUTION:
             cost = incumbent_cost(problem)
             bound = bound if cost is None else min(bound, cost + 1)
-        others = [lay_out(bound, operands) for operands in _operand_limits(bound)]
+        others = [lay_out(bound, operands) for operands in _operand_limits(bound, chosen.encoding.dtype)]
         chosen = min([chosen, *others], key=lambda layout: (layout.seconds, INTEGERS.index(layout.encoding.dtype)))
     itemsize = np.dtype(chosen.encoding.dtype).itemsize
     return Plan(
@@ -101,9 +104,9 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
     )
 
 
-def _operand_limits(bound: int) -> list[int]:
-    """How many tables a step may add for each type of integers to do, where those are fewer than it may read."""
-    limits = [int(np.iinfo(name).max // bound) for name in INTEGERS]
+def _operand_limits(bound: int, dtype: Dtype) -> list[int]:
+    """How many tables a step may add for each narrower type of integers to do."""
+    limits = [int(np.iinfo(name).max // bound) for name in INTEGERS[: INTEGERS.index(dtype)]]
     return [min(limit, MAX_OPERANDS) for limit in limits if limit >= _FEWEST_OPERANDS]
 
 
