@@ -56,7 +56,7 @@ class _Shape(NamedTuple):
 class _Cut(NamedTuple):
     chunk: int
     columns: int
-    rows: int  # mid cells that a block takes at a time
+    rows: int  # mid cells that a team takes at a time
     slab: int
 
 
@@ -92,8 +92,11 @@ def choose(
         n for n in (16, 8, 4) if n >= item and _is_aligned(record[12], out_strides[:lo], sizes[:lo], n // item)
     ]
     few = len(streams) <= 2
-    aligned = all(
-        table[1] % vector == 0 and _is_aligned(table[0], table[3 : 3 + lo], sizes[:lo], vector) for table in streams
+    units = [1, max(1, 8 // item), vector]
+    align = 8 * max(
+        n
+        for n, unit in enumerate(units)
+        if all(table[1] % unit == 0 and _is_aligned(table[0], table[3 : 3 + lo], sizes[:lo], unit) for table in streams)
     )
     if streams:
         dense = few and all(_is_dense(table[3:], out_strides, sizes, lo) for table in streams)
@@ -102,7 +105,9 @@ def choose(
 
     def kernel_of(vectors: bool, whole: bool, half: bool = False) -> TileKernel:
         number = len(streams) if few else -1
-        return tile_kernel(program.semiring, program.dtype, number, vectors, aligned or not vectors, whole, half)
+        return tile_kernel(
+            program.semiring, program.dtype, number, vectors, max(1, align) if vectors else 16, whole, half
+        )
 
     if streams:
         # Reading through the ring is fastest, but leaves less room for B.
@@ -114,8 +119,11 @@ def choose(
             if cut.slab == shape.domain:
                 break
     else:
-        half, cut = _cut_product(shape, [kernel_of(dense, True), kernel_of(dense, True, True)], multiprocessors)
-        kernel = kernel_of(dense, cut.slab == shape.domain, half)
+        for whole in (True, False):
+            kernels = [kernel_of(dense, whole, half) for half in (False, True)]
+            kernel, cut = _cut_product(shape, kernels, multiprocessors)
+            if cut.slab == shape.domain:
+                break
     tile = _cover(shape, kernel, cut, multiprocessors)
     blocks = shape.outer_cells * tile[0] * tile[2]
     shared = _shared(shape, kernel, cut, tile[5])
@@ -180,24 +188,27 @@ def _cut_streams(shape: _Shape, kernel: TileKernel) -> _Cut:
     return _Cut(min(chunk, columns * kernel.cells), columns, rows, slab)
 
 
-def _cut_product(shape: _Shape, kernels: list[TileKernel], multiprocessors: int) -> tuple[bool, _Cut]:
+def _cut_product(shape: _Shape, kernels: list[TileKernel], multiprocessors: int) -> tuple[TileKernel, _Cut]:
     """A tile that keeps the threads busy, and is large enough to pay for building its A and B."""
-    best: tuple[float, bool, _Cut] | None = None
+    best: tuple[float, TileKernel, _Cut] | None = None
     for half, kernel in enumerate(kernels):
-        for columns in range(1, THREADS + 1):
+        for columns in range(1, kernel.threads + 1):
             width = columns * kernel.cells
             chunks = -(-shape.lo_cells // width)
-            rows = THREADS // columns * kernel.rows
-            passes = -(-shape.mid_cells // rows)
-            busy = shape.lo_cells / (chunks * width) * (columns * (THREADS // columns)) / THREADS
-            busy *= shape.mid_cells / (passes * rows)
+            rows = kernel.threads // columns * kernel.rows
+            block_rows = rows * kernel.teams
+            passes = -(-shape.mid_cells // block_rows)
+            slab = min(shape.domain, max(4, (100 << 10) // (width * shape.itemsize + block_rows * kernel.lane_bytes)))
+            busy = shape.lo_cells / (chunks * width) * (columns * (kernel.threads // columns)) / kernel.threads
+            busy *= shape.mid_cells / (passes * block_rows)
             places = multiprocessors * kernel.blocks
             busy *= min(1.0, shape.outer_cells * chunks * passes / places)
-            build = shape.tables_a / width + shape.tables_b / min(shape.mid_cells, 4 * rows)
-            score = busy / (1 + BUILD * build + 0.15 * half)
+            passes_b = 4 if slab == shape.domain else 1
+            build = shape.tables_a / width + shape.tables_b / min(shape.mid_cells, passes_b * block_rows)
+            # Cells that share a register take half the time, building them does not.
+            score = busy / (1 + BUILD * max(1, 4 // shape.itemsize) * build + 0.15 * half)
             if best is None or score > best[0]:
-                slab = min(shape.domain, max(4, (100 << 10) // (width * shape.itemsize + rows * kernel.lane_bytes)))
-                best = score, bool(half), _Cut(width, columns, rows, slab)
+                best = score, kernel, _Cut(width, columns, rows, slab)
     assert best is not None
     return best[1:]
 
@@ -213,21 +224,23 @@ def _cover(
         room = ((24 if kernel.streamed == 0 else 8) << 10) // max(
             shape.domain * kernel.lane_bytes, 8 * (shape.streamed + 1)
         )
-        batch = max(batch, min(_up(mids, cut.rows), room // cut.rows * cut.rows))
+        share = _up(-(-mids // kernel.teams), cut.rows)
+        batch = max(batch, min(share, room // kernel.teams // cut.rows * cut.rows))
     return chunks, cut.chunk, splits, mids, cut.columns, batch, cut.slab
 
 
 def _split(shape: _Shape, kernel: TileKernel, cut: _Cut, parts: int, places: int) -> tuple[int, int]:
     """Split the mid cells so that blocks fill whole waves, and each pays for building its B; return splits, mids."""
     # In rows of the product a lo cell; a byte of a streamed row costs as much as two, shifting an unaligned one more.
-    row = 1.0 if kernel.streamed == 0 else max(2.0 * shape.itemsize, 0.0 if kernel.aligned else 8.0)
+    row = 1.0 if kernel.streamed == 0 else max(2.0 * shape.itemsize, 0.0 if kernel.align > 1 else 8.0)
     setup = 2 * BUILD * shape.tables_b + START / max(1, shape.domain)
     best: tuple[float, int, int] | None = None
-    for splits in range(1, max(1, min(shape.mid_cells // cut.rows, WAVES * places // parts)) + 1):
-        mids = _up(-(-shape.mid_cells // splits), cut.rows) if splits > 1 else shape.mid_cells
+    unit = cut.rows * kernel.teams
+    for splits in range(1, max(1, min(shape.mid_cells // unit, WAVES * places // parts)) + 1):
+        mids = _up(-(-shape.mid_cells // splits), unit) if splits > 1 else shape.mid_cells
         used = -(-shape.mid_cells // mids)
         cost = max(-(-parts * used // places), 0 if kernel.streamed == 0 else parts * used / places + 0.5)
-        cost *= row * _up(mids, cut.rows) + setup
+        cost *= row * _up(mids, unit) + setup
         if best is None or cost < best[0]:
             best = cost, used, mids
     assert best is not None
@@ -236,8 +249,8 @@ def _split(shape: _Shape, kernel: TileKernel, cut: _Cut, parts: int, places: int
 
 def _shared(shape: _Shape, kernel: TileKernel, cut: _Cut, batch: int) -> int:
     pitch = _up(cut.chunk, kernel.cells)
-    size = 8 * (_up(shape.words, 2) + 2 * shape.tables + 1 + (shape.streamed + 1) * batch)
+    size = 8 * (_up(shape.words, 2) + 2 * shape.tables + 1 + (shape.streamed + 1) * batch * kernel.teams)
     if kernel.streamed < 0:
         size += 4 * shape.streamed * pitch
-    size = _up(size, 16) + cut.slab * batch * kernel.lane_bytes
+    size = _up(size, 16) + cut.slab * batch * kernel.teams * kernel.lane_bytes
     return _up(_up(size, 16) + cut.slab * pitch * shape.itemsize, 16) + kernel.ring

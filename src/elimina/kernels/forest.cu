@@ -44,18 +44,31 @@ __device__ void small_step(const S& s, StepView step, typename S::Value* arena, 
     }
     typename S::Sum sum = s.start();
     if (valid) {
-#pragma unroll(kMost <= 4 ? 4 : 1)
-      for (int d = lane; d < domain; d += group) {
-        Value values[kMost];
+      // The loads of several values of d are in flight together, those of the last few too.
+      constexpr int kFlight = kMost <= 4 ? 4 : 1;
+      for (int d = lane; d < domain; d += kFlight * group) {
+        Value values[kFlight][kMost];
 #pragma unroll
-        for (int t = 0; t < kMost; ++t) {
-          if (t < tables) {
-            values[t] = *from[t];
-            from[t] += stride[t];
-            if constexpr (S::scaled) values[t] *= scales[t];
+        for (int u = 0; u < kFlight; ++u) {
+#pragma unroll
+          for (int t = 0; t < kMost; ++t) {
+            if (t < tables) {
+              if (d + u * group < domain) values[u][t] = *from[t];
+              from[t] += stride[t];
+            }
           }
         }
-        s.add(sum, join<S, kMost>(s, values, tables, tables_a, tables_ab));
+#pragma unroll
+        for (int u = 0; u < kFlight; ++u) {
+          if (d + u * group < domain) {
+            if constexpr (S::scaled) {
+#pragma unroll
+              for (int t = 0; t < kMost; ++t)
+                if (t < tables) values[u][t] *= scales[t];
+            }
+            s.add(sum, join<S, kMost>(s, values[u], tables, tables_a, tables_ab));
+          }
+        }
       }
     }
     for (int mask = group / 2; mask; mask /= 2) merge(s, sum, exchange(sum, mask));

@@ -66,22 +66,26 @@ constexpr int kAhead = 8;  // values of d whose loads are in flight together whi
 struct Map {
   int bases;   // of each table, then of the output: offsets at this block's outer cell
   int scales;  // of each table
-  int mids;    // offsets of the mid cells of a batch: [streamed tables, then the output][batch]
+  int mids;    // offsets of the mid cells of a batch: [team][streamed tables, then the output][batch]
   int los;     // offsets of the lo cells, for any number of streamed tables: [streamed][pitch]
-  int a, b;    // [d][batch], [d][pitch]
+  int a, b;    // [team][d][batch], [d][pitch]
   int ring;    // streamed values on their way
 };
 
 template <class P>
-__device__ __forceinline__ Map map_of(int record_words, int tables, int streamed, int batch, int slab, int pitch, int los) {
+__device__ __forceinline__ Map map_of(int record_words, int tables, int streamed, int batch, int slab, int pitch, int los,
+                                      int teams, int team) {
   Map map;
   map.bases = 8 * ((record_words + 1) / 2 * 2);
   map.scales = map.bases + 8 * (tables + 1);
   map.mids = map.scales + 8 * tables;
-  map.los = map.mids + 8 * (streamed + 1) * batch;
+  const int mids = 8 * (streamed + 1) * batch, a = slab * batch * int(sizeof(typename P::Lane));
+  map.los = map.mids + teams * mids;
   map.a = (map.los + 4 * los + 15) / 16 * 16;
-  map.b = (map.a + slab * batch * int(sizeof(typename P::Lane)) + 15) / 16 * 16;
+  map.b = (map.a + teams * a + 15) / 16 * 16;
   map.ring = (map.b + slab * pitch * int(sizeof(typename P::Cell)) + 15) / 16 * 16;
+  map.mids += team * mids;
+  map.a += team * a;
   return map;
 }
 
@@ -117,12 +121,17 @@ __device__ __noinline__ void prepare(const i64* record, int record_words, u64 ou
   }
 }
 
+// Some of a block's threads: which of them this thread is, and how many they are.
+struct Crew {
+  int thread, threads;
+};
+
 // Offsets of the mid cells [first, first + count) in the streamed tables and in the output.
-__device__ __noinline__ void locate(u64 first, int count, int batch, int streamed, int bases_at, int mids_at) {
+__device__ __noinline__ void locate(Crew crew, u64 first, int count, int batch, int streamed, int bases_at, int mids_at) {
   const StepView step{shared};
   const int tables = int(step[kTables]);
 #pragma unroll 1
-  for (int i = threadIdx.x; i < (streamed + 1) * count; i += kThreads) {
+  for (int i = crew.thread; i < (streamed + 1) * count; i += crew.threads) {
     const int number = i / count, mid = i % count;
     const bool output = number == streamed;
     const TableView table = step.table(output ? 0 : tables - streamed + number);
@@ -162,16 +171,16 @@ __device__ __forceinline__ typename P::Cell of_slot(Slot slot) {
 
 // slots[d - d_first][i] = product of the tables [first, last) at cell number cell_first + i of the axes [axis_first, axis_last).
 template <class P, class Slot>
-__device__ __noinline__ void build(int slots_at, int pitch, int count, u64 cell_first, int axis_first, int axis_last, int first,
+__device__ __noinline__ void build(Crew crew, int slots_at, int pitch, int count, u64 cell_first, int axis_first, int axis_last, int first,
                                    int last, i64 d_first, int depth, const typename P::Cell* arena, Map map, P policy) {
   using Cell = typename P::Cell;
   const StepView step{shared};
   Slot* slots = at<Slot>(slots_at);
-  const int groups = count < kThreads ? kThreads / count : 1;
-  const int group = count < kThreads ? int(threadIdx.x) / count : 0;
+  const int groups = count < crew.threads ? crew.threads / count : 1;
+  const int group = count < crew.threads ? crew.thread / count : 0;
   if (group >= groups) return;
 #pragma unroll 1
-  for (int i = count < kThreads ? int(threadIdx.x) % count : int(threadIdx.x); i < count; i += kThreads) {
+  for (int i = count < crew.threads ? crew.thread % count : crew.thread; i < count; i += crew.threads) {
     if (first == last) {
 #pragma unroll 1
       for (int d = group; d < depth; d += groups) slots[d * pitch + i] = to_slot<P, Slot>(policy.one());
