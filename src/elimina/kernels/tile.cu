@@ -375,9 +375,14 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   const auto build_b = [&](int d, int depth) {
     build<P, Cell>(all, map.b, pitch, cells, lo_first, lo_axis, axes, tables_a, tables_ab, d, depth, arena, map, policy);
   };
-  for (i64 first = mid_first + i64(batch) * (threadIdx.x / kTeam);; first += i64(batch) * kTeams) {
-    const bool initial = first < mid_first + i64(batch) * kTeams;
-    const int count = int(max(i64(0), min(i64(batch), mid_last - first)));
+  // Teams take equal ranges of mid cells. First batches differ, so that teams do not build their A all at the same time.
+  const int number_team = int(threadIdx.x) / kTeam;
+  const int share = ((int(mid_last - mid_first) + kTeams - 1) / kTeams + rows_team - 1) / rows_team * rows_team;
+  i64 first = min(mid_first + i64(number_team) * share, mid_last);
+  const i64 last = min(first + share, mid_last);
+  int most = share < 2 * batch ? batch : (batch * (number_team + 1) / kTeams + rows_team - 1) / rows_team * rows_team;
+  for (bool initial = true;; initial = false) {
+    const int count = int(min(i64(most), last - first));
     if (!initial) {
       if (count == 0) break;
       wait_team<kTeams>();
@@ -415,6 +420,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
       }
       if (busy) store(sums, top_first, count);
     }
+    first += count;
+    most = batch;
   }
   if constexpr (P::Semiring::scaled) seen.publish(peaks + 2 * number);
 }

@@ -60,7 +60,7 @@ __device__ __forceinline__ i64 offset_of(StepView step, u64 cell, int first, int
   return offset;
 }
 
-constexpr int kAhead = 8;  // values of d whose loads are in flight together while A and B are built
+constexpr int kAhead = 4, kTogether = 4;  // values of d and tables whose loads are in flight together while A and B are built
 
 // Where things are in shared memory, in bytes; cuda_tile.py adds up the same.
 struct Map {
@@ -152,6 +152,14 @@ __device__ __forceinline__ typename P::Cell read(const typename P::Cell* cell, i
   }
 }
 
+// Offset in the arena of a table's value at a cell number within the axes [first, last) and at d.
+__device__ __noinline__ i64 table_start(int number, u64 cell, int first, int last, i64 d, int bases_at) {
+  const StepView step{shared};
+  const TableView table = step.table(number);
+  return at<i64>(bases_at)[number] + d * table.domain_stride() +
+         offset_of(step, cell, first, last, [&](i64 axis) { return table.stride(axis); });
+}
+
 template <class P, class Slot>
 __device__ __forceinline__ Slot to_slot(typename P::Cell value) {
   if constexpr (same<Slot, typename P::Cell>) {
@@ -186,36 +194,37 @@ __device__ __noinline__ void build(Crew crew, int slots_at, int pitch, int count
       for (int d = group; d < depth; d += groups) slots[d * pitch + i] = to_slot<P, Slot>(policy.one());
     }
 #pragma unroll 1
-    for (int number = first; number < last; number += 2) {
-      const bool two = number + 1 < last;
-      const auto start = [&](int table_number) {
-        const TableView table = step.table(table_number);
-        return arena + at<i64>(map.bases)[table_number] + (d_first + group) * table.domain_stride() +
-               offset_of(step, cell_first + i, axis_first, axis_last, [&](i64 axis) { return table.stride(axis); });
-      };
-      const int other_number = two ? number + 1 : number;
-      const Cell* cell = start(number);
-      const Cell* other_cell = two ? start(other_number) : cell;
-      const i64 stride = step.table(number).domain_stride() * groups;
-      const i64 other_stride = step.table(other_number).domain_stride() * groups;
+    for (int number = first; number < last; number += kTogether) {
+      const Cell* from[kTogether];
+      i64 strides[kTogether];
+#pragma unroll
+      for (int t = 0; t < kTogether; ++t) {
+        if (number + t < last) {
+          from[t] = arena + table_start(number + t, cell_first + i, axis_first, axis_last, d_first + group, map.bases);
+          strides[t] = step.table(number + t).domain_stride() * groups;
+        }
+      }
       Slot* slot = slots + group * pitch + i;
 #pragma unroll 1
       for (int d = group; d < depth; d += kAhead * groups) {
-        Cell values[kAhead], others[kAhead];
+        Cell values[kTogether][kAhead];
 #pragma unroll
-        for (int u = 0; u < kAhead; ++u) {
-          if (d + u * groups < depth) {
-            values[u] = read<P>(cell, number, map.scales);
-            if (two) others[u] = read<P>(other_cell, other_number, map.scales);
+        for (int t = 0; t < kTogether; ++t) {
+          if (number + t < last) {
+#pragma unroll
+            for (int u = 0; u < kAhead; ++u) {
+              if (d + u * groups < depth) values[t][u] = read<P>(from[t], number + t, map.scales);
+              from[t] += strides[t];
+            }
           }
-          cell += stride;
-          other_cell += other_stride;
         }
 #pragma unroll
         for (int u = 0; u < kAhead; ++u) {
           if (d + u * groups < depth) {
-            Cell value = number == first ? values[u] : policy.combine_cells(of_slot<P, Slot>(*slot), values[u]);
-            if (two) value = policy.combine_cells(value, others[u]);
+            Cell value = number == first ? values[0][u] : policy.combine_cells(of_slot<P, Slot>(*slot), values[0][u]);
+#pragma unroll
+            for (int t = 1; t < kTogether; ++t)
+              if (number + t < last) value = policy.combine_cells(value, values[t][u]);
             *slot = to_slot<P, Slot>(value);
           }
           slot += groups * pitch;
