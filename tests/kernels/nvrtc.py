@@ -69,22 +69,16 @@ def has_nvcc() -> bool:
 
 def tile_kernels(semiring: str, dtype: str) -> list[str]:
     """Every instantiation of the tile kernel that a program of this kind may ask for."""
-    kinds = (
-        {"dense": True},
-        {"dense": True, "align": 8},
-        {"dense": True, "align": 1},
-        {"dense": False},
-        {"dense": False, "whole": False},
-    )
+    kinds = {"dense": True}, {"dense": True, "aligned": False}, {"dense": False}, {"dense": False, "whole": False}
     names = [
         cuda_kernels.tile_kernel(semiring, np.dtype(dtype), streamed, **kind).name
         for streamed in (1, 2)
         for kind in kinds
     ]
     names += [
-        cuda_kernels.tile_kernel(semiring, np.dtype(dtype), 0, dense, 16, whole, half).name
+        cuda_kernels.tile_kernel(semiring, np.dtype(dtype), 0, dense, True, whole, half).name
         for dense in (True, False)
         for whole in (True, False)
         for half in (True, False)
     ]
-    return names + [cuda_kernels.tile_kernel(semiring, np.dtype(dtype), -1, False, 16, w).name for w in (True, False)]
+    return names + [cuda_kernels.tile_kernel(semiring, np.dtype(dtype), -1, False, True, w).name for w in (True, False)]

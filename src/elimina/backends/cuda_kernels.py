@@ -37,9 +37,6 @@ SUPPORTED = {
 RING_UNITS = 3
 """Units of streamed values that a thread has on their way."""
 
-TEAMS = 2
-"""Parts of a block that work independently, without streamed tables."""
-
 
 class TileKernel(NamedTuple):
     """One instantiation of the tile kernel (``kernels/tile.cu``).
@@ -51,11 +48,10 @@ class TileKernel(NamedTuple):
         lane_bytes: Bytes of a register that holds cells.
         streamed: Number of streamed tables; -1 for any number.
         dense: Whether lo cells are read in 16-byte words.
-        align: Bytes of whose multiples their addresses are known to be: 16, 8, or 1 for any.
+        aligned: Whether they are known to start at 16-byte addresses.
         whole: Whether all values of the eliminated variable are in shared memory at once.
         blocks: Blocks that are to fit a multiprocessor together.
         ring: Bytes of shared memory for streamed values on their way.
-        teams: Parts of a block that take batches of mid cells independently.
     """
 
     name: str
@@ -64,16 +60,10 @@ class TileKernel(NamedTuple):
     lane_bytes: int
     streamed: int
     dense: bool
-    align: int
+    aligned: bool
     whole: bool
     blocks: int
     ring: int
-    teams: int
-
-    @property
-    def threads(self) -> int:
-        """Threads of a team."""
-        return THREADS // self.teams
 
 
 def semiring_type(semiring: str, dtype: np.dtype[np.generic]) -> str:
@@ -91,15 +81,14 @@ def tile_kernel(
     dtype: np.dtype[np.generic],
     streamed: int,
     dense: bool,
-    align: int = 16,
+    aligned: bool = True,
     whole: bool = True,
     half: bool = False,
 ) -> TileKernel:
     """Return the instantiation for a number of streamed tables (more than two: -1) and a way of reading.
 
-    ``align``: dense rows start at multiples of so many bytes (16, 8 or 1). ``whole``: all values of the eliminated
-    variable are in shared memory at once. ``half`` asks for half as many mid cells a thread, for steps with few of
-    them.
+    ``aligned``: dense rows start at 16-byte addresses. ``whole``: all values of the eliminated variable are in shared
+    memory at once. ``half`` asks for half as many mid cells a thread, for steps with few of them.
     """
     pairs = dtype == np.int16 and dense
     if pairs:
@@ -110,22 +99,22 @@ def tile_kernel(
         policy = f"elimina::Single<{semiring_type(semiring, dtype)}>"
     lane = max(4, dtype.itemsize)
     total = 2 * lane if semiring == "log-sum-exp" else lane
-    lanes, blocks, ring, teams = 16 // lane, 2, 0, 1
+    lanes, blocks, ring = 16 // lane, 2, 0
     if streamed == 0:
         rows = max(16 // lane, (8 if total == 4 else 4) >> half)
         lanes, depth, blocks = 2 if total == 16 else 4, 1, 3 if half else 2
-        teams = TEAMS if whole else 1
     elif streamed < 0:
         rows, depth = 2, 1
     elif dense:
-        rows, depth = (4 if align > 1 else 2) // streamed, RING_UNITS + (align == 1)
-        ring = rows * streamed * depth * (1 if align > 1 else 2) * 16 * THREADS
+        rows, depth = (4 if aligned else 2) // streamed, RING_UNITS + (not aligned)
+        ring = rows * streamed * depth * (1 if aligned else 2) * 16 * THREADS
     else:
         rows, depth = 4, max(1, 2 // streamed)
-    flags = f"{str(dense).lower()}, {align}, {str(whole).lower()}"
-    name = f"elimina::tile<{policy}, {streamed}, {flags}, {rows}, {lanes}, {depth}, {blocks}, {teams}>"
-    cells = lanes * (2 if pairs else 1)
-    return TileKernel(name, rows, cells, lane, streamed, dense, align if dense else 1, whole, blocks, ring, teams)
+    flags = ", ".join(str(flag).lower() for flag in (dense, aligned, whole))
+    name = f"elimina::tile<{policy}, {streamed}, {flags}, {rows}, {lanes}, {depth}, {blocks}>"
+    return TileKernel(
+        name, rows, lanes * (2 if pairs else 1), lane, streamed, dense, aligned and dense, whole, blocks, ring
+    )
 
 
 def forest_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:

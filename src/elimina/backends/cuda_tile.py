@@ -14,14 +14,12 @@ START = 500.0
 """Cost of starting a block, in rows of the product a lo cell."""
 WAVES = 6
 """Most blocks that a split makes for each place on the device."""
-
-
 BUILD = 8.0
 """Cost of one cell of a table in B, in rows of the product."""
 BUILD_A = 24.0
 """Cost of one cell of a table in A, in rows of the product: the threads that build it wait for it."""
 STREAM_SETUP = 3.5
-"""How much more it costs to start a block that streams: its memory is idle meanwhile."""
+"""How much more it costs to start a block that streams: its memory is idle meanwhile; twice that without a ring."""
 COLUMNS = 128
 """Most threads beside each other along a streamed row: with more, B is large and mid cells are few."""
 STREAM_B = 26 << 10
@@ -70,7 +68,7 @@ class _Shape(NamedTuple):
 class _Cut(NamedTuple):
     chunk: int
     columns: int
-    rows: int  # mid cells that a team takes at a time
+    rows: int  # mid cells that a block takes at a time
     slab: int
 
 
@@ -106,11 +104,8 @@ def choose(
         n for n in (16, 8, 4) if n >= item and _is_aligned(record[12], out_strides[:lo], sizes[:lo], n // item)
     ]
     few = len(streams) <= 2
-    units = [1, max(1, 8 // item), vector]
-    align = 8 * max(
-        n
-        for n, unit in enumerate(units)
-        if all(table[1] % unit == 0 and _is_aligned(table[0], table[3 : 3 + lo], sizes[:lo], unit) for table in streams)
+    aligned = all(
+        table[1] % vector == 0 and _is_aligned(table[0], table[3 : 3 + lo], sizes[:lo], vector) for table in streams
     )
     if streams:
         dense = few and all(_is_dense(table[3:], out_strides, sizes, lo) for table in streams)
@@ -119,19 +114,20 @@ def choose(
 
     def kernel_of(vectors: bool, whole: bool, half: bool = False) -> TileKernel:
         number = len(streams) if few else -1
-        return tile_kernel(
-            program.semiring, program.dtype, number, vectors, max(1, align) if vectors else 16, whole, half
-        )
+        return tile_kernel(program.semiring, program.dtype, number, vectors, aligned or not vectors, whole, half)
 
     if streams:
-        # Reading through the ring is fastest, but leaves less room for B.
-        for vectors, whole in ((True, True), (False, True), (False, False)):
-            if vectors and not dense:
-                continue
-            kernel = kernel_of(vectors, whole)
-            cut = _cut_streams(shape, kernel)
-            if cut.slab == shape.domain:
-                break
+        # Reading through the ring is fastest, but leaves less room for B, so that large domains get short rows.
+        ways = ((True, True), (False, True), (False, False))
+        kernels = [kernel_of(vectors, whole) for vectors, whole in ways if dense or not vectors]
+        cuts = [(kernel, _cut_streams(shape, kernel)) for kernel in kernels]
+        whole_cuts = [(kernel, cut) for kernel, cut in cuts if kernel.whole and cut.slab == shape.domain]
+        long_cuts = [
+            (kernel, cut)
+            for kernel, cut in whole_cuts
+            if cut.columns >= min(32, shape.lo_cells // kernel.cells) or (kernel.ring and item == 2)
+        ]
+        kernel, cut = (long_cuts or whole_cuts or cuts[-1:])[0]
     else:
         for whole in (True, False):
             kernels = [kernel_of(dense, whole, half) for half in (False, True)]
@@ -200,7 +196,8 @@ def _cut_streams(shape: _Shape, kernel: TileKernel) -> _Cut:
         cell_bytes = chunk * shape.itemsize + rows * kernel.lane_bytes
         row = chunk * shape.itemsize
         fits = shape.domain * cell_bytes <= budget
-        if (fits and (shape.domain * row <= STREAM_B or row <= STREAM_ROW)) or row <= 128:
+        short = shape.domain * row <= STREAM_B or row <= STREAM_ROW or not kernel.ring
+        if (fits and short) or row <= 128:
             break
         chunks += 1
     slab = min(shape.domain, max(1, budget // cell_bytes))
@@ -217,21 +214,20 @@ def _cut_product(shape: _Shape, kernels: list[TileKernel], multiprocessors: int)
     """A tile that keeps the threads busy, and is large enough to pay for building its A and B."""
     best: tuple[float, TileKernel, _Cut] | None = None
     for half, kernel in enumerate(kernels):
-        for columns in range(1, kernel.threads + 1):
+        for columns in range(1, THREADS + 1):
             width = columns * kernel.cells
             chunks = -(-shape.lo_cells // width)
-            rows = kernel.threads // columns * kernel.rows
-            block_rows = rows * kernel.teams
-            passes = -(-shape.mid_cells // block_rows)
-            cell_bytes = width * shape.itemsize + block_rows * kernel.lane_bytes
-            slab = min(shape.domain, max(4, _room(shape, kernel, block_rows) // cell_bytes))
-            busy = shape.lo_cells / (chunks * width) * (columns * (kernel.threads // columns)) / kernel.threads
-            busy *= shape.mid_cells / (passes * block_rows)
+            rows = THREADS // columns * kernel.rows
+            passes = -(-shape.mid_cells // rows)
+            cell_bytes = width * shape.itemsize + rows * kernel.lane_bytes
+            slab = min(shape.domain, max(4, _room(shape, kernel, rows) // cell_bytes))
+            busy = shape.lo_cells / (chunks * width) * (columns * (THREADS // columns)) / THREADS
+            busy *= shape.mid_cells / (passes * rows)
             places = multiprocessors * kernel.blocks
             busy *= min(1.0, shape.outer_cells * chunks * passes / places)
             passes_b = 4 if slab == shape.domain else 1
             build = BUILD_A * shape.tables_a / width
-            build += BUILD * shape.tables_b / min(shape.mid_cells, passes_b * block_rows)
+            build += BUILD * shape.tables_b / min(shape.mid_cells, passes_b * rows)
             # Cells that share a register take half the time, building them does not.
             score = busy / (1 + max(1, 4 // shape.itemsize) * build + 0.15 * half)
             if best is None or score > best[0]:
@@ -251,29 +247,27 @@ def _cover(
         cell_bytes = shape.domain * kernel.lane_bytes + 8 * (shape.streamed + 1)
         left = _room(shape, kernel, 0) - shape.domain * cut.chunk * shape.itemsize
         room = min(left, (24 if kernel.streamed == 0 else 8) << 10) // cell_bytes
-        share = _up(-(-mids // kernel.teams), cut.rows)
-        batch = max(batch, min(share, room // kernel.teams // cut.rows * cut.rows))
+        batch = max(batch, min(_up(mids, cut.rows), room // cut.rows * cut.rows))
     return chunks, cut.chunk, splits, mids, cut.columns, batch, cut.slab
 
 
 def _split(shape: _Shape, kernel: TileKernel, cut: _Cut, parts: int, places: int) -> tuple[int, int]:
     """Split the mid cells so that blocks fill whole waves, and each pays for building its B; return splits, mids."""
     # In rows of the product a lo cell; a byte of a streamed row costs as much as two, shifting an unaligned one more.
-    row = 1.0 if kernel.streamed == 0 else max(2.0 * shape.itemsize, 0.0 if kernel.align > 1 else 8.0)
+    row = 1.0 if kernel.streamed == 0 else max(2.0 * shape.itemsize, 0.0 if kernel.aligned else 8.0)
     setup = 2 * BUILD * shape.tables_b + START / max(1, shape.domain)
     if kernel.streamed:
-        setup *= STREAM_SETUP
+        setup *= STREAM_SETUP * (1 if kernel.ring else 2)
     best: tuple[float, int, int] | None = None
-    unit = cut.rows * kernel.teams
-    for splits in range(1, max(1, min(shape.mid_cells // unit, WAVES * places // parts)) + 1):
-        mids = _up(-(-shape.mid_cells // splits), unit) if splits > 1 else shape.mid_cells
+    for splits in range(1, max(1, min(shape.mid_cells // cut.rows, WAVES * places // parts)) + 1):
+        mids = _up(-(-shape.mid_cells // splits), cut.rows) if splits > 1 else shape.mid_cells
         used = -(-shape.mid_cells // mids)
         waves = parts * used / places
         # Few waves are as slow as their last; with many, blocks that stream share what the last ones leave.
         cost = math.ceil(waves) + (0.5 if kernel.streamed else 0.0)
         if kernel.streamed and waves >= 3:
             cost = waves + 0.5
-        cost *= row * _up(mids, unit) + setup
+        cost *= row * _up(mids, cut.rows) + setup
         if best is None or cost < best[0]:
             best = cost, used, mids
     assert best is not None
@@ -282,8 +276,8 @@ def _split(shape: _Shape, kernel: TileKernel, cut: _Cut, parts: int, places: int
 
 def _shared(shape: _Shape, kernel: TileKernel, cut: _Cut, batch: int) -> int:
     pitch = _up(cut.chunk, kernel.cells)
-    size = 8 * (_up(shape.words, 2) + 2 * shape.tables + 1 + (shape.streamed + 1) * batch * kernel.teams)
+    size = 8 * (_up(shape.words, 2) + 2 * shape.tables + 1 + (shape.streamed + 1) * batch)
     if kernel.streamed < 0:
         size += 4 * shape.streamed * pitch
-    size = _up(size, 16) + cut.slab * batch * kernel.teams * kernel.lane_bytes
+    size = _up(size, 16) + cut.slab * batch * kernel.lane_bytes
     return _up(_up(size, 16) + cut.slab * pitch * shape.itemsize, 16) + kernel.ring

@@ -9,9 +9,6 @@ enum LinkWord : int { kNext, kNextStart, kNextWords, kNextChildren, kLinkWords }
 
 constexpr int kRecordWords = 2 * kThreads;  // the longest record; longer steps are launched alone
 
-template <int>
-struct Number {};
-
 template <class S, int kMost>
 __device__ void small_step(const S& s, StepView step, typename S::Value* arena, const typename S::Value* scales,
                            Peaks<S>& seen) {
@@ -46,38 +43,19 @@ __device__ void small_step(const S& s, StepView step, typename S::Value* arena, 
       }
     }
     typename S::Sum sum = s.start();
-    // The loads of several values of d are in flight together, those of the last few too.
-    const auto sweep = [&]<int kFlight>(Number<kFlight>) {
-      for (int d = lane; d < domain; d += kFlight * group) {
-        Value values[kFlight][kMost];
-#pragma unroll
-        for (int u = 0; u < kFlight; ++u) {
-#pragma unroll
-          for (int t = 0; t < kMost; ++t) {
-            if (t < tables) {
-              if (u == 0 || d + u * group < domain) values[u][t] = *from[t];
-              from[t] += stride[t];
-            }
-          }
-        }
-#pragma unroll
-        for (int u = 0; u < kFlight; ++u) {
-          if (u == 0 || d + u * group < domain) {
-            if constexpr (S::scaled) {
-#pragma unroll
-              for (int t = 0; t < kMost; ++t)
-                if (t < tables) values[u][t] *= scales[t];
-            }
-            s.add(sum, join<S, kMost>(s, values[u], tables, tables_a, tables_ab));
-          }
-        }
-      }
-    };
     if (valid) {
-      if (kMost <= 4 && domain > group) {
-        sweep(Number<kMost <= 4 ? 4 : 1>{});
-      } else {
-        sweep(Number<1>{});
+#pragma unroll(kMost <= 4 ? 4 : 1)
+      for (int d = lane; d < domain; d += group) {
+        Value values[kMost];
+#pragma unroll
+        for (int t = 0; t < kMost; ++t) {
+          if (t < tables) {
+            values[t] = *from[t];
+            from[t] += stride[t];
+            if constexpr (S::scaled) values[t] *= scales[t];
+          }
+        }
+        s.add(sum, join<S, kMost>(s, values, tables, tables_a, tables_ab));
       }
     }
     for (int mask = group / 2; mask; mask /= 2) merge(s, sum, exchange(sum, mask));

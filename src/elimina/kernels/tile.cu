@@ -16,14 +16,8 @@ __device__ __forceinline__ void copy_words(To& to, const From* from) {
   memcpy(to, words, sizeof(To));
 }
 
-template <int kBytes>
 __device__ __forceinline__ void copy_async(int4* to, u64 from) {
-#pragma unroll
-  for (int byte = 0; byte < 16; byte += kBytes) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(u32(__cvta_generic_to_shared(to)) + byte), "l"(from + byte),
-                 "n"(kBytes)
-                 : "memory");
-  }
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(u32(__cvta_generic_to_shared(to))), "l"(from) : "memory");
 }
 
 // The 16 bytes that start `shift` bytes into two vectors.
@@ -59,27 +53,11 @@ __device__ __forceinline__ void load_shared(typename P::Lane (&lanes)[kLanes], c
   }
 }
 
-// Waits for this thread's team. A barrier whose number is known only at run time would count as all sixteen.
-template <int kTeams, int kNumber = 0>
-__device__ __forceinline__ void wait_team() {
-  constexpr int kTeam = kThreads / kTeams;
-  if constexpr (kTeams == 1) {
-    __syncthreads();
-  } else if constexpr (kNumber < kTeams) {
-    if (int(threadIdx.x) / kTeam == kNumber) {
-      asm volatile("bar.sync %0, %1;" ::"n"(1 + kNumber), "n"(kTeam) : "memory");
-    } else {
-      wait_team<kTeams, kNumber + 1>();
-    }
-  }
-}
-
-// kDense: cells that follow each other along lo do so in every streamed table too; kAlign: at multiples of so many bytes, 1 for any.
+// kDense: cells that follow each other along lo do so in every streamed table too; kAligned: at 16-byte addresses.
 // kWhole: all values of d are in shared memory at once, so sums live for one pass only.
-// kTeams: parts of a block that take batches of mid cells independently, so that one builds its A while others compute.
 // `chunk` lo cells and `mids` mid cells a block; `columns` threads beside each other along lo; `batch` mid cells and `slab` values
 // of d in shared memory together; `vector`: bytes of the words that the output may be written in.
-template <class P, int kStreamed, bool kDense, int kAlign, bool kWhole, int kRows, int kLanes, int kDepth, int kBlocks, int kTeams>
+template <class P, int kStreamed, bool kDense, bool kAligned, bool kWhole, int kRows, int kLanes, int kDepth, int kBlocks>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     tile(const i64* __restrict__ record, int record_words, int number, int tables, int some_streamed, int chunks, int chunk,
          int splits, int mids, int columns, int batch, int slab, int vector, typename P::Cell* arena, u64* peaks,
@@ -92,22 +70,17 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   constexpr int kFixed = kStreamed > 0 ? kStreamed : 1;
   constexpr int kCells = kLanes * P::width;
   constexpr bool kRing = kDense && kWhole && kStreamed > 0;
-  constexpr int kTeam = kThreads / kTeams;
   static_assert(kStreamed == 0 || kWhole || !kDense);
-  static_assert(kTeams == 1 || (kWhole && !kRing));
   if (stopped(stop)) return;
   const int streamed = kGeneric ? some_streamed : kStreamed;
   const int pitch = (chunk + kCells - 1) / kCells * kCells;
-  const Map map = map_of<P>(record_words, tables, streamed, batch, slab, pitch, kGeneric ? streamed * pitch : 0, kTeams,
-                            int(threadIdx.x) / kTeam);
-  const Crew all{int(threadIdx.x), kThreads}, team{int(threadIdx.x) % kTeam, kTeam};
+  const Map map = map_of<P>(record_words, tables, streamed, batch, slab, pitch, kGeneric ? streamed * pitch : 0);
 
-  // Chunks of the same rows run side by side, so that what they share of lines and pages of memory is read once.
   u64 block = blockIdx.x;
-  const i64 lo_first = i64(block % u32(chunks)) * chunk;
-  block /= u32(chunks);
   const int split = int(block % u32(splits));
-  prepare<P>(record, record_words, block / u32(splits), peaks, map.bases, map.scales);
+  block /= u32(splits);
+  const i64 lo_first = i64(block % u32(chunks)) * chunk;
+  prepare<P>(record, record_words, block / u32(chunks), peaks, map.bases, map.scales);
   __syncthreads();
   const StepView step{shared};
   const int cells = int(min(i64(chunk), step[kLoCells] - lo_first));
@@ -122,9 +95,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     }
   }
 
-  const int column = team.thread % columns, row = team.thread / columns, rows_team = kTeam / columns * kRows;
+  const int column = int(threadIdx.x) % columns, row = int(threadIdx.x) / columns, rows_block = kThreads / columns * kRows;
   const int lo = kDense ? column * kCells : column;  // within the chunk; the other cells are `columns` further on each
-  const bool busy = row < kTeam / columns && lo < cells;
+  const bool busy = row < kThreads / columns && lo < cells;
   i32 lo_offset[kFixed][kDense ? 1 : kLanes];
   i64 stream_stride[kFixed];
   Scale stream_scale[kFixed];
@@ -146,19 +119,13 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 
   // Adds the rows of one value of d to the sums: kRows x kLanes of them, the streamed values at hand.
   const auto add_rows = [&](Sum(&sums)[kRows][kLanes], const Lane(&values)[kFixed][kRows][kLanes], const Lane* a, const Cell* b) {
-    Lane lanes[kLanes], left[kRows];
+    Lane lanes[kLanes];
     load_shared<P, kDense, kLanes>(lanes, b, columns);
-    if constexpr (sizeof(left) % 16 == 0) {
-      copy_words(left, a);
-    } else {
-#pragma unroll
-      for (int i = 0; i < kRows; ++i) left[i] = a[i];
-    }
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
 #pragma unroll
       for (int j = 0; j < kLanes; ++j) {
-        Lane value = policy.combine(left[i], lanes[j]);
+        Lane value = policy.combine(a[i], lanes[j]);
 #pragma unroll
         for (int k = 0; k < kFixed; ++k) {
           Lane next = values[k][i][j];
@@ -286,10 +253,10 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     }
   };
 
-  // All values of d for this thread's rows `top`, `top` + rows_team, ...: every thread streams through its own slots of a ring,
+  // All values of d for this thread's rows `top`, `top` + rows_block, ...: every thread streams through its own slots of a ring,
   // kDepth units of kRows mid cells ahead of what it adds up, so no barrier and no register waits for memory.
   const auto stream = [&](int top, int count) {
-    constexpr int kVectors = kAlign > 1 ? 1 : 2;
+    constexpr int kVectors = kAligned ? 1 : 2;
     const auto slot = [&](int unit, int k, int i, int v) {
       return at<int4>(map.ring) + (((unit * kFixed + k) * kRows + i) * kVectors + v) * kThreads + threadIdx.x;
     };
@@ -309,15 +276,15 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
           for (int i = 0; i < kRows; ++i) {
             if (ahead_top + i < count) {
-              const u64 address = reinterpret_cast<u64>(streams[k][i]) & ~u64(kAlign > 1 ? 0 : 15);
+              const u64 address = reinterpret_cast<u64>(streams[k][i]) & ~u64(15);
 #pragma unroll
-              for (int v = 0; v < kVectors; ++v) copy_async<kAlign == 8 ? 8 : 16>(slot(ahead, k, i, v), address + 16 * v);
+              for (int v = 0; v < kVectors; ++v) copy_async(slot(ahead, k, i, v), address + 16 * v);
             }
             streams[k][i] += stream_stride[k];
           }
         if (++ahead_d == domain) {
           ahead_d = 0;
-          ahead_top += rows_team;
+          ahead_top += rows_block;
           if (ahead_top < count) locate_rows();
         }
         ahead = ahead + 1 == kDepth ? 0 : ahead + 1;
@@ -328,9 +295,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
     for (int u = 0; u < kDepth; ++u) fetch();
     int unit = 0;
-    for (; top < count; top += rows_team) {
+    for (; top < count; top += rows_block) {
       u32 shifts[kFixed][kRows];
-      if constexpr (kAlign == 1) {
+      if constexpr (!kAligned) {
 #pragma unroll
         for (int k = 0; k < kFixed; ++k)
 #pragma unroll
@@ -349,7 +316,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
         for (int k = 0; k < kFixed; ++k)
 #pragma unroll
           for (int i = 0; i < kRows; ++i) {
-            if constexpr (kAlign > 1) {
+            if constexpr (kAligned) {
               const int4 word = *slot(unit, k, i, 0);
               static_assert(sizeof(word) == sizeof(values[k][i]) || !kRing);
               memcpy(values[k][i], &word, sizeof(word));
@@ -369,38 +336,20 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 
   const int outer_axes = int(step[kOuterAxes]), lo_axis = int(step.lo_axis()), axes = int(step[kAxes]);
   const int tables_a = int(step[kTablesA]), tables_ab = tables - streamed;
-  const auto build_a = [&](i64 first, int count, int d, int depth) {
-    build<P, Lane>(team, map.a, batch, count, first, outer_axes, lo_axis, 0, tables_a, d, depth, arena, map, policy);
-  };
-  const auto build_b = [&](int d, int depth) {
-    build<P, Cell>(all, map.b, pitch, cells, lo_first, lo_axis, axes, tables_a, tables_ab, d, depth, arena, map, policy);
-  };
-  // Teams take equal ranges of mid cells. First batches differ, so that teams do not build their A all at the same time.
-  const int number_team = int(threadIdx.x) / kTeam;
-  const int share = ((int(mid_last - mid_first) + kTeams - 1) / kTeams + rows_team - 1) / rows_team * rows_team;
-  i64 first = min(mid_first + i64(number_team) * share, mid_last);
-  const i64 last = min(first + share, mid_last);
-  int most = share < 2 * batch ? batch : (batch * (number_team + 1) / kTeams + rows_team - 1) / rows_team * rows_team;
-  for (bool initial = true;; initial = false) {
-    const int count = int(min(i64(most), last - first));
-    if (!initial) {
-      if (count == 0) break;
-      wait_team<kTeams>();
-    }
-    locate(team, first, count, batch, streamed, map.bases, map.mids);
-    const int top_first = row * kRows;
+  for (i64 first = mid_first; first < mid_last; first += batch) {
+    const int count = int(min(i64(batch), mid_last - first));
+    __syncthreads();
+    locate(first, count, batch, streamed, map.bases, map.mids);
     if constexpr (kWhole) {
-      if (count > 0) build_a(first, count, 0, domain);
-      if (initial) {
-        build_b(0, domain);
-        __syncthreads();
-      } else {
-        wait_team<kTeams>();
+      build<P, Lane>(map.a, batch, count, first, outer_axes, lo_axis, 0, tables_a, 0, domain, arena, map, policy);
+      if (first == mid_first) {
+        build<P, Cell>(map.b, pitch, cells, lo_first, lo_axis, axes, tables_a, tables_ab, 0, domain, arena, map, policy);
       }
+      __syncthreads();
       if constexpr (kRing) {
-        if (busy && top_first < count) stream(top_first, count);
+        if (busy && row * kRows < count) stream(row * kRows, count);
       } else {
-        for (int top = top_first; busy && top < count; top += rows_team) {
+        for (int top = row * kRows; busy && top < count; top += rows_block) {
           Sum sums[kRows][kLanes];
           begin(sums);
           accumulate(sums, top, count, 0, domain);
@@ -408,20 +357,19 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
         }
       }
     } else {
+      const int top = row * kRows;
       Sum sums[kRows][kLanes];
       begin(sums);
       for (int d = 0; d < domain; d += slab) {
         const int depth = min(slab, domain - d);
         if (d > 0) __syncthreads();
-        build_a(first, count, d, depth);
-        build_b(d, depth);
+        build<P, Lane>(map.a, batch, count, first, outer_axes, lo_axis, 0, tables_a, d, depth, arena, map, policy);
+        build<P, Cell>(map.b, pitch, cells, lo_first, lo_axis, axes, tables_a, tables_ab, d, depth, arena, map, policy);
         __syncthreads();
-        if (busy && top_first < count) accumulate(sums, top_first, count, d, depth);
+        if (busy && top < count) accumulate(sums, top, count, d, depth);
       }
-      if (busy) store(sums, top_first, count);
+      if (busy) store(sums, top, count);
     }
-    first += count;
-    most = batch;
   }
   if constexpr (P::Semiring::scaled) seen.publish(peaks + 2 * number);
 }

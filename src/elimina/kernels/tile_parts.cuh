@@ -60,32 +60,28 @@ __device__ __forceinline__ i64 offset_of(StepView step, u64 cell, int first, int
   return offset;
 }
 
-constexpr int kAhead = 4, kTogether = 4;  // values of d and tables whose loads are in flight together while A and B are built
+constexpr int kAhead = 8;  // values of d whose loads are in flight together while A and B are built
 
 // Where things are in shared memory, in bytes; cuda_tile.py adds up the same.
 struct Map {
   int bases;   // of each table, then of the output: offsets at this block's outer cell
   int scales;  // of each table
-  int mids;    // offsets of the mid cells of a batch: [team][streamed tables, then the output][batch]
+  int mids;    // offsets of the mid cells of a batch: [streamed tables, then the output][batch]
   int los;     // offsets of the lo cells, for any number of streamed tables: [streamed][pitch]
-  int a, b;    // [team][d][batch], [d][pitch]
+  int a, b;    // [d][batch], [d][pitch]
   int ring;    // streamed values on their way
 };
 
 template <class P>
-__device__ __forceinline__ Map map_of(int record_words, int tables, int streamed, int batch, int slab, int pitch, int los,
-                                      int teams, int team) {
+__device__ __forceinline__ Map map_of(int record_words, int tables, int streamed, int batch, int slab, int pitch, int los) {
   Map map;
   map.bases = 8 * ((record_words + 1) / 2 * 2);
   map.scales = map.bases + 8 * (tables + 1);
   map.mids = map.scales + 8 * tables;
-  const int mids = 8 * (streamed + 1) * batch, a = slab * batch * int(sizeof(typename P::Lane));
-  map.los = map.mids + teams * mids;
+  map.los = map.mids + 8 * (streamed + 1) * batch;
   map.a = (map.los + 4 * los + 15) / 16 * 16;
-  map.b = (map.a + teams * a + 15) / 16 * 16;
+  map.b = (map.a + slab * batch * int(sizeof(typename P::Lane)) + 15) / 16 * 16;
   map.ring = (map.b + slab * pitch * int(sizeof(typename P::Cell)) + 15) / 16 * 16;
-  map.mids += team * mids;
-  map.a += team * a;
   return map;
 }
 
@@ -121,17 +117,12 @@ __device__ __noinline__ void prepare(const i64* record, int record_words, u64 ou
   }
 }
 
-// Some of a block's threads: which of them this thread is, and how many they are.
-struct Crew {
-  int thread, threads;
-};
-
 // Offsets of the mid cells [first, first + count) in the streamed tables and in the output.
-__device__ __noinline__ void locate(Crew crew, u64 first, int count, int batch, int streamed, int bases_at, int mids_at) {
+__device__ __noinline__ void locate(u64 first, int count, int batch, int streamed, int bases_at, int mids_at) {
   const StepView step{shared};
   const int tables = int(step[kTables]);
 #pragma unroll 1
-  for (int i = crew.thread; i < (streamed + 1) * count; i += crew.threads) {
+  for (int i = threadIdx.x; i < (streamed + 1) * count; i += kThreads) {
     const int number = i / count, mid = i % count;
     const bool output = number == streamed;
     const TableView table = step.table(output ? 0 : tables - streamed + number);
@@ -150,14 +141,6 @@ __device__ __forceinline__ typename P::Cell read(const typename P::Cell* cell, i
   } else {
     return __ldg(cell);
   }
-}
-
-// Offset in the arena of a table's value at a cell number within the axes [first, last) and at d.
-__device__ __noinline__ i64 table_start(int number, u64 cell, int first, int last, i64 d, int bases_at) {
-  const StepView step{shared};
-  const TableView table = step.table(number);
-  return at<i64>(bases_at)[number] + d * table.domain_stride() +
-         offset_of(step, cell, first, last, [&](i64 axis) { return table.stride(axis); });
 }
 
 template <class P, class Slot>
@@ -179,52 +162,51 @@ __device__ __forceinline__ typename P::Cell of_slot(Slot slot) {
 
 // slots[d - d_first][i] = product of the tables [first, last) at cell number cell_first + i of the axes [axis_first, axis_last).
 template <class P, class Slot>
-__device__ __noinline__ void build(Crew crew, int slots_at, int pitch, int count, u64 cell_first, int axis_first, int axis_last, int first,
+__device__ __noinline__ void build(int slots_at, int pitch, int count, u64 cell_first, int axis_first, int axis_last, int first,
                                    int last, i64 d_first, int depth, const typename P::Cell* arena, Map map, P policy) {
   using Cell = typename P::Cell;
   const StepView step{shared};
   Slot* slots = at<Slot>(slots_at);
-  const int groups = count < crew.threads ? crew.threads / count : 1;
-  const int group = count < crew.threads ? crew.thread / count : 0;
+  const int groups = count < kThreads ? kThreads / count : 1;
+  const int group = count < kThreads ? int(threadIdx.x) / count : 0;
   if (group >= groups) return;
 #pragma unroll 1
-  for (int i = count < crew.threads ? crew.thread % count : crew.thread; i < count; i += crew.threads) {
+  for (int i = count < kThreads ? int(threadIdx.x) % count : int(threadIdx.x); i < count; i += kThreads) {
     if (first == last) {
 #pragma unroll 1
       for (int d = group; d < depth; d += groups) slots[d * pitch + i] = to_slot<P, Slot>(policy.one());
     }
 #pragma unroll 1
-    for (int number = first; number < last; number += kTogether) {
-      const Cell* from[kTogether];
-      i64 strides[kTogether];
-#pragma unroll
-      for (int t = 0; t < kTogether; ++t) {
-        if (number + t < last) {
-          from[t] = arena + table_start(number + t, cell_first + i, axis_first, axis_last, d_first + group, map.bases);
-          strides[t] = step.table(number + t).domain_stride() * groups;
-        }
-      }
+    for (int number = first; number < last; number += 2) {
+      const bool two = number + 1 < last;
+      const auto start = [&](int table_number) {
+        const TableView table = step.table(table_number);
+        return arena + at<i64>(map.bases)[table_number] + (d_first + group) * table.domain_stride() +
+               offset_of(step, cell_first + i, axis_first, axis_last, [&](i64 axis) { return table.stride(axis); });
+      };
+      const int other_number = two ? number + 1 : number;
+      const Cell* cell = start(number);
+      const Cell* other_cell = two ? start(other_number) : cell;
+      const i64 stride = step.table(number).domain_stride() * groups;
+      const i64 other_stride = step.table(other_number).domain_stride() * groups;
       Slot* slot = slots + group * pitch + i;
 #pragma unroll 1
       for (int d = group; d < depth; d += kAhead * groups) {
-        Cell values[kTogether][kAhead];
+        Cell values[kAhead], others[kAhead];
 #pragma unroll
-        for (int t = 0; t < kTogether; ++t) {
-          if (number + t < last) {
-#pragma unroll
-            for (int u = 0; u < kAhead; ++u) {
-              if (d + u * groups < depth) values[t][u] = read<P>(from[t], number + t, map.scales);
-              from[t] += strides[t];
-            }
+        for (int u = 0; u < kAhead; ++u) {
+          if (d + u * groups < depth) {
+            values[u] = read<P>(cell, number, map.scales);
+            if (two) others[u] = read<P>(other_cell, other_number, map.scales);
           }
+          cell += stride;
+          other_cell += other_stride;
         }
 #pragma unroll
         for (int u = 0; u < kAhead; ++u) {
           if (d + u * groups < depth) {
-            Cell value = number == first ? values[0][u] : policy.combine_cells(of_slot<P, Slot>(*slot), values[0][u]);
-#pragma unroll
-            for (int t = 1; t < kTogether; ++t)
-              if (number + t < last) value = policy.combine_cells(value, values[t][u]);
+            Cell value = number == first ? values[u] : policy.combine_cells(of_slot<P, Slot>(*slot), values[u]);
+            if (two) value = policy.combine_cells(value, others[u]);
             *slot = to_slot<P, Slot>(value);
           }
           slot += groups * pitch;
