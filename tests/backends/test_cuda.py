@@ -97,6 +97,18 @@ def test_tile_classes(backend, semiring, dtype, streamed):
         check(backend, *one_step(rng, semiring, dtype, sizes, domain, scopes, outer, mid, padding=padding))
 
 
+@pytest.mark.parametrize(
+    ("semiring", "dtype"), [("min-sum", "int16"), ("min-sum", "float32"), ("sum-product", "float64")]
+)
+@pytest.mark.parametrize("sizes", [(50, 60, 130), (7, 500, 97), (9000, 36)])
+def test_products_of_small_tables(backend, semiring, dtype, sizes):
+    """Many batches of mid cells for each part of a block."""
+    rng = np.random.default_rng(11)
+    last = len(sizes) - 1
+    scopes = [tuple(range(last)), (0,), (last,), (last,)]
+    check(backend, *one_step(rng, semiring, dtype, sizes, 30, scopes, 0, last))
+
+
 @pytest.mark.parametrize("dtype", ["int16", "int32", "float64"])
 @pytest.mark.parametrize("streamed", [0, 1, 3])
 def test_large_domains(backend, dtype, streamed):

@@ -61,7 +61,7 @@ def test_other_architectures(compiler):
 
 def test_bench_kernels(compiler):
     _, compile_kernel = compiler
-    for name in ("elimina::fill<elimina::i16>", "elimina::rate<elimina::Pairs>"):
+    for name in ("elimina::fill<elimina::i16>", "elimina::pause", "elimina::rate<elimina::Pairs>"):
         assert compile_kernel(name, 90) == "", name
 
 

@@ -122,7 +122,7 @@ def decode_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:
 def source(name: str) -> str:
     """Return the text of the file that defines a kernel, by its name expression."""
     file = name.removeprefix("elimina::").partition("<")[0]
-    return (KERNELS / f"{'bench' if file in ('fill', 'rate') else file}.cu").read_text(encoding="utf-8")
+    return (KERNELS / f"{'bench' if file in ('fill', 'pause', 'rate') else file}.cu").read_text(encoding="utf-8")
 
 
 @functools.cache

@@ -14,10 +14,22 @@ START = 500.0
 """Cost of starting a block, in rows of the product a lo cell."""
 WAVES = 6
 """Most blocks that a split makes for each place on the device."""
-
-
 BUILD = 8.0
-"""Cost of one cell of a table in A or B, in rows of the product."""
+"""Cost of one cell of a table in B, in rows of the product."""
+BUILD_A = 24.0
+"""Cost of one cell of a table in A, in rows of the product: the threads that build it wait for it."""
+STREAM_SETUP = 3.5
+"""How much more it costs to start a block that streams: its memory is idle meanwhile; twice that without a ring."""
+COLUMNS = 128
+"""Most threads beside each other along a streamed row: with more, B is large and mid cells are few."""
+STREAM_B = 26 << 10
+"""Bytes of B from which building it costs more than longer rows gain."""
+STREAM_ROW = 256
+"""Bytes of a row that are worth more than a small B."""
+SHARED = 228 << 10
+"""Bytes of shared memory of a multiprocessor."""
+RESERVED = 1 << 10
+"""Bytes of it that each block costs besides its own."""
 
 
 class Tile(NamedTuple):
@@ -105,17 +117,23 @@ def choose(
         return tile_kernel(program.semiring, program.dtype, number, vectors, aligned or not vectors, whole, half)
 
     if streams:
-        # Reading through the ring is fastest, but leaves less room for B.
-        for vectors, whole in ((True, True), (False, True), (False, False)):
-            if vectors and not dense:
-                continue
-            kernel = kernel_of(vectors, whole)
-            cut = _cut_streams(shape, kernel)
+        # Reading through the ring is fastest, but leaves less room for B, so that large domains get short rows.
+        ways = ((True, True), (False, True), (False, False))
+        kernels = [kernel_of(vectors, whole) for vectors, whole in ways if dense or not vectors]
+        cuts = [(kernel, _cut_streams(shape, kernel)) for kernel in kernels]
+        whole_cuts = [(kernel, cut) for kernel, cut in cuts if kernel.whole and cut.slab == shape.domain]
+        long_cuts = [
+            (kernel, cut)
+            for kernel, cut in whole_cuts
+            if cut.columns >= min(32, shape.lo_cells // kernel.cells) or (kernel.ring and item == 2)
+        ]
+        kernel, cut = (long_cuts or whole_cuts or cuts[-1:])[0]
+    else:
+        for whole in (True, False):
+            kernels = [kernel_of(dense, whole, half) for half in (False, True)]
+            kernel, cut = _cut_product(shape, kernels, multiprocessors)
             if cut.slab == shape.domain:
                 break
-    else:
-        half, cut = _cut_product(shape, [kernel_of(dense, True), kernel_of(dense, True, True)], multiprocessors)
-        kernel = kernel_of(dense, cut.slab == shape.domain, half)
     tile = _cover(shape, kernel, cut, multiprocessors)
     blocks = shape.outer_cells * tile[0] * tile[2]
     shared = _shared(shape, kernel, cut, tile[5])
@@ -164,40 +182,56 @@ def _is_dense(strides: list[int], out_strides: list[int], sizes: list[int], lo: 
 
 def _cut_streams(shape: _Shape, kernel: TileKernel) -> _Cut:
     """Long rows of lo cells, since that is how memory is read; shorter if B would not fit with them."""
-    budget = (224 << 10) // kernel.blocks - kernel.ring - (8 << 10)
-    widest = THREADS * kernel.cells
+    widest = COLUMNS * kernel.cells
     line = max(kernel.cells, 128 // shape.itemsize)
     chunks = -(-shape.lo_cells // widest)
     while True:
         chunk = _up(-(-shape.lo_cells // chunks), line) if chunks > 1 else _up(shape.lo_cells, kernel.cells)
-        columns = min(THREADS, -(-chunk // kernel.cells))
+        columns = min(COLUMNS, -(-chunk // kernel.cells))
+        if columns < 32:  # a row does not straddle two warps
+            columns = 1 << columns.bit_length() - 1
+            chunk = columns * kernel.cells
         rows = THREADS // columns * kernel.rows
+        budget = _room(shape, kernel, rows)
         cell_bytes = chunk * shape.itemsize + rows * kernel.lane_bytes
-        if shape.domain * cell_bytes <= budget or chunk * shape.itemsize <= 256:
+        row = chunk * shape.itemsize
+        fits = shape.domain * cell_bytes <= budget
+        short = shape.domain * row <= STREAM_B or row <= STREAM_ROW or not kernel.ring
+        if (fits and short) or row <= 128:
             break
         chunks += 1
     slab = min(shape.domain, max(1, budget // cell_bytes))
     return _Cut(min(chunk, columns * kernel.cells), columns, rows, slab)
 
 
-def _cut_product(shape: _Shape, kernels: list[TileKernel], multiprocessors: int) -> tuple[bool, _Cut]:
+def _room(shape: _Shape, kernel: TileKernel, rows: int) -> int:
+    """Bytes of shared memory that a block has for A and B if as many blocks as wanted are to fit."""
+    words = shape.words + 2 * shape.tables + 6 + (shape.streamed + 1) * rows
+    return SHARED // kernel.blocks - RESERVED - kernel.ring - 8 * words - 64
+
+
+def _cut_product(shape: _Shape, kernels: list[TileKernel], multiprocessors: int) -> tuple[TileKernel, _Cut]:
     """A tile that keeps the threads busy, and is large enough to pay for building its A and B."""
-    best: tuple[float, bool, _Cut] | None = None
+    best: tuple[float, TileKernel, _Cut] | None = None
     for half, kernel in enumerate(kernels):
         for columns in range(1, THREADS + 1):
             width = columns * kernel.cells
             chunks = -(-shape.lo_cells // width)
             rows = THREADS // columns * kernel.rows
             passes = -(-shape.mid_cells // rows)
+            cell_bytes = width * shape.itemsize + rows * kernel.lane_bytes
+            slab = min(shape.domain, max(4, _room(shape, kernel, rows) // cell_bytes))
             busy = shape.lo_cells / (chunks * width) * (columns * (THREADS // columns)) / THREADS
             busy *= shape.mid_cells / (passes * rows)
             places = multiprocessors * kernel.blocks
             busy *= min(1.0, shape.outer_cells * chunks * passes / places)
-            build = shape.tables_a / width + shape.tables_b / min(shape.mid_cells, 4 * rows)
-            score = busy / (1 + BUILD * build + 0.15 * half)
+            passes_b = 4 if slab == shape.domain else 1
+            build = BUILD_A * shape.tables_a / width
+            build += BUILD * shape.tables_b / min(shape.mid_cells, passes_b * rows)
+            # Cells that share a register take half the time, building them does not.
+            score = busy / (1 + max(1, 4 // shape.itemsize) * build + 0.15 * half)
             if best is None or score > best[0]:
-                slab = min(shape.domain, max(4, (100 << 10) // (width * shape.itemsize + rows * kernel.lane_bytes)))
-                best = score, bool(half), _Cut(width, columns, rows, slab)
+                best = score, kernel, _Cut(width, columns, rows, slab)
     assert best is not None
     return best[1:]
 
@@ -210,9 +244,9 @@ def _cover(
     splits, mids = _split(shape, kernel, cut, shape.outer_cells * chunks, multiprocessors * kernel.blocks)
     batch = cut.rows
     if kernel.whole:
-        room = ((24 if kernel.streamed == 0 else 8) << 10) // max(
-            shape.domain * kernel.lane_bytes, 8 * (shape.streamed + 1)
-        )
+        cell_bytes = shape.domain * kernel.lane_bytes + 8 * (shape.streamed + 1)
+        left = _room(shape, kernel, 0) - shape.domain * cut.chunk * shape.itemsize
+        room = min(left, (24 if kernel.streamed == 0 else 8) << 10) // cell_bytes
         batch = max(batch, min(_up(mids, cut.rows), room // cut.rows * cut.rows))
     return chunks, cut.chunk, splits, mids, cut.columns, batch, cut.slab
 
@@ -222,11 +256,17 @@ def _split(shape: _Shape, kernel: TileKernel, cut: _Cut, parts: int, places: int
     # In rows of the product a lo cell; a byte of a streamed row costs as much as two, shifting an unaligned one more.
     row = 1.0 if kernel.streamed == 0 else max(2.0 * shape.itemsize, 0.0 if kernel.aligned else 8.0)
     setup = 2 * BUILD * shape.tables_b + START / max(1, shape.domain)
+    if kernel.streamed:
+        setup *= STREAM_SETUP * (1 if kernel.ring else 2)
     best: tuple[float, int, int] | None = None
     for splits in range(1, max(1, min(shape.mid_cells // cut.rows, WAVES * places // parts)) + 1):
         mids = _up(-(-shape.mid_cells // splits), cut.rows) if splits > 1 else shape.mid_cells
         used = -(-shape.mid_cells // mids)
-        cost = max(-(-parts * used // places), 0 if kernel.streamed == 0 else parts * used / places + 0.5)
+        waves = parts * used / places
+        # Few waves are as slow as their last; with many, blocks that stream share what the last ones leave.
+        cost = math.ceil(waves) + (0.5 if kernel.streamed else 0.0)
+        if kernel.streamed and waves >= 3:
+            cost = waves + 0.5
         cost *= row * _up(mids, cut.rows) + setup
         if best is None or cost < best[0]:
             best = cost, used, mids

@@ -27,6 +27,13 @@ __device__ __forceinline__ void forget(T& value) {
   }
 }
 
+// Keeps the device waiting while the host queues what is to be measured.
+__global__ void pause(long long cycles) {
+  const long long began = clock64();
+  while (clock64() - began < cycles) {
+  }
+}
+
 // 32 independent sums a thread, as in the product of two small tables, but everything in registers.
 template <class P>
 __global__ void __launch_bounds__(kThreads) rate(typename P::Cell* out, int rounds, typename P::Cell parameter) {
