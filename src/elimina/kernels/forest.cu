@@ -9,6 +9,37 @@ enum LinkWord : int { kNext, kNextStart, kNextWords, kNextChildren, kLinkWords }
 
 constexpr int kRecordWords = 2 * kThreads;  // the longest record; longer steps are launched alone
 
+// Adds up every group-th value of d. The loads of kFlight of them are in flight together, those of the last few too.
+template <int kFlight, class S, int kMost>
+__device__ __forceinline__ void sum_up(const S& s, typename S::Sum& sum, const typename S::Value* (&from)[kMost],
+                                       const int (&stride)[kMost], int domain, int lane, int group, int tables, int tables_a,
+                                       int tables_ab, const typename S::Value* scales) {
+  for (int d = lane; d < domain; d += kFlight * group) {
+    typename S::Value values[kFlight][kMost];
+#pragma unroll
+    for (int u = 0; u < kFlight; ++u) {
+#pragma unroll
+      for (int t = 0; t < kMost; ++t) {
+        if (t < tables) {
+          if (u == 0 || d + u * group < domain) values[u][t] = *from[t];
+          from[t] += stride[t];
+        }
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < kFlight; ++u) {
+      if (u == 0 || d + u * group < domain) {
+        if constexpr (S::scaled) {
+#pragma unroll
+          for (int t = 0; t < kMost; ++t)
+            if (t < tables) values[u][t] *= scales[t];
+        }
+        s.add(sum, join<S, kMost>(s, values[u], tables, tables_a, tables_ab));
+      }
+    }
+  }
+}
+
 template <class S, int kMost>
 __device__ void small_step(const S& s, StepView step, typename S::Value* arena, const typename S::Value* scales,
                            Peaks<S>& seen) {
@@ -44,18 +75,10 @@ __device__ void small_step(const S& s, StepView step, typename S::Value* arena, 
     }
     typename S::Sum sum = s.start();
     if (valid) {
-#pragma unroll(kMost <= 4 ? 4 : 1)
-      for (int d = lane; d < domain; d += group) {
-        Value values[kMost];
-#pragma unroll
-        for (int t = 0; t < kMost; ++t) {
-          if (t < tables) {
-            values[t] = *from[t];
-            from[t] += stride[t];
-            if constexpr (S::scaled) values[t] *= scales[t];
-          }
-        }
-        s.add(sum, join<S, kMost>(s, values, tables, tables_a, tables_ab));
+      if (kMost <= 4 && domain > group) {
+        sum_up<kMost <= 4 ? 4 : 1>(s, sum, from, stride, domain, lane, group, tables, tables_a, tables_ab, scales);
+      } else {
+        sum_up<1>(s, sum, from, stride, domain, lane, group, tables, tables_a, tables_ab, scales);
       }
     }
     for (int mask = group / 2; mask; mask /= 2) merge(s, sum, exchange(sum, mask));
