@@ -250,7 +250,8 @@ class Bench:
         """Microseconds a bucket of a chain, to eliminate and to decode."""
         program, factors = chain_program(length, domain)
         runs = [self.backend.run(program, factors).seconds for _ in range(5)]
-        return tuple(1e6 * float(np.median([run[key] for run in runs])) / length for key in ("run", "decode"))  # type: ignore[return-value]
+        run, decode = (1e6 * float(np.median([run[key] for run in runs])) / length for key in ("run", "decode"))
+        return run, decode
 
 
 def memory_bound_rows(
