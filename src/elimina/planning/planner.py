@@ -79,7 +79,8 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
     bound = cost_bound(problem)
     chosen = lay_out(bound)
     if dtype is None and chosen.encoding.dtype in INTEGERS[1:] and chosen.seconds < _HOPELESS:
-        if chosen.seconds - machine.start > _WORTH_A_SOLUTION:
+        too_large = chosen.arena_cells * np.dtype(chosen.encoding.dtype).itemsize > memory
+        if too_large or chosen.seconds - machine.start > _WORTH_A_SOLUTION:
             cost = incumbent_cost(problem)
             bound = bound if cost is None else min(bound, cost + 1)
         others = [lay_out(bound, operands) for operands in _operand_limits(bound, chosen.encoding.dtype)]
