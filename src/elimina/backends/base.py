@@ -15,16 +15,15 @@ class Run(NamedTuple):
     """What a backend returns.
 
     Attributes:
-        roots: Value of every step without a parent, in step order; of the program's dtype.
+        outputs: For each of the program's outputs its elements, paddings included; of the program's dtype.
         peaks: float64 of shape (steps, 2): the largest and the smallest positive value of each step's output, before
-            scaling;
-            zeros unless the semiring is scaled (``max-product``, ``sum-product``).
+            scaling; zeros unless the semiring is scaled (``max-product``, ``sum-product``).
         assignment: int32, a value for each variable that a step eliminates (others 0); None unless the program decodes.
             Ties go to the smallest value index.
         seconds: Time by phase: ``upload``, ``run``, ``decode``.
     """
 
-    roots: NDArray[np.generic]
+    outputs: tuple[NDArray[np.generic], ...]
     peaks: NDArray[np.float64]
     assignment: NDArray[np.int32] | None
     seconds: dict[str, float]

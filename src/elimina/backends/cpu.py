@@ -63,7 +63,8 @@ class CpuBackend:
             report,
         )
         seconds = {"upload": uploaded - started, "run": time.perf_counter() - uploaded}
-        return Run(arena[program.roots], peaks, assignment, seconds)
+        outputs = tuple(arena[at : at + span].copy() for _, at, span in program.outputs.tolist())
+        return Run(outputs, peaks, assignment, seconds)
 
 
 def available_memory() -> int:

@@ -181,7 +181,7 @@ def _encode_products(problem: Problem, plan: Plan) -> Encoded:
     return Encoded(arena, offset, ranges, impossible, exact)
 
 
-def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: Array) -> int | float | None:
+def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: list[int | float]) -> int | float | None:
     """The optimum in the model's units from the values of the tree's roots; None if there is no solution.
 
     Raises:
@@ -190,10 +190,10 @@ def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: Array) -
     if plan.semiring not in ("min-sum", "max-sum"):
         raise InputError(f"semiring {plan.semiring} has no optimum")
     forbidden = plan.forbidden
-    if encoded.impossible or any(root == forbidden for root in roots.tolist()):
+    if encoded.impossible or any(root == forbidden for root in roots):
         return None
     if plan.dtype.startswith("int"):
-        total = sum(int(root) for root in roots.tolist())
+        total = sum(int(root) for root in roots)
         sign = 1 if problem.model.sense == "min-cost" else -1
         return int(encoded.offset) + sign * total
-    return encoded.offset + math.fsum(float(root) for root in roots.tolist())
+    return encoded.offset + math.fsum(float(root) for root in roots)
