@@ -44,7 +44,8 @@ class Executor {
 
   bool eliminate() {
     double done = 0, unpolled = 0;
-    for (i64 number = 0; number < run_.steps; ++number) {
+    for (i64 turn = 0; turn < run_.steps; ++turn) {
+      const i64 number = run_.sequence[turn];
       const StepView step = view(number);
       const double work = double(step.cells()) * double(step[kDomain]);
       prepare(step);
@@ -69,8 +70,8 @@ class Executor {
   }
 
   void decode() {
-    for (i64 number = run_.steps - 1; number >= 0; --number) {
-      const StepView step = view(number);
+    for (i64 turn = run_.steps - 1; turn >= 0; --turn) {
+      const StepView step = view(run_.sequence[turn]);
       if (step[kVariable] < 0) continue;
       prepare(step);
       for (auto& source : sources_)

@@ -28,7 +28,7 @@ class Tree(NamedTuple):
     """Nodes in elimination order, so that children come before parents.
 
     Attributes:
-        order: The variables in elimination order.
+        order: The eliminated variables in order.
         nodes: One node for each variable of the order.
     """
 
@@ -51,15 +51,17 @@ class Tree(NamedTuple):
         return result[::-1]
 
 
-def bucket_tree(scopes: Sequence[Sequence[int]], order: Sequence[int]) -> Tree:
+def bucket_tree(scopes: Sequence[Sequence[int]], order: Sequence[int], kept: Sequence[int] = ()) -> Tree:
     """Eliminate symbolically (Dechter 1999): each scope goes to the bucket of its earliest variable.
 
     Args:
-        scopes: Non-empty scopes; every variable of theirs occurs in the order.
+        scopes: Non-empty scopes; every variable of theirs occurs in the order or is kept.
         order: Variables in elimination order.
+        kept: Variables that are not eliminated; the roots' separators consist of them. A scope of nothing else goes to
+            no bucket.
     """
-    position = {v: i for i, v in enumerate(order)}
-    placed: list[list[int]] = [[] for _ in order]
+    position = {v: i for i, v in enumerate((*order, *kept))}
+    placed: list[list[int]] = [[] for _ in position]
     children: list[list[int]] = [[] for _ in order]
     for number, scope in enumerate(scopes):
         placed[min(position[v] for v in scope)].append(number)
@@ -72,7 +74,7 @@ def bucket_tree(scopes: Sequence[Sequence[int]], order: Sequence[int]) -> Tree:
             union.update(nodes[child].separator)
         union.discard(variable)
         separator = tuple(sorted(union, key=position.__getitem__))
-        parent = position[separator[0]] if separator else -1
+        parent = position[separator[0]] if separator and position[separator[0]] < len(order) else -1
         if parent >= 0:
             children[parent].append(i)
         nodes.append(Node(variable, separator, parent, tuple(placed[i]), tuple(children[i])))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elimina.backends import Backend, Run
+from elimina.backends import Backend, Run, run_once
 from elimina.errors import InternalError, MemoryLimitError, TimeLimitError
 from elimina.inference.encode import Encoded, decode_value, encode
 from elimina.inference.scales import Scales, roots
@@ -38,7 +38,7 @@ class Execution(NamedTuple):
             TimeLimitError: The deadline passed.
         """
         program = pack(self.plan, len(self.problem.model.variables), semiring, parameter)
-        return self.backend.run(program, encoded.arena, self._report)
+        return run_once(self.backend, program, encoded.arena, self._report)
 
     def _report(self, share: float) -> None:
         share = (self.part[0] + share) / self.part[1]

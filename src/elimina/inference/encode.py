@@ -54,8 +54,8 @@ def encode(problem: Problem, plan: Plan, semiring: str | None = None) -> Encoded
     return _encode(problem, plan, ring, _costs)
 
 
-def _view(arena: Array, factor: FactorLayout) -> Array:
-    """The factor's place in the arena, with its axes."""
+def factor_view(arena: Array, factor: FactorLayout) -> Array:
+    """The factor's place in the arena, with its axes; it can be written to."""
     step = arena.itemsize
     return np.lib.stride_tricks.as_strided(
         arena[factor.offset :], factor.sizes, [stride * step for stride in factor.strides], writeable=True
@@ -96,7 +96,7 @@ def _encode(problem: Problem, plan: Plan, ring: Semiring, values_of: Callable[[P
     """Encode value by value; tables of a group are combined."""
     arena = np.zeros(plan.factor_cells, dtype=plan.dtype)
     for factor in plan.factors:
-        view = _view(arena, factor)
+        view = factor_view(arena, factor)
         for place, member in enumerate(factor.members):
             table = problem.tables[member]
             aligned = _aligned(table, values_of(problem, table), factor)
@@ -136,7 +136,7 @@ def _encode_integers(problem: Problem, plan: Plan) -> Encoded:
     for constant in problem.constants:
         shifted(problem.tables[constant])
     for factor in plan.factors:
-        view = _view(arena, factor)
+        view = factor_view(arena, factor)
         for place, member in enumerate(factor.members):
             table = problem.tables[member]
             aligned = _aligned(table, np.ascontiguousarray(shifted(table)), factor)
@@ -171,7 +171,7 @@ def _encode_products(problem: Problem, plan: Plan) -> Encoded:
                 product *= aligned
                 exact = exact and bool((product[support] > 0).all())
         assert product is not None
-        view = _view(arena, factor)
+        view = factor_view(arena, factor)
         np.copyto(view, product, casting="same_kind")
         stored = np.asarray(view)
         positive = stored[stored > 0]

@@ -25,7 +25,8 @@ class Scales:
         self._is_message = self._source >= 0
         self._plan = plan
         below: list[int] = []
-        stack = [output.step for output in plan.outputs if output.variable < 0]
+        free = set(plan.order)
+        stack = [output.step for output in plan.outputs if free.isdisjoint(output.scope)]
         while stack:
             sources = [operand.source for operand in plan.steps[stack.pop()].operands if operand.source >= 0]
             below += sources
@@ -37,8 +38,11 @@ class Scales:
         values = roots(self._plan, run)
         if not all(value > 0 for value in values):
             return -math.inf
-        exponents = _exponents(run.peaks[self._below, 0], self._plan.dtype)
-        return float(exponents.sum()) + math.fsum(map(math.log2, values))
+        return self.root_exponent(run) + math.fsum(map(math.log2, values))
+
+    def root_exponent(self, run: Run) -> float:
+        """The power of two by which the roots' values have to be multiplied, all of them together."""
+        return float(_exponents(run.peaks[self._below, 0], self._plan.dtype).sum())
 
     def may_underflow(self, ranges: NDArray[np.float64], peaks: NDArray[np.float64]) -> bool:
         """Whether a product of values, each as small as its table holds, could leave the dtype's normal range.
@@ -62,7 +66,7 @@ class Scales:
 def roots(plan: Plan, run: Run) -> list[int | float]:
     """The values whose product (in the plan's semiring) is the whole model's."""
     outputs = zip(plan.outputs, run.outputs, strict=True)
-    return [values[0].item() for output, values in outputs if output.variable < 0]
+    return [values[0].item() for output, values in outputs if not output.scope]
 
 
 def _exponents(highs: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:

@@ -98,11 +98,11 @@ class Output(NamedTuple):
 
     Attributes:
         step: The step that writes it.
-        variable: The variable whose unnormalised marginal it is; -1: a factor of the answer, one cell.
+        scope: The variables whose unnormalised marginal it is, in the order of its axes; none: a factor of the answer.
     """
 
     step: int
-    variable: int
+    scope: tuple[int, ...]
 
 
 class Plan(NamedTuple):
@@ -114,6 +114,7 @@ class Plan(NamedTuple):
         dtype: Of every table in the arena.
         forbidden: The value that stands for 'forbidden'.
         order: Variables (indices) in elimination order.
+        kept: Variables that are not eliminated.
         width: Induced width of the order.
         factors: Tables at the start of the arena.
         steps: In the order in which they run.
@@ -133,6 +134,7 @@ class Plan(NamedTuple):
     dtype: str
     forbidden: float
     order: tuple[int, ...]
+    kept: tuple[int, ...]
     width: int
     factors: tuple[FactorLayout, ...]
     steps: tuple[Step, ...]

@@ -14,7 +14,7 @@ from elimina.planning.incumbent import incumbent_cost
 from elimina.planning.layout import Arena, table_strides
 from elimina.planning.plan import FactorLayout, Operand, Output, Plan, Step
 from elimina.planning.prepare import Problem, finite_range
-from elimina.planning.propagation import propagate
+from elimina.planning.propagation import Passes
 from elimina.planning.structure import MAX_OPERANDS, ProtoStep, build_steps
 from elimina.semiring import FLOATS, INTEGERS, SEMIRINGS, Dtype
 from elimina.tree import Tree, bucket_tree, central_order
@@ -96,6 +96,7 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
         dtype=chosen.encoding.dtype,
         forbidden=chosen.encoding.forbidden,
         order=tree.order,
+        kept=problem.kept,
         width=tree.width,
         factors=chosen.factors,
         steps=chosen.steps,
@@ -112,23 +113,26 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
 
 
 def _tree(problem: Problem, order: Sequence[int]) -> tuple[Tree, list[tuple[int, ...]]]:
-    """The bucket tree of an order, and the groups' scopes sorted by it."""
-    position = {v: i for i, v in enumerate(order)}
+    """The bucket tree of an order, and the groups' scopes sorted by it, kept variables last."""
+    position = {v: i for i, v in enumerate((*order, *problem.kept))}
     scopes = [tuple(sorted(group.scope, key=position.__getitem__)) for group in problem.groups]
-    return bucket_tree(scopes, order), scopes
+    return bucket_tree(scopes, order, problem.kept), scopes
 
 
 def _proto_steps(
     problem: Problem, tree: Tree, scopes: Sequence[tuple[int, ...]], operands: int, decode: bool
 ) -> tuple[list[ProtoStep], tuple[Output, ...]]:
-    if problem.task == "mar":
-        passes = propagate(tree, scopes, problem.model.sizes, problem.wanted, operands)
-        outputs = [Output(step, -1) for step in passes.roots]
-        return passes.steps, (*outputs, *(Output(passes.marginals[v], v) for v in problem.wanted))
+    if problem.task in ("mar", "joint"):
+        passes = Passes(tree, scopes, problem.model.sizes, problem.kept, operands)
+        if problem.task == "joint":
+            return passes.steps, (Output(passes.join_roots(), problem.kept),)
+        marginals = passes.outward(problem.wanted)
+        outputs = [Output(message.source, message.scope) for message in passes.roots()]
+        return passes.steps, (*outputs, *(Output(marginals[v], (v, *problem.kept)) for v in problem.wanted))
     nodes = range(len(tree.nodes)) if decode else tree.postorder()
     steps = build_steps(tree, nodes, scopes, problem.model.sizes, operands)
     read = {read.source for step in steps for read in step.reads}
-    return steps, tuple(Output(number, -1) for number in range(len(steps)) if number not in read)
+    return steps, tuple(Output(number, ()) for number in range(len(steps)) if number not in read)
 
 
 def _operand_limits(bound: int, dtype: Dtype) -> list[int]:
@@ -147,7 +151,7 @@ def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | No
     if problem.task == "count":
         return Encoding("count", _asked(dtype, SEMIRINGS["count"].dtypes, "counting"), 0)
     if problem.model.sense == "probability":
-        if problem.task in ("pr", "mar"):
+        if problem.task in ("pr", "mar", "joint"):
             return Encoding("sum-product", _asked(dtype, FLOATS, "sums of probabilities"), 0)
         return Encoding("max-sum", _asked(dtype, FLOATS, "logarithms of probabilities"), -math.inf)
     maximise = problem.model.sense == "max-cost"

@@ -14,24 +14,6 @@ from elimina.planning.structure import MAX_OPERANDS, Bucket, ProtoStep, Read
 from elimina.tree import Tree
 
 
-class Propagation(NamedTuple):
-    """Steps of both passes.
-
-    Attributes:
-        steps: Children before parents, then back; every message is written before it is read.
-        roots: The step of each component's sum.
-        marginals: Variable -> the step of its unnormalised marginal.
-        upward: For each node, its message to the parent (a scalar at a root).
-        downward: For each node that needs them, the tables that its parent sends (none: a factor of 1).
-    """
-
-    steps: list[ProtoStep]
-    roots: tuple[int, ...]
-    marginals: dict[int, int]
-    upward: list[Read]
-    downward: dict[int, list[Read]]
-
-
 class _Target(NamedTuple):
     """Something that a bucket sends away: the scope that is kept, the child's own message, and the child (-1: none)."""
 
@@ -40,49 +22,57 @@ class _Target(NamedTuple):
     child: int
 
 
-def propagate(
-    tree: Tree,
-    scopes: Sequence[tuple[int, ...]],
-    sizes: Sequence[int],
-    wanted: Collection[int],
-    operands: int = MAX_OPERANDS,
-) -> Propagation:
-    """Plan a propagation.
+class Passes:
+    """Appends the steps of the passes over a tree, the one towards the roots first.
 
     Args:
         tree: A bucket tree over the scopes.
-        scopes: The prepared factors' scopes, sorted by elimination order.
+        scopes: The prepared factors' scopes, sorted by elimination order, kept variables last.
         sizes: Domain size of every variable of the model.
-        wanted: Variables of the tree whose marginals are asked for.
+        kept: Variables that are not eliminated; they are axes of every answer that depends on them.
         operands: Tables that a step may read.
+
+    Attributes:
+        steps: Every message is written before it is read.
     """
-    return _Passes(tree, scopes, sizes, operands).run(wanted)
 
-
-class _Passes:
     def __init__(
-        self, tree: Tree, scopes: Sequence[tuple[int, ...]], sizes: Sequence[int], operands: int
+        self,
+        tree: Tree,
+        scopes: Sequence[tuple[int, ...]],
+        sizes: Sequence[int],
+        kept: Sequence[int] = (),
+        operands: int = MAX_OPERANDS,
     ) -> None:
+        self.steps: list[ProtoStep] = []
         self._tree, self._scopes, self._sizes, self._operands = tree, scopes, sizes, operands
-        self._position = {v: i for i, v in enumerate(tree.order)}
-        self._steps: list[ProtoStep] = []
+        self._kept = frozenset(kept)
+        self._position = {v: i for i, v in enumerate((*tree.order, *kept))}
         self._upward: list[Read] = []
         self._downward: dict[int, list[Read]] = {}
         self._marginals: dict[int, int] = {}
-
-    def run(self, wanted: Collection[int]) -> Propagation:
-        nodes = self._tree.nodes
-        for node in nodes:
-            reads = [Read(f, -1, self._scopes[f]) for f in node.factors] + [self._upward[c] for c in node.children]
+        for node in tree.nodes:
+            reads = [Read(f, -1, scopes[f]) for f in node.factors] + [self._upward[c] for c in node.children]
             self._upward.append(self._eliminate(node.variable, node.separator, reads))
-        roots = tuple(message.source for message, node in zip(self._upward, nodes, strict=True) if node.parent < 0)
+
+    def roots(self) -> list[Read]:
+        """What remains of each component, over kept variables."""
+        return [message for message, node in zip(self._upward, self._tree.nodes, strict=True) if node.parent < 0]
+
+    def join_roots(self) -> int:
+        """The step of the joint table of all kept variables."""
+        reads = [Read(f, -1, scope) for f, scope in enumerate(self._scopes) if self._kept.issuperset(scope)]
+        return self._eliminate(-1, self._sorted(self._kept), [*reads, *self.roots()]).source
+
+    def outward(self, wanted: Collection[int]) -> dict[int, int]:
+        """Append the pass from the roots as far as the wanted variables need it; the step of each one's marginal."""
         at_separator, at_bucket = self._sites(wanted)
         receivers = self._receivers({*at_separator.values(), *at_bucket})
-        for number in range(len(nodes) - 1, -1, -1):
+        for number in range(len(self._tree.nodes) - 1, -1, -1):
             self._send(number, receivers, number in at_bucket)
         for v, number in at_separator.items():
             self._marginals[v] = self._marginal(v, [self._upward[number], *self._downward[number]])
-        return Propagation(self._steps, roots, self._marginals, self._upward, self._downward)
+        return self._marginals
 
     def _cells(self, scope: Iterable[int]) -> int:
         return math.prod(self._sizes[v] for v in scope)
@@ -92,7 +82,7 @@ class _Passes:
         best: dict[int, tuple[int, int]] = {}
         for number, node in enumerate(self._tree.nodes):
             cells = self._cells(node.separator)
-            for v in node.separator:
+            for v in set(node.separator) - self._kept:
                 if v not in best or (cells, number) < best[v]:
                     best[v] = cells, number
         wanted_nodes = {self._position[v] for v in wanted}
@@ -141,16 +131,17 @@ class _Passes:
 
     def _marginal(self, variable: int, reads: list[Read]) -> int:
         """A step of its own, since what is read off must not be a factor or a message."""
-        before = len(self._steps)
+        before = len(self.steps)
         found = self._contract(reads, frozenset((variable,)), whole=True)
-        if len(self._steps) == before:
-            return self._eliminate(-1, (variable,), found).source
+        if len(self.steps) == before or variable not in found[0].scope:
+            axes = self._sorted({variable}.union(*(read.scope for read in found)))
+            return self._eliminate(-1, axes, found).source
         return found[0].source
 
     def _contract(self, reads: list[Read], keep: frozenset[int], *, whole: bool) -> list[Read]:
         """Eliminate what is not kept, cheapest bucket first; ``whole``: leave at most one table."""
         live = list(reads)
-        gone = set().union(*(read.scope for read in live)) - keep
+        gone = set().union(*(read.scope for read in live)) - keep - self._kept
         while gone:
             unions = {v: set().union(*(read.scope for read in live if v in read.scope)) for v in gone}
             variable = min(gone, key=lambda v: (self._cells(unions[v]), -self._sizes[v], self._position[v]))
@@ -170,5 +161,5 @@ class _Passes:
         return tuple(sorted(scope, key=self._position.__getitem__))
 
     def _eliminate(self, variable: int, axes: tuple[int, ...], reads: list[Read]) -> Read:
-        bucket = Bucket(variable, axes, self._sizes, self._position, self._steps)
+        bucket = Bucket(variable, axes, self._sizes, self._position, self.steps)
         return bucket.eliminate(reads, self._operands)
