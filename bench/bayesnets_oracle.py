@@ -27,7 +27,16 @@ from numpy.typing import NDArray
 
 import bayesnets_files
 from bayesnets_files import Case, Network
-from bayesnets_pyagrum import bayes_net, chained_log10_evidence, check_transfer, observe, posteriors, pruned, tree_cells
+from bayesnets_pyagrum import (
+    bayes_net,
+    chained_log10_evidence,
+    check_transfer,
+    observe,
+    point_mass,
+    posteriors,
+    pruned,
+    tree_cells,
+)
 
 LARGE_TREE = 50_000_000
 """Cells from which the pruned inferences are looked at."""
@@ -45,10 +54,11 @@ def answer(net: pyagrum.BayesNet, case: Case) -> tuple[NDArray[np.float64], floa
         probability = whole.evidenceProbability()
         log10_evidence = math.log10(probability) if probability > LEAST_PROBABILITY else math.nan
         return np.concatenate(found), log10_evidence, "one tree"
-    found = []
+    # Alone, an observed target leaves nothing of the tree, and pyAgrum 3.3.1 does not come back from it.
+    found = [point_mass(net.variable(v).domainSize(), value) for v, value in enumerate(case.tolist())]
     for v, one in pruned(net, case):
         one.makeInference()
-        found.append(one.posterior(v).toarray())
+        found[v] = one.posterior(v).toarray()
     return np.concatenate(found), chained_log10_evidence(net, case), "a pruned tree for each variable"
 
 

@@ -48,9 +48,13 @@ def tree_cells(net: pyagrum.BayesNet, inference: Inference) -> list[int]:
 
 
 def pruned(net: pyagrum.BayesNet, case: Case) -> Iterator[tuple[int, pyagrum.LazyPropagation]]:
-    """For each variable, an inference for it alone: pyAgrum leaves out what is barren or d-separated from it."""
-    for v in range(net.size()):
+    """For each variable not observed, one for it alone: pyAgrum leaves out what is barren or d-separated from it."""
+    for v in np.flatnonzero(case == UNOBSERVED).tolist():
         yield v, alone(net, case, v)
+
+
+def point_mass(size: int, value: int) -> NDArray[np.float64]:
+    return np.eye(size)[value]
 
 
 def alone(net: pyagrum.BayesNet, case: Case, target: int) -> pyagrum.LazyPropagation:
