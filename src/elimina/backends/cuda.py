@@ -243,7 +243,7 @@ class Launch:
             kernel.max_dynamic_shared_size_bytes = self._backend.shared_limit
         record = np.uint64(self.base + self._layout.words_at + 8 * tile.record_at)
         arguments = (record, *map(np.int32, tile.arguments), *pointers)
-        kernel((tile.blocks,), (cuda_kernels.THREADS,), arguments, shared_mem=tile.shared)
+        kernel((tile.blocks,), (tile.threads,), arguments, shared_mem=tile.shared)
 
     def _decode(self) -> None:
         layout, program = self._layout, self._program

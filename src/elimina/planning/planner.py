@@ -169,15 +169,37 @@ def _lay_out(
     keep: bool,
     machine: Machine,
 ) -> _Layout:
-    """Give every table its place; messages that decoding does not need make room for later ones."""
-    sizes = problem.model.sizes
     itemsize = np.dtype(encoding.dtype).itemsize
+    members = [group.members for group in problem.groups]
+    factors, steps, factor_cells, cells = place(problem.model.sizes, scopes, members, proto, itemsize, keep)
+    seconds = machine.seconds(steps, itemsize, cells * itemsize)
+    return _Layout(encoding, factors, steps, factor_cells, cells, seconds)
+
+
+def place(
+    sizes: Sequence[int],
+    scopes: Sequence[tuple[int, ...]],
+    members: Sequence[tuple[int, ...]],
+    proto: Sequence[ProtoStep],
+    itemsize: int,
+    keep: bool,
+) -> tuple[tuple[FactorLayout, ...], tuple[Step, ...], int, int]:
+    """Give every table its place in the arena; return factors, steps, and the cells of the factors and of everything.
+
+    Args:
+        sizes: Domain size of every variable.
+        scopes: Of the factors, earliest eliminated variable first.
+        members: What was joined to each factor.
+        proto: The steps.
+        itemsize: Bytes of a cell.
+        keep: Whether messages stay when they have been read; else they make room for later ones.
+    """
     arena = Arena(itemsize)
     factors = []
-    for scope, group in zip(scopes, problem.groups, strict=True):
+    for scope, group in zip(scopes, members, strict=True):
         shape = tuple(sizes[v] for v in scope)
         strides, span = table_strides(shape, itemsize)
-        factors.append(FactorLayout(group.members, scope, shape, strides, arena.take(span), span))
+        factors.append(FactorLayout(group, scope, shape, strides, arena.take(span), span))
     factor_cells = arena.height
     reader = [-1] * len(proto)
     for number, step in enumerate(proto):
@@ -187,7 +209,7 @@ def _lay_out(
     steps: list[Step] = []
     places: list[tuple[tuple[int, ...], int, int]] = []
     for number, step in enumerate(proto):
-        strides, span = table_strides([sizes[v] for v in step.axes], itemsize)
+        strides, span = table_strides([sizes[v] for v in step.axes], itemsize, step.rows)
         offset = arena.take(span)
         places.append((strides, offset, span))
         axes = (*step.tile.outer, *step.tile.mid, *step.tile.lo)
@@ -227,5 +249,4 @@ def _lay_out(
                 parent=reader[number],
             )
         )
-    seconds = machine.seconds(steps, itemsize, arena.height * itemsize)
-    return _Layout(encoding, tuple(factors), tuple(steps), factor_cells, arena.height, seconds)
+    return tuple(factors), tuple(steps), factor_cells, arena.height

@@ -1,0 +1,143 @@
+"""How a large step without streamed tables is cut into blocks for the product kernel (``kernels/product.cu``)."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from elimina.backends.cuda_kernels import PRODUCT_THREADS, ProductKernel, product_kernel, product_shapes
+
+SHARED = 228 << 10
+"""Bytes of shared memory of a multiprocessor."""
+RESERVED = 1 << 10
+"""Bytes of it that each block costs besides its own."""
+GATHERED = 24.0
+"""Cost of gathering one cell of a table, in combinations of one register: the threads that do it wait for it."""
+READ_BYTE = 0.75
+"""Cost of a byte of a table that is read in words."""
+START = 64000.0
+"""Cost of starting a block."""
+
+
+class Side(NamedTuple):
+    """The tables of A or of B.
+
+    Attributes:
+        tables: How many.
+        word: Bytes of the words that all may be read in; 0: their cells do not follow each other.
+        constant: Bit mask of those that have none of the side's axes.
+    """
+
+    tables: int
+    word: int
+    constant: int
+
+
+class Cut(NamedTuple):
+    """What the kernel is told: ``chunks`` of ``chunk`` lo cells, ``splits`` of ``mids`` mid cells, and so on."""
+
+    kernel: ProductKernel
+    constant: int
+    chunks: int
+    chunk: int
+    splits: int
+    mids: int
+    columns: int
+    batch: int
+    slab: int
+
+
+class Shape(NamedTuple):
+    """A step: its cells, the words of its record, and its tables."""
+
+    domain: int
+    outer_cells: int
+    mid_cells: int
+    lo_cells: int
+    words: int
+    a: Side
+    b: Side
+
+
+def side(tables: list[list[int]], first: int, sizes: list[int], axes: range, outer: int, itemsize: int) -> Side:
+    """How the tables of one side may be read.
+
+    Args:
+        tables: Offset, domain stride, source and strides of each.
+        first: Number of the first one in the step.
+        sizes: Of all axes.
+        axes: Those of the side.
+        outer: Number of outer axes.
+        itemsize: Bytes of a cell.
+    """
+    wide = [axis for axis in axes if sizes[axis] > 1]
+    along = [math.prod(sizes[axis + 1 : axes.stop]) for axis in wide]
+    word, constant = 16, 0
+    for number, table in enumerate(tables):
+        strides = [table[3 + axis] for axis in wide]
+        if not any(strides):
+            constant |= 1 << first + number
+            continue
+        if strides != along:
+            return Side(len(tables), 0, constant)
+        steps = [table[0], table[1], *(table[3 + axis] for axis in range(outer) if sizes[axis] > 1)]
+        word = math.gcd(word, *(step * itemsize for step in steps))
+    return Side(len(tables), word if word >= max(4, itemsize) else 0, constant)
+
+
+def cut(shape: Shape, semiring: str, dtype: np.dtype[np.generic], multiprocessors: int) -> Cut:
+    """Choose the tile that takes the least time by a simple model of it."""
+    best: tuple[float, Cut] | None = None
+    for form in range(len(product_shapes(semiring, dtype))):
+        for columns in range(1, PRODUCT_THREADS + 1):
+            found = _cut_columns(shape, semiring, dtype, form, columns, multiprocessors)
+            if best is None or found[0] < best[0]:
+                best = found
+    assert best is not None
+    return best[1]
+
+
+def _cut_columns(
+    shape: Shape, semiring: str, dtype: np.dtype[np.generic], form: int, columns: int, multiprocessors: int
+) -> tuple[float, Cut]:
+    item = dtype.itemsize
+    batch = PRODUCT_THREADS // columns * product_shapes(semiring, dtype)[form].rows
+    word = min(shape.a.word, shape.b.word, math.gcd(16, batch * item))
+    kernel = product_kernel(semiring, dtype, word if word >= max(4, item) else 0, form)
+    chunk = columns * kernel.cells
+    chunks, passes = -(-shape.lo_cells // chunk), -(-shape.mid_cells // batch)
+    cell_bytes = chunk * item + batch * kernel.lane_bytes
+    room = SHARED // kernel.blocks - RESERVED - 8 * (shape.words + 2 * (shape.a.tables + shape.b.tables) + 3 + batch)
+    slabs = -(-shape.domain // max(4, min(shape.domain, room // cell_bytes)))
+    slab = -(-shape.domain // slabs)
+    cell = READ_BYTE * item if kernel.word else GATHERED
+    build_a, build_b = (cell * side.tables * n * shape.domain for side, n in ((shape.a, batch), (shape.b, chunk)))
+    # Threads without cells of their own wait, but so do others of other blocks for them.
+    lanes = PRODUCT_THREADS * kernel.rows * kernel.cells * item // kernel.lane_bytes
+    tile = lanes * kernel.cost * shape.domain + build_a + (build_b if slabs > 1 else 0.0)
+    start = START + (build_b if slabs == 1 else 0.0)
+    places, parts = multiprocessors * kernel.blocks, shape.outer_cells * chunks
+    found: tuple[float, Cut] | None = None
+    most = max(1, -(-16 * places // parts))
+    for splits in sorted({*range(1, min(passes, 64, most) + 1), min(passes, most)}):
+        each = -(-passes // splits)
+        used = -(-passes // each)
+        waves = parts * used / places
+        # Few waves are as slow as their last; with many, the last ones share what others leave.
+        cost = (math.ceil(waves) if waves < 4 else waves + 0.5) * kernel.blocks * (each * tile + start)
+        if found is None or cost < found[0]:
+            mids = each * batch if used > 1 else shape.mid_cells
+            constant = shape.a.constant | shape.b.constant
+            found = cost, Cut(kernel, constant, chunks, chunk, used, mids, columns, batch, slab)
+    assert found is not None
+    return found
+
+
+def shared_bytes(shape: Shape, cut: Cut, itemsize: int) -> int:
+    """Bytes of shared memory of a block, added up as ``map_of`` in ``kernels/tile_parts.cuh`` does."""
+    tables = shape.a.tables + shape.b.tables
+    size = 8 * (-(-shape.words // 2) * 2 + 2 * tables + 1 + cut.batch)
+    size = -(-size // 16) * 16 + cut.slab * cut.batch * cut.kernel.lane_bytes
+    return -(-(-(-size // 16) * 16 + cut.slab * cut.chunk * itemsize) // 16) * 16
