@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -208,7 +209,8 @@ class Bench:
             seconds = self.seconds(lambda: launch.launch_steps(False))
             tile: Any = layout.launches[-1]
             chunk, splits, mids, columns, batch, slab = tile.arguments[5:11]
-            note = f"{tile.kernel.name[tile.kernel.name.index('>, ') + 3 : -1]} chunk {chunk} mids {mids} x{splits} "
+            kind = tile.kernel.name.removeprefix("elimina::").partition("<")[0]
+            note = f"{kind} {re.sub(r'^.*?(?=, )|>$', '', tile.kernel.name)[2:]} chunk {chunk} mids {mids} x{splits} "
             note += f"columns {columns} batch {batch} slab {slab} blocks {tile.blocks} shared {tile.shared >> 10}K"
             note += f" launches {len(layout.launches)}"
             return seconds, note

@@ -83,7 +83,8 @@ def product_kernels(semiring: str, dtype: str) -> list[str]:
     kind = np.dtype(dtype)
     words = [word for word in (16, 8, 4, 0) if word == 0 or word >= kind.itemsize]
     return [
-        cuda_kernels.product_kernel(semiring, kind, word, form).name
+        cuda_kernels.product_kernel(semiring, kind, word, whole, form).name
         for form in range(len(cuda_kernels.product_shapes(semiring, kind)))
+        for whole in (True, False)
         for word in words
     ]

@@ -50,7 +50,7 @@ def test_other_architectures(compiler):
     known, compile_kernel = compiler
     names = [
         cuda_kernels.tile_kernel("min-sum", np.dtype(np.int16), 1, True, False).name,
-        cuda_kernels.product_kernel("sum-product", np.dtype(np.float64), 16, 0).name,
+        cuda_kernels.product_kernel("sum-product", np.dtype(np.float64), 16, True, 0).name,
         cuda_kernels.forest_kernel("min-sum", np.dtype(np.int32)),
     ]
     for architecture in sorted({*OTHERS, max(known)}):

@@ -110,15 +110,20 @@ def product_shapes(semiring: str, dtype: np.dtype[np.generic]) -> tuple[ProductS
     if semiring == "log-sum-exp":
         return (ProductShape(4, 1, 4, 1.0),)
     if dtype.itemsize == 8:
-        return ProductShape(8, 2, 4, 1.0), ProductShape(4, 2, 6, 1.1)
-    return ProductShape(8, 2, 4, 1.0), ProductShape(8, 1, 6, 1.06), ProductShape(4, 1, 8, 1.25)
+        return ProductShape(8, 2, 4, 1.0), ProductShape(10, 2, 4, 1.0), ProductShape(4, 2, 5, 1.1)
+    odd = ProductShape(12, 1, 5, 1.04) if dtype == np.int16 else ProductShape(20, 1, 4, 1.0)
+    return ProductShape(8, 2, 4, 1.0), odd, ProductShape(8, 1, 5, 1.06), ProductShape(4, 1, 8, 1.25)
 
 
 @functools.cache
-def product_kernel(semiring: str, dtype: np.dtype[np.generic], word: int, form: int) -> ProductKernel:
-    """Return the instantiation that reads words of ``word`` bytes (0: any cells), in one of ``product_shapes``."""
+def product_kernel(semiring: str, dtype: np.dtype[np.generic], word: int, whole: bool, form: int) -> ProductKernel:
+    """Return the instantiation that reads words of ``word`` bytes (0: any cells), in one of ``product_shapes``.
+
+    ``whole``: all values of the eliminated variable are in shared memory at once.
+    """
     rows, vectors, blocks, cost = product_shapes(semiring, dtype)[form]
-    name = f"elimina::product<{policy_type(semiring, dtype)}, {word}, {rows}, {vectors}, {blocks}>"
+    flag = str(whole).lower()
+    name = f"elimina::product<{policy_type(semiring, dtype)}, {word}, {flag}, {rows}, {vectors}, {blocks}>"
     return ProductKernel(name, rows, vectors * 16 // dtype.itemsize, max(4, dtype.itemsize), word, blocks, cost)
 
 

@@ -19,6 +19,10 @@ READ_BYTE = 0.75
 """Cost of a byte of a table that is read in words."""
 START = 64000.0
 """Cost of starting a block."""
+FILL = 50000.0
+"""Cost of waiting for shared memory to be filled."""
+AT_ONCE = 4
+"""Most passes over the mid cells that shared memory is filled for at once."""
 
 
 class Side(NamedTuple):
@@ -103,21 +107,23 @@ def _cut_columns(
     shape: Shape, semiring: str, dtype: np.dtype[np.generic], form: int, columns: int, multiprocessors: int
 ) -> tuple[float, Cut]:
     item = dtype.itemsize
-    batch = PRODUCT_THREADS // columns * product_shapes(semiring, dtype)[form].rows
-    word = min(shape.a.word, shape.b.word, math.gcd(16, batch * item))
-    kernel = product_kernel(semiring, dtype, word if word >= max(4, item) else 0, form)
+    rows = PRODUCT_THREADS // columns * product_shapes(semiring, dtype)[form].rows
+    word = min(shape.a.word, shape.b.word, math.gcd(16, rows * item))
+    kernel = product_kernel(semiring, dtype, word if word >= max(4, item) else 0, True, form)
     chunk = columns * kernel.cells
-    chunks, passes = -(-shape.lo_cells // chunk), -(-shape.mid_cells // batch)
-    cell_bytes = chunk * item + batch * kernel.lane_bytes
-    room = SHARED // kernel.blocks - RESERVED - 8 * (shape.words + 2 * (shape.a.tables + shape.b.tables) + 3 + batch)
-    slabs = -(-shape.domain // max(4, min(shape.domain, room // cell_bytes)))
-    slab = -(-shape.domain // slabs)
+    chunks, passes = -(-shape.lo_cells // chunk), -(-shape.mid_cells // rows)
+    row_bytes, chunk_bytes = rows * (shape.domain * kernel.lane_bytes + 8), shape.domain * chunk * item
+    room = SHARED // kernel.blocks - RESERVED - 8 * (shape.words + 2 * (shape.a.tables + shape.b.tables) + 10)
+    whole = row_bytes + chunk_bytes <= room
+    slab = shape.domain
+    if not whole:
+        kernel = product_kernel(semiring, dtype, kernel.word, False, form)
+        most = max(4, (room - 8 * rows) // (chunk * item + rows * kernel.lane_bytes))
+        slab = -(-shape.domain // -(-shape.domain // most))
     cell = READ_BYTE * item if kernel.word else GATHERED
-    build_a, build_b = (cell * side.tables * n * shape.domain for side, n in ((shape.a, batch), (shape.b, chunk)))
+    build_a, build_b = (cell * side.tables * n * shape.domain for side, n in ((shape.a, rows), (shape.b, chunk)))
     # Threads without cells of their own wait, but so do others of other blocks for them.
     lanes = PRODUCT_THREADS * kernel.rows * kernel.cells * item // kernel.lane_bytes
-    tile = lanes * kernel.cost * shape.domain + build_a + (build_b if slabs > 1 else 0.0)
-    start = START + (build_b if slabs == 1 else 0.0)
     places, parts = multiprocessors * kernel.blocks, shape.outer_cells * chunks
     found: tuple[float, Cut] | None = None
     most = max(1, -(-16 * places // parts))
@@ -125,11 +131,17 @@ def _cut_columns(
         each = -(-passes // splits)
         used = -(-passes // each)
         waves = parts * used / places
+        together = max(1, min(each, (room - chunk_bytes) // row_bytes, AT_ONCE)) if whole else 1
+        tile = lanes * kernel.cost * shape.domain + build_a + FILL / together
+        if not whole:
+            tile += build_b + FILL * (shape.domain / slab - 1)
         # Few waves are as slow as their last; with many, the last ones share what others leave.
-        cost = (math.ceil(waves) if waves < 4 else waves + 0.5) * kernel.blocks * (each * tile + start)
+        cost = (math.ceil(waves) if waves < 4 else waves + 0.5) * kernel.blocks
+        cost *= each * tile + START + (build_b if whole else 0.0)
         if found is None or cost < found[0]:
-            mids = each * batch if used > 1 else shape.mid_cells
+            mids = each * rows if used > 1 else shape.mid_cells
             constant = shape.a.constant | shape.b.constant
+            batch = -(-each // -(-each // together)) * rows
             found = cost, Cut(kernel, constant, chunks, chunk, used, mids, columns, batch, slab)
     assert found is not None
     return found

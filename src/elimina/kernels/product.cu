@@ -11,61 +11,72 @@ constexpr int kLanesOf = kVectors * 16 / int(sizeof(typename P::Lane));
 
 // slots[d - d_first][i] = product of the tables [first, last), each a matrix [d][cell] whose cells follow each other (or are all the
 // same: those in `constant`), at cells from `cell_first` on. Reads whole words, past the last cell too.
-template <class P, class Slot, class Word>
+template <class P, class Slot, class Word, int kInFlight>
 __device__ __forceinline__ void fill(int slots_at, int pitch, int count, i64 cell_first, int first, int last, u32 constant,
                                      i64 d_first, int depth, const typename P::Cell* arena, Map map, P policy) {
   using Cell = typename P::Cell;
   using Lane = typename P::Lane;
-  constexpr int kInFlight = 4, kPer = int(sizeof(Word) / sizeof(Cell)), kLanes = int(sizeof(Word) / sizeof(Lane));
+  constexpr int kPer = int(sizeof(Word) / sizeof(Cell)), kLanes = int(sizeof(Word) / sizeof(Lane));
   const StepView step{shared};
-  const int words = (count + kPer - 1) / kPer, groups = words < int(blockDim.x) ? int(blockDim.x) / words : 1;
-  const int group = int(threadIdx.x) / words;
-  if (words < int(blockDim.x) && group >= groups) return;
-#pragma unroll 1
-  for (int word = words < int(blockDim.x) ? int(threadIdx.x) - group * words : int(threadIdx.x); word < words;
-       word += int(blockDim.x)) {
-#pragma unroll 1
-    for (int d = words < int(blockDim.x) ? group : 0; d < depth; d += kInFlight * groups) {
-      Lane values[kInFlight][kLanes];
+  const int words = (count + kPer - 1) / kPer, threads = int(blockDim.x), thread = int(threadIdx.x);
+  const int groups = words < threads ? threads / words : 1, group = words < threads ? thread / words : 0;
+  if (group >= groups) return;
+  // The loads of kInFlight values of d, `groups` apart, are in flight together.
+  const auto load = [&](Lane(&lanes)[kInFlight][kLanes], int number, int word, int d) {
+    const i64 stride = step.table(number).domain_stride();
+    const Cell* from = arena + at<i64>(map.bases)[number] + (d_first + d) * stride;
+    const i64 hop = groups * stride;
+    if (constant >> number & 1) {
+#pragma unroll
+      for (int u = 0; u < kInFlight; ++u, from += hop)
+        if (d + u * groups < depth) lanes[u][0] = P::splat(__ldg(from));
 #pragma unroll
       for (int u = 0; u < kInFlight; ++u)
 #pragma unroll
-        for (int j = 0; j < kLanes; ++j) values[u][j] = P::splat(policy.one());
-#pragma unroll 1
-      for (int number = first; number < last; ++number) {
-        const i64 stride = step.table(number).domain_stride();
-        const bool same_cell = constant >> number & 1;
-        const Cell* from =
-            arena + at<i64>(map.bases)[number] + (d_first + d) * stride + (same_cell ? 0 : cell_first + word * kPer);
-        Lane next[kInFlight][kLanes];
-        if (same_cell) {
+        for (int j = 1; j < kLanes; ++j) lanes[u][j] = lanes[u][0];
+    } else {
+      from += cell_first + word * kPer;
 #pragma unroll
-          for (int u = 0; u < kInFlight; ++u)
-            if (d + u * groups < depth) next[u][0] = P::splat(__ldg(from + u * groups * stride));
-#pragma unroll
-          for (int u = 0; u < kInFlight; ++u)
-#pragma unroll
-            for (int j = 1; j < kLanes; ++j) next[u][j] = next[u][0];
-        } else {
-#pragma unroll
-          for (int u = 0; u < kInFlight; ++u)
-            if (d + u * groups < depth) {
-              const Word loaded = __ldg(reinterpret_cast<const Word*>(from + u * groups * stride));
-              memcpy(next[u], &loaded, sizeof(Word));
-            }
+      for (int u = 0; u < kInFlight; ++u, from += hop) {
+        if (d + u * groups < depth) {
+          const Word loaded = __ldg(reinterpret_cast<const Word*>(from));
+          memcpy(lanes[u], &loaded, sizeof(Word));
         }
+      }
+    }
+    if constexpr (P::Semiring::scaled) {
+#pragma unroll
+      for (int u = 0; u < kInFlight; ++u)
+#pragma unroll
+        for (int j = 0; j < kLanes; ++j) lanes[u][j] *= at<typename P::Semiring::Value>(map.scales)[number];
+    }
+  };
+#pragma unroll 1
+  for (int word = words < threads ? thread - group * words : thread; word < words; word += threads) {
+#pragma unroll 1
+    for (int d = group; d < depth; d += kInFlight * groups) {
+      Lane values[kInFlight][kLanes];
+      if (first < last) {
+        load(values, first, word, d);
+      } else {
 #pragma unroll
         for (int u = 0; u < kInFlight; ++u)
 #pragma unroll
-          for (int j = 0; j < kLanes; ++j) {
-            if constexpr (P::Semiring::scaled) next[u][j] *= at<typename P::Semiring::Value>(map.scales)[number];
-            values[u][j] = number == first ? next[u][j] : policy.combine(values[u][j], next[u][j]);
-          }
+          for (int j = 0; j < kLanes; ++j) values[u][j] = P::splat(policy.one());
       }
+#pragma unroll 1
+      for (int number = first + 1; number < last; ++number) {
+        Lane next[kInFlight][kLanes];
+        load(next, number, word, d);
 #pragma unroll
-      for (int u = 0; u < kInFlight; ++u) {
+        for (int u = 0; u < kInFlight; ++u)
+#pragma unroll
+          for (int j = 0; j < kLanes; ++j) values[u][j] = policy.combine(values[u][j], next[u][j]);
+      }
+      Slot* slot = at<Slot>(slots_at) + d * pitch + word * kPer;
+#pragma unroll
+      for (int u = 0; u < kInFlight; ++u, slot += groups * pitch) {
         if (d + u * groups >= depth) continue;
-        Slot* slot = at<Slot>(slots_at) + (d + u * groups) * pitch + word * kPer;
         if constexpr (same<Slot, Cell>) {
           store_words<Word>(slot, values[u]);
         } else {
@@ -93,10 +104,11 @@ struct WordOf<4> {
   using Type = int;
 };
 
-// kWord: bytes of the words that all tables may be read in; 0: cells are gathered one by one.
+// kWord: bytes of the words that all tables may be read in; 0: cells are gathered one by one. kWhole: all values of d are in shared
+// memory at once; then B stays there for all mid cells, and A holds some passes' worth of them.
 // `chunk` lo cells and `mids` mid cells a block; `columns` threads beside each other along lo; `batch` mid cells and `slab` values
 // of d at a time; `vector`: bytes of the words that the output may be written in.
-template <class P, int kWord, int kRows, int kVectors, int kBlocks>
+template <class P, int kWord, bool kWhole, int kRows, int kVectors, int kBlocks>
 __global__ void __launch_bounds__(kProductThreads, kBlocks)
     product(const i64* __restrict__ record, int record_words, int number, int tables, u32 constant, int chunks, int chunk,
             int splits, int mids, int columns, int batch, int slab, int vector, typename P::Cell* arena, u64* peaks,
@@ -118,81 +130,112 @@ __global__ void __launch_bounds__(kProductThreads, kBlocks)
   const int cells = int(min(i64(chunk), step[kLoCells] - lo_first));
   const i64 mid_first = i64(split) * mids, mid_last = min(mid_first + mids, step[kMidCells]);
   const int domain = int(step[kDomain]);
-  const int outer_axes = int(step[kOuterAxes]), lo_axis = int(step.lo_axis()), axes = int(step[kAxes]);
-  const int tables_a = int(step[kTablesA]);
   const P policy(parameter);
-  const int column = int(threadIdx.x) % columns, top = int(threadIdx.x) / columns * kRows;
-  const int lo = column * kPer;  // the other vectors are `columns` vectors further on each
+  const int column = int(threadIdx.x) % columns, row = int(threadIdx.x) / columns;
+  const int lo = column * kPer, hop = columns * kPer;  // the vectors of a thread are `hop` cells apart
+  const bool busy = row < kProductThreads / columns && lo < cells;
   Peaks<typename P::Semiring> seen;
 
-  const auto prepare_slab = [&](i64 first, int count, int d, int depth, bool fresh) {
+  const auto fill_a = [&](i64 first, int count, int d, int depth) {
+    const int last = int(step[kTablesA]);
     if constexpr (kWord > 0) {
       using Word = typename WordOf<kWord>::Type;
-      fill<P, Lane, Word>(map.a, batch, count, first, 0, tables_a, constant, d, depth, arena, map, policy);
-      if (fresh) fill<P, Cell, Word>(map.b, chunk, cells, lo_first, tables_a, tables, constant, d, depth, arena, map, policy);
+      fill<P, Lane, Word, 4>(map.a, batch, count, first, 0, last, constant, d, depth, arena, map, policy);
     } else {
-      build<P, Lane>(map.a, batch, count, first, outer_axes, lo_axis, 0, tables_a, d, depth, arena, map, policy);
-      if (fresh) {
-        build<P, Cell>(map.b, chunk, cells, lo_first, lo_axis, axes, tables_a, tables, d, depth, arena, map, policy);
+      build<P, Lane>(map.a, batch, count, first, int(step[kOuterAxes]), int(step.lo_axis()), 0, last, d, depth, arena, map, policy);
+    }
+  };
+  const auto fill_b = [&](int d, int depth) {
+    const int first = int(step[kTablesA]);
+    if constexpr (kWord > 0) {
+      using Word = typename WordOf<kWord>::Type;
+      fill<P, Cell, Word, 4>(map.b, chunk, cells, lo_first, first, tables, constant, d, depth, arena, map, policy);
+    } else {
+      build<P, Cell>(map.b, chunk, cells, lo_first, int(step.lo_axis()), int(step[kAxes]), first, tables, d, depth, arena, map, policy);
+    }
+  };
+  const auto begin = [&](Sum(&sums)[kRows][kLanes]) {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i)
+#pragma unroll
+      for (int j = 0; j < kLanes; ++j) sums[i][j] = policy.start();
+  };
+
+  // Adds the `depth` values of d in shared memory to the sums of this thread's cells.
+  const auto accumulate = [&](Sum(&sums)[kRows][kLanes], int top, int depth) {
+    int a = map.a + top * int(sizeof(Lane)), b = map.b + lo * int(sizeof(Cell));
+    const int a_hop = batch * int(sizeof(Lane)), b_hop = chunk * int(sizeof(Cell)), vector_hop = columns * 16;
+#pragma unroll 2
+    for (int d = 0; d < depth; ++d, a += a_hop, b += b_hop) {
+      Lane left[kRows], right[kVectors][kVectorLanes];
+      copy_words(left, at<Lane>(a));
+#pragma unroll
+      for (int v = 0; v < kVectors; ++v) copy_words(right[v], at<Cell>(b + v * vector_hop));
+#pragma unroll
+      for (int i = 0; i < kRows; ++i)
+#pragma unroll
+        for (int j = 0; j < kLanes; ++j) policy.fold(sums[i][j], left[i], right[j / kVectorLanes][j % kVectorLanes]);
+    }
+  };
+
+  const auto store = [&](Sum(&sums)[kRows][kLanes], int top, int count) {
+    const bool full = vector == 16 && lo + (kVectors - 1) * hop + kPer <= cells;
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      if (top + i >= count) continue;
+      Cell* out = arena + at<i64>(map.mids)[top + i] + lo_first + lo;
+#pragma unroll
+      for (int v = 0; v < kVectors; ++v, out += hop) {
+        const int left = cells - lo - v * hop;
+        Lane results[kVectorLanes];
+#pragma unroll
+        for (int j = 0; j < kVectorLanes; ++j) results[j] = policy.finish(sums[i][v * kVectorLanes + j]);
+        if (full) {
+          store_words<int4>(out, results);
+        } else {
+          store_cells<P>(out, results, left, vector);
+        }
+        if constexpr (P::Semiring::scaled) {
+#pragma unroll
+          for (int j = 0; j < kVectorLanes; ++j)
+            if (j < left) seen.see(results[j]);
+        }
       }
     }
   };
 
-  for (i64 first = mid_first; first < mid_last; first += batch) {
-    const int count = int(min(i64(batch), mid_last - first));
-    __syncthreads();
-    locate(first, count, batch, 0, map.bases, map.mids);
-    Sum sums[kRows][kLanes];
-    for (int d = 0; d < domain; d += slab) {
-      const int depth = min(slab, domain - d);
-      if (d > 0) __syncthreads();
-      prepare_slab(first, count, d, depth, slab < domain || first == mid_first);
+  if constexpr (kWhole) {
+    fill_b(0, domain);
+    for (i64 first = mid_first; first < mid_last; first += batch) {
+      const int count = int(min(i64(batch), mid_last - first));
+      if (first > mid_first) __syncthreads();
+      locate(first, count, batch, 0, map.bases, map.mids);
+      fill_a(first, count, 0, domain);
       __syncthreads();
-      if (d == 0) {
-#pragma unroll
-        for (int i = 0; i < kRows; ++i)
-#pragma unroll
-          for (int j = 0; j < kLanes; ++j) sums[i][j] = policy.start();
-      }
-      if (top >= count || lo >= cells) continue;
-      const Lane* a = at<Lane>(map.a) + top;
-      const Cell* b = at<Cell>(map.b) + lo;
-#pragma unroll 2
-      for (int u = 0; u < depth; ++u, a += batch, b += chunk) {
-        Lane left[kRows], right[kLanes];
-        copy_words(left, a);
-#pragma unroll
-        for (int v = 0; v < kVectors; ++v) {
-          Lane lanes[kVectorLanes];
-          copy_words(lanes, b + v * columns * kPer);
-#pragma unroll
-          for (int j = 0; j < kVectorLanes; ++j) right[v * kVectorLanes + j] = lanes[j];
-        }
-#pragma unroll
-        for (int i = 0; i < kRows; ++i)
-#pragma unroll
-          for (int j = 0; j < kLanes; ++j) policy.fold(sums[i][j], left[i], right[j]);
+      for (int top = row * kRows; busy && top < count; top += kProductThreads / columns * kRows) {
+        Sum sums[kRows][kLanes];
+        begin(sums);
+        accumulate(sums, top, domain);
+        store(sums, top, count);
       }
     }
-    if (top >= count) continue;
-#pragma unroll
-    for (int i = 0; i < kRows; ++i) {
-      if (top + i >= count) continue;
-      Cell* out = arena + at<i64>(map.mids)[top + i] + lo_first;
-#pragma unroll
-      for (int v = 0; v < kVectors; ++v) {
-        const int cell = lo + v * columns * kPer;
-        if (cell >= cells) continue;
-        Lane results[kVectorLanes];
-#pragma unroll
-        for (int j = 0; j < kVectorLanes; ++j) results[j] = policy.finish(sums[i][v * kVectorLanes + j]);
-        store_cells<P>(out + cell, results, cells - cell, vector);
-        if constexpr (P::Semiring::scaled) {
-#pragma unroll
-          for (int j = 0; j < kVectorLanes; ++j)
-            if (cell + j < cells) seen.see(results[j]);
-        }
+  } else {
+    const int top = row * kRows;
+    for (i64 first = mid_first; first < mid_last; first += batch) {
+      const int count = int(min(i64(batch), mid_last - first));
+      __syncthreads();
+      locate(first, count, batch, 0, map.bases, map.mids);
+      Sum sums[kRows][kLanes];
+      for (int d = 0; d < domain; d += slab) {
+        const int depth = min(slab, domain - d);
+        if (d > 0) __syncthreads();
+        fill_a(first, count, d, depth);
+        fill_b(d, depth);
+        __syncthreads();
+        if (d == 0) begin(sums);
+        if (busy && top < count) accumulate(sums, top, depth);
       }
+      if (busy && top < count) store(sums, top, count);
     }
   }
   if constexpr (P::Semiring::scaled) seen.publish(peaks + 2 * number);
