@@ -17,6 +17,8 @@ GATHERED = 24.0
 """Cost of gathering one cell of a table, in combinations of one register: the threads that do it wait for it."""
 READ_BYTE = 0.75
 """Cost of a byte of a table that is read in words."""
+TAIL = 0.7
+"""Waves of blocks that the end of the last wave costs."""
 START = 64000.0
 """Cost of starting a block."""
 FILL = 50000.0
@@ -135,14 +137,15 @@ def _cut_columns(
         tile = lanes * kernel.cost * shape.domain + build_a + FILL / together
         if not whole:
             tile += build_b + FILL * (shape.domain / slab - 1)
-        # Few waves are as slow as their last; with many, the last ones share what others leave.
-        cost = (math.ceil(waves) if waves < 4 else waves + 0.5) * kernel.blocks
+        # Blocks that share a multiprocessor do not end together, and the last ones do not keep it busy.
+        cost = (max(1.0, waves) + TAIL) * kernel.blocks
         cost *= each * tile + START + (build_b if whole else 0.0)
         if found is None or cost < found[0]:
             mids = each * rows if used > 1 else shape.mid_cells
             constant = shape.a.constant | shape.b.constant
             batch = -(-each // -(-each // together)) * rows
-            found = cost, Cut(kernel, constant, chunks, chunk, used, mids, columns, batch, slab)
+            cut = Cut(kernel, constant, chunks, chunk, used, mids, columns, batch, slab)
+            found = cost, cut
     assert found is not None
     return found
 

@@ -232,7 +232,7 @@ __global__ void __launch_bounds__(kProductThreads, kBlocks)
         fill_a(first, count, d, depth);
         fill_b(d, depth);
         __syncthreads();
-        if (d == 0) begin(sums);
+          if (d == 0) begin(sums);
         if (busy && top < count) accumulate(sums, top, depth);
       }
       if (busy && top < count) store(sums, top, count);
