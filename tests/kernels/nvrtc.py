@@ -69,7 +69,9 @@ def has_nvcc() -> bool:
 
 def tile_kernels(semiring: str, dtype: str) -> list[str]:
     """Every instantiation of the tile kernel that a program of this kind may ask for."""
+    short = {"dense": True, "units": cuda_kernels.RING_UNITS - 1}
     kinds = {"dense": True}, {"dense": True, "aligned": False}, {"dense": False}, {"dense": False, "whole": False}
+    kinds = (*kinds, short, {**short, "aligned": False}) if dtype == "int16" else kinds
     names = [
         cuda_kernels.tile_kernel(semiring, np.dtype(dtype), streamed, **kind).name
         for streamed in (1, 2)

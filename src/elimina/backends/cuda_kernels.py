@@ -29,7 +29,7 @@ CELL_TYPES = {"int16": "i16", "int32": "i32", "int64": "i64", "uint64": "u64", "
 
 
 RING_UNITS = 3
-"""Units of streamed values that a thread has on their way."""
+"""Units of streamed values that a thread has on their way, where there is room."""
 
 
 class TileKernel(NamedTuple):
@@ -66,7 +66,6 @@ class ProductShape(NamedTuple):
     rows: int
     vectors: int
     blocks: int
-    cost: float  # of one combination, reading its operands from shared memory included
 
 
 class ProductKernel(NamedTuple):
@@ -78,8 +77,8 @@ class ProductKernel(NamedTuple):
         cells: Lo cells that a thread owns.
         lane_bytes: Bytes of a register that holds cells.
         word: Bytes of the words that tables are read in; 0: cell by cell.
+        vectors: Vectors of 16 bytes that the lo cells are.
         blocks: Blocks that are to fit a multiprocessor together.
-        cost: Relative cost of one combination.
     """
 
     name: str
@@ -87,8 +86,8 @@ class ProductKernel(NamedTuple):
     cells: int
     lane_bytes: int
     word: int
+    vectors: int
     blocks: int
-    cost: float
 
 
 def semiring_type(semiring: str, dtype: np.dtype[np.generic]) -> str:
@@ -108,11 +107,12 @@ def policy_type(semiring: str, dtype: np.dtype[np.generic]) -> str:
 def product_shapes(semiring: str, dtype: np.dtype[np.generic]) -> tuple[ProductShape, ...]:
     """Return the forms of the product kernel for a kind of cells, the largest first."""
     if semiring == "log-sum-exp":
-        return (ProductShape(4, 1, 4, 1.0),)
+        return (ProductShape(4, 1, 4),)
     if dtype.itemsize == 8:
-        return ProductShape(8, 2, 4, 1.0), ProductShape(10, 2, 3, 1.0), ProductShape(4, 2, 5, 1.1)
-    odd = ProductShape(12, 1, 4, 1.03) if dtype == np.int16 else ProductShape(20, 1, 3, 1.0)
-    return ProductShape(8, 2, 4, 1.0), odd, ProductShape(8, 1, 5, 1.06), ProductShape(4, 1, 8, 1.25)
+        return ProductShape(8, 2, 4), ProductShape(4, 2, 5)
+    # The second one is for domains of 100, which powers of two divide badly.
+    hundred = ProductShape(12, 1, 4) if dtype == np.int16 else ProductShape(20, 1, 3)
+    return ProductShape(8, 2, 3), hundred, ProductShape(8, 1, 5), ProductShape(4, 1, 8)
 
 
 @functools.cache
@@ -121,10 +121,11 @@ def product_kernel(semiring: str, dtype: np.dtype[np.generic], word: int, whole:
 
     ``whole``: all values of the eliminated variable are in shared memory at once.
     """
-    rows, vectors, blocks, cost = product_shapes(semiring, dtype)[form]
+    rows, vectors, blocks = product_shapes(semiring, dtype)[form]
     flag = str(whole).lower()
     name = f"elimina::product<{policy_type(semiring, dtype)}, {word}, {flag}, {rows}, {vectors}, {blocks}>"
-    return ProductKernel(name, rows, vectors * 16 // dtype.itemsize, max(4, dtype.itemsize), word, blocks, cost)
+    cells = vectors * 16 // dtype.itemsize
+    return ProductKernel(name, rows, cells, max(4, dtype.itemsize), word, vectors, blocks)
 
 
 @functools.cache
@@ -135,11 +136,12 @@ def tile_kernel(
     dense: bool,
     aligned: bool = True,
     whole: bool = True,
+    units: int = RING_UNITS,
 ) -> TileKernel:
     """Return the instantiation for a number of streamed tables (more than two: -1) and a way of reading.
 
     ``aligned``: dense rows start at 16-byte addresses. ``whole``: all values of the eliminated variable are in shared
-    memory at once.
+    memory at once. ``units``: how much of dense rows a thread has on its way.
     """
     pairs = dtype == np.int16 and dense
     policy = policy_type(semiring, dtype)
@@ -150,7 +152,7 @@ def tile_kernel(
     if streamed < 0:
         rows, depth = 2, 1
     elif dense:
-        rows, depth = (4 if aligned else 2) // streamed, RING_UNITS + (not aligned)
+        rows, depth = (4 if aligned else 2) // streamed, units + (not aligned)
         ring = rows * streamed * depth * (1 if aligned else 2) * 16 * THREADS
     else:
         rows, depth = 4, max(1, 2 // streamed)

@@ -17,6 +17,10 @@ GATHERED = 24.0
 """Cost of gathering one cell of a table, in combinations of one register: the threads that do it wait for it."""
 READ_BYTE = 0.75
 """Cost of a byte of a table that is read in words."""
+READ = 2.5
+"""Cost of reading a vector from shared memory, for cells of 4 bytes; wider ones take longer to combine."""
+FEW = 0.5
+"""Cost of a combination where only one block fits a multiprocessor."""
 TAIL = 0.7
 """Waves of blocks that the end of the last wave costs."""
 START = 64000.0
@@ -134,7 +138,7 @@ def _cut_columns(
         used = -(-passes // each)
         waves = parts * used / places
         together = max(1, min(each, (room - chunk_bytes) // row_bytes, AT_ONCE)) if whole else 1
-        tile = lanes * kernel.cost * shape.domain + build_a + FILL / together
+        tile = lanes * _fold_cost(kernel) * shape.domain + build_a + FILL / together
         if not whole:
             tile += build_b + FILL * (shape.domain / slab - 1)
         # Blocks that share a multiprocessor do not end together, and the last ones do not keep it busy.
@@ -148,6 +152,13 @@ def _cut_columns(
             found = cost, cut
     assert found is not None
     return found
+
+
+def _fold_cost(kernel: ProductKernel) -> float:
+    """Cost of one combination: shared memory must be read for it, and few blocks leave gaps."""
+    reads = kernel.rows * kernel.lane_bytes // 16 + kernel.vectors
+    lanes = kernel.rows * kernel.vectors * 16 // kernel.lane_bytes
+    return 1 + READ * reads / lanes * (4 / kernel.lane_bytes) + FEW / kernel.blocks
 
 
 def shared_bytes(shape: Shape, cut: Cut, itemsize: int) -> int:

@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from elimina.backends import cuda_product
-from elimina.backends.cuda_kernels import PRODUCT_THREADS, THREADS, ProductKernel, TileKernel, tile_kernel
+from elimina.backends.cuda_kernels import PRODUCT_THREADS, RING_UNITS, THREADS, ProductKernel, TileKernel, tile_kernel
 from elimina.backends.cuda_product import RESERVED, SHARED
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
@@ -22,6 +22,14 @@ STREAM_SETUP = 3.5
 """How much more it costs to start a block that streams: its memory is idle meanwhile; twice that without a ring."""
 COLUMNS = 128
 """Most threads beside each other along a streamed row: with more, B is large and mid cells are few."""
+LARGE_DOMAIN = 64
+LARGE_COLUMNS = 32
+"""The same from this domain on."""
+NARROW_COLUMNS = 64
+"""The same for cells of two bytes and domains from `NARROW_DOMAIN` on."""
+NARROW_DOMAIN = 5
+SHORT_RING = 32
+"""Domain from which cells of two bytes leave more room for B by a shorter ring."""
 STREAM_B = 26 << 10
 """Bytes of B from which building it costs more than longer rows gain."""
 STREAM_ROW = 256
@@ -161,8 +169,9 @@ def _choose_streams(
     # Reading through the ring is fastest, but leaves less room for B, so that large domains get short rows.
     ways = ((True, True), (False, True), (False, False))
     streamed = len(streams) if few else -1
+    units = RING_UNITS - 1 if shape.itemsize == 2 and shape.domain >= SHORT_RING else RING_UNITS
     kernels = [
-        tile_kernel(program.semiring, program.dtype, streamed, vectors, aligned or not vectors, whole)
+        tile_kernel(program.semiring, program.dtype, streamed, vectors, aligned or not vectors, whole, units)
         for vectors, whole in ways
         if dense or not vectors
     ]
@@ -214,12 +223,13 @@ def _is_dense(strides: list[int], out_strides: list[int], sizes: list[int], lo: 
 
 def _cut_streams(shape: _Shape, kernel: TileKernel) -> _Cut:
     """Long rows of lo cells, since that is how memory is read; shorter if B would not fit with them."""
-    widest = COLUMNS * kernel.cells
+    most = _most_columns(shape)
+    widest = most * kernel.cells
     line = max(kernel.cells, 128 // shape.itemsize)
     chunks = -(-shape.lo_cells // widest)
     while True:
         chunk = _up(-(-shape.lo_cells // chunks), line) if chunks > 1 else _up(shape.lo_cells, kernel.cells)
-        columns = min(COLUMNS, -(-chunk // kernel.cells))
+        columns = min(most, -(-chunk // kernel.cells))
         if columns < 32:  # a row does not straddle two warps
             columns = 1 << columns.bit_length() - 1
             chunk = columns * kernel.cells
@@ -234,6 +244,12 @@ def _cut_streams(shape: _Shape, kernel: TileKernel) -> _Cut:
         chunks += 1
     slab = min(shape.domain, max(1, budget // cell_bytes))
     return _Cut(min(chunk, columns * kernel.cells), columns, rows, slab)
+
+
+def _most_columns(shape: _Shape) -> int:
+    if shape.domain >= LARGE_DOMAIN:
+        return LARGE_COLUMNS
+    return NARROW_COLUMNS if shape.itemsize == 2 and shape.domain >= NARROW_DOMAIN else COLUMNS
 
 
 def _room(shape: _Shape, kernel: TileKernel, rows: int) -> int:

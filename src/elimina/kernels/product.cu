@@ -163,18 +163,23 @@ __global__ void __launch_bounds__(kProductThreads, kBlocks)
 
   // Adds the `depth` values of d in shared memory to the sums of this thread's cells.
   const auto accumulate = [&](Sum(&sums)[kRows][kLanes], int top, int depth) {
-    int a = map.a + top * int(sizeof(Lane)), b = map.b + lo * int(sizeof(Cell));
-    const int a_hop = batch * int(sizeof(Lane)), b_hop = chunk * int(sizeof(Cell)), vector_hop = columns * 16;
+    const Lane* a = at<Lane>(map.a) + top;
+    const Cell* b = at<Cell>(map.b) + lo;
 #pragma unroll 2
-    for (int d = 0; d < depth; ++d, a += a_hop, b += b_hop) {
-      Lane left[kRows], right[kVectors][kVectorLanes];
-      copy_words(left, at<Lane>(a));
+    for (int d = 0; d < depth; ++d, a += batch, b += chunk) {
+      Lane left[kRows], right[kLanes];
+      copy_words(left, a);
 #pragma unroll
-      for (int v = 0; v < kVectors; ++v) copy_words(right[v], at<Cell>(b + v * vector_hop));
+      for (int v = 0; v < kVectors; ++v) {
+        Lane lanes[kVectorLanes];
+        copy_words(lanes, b + v * hop);
+#pragma unroll
+        for (int j = 0; j < kVectorLanes; ++j) right[v * kVectorLanes + j] = lanes[j];
+      }
 #pragma unroll
       for (int i = 0; i < kRows; ++i)
 #pragma unroll
-        for (int j = 0; j < kLanes; ++j) policy.fold(sums[i][j], left[i], right[j / kVectorLanes][j % kVectorLanes]);
+        for (int j = 0; j < kLanes; ++j) policy.fold(sums[i][j], left[i], right[j]);
     }
   };
 
