@@ -131,3 +131,38 @@ def _score(model: Model, assignment: tuple[int, ...]) -> float | None:
     sign = 1 if model.sense == "min-cost" else -1
     excluded = model.upper_bound is not None and sign * score >= sign * model.upper_bound
     return None if excluded or math.isinf(score) else score
+
+
+def random_network(seed: int, count: int, *, most_parents: int = 3, labels: bool = True) -> Model:
+    """A Bayesian network of any structure and sizes; its factors and each list of parents are in no special order."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.choice([2, 2, 3, 4, 5], count)
+    names = [f"n{i}" for i in rng.permutation(count)]
+    variables = [Variable(n, s, [f"{n}_s{x}" for x in range(s)] if labels else None) for n, s in zip(names, sizes)]
+    order = rng.permutation(count)
+    factors, children = [], []
+    for place in rng.permutation(count):
+        parents = rng.permutation(order[:place])[: rng.integers(0, most_parents + 1)]
+        scope = [*map(int, parents), int(order[place])]
+        values = rng.dirichlet(np.ones(sizes[scope[-1]]), [sizes[p] for p in parents])
+        values[rng.random(values.shape) < 0.2] = 0
+        factors.append(Table(scope, values))
+        children.append(scope[-1])
+    return Model(variables, factors, sense="probability", children=children, name=f"random {seed}")
+
+
+def assert_same_network(left: Model, right: Model, *, tolerance: float = 0.0) -> None:
+    """Same variables by name, labels, parents (in any order) and distributions, whatever the order of everything."""
+    assert sorted(v.name for v in left.variables) == sorted(v.name for v in right.variables)
+    assert len(left.factors) == len(right.factors)
+    other = {right.variables[c].name: f for c, f in zip(right.children, right.factors, strict=True)}
+    for child, factor in zip(left.children, left.factors, strict=True):
+        names = [left.variables[u].name for u in factor.scope]
+        match = other[left.variables[child].name]
+        theirs = [right.variables[u].name for u in match.scope]
+        assert sorted(names) == sorted(theirs)
+        for name in names:
+            a, b = left.variables[left.index(name)], right.variables[right.index(name)]
+            assert [a.label(x) for x in range(a.size)] == [b.label(x) for x in range(b.size)]
+        values = np.transpose(match.dense(), [theirs.index(n) for n in names])
+        np.testing.assert_allclose(values, factor.dense(), rtol=0, atol=tolerance)
