@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xml.sax.saxutils import quoteattr
+from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
@@ -38,9 +38,9 @@ def xdsl(model: Model) -> str:
     for factor in model.factors:
         *parents, child = (model.variables[u] for u in factor.scope)
         states = "".join(f"<state id={quoteattr(child.label(x))} />" for x in range(child.size))
-        given = f"<parents>{' '.join(p.name for p in parents)}</parents>" if parents else ""
+        given = f"<parents>{escape(' '.join(p.name for p in parents))}</parents>" if parents else ""
         numbers = " ".join(map(repr, factor.values.ravel().tolist()))
-        nodes.append(f'<cpt id="{child.name}">{states}{given}<probabilities>{numbers}</probabilities></cpt>')
+        nodes.append(f"<cpt id={quoteattr(child.name)}>{states}{given}<probabilities>{numbers}</probabilities></cpt>")
     head = f'<?xml version="1.0" encoding="UTF-8"?>\n<smile version="1.0" id={quoteattr(model.name)}>'
     extensions = "<extensions><genie><node id='x'><name>other</name></node></genie></extensions>"
     return f"{head}\n<nodes>\n" + "\n".join(nodes) + f"\n</nodes>{extensions}</smile>\n"

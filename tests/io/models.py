@@ -14,13 +14,18 @@ from elimina.table import FORBIDDEN, Table
 
 SIZES = st.lists(st.sampled_from([1, 2, 2, 3, 4]), max_size=5)
 NAMES = st.text(string.ascii_letters + string.digits + "_-<>=éλ .,|(){}[]#/:;", min_size=1, max_size=8)
+PLAIN = SIZES.map(lambda sizes: [Variable(f"x{i}", s) for i, s in enumerate(sizes)])
+WORDS = st.from_regex(r"[A-Za-z_0-9é][A-Za-z_0-9.<>&#/-]*", fullmatch=True)
+XML_NAMES = NAMES | st.text("&<>\"'\\%;]]> \t\n\r\x85\u00a0\u2028é\ufffd😀ab", max_size=6)
 EXTREMES = [0.0, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 0.1, 1 / 3, 1e-17, 123456.789, 1e16]
 
 
 @st.composite
-def named_variables(draw) -> list[Variable]:
-    names = draw(st.lists(NAMES, max_size=4, unique=True))
-    labels = [draw(st.none() | st.lists(NAMES, min_size=1, max_size=3, unique=True)) for _ in names]
+def named_variables(
+    draw, names: st.SearchStrategy[str] = NAMES, labels: st.SearchStrategy[str] = NAMES
+) -> list[Variable]:
+    names = draw(st.lists(names, max_size=4, unique=True))
+    labels = [draw(st.none() | st.lists(labels, min_size=1, max_size=3, unique=True)) for _ in names]
     return [Variable(n, len(la) if la else 2, la) for n, la in zip(names, labels, strict=True)]
 
 
@@ -41,9 +46,9 @@ def probability_models(draw) -> Model:
 
 
 @st.composite
-def networks(draw, *, named: bool = False) -> Model:
+def networks(draw, variables: st.SearchStrategy[list[Variable]] = PLAIN) -> Model:
     """Bayesian networks with one factor for each variable, in any order (rows need not sum to 1)."""
-    variables = draw(named_variables()) if named else [Variable(f"x{i}", s) for i, s in enumerate(draw(SIZES))]
+    variables = draw(variables)
     order = draw(st.permutations(range(len(variables))))
     factors = []
     for place, v in enumerate(order):
@@ -133,12 +138,12 @@ def _score(model: Model, assignment: tuple[int, ...]) -> float | None:
     return None if excluded or math.isinf(score) else score
 
 
-def random_network(seed: int, count: int, *, most_parents: int = 3, labels: bool = True) -> Model:
+def random_network(seed: int, count: int, *, most_parents: int = 3) -> Model:
     """A Bayesian network of any structure and sizes; its factors and each list of parents are in no special order."""
     rng = np.random.default_rng(seed)
     sizes = rng.choice([2, 2, 3, 4, 5], count)
     names = [f"n{i}" for i in rng.permutation(count)]
-    variables = [Variable(n, s, [f"{n}_s{x}" for x in range(s)] if labels else None) for n, s in zip(names, sizes)]
+    variables = [Variable(n, s, [f"{n}_s{x}" for x in range(s)]) for n, s in zip(names, sizes, strict=True)]
     order = rng.permutation(count)
     factors, children = [], []
     for place in rng.permutation(count):

@@ -67,7 +67,7 @@ def test_network(tmp_path):
         ("net\n{", "nets\n{", ":2: expected 'net', 'node' or 'potential', found 'nets'"),
         ("net\n{", "net\n(", ":3: expected '{', found '('"),
         ('lines; {"', "lines; {", ":13: expected '=', found 'position'"),
-        ("% wet\"", "% wet", ":20: the quotation that starts here has no end"),
+        ('% wet"', "% wet", ":20: the quotation that starts here has no end"),
         ("node rain\n{", "node\n{", ":10: expected a node's name, found '{'"),
         ("node c", "node rain", ":20: a second variable is named 'rain'"),
         ('("only")', "()", "variable 'c' has no values"),
@@ -88,7 +88,11 @@ def test_network(tmp_path):
         ("0.4000001", "nan", ":26: expected a probability of 'wet', found 'nan'"),
         ("0.4000001", "-4", ":26: expected a non-negative probability of 'wet', found -4.0"),
         ("((( .5 .25 .25 ))", "(( .5 .25 .25 )", ":24: expected the data of 'wet' nested as 2 x 1 x 3 values or flat"),
-        (".25 ))   % rain=yes; c=only\n          ((0.3", "))(( .25 0.3", "expected 3 values in each row of 'wet', found 2"),
+        (
+            ".25 ))   % rain=yes; c=only\n          ((0.3",
+            "))(( .25 0.3",
+            "expected 3 values in each row of 'wet', found 2",
+        ),
         (".5);\n}\n", ".5)\n}\n", ":31: expected ';' after the data of 'c', but the file ends before it"),
         ("potential (rain) { data = (0.2 8e-1); }\n", "", "variable 'rain' has no distribution"),
         ("potential (rain) { data = (0.2 8e-1)", "potential (rain | c) { data = (0.2 8e-1)", "a cycle of parents: "),
@@ -122,5 +126,7 @@ def test_unsupported(tmp_path, old, new, problem):
 
 
 def test_flat_and_nested_data_are_the_same(tmp_path):
-    flat = read(tmp_path, NET.replace("((( .5", "( .5").replace(".25 ))", ".25").replace("((0.3", "0.3").replace("1)))", "1)"))
+    flat = read(
+        tmp_path, NET.replace("((( .5", "( .5").replace(".25 ))", ".25").replace("((0.3", "0.3").replace("1)))", "1)")
+    )
     np.testing.assert_array_equal(flat.factors[1].values, read(tmp_path, NET).factors[1].values)

@@ -87,10 +87,10 @@ def test_malformed(tmp_path, old, new, problem):
 
 @pytest.mark.parametrize("kind", ["noisymax", "deterministic", "decision", "utility", "mau", "equation"])
 def test_other_nodes(tmp_path, kind):
-    with pytest.raises(UnsupportedError, match=f"m.xdsl:4: node 'wet' is a <{kind}> node"):
+    with pytest.raises(UnsupportedError, match=rf"m\.xdsl:4: node 'wet' is a <{kind}> node"):
         read(tmp_path, XDSL.replace('<cpt id="wet"', f'<{kind} id="wet"').replace("</cpt>", f"</{kind}>", 1))
 
 
 def test_dynamic_networks(tmp_path):
-    with pytest.raises(UnsupportedError, match="m.xdsl:20: the network is a dynamic one"):
+    with pytest.raises(UnsupportedError, match=r"m\.xdsl:20: the network is a dynamic one"):
         read(tmp_path, XDSL.replace("  </nodes>\n", "  </nodes><dynamic numslices='3'/>\n"))

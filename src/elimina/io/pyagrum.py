@@ -55,8 +55,9 @@ def _table(tensor: Any, index: dict[str, int]) -> Table:
 def to_pyagrum(model: Model) -> Any:
     """Build pyAgrum's network of a model: a BayesNet if it is a Bayesian network, else a MarkovRandomField.
 
-    A Bayesian network has one conditional distribution for each variable and no cycle of parents. Costs become probabilities as by ``convert_sense``. A Markov random field has one factor for a set of variables, so
-    those over the same ones are multiplied, and a constant is multiplied into the first.
+    A Bayesian network has one conditional distribution for each variable and no cycle of parents. Costs become
+    probabilities as by ``convert_sense``. A Markov random field has one factor for a set of variables, so those over
+    the same ones are multiplied, and a constant is multiplied into the first.
 
     Raises:
         InputError: pyAgrum is not installed, or a factor or the constant is too large to be written out.
