@@ -150,7 +150,8 @@ def random_network(seed: int, count: int, *, most_parents: int = 3) -> Model:
         parents = rng.permutation(order[:place])[: rng.integers(0, most_parents + 1)]
         scope = [*map(int, parents), int(order[place])]
         values = rng.dirichlet(np.ones(sizes[scope[-1]]), [sizes[p] for p in parents])
-        values[rng.random(values.shape) < 0.2] = 0
+        values[(rng.random(values.shape) < 0.2) & (values < values.max(axis=-1, keepdims=True))] = 0
+        values /= values.sum(axis=-1, keepdims=True)
         factors.append(Table(scope, values))
         children.append(scope[-1])
     return Model(variables, factors, sense="probability", children=children, name=f"random {seed}")

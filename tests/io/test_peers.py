@@ -14,7 +14,7 @@ import pytest
 import elimina
 import elimina.io as eio
 from elimina.errors import InputError, UnsupportedError
-from tests.io import stand_ins
+from tests.io import foreign, stand_ins
 from tests.io.models import assert_same_network, random_network
 
 Model, Variable, Table = elimina.Model, elimina.Variable, elimina.Table
@@ -197,3 +197,18 @@ def test_files_written_by_pyagrum(tmp_path):
         for suffix in ("bif", "bifxml"):
             eio.write(model, tmp_path / f"n.{suffix}")
             assert_same_network(model, Model.from_pyagrum(gum.loadBN(str(tmp_path / f"n.{suffix}"))), tolerance=1e-7)
+
+
+def test_pgmpy_reads_the_same_files(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        readers = pytest.importorskip("pgmpy.readwrite")
+        model = random_network(5, 15)
+        path = tmp_path / "m.xdsl"
+        path.write_text(foreign.xdsl(model))
+        theirs = Model.from_pgmpy(readers.XDSLReader(str(path)).get_model())
+        assert_same_network(theirs, eio.read(path), tolerance=1e-7)
+        for suffix, reader in (("bif", readers.BIFReader), ("xmlbif", readers.XMLBIFReader)):
+            eio.write(model, tmp_path / f"m.{suffix}")
+            theirs = Model.from_pgmpy(reader(str(tmp_path / f"m.{suffix}")).get_model())
+            assert_same_network(model, theirs, tolerance=1e-7)

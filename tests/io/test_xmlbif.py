@@ -178,5 +178,5 @@ def test_names_that_cannot_be_written(tmp_path):
 
 def test_formats_that_are_only_read(tmp_path):
     for suffix in ("net", "xdsl"):
-        with pytest.raises(InputError, match=f"'.{suffix}' is only read, not written; name one of uai, .*xml "):
+        with pytest.raises(InputError, match=rf"'\.{suffix}' is only read, not written; name one of uai, .*xml "):
             eio.write(random_network(1, 3), tmp_path / f"m.{suffix}")

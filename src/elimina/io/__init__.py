@@ -69,8 +69,9 @@ def _format_of(path: Path, name: str | None, *, writing: bool = False) -> _Forma
     usable = [known for known in FORMATS if not (writing and known in READ_ONLY)]
     if suffix not in usable:
         known = ", ".join(usable)
-        problem = "is only read, not written" if suffix in FORMATS else "is unknown"
-        culprit = f"{path}: the suffix {stem.suffix!r} {problem}" if name is None else f"the format {name!r} {problem}"
+        given, kind = (stem.suffix, "suffix") if name is None else (name, "format")
+        problem = f"{given!r} is only read, not written" if suffix in FORMATS else f"unknown {kind} {given!r}"
+        culprit = f"{path}: {problem}" if name is None else problem
         raise InputError(f"{culprit}; name one of {known} (a file may also end in .gz or .xz)")
     module: _Format = import_module(f"elimina.io.{FORMATS[suffix]}")
     return module

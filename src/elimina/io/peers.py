@@ -47,13 +47,13 @@ def factors_of(model: Model) -> list[Conditional]:
             too large to be written out.
     """
     tables = list(conditional_tables(model))
-    scale = math.prod(float(values) for scope, values in tables if not scope)
     try:
-        scale *= math.exp(model.constant)
+        scale = math.exp(model.constant)
     except OverflowError:
         scale = math.inf
-    if not math.isfinite(scale) or (scale == 0 and model.constant > -math.inf and model.constant < -700):
+    if scale == math.inf or (scale == 0 and model.constant > -math.inf):
         raise InputError(f"the model's constant {model.constant} has no exponential in a double; subtract it first")
+    scale *= math.prod(float(values) for scope, values in tables if not scope)
     tables = [(scope, values) for scope, values in tables if scope]
     if scale == 1:
         return tables
