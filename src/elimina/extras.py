@@ -24,4 +24,6 @@ def require(module: str, extra: str, purpose: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != module.split(".")[0]:
             raise
-        raise InputError(f"{purpose} needs {error.name}, which is not installed: pip install 'elimina[{extra}]'") from None
+        raise InputError(
+            f"{purpose} needs {error.name}, which is not installed: pip install 'elimina[{extra}]'"
+        ) from None

@@ -316,4 +316,5 @@ def _arrow_codes(variable: Variable, column: Any, arrow: Any) -> Codes:
             except InputError as error:
                 row = int(np.argmax(places == i))
                 raise InputError(f"row {row}: {error}") from None
-    return table[places]
+    codes: Codes = table[places]
+    return codes

@@ -1,7 +1,8 @@
 """Evidence: files of the UAI competitions in the dialects that are in use, and observations on the command line.
 
-All dialects are integers between blanks, with comments between "/*" and "*/"; line breaks matter only where they are named. The
-dialects are told apart by the number of integers and the first line, so that a file fits at most one:
+All dialects of files are integers between blanks, with comments between "/*" and "*/"; line breaks matter only where
+they are named. The dialects are told apart by the number of integers and the first line, so that a file fits at most
+one:
 
 - "k v1 x1 .. vk xk" (1 + 2k integers): k observed variables. "0" alone: none.
 - "1" on its own line, then "k v1 x1 .. vk xk" (2 + 2k integers): the first is the number of evidence sets, which must

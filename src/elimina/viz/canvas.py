@@ -67,14 +67,14 @@ class Canvas:
         width: float = self._measure.get_text_width_height_descent(text, font, False)[0]
         return width / _POINTS_PER_INCH
 
-    def text(self, x: float, y: float, text: str, points: float, *, gid: str, across: str = "center", **style: Any) -> None:
-        """Write text, centred upwards on ``y`` unless ``style`` says otherwise."""
-        style = {"color": INK, "va": "center", "ha": across, "fontsize": points, "parse_math": False, **style}
-        self._axes.text(x, y, text, gid=gid, **style)
-        lines = text.split("\n")
-        width, height = max(self.text_width(line, points) for line in lines), len(lines) * points * 1.2 / 72
-        left = {"center": x - width / 2, "left": x, "right": x - width}[across]
-        low = {"center": y - height / 2, "top": y - height, "bottom": y}[style["va"]]
+    def text(
+        self, x: float, y: float, text: str, points: float, *, gid: str, centred: bool = True, **style: Any
+    ) -> None:
+        """Write a line of text that is centred on ``x`` or begins there; ``y`` is half its height."""
+        style = {"color": INK, "va": "center", "ha": "center" if centred else "left", **style}
+        self._axes.text(x, y, text, gid=gid, fontsize=points, parse_math=False, **style)
+        width, height = self.text_width(text, points), points * 1.2 / _POINTS_PER_INCH
+        left, low = x - width / 2 if centred else x, y - height / 2
         self._cover(np.array([[left, low], [left + width, low + height]]))
 
     def boxes(self, centres: Points, widths: Points, height: float, gid: str) -> None:
@@ -93,21 +93,22 @@ class Canvas:
         self._cover(centres - radii[:, None])
         self._cover(centres + radii[:, None])
 
+    def lines(self, runs: Sequence[Points], gid: str, widths: float | Sequence[float] = 0.8) -> None:
+        """Straight segments through points."""
+        self._strokes([self._path(run) for run in runs], runs, gid, widths)
+
     def curves(self, runs: Sequence[Points], gid: str, widths: float | Sequence[float] = 0.8) -> None:
-        """Smooth curves through points: cubic Hermite pieces, timed by the chords' lengths."""
-        paths = [self._curve(run) for run in runs]
-        self._paths(paths, gid, facecolor="none", edgecolor=LINE, linewidth=widths, zorder=1)
-        for run in runs:
-            self._cover(run)
+        """Curves that go straight up or down through the inner points, and towards the next point at the ends."""
+        self._strokes([self._curve(run) for run in runs], runs, gid, widths)
 
     def _curve(self, run: Points) -> Any:
-        if len(run) == 2:
-            return self._path(run)
-        spans = np.maximum(np.linalg.norm(np.diff(run, axis=0), axis=1, keepdims=True), 1e-6)
-        tangents = np.gradient(run, np.concatenate([[0.0], np.cumsum(spans)]), axis=0)
-        controls = np.stack([run[:-1] + tangents[:-1] * spans / 3, run[1:] - tangents[1:] * spans / 3, run[1:]], axis=1)
-        codes = [self._path.MOVETO] + [self._path.CURVE4] * (3 * (len(run) - 1))
-        return self._path(np.concatenate([run[:1], controls.reshape(-1, 2)]), codes)
+        steps = np.diff(run, axis=0)
+        upright = steps * [0.0, 0.5]
+        leave, arrive = run[:-1] + upright, run[1:] - upright
+        leave[0], arrive[-1] = run[0] + steps[0] / 3, run[-1] - steps[-1] / 3
+        controls = np.stack([leave, arrive, run[1:]], axis=1).reshape(-1, 2)
+        codes = [self._path.MOVETO] + [self._path.CURVE4] * len(controls)
+        return self._path(np.concatenate([run[:1], controls]), codes)
 
     def links(self, starts: Points, ends: Points, gid: str, widths: Sequence[float]) -> None:
         """Curves that leave downwards and arrive downwards."""
@@ -116,16 +117,20 @@ class Canvas:
         for (x0, y0), (x1, y1) in zip(starts, ends, strict=True):
             middle = (y0 + y1) / 2
             paths.append(self._path([(x0, y0), (x0, middle), (x1, middle), (x1, y1)], codes))
+        self._strokes(paths, [starts, ends], gid, widths)
+
+    def _strokes(self, paths: list[Any], covered: Sequence[Points], gid: str, widths: float | Sequence[float]) -> None:
         self._paths(paths, gid, facecolor="none", edgecolor=LINE, linewidth=widths, zorder=1)
-        self._cover(starts)
-        self._cover(ends)
+        for points in covered:
+            self._cover(points)
 
     def arrow_heads(self, tips: Points, directions: Points, length: float, gid: str) -> None:
         """Filled triangles at the ends of edges; directions are unit vectors."""
         across = np.stack([-directions[:, 1], directions[:, 0]], axis=1) * (length * 0.36)
         tails = tips - directions * length
         shapes = np.stack([tips, tails + across, tails - across, tips], axis=1)
-        self._paths([self._path(shape, closed=True) for shape in shapes], gid, facecolor=LINE, edgecolor="none", zorder=2)
+        paths = [self._path(shape, closed=True) for shape in shapes]
+        self._paths(paths, gid, facecolor=LINE, edgecolor="none", zorder=2)
 
     def _paths(self, paths: list[Any], gid: str, **style: Any) -> None:
         marks = need("matplotlib.collections").PathCollection(paths, **style)

@@ -28,12 +28,12 @@ class _Style(NamedTuple):
     gap: float
 
 
-_LARGE, _SMALL, _DOTS = _Style(9, 28, 0.8, 0.22), _Style(6, 18, 0.55, 0.12), _Style(0, 0, 0.34, 0.09)
+_LARGE, _SMALL, _DOTS = _Style(9, 28, 0.8, 0.22), _Style(6, 18, 0.55, 0.12), _Style(0, 0, 0, 0.09)
 _MOST_LARGE, _MOST_SMALL = 60, 250
 _DOT = 0.055
-_EDGE = 0.75
+_EDGE, _EDGE_OF_DOTS = 0.75, 0.4
 _PUSHES = 400
-_ASPECT = 1.4
+_ROW_SHARE = 1.8
 
 
 def edges_of(model: Model) -> list[Edge]:
@@ -55,11 +55,12 @@ def draw_graph(model: Model, title: str) -> Canvas:
     if not labels:
         widths = np.full(count, 2 * _DOT)
     directed = model.children is not None
-    if directed and is_acyclic(count, edges):
+    # Beyond some hundreds of variables the layers of a DAG are wide and its long edges cover everything.
+    if directed and labels and is_acyclic(count, edges):
         places, runs = _layered(count, edges, widths, height, style)
     else:
-        scale = _EDGE if labels else 0.25
-        places = apart(stress_layout(count, edges) * scale, widths + style.gap / 2, height + style.gap / 2)
+        places = stress_layout(count, edges) * (_EDGE if labels else _EDGE_OF_DOTS)
+        places = apart(places, widths + style.gap / 2, height + style.gap / 2)
         runs = [_between(places[a], places[b], widths[a], widths[b], height, directed) for a, b in edges]
     _draw_edges(canvas, runs, directed, 0.09 if labels else 0.06)
     if labels:
@@ -71,7 +72,8 @@ def draw_graph(model: Model, title: str) -> Canvas:
     low, high = canvas.bounds
     figures = f"{count} variables, {len(edges)} {'arrows' if directed else 'edges'}"
     title = f"{_shortened(title, 60)}: {figures}" if title else figures
-    canvas.text(low[0], high[1] + 0.3, title, 10, gid="title", across="left", color=FAINT)
+    size = max(10.0, 0.35 * float(high[0] - low[0]))
+    canvas.text(low[0], high[1] + 0.15 + size / 72, title, size, gid="title", centred=False, color=FAINT)
     return canvas
 
 
@@ -82,20 +84,55 @@ def _shortened(name: str, most: int) -> str:
 def _layered(
     count: int, edges: Sequence[Edge], widths: Points, height: float, style: _Style
 ) -> tuple[Points, list[Points]]:
-    width = float(widths.mean()) + style.gap
-    most = max(4, round(math.sqrt(_ASPECT * count * style.row / width)))
+    most = max(4, round(_ROW_SHARE * math.sqrt(count)))
     layout = layered_layout(count, edges, (widths + style.gap).tolist(), most)
     scale = np.array([1.0, style.row])
     places = layout.places * scale
+    rows = _Rows(places, widths, height, style)
     runs = []
     for (tail, head), bends in zip(edges, layout.bends, strict=True):
+        stops = rows.straightened(np.concatenate([places[tail][None], bends * scale, places[head][None]]))
+        start = stops[0] + [_port(stops[1][0] - stops[0][0], widths[tail]), -height / 2]
+        end = stops[-1] + [_port(stops[-2][0] - stops[-1][0], widths[head]), height / 2]
         # Between two boxes of a row an edge goes straight down.
-        middle = np.repeat(bends * scale, 2, axis=0) + np.tile([[0, height / 2], [0, -height / 2]], (len(bends), 1))
-        first, last = (middle[0], middle[-1]) if len(middle) else (places[head], places[tail])
-        start = places[tail] + [_port(first[0] - places[tail][0], widths[tail]), -height / 2]
-        end = places[head] + [_port(last[0] - places[head][0], widths[head]), height / 2]
+        middle = np.repeat(stops[1:-1], 2, axis=0) + np.tile([[0, height / 2], [0, -height / 2]], (len(stops) - 2, 1))
         runs.append(np.concatenate([[start], middle, [end]]))
     return places, runs
+
+
+class _Rows:
+    """The boxes of each layer: what an edge must not run through."""
+
+    def __init__(self, places: Points, widths: Points, height: float, style: _Style) -> None:
+        self._row, self._half = style.row, height / 2
+        margin = style.gap / 3
+        self._boxes: dict[int, tuple[Points, Points]] = {}
+        levels = np.rint(-places[:, 1] / style.row).astype(int)
+        for level in set(levels.tolist()):
+            here = np.flatnonzero(levels == level)
+            here = here[np.argsort(places[here, 0])]
+            x, reach = places[here, 0], widths[here] / 2 + margin
+            self._boxes[level] = (x - reach, x + reach)
+
+    def straightened(self, stops: Points) -> Points:
+        """Leave out the bends that nothing requires."""
+        kept, at = [0], 0
+        while at < len(stops) - 1:
+            ahead = range(len(stops) - 1, at, -1)
+            at = next(to for to in ahead if to == at + 1 or self._is_clear(stops[at], stops[to]))
+            kept.append(at)
+        return stops[kept]
+
+    def _is_clear(self, start: Points, end: Points) -> bool:
+        slope = (end[0] - start[0]) / (end[1] - start[1])
+        first, last = (round(-y / self._row) for y in (start[1], end[1]))
+        for level in range(first + 1, last):
+            x = start[0] + slope * (-level * self._row - start[1])
+            reach = abs(slope) * self._half
+            left, right = self._boxes[level]
+            if np.searchsorted(right, x - reach) != np.searchsorted(left, x + reach):
+                return False
+        return True
 
 
 def _port(towards: float, width: float) -> float:
@@ -115,13 +152,14 @@ def _between(a: Points, b: Points, width_a: float, width_b: float, height: float
 
 def _draw_edges(canvas: Canvas, runs: Sequence[Points], directed: bool, length: float) -> None:
     if not directed:
-        canvas.curves(runs, "edges", 0.8 if length > 0.08 else 0.5)
+        canvas.lines(runs, "edges", 0.8 if length > 0.08 else 0.5)
         return
     tips = np.array([run[-1] for run in runs]).reshape(-1, 2)
     steps = np.array([run[-1] - run[-2] for run in runs]).reshape(-1, 2)
     norms = np.linalg.norm(steps, axis=1, keepdims=True)
     directions = steps / np.where(norms > 0, norms, 1)
-    shortened = [np.concatenate([run[:-1], [tip]]) for run, tip in zip(runs, tips - directions * length / 2, strict=True)]
+    stops = tips - directions * length / 2
+    shortened = [np.concatenate([run[:-1], [stop]]) for run, stop in zip(runs, stops, strict=True)]
     canvas.curves(shortened, "edges", 0.8 if length > 0.08 else 0.5)
     canvas.arrow_heads(tips, directions, length, "arrows")
 

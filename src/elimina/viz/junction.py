@@ -24,9 +24,11 @@ _FONT = 6.5
 _LINE = _FONT * 1.25 / 72
 _RADIUS_OF_ONE_DIGIT = 0.115
 _SMALLEST = 0.3
-_POINTS_OF_ONE_DIGIT = 1.3
+_LEAST_WITH_COUNT = 0.085
+_POINTS_OF_ONE_DIGIT, _MOST_POINTS = 1.3, 9.0
 _GAP = 0.12
 _DROP = 0.38
+_TALL, _ASPECT, _LANE = 3.0, 1.4, 0.3
 
 
 def junction_tree(model: Model, seed: int = 0) -> CliqueTree:
@@ -51,13 +53,13 @@ def draw_tree(model: Model, title: str) -> Canvas:
     canvas = Canvas()
     named = len(tree.scopes) <= _MOST_NAMED
     names = [_names(scope, model) if named else [] for scope in tree.scopes]
-    widths = [max([2 * r, *(canvas.text_width(n, _FONT) for n in lines)]) for r, lines in zip(radii, names, strict=True)]
-    x, levels = tidy_layout(tree.parents, [w + _GAP for w in widths])
-    centres = np.stack([x, _ordinates(levels, radii, [len(lines) * _LINE for lines in names])], axis=1)
-    _draw_links(canvas, tree, model, centres, radii, [len(lines) * _LINE for lines in names])
+    texts = [max((canvas.text_width(name, _FONT) for name in lines), default=0.0) for lines in names]
+    below = [len(lines) * _LINE for lines in names]
+    centres, bands = _places(tree, np.maximum(2 * radii, texts), radii, below)
+    _draw_links(canvas, tree, model, digits, centres, bands, below)
     canvas.circles(centres, radii, "cliques", _fills(digits))
     for centre, radius, scope, lines, size in zip(centres, radii, tree.scopes, names, digits, strict=True):
-        if radius >= 0.09:
+        if radius >= _LEAST_WITH_COUNT:
             ink = "white" if _shade(size, digits) > 0.62 else "#1b1f24"
             canvas.text(centre[0], centre[1], str(len(scope)), min(8.0, radius * 50), gid="count", color=ink, zorder=5)
         if lines:
@@ -106,20 +108,68 @@ def _ordinates(levels: Sequence[int], radii: Points, below: Sequence[float]) -> 
     return np.cumsum(steps)[list(levels)]
 
 
+def _places(tree: CliqueTree, widths: Points, radii: Points, below: Sequence[float]) -> tuple[Points, list[int]]:
+    """Centres of the circles, and the band of each: a tall tree is cut into bands of levels that stand side by side."""
+    x, levels = tidy_layout(tree.parents, [w + _GAP for w in widths])
+    y = _ordinates(levels, radii, below)
+    width, height = float(np.ptp(x)) + 1.0, float(np.ptp(y)) + 1.0
+    count = round(math.sqrt(_ASPECT * height / width)) if height > _TALL * width else 1
+    depth = math.ceil((max(levels) + 1) / max(count, 1))
+    bands = [level // depth for level in levels]
+    crossing = [sum(p >= 0 and bands[p] < bands[v] == band for v, p in enumerate(tree.parents)) for band in set(bands)]
+    right = 0.0
+    for band, lanes in enumerate(crossing):
+        members = np.flatnonzero(np.array(bands) == band)
+        left = right + (_LANE * (lanes + 1) if band else 0.0)
+        x[members] += left - float((x[members] - widths[members] / 2).min())
+        y[members] -= y[members].max()
+        right = float((x[members] + widths[members] / 2).max())
+    return np.stack([x, y], axis=1), bands
+
+
 def _draw_links(
-    canvas: Canvas, tree: CliqueTree, model: Model, centres: Points, radii: Points, below: Sequence[float]
+    canvas: Canvas,
+    tree: CliqueTree,
+    model: Model,
+    digits: Points,
+    centres: Points,
+    bands: Sequence[int],
+    below: Sequence[float],
 ) -> None:
-    lower = [v for v, parent in enumerate(tree.parents) if parent >= 0]
-    upper = [tree.parents[v] for v in lower]
+    radii = _radii(digits)
     foot = radii + np.array(below) + np.where(np.array(below) > 0, 0.05, 0)
-    starts = centres[upper] - np.stack([np.zeros(len(upper)), foot[upper]], axis=1)
-    ends = centres[lower] + np.stack([np.zeros(len(lower)), radii[lower]], axis=1)
-    shared = [_digits(tree.scopes[v] & tree.scopes[p], model) for v, p in zip(lower, upper, strict=True)]
-    canvas.links(starts, ends, "separators", [_points(size) for size in shared])
+    starts, ends, widths = [], [], []
+    detours: dict[int, list[tuple[Points, Points, float]]] = {}
+    for v, parent in enumerate(tree.parents):
+        if parent < 0:
+            continue
+        start, end = centres[parent] - [0, foot[parent]], centres[v] + [0, radii[v]]
+        width = _points(_digits(tree.scopes[v] & tree.scopes[parent], model), digits)
+        if bands[v] == bands[parent]:
+            starts.append(start)
+            ends.append(end)
+            widths.append(width)
+        else:
+            detours.setdefault(bands[v], []).append((start, end, width))
+    if starts:
+        canvas.links(np.array(starts), np.array(ends), "separators", widths)
+    for band, links in detours.items():
+        left = min(centres[v][0] - radii[v] for v in range(len(bands)) if bands[v] == band)
+        runs = [_detour(start, end, left, lane, len(links)) for lane, (start, end, _) in enumerate(links, 1)]
+        canvas.lines(runs, f"separators-to-band-{band}", [width for _, _, width in links])
 
 
-def _points(digits: float) -> float:
-    return _POINTS_OF_ONE_DIGIT * max(digits, _SMALLEST)
+def _detour(start: Points, end: Points, left: float, lane: int, lanes: int) -> Points:
+    """From the foot of one band to the head of the next one, through a lane of the gap between them."""
+    share = lane / (lanes + 1)
+    middle = left - _LANE * lane
+    dip, rise = start[1] - _DROP * share, end[1] + _DROP * share
+    return np.array([start, (start[0], dip), (middle, dip), (middle, rise), (end[0], rise), end])
+
+
+def _points(size: float, digits: Points) -> float:
+    """Width of a line; the widest one of a tree stays below the gap between circles."""
+    return min(_POINTS_OF_ONE_DIGIT, _MOST_POINTS / float(digits.max() or 1.0)) * max(size, _SMALLEST)
 
 
 def _draw_legend(canvas: Canvas, digits: Points) -> None:
@@ -133,15 +183,15 @@ def _draw_legend(canvas: Canvas, digits: Points) -> None:
         centre = np.array([[x + radius, y]])
         canvas.circles(centre, np.array([radius]), f"legend-circle-{number}", _fills(np.array([size]), digits))
         x += 2 * radius + 0.06
-        canvas.text(x, y, _power(size), 8, gid="legend", across="left", color=FAINT)
+        canvas.text(x, y, _power(size), 8, gid="legend", centred=False, color=FAINT)
         x += canvas.text_width(_power(size), 8) + 0.16
-    canvas.text(x, y, "cells in a clique (area)", 8, gid="legend", across="left", color=FAINT)
+    canvas.text(x, y, "cells in a clique (area)", 8, gid="legend", centred=False, color=FAINT)
     x, y = float(low[0]), y - float(radii.max()) - 0.2
     for number, size in enumerate(sizes):
-        canvas.curves([np.array([[x, y], [x + 0.3, y]])], f"legend-line-{number}", _points(size))
-        canvas.text(x + 0.38, y, _power(size), 8, gid="legend", across="left", color=FAINT)
+        canvas.lines([np.array([[x, y], [x + 0.3, y]])], f"legend-line-{number}", _points(size, digits))
+        canvas.text(x + 0.38, y, _power(size), 8, gid="legend", centred=False, color=FAINT)
         x += 0.38 + canvas.text_width(_power(size), 8) + 0.16
-    canvas.text(x, y, "cells in a separator (width)", 8, gid="legend", across="left", color=FAINT)
+    canvas.text(x, y, "cells in a separator (width)", 8, gid="legend", centred=False, color=FAINT)
 
 
 def _power(digits: float) -> str:
@@ -153,8 +203,9 @@ def _draw_title(canvas: Canvas, tree: CliqueTree, model: Model, title: str) -> N
     cells = [math.prod(model.variables[v].size for v in scope) for scope in tree.scopes]
     figures = f"{len(cells)} cliques, {_cells(sum(cells))} cells, {_cells(max(cells))} in the largest"
     text = f"{title[:60]}: {figures}" if title else figures
-    canvas.text(low[0], high[1] + 0.3, text, 10, gid="title", across="left", color=FAINT)
+    size = max(10.0, 0.35 * float(high[0] - low[0]))
+    canvas.text(low[0], high[1] + 0.15 + size / 72, text, size, gid="title", centred=False, color=FAINT)
 
 
 def _cells(count: int) -> str:
-    return str(count) if count < 10**6 else "{:.2f}e{:.0f}".format(10 ** (math.log10(count) % 1), math.log10(count) // 1)
+    return str(count) if count < 10**6 else f"{10 ** (math.log10(count) % 1):.2f}e{math.log10(count) // 1:.0f}"

@@ -7,6 +7,7 @@ neighbours (Gansner, Koutsofios, North, Vo, 1993, section 3), and places are the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -48,7 +49,7 @@ def layered_layout(count: int, edges: Sequence[Edge], widths: Sequence[float], m
     up: list[list[int]] = [[] for _ in range(total)]
     down: list[list[int]] = [[] for _ in range(total)]
     for chain in chains:
-        for a, b in zip(chain, chain[1:], strict=False):
+        for a, b in pairwise(chain):
             down[a].append(b)
             up[b].append(a)
     rows: list[list[int]] = [[] for _ in range(int(level_of.max(initial=-1)) + 1)]
@@ -178,7 +179,7 @@ def _median(places: list[float], otherwise: float) -> float:
 def _crossings(rows: Sequence[Sequence[int]], down: Sequence[Sequence[int]]) -> int:
     """Pairs of segments that cross, by counting inversions."""
     total = 0
-    for upper, lower in zip(rows, rows[1:], strict=False):
+    for upper, lower in pairwise(rows):
         place = {v: i for i, v in enumerate(lower)}
         ends = np.array([end for v in upper for end in sorted(place[u] for u in down[v])], dtype=np.int64)
         counts = np.zeros(len(lower) + 1, dtype=np.int64)

@@ -95,7 +95,8 @@ def _pivot_places(distances: NDArray[np.float64]) -> Places:
     if places.shape[1] < 2:
         places = np.concatenate([places, np.zeros((len(places), 2 - places.shape[1]))], axis=1)
     spread = np.abs(places).max(axis=0)
-    return np.where(spread > 0, places / np.where(spread > 0, spread, 1), 0) * (distances.max() / 2)
+    result: Places = places / np.where(spread > 0, spread, 1) * (distances.max() / 2)
+    return result
 
 
 def _majorise(distances: NDArray[np.float64], places: Places) -> Places:
@@ -117,14 +118,14 @@ def _majorise(distances: NDArray[np.float64], places: Places) -> Places:
 
 
 def _side_by_side(count: int, parts: Sequence[tuple[Sequence[int], Places]]) -> Places:
-    """Put the parts into rows of about the same width."""
+    """Put the parts into rows of about the same width, single nodes in rows of their own below."""
     gap = 1.0
     boxes = [places.max(axis=0) - places.min(axis=0) + gap for _, places in parts]
     target = max(math.sqrt(sum(float(b[0] * b[1]) for b in boxes)) * 1.3, max((float(b[0]) for b in boxes), default=0))
     result = np.zeros((count, 2))
     x = y = tallest = 0.0
     for (part, places), box in zip(parts, boxes, strict=True):
-        if x and x + box[0] > target:
+        if x and (x + box[0] > target or (len(part) == 1 and tallest > gap)):
             x, y, tallest = 0.0, y - tallest, 0.0
         result[list(part)] = places - [places[:, 0].min(), places[:, 1].max()] + [x, y]
         x, tallest = x + float(box[0]), max(tallest, float(box[1]))

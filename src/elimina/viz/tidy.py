@@ -16,7 +16,7 @@ def tidy_layout(parents: Sequence[int], widths: Sequence[float]) -> tuple[NDArra
         widths: Of each node, the gap to the next one included.
     """
     children: list[list[int]] = [[] for _ in parents]
-    roots = []
+    roots: list[int] = []
     for node, parent in enumerate(parents):
         (children[parent] if parent >= 0 else roots).append(node)
     levels = [0] * len(parents)
@@ -29,7 +29,7 @@ def tidy_layout(parents: Sequence[int], widths: Sequence[float]) -> tuple[NDArra
     outlines: dict[int, tuple[list[float], list[float]]] = {}
     for node in reversed(order):
         below = _pack([outlines.pop(child) for child in children[node]], children[node], shift)
-        middle = (shift[children[node][0]] + shift[children[node][-1]]) / 2 if children[node] else 0.0
+        middle = float(shift[children[node][0]] + shift[children[node][-1]]) / 2 if children[node] else 0.0
         shift[children[node]] -= middle
         half = widths[node] / 2
         outlines[node] = ([-half, *(x - middle for x in below[0])], [half, *(x - middle for x in below[1])])
