@@ -19,11 +19,12 @@ def require(module: str, extra: str, purpose: str) -> Any:
     Raises:
         InputError: The package is not installed.
     """
+    package = module.split(".")[0]
     try:
-        return import_module(module)
+        import_module(package)
     except ModuleNotFoundError as error:
-        if error.name != module.split(".")[0]:
+        if error.name != package:
             raise
-        raise InputError(
-            f"{purpose} needs {error.name}, which is not installed: pip install 'elimina[{extra}]'"
-        ) from None
+        hint = f"pip install 'elimina[{extra}]'"
+        raise InputError(f"{purpose} needs {package}, which is not installed: {hint}") from None
+    return import_module(module)

@@ -285,8 +285,8 @@ def _is_integer(label: str) -> bool:
 
 
 def _read_parquet(path: Path, model: Model) -> Cases:
-    parquet = require("pyarrow.parquet", "frames", "reading a Parquet file")
     arrow = require("pyarrow", "frames", "reading a Parquet file")
+    parquet = require("pyarrow.parquet", "frames", "reading a Parquet file")
     try:
         table = parquet.ParquetFile(path).read()
     except OSError as error:
