@@ -19,7 +19,7 @@ from elimina.table import Table
 from elimina.viz import plot
 from elimina.viz.graph import edges_of
 from elimina.viz.junction import central_cliques
-from tests.io.models import networks
+from tests.io.models import named_variables, networks
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -89,7 +89,7 @@ def test_arrows_end_at_their_boxes(tmp_path):
 
 
 @settings(max_examples=15, deadline=None)
-@given(networks(named=True))
+@given(networks(named_variables()))
 def test_any_network(tmp_path_factory, model):
     if not model.variables:
         return
