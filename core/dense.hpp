@@ -16,6 +16,7 @@ struct DenseRun {
   i64 integer_parameter;
   const i64* words;
   const i64* starts;
+  const i64* sequence;  // the numbers of the steps to run
   i64 steps;
   void* arena;
   double* peaks;    // [steps][2]

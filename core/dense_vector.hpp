@@ -3,8 +3,12 @@
 #pragma once
 #include <cstring>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
-#if defined(__SSE2__)
+#if defined(__AVX512BW__)
+#include <immintrin.h>
+#elif defined(__SSE2__)
 #include <emmintrin.h>
 #endif
 
@@ -25,11 +29,60 @@ using Vector = typename VectorOf<V>::type;
 template <class V>
 constexpr int kLanes = kVectorBytes / sizeof(V);
 
+// An integer as wide as the value.
+template <class V>
+struct IndexOf {
+  using type = std::conditional_t<sizeof(V) == 2, i16, std::conditional_t<sizeof(V) == 4, i32, i64>>;
+};
+
 template <class V>
 inline Vector<V> load(const V* from) {
   Vector<V> value;
   std::memcpy(&value, from, sizeof value);
   return value;
+}
+
+template <class V>
+inline void store(V* to, const Vector<V>& value) {
+  std::memcpy(to, &value, sizeof value);
+}
+
+// The first `count` lanes, 0 <= count <= kLanes; no other address is touched. The other lanes that are loaded are 0.
+template <class V>
+inline Vector<V> load_part(const V* from, int count) {
+#if defined(__AVX512BW__)
+  if constexpr (sizeof(V) == 8) return reinterpret_cast<Vector<V>>(_mm512_maskz_loadu_epi64(__mmask8((1u << count) - 1), from));
+  if constexpr (sizeof(V) == 4) return reinterpret_cast<Vector<V>>(_mm512_maskz_loadu_epi32(__mmask16((1u << count) - 1), from));
+  if constexpr (sizeof(V) == 2) return reinterpret_cast<Vector<V>>(_mm512_maskz_loadu_epi16(__mmask32((u64(1) << count) - 1), from));
+#else
+  Vector<V> value{};
+  std::memcpy(&value, from, count * sizeof(V));
+  return value;
+#endif
+}
+
+template <class V>
+inline void store_part(V* to, const Vector<V>& value, int count) {
+#if defined(__AVX512BW__)
+  if constexpr (sizeof(V) == 8) _mm512_mask_storeu_epi64(to, __mmask8((1u << count) - 1), reinterpret_cast<__m512i>(value));
+  if constexpr (sizeof(V) == 4) _mm512_mask_storeu_epi32(to, __mmask16((1u << count) - 1), reinterpret_cast<__m512i>(value));
+  if constexpr (sizeof(V) == 2) _mm512_mask_storeu_epi16(to, __mmask32((u64(1) << count) - 1), reinterpret_cast<__m512i>(value));
+#else
+  std::memcpy(to, &value, count * sizeof(V));
+#endif
+}
+
+template <class Index, std::size_t... lane>
+inline Vector<Index> lane_numbers(std::index_sequence<lane...>) {
+  return Vector<Index>{Index(lane)...};
+}
+
+// The first `count` lanes of one vector, the others of another one.
+template <class Vec>
+inline Vec first_lanes(int count, const Vec& first, const Vec& rest) {
+  using V = std::remove_cvref_t<decltype(first[0])>;
+  using Index = typename IndexOf<V>::type;
+  return lane_numbers<Index>(std::make_index_sequence<kLanes<V>>{}) < Index(count) ? first : rest;
 }
 
 template <class V>
@@ -81,21 +134,24 @@ struct Wide<SumProduct<T>> {
   static SumProduct<Vector<T>> ring(SumProduct<T>) { return {}; }
 };
 
-// What one row reads: for each d, a scalar, a row of B (or none), and up to two streamed rows. More values of d than
-// kStreams are taken in turns, since memory serves only so many streams at once.
+constexpr i64 kMostStreamed = 16;
+
+// What one row reads: for each d, a scalar, a row of B (or none), and the streamed rows. More values of d than kStreams are taken in
+// turns, since memory serves only so many streams at once.
 template <class V>
 struct Row {
   const V* a;
   const V* b;
   i64 b_stride;
-  const V* streamed[2];
-  i64 stride[2];
-  V scale[2];
   i64 domain;
+  i64 streamed;
+  const V* tables[kMostStreamed];
+  i64 strides[kMostStreamed];
+  V scale[kMostStreamed];
   const V* before;  // marginals over earlier values of d, or none
 };
 
-template <class R, int streamed, bool has_b>
+template <class R, int fixed_streamed, bool has_b>
 class RowKernel {
   using V = typename R::Value;
   using Vec = Vector<V>;
@@ -104,8 +160,13 @@ class RowKernel {
  public:
   RowKernel(R ring, const Row<V>& row) : narrow_(ring), ring_(Wide<R>::ring(ring)), row_(row) {}
 
-  // `cells` is at least one vector's. Cells computed twice (at the end) do no harm: the output is not read.
+  // Cells computed twice (at the end) do no harm: the output is not read.
   void run(i64 cells, V* __restrict out, bool past_caches) const {
+    if (cells < lanes) {
+      Vec part[1];
+      compute<1, true>(0, part, int(cells));
+      return store_part(out, part[0], int(cells));
+    }
     if (past_caches) return run_past_caches(cells, out);
     i64 i = 0;
     for (; i + kBlockVectors * lanes <= cells; i += kBlockVectors * lanes) {
@@ -146,32 +207,44 @@ class RowKernel {
     }
   }
 
-  Vec scaled(Vec value, int which) const {
+  Vec scaled(Vec value, i64 which) const {
     if constexpr (R::scaled) return value * row_.scale[which];
     return value;
   }
 
-  template <int vectors>
-  __attribute__((always_inline)) void compute(i64 i, Vec* out) const {
+  template <bool part>
+  static Vec fetch(const V* from, int count) {
+    if constexpr (part) return load_part(from, count);
+    return (void)count, load(from);
+  }
+
+  template <int vectors, bool part = false>
+  __attribute__((always_inline)) void compute(i64 i, Vec* out, int count = lanes) const {
+    constexpr bool any = fixed_streamed < 0;
+    const i64 streamed = any ? row_.streamed : fixed_streamed;
     Vec sums[vectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v) sums[v] = row_.before ? load(row_.before + i + v * lanes) : ring_.start();
-    const V* __restrict s0 = streamed > 0 ? row_.streamed[0] + i : nullptr;
-    const V* __restrict s1 = streamed > 1 ? row_.streamed[1] + i : nullptr;
+    for (int v = 0; v < vectors; ++v) sums[v] = row_.before ? fetch<part>(row_.before + i + v * lanes, count) : broadcast(narrow_.start());
+    const V* s[any ? kMostStreamed : fixed_streamed + 1];
+    for (i64 t = 0; t < streamed; ++t) s[t] = row_.tables[t] + i;
     const V* __restrict b = has_b ? row_.b + i : nullptr;
     for (i64 d = 0; d < row_.domain; ++d) {
-      const Vec a = broadcast(has_b ? row_.a[d] : narrow_.combine(row_.a[d], narrow_.one()));
+      Vec values[vectors];
 #pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) {
-        Vec value = a;
-        if constexpr (has_b) value = ring_.combine(value, load(b + v * lanes));
-        if constexpr (streamed > 0) value = ring_.combine(value, scaled(load(s0 + v * lanes), 0));
-        if constexpr (streamed > 1) value = ring_.combine(value, scaled(load(s1 + v * lanes), 1));
-        ring_.add(sums[v], value);
+        if constexpr (has_b)
+          values[v] = ring_.combine(broadcast(row_.a[d]), fetch<part>(b + v * lanes, count));
+        else
+          values[v] = broadcast(narrow_.combine(row_.a[d], narrow_.one()));
       }
+      for (i64 t = 0; t < streamed; ++t) {
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; ++v) values[v] = ring_.combine(values[v], scaled(fetch<part>(s[t] + v * lanes, count), t));
+        s[t] += row_.strides[t];
+      }
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) ring_.add(sums[v], values[v]);
       if constexpr (has_b) b += row_.b_stride;
-      if constexpr (streamed > 0) s0 += row_.stride[0];
-      if constexpr (streamed > 1) s1 += row_.stride[1];
     }
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) out[v] = ring_.finish(sums[v]);
@@ -181,6 +254,34 @@ class RowKernel {
   decltype(Wide<R>::ring(R{})) ring_;
   const Row<V>& row_;
 };
+
+// `turns` holds the marginals of one turn for the next.
+template <class R>
+void run_row(R ring, Row<typename R::Value> row, i64 cells, typename R::Value* turns, typename R::Value* out, bool past_caches) {
+  const i64 turn = row.streamed ? kStreams : row.domain;
+  const auto run = [&]<int streamed>() {
+    for (i64 left = row.domain; left > 0; left -= turn) {
+      const bool last = left <= turn;
+      row.domain = std::min(left, turn);
+      auto* to = last ? out : turns;
+      if (row.b)
+        RowKernel<R, streamed, true>(ring, row).run(cells, to, last && past_caches);
+      else
+        RowKernel<R, streamed, false>(ring, row).run(cells, to, last && past_caches);
+      row.before = to;
+      row.a += turn;
+      if (row.b) row.b += turn * row.b_stride;
+      for (i64 s = 0; s < row.streamed; ++s) row.tables[s] += turn * row.strides[s];
+    }
+  };
+  switch (row.streamed) {
+    case 0: return run.template operator()<0>();
+    case 1: return run.template operator()<1>();
+    case 2: return run.template operator()<2>();
+    case 3: return run.template operator()<3>();
+    default: return run.template operator()<-1>();
+  }
+}
 
 // Largest value, and smallest positive one.
 template <class V>

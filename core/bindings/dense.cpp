@@ -39,7 +39,7 @@ ValueKind value_kind(const Arena& arena, SemiringKind semiring) {
 }
 
 void run_program(const std::string& semiring, double parameter, i64 integer_parameter, Words<const i64> words,
-                 Words<const i64> starts, Arena arena, Words<double> peaks, std::optional<Words<int>> assignment, int threads,
+                 Words<const i64> starts, Words<const i64> sequence, Arena arena, Words<double> peaks, std::optional<Words<int>> assignment, int threads,
                  nb::object progress) {
   const SemiringKind kind = semiring_kind(semiring);
   DenseRun run{kind,
@@ -48,7 +48,8 @@ void run_program(const std::string& semiring, double parameter, i64 integer_para
                integer_parameter,
                words.data(),
                starts.data(),
-               i64(starts.size()),
+               sequence.data(),
+               i64(sequence.size()),
                arena.data(),
                peaks.data(),
                assignment ? assignment->data() : nullptr,
@@ -72,8 +73,8 @@ void run_program(const std::string& semiring, double parameter, i64 integer_para
 }  // namespace
 
 void bind_dense(nb::module_& m) {
-  m.def("run_program", &run_program, "semiring"_a, "parameter"_a, "integer_parameter"_a, "words"_a, "starts"_a, "arena"_a, "peaks"_a,
+  m.def("run_program", &run_program, "semiring"_a, "parameter"_a, "integer_parameter"_a, "words"_a, "starts"_a, "sequence"_a, "arena"_a, "peaks"_a,
         "assignment"_a.none(), "threads"_a, "progress"_a.none(),
-        "Run a packed program over an arena whose factors are in place; `progress` gets the work done so far.");
+        "Run steps of a packed program over an arena whose factors are in place; `progress` gets the work done so far.");
   m.def("dense_instruction_set", &dense_instruction_set, "The instruction set that the dense executor uses here.");
 }

@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from elimina.backends.cuda import CudaBackend, Launch
+from elimina.backends.base import run_once
+from elimina.backends.cuda import CudaBackend
 from elimina.backends.cuda_kernels import CELL_TYPES, THREADS, policy_type
+from elimina.backends.cuda_session import CudaSession
 from elimina.planning.plan import Operand, Step
 from elimina.planning.planner import place
 from elimina.planning.program import Program, pack_steps
@@ -84,20 +86,20 @@ def bucket_program(bucket: Bucket, dtype: str) -> Program:
     proto = build_steps(tree, own, scopes, sizes)
     members = [(number,) for number in range(len(scopes))]
     _, steps, factor_cells, arena_cells = place(sizes, scopes, members, proto, np.dtype(dtype).itemsize, True)
-    steps = (*steps[:-1], steps[-1]._replace(parent=len(steps) - 1))
     words, starts = pack_steps(steps)
-    most = max(len(step.operands) for step in steps)
+    most = max(2, *(len(step.operands) for step in steps))
     return Program(
         semiring="min-sum",
         dtype=np.dtype(dtype),
-        parameter=1e9 if dtype.startswith("float") else int(np.iinfo(dtype).max) // max(2, most),
+        parameter=1e9 if dtype.startswith("float") else int(np.iinfo(dtype).max) // most,
         words=words,
         starts=starts,
         variables=len(sizes),
         factor_cells=factor_cells,
         arena_cells=arena_cells,
+        keep=True,
         decode=False,
-        roots=np.zeros(0, np.int64),
+        outputs=np.zeros((0, 3), np.int64),
         work=bucket.rows,
     )
 
@@ -132,14 +134,14 @@ def chain_program(length: int, domain: int) -> tuple[Program, np.ndarray]:
                 0,
                 out,
                 64,
-                -1 if last else n + 1,
+                () if last else (n + 1,),
             )
         )
     words, starts = pack_steps(steps)
     factors = np.random.default_rng(0).integers(0, 100, base).astype(np.int32)
     program = Program(
-        "min-sum", np.dtype(np.int32), 10**8, words, starts, length, base, base + 64 * length, True,
-        np.array([base + 64 * (length - 1)], np.int64), sum(step.work for step in steps),
+        "min-sum", np.dtype(np.int32), 10**8, words, starts, length, base, base + 64 * length, True, True,
+        np.array([[length - 1, base + 64 * (length - 1), 1]], np.int64), sum(step.work for step in steps),
     )  # fmt: skip
     return program, factors
 
@@ -194,19 +196,18 @@ class Bench:
     def bucket(self, bucket: Bucket, dtype: str) -> tuple[float, str]:
         """Seconds of one bucket, and a word on how it was cut."""
         program = bucket_program(bucket, dtype)
-        layout = self.backend.lay_out(program)
-        launch = Launch(self.backend, program, layout)
+        session = CudaSession(self.backend, program, np.zeros(0, program.dtype))
+        layout = session.part.layout
         try:
             with self.backend.stream:
-                launch.upload(np.zeros(0, program.dtype))
                 memory = self.cupy.cuda.UnownedMemory(
-                    launch.base + layout.arena_at, program.factor_cells * program.dtype.itemsize, launch
+                    session.arena, program.factor_cells * program.dtype.itemsize, session
                 )
                 arena = self.cupy.ndarray(
                     (program.factor_cells,), program.dtype, self.cupy.cuda.MemoryPointer(memory, 0)
                 )
                 self.fill(arena)
-            seconds = self.seconds(lambda: launch.launch_steps(False))
+            seconds = self.seconds(lambda: session.launch_steps(session.part, False))
             tile: Any = layout.launches[-1]
             chunk, splits, mids, columns, batch, slab = tile.arguments[5:11]
             kind = tile.kernel.name.removeprefix("elimina::").partition("<")[0]
@@ -215,7 +216,7 @@ class Bench:
             note += f" launches {len(layout.launches)}"
             return seconds, note
         finally:
-            launch.close()
+            session.close()
 
     def rate(self, dtype: str) -> float:
         """Rows a second of the innermost instructions alone, in registers."""
@@ -230,7 +231,7 @@ class Bench:
     def chain(self, length: int = 10000, domain: int = 10) -> tuple[float, float]:
         """Microseconds a bucket of a chain, to eliminate and to decode."""
         program, factors = chain_program(length, domain)
-        runs = [self.backend.run(program, factors).seconds for _ in range(5)]
+        runs = [run_once(self.backend, program, factors).seconds for _ in range(5)]
         run, decode = (1e6 * float(np.median([run[key] for run in runs])) / length for key in ("run", "decode"))
         return run, decode
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import run_program
-from elimina.backends.base import Run
+from elimina.backends.base import Progress, Run
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
 
@@ -34,36 +33,61 @@ class CpuBackend:
         """Bytes that may be taken: four fifths of what the system, or the process' control group, has left."""
         return available_memory() * 4 // 5
 
-    def run(
-        self, program: Program, factors: NDArray[np.generic], progress: Callable[[float], None] | None = None
-    ) -> Run:
-        """Run a program: see ``Backend.run``."""
+    def open(self, program: Program, factors: NDArray[np.generic]) -> CpuSession:
+        """Put a program into memory: see ``Backend.open``."""
+        return CpuSession(program, factors, self.threads)
+
+
+class CpuSession:
+    """A program in the host's memory: see ``Session``."""
+
+    def __init__(self, program: Program, factors: NDArray[np.generic], threads: int) -> None:
+        self._program, self._threads = program, threads
         started = time.perf_counter()
         try:
-            arena = np.empty(program.arena_cells, dtype=program.dtype)
+            self._arena = np.empty(program.arena_cells, dtype=program.dtype)
         except MemoryError as error:
             raise DeviceError(f"the host has no {program.arena_cells * program.dtype.itemsize} bytes left") from error
-        arena[: program.factor_cells] = factors
-        peaks = np.zeros((len(program.starts), 2))
+        self._arena[: program.factor_cells] = factors
+        self._all = np.arange(len(program.starts), dtype=np.int64)
+        self._peaks = np.zeros((len(program.starts), 2))
+        self._integer = int(program.parameter) if program.dtype.kind in "iu" else 0
+        self._upload = time.perf_counter() - started
+
+    def load(self, offset: int, values: NDArray[np.generic]) -> None:
+        """Write elements of the arena: see ``Session.load``."""
+        self._arena[offset : offset + len(values)] = values
+
+    def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> Run:
+        """Run all or some of the steps: see ``Session.run``."""
+        program, work = self._program, self._program.work
         assignment = np.zeros(program.variables, dtype=np.int32) if program.decode else None
-        work = program.work
         report = None if progress is None else lambda done: progress(min(1.0, done / work))
-        uploaded = time.perf_counter()
-        integer = int(program.parameter) if program.dtype.kind in "iu" else 0
+        started = time.perf_counter()
         run_program(
             program.semiring,
             float(program.parameter),
-            integer,
+            self._integer,
             program.words,
             program.starts,
-            arena,
-            peaks.reshape(-1),
+            self._all if steps is None else steps,
+            self._arena,
+            self._peaks.reshape(-1),
             assignment,
-            self.threads,
+            self._threads,
             report,
         )
-        seconds = {"upload": uploaded - started, "run": time.perf_counter() - uploaded}
-        return Run(arena[program.roots], peaks, assignment, seconds)
+        seconds = {"upload": self._upload, "run": time.perf_counter() - started}
+        outputs = tuple(self.fetch(at, span) for _, at, span in program.outputs.tolist())
+        return Run(outputs, self._peaks.copy(), assignment, seconds)
+
+    def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
+        """A copy of elements of the arena: see ``Session.fetch``."""
+        return self._arena[offset : offset + span].copy()
+
+    def close(self) -> None:
+        """Forget the arena."""
+        del self._arena
 
 
 def available_memory() -> int:

@@ -11,7 +11,7 @@ from elimina.backends.cuda_product import RESERVED, SHARED
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
 
-HEADER = 15
+HEADER = 13
 START = 500.0
 """Cost of starting a block, in rows of the product a lo cell."""
 WAVES = 6

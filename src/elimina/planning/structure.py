@@ -68,15 +68,13 @@ def build_steps(
         node = tree.nodes[number]
         reads = [Read(f, -1, scopes[f]) for f in node.factors]
         reads += [Read(-1, written[child], tree.nodes[child].separator) for child in node.children]
-        bucket = _Bucket(node.variable, node.separator, sizes, position, steps)
-        bucket.limit_operands(reads, operands)
-        bucket.join_streamed(reads)
-        written[number] = bucket.finish(reads)
+        bucket = Bucket(node.variable, node.separator, sizes, position, steps)
+        written[number] = bucket.eliminate(reads, operands).source
     return steps
 
 
-class _Bucket:
-    """Appends the steps of one bucket."""
+class Bucket:
+    """Appends the steps of one bucket, or (``variable`` -1) of a join."""
 
     def __init__(
         self,
@@ -93,30 +91,36 @@ class _Bucket:
             position,
             steps,
         )
-        self.work = sizes[variable] * self.cells(separator)
+        self.work = (sizes[variable] if variable >= 0 else 1) * self.cells(separator)
+
+    def eliminate(self, reads: Sequence[Read], operands: int) -> Read:
+        """Append what turns the tables into the bucket's message; no step reads more than so many operands."""
+        left = list(reads)
+        self.limit_operands(left, operands)
+        self.join_streamed(left)
+        tile = self.tile(self.variable, self.separator, left)
+        if self.variable >= 0 and not tile.streamed and _PACK_WORK <= self.work <= HOPELESS_WORK:
+            self.pack_sides(left, tile)
+            tile = classify(tile.outer, tile.mid, tile.lo, _members(self.separator, left))
+        return Read(-1, self.add(self.variable, self.separator, left, tile), self.separator)
 
     def cells(self, scope: Iterable[int]) -> int:
+        """Cells of a table over these variables."""
         return math.prod(self.sizes[v] for v in scope)
 
     def tile(self, variable: int, axes: tuple[int, ...], reads: Sequence[Read], rows: int | None = None) -> Tile:
+        """Choose the split of a step."""
         domain = self.sizes[variable] if variable >= 0 else 1
         return choose_tile(domain, [self.sizes[v] for v in axes], _members(axes, reads), rows)
 
     def add(
         self, variable: int, axes: tuple[int, ...], reads: Sequence[Read], tile: Tile, rows: int | None = None
     ) -> int:
+        """Append a step; return its number."""
         ordered = tuple(reads[t] for t in (*tile.tables_a, *tile.tables_b, *tile.streamed))
         domain = self.sizes[variable] if variable >= 0 else 1
         self.steps.append(ProtoStep(variable, domain, axes, ordered, tile, rows))
         return len(self.steps) - 1
-
-    def finish(self, reads: list[Read]) -> int:
-        """Add the step that eliminates the variable."""
-        tile = self.tile(self.variable, self.separator, reads)
-        if not tile.streamed and _PACK_WORK <= self.work <= HOPELESS_WORK:
-            self.pack_sides(reads, tile)
-            tile = classify(tile.outer, tile.mid, tile.lo, _members(self.separator, reads))
-        return self.add(self.variable, self.separator, reads, tile)
 
     def join(
         self, reads: list[Read], chosen: Sequence[Read], axes: tuple[int, ...] = (), rows: int | None = None
@@ -183,6 +187,7 @@ class _Bucket:
                     self.join(reads, group, (self.variable, *key, *cells), 1 + len(key))
 
     def is_cheap(self, key: Sequence[int], cells: Sequence[int]) -> bool:
+        """Whether making a table over these variables and the bucket's own costs little beside the bucket."""
         return self.cells((self.variable, *key, *cells)) * _PACK_GAIN <= self.work
 
     def is_packed(self, read: Read, key: Sequence[int], cells: Sequence[int]) -> bool:

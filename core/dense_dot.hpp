@@ -1,0 +1,115 @@
+// Output cells of a step whose tables are contiguous in the eliminated variable: vectors over its values, one cell after another, and
+// the marginals of a block of cells folded together.
+#pragma once
+#include <algorithm>
+#include <utility>
+
+#include "dense_vector.hpp"
+
+namespace elimina::ELIMINA_ISA {
+
+// What a run of cells reads: `a` and `b` hold whole vectors, padded.
+template <class V>
+struct Dot {
+  const V* a;
+  const V* b;  // [cell][d], or none
+  i64 b_stride;
+  i64 domain;
+  i64 streamed;
+  const V* tables[kMostStreamed];
+  const i32* offsets[kMostStreamed];  // of each cell
+  bool varies[kMostStreamed];        // with d
+  V scale[kMostStreamed];
+};
+
+template <class R, int fixed_streamed, bool has_b>
+class DotKernel {
+  using V = typename R::Value;
+  using Vec = Vector<V>;
+  static constexpr int lanes = kLanes<V>;
+
+ public:
+  DotKernel(R ring, const Dot<V>& dot) : narrow_(ring), ring_(Wide<R>::ring(ring)), dot_(dot) {}
+
+  void run(i64 cells, V* __restrict out) const {
+    for (i64 i = 0; i < cells; i += lanes) {
+      Vec sums[lanes];
+      for (int j = 0; j < lanes; ++j) sums[j] = cell(std::min(i + j, cells - 1));
+      fold<1>(sums);
+      const Vec value = ring_.finish(sums[0]);
+      if (i + lanes <= cells)
+        store(out + i, value);
+      else
+        store_part(out + i, value, int(cells - i));
+    }
+  }
+
+ private:
+  __attribute__((always_inline)) Vec cell(i64 i) const {
+    const i64 count = fixed_streamed >= 0 ? fixed_streamed : dot_.streamed;
+    const V* from[fixed_streamed >= 0 ? fixed_streamed + 1 : kMostStreamed];
+    for (i64 t = 0; t < count; ++t) from[t] = dot_.tables[t] + dot_.offsets[t][i];
+    Vec sum = broadcast(narrow_.start());
+    i64 d = 0;
+    for (; d + lanes <= dot_.domain; d += lanes) ring_.add(sum, values<false>(from, count, i, d));
+    if (d < dot_.domain) ring_.add(sum, values<true>(from, count, i, d));
+    return sum;
+  }
+
+  template <bool part>
+  __attribute__((always_inline)) Vec values(const V* const* from, i64 count, i64 i, i64 d) const {
+    const int left = int(dot_.domain - d);
+    Vec value = load(dot_.a + d);
+    if constexpr (has_b)
+      value = ring_.combine(value, load(dot_.b + i * dot_.b_stride + d));
+    else
+      value = ring_.combine(value, broadcast(narrow_.one()));
+#pragma GCC unroll 4
+    for (i64 t = 0; t < count; ++t) {
+      Vec next = !dot_.varies[t] ? broadcast(*from[t]) : part ? load_part(from[t] + d, left) : load(from[t] + d);
+      if constexpr (R::scaled) next = next * dot_.scale[t];
+      value = ring_.combine(value, next);
+    }
+    if constexpr (part) value = first_lanes(left, value, broadcast(narrow_.start()));
+    return value;
+  }
+
+  template <int g>
+  __attribute__((always_inline)) void fold(Vec* sums) const {
+    if constexpr (g < lanes) {
+#pragma GCC unroll 16
+      for (int j = 0; j < lanes / (2 * g); ++j) sums[j] = halves<g>(sums[2 * j], sums[2 * j + 1], std::make_index_sequence<lanes>{});
+      fold<2 * g>(sums);
+    }
+  }
+
+  // Neighbouring groups of g lanes are added; those of a and of b alternate in the result.
+  template <int g, std::size_t... lane>
+  __attribute__((always_inline)) Vec halves(Vec a, Vec b, std::index_sequence<lane...>) const {
+    Vec sum = __builtin_shufflevector(a, b, ((lane & g) ? lanes + lane - g : lane)...);
+    ring_.add(sum, __builtin_shufflevector(a, b, ((lane & g) ? lanes + lane : lane + g)...));
+    return sum;
+  }
+
+  R narrow_;
+  decltype(Wide<R>::ring(R{})) ring_;
+  const Dot<V>& dot_;
+};
+
+template <class R>
+void run_dot(R ring, const Dot<typename R::Value>& dot, i64 cells, typename R::Value* out) {
+  const auto run = [&]<int streamed>() {
+    if (dot.b)
+      DotKernel<R, streamed, true>(ring, dot).run(cells, out);
+    else
+      DotKernel<R, streamed, false>(ring, dot).run(cells, out);
+  };
+  switch (dot.streamed) {
+    case 1: return run.template operator()<1>();
+    case 2: return run.template operator()<2>();
+    case 3: return run.template operator()<3>();
+    default: return run.template operator()<-1>();
+  }
+}
+
+}  // namespace elimina::ELIMINA_ISA
