@@ -1,6 +1,7 @@
 // Running packed programs (elimina/program.hpp) on the CPU.
 #pragma once
 #include <functional>
+#include <memory>
 
 #include "elimina/config.hpp"
 
@@ -21,12 +22,21 @@ struct DenseRun {
   double* peaks;    // [steps][2]
   int* assignment;  // nullptr: no decoding
   int threads;
-  // Called on the calling thread now and then with the work done so far; false: stop.
-  std::function<bool(double)> poll;
 };
 
-// Returns false if `poll` stopped it. The functions are one source compiled for several instruction sets.
-using DenseFunction = bool (*)(const DenseRun&);
+// Called on the calling thread now and then with the work done so far; false: stop.
+using DensePoll = std::function<bool(double)>;
+
+// A program that was translated for its arena, to be run any number of times.
+class DenseExecutor {
+ public:
+  virtual ~DenseExecutor() = default;
+  // Returns false if `poll` stopped it.
+  virtual bool run(const DensePoll& poll) = 0;
+};
+
+// The functions are one source compiled for several instruction sets.
+using DenseFunction = std::unique_ptr<DenseExecutor> (*)(const DenseRun&);
 DenseFunction dense_function();
 const char* dense_instruction_set();
 

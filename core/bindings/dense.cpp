@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -38,42 +39,51 @@ ValueKind value_kind(const Arena& arena, SemiringKind semiring) {
   throw nb::value_error("the semiring has no kernel for the arena's dtype");
 }
 
-void run_program(const std::string& semiring, double parameter, i64 integer_parameter, Words<const i64> words,
-                 Words<const i64> starts, Arena arena, Words<double> peaks, std::optional<Words<int>> assignment, int threads,
-                 nb::object progress) {
-  const SemiringKind kind = semiring_kind(semiring);
-  DenseRun run{kind,
-               value_kind(arena, kind),
-               parameter,
-               integer_parameter,
-               words.data(),
-               starts.data(),
-               i64(starts.size()),
-               arena.data(),
-               peaks.data(),
-               assignment ? assignment->data() : nullptr,
-               threads,
-               [&](double done) {
-                 nb::gil_scoped_acquire gil;
-                 if (PyErr_CheckSignals() != 0) return false;
-                 if (progress.is_none()) return true;
-                 PyObject* answer = PyObject_CallFunction(progress.ptr(), "d", done);
-                 Py_XDECREF(answer);
-                 return answer != nullptr;
-               }};
-  bool finished = false;
-  {
-    nb::gil_scoped_release release;
-    finished = dense_function()(run);
+// A program and the arrays that it works on, which the session keeps alive.
+class DenseSession {
+ public:
+  DenseSession(const std::string& semiring, double parameter, i64 integer_parameter, Words<const i64> words, Words<const i64> starts,
+               Arena arena, Words<double> peaks, std::optional<Words<int>> assignment, int threads)
+      : words_(words), starts_(starts), arena_(arena), peaks_(peaks), assignment_(assignment) {
+    const SemiringKind kind = semiring_kind(semiring);
+    executor_ = dense_function()({kind, value_kind(arena, kind), parameter, integer_parameter, words.data(), starts.data(),
+                                  i64(starts.size()), arena.data(), peaks.data(), assignment ? assignment->data() : nullptr, threads});
   }
-  if (!finished) throw nb::python_error();
-}
+
+  void run(nb::object progress) {
+    bool finished = false;
+    const DensePoll poll = [&](double done) {
+      nb::gil_scoped_acquire gil;
+      if (PyErr_CheckSignals() != 0) return false;
+      if (progress.is_none()) return true;
+      PyObject* answer = PyObject_CallFunction(progress.ptr(), "d", done);
+      Py_XDECREF(answer);
+      return answer != nullptr;
+    };
+    {
+      nb::gil_scoped_release release;
+      finished = executor_->run(poll);
+    }
+    if (!finished) throw nb::python_error();
+  }
+
+ private:
+  Words<const i64> words_, starts_;
+  Arena arena_;
+  Words<double> peaks_;
+  std::optional<Words<int>> assignment_;
+  std::unique_ptr<DenseExecutor> executor_;
+};
 
 }  // namespace
 
 void bind_dense(nb::module_& m) {
-  m.def("run_program", &run_program, "semiring"_a, "parameter"_a, "integer_parameter"_a, "words"_a, "starts"_a, "arena"_a, "peaks"_a,
-        "assignment"_a.none(), "threads"_a, "progress"_a.none(),
-        "Run a packed program over an arena whose factors are in place; `progress` gets the work done so far.");
+  nb::class_<DenseSession>(m, "DenseSession", "A packed program translated for an arena; one run at a time.")
+      .def(nb::init<const std::string&, double, i64, Words<const i64>, Words<const i64>, Arena, Words<double>,
+                    std::optional<Words<int>>, int>(),
+           "semiring"_a, "parameter"_a, "integer_parameter"_a, "words"_a, "starts"_a, "arena"_a, "peaks"_a, "assignment"_a.none(),
+           "threads"_a)
+      .def("run", &DenseSession::run, "progress"_a.none() = nb::none(),
+           "Run the program on the factors that are in the arena now; `progress` gets the work done so far.");
   m.def("dense_instruction_set", &dense_instruction_set, "The instruction set that the dense executor uses here.");
 }

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import run_program
+from elimina._core import DenseSession
 from elimina.backends.base import Run
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
@@ -39,31 +39,67 @@ class CpuBackend:
     ) -> Run:
         """Run a program: see ``Backend.run``."""
         started = time.perf_counter()
+        session = self.session(program)
+        session.factors[:] = factors
+        uploaded = time.perf_counter()
+        run = session.run(progress)
+        return run._replace(seconds={"upload": uploaded - started, **run.seconds})
+
+    def session(self, program: Program) -> CpuSession:
+        """Translate a program once, to run it again and again on other factors.
+
+        Raises:
+            DeviceError: The host is out of memory.
+        """
+        return CpuSession(program, self.threads)
+
+
+class CpuSession:
+    """A program with its arena.
+
+    Attributes:
+        program: As given.
+        arena: Array of shape (arena_cells,): factors and messages, to be read between runs.
+        factors: Array of shape (factor_cells,) and the program's dtype, inside the arena: fill in all of it before the
+            first run, and what changes before each later one.
+    """
+
+    def __init__(self, program: Program, threads: int) -> None:
+        self.program = program
         try:
-            arena = np.empty(program.arena_cells, dtype=program.dtype)
+            self.arena = np.empty(program.arena_cells, dtype=program.dtype)
         except MemoryError as error:
             raise DeviceError(f"the host has no {program.arena_cells * program.dtype.itemsize} bytes left") from error
-        arena[: program.factor_cells] = factors
-        peaks = np.zeros((len(program.starts), 2))
-        assignment = np.zeros(program.variables, dtype=np.int32) if program.decode else None
-        work = program.work
-        report = None if progress is None else lambda done: progress(min(1.0, done / work))
-        uploaded = time.perf_counter()
-        integer = int(program.parameter) if program.dtype.kind in "iu" else 0
-        run_program(
+        self.factors: NDArray[np.generic] = self.arena[: program.factor_cells]
+        self._peaks = np.zeros((len(program.starts), 2))
+        self._assignment = np.zeros(program.variables, dtype=np.int32) if program.decode else None
+        self._core = DenseSession(
             program.semiring,
             float(program.parameter),
-            integer,
+            int(program.parameter) if program.dtype.kind in "iu" else 0,
             program.words,
             program.starts,
-            arena,
-            peaks.reshape(-1),
-            assignment,
-            self.threads,
-            report,
+            self.arena,
+            self._peaks.reshape(-1),
+            self._assignment,
+            threads,
         )
-        seconds = {"upload": uploaded - started, "run": time.perf_counter() - uploaded}
-        return Run(arena[program.roots], peaks, assignment, seconds)
+
+    def run(self, progress: Callable[[float], None] | None = None) -> Run:
+        """Run the program on the factors as they are now; not from two threads at a time.
+
+        Args:
+            progress: Called now and then with the share of the work that is done.
+
+        Raises:
+            KeyboardInterrupt: The user interrupted.
+        """
+        started = time.perf_counter()
+        work = self.program.work
+        self._core.run(None if progress is None else lambda done: progress(min(1.0, done / work)))
+        seconds = {"run": time.perf_counter() - started}
+        assignment = None if self._assignment is None else self._assignment.copy()
+        return Run(self.arena[self.program.roots], self._peaks.copy(), assignment, seconds)
 
 
 def available_memory() -> int:
