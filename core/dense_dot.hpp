@@ -30,9 +30,18 @@ class DotKernel {
   DotKernel(R ring, const Dot<V>& dot) : narrow_(ring), ring_(Wide<R>::ring(ring)), dot_(dot) {}
 
   void run(i64 cells, V* __restrict out) const {
+    if (dot_.domain <= lanes)
+      blocks<true>(cells, out);
+    else
+      blocks<false>(cells, out);
+  }
+
+ private:
+  template <bool one_vector>
+  void blocks(i64 cells, V* __restrict out) const {
     for (i64 i = 0; i < cells; i += lanes) {
       Vec sums[lanes];
-      for (int j = 0; j < lanes; ++j) sums[j] = cell(std::min(i + j, cells - 1));
+      for (int j = 0; j < lanes; ++j) sums[j] = cell<one_vector>(std::min(i + j, cells - 1));
       if constexpr (kPermutes)
         fold<1>(sums);
       else
@@ -45,15 +54,16 @@ class DotKernel {
     }
   }
 
- private:
+  template <bool one_vector>
   __attribute__((always_inline)) Vec cell(i64 i) const {
     const i64 count = fixed_streamed >= 0 ? fixed_streamed : dot_.streamed;
     const V* from[fixed_streamed >= 0 ? fixed_streamed + 1 : kMostStreamed];
     for (i64 t = 0; t < count; ++t) from[t] = dot_.tables[t] + dot_.offsets[t][i];
     Vec sum = broadcast(narrow_.start());
     i64 d = 0;
-    for (; d + lanes <= dot_.domain; d += lanes) ring_.add(sum, values<false>(from, count, d));
-    if (d < dot_.domain) ring_.add(sum, values<true>(from, count, d));
+    if constexpr (!one_vector)
+      for (; d + lanes <= dot_.domain; d += lanes) ring_.add(sum, values<false>(from, count, d));
+    if (one_vector || d < dot_.domain) ring_.add(sum, values<true>(from, count, d));
     return sum;
   }
 

@@ -62,7 +62,7 @@ class SmallSteps {
   }
 
  private:
-  enum class Kind : i32 { same, dense, one, two, four, scattered };
+  enum class Kind : i32 { two, four, scattered };  // vectors that hold the places
 
   struct Step {
     i64 domain, tables, first_table, first_window, first_block, blocks;
@@ -83,15 +83,9 @@ class SmallSteps {
   static Window window(const i64* offsets, int count) {
     const auto [low, high] = std::minmax_element(offsets, offsets + count);
     Window found{i32(*low), i32(*high - *low) + 1, Kind::scattered, {}};
-    bool dense = true;
-    for (int j = 0; j < lanes; ++j) {
-      found.places[j] = i32(offsets[std::min(j, count - 1)] - *low);
-      dense = dense && (j >= count || found.places[j] == j);
-    }
-    const int span = found.span;
-    if (span == 1) found.kind = Kind::same;
-    else if (dense) found.kind = Kind::dense;
-    else if (kPermutes) found.kind = span <= lanes ? Kind::one : span <= 2 * lanes ? Kind::two : span <= 4 * lanes ? Kind::four : Kind::scattered;
+    for (int j = 0; j < lanes; ++j) found.places[j] = i32(offsets[std::min(j, count - 1)] - *low);
+    if (kPermutes && found.span <= 2 * lanes) found.kind = Kind::two;
+    if (kPermutes && found.span > 2 * lanes && found.span <= 4 * lanes) found.kind = Kind::four;
     return found;
   }
 
@@ -120,26 +114,20 @@ class SmallSteps {
         values[i] = first ? value : ring_.combine(values[i], value);
       }
     };
-    const int span = window.span;
-    switch (window.kind) {
-      case Kind::same: return each([&] { return broadcast(*from); });
-      case Kind::dense: return each([&] { return load_part(from, span); });
-      case Kind::scattered: return each([&] {
+    if (!kPermutes || window.kind == Kind::scattered)
+      return each([&] {
         V scattered[lanes];
         for (int j = 0; j < lanes; ++j) scattered[j] = from[window.places[j]];
         return load(scattered);
       });
-      default: break;
-    }
     if constexpr (kPermutes) {
+      const int span = window.span;
       const Vector<Index> places = indices(window);
-      if (window.kind == Kind::one) return each([&] { return __builtin_shuffle(load_part(from, span), places); });
-      if (window.kind == Kind::two) return each([&] { return __builtin_shuffle(load(from), load_part(from + lanes, span - lanes), places); });
+      const auto part = [&](int number) { return load_part(from + number * lanes, std::clamp(span - number * lanes, 0, lanes)); };
+      if (window.kind == Kind::two) return each([&] { return __builtin_shuffle(part(0), part(1), places); });
       const Vector<Index> upper = places & Index(2 * lanes);
       each([&] {
-        const Vec third = load_part(from + 2 * lanes, std::min(span - 2 * lanes, lanes));
-        const Vec fourth = load_part(from + 3 * lanes, std::max(span - 3 * lanes, 0));
-        const Vec near = __builtin_shuffle(load(from), load(from + lanes), places), far = __builtin_shuffle(third, fourth, places);
+        const Vec near = __builtin_shuffle(part(0), part(1), places), far = __builtin_shuffle(part(2), part(3), places);
         return upper ? far : near;
       });
     }

@@ -1,0 +1,77 @@
+"""Whole programs on the CPU: thousands of small steps, and files given; run once, and again in a session.
+
+    python bench/cpu_steps.py [--threads N] [--repeat R] [FILE ...]
+
+The made-up network has 2,000 variables of 2 to 5 values, each with a table over itself and up to three of the eight before it.
+'first' is a whole ``CpuBackend.run``, 'again' a run of a session; 'fixed' is what remains of 'again' for a step beyond
+1 ns for each combination of an output cell and a value of the eliminated variable.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+
+import elimina
+from elimina.backends.cpu import CpuBackend
+from elimina.inference.encode import encode
+from elimina.model import Model
+from elimina.planning.estimate import cpu_machine
+from elimina.planning.planner import make_plan
+from elimina.planning.prepare import prepare
+from elimina.planning.program import pack
+
+
+def network(variables: int, seed: int = 0) -> Model:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(2, 6, variables).tolist()
+    tables = []
+    for v in range(variables):
+        near = np.arange(max(0, v - 8), v)
+        parents = rng.choice(near, min(len(near), int(rng.integers(1, 4))), replace=False) if v else []
+        scope = (*sorted(int(p) for p in parents), v)
+        tables.append((scope, rng.random([sizes[u] for u in scope])))
+    return Model.from_arrays(sizes, tables, sense="probability")
+
+
+def best_time(call, repeat: int) -> float:
+    """The shortest of several timings after one warm-up: other processes can only add to it."""
+    call()
+    times = []
+    for _ in range(repeat):
+        started = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--repeat", type=int, default=50)
+    parser.add_argument("files", nargs="*")
+    args = parser.parse_args()
+    print(f"{'program':16} {'dtype':8} {'steps':>6} {'combinations':>13} {'first us':>10} {'again us':>10} {'fixed ns':>9}")
+    for name, model in [("2,000 variables", network(2000)), *((file, elimina.read(file)) for file in args.files)]:
+        for dtype in ("float64", "float32"):
+            problem = prepare(model, "pr", {})
+            order = elimina.plan(model, task="pr", device="cpu").order
+            plan = make_plan(problem, order, cpu_machine(args.threads), 1 << 40, dtype)
+            program, factors = pack(plan, len(model.sizes)), encode(problem, plan).arena
+            backend = CpuBackend(args.threads)
+            session = backend.session(program)
+            session.factors[:] = factors
+            first = best_time(lambda b=backend, p=program, f=factors: b.run(p, f), args.repeat)
+            again = best_time(session.run, args.repeat)
+            fixed = (again - 1e-9 * plan.work) / len(plan.steps)
+            print(
+                f"{name.split('/')[-1]:16} {dtype:8} {len(plan.steps):6} {plan.work:13} {first * 1e6:10.1f}"
+                f" {again * 1e6:10.1f} {fixed * 1e9:9.1f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
