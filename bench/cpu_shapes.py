@@ -69,7 +69,7 @@ def make_step(shape: str, sizes: dict[str, int], itemsize: int) -> tuple[Step, i
     ordered = (*tile.tables_a, *tile.tables_b, *tile.streamed)
     step = Step(
         0, sizes["x"], axes, tuple(sizes[out[a]] for a in axes), tuple(strides[a] for a in axes), len(tile.outer),
-        len(tile.mid), tuple(operands[t] for t in ordered), len(tile.tables_a), len(tile.tables_b), height, span, -1,
+        len(tile.mid), tuple(operands[t] for t in ordered), len(tile.tables_a), len(tile.tables_b), height, span, (),
     )  # fmt: skip
     return step, height + span
 

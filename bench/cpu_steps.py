@@ -2,9 +2,10 @@
 
     python bench/cpu_steps.py [--threads N] [--repeat R] [FILE ...]
 
-The made-up network has 2,000 variables of 2 to 5 values, each with a table over itself and up to three of the eight before it.
-'first' is a whole ``CpuBackend.run``, 'again' a run of a session; 'fixed' is what remains of 'again' for a step beyond
-1 ns for each combination of an output cell and a value of the eliminated variable.
+Tasks: pr (messages up the tree) and mar (up and down, and all marginals). The made-up network has 2,000 variables of 2
+to 5 values, each with a table over itself and up to three of the eight before it. 'first' is a whole ``run_once``,
+'again' a run of a session; 'fixed' is what remains of 'again' for a step beyond 1 ns for each combination of an output
+cell and a value of the eliminated variable.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ import time
 import numpy as np
 
 import elimina
+from elimina.backends import run_once
 from elimina.backends.cpu import CpuBackend
+from elimina.inference.choose import Options, plan_problem
 from elimina.inference.encode import encode
 from elimina.model import Model
-from elimina.planning.estimate import cpu_machine
-from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
 from elimina.planning.program import pack
 
@@ -53,21 +54,22 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=50)
     parser.add_argument("files", nargs="*")
     args = parser.parse_args()
-    print(f"{'program':16} {'dtype':8} {'steps':>6} {'combinations':>13} {'first us':>10} {'again us':>10} {'fixed ns':>9}")
+    print(
+        f"{'program':16} {'task':4} {'dtype':8} {'steps':>6} {'combinations':>13} {'first us':>10} {'again us':>10} {'fixed ns':>9}"
+    )
     for name, model in [("2,000 variables", network(2000)), *((file, elimina.read(file)) for file in args.files)]:
-        for dtype in ("float64", "float32"):
-            problem = prepare(model, "pr", {})
-            order = elimina.plan(model, task="pr", device="cpu").order
-            plan = make_plan(problem, order, cpu_machine(args.threads), 1 << 40, dtype)
+        for task, dtype in (("pr", "float64"), ("mar", "float64"), ("mar", "float32")):
+            problem = prepare(model, task, {})
+            planned = plan_problem(problem, Options("cpu", None, "auto", 2.0, 0, args.threads, dtype))
+            problem, plan = planned.problem, planned.plan
             program, factors = pack(plan, len(model.sizes)), encode(problem, plan).arena
             backend = CpuBackend(args.threads)
-            session = backend.session(program)
-            session.factors[:] = factors
-            first = best_time(lambda b=backend, p=program, f=factors: b.run(p, f), args.repeat)
+            session = backend.open(program, factors)
+            first = best_time(lambda b=backend, p=program, f=factors: run_once(b, p, f), args.repeat)
             again = best_time(session.run, args.repeat)
             fixed = (again - 1e-9 * plan.work) / len(plan.steps)
             print(
-                f"{name.split('/')[-1]:16} {dtype:8} {len(plan.steps):6} {plan.work:13} {first * 1e6:10.1f}"
+                f"{name.split('/')[-1]:16} {task:4} {dtype:8} {len(plan.steps):6} {plan.work:13} {first * 1e6:10.1f}"
                 f" {again * 1e6:10.1f} {fixed * 1e9:9.1f}",
                 flush=True,
             )

@@ -31,8 +31,8 @@ using DensePoll = std::function<bool(double)>;
 class DenseExecutor {
  public:
   virtual ~DenseExecutor() = default;
-  // Returns false if `poll` stopped it.
-  virtual bool run(const DensePoll& poll) = 0;
+  // Runs the steps of these numbers, ascending. Returns false if `poll` stopped it.
+  virtual bool run(const i64* sequence, i64 count, const DensePoll& poll) = 0;
 };
 
 // The functions are one source compiled for several instruction sets.

@@ -49,9 +49,9 @@ class Executor final : public DenseExecutor {
     }
   }
 
-  bool run(const DensePoll& poll) override {
-    if (!eliminate(poll)) return false;
-    if (run_.assignment) decode();
+  bool run(const i64* sequence, i64 count, const DensePoll& poll) override {
+    if (!eliminate(sequence, count, poll)) return false;
+    if (run_.assignment) decode(sequence, count);
     return true;
   }
 
@@ -61,9 +61,10 @@ class Executor final : public DenseExecutor {
     i64 small;  // its number there, or -1
   };
 
-  bool eliminate(const DensePoll& poll) {
+  bool eliminate(const i64* sequence, i64 count, const DensePoll& poll) {
     double done = 0, unpolled = 0;
-    for (i64 number = 0; number < run_.steps; ++number) {
+    for (i64 turn = 0; turn < count; ++turn) {
+      const i64 number = sequence[turn];
       const double work = entries_[number].work;
       Peak<V> peak;
       if (!one_step(number, done, peak, poll)) return false;
@@ -90,9 +91,9 @@ class Executor final : public DenseExecutor {
     return peak = plain_step(view(number)), true;
   }
 
-  void decode() {
-    for (i64 number = run_.steps - 1; number >= 0; --number) {
-      const StepView step = view(number);
+  void decode(const i64* sequence, i64 count) {
+    for (i64 turn = count - 1; turn >= 0; --turn) {
+      const StepView step = view(sequence[turn]);
       if (step[kVariable] < 0) continue;
       prepare(step);
       for (auto& source : sources_)

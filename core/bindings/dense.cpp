@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "dense.hpp"
 #include "module.hpp"
@@ -50,7 +52,15 @@ class DenseSession {
                                   i64(starts.size()), arena.data(), peaks.data(), assignment ? assignment->data() : nullptr, threads});
   }
 
-  void run(nb::object progress) {
+  void run(std::optional<Words<const i64>> steps, nb::object progress) {
+    if (!steps && all_.empty()) {
+      all_.resize(starts_.size());
+      std::iota(all_.begin(), all_.end(), i64(0));
+    }
+    const i64* sequence = steps ? steps->data() : all_.data();
+    const i64 count = i64(steps ? steps->size() : all_.size());
+    for (i64 turn = 0; turn < count; ++turn)
+      if (sequence[turn] < 0 || sequence[turn] >= i64(starts_.size())) throw nb::index_error("the program has no such step");
     bool finished = false;
     const DensePoll poll = [&](double done) {
       nb::gil_scoped_acquire gil;
@@ -62,7 +72,7 @@ class DenseSession {
     };
     {
       nb::gil_scoped_release release;
-      finished = executor_->run(poll);
+      finished = executor_->run(sequence, count, poll);
     }
     if (!finished) throw nb::python_error();
   }
@@ -72,6 +82,7 @@ class DenseSession {
   Arena arena_;
   Words<double> peaks_;
   std::optional<Words<int>> assignment_;
+  std::vector<i64> all_;
   std::unique_ptr<DenseExecutor> executor_;
 };
 
@@ -83,7 +94,7 @@ void bind_dense(nb::module_& m) {
                     std::optional<Words<int>>, int>(),
            "semiring"_a, "parameter"_a, "integer_parameter"_a, "words"_a, "starts"_a, "arena"_a, "peaks"_a, "assignment"_a.none(),
            "threads"_a)
-      .def("run", &DenseSession::run, "progress"_a.none() = nb::none(),
-           "Run the program on the factors that are in the arena now; `progress` gets the work done so far.");
+      .def("run", &DenseSession::run, "steps"_a.none() = nb::none(), "progress"_a.none() = nb::none(),
+           "Run all steps, or those of some ascending numbers, on what is in the arena now; `progress` gets the work done so far.");
   m.def("dense_instruction_set", &dense_instruction_set, "The instruction set that the dense executor uses here.");
 }

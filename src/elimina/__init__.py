@@ -11,12 +11,14 @@ if TYPE_CHECKING:
         DeviceError,
         EliminaError,
         FormatError,
+        ImpossibleEvidenceError,
         InputError,
         InternalError,
         MemoryLimitError,
         TimeLimitError,
         UnsupportedError,
     )
+    from elimina.inference.junction import JunctionTree
     from elimina.io import read, read_evidence, write
     from elimina.model import Model, Variable
     from elimina.planning.plan import Plan
@@ -30,8 +32,10 @@ __all__ = [
     "DeviceError",
     "EliminaError",
     "FormatError",
+    "ImpossibleEvidenceError",
     "InputError",
     "InternalError",
+    "JunctionTree",
     "MemoryLimitError",
     "Model",
     "Plan",
@@ -49,6 +53,7 @@ __all__ = [
 
 _HOMES = {
     "api": ("plan", "solve"),
+    "inference.junction": ("JunctionTree",),
     "io": ("read", "read_evidence", "write"),
     "model": ("Model", "Variable"),
     "planning.plan": ("Plan",),

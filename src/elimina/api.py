@@ -4,33 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
-from elimina.backends.base import Backend
-from elimina.backends.choose import DEVICES, find_cuda, get_backend
-from elimina.backends.cpu import CpuBackend
 from elimina.errors import InputError, TimeLimitError
 from elimina.inference.bucket import Execution, eliminate
+from elimina.inference.choose import ORDER_SECONDS, Options, Planned, plan_problem
 from elimina.model import Model
-from elimina.order import Method, find_order
-from elimina.planning.estimate import cpu_machine, cuda_machine
+from elimina.order import Method
 from elimina.planning.plan import Plan
-from elimina.planning.planner import make_plan
-from elimina.planning.prepare import Problem, Task, prepare
+from elimina.planning.prepare import Task, prepare
 from elimina.result import Result
 
 Evidence = Mapping[str | int, str | int]
-
-MOST_THREADS = 1024
-ORDER_SECONDS = 2.0
-"""Default limit on the search for an order; it ends earlier where the plan would not gain."""
-
-
-class _Planned(NamedTuple):
-    problem: Problem
-    plan: Plan
-    backend: Backend
-    seconds: dict[str, float]
 
 
 def plan(
@@ -69,7 +53,8 @@ def plan(
         InputError: An option or the evidence does not fit the model.
         DeviceError: The device is missing or cannot be used.
     """
-    return _plan(model, task, evidence, device, memory, order, order_seconds, seed, threads, dtype, None).plan
+    options = Options(device, memory, order, order_seconds, seed, threads, dtype)
+    return _plan(model, task, evidence, options).plan
 
 
 def solve(
@@ -112,7 +97,8 @@ def solve(
         TimeLimitError: The time limit passed.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    planned = _plan(model, task, evidence, device, memory, order, order_seconds, seed, threads, dtype, time_limit)
+    options = Options(device, memory, order, order_seconds, seed, threads, dtype)
+    planned = _plan(model, task, evidence, options, time_limit)
     if deadline is not None and time.monotonic() > deadline:
         raise TimeLimitError(
             f"the time limit of {time_limit:g} s passed while the elimination was planned; allow more time"
@@ -123,80 +109,15 @@ def solve(
 
 
 def _plan(
-    model: Model,
-    task: Task,
-    evidence: Evidence | None,
-    device: str,
-    memory: int | None,
-    order: Method | Sequence[int | str],
-    order_seconds: float,
-    seed: int,
-    threads: int | None,
-    dtype: str | None,
-    time_limit: float | None,
-) -> _Planned:
-    if device not in DEVICES:
-        raise InputError(f"unknown device {device!r}; it is one of {', '.join(DEVICES)}")
-    if memory is not None and memory < 0:
-        raise InputError(f"memory is {memory} bytes; it cannot be negative")
-    if time_limit is not None and not time_limit > 0:
-        raise InputError(f"the time limit is {time_limit} s; it must be above 0")
-    if threads is not None and not 1 <= threads <= MOST_THREADS:
-        raise InputError(f"threads is {threads}; it must be from 1 to {MOST_THREADS}")
+    model: Model, task: Task, evidence: Evidence | None, options: Options, time_limit: float | None = None
+) -> Planned:
+    options.check()
+    if time_limit is not None:
+        if not time_limit > 0:
+            raise InputError(f"the time limit is {time_limit} s; it must be above 0")
+        options = options._replace(order_seconds=min(options.order_seconds, time_limit / 2))
     started = time.perf_counter()
     problem = prepare(model, task, model.evidence(evidence or {}))
     prepared = time.perf_counter()
-    budget = order_seconds if time_limit is None else min(order_seconds, time_limit / 2)
-    chosen = _find_order(problem, order, budget, seed, threads)
-    ordered = time.perf_counter()
-    backend: Backend = CpuBackend(threads) if device != "cuda" else get_backend("cuda")
-    plan_for = _plan_on(backend, problem, chosen, memory, dtype)
-    if device == "auto" and (plan_for.seconds > 2 * cuda_machine().start or not plan_for.fits):
-        cuda = find_cuda()
-        if cuda is not None:
-            on_cuda = _plan_on(cuda, problem, chosen, memory, dtype)
-            if on_cuda.fits and (on_cuda.seconds < plan_for.seconds or not plan_for.fits):
-                backend, plan_for = cuda, on_cuda
-    finished = time.perf_counter()
-    seconds = {"prepare": prepared - started, "order": ordered - prepared, "plan": finished - ordered}
-    return _Planned(problem, plan_for, backend, seconds)
-
-
-def _plan_on(backend: Backend, problem: Problem, order: Sequence[int], memory: int | None, dtype: str | None) -> Plan:
-    machine = cpu_machine(backend.threads) if isinstance(backend, CpuBackend) else cuda_machine()
-    return make_plan(problem, order, machine, backend.memory() if memory is None else memory, dtype)
-
-
-def _find_order(
-    problem: Problem, order: Method | Sequence[int | str], seconds: float, seed: int, threads: int | None
-) -> tuple[int, ...]:
-    """An order of the free variables: searched for, or the given one without the variables that are fixed."""
-    model = problem.model
-    if not isinstance(order, str):
-        return _given_order(problem, order)
-    free = {v: i for i, v in enumerate(problem.free)}
-    scopes = [[free[v] for v in group.scope] for group in problem.groups]
-    all_sizes = model.sizes
-    method: Method = order  # type: ignore[assignment]  # find_order names the methods if it is none
-    found = find_order(
-        [all_sizes[v] for v in problem.free], scopes, method=method, seconds=seconds, seed=seed, threads=threads or 1
-    )
-    return tuple(problem.free[i] for i in found.order)
-
-
-def _given_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, ...]:
-    model = problem.model
-    given = [model.index(name) for name in order]
-    seen: set[int] = set()
-    for v in given:
-        if v in seen:
-            raise InputError(f"the order names variable {model.variables[v].name!r} twice")
-        seen.add(v)
-    missing = [v for v in problem.free if v not in seen]
-    if missing:
-        raise InputError(
-            f"the order lacks {len(missing)} of the {len(problem.free)} variables to eliminate, "
-            f"{model.variables[missing[0]].name!r} among them"
-        )
-    free = set(problem.free)
-    return tuple(v for v in given if v in free)
+    planned = plan_problem(problem, options)
+    return planned._replace(seconds={"prepare": prepared - started, **planned.seconds})

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from elimina.backends.base import run_once
 from elimina.backends.cuda import CudaBackend, Launch
 from elimina.backends.cuda_kernels import CELL_TYPES, THREADS, tile_kernel
 from elimina.planning.layout import table_strides
@@ -100,7 +101,7 @@ def bucket_program(bucket: Bucket, dtype: str) -> Program:
         tables_b=len(tile.tables_b),
         out_offset=offset,
         out_span=span,
-        parent=0,  # the output need not be one cell
+        readers=(),
     )
     words, starts = pack_steps([step])
     infinity = 1e9 if dtype.startswith("float") else int(np.iinfo(dtype).max) // len(operands)
@@ -113,8 +114,9 @@ def bucket_program(bucket: Bucket, dtype: str) -> Program:
         variables=len(bucket.sizes) + 1,
         factor_cells=offset,
         arena_cells=offset + span,
+        keep=True,
         decode=False,
-        roots=np.zeros(0, np.int64),
+        outputs=np.zeros((0, 3), np.int64),
         work=bucket.rows,
     )
 
@@ -149,14 +151,14 @@ def chain_program(length: int, domain: int) -> tuple[Program, np.ndarray]:
                 0,
                 out,
                 64,
-                -1 if last else n + 1,
+                () if last else (n + 1,),
             )
         )
     words, starts = pack_steps(steps)
     factors = np.random.default_rng(0).integers(0, 100, base).astype(np.int32)
     program = Program(
-        "min-sum", np.dtype(np.int32), 10**8, words, starts, length, base, base + 64 * length, True,
-        np.array([base + 64 * (length - 1)], np.int64), sum(step.work for step in steps),
+        "min-sum", np.dtype(np.int32), 10**8, words, starts, length, base, base + 64 * length, True, True,
+        np.array([[length - 1, base + 64 * (length - 1), 1]], np.int64), sum(step.work for step in steps),
     )  # fmt: skip
     return program, factors
 
@@ -249,7 +251,7 @@ class Bench:
     def chain(self, length: int = 10000, domain: int = 10) -> tuple[float, float]:
         """Microseconds a bucket of a chain, to eliminate and to decode."""
         program, factors = chain_program(length, domain)
-        runs = [self.backend.run(program, factors).seconds for _ in range(5)]
+        runs = [run_once(self.backend, program, factors).seconds for _ in range(5)]
         run, decode = (1e6 * float(np.median([run[key] for run in runs])) / length for key in ("run", "decode"))
         return run, decode
 

@@ -30,6 +30,10 @@ class UnsupportedError(InputError):
     """A well-formed input that uses something elimina does not handle."""
 
 
+class ImpossibleEvidenceError(EliminaError, ValueError):
+    """The evidence has probability 0, so there is no posterior."""
+
+
 class MemoryLimitError(EliminaError, MemoryError):
     """A plan needs more memory than it may use; nothing was allocated."""
 

@@ -6,7 +6,7 @@ import math
 import operator
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -164,6 +164,32 @@ class Model:
                 raise InputError(f"a factor names the unknown variable {unknown[0]!r}")
             tables.append(Table([index[v] if isinstance(v, str) else v for v in scope], values))
         return cls(variables, tables, sense=sense, constant=constant, upper_bound=upper_bound)
+
+    @classmethod
+    def from_pgmpy(cls, network: Any) -> Model:
+        """Build a model from a discrete network of pgmpy: see ``elimina.io.pgmpy.from_pgmpy``."""
+        from elimina.io.pgmpy import from_pgmpy
+
+        return from_pgmpy(network)
+
+    def to_pgmpy(self) -> Any:
+        """Build pgmpy's network of this model: see ``elimina.io.pgmpy.to_pgmpy``."""
+        from elimina.io.pgmpy import to_pgmpy
+
+        return to_pgmpy(self)
+
+    @classmethod
+    def from_pyagrum(cls, network: Any) -> Model:
+        """Build a model from a BayesNet or MarkovRandomField of pyAgrum: see ``elimina.io.pyagrum.from_pyagrum``."""
+        from elimina.io.pyagrum import from_pyagrum
+
+        return from_pyagrum(network)
+
+    def to_pyagrum(self) -> Any:
+        """Build pyAgrum's network of this model: see ``elimina.io.pyagrum.to_pyagrum``."""
+        from elimina.io.pyagrum import to_pyagrum
+
+        return to_pyagrum(self)
 
     @property
     def sizes(self) -> tuple[int, ...]:

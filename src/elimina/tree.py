@@ -28,7 +28,7 @@ class Tree(NamedTuple):
     """Nodes in elimination order, so that children come before parents.
 
     Attributes:
-        order: The variables in elimination order.
+        order: The eliminated variables in order.
         nodes: One node for each variable of the order.
     """
 
@@ -51,15 +51,17 @@ class Tree(NamedTuple):
         return result[::-1]
 
 
-def bucket_tree(scopes: Sequence[Sequence[int]], order: Sequence[int]) -> Tree:
+def bucket_tree(scopes: Sequence[Sequence[int]], order: Sequence[int], kept: Sequence[int] = ()) -> Tree:
     """Eliminate symbolically (Dechter 1999): each scope goes to the bucket of its earliest variable.
 
     Args:
-        scopes: Non-empty scopes; every variable of theirs occurs in the order.
+        scopes: Non-empty scopes; every variable of theirs occurs in the order or is kept.
         order: Variables in elimination order.
+        kept: Variables that are not eliminated; the roots' separators consist of them. A scope of nothing else goes to
+            no bucket.
     """
-    position = {v: i for i, v in enumerate(order)}
-    placed: list[list[int]] = [[] for _ in order]
+    position = {v: i for i, v in enumerate((*order, *kept))}
+    placed: list[list[int]] = [[] for _ in position]
     children: list[list[int]] = [[] for _ in order]
     for number, scope in enumerate(scopes):
         placed[min(position[v] for v in scope)].append(number)
@@ -72,8 +74,106 @@ def bucket_tree(scopes: Sequence[Sequence[int]], order: Sequence[int]) -> Tree:
             union.update(nodes[child].separator)
         union.discard(variable)
         separator = tuple(sorted(union, key=position.__getitem__))
-        parent = position[separator[0]] if separator else -1
+        parent = position[separator[0]] if separator and position[separator[0]] < len(order) else -1
         if parent >= 0:
             children[parent].append(i)
         nodes.append(Node(variable, separator, parent, tuple(placed[i]), tuple(children[i])))
     return Tree(tuple(order), tuple(nodes))
+
+
+class Clique(NamedTuple):
+    """A maximal clique of a triangulated graph, as a node of a junction tree.
+
+    Attributes:
+        scope: Its variables, earliest eliminated first.
+        separator: Those shared with the parent.
+        parent: Index of the parent clique; -1 for a root.
+    """
+
+    scope: tuple[int, ...]
+    separator: tuple[int, ...]
+    parent: int
+
+
+def junction_tree(tree: Tree) -> tuple[Clique, ...]:
+    """Contract a bucket tree to its maximal cliques; children come before parents.
+
+    A bucket's clique is part of a child's exactly if the child's separator is as large as it (Blair and Peyton, 1993, "An
+    introduction to chordal graphs and clique trees"), so the result has the running intersection property.
+    """
+    clique_of: list[int] = []
+    scopes: list[tuple[int, ...]] = []
+    tops: list[int] = []
+    for number, node in enumerate(tree.nodes):
+        holder = next((c for c in node.children if len(tree.nodes[c].separator) == len(node.separator) + 1), None)
+        if holder is None:
+            clique_of.append(len(scopes))
+            scopes.append((node.variable, *node.separator))
+            tops.append(number)
+        else:
+            clique_of.append(clique_of[holder])
+            tops[clique_of[holder]] = number
+    by_top = sorted(range(len(scopes)), key=tops.__getitem__)
+    place = {clique: i for i, clique in enumerate(by_top)}
+    cliques = []
+    for clique in by_top:
+        top = tree.nodes[tops[clique]]
+        parent = place[clique_of[top.parent]] if top.parent >= 0 else -1
+        cliques.append(Clique(scopes[clique], top.separator, parent))
+    return tuple(cliques)
+
+
+def central_order(tree: Tree, sizes: Sequence[int]) -> tuple[int, ...]:
+    """An elimination order of the same triangulation whose junction tree is rooted for the fewest levels.
+
+    Any clique can be the root of a junction tree; what is not shared with the parent is then eliminated leaves first,
+    variables of many values first.
+
+    Args:
+        tree: A bucket tree.
+        sizes: Number of values of each variable of the model.
+    """
+    cliques = junction_tree(tree)
+    near: list[list[int]] = [[] for _ in cliques]
+    for number, clique in enumerate(cliques):
+        if clique.parent >= 0:
+            near[number].append(clique.parent)
+            near[clique.parent].append(number)
+    order: list[int] = []
+    for number, clique in enumerate(cliques):
+        if clique.parent < 0:
+            order += _leaves_first(cliques, near, _middle(near, number), sizes)
+    return tuple(order)
+
+
+def _walk(near: Sequence[Sequence[int]], root: int) -> tuple[list[int], dict[int, int]]:
+    """Nodes by distance from the root, and each one's neighbour on the way there."""
+    towards = {root: -1}
+    reached = [root]
+    for number in reached:
+        for other in near[number]:
+            if other not in towards:
+                towards[other] = number
+                reached.append(other)
+    return reached, towards
+
+
+def _middle(near: Sequence[Sequence[int]], start: int) -> int:
+    """The middle of a longest path."""
+    end = _walk(near, start)[0][-1]
+    reached, towards = _walk(near, end)
+    path = [reached[-1]]
+    while towards[path[-1]] >= 0:
+        path.append(towards[path[-1]])
+    return path[len(path) // 2]
+
+
+def _leaves_first(
+    cliques: Sequence[Clique], near: Sequence[Sequence[int]], root: int, sizes: Sequence[int]
+) -> list[int]:
+    reached, towards = _walk(near, root)
+    order: list[int] = []
+    for number in reversed(reached):
+        above = set(cliques[towards[number]].scope) if towards[number] >= 0 else set()
+        order += sorted((v for v in cliques[number].scope if v not in above), key=lambda v: (-sizes[v], v))
+    return order

@@ -34,10 +34,10 @@ def test_no_two_live_tables_share_memory(case):
         place = (step.out_offset, step.out_offset + step.out_span)
         assert place[1] <= plan.arena_cells
         assert not any(overlap(place, other) for other in live.values())
-        if not plan.decode:
-            for operand in step.operands:
-                if operand.source >= 0:
-                    del live[operand.source]
+        if not plan.keep:
+            for source in {operand.source for operand in step.operands if operand.source >= 0}:
+                if plan.steps[source].readers[-1] == number:
+                    del live[source]
         live[number] = place
 
 
@@ -46,9 +46,11 @@ def test_no_two_live_tables_share_memory(case):
 def test_every_table_is_read_once_after_it_was_written(case):
     plan = case.plan
     messages = [(o.source, number) for number, step in enumerate(plan.steps) for o in step.operands if o.source >= 0]
-    assert sorted(messages) == [(n, step.parent) for n, step in enumerate(plan.steps) if step.parent >= 0]
+    assert sorted(messages) == [(n, reader) for n, step in enumerate(plan.steps) for reader in step.readers]
     assert all(source < reader for source, reader in messages)
-    assert all(step.out_cells == 1 for step in plan.steps if step.parent < 0)
+    assert all(len(step.readers) <= 1 for step in plan.steps)
+    assert [n for n, step in enumerate(plan.steps) if not step.readers] == [output.step for output in plan.outputs]
+    assert all(plan.steps[output.step].out_cells == 1 and output.scope == () for output in plan.outputs)
     read = [o.factor for step in plan.steps for o in step.operands if o.source < 0]
     assert sorted(read) == list(range(len(plan.factors)))
     members = [m for factor in plan.factors for m in factor.members] + list(case.problem.constants)
@@ -170,11 +172,12 @@ def test_packed_words(case):
     for step, (start, end) in zip(plan.steps, pairwise(starts), strict=True):
         words = program.words[start:end].tolist()
         lo = step.outer + step.mid
-        assert words[0] == len(words) == 15 + 3 * len(step.axes) + len(step.operands) * (3 + len(step.axes))
+        assert words[0] == len(words) == 13 + 3 * len(step.axes) + len(step.operands) * (3 + len(step.axes))
         assert words[1:6] == [step.domain, step.variable, len(step.axes), step.outer, step.mid]
         cells = [math.prod(part) for part in (step.sizes[: step.outer], step.sizes[step.outer : lo], step.sizes[lo:])]
         assert words[6:9] == cells
-        assert words[9:14] == [len(step.operands), step.tables_a, step.tables_b, step.out_offset, step.parent]
-        assert words[14] == sum(operand.source >= 0 for operand in step.operands)
+        assert words[9:13] == [len(step.operands), step.tables_a, step.tables_b, step.out_offset]
     assert program.work == max(plan.work, 1)
-    assert program.roots.tolist() == [step.out_offset for step in plan.steps if step.parent < 0]
+    assert program.outputs.tolist() == [
+        [n, step.out_offset, step.out_span] for n, step in enumerate(plan.steps) if not step.readers
+    ]

@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 from elimina.backends.base import Run
 from elimina.planning.program import Program
 
-(WORDS, DOMAIN, VARIABLE, AXES, OUTER_AXES, MID_AXES, _OUTER, _MID, _LO, TABLES, TABLES_A, TABLES_B, OUT, PARENT) = (
-    range(14)
-)
+(WORDS, DOMAIN, VARIABLE, AXES, OUTER_AXES, MID_AXES, _OUTER, _MID, _LO, TABLES, TABLES_A, TABLES_B, OUT) = range(13)
 
 
 def scale(peak: float, dtype: np.dtype[np.generic]) -> float:
@@ -27,20 +25,44 @@ def run(program: Program, factors: NDArray[np.generic]) -> Run:
     arena = np.zeros(program.arena_cells, program.dtype)
     arena[: program.factor_cells] = factors
     peaks = np.zeros((len(program.starts), 2))
-    roots = []
     for number, start in enumerate(program.starts.tolist()):
         words = program.words[start : start + program.words[start]].tolist()
         rows = _rows(program, words, arena, peaks)
         out = _marginal(program, rows)
-        axes = np.array(words[15 : 15 + 3 * words[AXES]]).reshape(-1, 3)
+        axes = np.array(words[13 : 13 + 3 * words[AXES]]).reshape(-1, 3)
         _view(arena, words[OUT], axes[:, 1].tolist(), axes[:, 0].tolist())[...] = out
         if program.semiring in ("max-product", "sum-product"):
             peaks[number, 0] = out.max()
             peaks[number, 1] = out[out > 0].min() if (out > 0).any() else 0.0
-        if words[PARENT] < 0:
-            roots.append(out.item())
     assignment = _decode(program, arena, peaks) if program.decode else None
-    return Run(np.array(roots, program.dtype), peaks, assignment, {})
+    outputs = tuple(arena[at : at + span] for _, at, span in program.outputs.tolist())
+    return Run(outputs, peaks, assignment, {})
+
+
+def cells(program: Program, run: Run) -> NDArray[np.generic]:
+    """All cells of a run's outputs, without paddings."""
+    found = [np.zeros(0, program.dtype)]
+    for (number, _, _), values in zip(program.outputs.tolist(), run.outputs, strict=True):
+        start = program.starts[number]
+        axes = program.words[start + 13 : start + 13 + 3 * program.words[start + AXES]].reshape(-1, 3)
+        found.append(_view(values, 0, axes[:, 1].tolist(), axes[:, 0].tolist()).reshape(-1))
+    return np.concatenate(found)
+
+
+def assert_same(program: Program, found: Run, expected: Run) -> None:
+    """The same outputs, peaks and assignment: exactly where the order of sums does not matter."""
+    assert all(output.dtype == program.dtype for output in found.outputs)
+    if program.semiring in ("min-sum", "max-sum", "max-product", "count"):
+        np.testing.assert_array_equal(cells(program, found), cells(program, expected))
+        np.testing.assert_array_equal(found.peaks, expected.peaks)
+    else:
+        rtol = 2e-4 if program.dtype == np.float32 else 1e-11
+        np.testing.assert_allclose(cells(program, found), cells(program, expected), rtol=rtol, atol=rtol)
+        np.testing.assert_allclose(found.peaks, expected.peaks, rtol=rtol)
+    if program.decode:
+        np.testing.assert_array_equal(found.assignment, expected.assignment)
+    else:
+        assert found.assignment is None
 
 
 def _view(arena, offset, strides, sizes):
@@ -61,8 +83,8 @@ def _combine(program, a, b):
 def _rows(program, words, arena, peaks):
     """The joint table: axis 0 is the eliminated variable, then the output's axes."""
     axes = words[AXES]
-    sizes = [words[DOMAIN], *words[15 : 15 + 3 * axes : 3]]
-    at = 15 + 3 * axes
+    sizes = [words[DOMAIN], *words[13 : 13 + 3 * axes : 3]]
+    at = 13 + 3 * axes
     one = program.dtype.type(1 if program.semiring in ("max-product", "sum-product", "count") else 0)
     groups: list[list] = [[], [], []]
     for table in range(words[TABLES]):
@@ -111,7 +133,7 @@ def _decode(program, arena, peaks):
         words = program.words[start : start + program.words[start]].tolist()
         if words[VARIABLE] < 0:
             continue
-        fixed = [assignment[variable] for variable in words[17 : 15 + 3 * words[AXES] : 3]]
+        fixed = [assignment[variable] for variable in words[15 : 13 + 3 * words[AXES] : 3]]
         row = _rows(program, words, arena, peaks)[(slice(None), *fixed)]
         assignment[words[VARIABLE]] = np.argmin(row) if program.semiring == "min-sum" else np.argmax(row)
     return assignment

@@ -104,15 +104,18 @@ class Builder:
         domain = 1 if variable < 0 else self.sizes[variable]
         self.steps.append(
             Step(variable, domain, tuple(axes), tuple(sizes), tuple(out_strides), outer, mid,
-                 tuple(classes[0] + classes[1] + classes[2]), len(classes[0]), len(classes[1]), at, span, -1)
+                 tuple(classes[0] + classes[1] + classes[2]), len(classes[0]), len(classes[1]), at, span, ())
         )  # fmt: skip
         for child in children:
-            self.steps[child] = self.steps[child]._replace(parent=number)
+            self.steps[child] = self.steps[child]._replace(readers=(*self.steps[child].readers, number))
         return number
 
     def _place(self, span, number):
         """The lowest place for an output; memory of messages that were read already may serve again."""
-        taken = sorted(self.spans[n] for n in range(number) if not self.reuse or self.steps[n].parent in (-1, number))
+        busy = [
+            n for n in range(number) if not self.reuse or not self.steps[n].readers or number in self.steps[n].readers
+        ]
+        taken = sorted(self.spans[n] for n in busy)
         at = 0
         for begin, end in taken:
             if at + span <= begin:
@@ -143,8 +146,12 @@ class Builder:
             variables=len(self.sizes),
             factor_cells=self.factor_cells,
             arena_cells=arena,
+            keep=not self.reuse,
             decode=decode,
-            roots=np.array([step.out_offset for step in moved if step.parent < 0], dtype=np.int64),
+            outputs=np.array(
+                [(n, step.out_offset, step.out_span) for n, step in enumerate(moved) if not step.readers],
+                dtype=np.int64,
+            ).reshape(-1, 3),
             work=max(1, sum(step.work for step in moved)),
         )
         return program, factors
@@ -163,6 +170,10 @@ def random_program(rng, semiring, dtype, *, rows=4000, depth=3, top=12, decode=F
         variable = -1 if join else builder.variable(size)
         scopes, children, tables = [], [], int(rng.integers(0, 9))
         for _ in range(tables):
+            known = [n for n, step in enumerate(builder.steps) if {variable, *axes}.issuperset(step.axes)]
+            if known and not reuse and rng.random() < 0.3:
+                children.append(int(rng.choice(known)))
+                continue
             scope = [a for a in axes if rng.random() < 0.6]
             scope = scope if join else [variable, *scope]
             if left and scope and rng.random() < 0.35:

@@ -15,19 +15,50 @@ class Run(NamedTuple):
     """What a backend returns.
 
     Attributes:
-        roots: Value of every step without a parent, in step order; of the program's dtype.
+        outputs: For each of the program's outputs its elements, paddings included; of the program's dtype.
         peaks: float64 of shape (steps, 2): the largest and the smallest positive value of each step's output, before
-            scaling;
-            zeros unless the semiring is scaled (``max-product``, ``sum-product``).
+            scaling; zeros unless the semiring is scaled (``max-product``, ``sum-product``).
         assignment: int32, a value for each variable that a step eliminates (others 0); None unless the program decodes.
             Ties go to the smallest value index.
         seconds: Time by phase: ``upload``, ``run``, ``decode``.
     """
 
-    roots: NDArray[np.generic]
+    outputs: tuple[NDArray[np.generic], ...]
     peaks: NDArray[np.float64]
     assignment: NDArray[np.int32] | None
     seconds: dict[str, float]
+
+
+Progress = Callable[[float], None]
+
+
+class Session(Protocol):
+    """A program on a device, its arena kept between runs."""
+
+    def load(self, offset: int, values: NDArray[np.generic]) -> None:
+        """Write elements of the arena, of the program's dtype, from an offset on."""
+        ...
+
+    def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> Run:
+        """Run the program, or only some of its steps over what the others left.
+
+        Args:
+            steps: int64, ascending numbers of steps; None for all.
+            progress: Called now and then with the share of the work that is done.
+
+        Raises:
+            DeviceError: The device failed.
+            KeyboardInterrupt: The user interrupted.
+        """
+        ...
+
+    def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
+        """A copy of elements of the arena, after a run of a program that keeps its messages."""
+        ...
+
+    def close(self) -> None:
+        """Give the memory back."""
+        ...
 
 
 class Backend(Protocol):
@@ -42,18 +73,23 @@ class Backend(Protocol):
         """Bytes that a program may take at present."""
         ...
 
-    def run(
-        self, program: Program, factors: NDArray[np.generic], progress: Callable[[float], None] | None = None
-    ) -> Run:
-        """Run a program.
+    def open(self, program: Program, factors: NDArray[np.generic]) -> Session:
+        """Put a program on the device.
 
         Args:
             program: Packed steps.
             factors: The arena's first ``factor_cells`` elements, of the program's dtype.
-            progress: Called now and then with the share of the work that is done.
 
         Raises:
             DeviceError: The device failed or is out of memory.
-            KeyboardInterrupt: The user interrupted; the device's memory is free again.
         """
         ...
+
+
+def run_once(backend: Backend, program: Program, factors: NDArray[np.generic], progress: Progress | None = None) -> Run:
+    """Open, run and close: see ``Session.run`` and ``Backend.open``; the device's memory is free again in any case."""
+    session = backend.open(program, factors)
+    try:
+        return session.run(progress=progress)
+    finally:
+        session.close()

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import DenseSession
-from elimina.backends.base import Run
+from elimina.backends.base import Progress, Run
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
 
@@ -34,43 +32,22 @@ class CpuBackend:
         """Bytes that may be taken: four fifths of what the system, or the process' control group, has left."""
         return available_memory() * 4 // 5
 
-    def run(
-        self, program: Program, factors: NDArray[np.generic], progress: Callable[[float], None] | None = None
-    ) -> Run:
-        """Run a program: see ``Backend.run``."""
-        started = time.perf_counter()
-        session = self.session(program)
-        session.factors[:] = factors
-        uploaded = time.perf_counter()
-        run = session.run(progress)
-        return run._replace(seconds={"upload": uploaded - started, **run.seconds})
-
-    def session(self, program: Program) -> CpuSession:
-        """Translate a program once, to run it again and again on other factors.
-
-        Raises:
-            DeviceError: The host is out of memory.
-        """
-        return CpuSession(program, self.threads)
+    def open(self, program: Program, factors: NDArray[np.generic]) -> CpuSession:
+        """Put a program into memory: see ``Backend.open``."""
+        return CpuSession(program, factors, self.threads)
 
 
 class CpuSession:
-    """A program with its arena.
+    """A program in the host's memory: see ``Session``."""
 
-    Attributes:
-        program: As given.
-        arena: Array of shape (arena_cells,): factors and messages, to be read between runs.
-        factors: Array of shape (factor_cells,) and the program's dtype, inside the arena: fill in all of it before the
-            first run, and what changes before each later one.
-    """
-
-    def __init__(self, program: Program, threads: int) -> None:
-        self.program = program
+    def __init__(self, program: Program, factors: NDArray[np.generic], threads: int) -> None:
+        self._program = program
+        started = time.perf_counter()
         try:
-            self.arena = np.empty(program.arena_cells, dtype=program.dtype)
+            self._arena = np.empty(program.arena_cells, dtype=program.dtype)
         except MemoryError as error:
             raise DeviceError(f"the host has no {program.arena_cells * program.dtype.itemsize} bytes left") from error
-        self.factors: NDArray[np.generic] = self.arena[: program.factor_cells]
+        self._arena[: program.factor_cells] = factors
         self._peaks = np.zeros((len(program.starts), 2))
         self._assignment = np.zeros(program.variables, dtype=np.int32) if program.decode else None
         self._core = DenseSession(
@@ -79,27 +56,36 @@ class CpuSession:
             int(program.parameter) if program.dtype.kind in "iu" else 0,
             program.words,
             program.starts,
-            self.arena,
+            self._arena,
             self._peaks.reshape(-1),
             self._assignment,
             threads,
         )
+        self._upload = time.perf_counter() - started
 
-    def run(self, progress: Callable[[float], None] | None = None) -> Run:
-        """Run the program on the factors as they are now; not from two threads at a time.
+    def load(self, offset: int, values: NDArray[np.generic]) -> None:
+        """Write elements of the arena: see ``Session.load``."""
+        self._arena[offset : offset + len(values)] = values
 
-        Args:
-            progress: Called now and then with the share of the work that is done.
-
-        Raises:
-            KeyboardInterrupt: The user interrupted.
-        """
+    def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> Run:
+        """Run all or some of the steps: see ``Session.run``."""
+        work = self._program.work
+        if self._assignment is not None:
+            self._assignment[:] = 0
         started = time.perf_counter()
-        work = self.program.work
-        self._core.run(None if progress is None else lambda done: progress(min(1.0, done / work)))
-        seconds = {"run": time.perf_counter() - started}
+        self._core.run(steps, None if progress is None else lambda done: progress(min(1.0, done / work)))
+        seconds = {"upload": self._upload, "run": time.perf_counter() - started}
+        outputs = tuple(self.fetch(at, span) for _, at, span in self._program.outputs.tolist())
         assignment = None if self._assignment is None else self._assignment.copy()
-        return Run(self.arena[self.program.roots], self._peaks.copy(), assignment, seconds)
+        return Run(outputs, self._peaks.copy(), assignment, seconds)
+
+    def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
+        """A copy of elements of the arena: see ``Session.fetch``."""
+        return self._arena[offset : offset + span].copy()
+
+    def close(self) -> None:
+        """Forget the arena."""
+        del self._core, self._arena
 
 
 def available_memory() -> int:

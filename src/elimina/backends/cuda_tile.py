@@ -9,7 +9,7 @@ from elimina.backends.cuda_kernels import THREADS, TileKernel, tile_kernel
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
 
-HEADER = 15
+HEADER = 13
 START = 500.0
 """Cost of starting a block, in rows of the product a lo cell."""
 WAVES = 6

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elimina.backends import Backend, Run
+from elimina.backends import Backend, Run, run_once
 from elimina.errors import InternalError, MemoryLimitError, TimeLimitError
 from elimina.inference.encode import Encoded, decode_value, encode
+from elimina.inference.scales import Scales, roots
 from elimina.planning.plan import Plan, bytes_text, count_text
 from elimina.planning.prepare import Problem
 from elimina.planning.program import pack
@@ -37,7 +38,7 @@ class Execution(NamedTuple):
             TimeLimitError: The deadline passed.
         """
         program = pack(self.plan, len(self.problem.model.variables), semiring, parameter)
-        return self.backend.run(program, encoded.arena, self._report)
+        return run_once(self.backend, program, encoded.arena, self._report)
 
     def _report(self, share: float) -> None:
         share = (self.part[0] + share) / self.part[1]
@@ -100,7 +101,7 @@ def _optimum(execution: Execution, encoded: Encoded, clock: dict[str, float]) ->
     problem, plan = execution.problem, execution.plan
     run = execution.run(encoded)
     _note(clock, run)
-    value = decode_value(problem, plan, encoded, run.roots)
+    value = decode_value(problem, plan, encoded, roots(plan, run))
     if value is None:
         return Result("infeasible", plan.task)
     assert run.assignment is not None
@@ -130,15 +131,13 @@ def _partition(execution: Execution, encoded: Encoded, clock: dict[str, float]) 
         return Result("infeasible", "pr", 0.0, log10_z=-math.inf)
     run = execution.run(encoded)
     _note(clock, run)
-    if encoded.exact and not _may_underflow(execution.plan, encoded, run):
-        log2 = encoded.offset + _message_exponents(execution.plan, run)
-        for root in run.roots.tolist():
-            log2 += math.log2(root) if root > 0 else -math.inf
-        return _partition_result(log2 * math.log10(2))
+    scales = Scales(execution.plan)
+    if encoded.exact and not scales.may_underflow(encoded.ranges, run.peaks):
+        return _partition_result(math.log10(2) * (encoded.offset + scales.log2_sum(run)))
     encoded = encode(execution.problem, execution.plan, "log-sum-exp")
     run = execution.run(encoded, "log-sum-exp")
     _note(clock, run)
-    return _partition_result((encoded.offset + math.fsum(run.roots.tolist())) / math.log(10))
+    return _partition_result((encoded.offset + math.fsum(roots(execution.plan, run))) / math.log(10))
 
 
 def _partition_result(log10_z: float) -> Result:
@@ -146,37 +145,6 @@ def _partition_result(log10_z: float) -> Result:
         return Result("infeasible", "pr", 0.0, log10_z=log10_z)
     value = 10.0**log10_z if -307 < log10_z < 308 else None
     return Result("optimal", "pr", value, log10_z=log10_z)
-
-
-def _message_exponents(plan: Plan, run: Run) -> float:
-    """Sum of the powers of two that readers took out of messages; a root's output has no reader."""
-    high = run.peaks[:, 0]
-    read = high[[step.parent >= 0 for step in plan.steps]]
-    limit = -np.finfo(plan.dtype).minexp  # as scale_exponent in include/elimina/semiring.hpp
-    return float(np.sum(np.clip(np.frexp(read[read > 0])[1] - 1, -limit, limit)))
-
-
-def _may_underflow(plan: Plan, encoded: Encoded, run: Run) -> bool:
-    """Whether a product of values, each as small as its table holds, could leave the dtype's normal range."""
-    smallest = float(np.finfo(plan.dtype).minexp) + 2 * 16
-    with np.errstate(divide="ignore"):
-        factors = np.log2(encoded.ranges)
-        messages = np.log2(run.peaks)
-    for step in plan.steps:
-        exponent = 0.0
-        for operand in step.operands:
-            if operand.source >= 0:
-                high, low = messages[operand.source]
-                low -= math.floor(high) if high > -math.inf else 0.0
-            else:
-                low = factors[operand.factor][1]
-            if low == -math.inf:
-                exponent = 0.0
-                break
-            exponent += low
-        if exponent < smallest:
-            return True
-    return False
 
 
 def _count(execution: Execution, encoded: Encoded, clock: dict[str, float]) -> Result:
@@ -190,7 +158,7 @@ def _count(execution: Execution, encoded: Encoded, clock: dict[str, float]) -> R
     for number, divisor in enumerate(divisors):
         run = execution._replace(part=(number, len(divisors))).run(encoded, parameter=divisor % 2**64)
         _note(clock, run)
-        residue = math.prod(int(root) for root in run.roots.tolist()) % divisor
+        residue = math.prod(int(root) for root in roots(execution.plan, run)) % divisor
         count += modulus * ((residue - count) * pow(modulus, -1, divisor) % divisor)
         modulus *= divisor
     return Result("optimal", "count", count)

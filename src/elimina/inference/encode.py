@@ -54,8 +54,8 @@ def encode(problem: Problem, plan: Plan, semiring: str | None = None) -> Encoded
     return _encode(problem, plan, ring, _costs)
 
 
-def _view(arena: Array, factor: FactorLayout) -> Array:
-    """The factor's place in the arena, with its axes."""
+def factor_view(arena: Array, factor: FactorLayout) -> Array:
+    """The factor's place in the arena, with its axes; it can be written to."""
     step = arena.itemsize
     return np.lib.stride_tricks.as_strided(
         arena[factor.offset :], factor.sizes, [stride * step for stride in factor.strides], writeable=True
@@ -96,7 +96,7 @@ def _encode(problem: Problem, plan: Plan, ring: Semiring, values_of: Callable[[P
     """Encode value by value; tables of a group are combined."""
     arena = np.zeros(plan.factor_cells, dtype=plan.dtype)
     for factor in plan.factors:
-        view = _view(arena, factor)
+        view = factor_view(arena, factor)
         for place, member in enumerate(factor.members):
             table = problem.tables[member]
             aligned = _aligned(table, values_of(problem, table), factor)
@@ -136,7 +136,7 @@ def _encode_integers(problem: Problem, plan: Plan) -> Encoded:
     for constant in problem.constants:
         shifted(problem.tables[constant])
     for factor in plan.factors:
-        view = _view(arena, factor)
+        view = factor_view(arena, factor)
         for place, member in enumerate(factor.members):
             table = problem.tables[member]
             aligned = _aligned(table, np.ascontiguousarray(shifted(table)), factor)
@@ -171,7 +171,7 @@ def _encode_products(problem: Problem, plan: Plan) -> Encoded:
                 product *= aligned
                 exact = exact and bool((product[support] > 0).all())
         assert product is not None
-        view = _view(arena, factor)
+        view = factor_view(arena, factor)
         np.copyto(view, product, casting="same_kind")
         stored = np.asarray(view)
         positive = stored[stored > 0]
@@ -181,7 +181,7 @@ def _encode_products(problem: Problem, plan: Plan) -> Encoded:
     return Encoded(arena, offset, ranges, impossible, exact)
 
 
-def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: Array) -> int | float | None:
+def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: list[int | float]) -> int | float | None:
     """The optimum in the model's units from the values of the tree's roots; None if there is no solution.
 
     Raises:
@@ -190,10 +190,10 @@ def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: Array) -
     if plan.semiring not in ("min-sum", "max-sum"):
         raise InputError(f"semiring {plan.semiring} has no optimum")
     forbidden = plan.forbidden
-    if encoded.impossible or any(root == forbidden for root in roots.tolist()):
+    if encoded.impossible or any(root == forbidden for root in roots):
         return None
     if plan.dtype.startswith("int"):
-        total = sum(int(root) for root in roots.tolist())
+        total = sum(int(root) for root in roots)
         sign = 1 if problem.model.sense == "min-cost" else -1
         return int(encoded.offset) + sign * total
-    return encoded.offset + math.fsum(float(root) for root in roots.tolist())
+    return encoded.offset + math.fsum(float(root) for root in roots)

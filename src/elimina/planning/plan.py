@@ -45,7 +45,7 @@ class Step(NamedTuple):
         tables_b: How many of the next ones have no mid axis.
         out_offset: Where the output starts in the arena, in elements.
         out_span: Elements that the output takes there, padding included.
-        parent: Index of the step that reads the output; -1 if the output is one cell and a factor of the answer.
+        readers: The steps that read the output, in order; none if it is part of the answer.
     """
 
     variable: int
@@ -60,7 +60,7 @@ class Step(NamedTuple):
     tables_b: int
     out_offset: int
     out_span: int
-    parent: int
+    readers: tuple[int, ...]
 
     @property
     def out_cells(self) -> int:
@@ -93,21 +93,36 @@ class FactorLayout(NamedTuple):
     span: int
 
 
+class Output(NamedTuple):
+    """A part of the answer.
+
+    Attributes:
+        step: The step that writes it.
+        scope: The variables whose unnormalised marginal it is, in the order of its axes; none: a factor of the answer.
+    """
+
+    step: int
+    scope: tuple[int, ...]
+
+
 class Plan(NamedTuple):
     """Everything that is known before anything is allocated; ``print(plan)`` shows the figures.
 
     Attributes:
-        task: ``mpe``, ``pr`` or ``count``.
+        task: ``mpe``, ``pr``, ``mar`` or ``count``.
         semiring: See ``Program.semiring``.
         dtype: Of every table in the arena.
         forbidden: The value that stands for 'forbidden'.
         order: Variables (indices) in elimination order.
+        kept: Variables that are not eliminated.
         width: Induced width of the order.
         factors: Tables at the start of the arena.
         steps: In the order in which they run.
+        outputs: What the answer is made of.
         factor_cells: Elements that the factors take.
         arena_cells: Elements of the whole arena.
-        decode: Whether messages are kept for finding the assignment.
+        keep: Whether each message has a place of its own until the end.
+        decode: Whether the assignment is found from them.
         device: ``cpu`` or ``cuda``.
         memory_limit: Bytes that may be used on the device.
         bytes: Peak bytes by memory tier: ``device``, ``host``.
@@ -119,11 +134,14 @@ class Plan(NamedTuple):
     dtype: str
     forbidden: float
     order: tuple[int, ...]
+    kept: tuple[int, ...]
     width: int
     factors: tuple[FactorLayout, ...]
     steps: tuple[Step, ...]
+    outputs: tuple[Output, ...]
     factor_cells: int
     arena_cells: int
+    keep: bool
     decode: bool
     device: str
     memory_limit: int

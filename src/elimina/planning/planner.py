@@ -12,11 +12,12 @@ from elimina.errors import InputError
 from elimina.planning.estimate import Machine
 from elimina.planning.incumbent import incumbent_cost
 from elimina.planning.layout import Arena, table_strides
-from elimina.planning.plan import FactorLayout, Operand, Plan, Step
+from elimina.planning.plan import FactorLayout, Operand, Output, Plan, Step
 from elimina.planning.prepare import Problem, finite_range
+from elimina.planning.propagation import Passes
 from elimina.planning.structure import MAX_OPERANDS, ProtoStep, build_steps
 from elimina.semiring import FLOATS, INTEGERS, SEMIRINGS, Dtype
-from elimina.tree import bucket_tree
+from elimina.tree import Tree, bucket_tree, central_order
 
 
 class Encoding(NamedTuple):
@@ -37,8 +38,10 @@ class _Layout(NamedTuple):
     encoding: Encoding
     factors: tuple[FactorLayout, ...]
     steps: tuple[Step, ...]
+    outputs: tuple[Output, ...]
     factor_cells: int
     arena_cells: int
+    keep: bool
     seconds: float
 
 
@@ -65,19 +68,20 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
     Raises:
         InputError: The dtype does not fit the task or cannot hold the costs exactly.
     """
-    position = {v: i for i, v in enumerate(order)}
-    scopes = [tuple(sorted(group.scope, key=position.__getitem__)) for group in problem.groups]
-    tree = bucket_tree(scopes, order)
+    tree, scopes = _tree(problem, order)
+    if problem.task == "mar":
+        tree, scopes = _tree(problem, central_order(tree, problem.model.sizes))
     decode = problem.task == "mpe"
-    nodes = range(len(tree.nodes)) if decode else tree.postorder()
 
-    def lay_out(bound: int, operands: int = MAX_OPERANDS) -> _Layout:
-        proto = build_steps(tree, nodes, scopes, problem.model.sizes, operands)
+    def lay_out(bound: int, operands: int = MAX_OPERANDS, keep: bool = decode) -> _Layout:
+        proto, outputs = _proto_steps(problem, tree, scopes, operands, decode)
         encoding = choose_encoding(problem, max((len(step.reads) for step in proto), default=0), bound, dtype)
-        return _lay_out(problem, scopes, proto, encoding, decode, machine)
+        return _lay_out(problem, scopes, proto, outputs, encoding, keep, machine)
 
     bound = cost_bound(problem)
-    chosen = lay_out(bound)
+    chosen = lay_out(bound, keep=decode or problem.task == "mar")
+    if problem.task == "mar" and chosen.arena_cells * np.dtype(chosen.encoding.dtype).itemsize > memory:
+        chosen = lay_out(bound)
     if dtype is None and chosen.encoding.dtype in INTEGERS[1:] and chosen.seconds < _HOPELESS:
         too_large = chosen.arena_cells * np.dtype(chosen.encoding.dtype).itemsize > memory
         if too_large or chosen.seconds - machine.start > _WORTH_A_SOLUTION:
@@ -91,18 +95,44 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
         semiring=chosen.encoding.semiring,
         dtype=chosen.encoding.dtype,
         forbidden=chosen.encoding.forbidden,
-        order=tuple(order),
+        order=tree.order,
+        kept=problem.kept,
         width=tree.width,
         factors=chosen.factors,
         steps=chosen.steps,
+        outputs=chosen.outputs,
         factor_cells=chosen.factor_cells,
         arena_cells=chosen.arena_cells,
+        keep=chosen.keep,
         decode=decode,
         device=machine.name,
         memory_limit=memory,
         bytes=machine.tiers(chosen.arena_cells * itemsize, chosen.factor_cells * itemsize),
         seconds=chosen.seconds,
     )
+
+
+def _tree(problem: Problem, order: Sequence[int]) -> tuple[Tree, list[tuple[int, ...]]]:
+    """The bucket tree of an order, and the groups' scopes sorted by it, kept variables last."""
+    position = {v: i for i, v in enumerate((*order, *problem.kept))}
+    scopes = [tuple(sorted(group.scope, key=position.__getitem__)) for group in problem.groups]
+    return bucket_tree(scopes, order, problem.kept), scopes
+
+
+def _proto_steps(
+    problem: Problem, tree: Tree, scopes: Sequence[tuple[int, ...]], operands: int, decode: bool
+) -> tuple[list[ProtoStep], tuple[Output, ...]]:
+    if problem.task in ("mar", "joint"):
+        passes = Passes(tree, scopes, problem.model.sizes, problem.kept, operands)
+        if problem.task == "joint":
+            return passes.steps, (Output(passes.join_roots(), problem.kept),)
+        marginals = passes.outward(problem.wanted)
+        outputs = [Output(message.source, message.scope) for message in passes.roots()]
+        return passes.steps, (*outputs, *(Output(marginals[v], (v, *problem.kept)) for v in problem.wanted))
+    nodes = range(len(tree.nodes)) if decode else tree.postorder()
+    steps = build_steps(tree, nodes, scopes, problem.model.sizes, operands)
+    read = {read.source for step in steps for read in step.reads}
+    return steps, tuple(Output(number, ()) for number in range(len(steps)) if number not in read)
 
 
 def _operand_limits(bound: int, dtype: Dtype) -> list[int]:
@@ -121,7 +151,7 @@ def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | No
     if problem.task == "count":
         return Encoding("count", _asked(dtype, SEMIRINGS["count"].dtypes, "counting"), 0)
     if problem.model.sense == "probability":
-        if problem.task == "pr":
+        if problem.task in ("pr", "mar", "joint"):
             return Encoding("sum-product", _asked(dtype, FLOATS, "sums of probabilities"), 0)
         return Encoding("max-sum", _asked(dtype, FLOATS, "logarithms of probabilities"), -math.inf)
     maximise = problem.model.sense == "max-cost"
@@ -165,11 +195,12 @@ def _lay_out(
     problem: Problem,
     scopes: Sequence[tuple[int, ...]],
     proto: Sequence[ProtoStep],
+    outputs: tuple[Output, ...],
     encoding: Encoding,
     keep: bool,
     machine: Machine,
 ) -> _Layout:
-    """Give every table its place; messages that decoding does not need make room for later ones."""
+    """Give every table its place; unless messages are kept, those that were read make room for later ones."""
     sizes = problem.model.sizes
     itemsize = np.dtype(encoding.dtype).itemsize
     arena = Arena(itemsize)
@@ -179,53 +210,66 @@ def _lay_out(
         strides, span = table_strides(shape, itemsize)
         factors.append(FactorLayout(group.members, scope, shape, strides, arena.take(span), span))
     factor_cells = arena.height
-    reader = [-1] * len(proto)
+    readers: list[list[int]] = [[] for _ in proto]
     for number, step in enumerate(proto):
-        for read in step.reads:
-            if read.source >= 0:
-                reader[read.source] = number
+        for source in {read.source for read in step.reads if read.source >= 0}:
+            readers[source].append(number)
     steps: list[Step] = []
-    places: list[tuple[tuple[int, ...], int, int]] = []
     for number, step in enumerate(proto):
         strides, span = table_strides([sizes[v] for v in step.axes], itemsize)
         offset = arena.take(span)
-        places.append((strides, offset, span))
-        axes = (*step.tile.outer, *step.tile.mid, *step.tile.lo)
-        operands = []
-        for read in step.reads:
-            if read.source >= 0:
-                read_strides, read_offset, read_span = places[read.source]
-                if not keep:
-                    arena.give_back(read_offset, read_span)
-            else:
-                read_strides, read_offset = factors[read.factor].strides, factors[read.factor].offset
-            by_variable = dict(zip(read.scope, read_strides, strict=True))
-            operands.append(
-                Operand(
-                    read.factor,
-                    read.source,
-                    read_offset,
-                    by_variable.get(step.variable, 0),
-                    tuple(by_variable.get(step.axes[a], 0) for a in axes),
-                    math.prod(sizes[v] for v in read.scope),
-                )
-            )
-        steps.append(
-            Step(
-                variable=step.variable,
-                domain=step.domain,
-                axes=tuple(step.axes[a] for a in axes),
-                sizes=tuple(sizes[step.axes[a]] for a in axes),
-                out_strides=tuple(strides[a] for a in axes),
-                outer=len(step.tile.outer),
-                mid=len(step.tile.mid),
-                operands=tuple(operands),
-                tables_a=len(step.tile.tables_a),
-                tables_b=len(step.tile.tables_b),
-                out_offset=offset,
-                out_span=span,
-                parent=reader[number],
+        by_variable = dict(zip(step.axes, strides, strict=True))
+        steps.append(_step(step, offset, by_variable, span, readers[number], sizes, factors, steps))
+        if not keep:
+            for source in {read.source for read in step.reads if read.source >= 0}:
+                if readers[source][-1] == number:
+                    arena.give_back(steps[source].out_offset, steps[source].out_span)
+    seconds = machine.seconds(steps, itemsize, arena.height * itemsize)
+    return _Layout(encoding, tuple(factors), tuple(steps), outputs, factor_cells, arena.height, keep, seconds)
+
+
+def _step(
+    proto: ProtoStep,
+    offset: int,
+    out_strides: dict[int, int],
+    span: int,
+    readers: Sequence[int],
+    sizes: Sequence[int],
+    factors: Sequence[FactorLayout],
+    steps: Sequence[Step],
+) -> Step:
+    tile = proto.tile
+    axes = tuple(proto.axes[a] for a in (*tile.outer, *tile.mid, *tile.lo))
+    operands = []
+    for read in proto.reads:
+        if read.source >= 0:
+            source = steps[read.source]
+            at, strides = source.out_offset, dict(zip(source.axes, source.out_strides, strict=True))
+        else:
+            factor = factors[read.factor]
+            at, strides = factor.offset, dict(zip(factor.scope, factor.strides, strict=True))
+        operands.append(
+            Operand(
+                read.factor,
+                read.source,
+                at,
+                strides.get(proto.variable, 0),
+                tuple(strides.get(v, 0) for v in axes),
+                math.prod(sizes[v] for v in read.scope),
             )
         )
-    seconds = machine.seconds(steps, itemsize, arena.height * itemsize)
-    return _Layout(encoding, tuple(factors), tuple(steps), factor_cells, arena.height, seconds)
+    return Step(
+        variable=proto.variable,
+        domain=proto.domain,
+        axes=axes,
+        sizes=tuple(sizes[v] for v in axes),
+        out_strides=tuple(out_strides[v] for v in axes),
+        outer=len(tile.outer),
+        mid=len(tile.mid),
+        operands=tuple(operands),
+        tables_a=len(tile.tables_a),
+        tables_b=len(tile.tables_b),
+        out_offset=offset,
+        out_span=span,
+        readers=tuple(readers),
+    )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from elimina.errors import InputError
 from elimina.model import Model
 from elimina.table import FORBIDDEN, Table
 
-Task = Literal["mpe", "pr", "count"]
-TASKS: tuple[Task, ...] = ("mpe", "pr", "count")
+Task = Literal["mpe", "pr", "mar", "count", "joint"]
+TASKS: tuple[Task, ...] = get_args(Task)
 
 
 class Group(NamedTuple):
@@ -27,39 +27,46 @@ class Problem(NamedTuple):
 
     Attributes:
         model: As given.
-        task: ``mpe``, ``pr`` or ``count``.
+        task: ``mpe``, ``pr``, ``mar``, ``count`` or ``joint``.
         fixed: Value of each variable that is observed or has one value only.
         free: The variables to be eliminated; without those that cannot matter to the task.
+        kept: Variables that stay: those of a joint distribution, or the one that numbers the cases of a batch.
         tables: The relevant factors, restricted to ``fixed``.
         groups: Tables with a scope, grouped.
         constants: Indices of the tables without a scope.
+        wanted: The free variables whose marginals are asked for (``mar``).
     """
 
     model: Model
     task: Task
     fixed: dict[int, int]
     free: tuple[int, ...]
+    kept: tuple[int, ...]
     tables: tuple[Table, ...]
     groups: tuple[Group, ...]
     constants: tuple[int, ...]
+    wanted: tuple[int, ...]
 
 
-def prepare(model: Model, task: Task, evidence: Mapping[int, int]) -> Problem:
+def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collection[int] | None = None) -> Problem:
     """Restrict the factors to the evidence, drop what cannot matter, and group the rest by scope.
 
     Args:
         model: Any model.
         task: What is asked.
         evidence: Variable index -> value index.
+        query: ``mar``: the variables whose marginals are asked for; None for all. ``joint``: those whose joint
+            distribution is asked for. What they do not depend on is left out, so the sum of what remains is then not
+            the evidence's probability.
 
     Raises:
         InputError: Unknown task or variable, a value out of range, or a task that the model's sense does not define.
     """
     if task not in TASKS:
         raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
-    if task == "pr" and model.sense != "probability":
+    if task in ("pr", "mar", "joint") and model.sense != "probability":
         raise InputError(
-            f"task pr sums probabilities, and this model has costs ({model.sense}); convert it to a probability model "
+            f"task {task} sums probabilities, and this model has costs ({model.sense}); convert it to a probability model "
             "first (elimina convert MODEL OUT.uai)"
         )
     sizes = model.sizes
@@ -67,10 +74,11 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int]) -> Problem:
         if not 0 <= v < len(sizes) or not 0 <= value < sizes[v]:
             raise InputError(f"evidence sets variable {v} to {value}; the model has {len(sizes)} variables")
     kept: Sequence[int] = range(len(model.factors))
-    if task == "pr" and model.children is not None and _are_distributions(model.factors, model.children):
+    prunes = task == "pr" or (task in ("mar", "joint") and query is not None)
+    if prunes and model.children is not None and _are_distributions(model.factors, model.children):
         from elimina.relevance import prune_barren
 
-        kept = prune_barren([f.scope for f in model.factors], model.children, evidence=evidence)
+        kept = prune_barren([f.scope for f in model.factors], model.children, evidence=evidence, query=query)
     fixed = dict(evidence)
     fixed.update((v, 0) for v, size in enumerate(sizes) if size == 1)
     tables = tuple(model.factors[f].restrict(fixed) for f in kept)
@@ -80,7 +88,10 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int]) -> Problem:
         relevant = set(range(len(sizes)))
     free = tuple(v for v in range(len(sizes)) if v in relevant and v not in fixed)
     constants = tuple(i for i, table in enumerate(tables) if not table.scope)
-    return Problem(model, task, fixed, free, tables, _group(tables), constants)
+    wanted = tuple(v for v in free if query is None or v in query) if task == "mar" else ()
+    kept_variables = tuple(v for v in query or () if v not in fixed) if task == "joint" else ()
+    free = tuple(v for v in free if v not in kept_variables)
+    return Problem(model, task, fixed, free, kept_variables, tables, _group(tables), constants, wanted)
 
 
 def _are_distributions(factors: Sequence[Table], children: Sequence[int]) -> bool:

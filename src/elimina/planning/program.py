@@ -25,8 +25,9 @@ class Program(NamedTuple):
         variables: Number of variables of the model (length of an assignment).
         factor_cells: Elements at the arena's start that hold the factors.
         arena_cells: Elements of the whole arena.
+        keep: Whether every output has a place of its own, so that steps may run in any order that their reads allow.
         decode: Whether the best assignment is wanted besides the value.
-        roots: int64, arena offset of the output of every step without a parent, in step order.
+        outputs: int64 of shape (outputs, 3): step, arena offset and span in elements of each part of the answer.
         work: Combinations of output cells and eliminated values, over all steps.
     """
 
@@ -38,8 +39,9 @@ class Program(NamedTuple):
     variables: int
     factor_cells: int
     arena_cells: int
+    keep: bool
     decode: bool
-    roots: NDArray[np.int64]
+    outputs: NDArray[np.int64]
     work: int
 
 
@@ -62,8 +64,11 @@ def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: flo
         variables=variables,
         factor_cells=plan.factor_cells,
         arena_cells=plan.arena_cells,
+        keep=plan.keep,
         decode=plan.decode,
-        roots=np.array([step.out_offset for step in plan.steps if step.parent < 0], dtype=np.int64),
+        outputs=np.array(
+            [(n, plan.steps[n].out_offset, plan.steps[n].out_span) for n, _ in plan.outputs], dtype=np.int64
+        ).reshape(-1, 3),
         work=max(plan.work, 1),
     )
 
@@ -72,11 +77,7 @@ def pack_steps(steps: Sequence[Step]) -> tuple[NDArray[np.int64], NDArray[np.int
     """Return the packed words and the start of each step's record."""
     words: list[int] = []
     starts: list[int] = []
-    children = [0] * len(steps)
     for step in steps:
-        if step.parent >= 0:
-            children[step.parent] += 1
-    for number, step in enumerate(steps):
         starts.append(len(words))
         lo = step.outer + step.mid
         header = [
@@ -93,8 +94,6 @@ def pack_steps(steps: Sequence[Step]) -> tuple[NDArray[np.int64], NDArray[np.int
             step.tables_a,
             step.tables_b,
             step.out_offset,
-            step.parent,
-            children[number],
         ]
         for axis in zip(step.sizes, step.out_strides, step.axes, strict=True):
             header.extend(axis)

@@ -56,15 +56,13 @@ def build_steps(
         node = tree.nodes[number]
         reads = [Read(f, -1, scopes[f]) for f in node.factors]
         reads += [Read(-1, written[child], tree.nodes[child].separator) for child in node.children]
-        bucket = _Bucket(node.variable, node.separator, sizes, position, steps)
-        bucket.limit_operands(reads, operands)
-        bucket.join_streamed(reads)
-        written[number] = bucket.add(node.variable, node.separator, reads)
+        bucket = Bucket(node.variable, node.separator, sizes, position, steps)
+        written[number] = bucket.eliminate(reads, operands).source
     return steps
 
 
-class _Bucket:
-    """Appends the steps of one bucket."""
+class Bucket:
+    """Appends the steps of one bucket, or (``variable`` -1) of a join."""
 
     def __init__(
         self,
@@ -81,7 +79,14 @@ class _Bucket:
             position,
             steps,
         )
-        self.work = sizes[variable] * self.cells(separator)
+        self.work = (sizes[variable] if variable >= 0 else 1) * self.cells(separator)
+
+    def eliminate(self, reads: Sequence[Read], operands: int) -> Read:
+        """Append what turns the tables into the bucket's message; no step reads more than so many operands."""
+        left = list(reads)
+        self.limit_operands(left, operands)
+        self.join_streamed(left)
+        return Read(-1, self.add(self.variable, self.separator, left), self.separator)
 
     def cells(self, scope: Iterable[int]) -> int:
         return math.prod(self.sizes[v] for v in scope)

@@ -24,8 +24,6 @@ enum StepWord : int {
   kTablesA,     // the first tables
   kTablesB,     // the next ones; the rest are streamed
   kOut,         // offset of the output in the arena, in elements
-  kParent,      // the step that reads the output; -1: the output is one cell, a factor of the answer
-  kChildren,    // number of steps whose outputs this one reads
   kHeader
 };
 

@@ -1,0 +1,362 @@
+"""Posteriors of all variables by propagation on a junction tree, kept between queries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
+from elimina.inference.bucket import does_not_fit
+from elimina.inference.choose import Options, Planned, plan_problem
+from elimina.inference.propagator import Answer, Propagator
+from elimina.model import Model
+from elimina.order import Method
+from elimina.planning.plan import Plan
+from elimina.planning.prepare import Problem, prepare
+from elimina.table import Table
+from elimina.tree import bucket_tree, junction_tree
+
+Array = NDArray[Any]
+Evidence = Mapping[str | int, Any]
+
+
+class Statistics(NamedTuple):
+    """Sizes of a junction tree (CUBE, Bistaffa et al. 2016, Table I); tables in cells.
+
+    Attributes:
+        cliques: Number of maximal cliques.
+        levels: Cliques on the longest way from a root.
+        total_cells: Of all cliques.
+        largest_clique, average_clique, smallest_clique: Table sizes.
+        largest_separator, average_separator, smallest_separator: Likewise; 0 where there is none.
+    """
+
+    cliques: int
+    levels: int
+    total_cells: int
+    largest_clique: int
+    average_clique: float
+    smallest_clique: int
+    largest_separator: int
+    average_separator: float
+    smallest_separator: int
+
+
+class JunctionTree:
+    """A compiled model that answers one set of evidence after another.
+
+    Both passes run over the bucket tree of one elimination order; new evidence computes again only the messages that it
+    changes, and a query of a few variables only those that it needs.
+
+    Args:
+        model: A probability model.
+        device: ``cpu``, ``cuda``, or ``auto``.
+        memory: Bytes that may be used on the device; None: what is free there, less a reserve.
+        order: A method of ``elimina.order.find_order``, or the variables in elimination order.
+        order_seconds: Time limit of the search for an order.
+        seed: Of the search for an order.
+        threads: CPU threads; None for all that the process may use.
+        dtype: ``float64`` (the default) or ``float32``.
+
+    Raises:
+        InputError: The model has costs, or an option makes no sense.
+        MemoryLimitError: The messages need more memory; nothing was allocated.
+        DeviceError: The device is missing or cannot be used.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        device: str = "auto",
+        memory: int | None = None,
+        order: Method | Sequence[int | str] = "auto",
+        order_seconds: float = 2.0,
+        seed: int = 0,
+        threads: int | None = None,
+        dtype: str | None = None,
+    ) -> None:
+        self.model = model
+        self._options = Options(device, memory, order, order_seconds, seed, threads, dtype)
+        self._options.check()
+        problem = prepare(with_units(model), "mar", {})
+        self._planned = plan_problem(problem, self._options)
+        if not self.plan.fits:
+            raise MemoryLimitError(does_not_fit(self.plan))
+        self._weights: dict[int, Array] = {}
+        self._propagators: dict[str, Propagator] = {}
+        self._output = {output.scope[0]: n for n, output in enumerate(self.plan.outputs) if output.scope}
+
+    @property
+    def plan(self) -> Plan:
+        """What a propagation does; ``print`` it to see its figures."""
+        return self._planned.plan
+
+    @property
+    def statistics(self) -> Statistics:
+        """Sizes of the junction tree."""
+        return tree_statistics(self._planned.problem, self.plan.order)
+
+    def set_evidence(self, evidence: Evidence) -> None:
+        """Replace all evidence.
+
+        Args:
+            evidence: Variable (name or index) -> what is known: a value (label or index), or an array of likelihoods,
+                one for each value.
+
+        Raises:
+            InputError: There is no such variable or value, or likelihoods are negative, NaN or of the wrong number.
+        """
+        given = self._parse(evidence)
+        self._change({**dict.fromkeys(self._weights.keys() - given.keys()), **given})
+
+    def update(self, changes: Evidence) -> None:
+        """Change some of the evidence: as in ``set_evidence``; None takes back what is known of a variable."""
+        self._change(self._parse(changes))
+
+    def marginals(self, variables: Sequence[str | int] | None = None) -> dict[str, NDArray[np.float64]]:
+        """Posterior of each variable given the evidence: name -> probabilities, shape (size,).
+
+        Args:
+            variables: Names or indices; None: all.
+
+        Raises:
+            ImpossibleEvidenceError: The evidence has probability 0.
+            InputError: There is no such variable.
+        """
+        return self._tables("sum-product", variables)
+
+    def max_marginals(self, variables: Sequence[str | int] | None = None) -> dict[str, NDArray[np.float64]]:
+        """For each value, the probability of the best assignment with it, relative to the best of all: see ``marginals``."""
+        return self._tables("max-sum", variables)
+
+    @property
+    def log10_evidence(self) -> float:
+        """Base-10 logarithm of the evidence's probability (of the sum of the model); minus infinity if it is 0."""
+        answer = self._run("sum-product", [])
+        assert answer.log_sum is not None
+        return float(answer.log_sum) / math.log(10)
+
+    def joint(self, variables: Sequence[str | int]) -> NDArray[np.float64]:
+        """Posterior joint distribution of any variables; axes in the given order.
+
+        Raises:
+            ImpossibleEvidenceError: The evidence has probability 0.
+            InputError: There is no such variable, or one is named twice.
+            MemoryLimitError: The plan needs more memory.
+        """
+        asked = [self.model.index(v) for v in variables]
+        if len(set(asked)) != len(asked):
+            raise InputError(f"the joint distribution names a variable twice: {list(variables)}")
+        self._check_possible()
+        hard = {v: int(w.argmax()) for v, w in self._weights.items() if np.count_nonzero(w) == 1}
+        soft = [Table([v], w) for v, w in self._weights.items() if v not in hard]
+        model = self.model
+        if soft:
+            model = Model(model.variables, [*model.factors, *soft], sense=model.sense)
+        table = joint_table(model, hard, asked, self._options._replace(order="auto"))
+        for axis, v in enumerate(asked):
+            if v in hard:
+                spread = np.zeros(model.variables[v].size)
+                spread[hard[v]] = 1.0
+                table = table * np.expand_dims(spread, tuple(a for a in range(len(asked)) if a != axis))
+        return table
+
+    def entropy(self, variables: Sequence[str | int]) -> float:
+        """Entropy of the joint posterior of some variables, in bits."""
+        return _entropy(self.joint(variables))
+
+    def mutual_information(self, one: Sequence[str | int], other: Sequence[str | int]) -> float:
+        """Information that two disjoint sets of variables have about each other given the evidence, in bits."""
+        table = self.joint([*one, *other])
+        axes = tuple(range(table.ndim))
+        own, others = table.sum(axis=axes[len(one) :]), table.sum(axis=axes[: len(one)])
+        return max(0.0, _entropy(own) + _entropy(others) - _entropy(table))
+
+    def close(self) -> None:
+        """Give the device's memory back; the next query takes it again."""
+        for propagator in self._propagators.values():
+            propagator.close()
+        self._propagators.clear()
+
+    def _parse(self, evidence: Evidence) -> dict[int, Array | None]:
+        parsed: dict[int, Array | None] = {}
+        for name, known in evidence.items():
+            v = self.model.index(name)
+            if v in parsed:
+                raise InputError(f"evidence names variable {self.model.variables[v].name!r} twice")
+            parsed[v] = None if known is None else weights_of(self.model, v, known)
+        return parsed
+
+    def _change(self, changes: Mapping[int, Array | None]) -> None:
+        changed = {
+            v: weights
+            for v, weights in changes.items()
+            if (weights is None) != (v not in self._weights)
+            or (weights is not None and not np.array_equal(weights, self._weights[v]))
+        }
+        for propagator in self._propagators.values():
+            propagator.weigh(self._effective(changed))
+        for v, weights in changed.items():
+            if weights is None:
+                del self._weights[v]
+            else:
+                self._weights[v] = weights
+
+    def _effective(self, weights: Mapping[int, Array | None]) -> dict[int, Array | None]:
+        """Without those of variables of one value, which no table has."""
+        fixed = self._planned.problem.fixed
+        return {v: w for v, w in weights.items() if v not in fixed}
+
+    def _propagator(self, semiring: str) -> Propagator:
+        if semiring not in self._propagators:
+            propagator = Propagator(self._planned, semiring)
+            propagator.weigh(self._effective(self._weights))
+            self._propagators[semiring] = propagator
+        return self._propagators[semiring]
+
+    def _run(self, semiring: str, outputs: Sequence[int]) -> Answer:
+        answer = self._propagator(semiring).run(outputs)
+        if not answer.sound:
+            answer = self._propagator("log-sum-exp").run(outputs)
+        fixed = self._planned.problem.fixed
+        lost = sum(math.log(w[0]) if w[0] > 0 else -math.inf for v, w in self._weights.items() if v in fixed)
+        assert answer.log_sum is not None
+        return answer._replace(log_sum=answer.log_sum + lost)
+
+    def _check_possible(self) -> None:
+        if self.log10_evidence == -math.inf:
+            raise ImpossibleEvidenceError(impossible_text(self.model, self._weights))
+
+    def _tables(self, semiring: str, variables: Sequence[str | int] | None) -> dict[str, NDArray[np.float64]]:
+        asked = range(len(self.model.variables)) if variables is None else [self.model.index(v) for v in variables]
+        free = [v for v in asked if v in self._output]
+        answer = self._run(semiring, [self._output[v] for v in free])
+        if answer.log_sum == -math.inf:
+            raise ImpossibleEvidenceError(impossible_text(self.model, self._weights))
+        tables = dict(zip(free, answer.tables, strict=True))
+        scale = "max" if semiring == "max-sum" else "sum"
+        return {
+            self.model.variables[v].name: normalised(tables[v], answer.logarithmic, scale)
+            if v in tables
+            else np.ones(1)
+            for v in asked
+        }
+
+
+def weights_of(model: Model, variable: int, known: Any) -> NDArray[np.float64]:
+    """What is known of a variable (a label, an index, or likelihoods) as one weight for each value.
+
+    Raises:
+        InputError: There is no such value, or the likelihoods make no sense.
+    """
+    name, size = model.variables[variable].name, model.variables[variable].size
+    if isinstance(known, str) or np.ndim(known) == 0:
+        weights = np.zeros(size)
+        weights[model.variables[variable].index(known)] = 1.0
+        return weights
+    weights = np.array(_floats(name, known))
+    if weights.shape != (size,):
+        raise InputError(f"variable {name!r} has {size} values and got likelihoods of shape {weights.shape}")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise InputError(
+            f"the likelihoods of variable {name!r} are {weights.tolist()}; they must be finite and not negative"
+        )
+    return weights
+
+
+def _floats(name: str, known: ArrayLike) -> NDArray[np.float64]:
+    try:
+        return np.asarray(known, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the likelihoods of variable {name!r} are no numbers: {known!r}") from error
+
+
+def impossible_text(model: Model, weights: Mapping[int, Array]) -> str:
+    """An error's text for evidence of probability 0."""
+    known = []
+    for v, w in list(weights.items())[:5]:
+        what = model.variables[v].label(int(w.argmax())) if np.count_nonzero(w) == 1 else w.tolist()
+        known.append(f"{model.variables[v].name}={what}")
+    if not known:
+        return "the model's sum is 0: no assignment has a positive probability"
+    more = ", ..." if len(weights) > 5 else ""
+    return f"the evidence ({', '.join(known)}{more}) has probability 0: nothing follows from it; take back some of it"
+
+
+def with_units(model: Model) -> Model:
+    """The model with a factor of ones for each variable in no factor, so that evidence has a place."""
+    used = {v for factor in model.factors for v in factor.scope}
+    unused = [v for v in range(len(model.variables)) if v not in used]
+    if not unused:
+        return model
+    ones = [Table([v], np.ones(model.variables[v].size)) for v in unused]
+    return Model(model.variables, [*model.factors, *ones], sense=model.sense, constant=model.constant)
+
+
+def normalised(table: Array, logarithmic: bool, scale: str = "sum") -> NDArray[np.float64]:
+    """Probabilities along axis 0: divided by their sum (or ``max``: by the largest); zeros where all of them are 0."""
+    values = table.astype(np.float64)
+    high = values.max(axis=0)
+    if logarithmic:
+        values = np.exp(values - np.where(np.isfinite(high), high, 0.0))
+    elif (high > 0).any():
+        values = np.divide(values, high, out=np.zeros_like(values), where=high > 0)
+    total = values.sum(axis=0) if scale == "sum" else values.max(axis=0)
+    return np.divide(values, total, out=np.zeros_like(values), where=total > 0)
+
+
+def joint_table(
+    model: Model, evidence: Mapping[int, int], variables: Sequence[int], options: Options
+) -> NDArray[np.float64]:
+    """The normalised joint posterior of variables, by elimination of the others; observed ones have length 1.
+
+    Raises:
+        MemoryLimitError: The plan does not fit.
+    """
+    problem = prepare(model, "joint", evidence, tuple(variables))
+    planned = plan_problem(problem, options)
+    if not planned.plan.fits:
+        raise MemoryLimitError(does_not_fit(planned.plan))
+    for semiring in ("sum-product", "log-sum-exp"):
+        propagator = Propagator(planned, semiring)
+        answer = propagator.run([0], log_sum=False)
+        propagator.close()
+        if answer.sound:
+            break
+    table = normalised(answer.tables[0].reshape(-1), answer.logarithmic).reshape(answer.tables[0].shape)
+    order = [problem.kept.index(v) for v in variables if v in problem.kept]
+    sizes = [model.variables[v].size if v in problem.kept else 1 for v in variables]
+    return table.transpose(order).reshape(sizes)
+
+
+def _entropy(table: NDArray[np.float64]) -> float:
+    positive = table[table > 0]
+    return float(-(positive * np.log2(positive)).sum()) + 0.0
+
+
+def tree_statistics(problem: Problem, order: Sequence[int]) -> Statistics:
+    """Sizes of the junction tree of an order."""
+    cliques = junction_tree(bucket_tree([group.scope for group in problem.groups], order, problem.kept))
+    sizes = problem.model.sizes
+    tables = [math.prod(sizes[v] for v in clique.scope) for clique in cliques]
+    separators = [math.prod(sizes[v] for v in clique.separator) for clique in cliques if clique.parent >= 0]
+    levels: list[int] = [0] * len(cliques)
+    for number in reversed(range(len(cliques))):
+        parent = cliques[number].parent
+        levels[number] = 1 if parent < 0 else levels[parent] + 1
+    return Statistics(
+        cliques=len(cliques),
+        levels=max(levels, default=0),
+        total_cells=sum(tables),
+        largest_clique=max(tables, default=0),
+        average_clique=sum(tables) / max(1, len(tables)),
+        smallest_clique=min(tables, default=0),
+        largest_separator=max(separators, default=0),
+        average_separator=sum(separators) / max(1, len(separators)),
+        smallest_separator=min(separators, default=0),
+    )

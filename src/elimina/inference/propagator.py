@@ -1,0 +1,192 @@
+"""A plan of both passes on a device: evidence comes and goes, and only what it changes is computed again."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.backends import Run
+from elimina.inference.choose import Planned
+from elimina.inference.encode import encode, factor_view
+from elimina.inference.scales import Scales
+from elimina.planning.plan import FactorLayout, Step
+from elimina.planning.program import pack
+
+Array = NDArray[Any]
+
+
+class Answer(NamedTuple):
+    """What a propagation gives.
+
+    Attributes:
+        tables: For each asked-for output, unnormalised, its axes those of ``Plan.outputs``; logarithms if `logarithmic`.
+        log_sum: Natural logarithm of the model's sum given the evidence (``max-sum``: of the best product), a scalar or
+            one for each case; None if it was not asked for.
+        logarithmic: Whether tables hold natural logarithms.
+        sound: False if a product may have left the dtype's range: then ask again in ``log-sum-exp``.
+    """
+
+    tables: list[Array]
+    log_sum: NDArray[np.float64] | None
+    logarithmic: bool
+    sound: bool
+
+
+class Propagator:
+    """Runs a plan of the tasks ``mar`` or ``joint``, weighing variables in between.
+
+    Args:
+        planned: A plan that keeps its messages, and its backend.
+        semiring: ``sum-product``; ``log-sum-exp``: slower, but nothing underflows; ``max-sum``: logarithms of
+            max-marginals.
+    """
+
+    def __init__(self, planned: Planned, semiring: str = "sum-product") -> None:
+        problem, self._plan = planned.problem, planned.plan
+        self._semiring = semiring
+        self._encoded = encode(problem, self._plan, semiring)
+        self._scales = Scales(self._plan)
+        self._ranges = self._encoded.ranges.copy()
+        self._homes = self._find_homes()
+        self._weights: dict[int, dict[int, Array]] = {}
+        program = pack(self._plan, len(problem.model.variables), semiring, -math.inf)
+        self._session = planned.backend.open(program, self._encoded.arena)
+        self._stale = np.ones(len(self._plan.steps), dtype=bool)
+
+    def close(self) -> None:
+        """Give the device's memory back."""
+        self._session.close()
+
+    def _find_homes(self) -> dict[int, int]:
+        """The smallest factor with each variable (and the kept ones, if a factor has them): its weights go there."""
+        homes: dict[int, tuple[bool, int, int]] = {}
+        kept = self._plan.kept
+        for number, factor in enumerate(self._plan.factors):
+            key = not set(kept).issubset(factor.scope), math.prod(factor.sizes), number
+            for v in factor.scope:
+                homes[v] = min(homes.get(v, key), key)
+        return {v: number for v, (_, _, number) in homes.items()}
+
+    def weigh(self, changes: Mapping[int, Array | None]) -> None:
+        """Multiply variables' values by weights, instead of by what was given before; None: by 1.
+
+        Args:
+            changes: Variable -> weights, not negative, of shape (size,), or (size, cases) where a factor has cases.
+        """
+        touched = set()
+        for v, weights in changes.items():
+            home = self._homes[v]
+            own = self._weights.setdefault(home, {})
+            if weights is None:
+                own.pop(v, None)
+            else:
+                own[v] = weights
+            touched.add(home)
+        for home in touched:
+            self._load(home)
+            self._stale |= self._after(home)
+
+    def _load(self, number: int) -> None:
+        factor = self._plan.factors[number]
+        region = self._encoded.arena[factor.offset : factor.offset + factor.span].copy()
+        view = factor_view(region, factor._replace(offset=0))
+        low = float(self._encoded.ranges[number, 1]) if len(self._encoded.ranges) else 1.0
+        for v, weights in self._weights[number].items():
+            shaped = weights.reshape(_shape(factor, (v, *self._plan.kept[: weights.ndim - 1])))
+            if self._semiring == "sum-product":
+                view *= shaped
+                low *= float(np.min(weights, initial=1.0, where=weights > 0))
+            else:
+                with np.errstate(divide="ignore"):
+                    view += np.log(shaped)
+        if len(self._ranges):
+            self._ranges[number, 1] = low
+        self._session.load(factor.offset, region)
+
+    @functools.cache  # noqa: B019 - lives as long as the propagator does
+    def _after(self, home: int) -> NDArray[np.bool_]:
+        """The steps that a factor has a say in."""
+        found = np.zeros(len(self._plan.steps), dtype=bool)
+        for number, step in enumerate(self._plan.steps):
+            found[number] = any(o.factor == home or (o.source >= 0 and found[o.source]) for o in step.operands)
+        return found
+
+    @functools.cache  # noqa: B019
+    def _before(self, output: int) -> NDArray[np.int64]:
+        """The steps that an output depends on, ascending."""
+        found = set()
+        stack = [self._plan.outputs[output].step]
+        while stack:
+            number = stack.pop()
+            if number not in found:
+                found.add(number)
+                stack += [o.source for o in self._plan.steps[number].operands if o.source >= 0]
+        return np.array(sorted(found), dtype=np.int64)
+
+    def run(self, outputs: Sequence[int], *, log_sum: bool = True) -> Answer:
+        """Compute outputs of the plan (and the sum of everything), as far as they are not known from runs before."""
+        asked = [*outputs, *(self._roots() if log_sum else ())]
+        needed = np.zeros(len(self._plan.steps), dtype=bool)
+        if len(asked) == len(self._plan.outputs):
+            needed[:] = True
+        else:
+            for output in asked:
+                needed[self._before(output)] = True
+        steps = np.flatnonzero(needed & self._stale)
+        run = self._session.run(None if len(steps) == len(needed) else steps)
+        self._stale[steps] = False
+        tables = [self._table(output, run) for output in outputs]
+        total = self._log_sum(run) if log_sum else None
+        sound = self._semiring != "sum-product" or (
+            self._encoded.exact and not self._scales.may_underflow(self._ranges, run.peaks)
+        )
+        return Answer(tables, total, self._semiring != "sum-product", sound)
+
+    def _roots(self) -> list[int]:
+        free = set(self._plan.order)
+        return [n for n, output in enumerate(self._plan.outputs) if free.isdisjoint(output.scope)]
+
+    def _table(self, output: int, run: Run) -> Array:
+        number, scope = self._plan.outputs[output]
+        return step_table(self._plan.steps[number], run.outputs[output], scope)
+
+    def _log_sum(self, run: Run) -> NDArray[np.float64]:
+        if self._encoded.impossible:
+            return np.asarray(-np.inf)
+        values = [self._table(n, run) for n in self._roots()]
+        with np.errstate(divide="ignore"):
+            if self._semiring == "sum-product":
+                logs = sum((np.log(value) for value in values), start=np.float64(0.0))
+                exponents = self._encoded.offset + self._scales.root_exponent(run)
+                return np.asarray(logs + math.log(2) * exponents)
+        return np.asarray(sum(values, start=np.float64(0.0)) + self._encoded.offset)
+
+    def factor_table(self, number: int) -> tuple[tuple[int, ...], Array]:
+        """A factor as weighed at present, up to a constant: its scope and values."""
+        factor = self._plan.factors[number]
+        region = self._session.fetch(factor.offset, factor.span)
+        return factor.scope, np.array(factor_view(region, factor._replace(offset=0)))
+
+    def message(self, number: int) -> tuple[tuple[int, ...], Array]:
+        """The output of a step of the last run, up to a constant: its scope and values."""
+        step = self._plan.steps[number]
+        return step.axes, np.array(step_table(step, self._session.fetch(step.out_offset, step.out_span), step.axes))
+
+
+def step_table(step: Step, values: Array, scope: Sequence[int]) -> Array:
+    """A step's output as an array whose axes are those of the scope (of length 1 where the output lacks one)."""
+    item = values.itemsize
+    view = np.lib.stride_tricks.as_strided(values, step.sizes, [stride * item for stride in step.out_strides])
+    axes = [step.axes.index(v) for v in scope if v in step.axes]
+    shape = [step.sizes[step.axes.index(v)] if v in step.axes else 1 for v in scope]
+    table: Array = view.transpose(axes).reshape(shape)
+    return table
+
+
+def _shape(factor: FactorLayout, scope: Sequence[int]) -> list[int]:
+    return [size if v in scope else 1 for v, size in zip(factor.scope, factor.sizes, strict=True)]

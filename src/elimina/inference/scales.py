@@ -1,0 +1,76 @@
+"""What scaled messages stand for: readers divide each by a power of two, which has to be accounted for."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.backends import Run
+from elimina.planning.plan import Plan
+from elimina.planning.structure import MAX_OPERANDS
+
+
+class Scales:
+    """The accounts of a plan's runs in ``sum-product`` or ``max-product``.
+
+    Args:
+        plan: Any plan whose messages towards the roots are each read once on the way there.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        operands = [(n, o.source, o.factor) for n, step in enumerate(plan.steps) for o in step.operands]
+        self._reader, self._source, self._factor = np.array(operands, dtype=np.int64).reshape(-1, 3).T
+        self._is_message = self._source >= 0
+        self._plan = plan
+        below: list[int] = []
+        free = set(plan.order)
+        stack = [output.step for output in plan.outputs if free.isdisjoint(output.scope)]
+        while stack:
+            sources = [operand.source for operand in plan.steps[stack.pop()].operands if operand.source >= 0]
+            below += sources
+            stack += sources
+        self._below = np.array(below, dtype=np.int64)
+
+    def log2_sum(self, run: Run) -> float:
+        """Base-2 logarithm of the product of the roots' values, without scaling; minus infinity if one is 0."""
+        values = roots(self._plan, run)
+        if not all(value > 0 for value in values):
+            return -math.inf
+        return self.root_exponent(run) + math.fsum(map(math.log2, values))
+
+    def root_exponent(self, run: Run) -> float:
+        """The power of two by which the roots' values have to be multiplied, all of them together."""
+        return float(_exponents(run.peaks[self._below, 0], self._plan.dtype).sum())
+
+    def may_underflow(self, ranges: NDArray[np.float64], peaks: NDArray[np.float64]) -> bool:
+        """Whether a product of values, each as small as its table holds, could leave the dtype's normal range.
+
+        Args:
+            ranges: ``Encoded.ranges``.
+            peaks: ``Run.peaks``.
+        """
+        with np.errstate(divide="ignore"):
+            low = np.log2(peaks[:, 1]) - _exponents(peaks[:, 0], self._plan.dtype)
+            factors = np.log2(ranges[:, 1])
+        lows = np.empty(len(self._reader))
+        lows[self._is_message] = low[self._source[self._is_message]]
+        lows[~self._is_message] = factors[self._factor[~self._is_message]]
+        products = np.bincount(self._reader, weights=lows, minlength=len(self._plan.steps))
+        smallest = float(np.finfo(self._plan.dtype).minexp) + 2 * MAX_OPERANDS
+        # Where a table holds nothing but 0, no product can be lost.
+        return bool((products[products > -np.inf] < smallest).any())
+
+
+def roots(plan: Plan, run: Run) -> list[int | float]:
+    """The values whose product (in the plan's semiring) is the whole model's."""
+    outputs = zip(plan.outputs, run.outputs, strict=True)
+    return [values[0].item() for output, values in outputs if not output.scope]
+
+
+def _exponents(highs: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
+    """The powers of two that readers divide messages by, from their largest values."""
+    limit = -np.finfo(dtype).minexp  # as scale_exponent in include/elimina/semiring.hpp
+    exponents = np.clip(np.frexp(highs)[1] - 1, -limit, limit)
+    return np.where(highs > 0, exponents, 0).astype(np.float64)

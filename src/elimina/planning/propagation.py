@@ -1,0 +1,165 @@
+"""Both passes over a bucket tree as steps: messages towards the roots, messages back, and the wanted marginals.
+
+Cliques are never stored: every message and every marginal is made from factors and incoming messages (Shafer and Shenoy,
+1990, "Probability propagation"), so no division is needed and tables have the induced width, not one more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from elimina.planning.structure import MAX_OPERANDS, Bucket, ProtoStep, Read
+from elimina.tree import Tree
+
+
+class _Target(NamedTuple):
+    """Something that a bucket sends away: the scope that is kept, the child's own message, and the child (-1: none)."""
+
+    keep: frozenset[int]
+    own: tuple[Read, ...]
+    child: int
+
+
+class Passes:
+    """Appends the steps of the passes over a tree, the one towards the roots first.
+
+    Args:
+        tree: A bucket tree over the scopes.
+        scopes: The prepared factors' scopes, sorted by elimination order, kept variables last.
+        sizes: Domain size of every variable of the model.
+        kept: Variables that are not eliminated; they are axes of every answer that depends on them.
+        operands: Tables that a step may read.
+
+    Attributes:
+        steps: Every message is written before it is read.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        scopes: Sequence[tuple[int, ...]],
+        sizes: Sequence[int],
+        kept: Sequence[int] = (),
+        operands: int = MAX_OPERANDS,
+    ) -> None:
+        self.steps: list[ProtoStep] = []
+        self._tree, self._scopes, self._sizes, self._operands = tree, scopes, sizes, operands
+        self._kept = frozenset(kept)
+        self._position = {v: i for i, v in enumerate((*tree.order, *kept))}
+        self._upward: list[Read] = []
+        self._downward: dict[int, list[Read]] = {}
+        self._marginals: dict[int, int] = {}
+        for node in tree.nodes:
+            reads = [Read(f, -1, scopes[f]) for f in node.factors] + [self._upward[c] for c in node.children]
+            self._upward.append(self._eliminate(node.variable, node.separator, reads))
+
+    def roots(self) -> list[Read]:
+        """What remains of each component, over kept variables."""
+        return [message for message, node in zip(self._upward, self._tree.nodes, strict=True) if node.parent < 0]
+
+    def join_roots(self) -> int:
+        """The step of the joint table of all kept variables."""
+        reads = [Read(f, -1, scope) for f, scope in enumerate(self._scopes) if self._kept.issuperset(scope)]
+        return self._eliminate(-1, self._sorted(self._kept), [*reads, *self.roots()]).source
+
+    def outward(self, wanted: Collection[int]) -> dict[int, int]:
+        """Append the pass from the roots as far as the wanted variables need it; the step of each one's marginal."""
+        at_separator, at_bucket = self._sites(wanted)
+        receivers = self._receivers({*at_separator.values(), *at_bucket})
+        for number in range(len(self._tree.nodes) - 1, -1, -1):
+            self._send(number, receivers, number in at_bucket)
+        for v, number in at_separator.items():
+            self._marginals[v] = self._marginal(v, [self._upward[number], *self._downward[number]])
+        return self._marginals
+
+    def _cells(self, scope: Iterable[int]) -> int:
+        return math.prod(self._sizes[v] for v in scope)
+
+    def _sites(self, wanted: Collection[int]) -> tuple[dict[int, int], set[int]]:
+        """Where each marginal is read off: at the smallest separator with the variable, or in its own bucket."""
+        best: dict[int, tuple[int, int]] = {}
+        for number, node in enumerate(self._tree.nodes):
+            cells = self._cells(node.separator)
+            for v in set(node.separator) - self._kept:
+                if v not in best or (cells, number) < best[v]:
+                    best[v] = cells, number
+        wanted_nodes = {self._position[v] for v in wanted}
+        at_separator = {v: best[v][1] for v in wanted if v in best}
+        at_bucket = {number for number in wanted_nodes if self._tree.order[number] not in best}
+        return at_separator, at_bucket
+
+    def _receivers(self, needed: set[int]) -> set[int]:
+        """Nodes that must hear from their parents."""
+        found: set[int] = set()
+        for number in needed:
+            while number not in found and self._tree.nodes[number].parent >= 0:
+                found.add(number)
+                number = self._tree.nodes[number].parent
+        return found
+
+    def _send(self, number: int, receivers: set[int], own: bool) -> None:
+        node = self._tree.nodes[number]
+        common = [Read(f, -1, self._scopes[f]) for f in node.factors] + self._downward.get(number, [])
+        targets = []
+        for child in sorted(node.children, key=lambda c: self._tree.nodes[c].separator):
+            message = self._upward[child]
+            if child in receivers:
+                targets.append(_Target(frozenset(message.scope), (message,), child))
+            else:
+                common.append(message)
+        if own:
+            targets.append(_Target(frozenset((node.variable,)), (), -1))
+        if targets:
+            self._distribute(node.variable, common, targets)
+
+    def _distribute(self, variable: int, common: list[Read], targets: list[_Target]) -> None:
+        """Send each target everything but its own message: halves hear of each other as a whole."""
+        if len(targets) == 1:
+            if targets[0].child < 0:
+                self._marginals[variable] = self._marginal(variable, common)
+            else:
+                self._downward[targets[0].child] = self._contract(common, targets[0].keep, whole=True)
+            return
+        middle = len(targets) // 2
+        for near, far in ((targets[:middle], targets[middle:]), (targets[middle:], targets[:middle])):
+            known = [*common, *(read for target in far for read in target.own)]
+            if len(near) > 1:
+                known = self._contract(known, frozenset().union(*(target.keep for target in near)), whole=False)
+            self._distribute(variable, known, near)
+
+    def _marginal(self, variable: int, reads: list[Read]) -> int:
+        """A step of its own, since what is read off must not be a factor or a message."""
+        before = len(self.steps)
+        found = self._contract(reads, frozenset((variable,)), whole=True)
+        if len(self.steps) == before or variable not in found[0].scope:
+            axes = self._sorted({variable}.union(*(read.scope for read in found)))
+            return self._eliminate(-1, axes, found).source
+        return found[0].source
+
+    def _contract(self, reads: list[Read], keep: frozenset[int], *, whole: bool) -> list[Read]:
+        """Eliminate what is not kept, cheapest bucket first; ``whole``: leave at most one table."""
+        live = list(reads)
+        gone = set().union(*(read.scope for read in live)) - keep - self._kept
+        while gone:
+            unions = {v: set().union(*(read.scope for read in live if v in read.scope)) for v in gone}
+            variable = min(gone, key=lambda v: (self._cells(unions[v]), -self._sizes[v], self._position[v]))
+            gone.remove(variable)
+            union = unions[variable] - {variable}
+            chosen = [
+                read for read in live if variable in read.scope or (whole and not gone and union.issuperset(read.scope))
+            ]
+            live = [read for read in live if read not in chosen]
+            live.append(self._eliminate(variable, self._sorted(union), chosen))
+        if whole and len(live) > 1:
+            union = set().union(*(read.scope for read in live))
+            live = [self._eliminate(-1, self._sorted(union), live)]
+        return live
+
+    def _sorted(self, scope: Iterable[int]) -> tuple[int, ...]:
+        return tuple(sorted(scope, key=self._position.__getitem__))
+
+    def _eliminate(self, variable: int, axes: tuple[int, ...], reads: list[Read]) -> Read:
+        bucket = Bucket(variable, axes, self._sizes, self._position, self.steps)
+        return bucket.eliminate(reads, self._operands)
