@@ -54,11 +54,12 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=50)
     parser.add_argument("files", nargs="*")
     args = parser.parse_args()
-    print(
-        f"{'program':16} {'task':4} {'dtype':8} {'steps':>6} {'combinations':>13} {'first us':>10} {'again us':>10} {'fixed ns':>9}"
-    )
-    for name, model in [("2,000 variables", network(2000)), *((file, elimina.read(file)) for file in args.files)]:
-        for task, dtype in (("pr", "float64"), ("mar", "float64"), ("mar", "float32")):
+    columns = ("steps", 6), ("combinations", 13), ("first us", 10), ("again us", 10), ("fixed ns", 9)
+    print(f"{'program':16} {'task':4} {'dtype':8}", *(f"{name:>{width}}" for name, width in columns))
+    programs = [("2,000 variables", network(2000), "pr"), ("2,000 variables", network(2000), "mar")]
+    programs += [(file, elimina.read(file), "mar") for file in args.files]
+    for name, model, task in programs:
+        for dtype in ("float64", "float32"):
             problem = prepare(model, task, {})
             planned = plan_problem(problem, Options("cpu", None, "auto", 2.0, 0, args.threads, dtype))
             problem, plan = planned.problem, planned.plan

@@ -16,7 +16,7 @@
 namespace elimina::ELIMINA_ISA {
 
 constexpr double kSmallWork = 4096;       // below: no tiles
-constexpr double kParallelWork = 3e5;     // below: tiles, but on one thread
+constexpr double kParallelWork = 1e6;     // below: tiles, but on one thread
 constexpr double kPollWork = 2e8;         // work between two polls
 
 // For semirings without vectors.

@@ -173,9 +173,7 @@ def lay_out(
     arena_at = peaks_at + _aligned(16 * count)
     _move(words, steps, starts, compact, arena_at // item)
 
-    small = (
-        runs & (steps.headers[:, WORDS] <= SMALL_WORDS) & (steps.work <= (SMALL_WORK if program.keep else CHUNK_WORK))
-    )
+    small = runs & (steps.headers[:, WORDS] <= SMALL_WORDS) & (steps.work <= (SMALL_WORK if program.keep else CHUNK_WORK))
     if not program.keep:
         # The others' memory may serve again, which only the program's order makes safe.
         small &= compact | outputs
