@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elimina.backends.base import run_once
-from elimina.backends.cuda import CudaBackend, Launch
+from elimina.backends.cuda import CudaBackend
 from elimina.backends.cuda_kernels import CELL_TYPES, THREADS, tile_kernel
+from elimina.backends.cuda_session import CudaSession
 from elimina.planning.layout import table_strides
 from elimina.planning.plan import Operand, Step
 from elimina.planning.program import Program, pack_steps
@@ -213,19 +214,18 @@ class Bench:
     def bucket(self, bucket: Bucket, dtype: str) -> tuple[float, str]:
         """Seconds of one bucket, and a word on how it was cut."""
         program = bucket_program(bucket, dtype)
-        layout = self.backend.lay_out(program)
-        launch = Launch(self.backend, program, layout)
+        session = CudaSession(self.backend, program, np.zeros(0, program.dtype))
+        layout = session.part.layout
         try:
             with self.backend.stream:
-                launch.upload(np.zeros(0, program.dtype))
                 memory = self.cupy.cuda.UnownedMemory(
-                    launch.base + layout.arena_at, program.factor_cells * program.dtype.itemsize, launch
+                    session.arena, program.factor_cells * program.dtype.itemsize, session
                 )
                 arena = self.cupy.ndarray(
                     (program.factor_cells,), program.dtype, self.cupy.cuda.MemoryPointer(memory, 0)
                 )
                 self.fill(arena)
-            seconds = self.seconds(lambda: launch.launch_steps(False))
+            seconds = self.seconds(lambda: session.launch_steps(session.part, False))
             tile: Any = layout.launches[0]
             kind = tile.kernel
             chunk, splits, mids, columns, batch, slab = tile.arguments[5:11]
@@ -233,7 +233,7 @@ class Bench:
             note += f"columns {columns} batch {batch} slab {slab} blocks {tile.blocks} shared {tile.shared >> 10}K"
             return seconds, note
         finally:
-            launch.close()
+            session.close()
 
     def rate(self, dtype: str) -> float:
         """Rows a second of the innermost instructions alone, in registers."""

@@ -173,16 +173,18 @@ def lay_out(
     arena_at = peaks_at + _aligned(16 * count)
     _move(words, steps, starts, compact, arena_at // item)
 
-    small = runs & (steps.headers[:, WORDS] <= SMALL_WORDS) & (steps.work <= (SMALL_WORK if program.keep else CHUNK_WORK))
+    small = (
+        runs & (steps.headers[:, WORDS] <= SMALL_WORDS) & (steps.work <= (SMALL_WORK if program.keep else CHUNK_WORK))
+    )
     if not program.keep:
         # The others' memory may serve again, which only the program's order makes safe.
         small &= compact | outputs
         small[steps.readers[(steps.sources >= 0) & ~compact[steps.sources]]] = False
     phases, larges = _phases(steps, small, runs)
-    links, lists, chunks, children = _links(steps, starts, small, phases, len(words) + count + LINK_WORDS * count)
+    links, lists = _links(steps, starts, small, phases, len(words) + count + LINK_WORDS * count)
     pieces = [words, starts, links.reshape(-1), lists]
     launches, counters, queue = _launches(
-        program, words, steps, phases, larges, small & runs, chunks, children, multiprocessors, shared_bytes
+        program, words, steps, phases, larges, small, links, multiprocessors, shared_bytes
     )
     numbers = np.flatnonzero(runs)
     at = len(words) + count + links.size + len(lists)
@@ -278,8 +280,8 @@ def _phases(steps: _Steps, small: NDArray[np.bool_], runs: NDArray[np.bool_]) ->
 
 def _links(
     steps: _Steps, starts: NDArray[np.int64], small: NDArray[np.bool_], phases: NDArray[np.int64], lists_at: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """How blocks walk on: links, lists of readers, and for each step its chunks and the steps that it waits for."""
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How blocks walk on: links (``LinkWord`` in ``kernels/forest.cu``), and lists of readers."""
     count = len(small)
     pairs = np.stack([steps.sources, steps.readers], axis=1)[steps.sources >= 0]
     pairs = pairs[small[pairs[:, 0]] & small[pairs[:, 1]]]
@@ -303,7 +305,7 @@ def _links(
     others = ~single
     listed, first, lengths = np.unique(sources[others], return_index=True, return_counts=True)
     links[listed, 0], links[listed, 1], links[listed, 2] = SEVERAL, lists_at + first, lengths
-    return links, readers[others], chunks, children
+    return links, readers[others]
 
 
 def _launches(
@@ -313,8 +315,7 @@ def _launches(
     phases: NDArray[np.int64],
     larges: list[int],
     small: NDArray[np.bool_],
-    chunks: NDArray[np.int64],
-    children: NDArray[np.int64],
+    links: NDArray[np.int64],
     multiprocessors: int,
     shared_bytes: int,
 ) -> tuple[list[Forest | cuda_tile.Tile], NDArray[np.int32], NDArray[np.int64]]:
@@ -323,6 +324,7 @@ def _launches(
     Counters: the stop flag; three for each launch (next slot to take, next slot to fill, steps left); for each step the
     steps that it waits for, then its chunks that are not finished.
     """
+    children, chunks = links[:, 3], links[:, 4]
     numbers = np.flatnonzero(small)
     by_phase = numbers[np.argsort(phases[numbers], kind="stable")]
     bounds = np.searchsorted(phases[by_phase], np.arange(len(larges) + 2))
@@ -335,7 +337,8 @@ def _launches(
         if len(members):
             leaves = members[children[members] == 0]
             ready = np.repeat(leaves << CHUNK_BITS, chunks[leaves]) + _ragged(np.zeros_like(leaves), chunks[leaves])
-            slots = int(chunks[members].sum())
+            # Where each step has one reader at most, nothing is ever put into the queue.
+            slots = int(chunks[members].sum()) if (links[members, 0] == SEVERAL).any() else len(ready)
             launches.append(Forest(filled, len(ready), slots, len(counters), int(steps.work[members].sum())))
             counters += [0, len(ready), len(members)]
             queues += [ready, np.full(slots - len(ready), -1, dtype=np.int64)]
