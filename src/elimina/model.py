@@ -6,7 +6,7 @@ import math
 import operator
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -165,6 +165,32 @@ class Model:
             tables.append(Table([index[v] if isinstance(v, str) else v for v in scope], values))
         return cls(variables, tables, sense=sense, constant=constant, upper_bound=upper_bound)
 
+    @classmethod
+    def from_pgmpy(cls, network: Any) -> Model:
+        """Build a model from a discrete network of pgmpy: see ``elimina.io.pgmpy.from_pgmpy``."""
+        from elimina.io.pgmpy import from_pgmpy
+
+        return from_pgmpy(network)
+
+    def to_pgmpy(self) -> Any:
+        """Build pgmpy's network of this model: see ``elimina.io.pgmpy.to_pgmpy``."""
+        from elimina.io.pgmpy import to_pgmpy
+
+        return to_pgmpy(self)
+
+    @classmethod
+    def from_pyagrum(cls, network: Any) -> Model:
+        """Build a model from a BayesNet or MarkovRandomField of pyAgrum: see ``elimina.io.pyagrum.from_pyagrum``."""
+        from elimina.io.pyagrum import from_pyagrum
+
+        return from_pyagrum(network)
+
+    def to_pyagrum(self) -> Any:
+        """Build pyAgrum's network of this model: see ``elimina.io.pyagrum.to_pyagrum``."""
+        from elimina.io.pyagrum import to_pyagrum
+
+        return to_pyagrum(self)
+
     @property
     def sizes(self) -> tuple[int, ...]:
         """Domain sizes in index order."""
@@ -183,7 +209,7 @@ class Model:
         """
         if isinstance(name, str):
             if name not in self._index:
-                raise InputError(f"the model has no variable {name!r}")
+                raise InputError(f"the model has no variable {name!r}{_close(name, self._index)}")
             return self._index[name]
         if not 0 <= name < len(self.variables):
             raise InputError(f"the model has no variable {name}; indices run from 0 to {len(self.variables) - 1}")
@@ -237,3 +263,14 @@ class Model:
 
     def __repr__(self) -> str:
         return f"Model({len(self.variables)} variables, {len(self.factors)} factors, {self.sense})"
+
+
+def _close(name: str, known: Iterable[str]) -> str:
+    """What an error adds about names that are close to a wrong one."""
+    from difflib import get_close_matches
+
+    by_folded: dict[str, str] = {}
+    for other in known:
+        by_folded.setdefault(other.casefold(), other)
+    found = get_close_matches(name.casefold(), by_folded, n=3)
+    return f"; close to it: {', '.join(repr(by_folded[match]) for match in found)}" if found else ""

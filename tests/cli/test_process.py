@@ -14,6 +14,7 @@ from itertools import combinations
 import pytest
 
 import elimina as library
+from tests.io.test_net import NET
 
 
 def interrupt(process, after):
@@ -91,6 +92,15 @@ def test_convert_keeps_the_optimum(elimina, radio, suffix):
     assert value == pytest.approx(-1352 if "uai" in suffix else 1352)
 
 
+def test_convert_networks(elimina, tmp_path):
+    (tmp_path / "a.net").write_text(NET.replace('my \\"net\\"', "rain"))
+    assert elimina("convert", "a.net", "b.xmlbif.gz") == (0, "", "")
+    assert elimina("convert", "b.xmlbif.gz", "c.bif") == (0, "", "")
+    answers = [elimina("solve", name, "--format", "json").out for name in ("a.net", "b.xmlbif.gz", "c.bif")]
+    assert len({json.dumps(json.loads(a)["assignment"]) for a in answers}) == 1
+    assert json.loads(answers[0])["assignment"] == {"rain": "no", "wet": "very % wet", "c": "only"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "variables", "functions"),
     [
@@ -111,7 +121,7 @@ def test_generate(elimina, tmp_path, arguments, variables, functions):
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["solve"], ["plan"], ["convert"], ["generate"], ["generate", "grid"], ["bench"]]
+    "command", [[], ["solve"], ["plan"], ["convert"], ["generate"], ["generate", "grid"], ["plot"], ["bench"]]
 )
 def test_help(elimina, command):
     code, out, err = elimina(*command, "--help")

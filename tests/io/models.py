@@ -14,13 +14,18 @@ from elimina.table import FORBIDDEN, Table
 
 SIZES = st.lists(st.sampled_from([1, 2, 2, 3, 4]), max_size=5)
 NAMES = st.text(string.ascii_letters + string.digits + "_-<>=éλ .,|(){}[]#/:;", min_size=1, max_size=8)
+PLAIN = SIZES.map(lambda sizes: [Variable(f"x{i}", s) for i, s in enumerate(sizes)])
+WORDS = st.from_regex(r"[A-Za-z_0-9é][A-Za-z_0-9.<>&#/-]*", fullmatch=True)
+XML_NAMES = NAMES | st.text("&<>\"'\\%;]]> \t\n\r\x85\u00a0\u2028é\ufffd😀ab", max_size=6)
 EXTREMES = [0.0, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 0.1, 1 / 3, 1e-17, 123456.789, 1e16]
 
 
 @st.composite
-def named_variables(draw) -> list[Variable]:
-    names = draw(st.lists(NAMES, max_size=4, unique=True))
-    labels = [draw(st.none() | st.lists(NAMES, min_size=1, max_size=3, unique=True)) for _ in names]
+def named_variables(
+    draw, names: st.SearchStrategy[str] = NAMES, labels: st.SearchStrategy[str] = NAMES
+) -> list[Variable]:
+    names = draw(st.lists(names, max_size=4, unique=True))
+    labels = [draw(st.none() | st.lists(labels, min_size=1, max_size=3, unique=True)) for _ in names]
     return [Variable(n, len(la) if la else 2, la) for n, la in zip(names, labels, strict=True)]
 
 
@@ -41,9 +46,9 @@ def probability_models(draw) -> Model:
 
 
 @st.composite
-def networks(draw, *, named: bool = False) -> Model:
+def networks(draw, variables: st.SearchStrategy[list[Variable]] = PLAIN) -> Model:
     """Bayesian networks with one factor for each variable, in any order (rows need not sum to 1)."""
-    variables = draw(named_variables()) if named else [Variable(f"x{i}", s) for i, s in enumerate(draw(SIZES))]
+    variables = draw(variables)
     order = draw(st.permutations(range(len(variables))))
     factors = []
     for place, v in enumerate(order):
@@ -131,3 +136,39 @@ def _score(model: Model, assignment: tuple[int, ...]) -> float | None:
     sign = 1 if model.sense == "min-cost" else -1
     excluded = model.upper_bound is not None and sign * score >= sign * model.upper_bound
     return None if excluded or math.isinf(score) else score
+
+
+def random_network(seed: int, count: int, *, most_parents: int = 3) -> Model:
+    """A Bayesian network of any structure and sizes; its factors and each list of parents are in no special order."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.choice([2, 2, 3, 4, 5], count)
+    names = [f"n{i}" for i in rng.permutation(count)]
+    variables = [Variable(n, s, [f"{n}_s{x}" for x in range(s)]) for n, s in zip(names, sizes, strict=True)]
+    order = rng.permutation(count)
+    factors, children = [], []
+    for place in rng.permutation(count):
+        parents = rng.permutation(order[:place])[: rng.integers(0, most_parents + 1)]
+        scope = [*map(int, parents), int(order[place])]
+        values = rng.dirichlet(np.ones(sizes[scope[-1]]), [sizes[p] for p in parents])
+        values[(rng.random(values.shape) < 0.2) & (values < values.max(axis=-1, keepdims=True))] = 0
+        values /= values.sum(axis=-1, keepdims=True)
+        factors.append(Table(scope, values))
+        children.append(scope[-1])
+    return Model(variables, factors, sense="probability", children=children, name=f"random {seed}")
+
+
+def assert_same_network(left: Model, right: Model, *, tolerance: float = 0.0) -> None:
+    """Same variables by name, labels, parents (in any order) and distributions, whatever the order of everything."""
+    assert sorted(v.name for v in left.variables) == sorted(v.name for v in right.variables)
+    assert len(left.factors) == len(right.factors)
+    other = {right.variables[c].name: f for c, f in zip(right.children, right.factors, strict=True)}
+    for child, factor in zip(left.children, left.factors, strict=True):
+        names = [left.variables[u].name for u in factor.scope]
+        match = other[left.variables[child].name]
+        theirs = [right.variables[u].name for u in match.scope]
+        assert sorted(names) == sorted(theirs)
+        for name in names:
+            a, b = left.variables[left.index(name)], right.variables[right.index(name)]
+            assert [a.label(x) for x in range(a.size)] == [b.label(x) for x in range(b.size)]
+        values = np.transpose(match.dense(), [theirs.index(n) for n in names])
+        np.testing.assert_allclose(values, factor.dense(), rtol=0, atol=tolerance)

@@ -10,10 +10,14 @@ import pytest
 import elimina
 import elimina.io as eio
 from elimina.errors import FormatError, MemoryLimitError, UnsupportedError
+from elimina.io.marginals import read_marginals
 from elimina.table import FORBIDDEN
+from tests.io import foreign
+from tests.io.models import assert_same_network
 
 pytestmark = pytest.mark.data
-SUFFIXES = tuple(f".{name}{packed}" for name in eio.FORMATS for packed in ("", ".gz", ".xz"))
+# The XML files there hold constraint problems, not networks.
+SUFFIXES = tuple(f".{name}{packed}" for name in eio.FORMATS if name != "xml" for packed in ("", ".gz", ".xz"))
 UNSUPPORTED = {
     "wdiverse.wcsp",
     "wdiversec.cfn",
@@ -110,6 +114,42 @@ def test_rows_of_bayesian_networks_nearly_sum_to_one(data_dir):
         assert sorted(model.children) == list(range(len(model.variables)))
         for factor in model.factors:
             assert abs(factor.values.sum(axis=-1) - 1).max() < 1e-5, (path, factor)
+
+
+def test_networks_through_every_format_for_them(data_dir, tmp_path):
+    files = [p for p in sorted((data_dir / "bayesnets").rglob("*")) if p.name.endswith(SUFFIXES)]
+    assert len(files) >= 24
+    for path in files:
+        model = eio.read(path)
+        for suffix in ("bif", "xmlbif"):
+            eio.write(model, tmp_path / f"m.{suffix}")
+        for suffix in ("net", "xdsl"):
+            (tmp_path / f"m.{suffix}").write_text(getattr(foreign, suffix)(model))
+        for suffix in ("bif", "xmlbif", "net", "xdsl"):
+            start = time.perf_counter()
+            back = eio.read(tmp_path / f"m.{suffix}")
+            assert time.perf_counter() - start < 5, (path, suffix)
+            assert_same_network(model, back)
+        assert eio.read(tmp_path / "m.xmlbif").children == model.children
+
+
+def test_ergo_networks(data_dir):
+    sizes = {"cpcs54": 54, "cpcs179": 179, "cpcs360b": 360, "cpcs422b": 422}
+    for name, count in sizes.items():
+        model = eio.read(data_dir / "bayesnets" / "cpcs" / f"{name}.erg.gz")
+        assert model.children == tuple(range(count))
+        for factor in model.factors:
+            assert abs(factor.values.sum(axis=-1) - 1).max() < 1e-5
+
+
+def test_reference_marginals(data_dir):
+    files = sorted((data_dir / "uai").rglob("*.MAR"))
+    assert len(files) > 60
+    for path in files:
+        marginals = read_marginals(path)
+        model = eio.read(next(p for p in path.parent.glob(f"{path.stem}*") if p.name.endswith(SUFFIXES)))
+        assert [len(m) for m in marginals] == list(model.sizes), path
+        assert max(abs(m.sum() - 1) for m in marginals) < 1e-4, path
 
 
 def test_optima_of_the_validation_set(data_dir):

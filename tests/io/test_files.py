@@ -22,7 +22,7 @@ def test_the_suffix_or_the_argument_names_the_format(tmp_path):
     assert eio.read(tmp_path / "a.UAI").sizes == (2,)
     assert eio.read(str(tmp_path / "b.txt"), format="uai").sizes == (2,)
     for path, options in ((tmp_path / "b.txt", {}), (tmp_path / "a.UAI", {"format": "tex"}), (tmp_path / "gz", {})):
-        with pytest.raises(InputError, match="name one of uai, erg, wcsp, cfn, bif"):
+        with pytest.raises(InputError, match="name one of uai, erg, wcsp, cfn, bif, xmlbif, "):
             eio.read(path, **options)
     with pytest.raises(InputError, match="name one of"):
         eio.write(eio.read(tmp_path / "a.UAI"), tmp_path / "c.txt")

@@ -1,7 +1,7 @@
 """Damaged files: truncated at every byte, mutated, random. Nothing but the documented errors may come out.
 
 A file cut before its last token must be refused. Cut inside its last token, what is left may happen to be a shorter
-number or word (UAI, ERGO, WCSP, evidence: nothing marks their end); CFN and BIF end in a brace, so no cut is accepted.
+number or word (UAI, ERGO, WCSP, evidence: nothing marks their end); the others end in a mark, so no cut is accepted.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ from hypothesis import strategies as st
 import elimina
 import elimina.io as eio
 from elimina.errors import FormatError, InputError, UnsupportedError
+from elimina.io.marginals import read_marginals
 from tests.io.test_bif import NET
 from tests.io.test_cfn import RELAXED, STRICT
+from tests.io.test_net import NET as HUGIN
 from tests.io.test_uai import BAYES, ERGO, MARKOV
 from tests.io.test_wcsp import SMALL
+from tests.io.test_xdsl import XDSL
+from tests.io.test_xmlbif import XMLBIF
 
 KEYWORDS = """k 4 3 9 100
 3 2 3 2
@@ -44,6 +48,9 @@ SOURCES = [
     ("m.cfn", RELAXED),
     ("m.cfn", GLOBALS),
     ("m.bif", NET),
+    ("m.xmlbif", XMLBIF),
+    ("m.net", HUGIN),
+    ("m.xdsl", XDSL),
 ]
 NUMBERS = [
     "-1",
@@ -78,8 +85,8 @@ def test_truncation(tmp_path, name, source):
     data = source.rstrip().encode()
     whole = read_or_refuse(tmp_path / name, data)
     assert whole is not None
-    closed = name.endswith((".cfn", ".bif"))
-    last = data.rindex(b"}") if closed else max(data.rfind(b" "), data.rfind(b"\n")) + 1
+    closed = {"cfn": b"}", "bif": b"}", "net": b"}", "xmlbif": b">", "xdsl": b">"}.get(name[2:])
+    last = data.rindex(closed) if closed else max(data.rfind(b" "), data.rfind(b"\n")) + 1
     for end in range(last + 1):
         (tmp_path / name).write_bytes(data[:end])
         with pytest.raises((FormatError, UnsupportedError)):
@@ -118,11 +125,24 @@ def test_mutated_bytes(tmp_path, data):
 
 @fuzz
 @given(
-    name=st.sampled_from(["m.uai", "m.erg", "m.wcsp", "m.cfn", "m.bif", "m.uai.gz", "m.cfn.xz"]),
+    name=st.sampled_from(
+        ["m.uai", "m.erg", "m.wcsp", "m.cfn", "m.bif", "m.xml", "m.net", "m.xdsl", "m.uai.gz", "m.cfn.xz"]
+    ),
     raw=st.binary(max_size=60),
 )
 def test_random_bytes(tmp_path, name, raw):
     read_or_refuse(tmp_path / name, raw)
+
+
+@fuzz
+@given(raw=st.binary(max_size=30) | st.text("0123 \n.-eMAR", max_size=20).map(lambda text: f"MAR {text}".encode()))
+def test_random_marginals(tmp_path, raw):
+    (tmp_path / "m.MAR").write_bytes(raw)
+    try:
+        marginals = read_marginals(tmp_path / "m.MAR")
+    except FormatError:
+        return
+    assert all(m.ndim == 1 and m.size and (m >= 0).all() for m in marginals)
 
 
 @fuzz

@@ -9,13 +9,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import elimina.io as eio
+from tests.io import foreign
 from tests.io.models import (
+    WORDS,
+    XML_NAMES,
     assert_same_factors,
+    assert_same_network,
     assert_same_objective,
     decimal_models,
     integer_models,
+    named_variables,
     networks,
     probability_models,
+    random_network,
 )
 
 ENDINGS = st.sampled_from(["", ".gz", ".xz"])
@@ -48,15 +54,63 @@ def test_bayesian_networks(tmp_path, model, suffix, ending):
     assert back.children == model.children
 
 
+def assert_same_names(left, right):
+    assert left.children == right.children
+    assert [v.name for v in left.variables] == [v.name for v in right.variables]
+    for a, b in zip(left.variables, right.variables, strict=True):
+        assert [a.label(x) for x in range(a.size)] == [b.label(x) for x in range(b.size)]
+
+
 @quick
-@given(model=networks(named=True), ending=ENDINGS)
+@given(model=networks(named_variables()), ending=ENDINGS)
 def test_bif(tmp_path, model, ending):
     back = through(model, tmp_path / f"m.bif{ending}") if model.variables else model
     assert_same_factors(model, back)
-    assert back.children == model.children
-    for a, b in zip(model.variables, back.variables, strict=True):
-        assert a.name == b.name
-        assert [a.label(x) for x in range(a.size)] == [b.label(x) for x in range(b.size)]
+    assert_same_names(model, back)
+
+
+@quick
+@given(model=networks(named_variables(XML_NAMES, XML_NAMES)), name=XML_NAMES, ending=ENDINGS)
+def test_xmlbif(tmp_path, model, name, ending):
+    if not model.variables:
+        return
+    model.name = name
+    back = through(model, tmp_path / f"m.xmlbif{ending}")
+    assert back.name == model.name
+    assert_same_factors(model, back)
+    assert_same_names(model, back)
+
+
+@quick
+@given(model=networks(named_variables(WORDS, XML_NAMES)), name=XML_NAMES, suffix=st.sampled_from(["net", "xdsl"]))
+def test_formats_that_are_only_read(tmp_path, model, name, suffix):
+    if not model.variables:
+        return
+    model.name = name
+    if suffix == "xdsl":  # its nodes hold both the variable and the distribution
+        model = type(model)(
+            [model.variables[c] for c in model.children],
+            [type(f)([model.children.index(u) for u in f.scope], f.values) for f in model.factors],
+            sense="probability",
+            children=range(len(model.children)),
+            name=name,
+        )
+    path = tmp_path / f"m.{suffix}"
+    path.write_bytes(getattr(foreign, suffix)(model).encode())
+    back = eio.read(path)
+    assert back.name == model.name
+    assert_same_factors(model, back)
+    assert_same_names(model, back)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_larger_networks(tmp_path, seed):
+    model = random_network(seed, 40)
+    for suffix in ("bif", "xmlbif", "xmlbif.gz"):
+        assert_same_network(model, through(model, tmp_path / f"m.{suffix}"))
+    for suffix in ("net", "xdsl"):
+        (tmp_path / f"m.{suffix}").write_text(getattr(foreign, suffix)(model))
+        assert_same_network(model, eio.read(tmp_path / f"m.{suffix}"))
 
 
 @quick

@@ -69,7 +69,13 @@ def test_ergo(tmp_path):
     named = read(tmp_path, ERGO + NAMES, "m.erg")
     assert [v.name for v in named.variables] == ["rain", "wind"]
     assert named.variables[1].labels == ("calm", "windy", "storm")
-    for bad in (ERGO + " rain", ERGO + NAMES + " more", ERGO.replace("1 1\n", "1 0\n"), ERGO + " /* x"):
+    for bad in (
+        ERGO + " rain",
+        ERGO.replace("\n0 /*", "\n1 0 /*"),
+        ERGO + NAMES + " more",
+        ERGO.replace("1 1\n", "1 0\n"),
+        ERGO + " /* x",
+    ):
         with pytest.raises(FormatError):
             read(tmp_path, bad, "m.erg")
 

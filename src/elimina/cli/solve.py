@@ -39,7 +39,7 @@ FORMATS = ("human", "json", "uai")
     "-o", "--output", type=click.Path(), metavar="FILE", help="Write the answer there instead of standard output."
 )
 def solve(file: str, time_limit: float | None, format_: str, output: str | None, **options: Any) -> None:
-    """Answer a task on the model in FILE (.wcsp, .uai, .cfn, .bif, .erg; also .gz or .xz)."""
+    """Answer a task on the model in FILE (.wcsp, .uai, .cfn, .bif, .xmlbif, .net, .xdsl, .erg; also .gz, .xz)."""
     started = time.monotonic()
     if output is not None:
         _check_writable(Path(output))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
 from elimina.inference.bucket import does_not_fit
-from elimina.inference.choose import Options, Planned, plan_problem
+from elimina.inference.choose import Options, plan_problem
 from elimina.inference.propagator import Answer, Propagator
 from elimina.model import Model
 from elimina.order import Method
@@ -241,7 +241,9 @@ class JunctionTree:
         tables = dict(zip(free, answer.tables, strict=True))
         scale = "max" if semiring == "max-sum" else "sum"
         return {
-            self.model.variables[v].name: normalised(tables[v], answer.logarithmic, scale) if v in tables else np.ones(1)
+            self.model.variables[v].name: normalised(tables[v], answer.logarithmic, scale)
+            if v in tables
+            else np.ones(1)
             for v in asked
         }
 
@@ -261,7 +263,9 @@ def weights_of(model: Model, variable: int, known: Any) -> NDArray[np.float64]:
     if weights.shape != (size,):
         raise InputError(f"variable {name!r} has {size} values and got likelihoods of shape {weights.shape}")
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise InputError(f"the likelihoods of variable {name!r} are {weights.tolist()}; they must be finite and not negative")
+        raise InputError(
+            f"the likelihoods of variable {name!r} are {weights.tolist()}; they must be finite and not negative"
+        )
     return weights
 
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
-from elimina._core import Text, TextError
+from elimina._core import TextError
 from elimina.errors import FormatError, InputError, UnsupportedError
 from elimina.io.files import COMPRESSIONS, load, save, shown
 from elimina.model import Model, Sense
@@ -18,18 +18,40 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "convert_sense", "read", "read_evidence", "write"]
 
-FORMATS = {"uai": "uai", "erg": "ergo", "wcsp": "wcsp", "cfn": "cfn", "bif": "bif"}
+FORMATS = {
+    "uai": "uai",
+    "erg": "ergo",
+    "wcsp": "wcsp",
+    "cfn": "cfn",
+    "bif": "bif",
+    "xmlbif": "xmlbif",
+    "bifxml": "xmlbif",
+    "xml": "xmlbif",
+    "net": "net",
+    "xdsl": "xdsl",
+}
 """Suffix of each format and the module of this package that handles it."""
+READ_ONLY = ("net", "xdsl")
+"""Formats that are not written."""
+
+
+class _Source(Protocol):
+    """A file's content while it is read."""
+
+    @property
+    def line(self) -> int: ...
+    def at_end(self) -> bool: ...
+    def peek(self) -> bytes: ...
 
 
 class _Format(Protocol):
-    """What a format's module provides."""
+    """What a format's module provides (``render`` unless it is in ``READ_ONLY``)."""
 
     SENSES: tuple[Sense, ...]
     """What the values of a file of this format can mean."""
 
-    def open_text(self, data: bytes) -> Text: ...
-    def parse(self, text: Text) -> Model: ...
+    def open_text(self, data: bytes) -> _Source: ...
+    def parse(self, text: _Source) -> Model: ...
     def render(self, model: Model) -> Iterator[str]: ...
 
 
@@ -41,12 +63,15 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _format_of(path: Path, name: str | None) -> _Format:
+def _format_of(path: Path, name: str | None, *, writing: bool = False) -> _Format:
     stem = Path(path.stem) if path.suffix.lower() in COMPRESSIONS else path
     suffix = stem.suffix.lower().removeprefix(".") if name is None else name
-    if suffix not in FORMATS:
-        known = ", ".join(FORMATS)
-        culprit = f"{path}: unknown suffix {stem.suffix!r}" if name is None else f"unknown format {name!r}"
+    usable = [known for known in FORMATS if not (writing and known in READ_ONLY)]
+    if suffix not in usable:
+        known = ", ".join(usable)
+        given, kind = (stem.suffix, "suffix") if name is None else (name, "format")
+        problem = f"{given!r} is only read, not written" if suffix in FORMATS else f"unknown {kind} {given!r}"
+        culprit = f"{path}: {problem}" if name is None else problem
         raise InputError(f"{culprit}; name one of {known} (a file may also end in .gz or .xz)")
     module: _Format = import_module(f"elimina.io.{FORMATS[suffix]}")
     return module
@@ -56,7 +81,7 @@ def read(path: str | os.PathLike[str], *, format: str | None = None) -> Model:
     """Read a model.
 
     Args:
-        path: The file; its suffix (.uai, .erg, .wcsp, .cfn or .bif, then perhaps .gz or .xz) names the format.
+        path: The file; its suffix (that of one of ``FORMATS``, then perhaps .gz or .xz) names the format.
         format: One of ``FORMATS``, instead of the suffix; .gz and .xz are still recognised.
 
     Raises:
@@ -66,7 +91,7 @@ def read(path: str | os.PathLike[str], *, format: str | None = None) -> Model:
     """
     path = Path(path)
     handler = _format_of(path, format)
-    text: Text | None = None
+    text: _Source | None = None
     try:
         text = handler.open_text(load(path))
         model = handler.parse(text)
@@ -92,7 +117,7 @@ def read_evidence(path: str | os.PathLike[str], model: Model) -> dict[int, int]:
     from elimina.io import evidence
 
     path = Path(path)
-    text: Text | None = None
+    text: _Source | None = None
     try:
         text = evidence.open_text(load(path))
         return evidence.parse(text, model)
@@ -115,7 +140,7 @@ def write(model: Model, path: str | os.PathLike[str], *, format: str | None = No
         InputError: The format cannot hold the model, is unknown, or the file cannot be written.
     """
     path = Path(path)
-    handler = _format_of(path, format)
+    handler = _format_of(path, format, writing=True)
     if model.sense not in handler.SENSES:
         from elimina.io.convert import convert_sense
 
@@ -123,7 +148,7 @@ def write(model: Model, path: str | os.PathLike[str], *, format: str | None = No
     save(path, handler.render(model))
 
 
-def _reraise(path: Path, text: Text | None, error: Exception) -> NoReturn:
+def _reraise(path: Path, text: _Source | None, error: Exception) -> NoReturn:
     """Add the file and line to an error of a format's module."""
     line = None if text is None else text.line
     if isinstance(error, UnsupportedError):

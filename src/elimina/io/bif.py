@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
-from elimina.errors import InputError, UnsupportedError
+from elimina.errors import InputError
 from elimina.io.files import shown
-from elimina.io.uai import LARGEST_TABLE, conditional_tables
-from elimina.model import Model, Sense, Variable
-from elimina.table import Table
+from elimina.io.network import NetworkBuilder, conditionals
+from elimina.model import Model, Sense
 
 SENSES: tuple[Sense, ...] = ("probability",)
 _SEPARATORS = ",|"
@@ -32,41 +31,20 @@ def open_text(data: bytes) -> Text:
     return Text(data, blanks=_SEPARATORS, marks=_MARKS, quotes=True, block_comments=True, line_comments=True)
 
 
-class _Network:
-    """What has been read so far."""
-
-    def __init__(self) -> None:
-        self.name = ""
-        self.variables: list[Variable] = []
-        self.index: dict[str, int] = {}
-        self.factors: list[Table] = []
-        self.children: list[int] = []
-        self.described: set[int] = set()
-
-
 def parse(text: Text) -> Model:
     """Read a model whose factors are in the file's order."""
-    network = _Network()
+    builder = NetworkBuilder()
     while not text.at_end():
         word = text.token("'network', 'variable' or 'probability'")
         if word == b"network":
-            network.name = _read_header(text)
+            builder.name = _read_header(text)
         elif word == b"variable":
-            variable = _read_variable(text)
-            if variable.name in network.index:
-                raise TextError(f"a second variable is named {variable.name!r}")
-            network.index[variable.name] = len(network.variables)
-            network.variables.append(variable)
+            _read_variable(text, builder)
         elif word == b"probability":
-            _read_distribution(text, network)
+            _read_distribution(text, builder)
         else:
             raise TextError(f"expected 'network', 'variable' or 'probability', found {shown(word)}")
-    if not network.variables:
-        raise TextError("expected a variable, but the file ends here")
-    missing = set(range(len(network.variables))) - network.described
-    if missing:
-        raise TextError(f"variable {network.variables[min(missing)].name!r} has no probability block")
-    return Model(network.variables, network.factors, sense="probability", children=network.children, name=network.name)
+    return builder.model()
 
 
 def _expect(text: Text, *wanted: bytes) -> bytes:
@@ -103,23 +81,23 @@ def _read_header(text: Text) -> str:
     return " ".join(words)
 
 
-def _read_variable(text: Text) -> Variable:
+def _read_variable(text: Text, builder: NetworkBuilder) -> None:
     name = _word(text, "a variable's name")
     _expect(text, b"{")
-    variable: Variable | None = None
+    labels: list[str] | None = None
     while (word := _expect(text, b"type", b"property", b"}")) != b"}":
         if word == b"property":
             _skip_property(text)
-        elif variable is not None:
+        elif labels is not None:
             raise TextError(f"variable {name!r} has two types")
         else:
-            variable = _read_type(text, name)
-    if variable is None:
+            labels = _read_type(text, name)
+    if labels is None:
         raise TextError(f"variable {name!r} has no type")
-    return variable
+    builder.add_variable(name, labels)
 
 
-def _read_type(text: Text, name: str) -> Variable:
+def _read_type(text: Text, name: str) -> list[str]:
     _expect(text, b"discrete")
     _expect(text, b"[")
     size = text.integer("a number of values")
@@ -132,38 +110,27 @@ def _read_type(text: Text, name: str) -> Variable:
     _expect(text, b";")
     if len(labels) != size or size < 1:
         raise TextError(f"variable {name!r} is declared with {size} values and lists {len(labels)}")
-    return Variable(name, size, labels)
+    return labels
 
 
-def _read_distribution(text: Text, network: _Network) -> None:
+def _read_distribution(text: Text, builder: NetworkBuilder) -> None:
     _expect(text, b"(")
     scope = []
     while not _at(text, b")"):
-        name = _word(text, "a variable's name or ')'")
-        if name not in network.index:
-            raise TextError(f"expected a variable declared before, found {name!r}")
-        scope.append(network.index[name])
+        scope.append(builder.index(_word(text, "a variable's name or ')'")))
     text.token("')'")
     _expect(text, b"{")
     if not scope:
         raise TextError("expected a variable in the probability block's head")
-    child, parents = scope[0], scope[1:]
-    if child in network.described:
-        raise TextError(f"variable {network.variables[child].name!r} has a second probability block")
-    if len(set(scope)) != len(scope):
-        raise TextError(f"the head of the probability block of {network.variables[child].name!r} repeats a variable")
-    network.factors.append(Table([*parents, child], _read_rows(text, network.variables, parents, child)))
-    network.children.append(child)
-    network.described.add(child)
+    child, *parents = scope
+    shape = builder.shape(parents, child)
+    builder.add_distribution(parents, child, _read_rows(text, shape, builder.labels(parents), builder.name_of(child)))
 
 
-def _read_rows(text: Text, variables: Sequence[Variable], parents: Sequence[int], child: int) -> NDArray[np.float64]:
-    """Read the block's rows into an array with the parents' axes and then the child's."""
-    shape = tuple(variables[v].size for v in (*parents, child))
-    name, size, combinations = variables[child].name, shape[-1], math.prod(shape[:-1])
-    if combinations * size > LARGEST_TABLE:
-        raise UnsupportedError(f"the distribution of {name!r} has {combinations * size} entries, over {LARGEST_TABLE}")
-    rows, values, default, table = text.bif_rows(size, [list(variables[v].labels or ()) for v in parents])
+def _read_rows(text: Text, shape: tuple[int, ...], labels: list[list[str]], name: str) -> NDArray[np.float64]:
+    """Read the block's rows into an array of this shape, the child's axis last."""
+    size, combinations = shape[-1], math.prod(shape[:-1])
+    rows, values, default, table = text.bif_rows(size, labels)
     if len(table):
         if len(table) != combinations * size or len(rows) or len(default):
             raise TextError(
@@ -190,16 +157,13 @@ def render(model: Model) -> Iterator[str]:
         InputError: The model is no Bayesian network with one factor for each variable, or a name has a character
             that the format cannot hold.
     """
-    if model.children is None or sorted(model.children) != list(range(len(model.variables))) or model.constant:
-        raise InputError("a BIF file holds one conditional distribution for each variable and nothing else; use .uai")
-    if not model.variables:
-        raise InputError("a BIF file holds at least one variable")
+    tables = conditionals(model, "a BIF file")
     names = [_quoted(v.name) for v in model.variables]
     labels = [[_quoted(v.label(x)) for x in range(v.size)] for v in model.variables]
     yield f"network {_quoted(model.name or 'unknown')} {{\n}}\n"
     for name, variable, own in zip(names, model.variables, labels, strict=True):
         yield f"variable {name} {{\n  type discrete [ {variable.size} ] {{ {', '.join(own)} }};\n}}\n"
-    for scope, values in conditional_tables(model):
+    for scope, values in tables:
         yield from _render_block(scope, values, names, labels)
 
 

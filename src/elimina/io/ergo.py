@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from elimina._core import Text, TextError
 from elimina.errors import InputError
+from elimina.io.network import NOT_A_NETWORK, find_cycle, is_network
 from elimina.io.uai import conditional_tables, numbered, read_sizes, read_tables, table_text
 from elimina.model import Model, Sense, Variable
 
@@ -32,6 +33,9 @@ def parse(text: Text) -> Model:
     for scope in scopes:
         if scope[-1] in scope[:-1]:
             raise TextError(f"variable {scope[-1]} is its own parent")
+    cycle = find_cycle(dict(enumerate(map(tuple, scopes))))
+    if cycle:
+        raise TextError(f"a cycle of parents: {' <- '.join(map(str, cycle))}")
     factors = read_tables(text, scopes, sizes)
     variables = numbered(sizes) if text.at_end() else _named(text, sizes)
     return Model(variables, factors, sense="probability", children=range(len(sizes)))
@@ -50,8 +54,8 @@ def render(model: Model) -> Iterator[str]:
     Raises:
         InputError: The model is no Bayesian network with one factor for each variable.
     """
-    if model.children is None or sorted(model.children) != list(range(len(model.variables))) or model.constant:
-        raise InputError("an ERGO file holds one conditional distribution for each variable and nothing else; use .uai")
+    if not is_network(model):
+        raise InputError(NOT_A_NETWORK.format("an ERGO file"))
     tables = {scope[-1]: (scope[:-1], values) for scope, values in conditional_tables(model)}
     yield f"{len(tables)}\n" + " ".join(map(str, model.sizes)) + "\n"
     for v in range(len(tables)):

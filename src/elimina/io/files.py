@@ -68,9 +68,12 @@ def save(path: Path, chunks: Iterable[str]) -> None:
     """Write text, compressed if the name ends in .gz or .xz; the file appears only once it is complete.
 
     Raises:
-        InputError: The file cannot be written.
+        InputError: The file cannot be written, or a name is no Unicode text.
     """
-    data = "".join(chunks).encode()
+    try:
+        data = "".join(chunks).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"cannot write {path}: {error.object[error.start]!r} in a name is no character") from error
     if path.suffix.lower() == ".gz":
         import gzip
 

@@ -48,9 +48,7 @@ class Problem(NamedTuple):
     wanted: tuple[int, ...]
 
 
-def prepare(
-    model: Model, task: Task, evidence: Mapping[int, int], query: Collection[int] | None = None
-) -> Problem:
+def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collection[int] | None = None) -> Problem:
     """Restrict the factors to the evidence, drop what cannot matter, and group the rest by scope.
 
     Args:

@@ -1,0 +1,231 @@
+"""Hugin's NET files of Bayesian networks (.net), read only.
+
+Each "node" block declares a variable with its "states"; each "potential ( A | B C )" has as "data" the conditional
+distribution of A: a list of lists of rows, the first parent varies slowest and A itself fastest (or one flat list in
+that order). Comments run from "%" to the end of the line. Other attributes are read past. Source: the chapter on the
+NET language of Hugin's manual.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+
+from elimina._core import TextError
+from elimina.errors import UnsupportedError
+from elimina.io.files import shown
+from elimina.io.network import NetworkBuilder, number_starts, read_probabilities
+from elimina.model import Model, Sense
+
+SENSES: tuple[Sense, ...] = ("probability",)
+_TOKEN = re.compile(rb'(?:\s++|%[^\n]*+)*+("(?:[^"\\]|\\.)*+"|[(){}=;|]|[^\s"%(){}=;|]++)?', re.DOTALL)
+_TO_SEMICOLON = re.compile(rb"(?:[^;%]++|%[^\n]*+)*+;")
+_COMMENT = re.compile(rb"%[^\n]*+")
+_NO_PARENTHESIS = bytes(set(range(256)) - set(b"()"))
+_OTHER_NODES = ("continuous", "decision", "utility", "function", "instance")
+
+
+class Tokens:
+    """Words, quotations and marks of a NET file; ``line`` is that of the last one read, from 1."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data.rstrip()
+        self._next = 0
+        self._mark = 0
+        self._below = 0
+
+    @property
+    def line(self) -> int:
+        """Line of the last token, or the one set after it."""
+        return self._data.count(b"\n", 0, self._mark) + 1 + self._below
+
+    @line.setter
+    def line(self, line: int) -> None:
+        self._below += line - self.line
+
+    def at_end(self) -> bool:
+        """Whether only blanks and comments are left."""
+        return not self.peek()
+
+    def peek(self) -> bytes:
+        """The next token, quotation marks included; b"" at the end. It stays unread."""
+        match = _TOKEN.match(self._data, self._next)
+        assert match is not None
+        self._mark, self._below = match.end() if match[1] is None else match.start(1), 0
+        if match[1] is None and match.end() < len(self._data):
+            raise TextError("the quotation that starts here has no end")
+        return match[1] or b""
+
+    def token(self, what: str) -> bytes:
+        """Read the next token."""
+        found = self.peek()
+        if not found:
+            raise TextError(f"expected {what}, but the file ends here")
+        self._next = self._mark + len(found)
+        return found
+
+    def expect(self, *wanted: bytes) -> bytes:
+        """Read one of these tokens."""
+        what = " or ".join(f"'{w.decode()}'" for w in wanted)
+        found = self.token(what)
+        if found not in wanted:
+            raise TextError(f"expected {what}, found {shown(found)}")
+        return found
+
+    def word(self, what: str) -> str:
+        """Read a word or a quotation, the latter without its marks."""
+        found = self.token(what)
+        if found in (b"(", b")", b"{", b"}", b"=", b";", b"|"):
+            raise TextError(f"expected {what}, found {shown(found)}")
+        if found[:1] == b'"':
+            found = re.sub(rb"\\(.)", rb"\1", found[1:-1], flags=re.DOTALL)
+        return found.decode()
+
+    def skip_value(self) -> None:
+        """Read past the rest of an attribute."""
+        while self.token("';' after the attribute") != b";":
+            pass
+
+    def numbers(self, what: str) -> bytes:
+        """Read up to the next semicolon and return the text before it, comments blanked out."""
+        self.peek()
+        match = _TO_SEMICOLON.match(self._data, self._mark)
+        if match is None:
+            raise TextError(f"expected ';' after {what}, but the file ends before it")
+        self._next = match.end()
+        return _COMMENT.sub(b"", match[0][:-1])
+
+
+def open_text(data: bytes) -> Tokens:
+    """Return a reader of the format's tokens."""
+    return Tokens(data)
+
+
+def parse(text: Tokens) -> Model:
+    """Read a model whose factors are in the order of the potentials."""
+    builder = NetworkBuilder()
+    while not text.at_end():
+        word = text.word("'net', 'node' or 'potential'")
+        if word == "net":
+            _read_header(text, builder)
+        elif word == "potential":
+            _read_potential(text, builder)
+        elif word in ("node", "discrete"):
+            _read_node(text, word, builder)
+        elif word in _OTHER_NODES:
+            kind = [word]
+            while text.peek() not in (b"{", b":", b""):
+                kind.append(text.word("a node's name"))
+            raise UnsupportedError(f"node {kind[-1]!r} is a {word} node; elimina handles discrete chance nodes only")
+        elif word == "class":
+            raise UnsupportedError(
+                f"{text.word('a name')!r} is a class of an object-oriented network; flatten it first"
+            )
+        else:
+            raise TextError(f"expected 'net', 'node' or 'potential', found {shown(word.encode())}")
+    return builder.model()
+
+
+def _read_header(text: Tokens, builder: NetworkBuilder) -> None:
+    text.expect(b"{")
+    while text.peek() != b"}":
+        attribute = text.word("an attribute or '}'")
+        text.expect(b"=")
+        if attribute == "name" and text.peek() != b";":
+            builder.name = text.word("a name")
+        text.skip_value()
+    text.expect(b"}")
+
+
+def _read_node(text: Tokens, word: str, builder: NetworkBuilder) -> None:
+    if word == "discrete":
+        kind = text.word("'node'")
+        if kind != "node":
+            raise UnsupportedError(f"{text.word('a name')!r} is a discrete {kind}; elimina handles chance nodes only")
+    name = text.word("a node's name")
+    text.expect(b"{")
+    labels: list[str] | None = None
+    while text.peek() != b"}":
+        attribute = text.word("an attribute or '}'")
+        text.expect(b"=")
+        if attribute != "states":
+            text.skip_value()
+            continue
+        if labels is not None:
+            raise TextError(f"node {name!r} has its states twice")
+        labels = []
+        text.expect(b"(")
+        while text.peek() != b")":
+            labels.append(text.word("a state's name or ')'"))
+        text.expect(b")")
+        text.expect(b";")
+    text.expect(b"}")
+    builder.add_variable(name, labels or ())
+
+
+def _read_potential(text: Tokens, builder: NetworkBuilder) -> None:
+    text.expect(b"(")
+    children, parents = _read_names(text, b"|", b")"), []
+    if text.expect(b"|", b")") == b"|":
+        parents = _read_names(text, b")")
+        text.expect(b")")
+    if len(children) != 1:
+        raise UnsupportedError(f"a potential is over {len(children)} children {children}; elimina handles one")
+    owner = children[0]
+    child, scope = builder.index(owner), [builder.index(parent) for parent in parents]
+    shape = builder.shape(scope, child)
+    text.expect(b"{")
+    found = False
+    while text.peek() != b"}":
+        attribute = text.word("an attribute or '}'")
+        text.expect(b"=")
+        if attribute in ("model_nodes", "model_data"):
+            raise UnsupportedError(f"the potential of {owner!r} is given by expressions ({attribute}), not by data")
+        if attribute != "data":
+            text.skip_value()
+        elif found:
+            raise TextError(f"the potential of {owner!r} has its data twice")
+        else:
+            found = True
+            _read_data(text, builder, scope, child, owner, shape)
+    if not found:
+        raise TextError(f"the potential of {owner!r} has no data")
+    text.expect(b"}")
+
+
+def _read_names(text: Tokens, *ends: bytes) -> list[str]:
+    names = []
+    while text.peek() not in ends:
+        names.append(text.word("a node's name"))
+    return names
+
+
+def _read_data(
+    text: Tokens, builder: NetworkBuilder, parents: list[int], child: int, owner: str, shape: tuple[int, ...]
+) -> None:
+    data = text.numbers(f"the data of {owner!r}")
+    values = read_probabilities(text, data, math.prod(shape), owner, blanks="()")
+    _check_nesting(data, shape, owner)
+    builder.add_distribution(parents, child, values.reshape(shape))
+
+
+def _check_nesting(data: bytes, shape: tuple[int, ...], owner: str) -> None:
+    """Refuse parentheses that group the numbers in another way than the table's axes."""
+    nested = b"()"
+    for size in reversed(shape[:-1]):
+        nested = b"(" + nested * size + b")"
+    marks = data.translate(None, _NO_PARENTHESIS)
+    if marks == b"()":
+        return
+    if marks != nested:
+        raise TextError(f"expected the data of {owner!r} nested as {' x '.join(map(str, shape))} values or flat")
+    codes = np.frombuffer(data, dtype=np.uint8)
+    places = np.flatnonzero((codes == ord("(")) | (codes == ord(")")))
+    read = np.cumsum(number_starts(data, b"()"))[places]
+    is_open = codes[places] == ord("(")
+    rows = np.diff(read)[is_open[:-1] & ~is_open[1:]]
+    if (rows != shape[-1]).any():
+        row = int(np.argmax(rows != shape[-1]))
+        raise TextError(f"expected {shape[-1]} values in each row of {owner!r}, found {rows[row]} in row {row + 1}")

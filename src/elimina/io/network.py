@@ -1,0 +1,161 @@
+"""Bayesian networks, as the formats for them share them: gathering one from a file, and handing one to a writer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import Text, TextError
+from elimina.errors import InputError, UnsupportedError
+from elimina.io.uai import LARGEST_TABLE, conditional_tables
+from elimina.model import Model, Variable
+from elimina.table import Table
+
+Conditional = tuple[tuple[int, ...], NDArray[np.float64]]
+"""The parents and then the child, and the values with the axes in that order."""
+
+NOT_A_NETWORK = "{} holds one conditional distribution for each variable, without cycles, and nothing else; use .uai"
+
+
+class Located(Protocol):
+    """A source whose place an error message names."""
+
+    line: int
+
+
+class NetworkBuilder:
+    """What has been read of a network; every method raises TextError where the file contradicts itself."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self._variables: list[Variable] = []
+        self._index: dict[str, int] = {}
+        self._factors: dict[int, Table] = {}
+
+    def add_variable(self, name: str, labels: Sequence[str]) -> None:
+        """Declare a variable."""
+        if name in self._index:
+            raise TextError(f"a second variable is named {name!r}")
+        if not labels:
+            raise TextError(f"variable {name!r} has no values")
+        self._index[name] = len(self._variables)
+        self._variables.append(Variable(name, len(labels), labels))
+
+    def index(self, name: str) -> int:
+        """Index of a variable declared before."""
+        if name not in self._index:
+            raise TextError(f"expected a variable declared before, found {name!r}")
+        return self._index[name]
+
+    def name_of(self, variable: int) -> str:
+        """A variable's name."""
+        return self._variables[variable].name
+
+    def labels(self, variables: Iterable[int]) -> list[list[str]]:
+        """The variables' values."""
+        return [list(self._variables[v].labels or ()) for v in variables]
+
+    def shape(self, parents: Sequence[int], child: int) -> tuple[int, ...]:
+        """Check the head of the child's distribution and return the array's shape, the child's axis last."""
+        name = self._variables[child].name
+        if child in self._factors:
+            raise TextError(f"variable {name!r} has a second distribution")
+        if len({*parents, child}) != len(parents) + 1:
+            raise TextError(f"the head of the distribution of {name!r} repeats a variable")
+        shape = tuple(self._variables[v].size for v in (*parents, child))
+        if math.prod(shape) > LARGEST_TABLE:
+            raise UnsupportedError(f"the distribution of {name!r} has {math.prod(shape)} entries, over {LARGEST_TABLE}")
+        return shape
+
+    def add_distribution(self, parents: Sequence[int], child: int, values: NDArray[np.float64]) -> None:
+        """Keep the child's distribution; ``shape`` has checked its head."""
+        self._factors[child] = Table([*parents, child], values)
+
+    def model(self) -> Model:
+        """Return the network, its factors in the order in which they were added."""
+        if not self._variables:
+            raise TextError("expected a variable, but the file ends here")
+        missing = [v.name for i, v in enumerate(self._variables) if i not in self._factors]
+        if missing:
+            raise TextError(f"variable {missing[0]!r} has no distribution")
+        scopes = {child: factor.scope for child, factor in self._factors.items()}
+        cycle = find_cycle(scopes)
+        if cycle:
+            raise TextError("a cycle of parents: " + " <- ".join(repr(self._variables[v].name) for v in cycle))
+        factors = list(self._factors.values())
+        return Model(self._variables, factors, sense="probability", children=list(self._factors), name=self.name)
+
+
+def find_cycle(scopes: dict[int, tuple[int, ...]]) -> list[int]:
+    """Return variables each of which has the next one as a parent, the first one again at the end; [] if none."""
+    waiting = {child: sum(v != child for v in scope) for child, scope in scopes.items()}
+    uses: dict[int, list[int]] = {}
+    for child, scope in scopes.items():
+        for parent in scope:
+            if parent != child:
+                uses.setdefault(parent, []).append(child)
+    ready = [v for v, count in waiting.items() if not count]
+    while ready:
+        for child in uses.get(ready.pop(), ()):
+            waiting[child] -= 1
+            if not waiting[child]:
+                ready.append(child)
+    stuck = {v for v, count in waiting.items() if count}
+    path: list[int] = [min(stuck)] if stuck else []
+    while path and path[-1] not in path[:-1]:
+        path.append(next(v for v in scopes[path[-1]] if v in stuck and v != path[-1]))
+    return path[path.index(path[-1]) :] if path else []
+
+
+def is_network(model: Model) -> bool:
+    """Whether each variable has exactly one conditional distribution, there is nothing else, and no cycle."""
+    if model.children is None or sorted(model.children) != list(range(len(model.variables))) or model.constant:
+        return False
+    return not find_cycle({c: f.scope for c, f in zip(model.children, model.factors, strict=True)})
+
+
+def conditionals(model: Model, format_name: str) -> Iterable[Conditional]:
+    """Return the distributions of a Bayesian network, the child last, in the order of its factors.
+
+    Raises:
+        InputError: The model is not one, has no variable, or has a distribution too large to be written out.
+    """
+    if not is_network(model):
+        raise InputError(NOT_A_NETWORK.format(format_name))
+    if not model.variables:
+        raise InputError(f"{format_name} holds at least one variable")
+    return conditional_tables(model)
+
+
+def number_starts(data: bytes, blanks: bytes = b"") -> NDArray[np.bool_]:
+    """Mark the bytes at which a word starts."""
+    blank = np.zeros(256, dtype=bool)
+    blank[list(b" \t\r\n\v\f" + blanks)] = True
+    between = blank[np.frombuffer(data, dtype=np.uint8)]
+    starts = ~between
+    starts[1:] &= between[:-1]
+    return starts
+
+
+def read_probabilities(
+    source: Located, data: bytes, count: int, owner: str, *, blanks: str = ""
+) -> NDArray[np.float64]:
+    """Read exactly ``count`` non-negative numbers; an error moves the source's line to the culprit's."""
+    found = int(number_starts(data, blanks.encode()).sum())
+    if found != count:
+        raise TextError(f"expected {count} probabilities of {owner!r}, found {found}")
+    text = Text(data, blanks=blanks)
+    try:
+        values: NDArray[np.float64] = text.reals(count, f"a probability of {owner!r}")
+        if values.min() < 0:
+            text = Text(data, blanks=blanks)
+            text.reals(int(np.argmax(values < 0)) + 1, "a probability")
+            raise TextError(f"expected a non-negative probability of {owner!r}, found {values[values < 0][0]}")
+    except TextError:
+        source.line += text.line - 1
+        raise
+    return values

@@ -1,0 +1,115 @@
+"""Models from and for pgmpy, which is imported only to make its objects (tested with pgmpy 1.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.errors import InputError, UnsupportedError
+from elimina.io.network import is_network
+from elimina.io.peers import as_probabilities, factors_of, imported, labels_of
+from elimina.io.uai import conditional_tables
+from elimina.model import Model, Variable
+from elimina.table import Table
+
+
+def from_pgmpy(network: Any) -> Model:
+    """Build a model from a discrete Bayesian network, Markov network, factor graph or junction tree of pgmpy.
+
+    Variables are in the order of the nodes (then of the factors); names that are no strings become their ``str``.
+    A factor that lists a variable's states in another order than its first factor is rearranged.
+
+    Raises:
+        InputError: It is none of these, a variable has no distribution, or factors disagree on a variable's states.
+        UnsupportedError: A distribution is not given by a table.
+    """
+    if hasattr(network, "get_cpds"):
+        factors = list(network.get_cpds())
+    elif hasattr(network, "get_factors"):
+        factors = list(network.get_factors())
+    else:
+        raise InputError(f"expected a network of pgmpy, got an object of type {type(network).__name__}")
+    for factor in factors:
+        if not hasattr(factor, "state_names") or not hasattr(factor, "values"):
+            raise UnsupportedError(f"{factor!r} is no table; elimina handles discrete tables only")
+    states: dict[Any, list[Any]] = {}
+    for factor in factors:
+        states.setdefault(factor.variables[0], list(factor.state_names[factor.variables[0]]))
+    for factor in factors:
+        for v in factor.variables:
+            states.setdefault(v, list(factor.state_names[v]))
+    nodes = list(network.nodes())
+    if hasattr(network, "get_cpds"):
+        _check_one_each(nodes, [factor.variables[0] for factor in factors])
+    order = [v for v in nodes if v in states]
+    order += [v for v in states if v not in order]
+    variables = [Variable(str(v), len(states[v]), [str(s) for s in states[v]]) for v in order]
+    index = {v: i for i, v in enumerate(order)}
+    tables = [Table([index[v] for v in _last_first(f.variables)], _values(f, states)) for f in factors]
+    if not hasattr(network, "get_cpds"):
+        return Model(variables, tables, sense="probability")
+    return Model(variables, tables, sense="probability", children=[t.scope[-1] for t in tables])
+
+
+def _check_one_each(nodes: list[Any], children: list[Any]) -> None:
+    missing = [v for v in nodes if v not in children]
+    if missing or len(children) != len(nodes):
+        culprit = missing[0] if missing else next(v for i, v in enumerate(children) if v in children[:i])
+        raise InputError(f"node {culprit!r} needs one conditional distribution, it has {children.count(culprit)}")
+
+
+def _last_first(variables: Any) -> list[Any]:
+    """The scope of a pgmpy factor, whose first variable (the child, if it has one) goes to the end."""
+    return [*variables[1:], *variables[:1]]
+
+
+def _values(factor: Any, states: dict[Any, list[Any]]) -> NDArray[np.float64]:
+    values = np.asarray(factor.values, dtype=np.float64)
+    for axis, v in enumerate(factor.variables):
+        own = list(factor.state_names[v])
+        if own == states[v]:
+            continue
+        if len(own) != len(states[v]) or any(s not in own for s in states[v]):
+            raise InputError(f"variable {v!r} has the states {states[v]} in one factor and {own} in another")
+        values = np.take(values, [own.index(s) for s in states[v]], axis=axis)
+    return np.moveaxis(values, 0, -1) if values.ndim else values
+
+
+def to_pgmpy(model: Model) -> Any:
+    """Build pgmpy's network of a model: Bayesian if each variable has one conditional distribution, else a Markov one.
+
+    Costs become probabilities as by ``convert_sense``; a constant is multiplied into the first factor. Values are
+    copied as they are, so pgmpy's ``check_model`` may refuse rows that do not sum to 1.
+
+    Raises:
+        InputError: pgmpy is not installed, or a factor or the constant is too large to be written out.
+    """
+    models, factors = imported("pgmpy", "pgmpy.models"), imported("pgmpy", "pgmpy.factors.discrete")
+    model = as_probabilities(model)
+    names = [v.name for v in model.variables]
+    states = dict(zip(names, labels_of(model), strict=True))
+    if not is_network(model):
+        return _markov(model, models, factors, names, states)
+    network = getattr(models, "DiscreteBayesianNetwork", None) or models.BayesianNetwork
+    result = network()
+    result.add_nodes_from(names)
+    for scope, values in conditional_tables(model):
+        *parents, child = (names[v] for v in scope)
+        result.add_edges_from([(parent, child) for parent in parents])
+        rows = np.moveaxis(values, -1, 0).reshape(values.shape[-1], -1)
+        own = {v: states[v] for v in (child, *parents)}
+        sizes = values.shape[:-1]
+        result.add_cpds(factors.TabularCPD(child, len(rows), rows, parents or None, sizes or None, state_names=own))
+    return result
+
+
+def _markov(model: Model, models: Any, factors: Any, names: list[str], states: dict[str, list[str]]) -> Any:
+    result = (getattr(models, "DiscreteMarkovNetwork", None) or models.MarkovNetwork)()
+    result.add_nodes_from(names)
+    for scope, values in factors_of(model):
+        own = [names[v] for v in scope]
+        result.add_edges_from([(u, v) for i, v in enumerate(own) for u in own[:i]])
+        result.add_factors(factors.DiscreteFactor(own, values.shape, values, state_names={v: states[v] for v in own}))
+    return result

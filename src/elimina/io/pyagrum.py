@@ -1,0 +1,97 @@
+"""Models from and for pyAgrum, which is imported only to make its objects (tested with pyAgrum 3.3).
+
+A tensor's array has its variables' axes in the reverse order of their names.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.errors import InputError, UnsupportedError
+from elimina.io.network import is_network
+from elimina.io.peers import arranged, as_probabilities, factors_of, imported, labels_of
+from elimina.io.uai import conditional_tables
+from elimina.model import Model, Variable
+from elimina.table import Table
+
+
+def from_pyagrum(network: Any) -> Model:
+    """Build a model from a BayesNet or MarkovRandomField of pyAgrum, its variables in the order of their node ids.
+
+    Raises:
+        InputError: It is neither.
+        UnsupportedError: It is an influence diagram.
+    """
+    if hasattr(network, "utility"):
+        raise UnsupportedError("an influence diagram has decisions and utilities; elimina handles chance nodes only")
+    if not hasattr(network, "cpt") and not hasattr(network, "factor"):
+        raise InputError(f"expected a network of pyAgrum, got an object of type {type(network).__name__}")
+    nodes = sorted(network.nodes())
+    found = [network.variable(v) for v in nodes]
+    variables = [Variable(v.name(), len(v.labels()), list(v.labels())) for v in found]
+    index = {v.name: i for i, v in enumerate(variables)}
+    if hasattr(network, "cpt"):
+        tables = [_table(network.cpt(v), index) for v in nodes]
+        children = [t.scope[-1] for t in tables]
+        return Model(variables, tables, sense="probability", children=children, name=_title(network))
+    tables = [_table(network.factor(scope), index) for scope in network.factors()]
+    return Model(variables, tables, sense="probability", name=_title(network))
+
+
+def _title(network: Any) -> str:
+    return str(network.propertyWithDefault("name", ""))
+
+
+def _table(tensor: Any, index: dict[str, int]) -> Table:
+    names = list(tensor.names)
+    scope = [*names[1:], *names[:1]]
+    values = np.asarray(tensor.toarray(), dtype=np.float64)
+    return Table([index[v] for v in scope], arranged(values, names[::-1], scope))
+
+
+def to_pyagrum(model: Model) -> Any:
+    """Build pyAgrum's network of a model: a BayesNet if it is a Bayesian network, else a MarkovRandomField.
+
+    A Bayesian network has one conditional distribution for each variable and no cycle of parents. Costs become
+    probabilities as by ``convert_sense``. A Markov random field has one factor for a set of variables, so those over
+    the same ones are multiplied, and a constant is multiplied into the first.
+
+    Raises:
+        InputError: pyAgrum is not installed, or a factor or the constant is too large to be written out.
+    """
+    gum = imported("pyagrum", "pyagrum")
+    model = as_probabilities(model)
+    bayes = is_network(model)
+    result = gum.BayesNet() if bayes else gum.MarkovRandomField()
+    if model.name:
+        result.setProperty("name", model.name)
+    names = [v.name for v in model.variables]
+    for name, labels in zip(names, labels_of(model), strict=True):
+        result.add(gum.LabelizedVariable(name, name, labels))
+    if bayes:
+        for scope, values in conditional_tables(model):
+            *parents, child = (names[v] for v in scope)
+            for parent in parents:
+                result.addArc(parent, child)
+            _fill(result.cpt(child), [*parents, child], values)
+        return result
+    for own, values in _merged(model, names).items():
+        _fill(result.addFactor(own), own, values)
+    return result
+
+
+def _merged(model: Model, names: list[str]) -> dict[tuple[str, ...], NDArray[np.float64]]:
+    """The factors, those over the same variables multiplied."""
+    merged: dict[tuple[int, ...], NDArray[np.float64]] = {}
+    for scope, values in factors_of(model):
+        key = tuple(sorted(scope))
+        factor = arranged(values, scope, key)
+        merged[key] = merged[key] * factor if key in merged else factor
+    return {tuple(names[v] for v in key): values for key, values in merged.items()}
+
+
+def _fill(tensor: Any, scope: list[str] | tuple[str, ...], values: NDArray[np.float64]) -> None:
+    tensor.fillWith(arranged(values, scope, tensor.names[::-1]).ravel().tolist())

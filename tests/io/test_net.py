@@ -1,0 +1,132 @@
+"""NET files against values written down by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import elimina.io as eio
+from elimina.errors import FormatError, UnsupportedError
+
+NET = """% a comment; with { marks (
+net
+{
+  node_size = (80 40);
+  name = "my \\"net\\"";
+  HR_Desc = "two
+lines; {";
+}
+node rain
+{
+  states = ("yes" "no");
+  label = "it rains; 100 %";
+  position = (1 2);
+}
+discrete node wet
+{
+  states = (1 0 "very % wet"); % digits are names
+  subtype = labelled;
+}
+node c { states = ("only"); }
+potential (rain) { data = (0.2 8e-1); }
+potential (wet | rain c)
+{
+  data = ((( .5 .25 .25 ))   % rain=yes; c=only
+          ((0.3 0.3
+            0.4000001)));
+  experience = (1 1);
+}
+potential ( c | rain )
+{
+  data = (1 .5);
+}
+"""
+
+
+def read(tmp_path, text):
+    path = tmp_path / "m.net"
+    path.write_text(text)
+    return eio.read(path)
+
+
+def test_network(tmp_path):
+    model = read(tmp_path, NET)
+    assert model.name == 'my "net"'
+    assert [v.name for v in model.variables] == ["rain", "wet", "c"]
+    assert model.variables[1].labels == ("1", "0", "very % wet")
+    assert model.children == (0, 1, 2)
+    assert [f.scope for f in model.factors] == [(0,), (0, 2, 1), (0, 2)]
+    np.testing.assert_array_equal(model.factors[0].values, [0.2, 0.8])
+    np.testing.assert_array_equal(model.factors[1].values, [[[0.5, 0.25, 0.25]], [[0.3, 0.3, 0.4000001]]])
+    np.testing.assert_array_equal(model.factors[2].values, [[1.0], [0.5]])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("net\n{", "nets\n{", ":2: expected 'net', 'node' or 'potential', found 'nets'"),
+        ("net\n{", "net\n(", ":3: expected '{', found '('"),
+        ('lines; {"', "lines; {", ":13: expected '=', found 'position'"),
+        ('% wet"', "% wet", ":20: the quotation that starts here has no end"),
+        ("node rain\n{", "node\n{", ":10: expected a node's name, found '{'"),
+        ("node c", "node rain", ":20: a second variable is named 'rain'"),
+        ('("only")', "()", "variable 'c' has no values"),
+        ('states = ("only");', "", "variable 'c' has no values"),
+        ('("yes" "no")', '("yes" "yes")', "but the labels ['yes', 'yes']"),
+        ('("yes" "no");', '("yes" "no"); states = (a b);', ":11: node 'rain' has its states twice"),
+        ('("yes" "no");', '("yes" "no"', ":12: expected"),
+        ("(rain) {", "(snow) {", ":21: expected a variable declared before, found 'snow'"),
+        ("( c | rain )", "( c | snow )", ":29: expected a variable declared before, found 'snow'"),
+        ("( c | rain )", "( c | rain", ":30: expected a node's name, found '{'"),
+        ("rain c)", "rain rain)", ":22: the head of the distribution of 'wet' repeats a variable"),
+        ("( c | rain )", "( rain | c )", ":29: variable 'rain' has a second distribution"),
+        ("data = (0.2 8e-1);", "", ":21: the potential of 'rain' has no data"),
+        ("8e-1);", "8e-1); data = (1 2);", ":21: the potential of 'rain' has its data twice"),
+        ("0.2 8e-1", "0.2", ":21: expected 2 probabilities of 'rain', found 1"),
+        ("0.2 8e-1", "0.2 0.8 0", ":21: expected 2 probabilities of 'rain', found 3"),
+        ("0.2 8e-1", "0.2 -0.8", ":21: expected a non-negative probability of 'rain', found -0.8"),
+        ("0.4000001", "nan", ":26: expected a probability of 'wet', found 'nan'"),
+        ("0.4000001", "-4", ":26: expected a non-negative probability of 'wet', found -4.0"),
+        ("((( .5 .25 .25 ))", "(( .5 .25 .25 )", ":24: expected the data of 'wet' nested as 2 x 1 x 3 values or flat"),
+        (
+            ".25 ))   % rain=yes; c=only\n          ((0.3",
+            "))(( .25 0.3",
+            "expected 3 values in each row of 'wet', found 2",
+        ),
+        (".5);\n}\n", ".5)\n}\n", ":31: expected ';' after the data of 'c', but the file ends before it"),
+        ("potential (rain) { data = (0.2 8e-1); }\n", "", "variable 'rain' has no distribution"),
+        ("potential (rain) { data = (0.2 8e-1)", "potential (rain | c) { data = (0.2 8e-1)", "a cycle of parents: "),
+        ("}\n", "}\n}\n", ":9: expected 'net', 'node' or 'potential', found '}'"),
+    ],
+)
+def test_malformed(tmp_path, old, new, problem):
+    assert old in NET
+    with pytest.raises(FormatError) as caught:
+        read(tmp_path, NET.replace(old, new, 1))
+    assert problem in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("node c ", "decision c ", "m.net:20: node 'c' is a decision node"),
+        ("node c ", "utility c ", "m.net:20: node 'c' is a utility node"),
+        ("node c ", "continuous node c ", "m.net:20: node 'c' is a continuous node"),
+        ("node c ", "discrete decision c ", "m.net:20: 'c' is a discrete decision"),
+        ("net\n", "class oo\n", "m.net:2: 'oo' is a class"),
+        ("(rain) {", "(rain) { model_nodes = ();", "m.net:21: the potential of 'rain' is given by expressions"),
+        ("(rain) {", "(rain c) {", "m.net:21: a potential is over 2 children"),
+    ],
+)
+def test_unsupported(tmp_path, old, new, problem):
+    with pytest.raises(UnsupportedError) as caught:
+        read(tmp_path, NET.replace(old, new, 1))
+    assert problem in str(caught.value)
+
+
+def test_flat_and_nested_data_are_the_same(tmp_path):
+    flat = read(
+        tmp_path, NET.replace("((( .5", "( .5").replace(".25 ))", ".25").replace("((0.3", "0.3").replace("1)))", "1)")
+    )
+    np.testing.assert_array_equal(flat.factors[1].values, read(tmp_path, NET).factors[1].values)

@@ -1,0 +1,214 @@
+"""Exchanging models with pgmpy and pyAgrum: with the packages where they are installed, and always with stand-ins."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import warnings
+from importlib import import_module
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+import elimina
+import elimina.io as eio
+from elimina.errors import InputError, UnsupportedError
+from tests.io import foreign, stand_ins
+from tests.io.models import assert_same_network, random_network
+
+Model, Variable, Table = elimina.Model, elimina.Variable, elimina.Table
+# All that is loaded when first used: with warnings as errors, pyAgrum's extensions crash on Python's own about SWIG.
+PACKAGES = {"pgmpy": ["pgmpy.models", "pgmpy.factors.discrete"], "pyagrum": ["pyagrum.markov_random_field.mrfcpp"]}
+
+
+@pytest.fixture(params=["stand-in", "package"])
+def peer(request, monkeypatch):
+    """Makes a package importable: a stand-in for it, or the package itself if it is installed."""
+
+    def use(name: str) -> ModuleType:
+        if request.param == "stand-in":
+            for module, replacement in getattr(stand_ins, name)().items():
+                monkeypatch.setitem(sys.modules, module, replacement)
+            return sys.modules[name]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            pytest.importorskip(name)
+            for module in PACKAGES[name]:
+                import_module(module)
+        return sys.modules[name]
+
+    return use
+
+
+def markov_model() -> Model:
+    variables = [Variable("a", 2, ["no", "yes"]), Variable("b", 3), Variable("c", 2), Variable("d", 1)]
+    rng = np.random.default_rng(7)
+    tables = [
+        Table([2, 0], rng.random((2, 2))),
+        Table([1], rng.random(3)),
+        Table([], 0.5),
+        Table([0, 2], rng.random((2, 2))),
+        Table([3, 1], rng.random((1, 3))),
+    ]
+    return Model(variables, tables, sense="probability", constant=1.5)
+
+
+def assert_same_scores(left: Model, right: Model) -> None:
+    for values in itertools.product(*map(range, left.sizes)):
+        names = {v.name: v.label(x) for v, x in zip(left.variables, values, strict=True)}
+        given = right.evidence(names)
+        assert right.score([given[i] for i in range(len(given))]) == pytest.approx(left.score(values), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["pgmpy", "pyagrum"])
+@pytest.mark.parametrize("seed", range(4))
+def test_networks_there_and_back(peer, name, seed):
+    peer(name)
+    model = random_network(seed, 12)
+    theirs = getattr(model, f"to_{name}")()
+    back = getattr(Model, f"from_{name}")(theirs)
+    assert_same_network(model, back)
+    assert sorted(back.children) == list(range(12))
+    if name == "pyagrum":
+        assert back.name == model.name
+    mine = {model.variables[f.scope[-1]].name: [model.variables[u].name for u in f.scope] for f in model.factors}
+    theirs_too = {back.variables[f.scope[-1]].name: [back.variables[u].name for u in f.scope] for f in back.factors}
+    assert mine == theirs_too
+
+
+@pytest.mark.parametrize("name", ["pgmpy", "pyagrum"])
+def test_markov_networks_there_and_back(peer, name):
+    peer(name)
+    model = markov_model()
+    back = getattr(Model, f"from_{name}")(getattr(model, f"to_{name}")())
+    assert back.children is None
+    assert len(back.factors) == (4 if name == "pgmpy" else 3)
+    assert_same_scores(model, back)
+
+
+@pytest.mark.parametrize("name", ["pgmpy", "pyagrum"])
+def test_costs_become_probabilities(peer, name):
+    peer(name)
+    model = Model.from_arrays([2, 2], [([0, 1], [[0, 1], [2, 5]])])
+    back = getattr(Model, f"from_{name}")(getattr(model, f"to_{name}")())
+    assert_same_scores(eio.convert_sense(model, "probability"), back)
+
+
+@pytest.mark.parametrize("name", ["pgmpy", "pyagrum"])
+def test_models_that_are_all_constant(peer, name):
+    peer(name)
+    model = Model([Variable("a", 2)], [Table([], 0.25)], sense="probability")
+    assert_same_scores(model, getattr(Model, f"from_{name}")(getattr(model, f"to_{name}")()))
+    for bad in (
+        Model([Variable("a", 2)], [], sense="probability", constant=800.0),
+        Model([Variable("a", 2)], [], sense="probability", constant=-800.0),
+        Model([], [Table([], 0.5)], sense="probability"),
+    ):
+        with pytest.raises(InputError):
+            getattr(bad, f"to_{name}")()
+
+
+@pytest.mark.parametrize("name", ["pgmpy", "pyagrum"])
+def test_a_package_that_is_missing(monkeypatch, name):
+    for module in {"pgmpy": ["pgmpy", "pgmpy.models"], "pyagrum": ["pyagrum"]}[name]:
+        monkeypatch.setitem(sys.modules, module, None)
+    model = random_network(1, 3)
+    with pytest.raises(InputError, match=f"this needs the package {name} .*pip install {name}"):
+        getattr(model, f"to_{name}")()
+    with pytest.raises(InputError, match=r"expected a network of .*, got an object of type int"):
+        getattr(Model, f"from_{name}")(3)
+
+
+def test_pgmpy_states_in_another_order(peer):
+    pgmpy = peer("pgmpy")
+    cpd = pgmpy.factors.discrete.TabularCPD
+    network = pgmpy.models.DiscreteBayesianNetwork()
+    network.add_nodes_from(["a", 7])
+    network.add_edges_from([("a", 7)])
+    of_seven = np.array([[0.1, 0.2], [0.9, 0.8]])
+    network.add_cpds(
+        cpd(7, 2, of_seven, ["a"], [2], state_names={7: [0, 1], "a": ["y", "x"]}),
+        cpd("a", 2, [[0.3], [0.7]], state_names={"a": ["x", "y"]}),
+    )
+    model = Model.from_pgmpy(network)
+    assert [v.name for v in model.variables] == ["a", "7"]
+    assert [v.labels for v in model.variables] == [("x", "y"), ("0", "1")]
+    assert model.children == (1, 0)
+    np.testing.assert_array_equal(model.factors[0].values, [[0.2, 0.8], [0.1, 0.9]])
+
+
+def test_pgmpy_factor_graphs(peer):
+    pgmpy = peer("pgmpy")
+    graph = pgmpy.models.FactorGraph()
+    factor = pgmpy.factors.discrete.DiscreteFactor(["b", "a"], [3, 2], np.arange(6.0))
+    graph.add_nodes_from(["a", "b"])
+    graph.add_factors(factor)
+    graph.add_nodes_from([factor])
+    graph.add_edges_from([("a", factor), ("b", factor)])
+    model = Model.from_pgmpy(graph)
+    assert [(v.name, v.size) for v in model.variables] == [("a", 2), ("b", 3)]
+    assert model.children is None
+    assert [model.score([x, y]) for y, x in [(0, 1), (2, 1)]] == pytest.approx(np.log([1, 5]))
+
+
+def test_pgmpy_networks_that_cannot_be_taken():
+    def factor(variables, values, states):
+        return SimpleNamespace(variables=variables, values=np.array(values), state_names=states)
+
+    def network(nodes, cpds):
+        return SimpleNamespace(nodes=lambda: nodes, get_cpds=lambda: cpds)
+
+    a = factor(["a"], [0.5, 0.5], {"a": ["x", "y"]})
+    b = factor(["b", "a"], [[1.0, 1.0]], {"b": [0], "a": ["x", "z"]})
+    with pytest.raises(InputError, match="node 'b' needs one conditional distribution, it has 0"):
+        Model.from_pgmpy(network(["a", "b"], [a]))
+    with pytest.raises(InputError, match="node 'a' needs one conditional distribution, it has 2"):
+        Model.from_pgmpy(network(["a"], [a, a]))
+    with pytest.raises(InputError, match=r"variable 'a' has the states \['x', 'y'\] in one factor and"):
+        Model.from_pgmpy(network(["a", "b"], [a, b]))
+    with pytest.raises(UnsupportedError, match="is no table"):
+        Model.from_pgmpy(network(["a"], [SimpleNamespace(variable="a")]))
+    one = factor([1], [0.5, 0.5], {1: [0, 1]})
+    with pytest.raises(InputError, match="two variables are named '1'"):
+        Model.from_pgmpy(network([1, "1"], [one, factor(["1"], [0.5, 0.5], {"1": [0, 1]})]))
+
+
+def test_pyagrum_influence_diagrams():
+    with pytest.raises(UnsupportedError, match="influence diagram"):
+        Model.from_pyagrum(SimpleNamespace(utility=None, cpt=None))
+
+
+def test_files_written_by_pyagrum(tmp_path):
+    """pyAgrum writes 6 digits in XMLBIF and XDSL; in XDSL it lets the first parent vary fastest, unlike SMILE.
+
+    It reads BIF and XMLBIF in single precision.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gum = pytest.importorskip("pyagrum")
+    for seed in range(3):
+        model = random_network(seed, 15)
+        single = random_network(seed, 15, most_parents=1)
+        for suffix, source in (("bif", model), ("bifxml", model), ("net", model), ("xdsl", single)):
+            path = tmp_path / f"m.{suffix}"
+            gum.saveBN(source.to_pyagrum(), str(path))
+            assert_same_network(source, eio.read(path), tolerance=1e-5 if "x" in suffix else 1e-15)
+        for suffix in ("bif", "bifxml"):
+            eio.write(model, tmp_path / f"n.{suffix}")
+            assert_same_network(model, Model.from_pyagrum(gum.loadBN(str(tmp_path / f"n.{suffix}"))), tolerance=1e-7)
+
+
+def test_pgmpy_reads_the_same_files(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        readers = pytest.importorskip("pgmpy.readwrite")
+        model = random_network(5, 15)
+        path = tmp_path / "m.xdsl"
+        path.write_text(foreign.xdsl(model))
+        theirs = Model.from_pgmpy(readers.XDSLReader(str(path)).get_model())
+        assert_same_network(theirs, eio.read(path), tolerance=1e-7)
+        for suffix, reader in (("bif", readers.BIFReader), ("xmlbif", readers.XMLBIFReader)):
+            eio.write(model, tmp_path / f"m.{suffix}")
+            theirs = Model.from_pgmpy(reader(str(tmp_path / f"m.{suffix}")).get_model())
+            assert_same_network(model, theirs, tolerance=1e-7)
