@@ -209,7 +209,7 @@ class Model:
         """
         if isinstance(name, str):
             if name not in self._index:
-                raise InputError(f"the model has no variable {name!r}")
+                raise InputError(f"the model has no variable {name!r}{_close(name, self._index)}")
             return self._index[name]
         if not 0 <= name < len(self.variables):
             raise InputError(f"the model has no variable {name}; indices run from 0 to {len(self.variables) - 1}")
@@ -263,3 +263,14 @@ class Model:
 
     def __repr__(self) -> str:
         return f"Model({len(self.variables)} variables, {len(self.factors)} factors, {self.sense})"
+
+
+def _close(name: str, known: Iterable[str]) -> str:
+    """What an error adds about names that are close to a wrong one."""
+    from difflib import get_close_matches
+
+    by_folded: dict[str, str] = {}
+    for other in known:
+        by_folded.setdefault(other.casefold(), other)
+    found = get_close_matches(name.casefold(), by_folded, n=3)
+    return f"; close to it: {', '.join(repr(by_folded[match]) for match in found)}" if found else ""

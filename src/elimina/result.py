@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
+
+from elimina.errors import InputError
+from elimina.extras import require
 
 Status = Literal["optimal", "bounded", "infeasible", "feasible"]
 
@@ -42,6 +47,64 @@ class Result(NamedTuple):
     def to_json(self) -> str:
         """One JSON object on one line; what does not apply, or is no finite number, is null."""
         return json.dumps({key: _finite(value) for key, value in self._asdict().items()})
+
+    def to_pandas(self) -> Any:
+        """Return the answer as a pandas DataFrame.
+
+        Marginals: a row for each variable and value, with the columns ``variable``, ``label`` and ``probability``. An
+        assignment: a row for each variable, with the columns ``variable`` and ``label``.
+
+        Raises:
+            InputError: pandas is not installed, or the answer has neither marginals nor an assignment.
+        """
+        pandas = require("pandas", "frames", "Result.to_pandas")
+        if self.marginals is not None:
+            rows = [(name, label, p) for name, values in self.marginals.items() for label, p in values.items()]
+            return pandas.DataFrame(rows, columns=["variable", "label", "probability"])
+        if self.assignment is not None:
+            return pandas.DataFrame(list(self.assignment.items()), columns=["variable", "label"])
+        raise InputError(f"the answer of task {self.task} has neither marginals nor an assignment to tabulate")
+
+    def __str__(self) -> str:
+        rows = [("task", self.task), ("status", self.status)]
+        if self.value is not None:
+            rows.append(("value", str(self.value)))
+        if self.log10_z is not None:
+            rows.append(("log10 Z", f"{self.log10_z:.12g}"))
+        if self.assignment:
+            rows.append(("assignment", " ".join(f"{name}={label}" for name, label in self.assignment.items())))
+        lines = [f"{name + ':':12}{text}" for name, text in rows]
+        return "\n".join([*lines, marginals_table(self.marginals)] if self.marginals else lines)
+
+
+def marginals_table(marginals: Mapping[str, Mapping[str, float]], width: int | None = None) -> str:
+    """Lay marginals out as text: a variable on each line, its labels with their probabilities in columns.
+
+    Args:
+        marginals: Variable name -> {label: probability}.
+        width: Characters in a line; a variable with more continues below. None for the terminal's.
+    """
+    width = shutil.get_terminal_size((100, 24)).columns if width is None else width
+    name_width = max((len(name) for name in marginals), default=0)
+    pairs = {name: [(la, probability_text(p)) for la, p in values.items()] for name, values in marginals.items()}
+    label_width = max((len(label) for cells in pairs.values() for label, _ in cells), default=0)
+    text_width = max((len(text) for cells in pairs.values() for _, text in cells), default=0)
+    across = max((width - name_width) // (3 + label_width + text_width), 1)
+    lines: list[str] = []
+    for name, cells in pairs.items():
+        texts = [f"  {label:<{label_width}} {text:<{text_width}}" for label, text in cells]
+        starts = range(0, len(texts), across)
+        lines += [f"{'' if i else name:<{name_width}}{''.join(texts[i : i + across])}".rstrip() for i in starts]
+    return "\n".join(lines)
+
+
+def probability_text(probability: float) -> str:
+    """Six decimals; a probability that these would show as 0 or 1, and is not, keeps its size or its distance."""
+    if probability in (0, 1) or not math.isfinite(probability):
+        return f"{probability:g}"
+    if probability < 5e-7:
+        return f"{probability:.2e}"
+    return f"{probability:.6f}" if 1 - probability >= 5e-7 else f"1-{1 - probability:.1e}"
 
 
 def _finite(value: Any) -> Any:

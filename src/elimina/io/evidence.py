@@ -1,7 +1,8 @@
-"""Evidence files of the UAI competitions, in the dialects that are in use.
+"""Evidence: files of the UAI competitions in the dialects that are in use, and observations on the command line.
 
-All are integers between blanks, with comments between "/*" and "*/"; line breaks matter only where they are named. The
-dialects are told apart by the number of integers and the first line, so that a file fits at most one:
+All dialects of files are integers between blanks, with comments between "/*" and "*/"; line breaks matter only where
+they are named. The dialects are told apart by the number of integers and the first line, so that a file fits at most
+one:
 
 - "k v1 x1 .. vk xk" (1 + 2k integers): k observed variables. "0" alone: none.
 - "1" on its own line, then "k v1 x1 .. vk xk" (2 + 2k integers): the first is the number of evidence sets, which must
@@ -11,9 +12,16 @@ dialects are told apart by the number of integers and the first line, so that a 
 
 from __future__ import annotations
 
+import math
+import re
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
 from elimina._core import Text, TextError
-from elimina.errors import UnsupportedError
-from elimina.model import Model
+from elimina.errors import InputError, UnsupportedError
+from elimina.model import Model, Variable
 
 
 def open_text(data: bytes) -> Text:
@@ -66,3 +74,101 @@ def _is_several_sets(count: int, numbers: list[int]) -> bool:
             return False
         at += 1 + 2 * numbers[at]
     return at == len(numbers)
+
+
+class Assignments(NamedTuple):
+    """Evidence about some variables.
+
+    Attributes:
+        hard: Variable index -> index of its observed value.
+        soft: Variable index -> likelihood of each value (float64, shape ``(size,)``), at least one of them above 0.
+    """
+
+    hard: dict[int, int]
+    soft: dict[int, NDArray[np.float64]]
+
+
+def parse_assignments(text: str, model: Model) -> Assignments:
+    """Read ``name=label,name=label:0.2|label:0.7``: observed values, and likelihoods of values (soft evidence).
+
+    A value that soft evidence does not name has the likelihood 0. A name or label with a comma, an equals sign or a
+    quotation mark (in soft evidence also a colon or a bar) goes between quotation marks, and a mark in it is doubled.
+
+    Raises:
+        InputError: The text has another form, or names a variable or value that the model does not have, or a variable
+            twice, or a likelihood is no number from 0 to infinity, or all of a variable are 0.
+    """
+    if not text.strip():
+        raise InputError("the evidence is empty; give a file, or observations like A=x,B=y")
+    found = Assignments({}, {})
+    for item in _split(text, ","):
+        name, *values = _split(item, "=")
+        if not values:
+            raise InputError(f"evidence {item.strip()!r} is not of the form name=label")
+        v = model.index(_unquoted(name))
+        if v in found.hard or v in found.soft:
+            raise InputError(f"evidence names {model.variables[v].name!r} twice")
+        value = "=".join(values)
+        if _is_soft(value, model.variables[v]):
+            found.soft[v] = _likelihoods(value, model.variables[v])
+        else:
+            found.hard[v] = model.variables[v].index(_unquoted(value))
+    return found
+
+
+_PIECE = r'(?:"[^"]*"|[^"{0}])*'
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Split at the separators that are not between quotation marks."""
+    if text.count('"') % 2:
+        raise InputError(f"evidence {text.strip()!r} has a quotation mark that is not closed; a mark is written twice")
+    pattern = re.compile(_PIECE.format(re.escape(separator)))
+    pieces, at = [], 0
+    while at <= len(text):
+        match = pattern.match(text, at)
+        assert match is not None
+        pieces.append(match[0])
+        at = match.end() + 1
+    return pieces
+
+
+def _unquoted(piece: str) -> str:
+    text = piece.strip()
+    if '"' not in text:
+        return text
+    if re.fullmatch(r'"(?:[^"]|"")*"', text) is None:
+        raise InputError(f"evidence {text!r}: quotation marks go around a whole name or label; one in it is doubled")
+    return text[1:-1].replace('""', '"')
+
+
+def _is_soft(value: str, variable: Variable) -> bool:
+    is_label = value.strip() in (variable.labels or ())
+    return not is_label and len(_split(value, ":")) > 1
+
+
+def _likelihoods(value: str, variable: Variable) -> NDArray[np.float64]:
+    result = np.zeros(variable.size)
+    named: set[int] = set()
+    for part in _split(value, "|"):
+        *label, number = _split(part, ":")
+        if not label:
+            raise InputError(f"evidence {part.strip()!r} about {variable.name!r} is not of the form label:likelihood")
+        x = variable.index(_unquoted(":".join(label)))
+        if x in named:
+            raise InputError(f"evidence gives the value {variable.label(x)!r} of {variable.name!r} two likelihoods")
+        named.add(x)
+        result[x] = _likelihood(number, variable.name)
+    if not result.any():
+        raise InputError(f"evidence gives every value of {variable.name!r} the likelihood 0")
+    return result
+
+
+def _likelihood(text: str, name: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise InputError(f"evidence about {name!r}: {text.strip()!r} is no likelihood; it is a number from 0 on")
+    return number

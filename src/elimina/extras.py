@@ -1,0 +1,30 @@
+"""Packages that only some calls need: imported when called, and an error that says how to get them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from elimina.errors import InputError
+
+
+def require(module: str, extra: str, purpose: str) -> Any:
+    """Import a module of an optional package.
+
+    Args:
+        module: The module's full name; its first part is the package's name.
+        extra: The extra of elimina that installs the package.
+        purpose: What it is needed for, as the error says it.
+
+    Raises:
+        InputError: The package is not installed.
+    """
+    package = module.split(".")[0]
+    try:
+        import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        hint = f"pip install 'elimina[{extra}]'"
+        raise InputError(f"{purpose} needs {package}, which is not installed: {hint}") from None
+    return import_module(module)

@@ -1,0 +1,320 @@
+"""Cases, the rows of a batch: observed values of some variables, from CSV and Parquet files and from data frames."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import TextError
+from elimina.errors import FormatError, InputError
+from elimina.extras import require
+from elimina.io.files import COMPRESSIONS, load
+from elimina.model import Model, Variable
+
+UNOBSERVED = -1
+MISSING = frozenset(("", "?", "NA", "*"))
+"""Cells of a CSV file that mean 'not observed', where they are no label of the column's variable."""
+
+_ROWS_AT_ONCE = 8192
+
+Codes = NDArray[np.int32]
+
+
+class Cases(NamedTuple):
+    """Observations of the same variables in many cases.
+
+    Attributes:
+        columns: Indices of the variables, one for each column.
+        values: int32 array of shape ``(cases, columns)``: indices of the observed values, -1 where there is none.
+    """
+
+    columns: tuple[int, ...]
+    values: Codes
+
+
+def read_cases(path: str | os.PathLike[str], model: Model) -> Cases:
+    """Read cases from a table with one row a case and a column for each variable that it names.
+
+    CSV files begin with the variables' names. A cell holds a label, or an index where the variable has no labels; an
+    empty cell, ``?``, ``NA`` and ``*`` are unobserved. Parquet files hold strings, integers, booleans, categories and
+    nulls, as in ``cases_from_frame``.
+
+    Args:
+        path: A .csv file, perhaps with .gz or .xz after that, or a .parquet file.
+        model: What the cases are about.
+
+    Raises:
+        FormatError: The file is malformed, or names a variable or a value that the model does not have.
+        InputError: The file cannot be read, its suffix is another one, or a package for it is missing.
+    """
+    path = Path(path)
+    suffixes = [s.lower() for s in path.suffixes[-2:]]
+    if suffixes[-1:] == [".parquet"]:
+        return _read_parquet(path, model)
+    if suffixes[-1:] == [".csv"] or (suffixes[:1] == [".csv"] and suffixes[-1] in COMPRESSIONS):
+        return _read_csv(path, model)
+    raise InputError(f"{path}: cases are read from .csv, .csv.gz, .csv.xz and .parquet files")
+
+
+class _Cells(dict[str, int]):
+    """Index of the value that a cell's text stands for, worked out once for each text."""
+
+    def __init__(self, variable: Variable) -> None:
+        self._variable = variable
+
+    def __missing__(self, cell: str) -> int:
+        text = cell.strip()
+        is_label = text in (self._variable.labels or ())
+        code = UNOBSERVED if text in MISSING and not is_label else self._variable.index(text)
+        self[cell] = code
+        return code
+
+
+def _read_csv(path: Path, model: Model) -> Cases:
+    try:
+        text = load(path).decode("utf-8-sig")
+    except TextError as error:
+        raise FormatError(str(path), None, str(error)) from None
+    except UnicodeDecodeError as error:
+        raise FormatError(str(path), None, f"expected UTF-8 text: {error.reason}") from None
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        columns = _columns(header, model)
+        cells = [_Cells(model.variables[v]) for v in columns]
+        chunks: list[Codes] = []
+        while rows := [row for row in islice(reader, _ROWS_AT_ONCE) if row]:
+            chunks.append(_encode(rows, cells, header))
+    except (csv.Error, InputError) as error:
+        line = _line_of(text, error.row + sum(map(len, chunks))) if isinstance(error, _CellError) else reader.line_num
+        raise FormatError(str(path), max(line, 1), str(error)) from None
+    return Cases(columns, np.concatenate(chunks) if chunks else np.empty((0, len(columns)), dtype=np.int32))
+
+
+def _columns(header: Sequence[str], model: Model) -> tuple[int, ...]:
+    """The variables that the columns are named after."""
+    if not header:
+        raise InputError("expected the names of variables in the first line, found nothing")
+    for number, name in enumerate(header, 1):
+        if not name and "" not in (v.name for v in model.variables):
+            raise InputError(f"column {number} has no name; leave row numbers out when the file is written")
+        if name in header[: number - 1]:
+            raise InputError(f"column {number} is the second one named {name!r}")
+    return tuple(model.index(name) for name in header)
+
+
+class _CellError(InputError):
+    """A row that cannot be used; ``row`` counts from 0 within the rows at hand."""
+
+    def __init__(self, row: int, problem: str) -> None:
+        super().__init__(problem)
+        self.row = row
+
+
+def _encode(rows: Sequence[Sequence[str]], cells: Sequence[_Cells], header: Sequence[str]) -> Codes:
+    for number, row in enumerate(rows):
+        if len(row) != len(header):
+            raise _CellError(number, f"expected {len(header)} cells, one for each column, found {len(row)}")
+    values = np.empty((len(rows), len(cells)), dtype=np.int32)
+    for i, (codes, column) in enumerate(zip(cells, zip(*rows, strict=True), strict=True)):
+        try:
+            values[:, i] = np.fromiter(map(codes.__getitem__, column), dtype=np.int32, count=len(rows))
+        except InputError as error:
+            bad = next(number for number, cell in enumerate(column) if cell not in codes)
+            raise _CellError(bad, f"column {header[i]!r}: {error}") from None
+    return values
+
+
+def _line_of(text: str, row: int) -> int:
+    """Line on which a row of cases ends; cells may hold line breaks."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    next(reader)
+    for _ in islice((cells for cells in reader if cells), row + 1):
+        pass
+    return reader.line_num
+
+
+def cases_from_frame(frame: Any, model: Model) -> Cases:
+    """Take cases from a table in memory.
+
+    A string is a label (or an index where the variable has no labels). An integer is a label where all labels of the
+    variable are integers, else a value's index; -1 is unobserved. Booleans are the labels true and false, or 0 and 1.
+    None, NaN, NaT and pandas.NA are unobserved.
+
+    Args:
+        frame: A pandas DataFrame, a mapping from names to sequences of one length, a sequence of mappings (a case
+            each; what one lacks is unobserved), a structured NumPy array, or an array of shape
+            ``(cases, variables)`` with a column for each variable of the model, whose numbers are value indices.
+        model: What the cases are about.
+
+    Raises:
+        InputError: A column is no variable, a value is none of its variable's, lengths differ, or ``frame`` is
+            something else.
+    """
+    if isinstance(frame, np.ndarray) and frame.dtype.names is None:
+        return _from_array(frame, model)
+    if isinstance(frame, np.ndarray):
+        named: dict[Any, Any] = {name: frame[name] for name in frame.dtype.names or ()}
+    elif hasattr(frame, "columns") and hasattr(frame, "iloc"):
+        named = {name: frame.iloc[:, i] for i, name in enumerate(frame.columns)}
+        if len(named) != frame.shape[1]:
+            raise InputError("two columns of the frame have the same name")
+    elif isinstance(frame, Mapping):
+        named = dict(frame)
+    elif isinstance(frame, Sequence) and not isinstance(frame, str) and all(isinstance(r, Mapping) for r in frame):
+        names = dict.fromkeys(name for record in frame for name in record)
+        named = {name: [record.get(name) for record in frame] for name in names}
+        if not named:
+            return Cases((), np.empty((len(frame), 0), dtype=np.int32))
+    else:
+        raise InputError(
+            f"cases are a data frame, a mapping from names to sequences, a list of mappings or an array, "
+            f"not {type(frame).__name__}"
+        )
+    return _from_columns(named, model)
+
+
+def _from_columns(named: Mapping[Any, Any], model: Model) -> Cases:
+    columns = tuple(model.index(name) for name in named)
+    encoded = [_column_codes(model.variables[v], column) for v, column in zip(columns, named.values(), strict=True)]
+    lengths = {len(codes) for codes in encoded}
+    if len(lengths) > 1:
+        raise InputError(f"the columns' lengths differ: {', '.join(map(str, sorted(lengths)))}")
+    if len(set(columns)) != len(columns):
+        raise InputError("two columns are about the same variable")
+    return Cases(columns, np.stack(encoded, axis=1) if encoded else np.empty((0, 0), dtype=np.int32))
+
+
+def _from_array(array: NDArray[Any], model: Model) -> Cases:
+    if array.ndim != 2 or array.shape[1] != len(model.variables):
+        raise InputError(
+            f"an array of cases has a column for each of the {len(model.variables)} variables; "
+            f"this one has the shape {array.shape}"
+        )
+    if array.dtype.kind not in "iuf":
+        return _from_columns({v.name: array[:, i] for i, v in enumerate(model.variables)}, model)
+    values = np.where(np.isnan(array), UNOBSERVED, array)
+    bad = (values < UNOBSERVED) | (values >= np.array(model.sizes)) | (values != np.floor(values))
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        variable = model.variables[column]
+        raise InputError(
+            f"row {row}: variable {variable.name!r} has no value {array[row, column]}; "
+            f"its values are 0..{variable.size - 1}, and {UNOBSERVED} is unobserved"
+        )
+    return Cases(tuple(range(len(model.variables))), values.astype(np.int32))
+
+
+def _column_codes(variable: Variable, column: Any) -> Codes:
+    """Value indices of a column; distinct values are looked up once."""
+    if hasattr(column, "isna"):
+        missing = np.asarray(column.isna(), dtype=bool)
+        codes = np.full(len(missing), UNOBSERVED, dtype=np.int32)
+        observed = np.flatnonzero(~missing)
+        codes[observed] = _known_codes(variable, column.to_numpy(dtype=object)[observed], observed)
+        return codes
+    values = column if isinstance(column, np.ndarray) else np.fromiter(column, dtype=object, count=len(column))
+    if values.ndim != 1:
+        raise InputError(f"the column {variable.name!r} has the shape {values.shape}; a column has one dimension")
+    return _known_codes(variable, values, np.arange(len(values)))
+
+
+def _known_codes(variable: Variable, values: NDArray[Any], rows: NDArray[np.intp]) -> Codes:
+    if values.dtype.kind != "O":
+        distinct, inverse = np.unique(values, return_inverse=True)
+        firsts = np.full(len(distinct), -1)
+        firsts[inverse[::-1]] = rows[::-1]
+        table = [_checked(variable, x, row) for x, row in zip(distinct.tolist(), firsts.tolist(), strict=True)]
+        return np.array(table, dtype=np.int32)[inverse]
+    known: dict[tuple[type, Any], int] = {}
+
+    def codes() -> Iterator[int]:
+        for row, value in zip(rows, values, strict=True):
+            if not isinstance(value, Hashable):
+                raise InputError(f"row {row}: variable {variable.name!r} has no value {value!r}")
+            # The type is part of the key: 1, 1.0 and True are equal.
+            key = (type(value), value)
+            if key not in known:
+                known[key] = _checked(variable, value, int(row))
+            yield known[key]
+
+    return np.fromiter(codes(), dtype=np.int32, count=len(values))
+
+
+def _checked(variable: Variable, value: Any, row: int) -> int:
+    try:
+        return _code(variable, value)
+    except InputError as error:
+        raise InputError(f"row {row}: {error}") from None
+
+
+def _code(variable: Variable, value: Any) -> int:
+    """Index of one value as ``cases_from_frame`` describes it."""
+    labels = variable.labels
+    if value is None or type(value).__name__ == "NAType" or value != value:
+        return UNOBSERVED
+    if isinstance(value, bytes):
+        value = value.decode(errors="replace")
+    if isinstance(value, (bool, np.bool_)):
+        return variable.index(int(value)) if labels is None else variable.index(_spelling(labels, str(value)))
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        value = int(value)
+    if isinstance(value, (int, np.integer)) and labels is not None and all(_is_integer(la) for la in labels):
+        return UNOBSERVED if value == UNOBSERVED and str(value) not in labels else variable.index(str(value))
+    if isinstance(value, (int, np.integer)) and value == UNOBSERVED:
+        return UNOBSERVED
+    index: int = variable.index(value)
+    return index
+
+
+def _spelling(labels: Sequence[str], word: str) -> str:
+    """The label that is the word but for upper and lower case; else the word."""
+    return next((label for label in labels if label.lower() == word.lower()), word)
+
+
+def _is_integer(label: str) -> bool:
+    return label.removeprefix("-").isdecimal()
+
+
+def _read_parquet(path: Path, model: Model) -> Cases:
+    arrow = require("pyarrow", "frames", "reading a Parquet file")
+    parquet = require("pyarrow.parquet", "frames", "reading a Parquet file")
+    try:
+        table = parquet.ParquetFile(path).read()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except arrow.ArrowException as error:
+        raise FormatError(str(path), None, f"expected a Parquet file: {error}") from None
+    try:
+        columns = _columns(table.column_names, model)
+        encoded = [_arrow_codes(model.variables[v], table.column(i), arrow) for i, v in enumerate(columns)]
+    except (InputError, arrow.ArrowException) as error:
+        raise FormatError(str(path), None, str(error)) from None
+    return Cases(columns, np.stack(encoded, axis=1))
+
+
+def _arrow_codes(variable: Variable, column: Any, arrow: Any) -> Codes:
+    combined = arrow.concat_arrays(column.chunks) if column.num_chunks else arrow.array([], column.type)
+    if not arrow.types.is_dictionary(combined.type):
+        combined = combined.dictionary_encode()
+    places = combined.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    table = np.empty(len(combined.dictionary) + 1, dtype=np.int32)
+    table[-1] = UNOBSERVED
+    for i, value in enumerate(combined.dictionary.to_pylist()):
+        # A category that no row has may be no label.
+        if (places == i).any():
+            try:
+                table[i] = _code(variable, value)
+            except InputError as error:
+                row = int(np.argmax(places == i))
+                raise InputError(f"row {row}: {error}") from None
+    codes: Codes = table[places]
+    return codes

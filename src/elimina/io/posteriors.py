@@ -1,0 +1,218 @@
+"""Posteriors of a batch: one row a case, written chunk by chunk to a file that appears only once it is complete."""
+
+from __future__ import annotations
+
+import csv
+import os
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.errors import InputError
+from elimina.extras import require
+from elimina.model import Variable
+
+EVIDENCE = "log10_evidence"
+"""Name of the last column: base-10 logarithm of the probability of the case's observations."""
+
+Floats = NDArray[np.floating[Any]]
+
+
+def posterior_columns(variables: Sequence[Variable]) -> list[str]:
+    """Return the names ``NAME=label`` of the columns of probabilities, a variable's values side by side."""
+    return [f"{v.name}={v.label(x)}" for v in variables for x in range(v.size)]
+
+
+class PosteriorWriter(ABC):
+    """A file under a temporary name; as a context manager it is completed at the end, or removed after an error.
+
+    Attributes:
+        path: The file.
+        columns: Names of the columns of probabilities.
+    """
+
+    def __init__(self, path: Path, variables: Sequence[Variable]) -> None:
+        self.path = path
+        self.columns = posterior_columns(variables)
+        token = secrets.token_hex(4)
+        self._partial = path.with_name(f".{path.name}.{token}.part")
+
+    def write(self, posteriors: Floats, log10_evidence: Floats) -> None:
+        """Append cases.
+
+        Args:
+            posteriors: float32 or float64 array of shape ``(cases, len(columns))``; NaN where the observations are
+                impossible.
+            log10_evidence: Array of shape ``(cases,)``; minus infinity where the observations are impossible.
+
+        Raises:
+            InputError: The shapes do not fit, or the file cannot be written.
+        """
+        if posteriors.ndim != 2 or log10_evidence.shape != (len(posteriors),):
+            raise InputError(
+                f"posteriors of the shape {posteriors.shape} do not go with logarithms of shape {log10_evidence.shape}"
+            )
+        if posteriors.shape[1] != len(self.columns):
+            raise InputError(f"a row of posteriors has {len(self.columns)} columns, not {posteriors.shape[1]}")
+        try:
+            self._append(posteriors, log10_evidence)
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def close(self) -> None:
+        """Complete the file.
+
+        Raises:
+            InputError: The file cannot be written.
+        """
+        try:
+            self._finish()
+            os.replace(self._partial, self.path)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        finally:
+            self._partial.unlink(missing_ok=True)
+
+    def discard(self) -> None:
+        """Give up: what was written is removed."""
+        try:
+            with suppress(OSError):
+                self._release()
+        finally:
+            self._partial.unlink(missing_ok=True)
+
+    def __enter__(self) -> PosteriorWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    @abstractmethod
+    def _append(self, posteriors: Floats, log10_evidence: Floats) -> None: ...
+
+    @abstractmethod
+    def _finish(self) -> None: ...
+
+    def _release(self) -> None:
+        """Close what is open, complete or not."""
+        self._finish()
+
+    def _unwritable(self, error: OSError) -> InputError:
+        return InputError(f"cannot write {self.path}: {error.strerror or error}")
+
+
+class _CsvWriter(PosteriorWriter):
+    def __init__(self, path: Path, variables: Sequence[Variable]) -> None:
+        super().__init__(path, variables)
+        self._stream = _text_stream(self._partial, path.suffix.lower())
+        self._rows = csv.writer(self._stream, lineterminator="\n")
+        self._rows.writerow([*self.columns, EVIDENCE])
+
+    def _append(self, posteriors: Floats, log10_evidence: Floats) -> None:
+        # A float32 is written with the digits that it has, not with those of its nearest double.
+        shown = repr if posteriors.dtype == np.float64 else "{:.9g}".format
+        for row, evidence in zip(posteriors.tolist(), log10_evidence.tolist(), strict=True):
+            self._rows.writerow([*("" if p != p else shown(p) for p in row), repr(evidence)])
+
+    def _finish(self) -> None:
+        self._stream.close()
+
+
+def _text_stream(path: Path, suffix: str) -> IO[str]:
+    import gzip
+    import lzma
+
+    if suffix == ".gz":
+        return gzip.open(path, "wt", encoding="utf-8", newline="")
+    if suffix == ".xz":
+        return lzma.open(path, "wt", encoding="utf-8", newline="")
+    return path.open("w", encoding="utf-8", newline="")
+
+
+class _ParquetWriter(PosteriorWriter):
+    def __init__(self, path: Path, variables: Sequence[Variable]) -> None:
+        super().__init__(path, variables)
+        self._arrow = require("pyarrow", "frames", "writing a Parquet file")
+        self._parquet = require("pyarrow.parquet", "frames", "writing a Parquet file")
+        fields = [(name, self._arrow.float64()) for name in [*self.columns, EVIDENCE]]
+        self._schema = self._arrow.schema(fields)
+        self._writer = self._parquet.ParquetWriter(self._partial, self._schema, use_dictionary=False)
+
+    def _append(self, posteriors: Floats, log10_evidence: Floats) -> None:
+        arrays = [self._arrow.array(a.astype(np.float64)) for a in (*posteriors.T, log10_evidence)]
+        self._writer.write_table(self._arrow.Table.from_arrays(arrays, schema=self._schema))
+
+    def _finish(self) -> None:
+        self._writer.close()
+
+
+class _NpzWriter(PosteriorWriter):
+    """Arrays ``columns``, ``posteriors`` and ``log10_evidence``; the rows wait in a file, not in memory."""
+
+    def __init__(self, path: Path, variables: Sequence[Variable]) -> None:
+        super().__init__(path, variables)
+        self._waiting = self._partial.with_suffix(".rows")
+        self._stream = self._waiting.open("wb")
+        self._evidence: list[Floats] = []
+
+    def _append(self, posteriors: Floats, log10_evidence: Floats) -> None:
+        posteriors.astype(np.float64).tofile(self._stream)
+        self._evidence.append(log10_evidence.astype(np.float64))
+
+    def _finish(self) -> None:
+        with ExitStack() as stack:
+            stack.callback(self._waiting.unlink, missing_ok=True)
+            self._stream.close()
+            shape = (sum(map(len, self._evidence)), len(self.columns))
+            rows: Floats = np.empty(shape)
+            if rows.size:
+                rows = np.memmap(self._waiting, dtype=np.float64, mode="r", shape=shape)
+            evidence = np.concatenate([np.empty(0), *self._evidence])
+            with self._partial.open("wb") as stream:
+                np.savez(stream, columns=np.array(self.columns, dtype=str), posteriors=rows, log10_evidence=evidence)
+
+    def _release(self) -> None:
+        self._stream.close()
+        self._waiting.unlink(missing_ok=True)
+
+
+def open_posteriors(path: str | os.PathLike[str], variables: Sequence[Variable]) -> PosteriorWriter:
+    """Begin a file of posteriors.
+
+    Args:
+        path: A .csv file, perhaps with .gz or .xz after that, a .parquet or an .npz file.
+        variables: Those that the rows are about, in the order of their columns.
+
+    Raises:
+        InputError: The suffix is another one, a package is missing, or the file cannot be written.
+    """
+    path = Path(path)
+    suffixes = [s.lower() for s in path.suffixes[-2:]]
+    kinds: dict[str, type[PosteriorWriter]] = {".csv": _CsvWriter, ".parquet": _ParquetWriter, ".npz": _NpzWriter}
+    kind = kinds.get(suffixes[-1]) if suffixes else None
+    if len(suffixes) == 2 and suffixes[0] == ".csv" and suffixes[1] in (".gz", ".xz"):
+        kind = _CsvWriter
+    if kind is None:
+        raise InputError(f"{path}: posteriors are written to .csv, .csv.gz, .csv.xz, .parquet and .npz files")
+    try:
+        return kind(path, variables)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def write_posteriors(
+    path: str | os.PathLike[str], variables: Sequence[Variable], posteriors: Floats, log10_evidence: Floats
+) -> None:
+    """Write all cases at once; see ``open_posteriors`` and ``PosteriorWriter.write``."""
+    with open_posteriors(path, variables) as writer:
+        writer.write(posteriors, log10_evidence)

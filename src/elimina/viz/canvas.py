@@ -1,0 +1,169 @@
+"""What the pictures are drawn on: a page in inches, and the few kinds of marks that they need."""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.errors import InputError
+from elimina.extras import require
+
+SUFFIXES = ("svg", "png", "pdf")
+INK, LINE, FILL, OUTLINE, FAINT = "#1b1f24", "#7d8b99", "#dce9f5", "#2b5c8a", "#56616c"
+
+_MARGIN = 0.25
+_DOTS_PER_INCH = 150
+_MOST_DOTS = 20000
+_POINTS_PER_INCH = 72
+
+Points = NDArray[np.float64]
+
+
+def need(module: str) -> Any:
+    """Return a module of matplotlib, or say how to install it."""
+    return require(module, "plot", "plotting")
+
+
+def format_of(path: Path) -> str:
+    """The picture's format by the file's suffix.
+
+    Raises:
+        InputError: There is no such format.
+    """
+    suffix = path.suffix.lower().removeprefix(".")
+    if suffix not in SUFFIXES:
+        raise InputError(f"{path}: pictures are written to {', '.join('.' + s for s in SUFFIXES)} files")
+    return suffix
+
+
+class Canvas:
+    """A page whose coordinates are inches; it grows to hold what is drawn."""
+
+    def __init__(self) -> None:
+        self._figure = need("matplotlib.figure").Figure()
+        self._axes = self._figure.add_axes((0, 0, 1, 1))
+        self._axes.axis("off")
+        self._measure = need("matplotlib.textpath").TextToPath()
+        self._path = need("matplotlib.path").Path
+        self._low = np.array([math.inf, math.inf])
+        self._high = -self._low
+
+    @property
+    def bounds(self) -> tuple[Points, Points]:
+        """The lower left and upper right corners of what is drawn."""
+        return self._low, self._high
+
+    def text_width(self, text: str, points: float) -> float:
+        """Inches that a line of text takes."""
+        font = need("matplotlib.font_manager").FontProperties(size=points)
+        width: float = self._measure.get_text_width_height_descent(text, font, False)[0]
+        return width / _POINTS_PER_INCH
+
+    def text(
+        self, x: float, y: float, text: str, points: float, *, gid: str, centred: bool = True, **style: Any
+    ) -> None:
+        """Write a line of text that is centred on ``x`` or begins there; ``y`` is half its height."""
+        style = {"color": INK, "va": "center", "ha": "center" if centred else "left", **style}
+        self._axes.text(x, y, text, gid=gid, fontsize=points, parse_math=False, **style)
+        width, height = self.text_width(text, points), points * 1.2 / _POINTS_PER_INCH
+        left, low = x - width / 2 if centred else x, y - height / 2
+        self._cover(np.array([[left, low], [left + width, low + height]]))
+
+    def boxes(self, centres: Points, widths: Points, height: float, gid: str) -> None:
+        """Rounded boxes with outlines."""
+        style = need("matplotlib.patches").BoxStyle.Round(pad=0, rounding_size=height * 0.3)
+        corners = centres - np.stack([widths / 2, np.full(len(widths), height / 2)], axis=1)
+        paths = [style(x, y, w, height, 1) for (x, y), w in zip(corners, widths, strict=True)]
+        self._paths(paths, gid, facecolor=FILL, edgecolor=OUTLINE, linewidth=0.8, zorder=3)
+        self._cover(corners)
+        self._cover(corners + np.stack([widths, np.full(len(widths), height)], axis=1))
+
+    def circles(self, centres: Points, radii: Points, gid: str, fill: Any = FILL) -> None:
+        """Circles with outlines; ``fill`` is a colour or one for each."""
+        paths = [self._path.circle(tuple(c), r) for c, r in zip(centres, radii, strict=True)]
+        self._paths(paths, gid, facecolor=fill, edgecolor=OUTLINE, linewidth=0.7, zorder=3)
+        self._cover(centres - radii[:, None])
+        self._cover(centres + radii[:, None])
+
+    def lines(self, runs: Sequence[Points], gid: str, widths: float | Sequence[float] = 0.8) -> None:
+        """Straight segments through points."""
+        self._strokes([self._path(run) for run in runs], runs, gid, widths)
+
+    def curves(self, runs: Sequence[Points], gid: str, widths: float | Sequence[float] = 0.8) -> None:
+        """Curves that go straight up or down through the inner points, and towards the next point at the ends."""
+        self._strokes([self._curve(run) for run in runs], runs, gid, widths)
+
+    def _curve(self, run: Points) -> Any:
+        steps = np.diff(run, axis=0)
+        upright = steps * [0.0, 0.5]
+        leave, arrive = run[:-1] + upright, run[1:] - upright
+        leave[0], arrive[-1] = run[0] + steps[0] / 3, run[-1] - steps[-1] / 3
+        controls = np.stack([leave, arrive, run[1:]], axis=1).reshape(-1, 2)
+        codes = [self._path.MOVETO] + [self._path.CURVE4] * len(controls)
+        return self._path(np.concatenate([run[:1], controls]), codes)
+
+    def links(self, starts: Points, ends: Points, gid: str, widths: Sequence[float]) -> None:
+        """Curves that leave downwards and arrive downwards."""
+        codes = [self._path.MOVETO] + [self._path.CURVE4] * 3
+        paths = []
+        for (x0, y0), (x1, y1) in zip(starts, ends, strict=True):
+            middle = (y0 + y1) / 2
+            paths.append(self._path([(x0, y0), (x0, middle), (x1, middle), (x1, y1)], codes))
+        self._strokes(paths, [starts, ends], gid, widths)
+
+    def _strokes(self, paths: list[Any], covered: Sequence[Points], gid: str, widths: float | Sequence[float]) -> None:
+        self._paths(paths, gid, facecolor="none", edgecolor=LINE, linewidth=widths, zorder=1)
+        for points in covered:
+            self._cover(points)
+
+    def arrow_heads(self, tips: Points, directions: Points, length: float, gid: str) -> None:
+        """Filled triangles at the ends of edges; directions are unit vectors."""
+        across = np.stack([-directions[:, 1], directions[:, 0]], axis=1) * (length * 0.36)
+        tails = tips - directions * length
+        shapes = np.stack([tips, tails + across, tails - across, tips], axis=1)
+        paths = [self._path(shape, closed=True) for shape in shapes]
+        self._paths(paths, gid, facecolor=LINE, edgecolor="none", zorder=2)
+
+    def _paths(self, paths: list[Any], gid: str, **style: Any) -> None:
+        marks = need("matplotlib.collections").PathCollection(paths, **style)
+        marks.set_gid(gid)
+        self._axes.add_collection(marks, autolim=False)
+
+    def _cover(self, points: Points) -> None:
+        if len(points):
+            self._low = np.minimum(self._low, points.min(axis=0))
+            self._high = np.maximum(self._high, points.max(axis=0))
+
+    def save(self, path: Path) -> None:
+        """Write the picture; the file appears only once it is complete.
+
+        Raises:
+            InputError: The file cannot be written.
+        """
+        suffix = format_of(path)
+        low, high = self._low - _MARGIN, self._high + _MARGIN
+        self._axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+        self._figure.set_size_inches(*(high - low))
+        dots = min(_DOTS_PER_INCH, _MOST_DOTS / float((high - low).max()))
+        stamp = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[suffix]
+        partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        settings = {"svg.fonttype": "none", "svg.hashsalt": "elimina", "pdf.fonttype": 42}
+        try:
+            try:
+                with need("matplotlib").rc_context(settings), warnings.catch_warnings():
+                    # A font without a name's letters draws boxes in their place.
+                    warnings.filterwarnings("ignore", message="Glyph")
+                    self._figure.savefig(partial, format=suffix, dpi=dots, metadata=stamp)
+                os.replace(partial, path)
+            finally:
+                partial.unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror or error}") from error

@@ -1,0 +1,185 @@
+"""The network as a picture: arrows from parents to children, or an edge where two variables share a factor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.model import Model
+from elimina.viz.canvas import FAINT, Canvas
+from elimina.viz.layered import is_acyclic, layered_layout
+from elimina.viz.stress import stress_layout
+
+Edge = tuple[int, int]
+Points = NDArray[np.float64]
+
+
+class _Style(NamedTuple):
+    """Measures in inches, but for the font's size in points."""
+
+    font: float
+    letters: int
+    row: float
+    gap: float
+
+
+_LARGE, _SMALL, _DOTS = _Style(9, 28, 0.8, 0.22), _Style(6, 18, 0.55, 0.12), _Style(0, 0, 0, 0.09)
+_MOST_LARGE, _MOST_SMALL = 60, 250
+_DOT = 0.055
+_EDGE, _EDGE_OF_DOTS = 0.75, 0.4
+_PUSHES = 400
+_ROW_SHARE = 1.8
+
+
+def edges_of(model: Model) -> list[Edge]:
+    """Return the distinct edges: (parent, child) in a Bayesian network, else pairs that share a factor."""
+    if model.children is not None:
+        pairs = zip(model.factors, model.children, strict=True)
+        return sorted({(parent, child) for factor, child in pairs for parent in factor.scope if parent != child})
+    return sorted({pair for factor in model.factors for pair in combinations(sorted(factor.scope), 2)})
+
+
+def draw_graph(model: Model, title: str) -> Canvas:
+    """Draw the network under a title; names shrink from 61 variables on and are left out from 251 on."""
+    canvas = Canvas()
+    count, edges = len(model.variables), edges_of(model)
+    style = _LARGE if count <= _MOST_LARGE else _SMALL if count <= _MOST_SMALL else _DOTS
+    labels = [_shortened(v.name, style.letters) for v in model.variables] if style.font else []
+    height = style.font / 72 * 2.0 if labels else 2 * _DOT
+    widths = np.array([canvas.text_width(label, style.font) + style.font / 72 for label in labels])
+    if not labels:
+        widths = np.full(count, 2 * _DOT)
+    directed = model.children is not None
+    # Beyond some hundreds of variables the layers of a DAG are wide and its long edges cover everything.
+    if directed and labels and is_acyclic(count, edges):
+        places, runs = _layered(count, edges, widths, height, style)
+    else:
+        places = stress_layout(count, edges) * (_EDGE if labels else _EDGE_OF_DOTS)
+        places = apart(places, widths + style.gap / 2, height + style.gap / 2)
+        runs = [_between(places[a], places[b], widths[a], widths[b], height, directed) for a, b in edges]
+    _draw_edges(canvas, runs, directed, 0.09 if labels else 0.06)
+    if labels:
+        canvas.boxes(places, widths, height, "nodes")
+        for (x, y), label in zip(places, labels, strict=True):
+            canvas.text(x, y, label, style.font, gid="label", zorder=4)
+    else:
+        canvas.circles(places, widths / 2, "nodes")
+    low, high = canvas.bounds
+    figures = f"{count} variables, {len(edges)} {'arrows' if directed else 'edges'}"
+    title = f"{_shortened(title, 60)}: {figures}" if title else figures
+    size = max(10.0, 0.35 * float(high[0] - low[0]))
+    canvas.text(low[0], high[1] + 0.15 + size / 72, title, size, gid="title", centred=False, color=FAINT)
+    return canvas
+
+
+def _shortened(name: str, most: int) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def _layered(
+    count: int, edges: Sequence[Edge], widths: Points, height: float, style: _Style
+) -> tuple[Points, list[Points]]:
+    most = max(4, round(_ROW_SHARE * math.sqrt(count)))
+    layout = layered_layout(count, edges, (widths + style.gap).tolist(), most)
+    scale = np.array([1.0, style.row])
+    places = layout.places * scale
+    rows = _Rows(places, widths, height, style)
+    runs = []
+    for (tail, head), bends in zip(edges, layout.bends, strict=True):
+        stops = rows.straightened(np.concatenate([places[tail][None], bends * scale, places[head][None]]))
+        start = stops[0] + [_port(stops[1][0] - stops[0][0], widths[tail]), -height / 2]
+        end = stops[-1] + [_port(stops[-2][0] - stops[-1][0], widths[head]), height / 2]
+        # Between two boxes of a row an edge goes straight down.
+        middle = np.repeat(stops[1:-1], 2, axis=0) + np.tile([[0, height / 2], [0, -height / 2]], (len(stops) - 2, 1))
+        runs.append(np.concatenate([[start], middle, [end]]))
+    return places, runs
+
+
+class _Rows:
+    """The boxes of each layer: what an edge must not run through."""
+
+    def __init__(self, places: Points, widths: Points, height: float, style: _Style) -> None:
+        self._row, self._half = style.row, height / 2
+        margin = style.gap / 3
+        self._boxes: dict[int, tuple[Points, Points]] = {}
+        levels = np.rint(-places[:, 1] / style.row).astype(int)
+        for level in set(levels.tolist()):
+            here = np.flatnonzero(levels == level)
+            here = here[np.argsort(places[here, 0])]
+            x, reach = places[here, 0], widths[here] / 2 + margin
+            self._boxes[level] = (x - reach, x + reach)
+
+    def straightened(self, stops: Points) -> Points:
+        """Leave out the bends that nothing requires."""
+        kept, at = [0], 0
+        while at < len(stops) - 1:
+            ahead = range(len(stops) - 1, at, -1)
+            at = next(to for to in ahead if to == at + 1 or self._is_clear(stops[at], stops[to]))
+            kept.append(at)
+        return stops[kept]
+
+    def _is_clear(self, start: Points, end: Points) -> bool:
+        slope = (end[0] - start[0]) / (end[1] - start[1])
+        first, last = (round(-y / self._row) for y in (start[1], end[1]))
+        for level in range(first + 1, last):
+            x = start[0] + slope * (-level * self._row - start[1])
+            reach = abs(slope) * self._half
+            left, right = self._boxes[level]
+            if np.searchsorted(right, x - reach) != np.searchsorted(left, x + reach):
+                return False
+        return True
+
+
+def _port(towards: float, width: float) -> float:
+    """Where along a box's side an edge meets it: nearer to where it goes."""
+    return float(np.clip(towards * 0.2, -0.35 * width, 0.35 * width))
+
+
+def _between(a: Points, b: Points, width_a: float, width_b: float, height: float, directed: bool) -> Points:
+    """The segment between two centres; an arrow ends at the box around the second."""
+    if not directed:
+        return np.stack([a, b])
+    step = a - b
+    with np.errstate(divide="ignore"):
+        share = min(np.abs(np.array([width_b, height]) / 2 / step).min(), 1.0)
+    return np.stack([a, b + share * step])
+
+
+def _draw_edges(canvas: Canvas, runs: Sequence[Points], directed: bool, length: float) -> None:
+    if not directed:
+        canvas.lines(runs, "edges", 0.8 if length > 0.08 else 0.5)
+        return
+    tips = np.array([run[-1] for run in runs]).reshape(-1, 2)
+    steps = np.array([run[-1] - run[-2] for run in runs]).reshape(-1, 2)
+    norms = np.linalg.norm(steps, axis=1, keepdims=True)
+    directions = steps / np.where(norms > 0, norms, 1)
+    stops = tips - directions * length / 2
+    shortened = [np.concatenate([run[:-1], [stop]]) for run, stop in zip(runs, stops, strict=True)]
+    canvas.curves(shortened, "edges", 0.8 if length > 0.08 else 0.5)
+    canvas.arrow_heads(tips, directions, length, "arrows")
+
+
+def apart(places: Points, widths: Points, height: float) -> Points:
+    """Push boxes that overlap away from one another, along the axis that takes less."""
+    places = places.copy()
+    reach = (widths[:, None] + widths) / 2
+    for _ in range(_PUSHES):
+        dx = places[:, None, 0] - places[None, :, 0]
+        dy = places[:, None, 1] - places[None, :, 1]
+        over_x, over_y = reach - np.abs(dx), height - np.abs(dy)
+        clash = (over_x > 1e-6) & (over_y > 1e-6)
+        np.fill_diagonal(clash, False)
+        if not clash.any():
+            break
+        sideways = clash & (over_x < over_y)
+        upwards = clash & ~sideways
+        rank = np.sign(np.arange(len(places))[:, None] - np.arange(len(places)))
+        push_x = np.where(sideways, over_x * np.where(dx, np.sign(dx), rank), 0).sum(axis=1)
+        push_y = np.where(upwards, over_y * np.where(dy, np.sign(dy), rank), 0).sum(axis=1)
+        places += np.stack([push_x, push_y], axis=1) * 0.35
+    return places

@@ -1,0 +1,211 @@
+"""The junction tree as a picture: circles whose areas are the cliques' sizes, edges as wide as the separators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.errors import InputError
+from elimina.model import Model
+from elimina.order import find_order
+from elimina.tree import bucket_tree
+from elimina.viz.canvas import FAINT, Canvas, need
+from elimina.viz.cliques import CliqueTree, cliques, rooted_at_centres
+from elimina.viz.tidy import tidy_layout
+
+Points = NDArray[np.float64]
+
+_MOST_NAMED = 40
+_MOST_NAMES = 12
+_FONT = 6.5
+_LINE = _FONT * 1.25 / 72
+_RADIUS_OF_ONE_DIGIT = 0.115
+_SMALLEST = 0.3
+_LEAST_WITH_COUNT = 0.085
+_POINTS_OF_ONE_DIGIT, _MOST_POINTS = 1.3, 9.0
+_GAP = 0.12
+_DROP = 0.38
+_TALL, _ASPECT, _LANE = 3.0, 1.4, 0.3
+
+
+def junction_tree(model: Model, seed: int = 0) -> CliqueTree:
+    """Triangulate with the order that ``find_order`` finds, contract, and root where there are the fewest levels."""
+    scopes = [f.scope for f in model.factors if f.scope]
+    tree = bucket_tree(scopes, find_order(model.sizes, scopes, seed=seed).order)
+    buckets = [frozenset((node.variable, *node.separator)) for node in tree.nodes]
+    return rooted_at_centres(cliques(buckets, [node.parent for node in tree.nodes]))
+
+
+def draw_tree(model: Model, title: str) -> Canvas:
+    """Draw the junction tree under a title; up to 40 cliques list their variables, larger trees only their number.
+
+    Raises:
+        InputError: The model has no variables.
+    """
+    if not model.variables:
+        raise InputError("the model has no variables, so it has no junction tree to draw")
+    tree = junction_tree(model)
+    digits = np.array([_digits(scope, model) for scope in tree.scopes])
+    radii = _radii(digits)
+    canvas = Canvas()
+    named = len(tree.scopes) <= _MOST_NAMED
+    names = [_names(scope, model) if named else [] for scope in tree.scopes]
+    texts = [max((canvas.text_width(name, _FONT) for name in lines), default=0.0) for lines in names]
+    below = [len(lines) * _LINE for lines in names]
+    centres, bands = _places(tree, np.maximum(2 * radii, texts), radii, below)
+    _draw_links(canvas, tree, model, digits, centres, bands, below)
+    canvas.circles(centres, radii, "cliques", _fills(digits))
+    for centre, radius, scope, lines, size in zip(centres, radii, tree.scopes, names, digits, strict=True):
+        if radius >= _LEAST_WITH_COUNT:
+            ink = "white" if _shade(size, digits) > 0.62 else "#1b1f24"
+            canvas.text(centre[0], centre[1], str(len(scope)), min(8.0, radius * 50), gid="count", color=ink, zorder=5)
+        if lines:
+            top = centre[1] - radius - _LINE * 0.6
+            for i, line in enumerate(lines):
+                canvas.text(centre[0], top - i * _LINE, line, _FONT, gid="name", zorder=5)
+    _draw_legend(canvas, digits)
+    _draw_title(canvas, tree, model, title)
+    return canvas
+
+
+def _digits(scope: frozenset[int], model: Model) -> float:
+    """Decimal logarithm of the cells of a table over the variables."""
+    return math.fsum(math.log10(model.variables[v].size) for v in scope)
+
+
+def _radii(digits: Points) -> Points:
+    return _RADIUS_OF_ONE_DIGIT * np.sqrt(np.maximum(digits, _SMALLEST))
+
+
+def _shade(size: float, digits: Points) -> float:
+    return 0.12 + 0.78 * size / max(float(digits.max()), 1.0)
+
+
+def _fills(digits: Points, among: Points | None = None) -> list[object]:
+    ramp = need("matplotlib").colormaps["Blues"]
+    return [ramp(_shade(size, digits if among is None else among)) for size in digits]
+
+
+def _names(scope: frozenset[int], model: Model) -> list[str]:
+    names = [model.variables[v].name for v in sorted(scope)]
+    names = [name if len(name) <= 22 else name[:21] + "…" for name in names]
+    if len(names) > _MOST_NAMES:
+        return [*names[: _MOST_NAMES - 1], f"and {len(names) - _MOST_NAMES + 1} more"]
+    return names
+
+
+def _ordinates(levels: Sequence[int], radii: Points, below: Sequence[float]) -> Points:
+    """Each level's circles are centred on a line; the levels are as far apart as circles and names need."""
+    depth = max(levels) + 1
+    up, down = np.zeros(depth), np.zeros(depth)
+    for level, radius, text in zip(levels, radii, below, strict=True):
+        up[level] = max(up[level], radius)
+        down[level] = max(down[level], radius + text)
+    steps = [0.0, *(-(down[i] + up[i + 1] + _DROP) for i in range(depth - 1))]
+    return np.cumsum(steps)[list(levels)]
+
+
+def _places(tree: CliqueTree, widths: Points, radii: Points, below: Sequence[float]) -> tuple[Points, list[int]]:
+    """Centres of the circles, and the band of each: a tall tree is cut into bands of levels that stand side by side."""
+    x, levels = tidy_layout(tree.parents, [w + _GAP for w in widths])
+    y = _ordinates(levels, radii, below)
+    width, height = float(np.ptp(x)) + 1.0, float(np.ptp(y)) + 1.0
+    count = round(math.sqrt(_ASPECT * height / width)) if height > _TALL * width else 1
+    depth = math.ceil((max(levels) + 1) / max(count, 1))
+    bands = [level // depth for level in levels]
+    crossing = [sum(p >= 0 and bands[p] < bands[v] == band for v, p in enumerate(tree.parents)) for band in set(bands)]
+    right = 0.0
+    for band, lanes in enumerate(crossing):
+        members = np.flatnonzero(np.array(bands) == band)
+        left = right + (_LANE * (lanes + 1) if band else 0.0)
+        x[members] += left - float((x[members] - widths[members] / 2).min())
+        y[members] -= y[members].max()
+        right = float((x[members] + widths[members] / 2).max())
+    return np.stack([x, y], axis=1), bands
+
+
+def _draw_links(
+    canvas: Canvas,
+    tree: CliqueTree,
+    model: Model,
+    digits: Points,
+    centres: Points,
+    bands: Sequence[int],
+    below: Sequence[float],
+) -> None:
+    radii = _radii(digits)
+    foot = radii + np.array(below) + np.where(np.array(below) > 0, 0.05, 0)
+    starts, ends, widths = [], [], []
+    detours: dict[int, list[tuple[Points, Points, float]]] = {}
+    for v, parent in enumerate(tree.parents):
+        if parent < 0:
+            continue
+        start, end = centres[parent] - [0, foot[parent]], centres[v] + [0, radii[v]]
+        width = _points(_digits(tree.scopes[v] & tree.scopes[parent], model), digits)
+        if bands[v] == bands[parent]:
+            starts.append(start)
+            ends.append(end)
+            widths.append(width)
+        else:
+            detours.setdefault(bands[v], []).append((start, end, width))
+    if starts:
+        canvas.links(np.array(starts), np.array(ends), "separators", widths)
+    for band, links in detours.items():
+        left = min(centres[v][0] - radii[v] for v in range(len(bands)) if bands[v] == band)
+        runs = [_detour(start, end, left, lane, len(links)) for lane, (start, end, _) in enumerate(links, 1)]
+        canvas.lines(runs, f"separators-to-band-{band}", [width for _, _, width in links])
+
+
+def _detour(start: Points, end: Points, left: float, lane: int, lanes: int) -> Points:
+    """From the foot of one band to the head of the next one, through a lane of the gap between them."""
+    share = lane / (lanes + 1)
+    middle = left - _LANE * lane
+    dip, rise = start[1] - _DROP * share, end[1] + _DROP * share
+    return np.array([start, (start[0], dip), (middle, dip), (middle, rise), (end[0], rise), end])
+
+
+def _points(size: float, digits: Points) -> float:
+    """Width of a line; the widest one of a tree stays below the gap between circles."""
+    return min(_POINTS_OF_ONE_DIGIT, _MOST_POINTS / float(digits.max() or 1.0)) * max(size, _SMALLEST)
+
+
+def _draw_legend(canvas: Canvas, digits: Points) -> None:
+    """Circles and lines of a few round sizes below the tree."""
+    low, _ = canvas.bounds
+    largest = max(1, math.ceil(float(digits.max())))
+    sizes = np.array([math.log10(2), 1.0] if largest == 1 else sorted({1, math.ceil(largest / 2), largest}))
+    radii = _radii(sizes)
+    x, y = float(low[0]), float(low[1]) - 0.45 - float(radii.max())
+    for number, (size, radius) in enumerate(zip(sizes, radii, strict=True)):
+        centre = np.array([[x + radius, y]])
+        canvas.circles(centre, np.array([radius]), f"legend-circle-{number}", _fills(np.array([size]), digits))
+        x += 2 * radius + 0.06
+        canvas.text(x, y, _power(size), 8, gid="legend", centred=False, color=FAINT)
+        x += canvas.text_width(_power(size), 8) + 0.16
+    canvas.text(x, y, "cells in a clique (area)", 8, gid="legend", centred=False, color=FAINT)
+    x, y = float(low[0]), y - float(radii.max()) - 0.2
+    for number, size in enumerate(sizes):
+        canvas.lines([np.array([[x, y], [x + 0.3, y]])], f"legend-line-{number}", _points(size, digits))
+        canvas.text(x + 0.38, y, _power(size), 8, gid="legend", centred=False, color=FAINT)
+        x += 0.38 + canvas.text_width(_power(size), 8) + 0.16
+    canvas.text(x, y, "cells in a separator (width)", 8, gid="legend", centred=False, color=FAINT)
+
+
+def _power(digits: float) -> str:
+    return f"1e{digits:.0f}" if digits > 3 else str(round(10**digits))
+
+
+def _draw_title(canvas: Canvas, tree: CliqueTree, model: Model, title: str) -> None:
+    low, high = canvas.bounds
+    cells = [math.prod(model.variables[v].size for v in scope) for scope in tree.scopes]
+    figures = f"{len(cells)} cliques, {_cells(sum(cells))} cells, {_cells(max(cells))} in the largest"
+    text = f"{title[:60]}: {figures}" if title else figures
+    size = max(10.0, 0.35 * float(high[0] - low[0]))
+    canvas.text(low[0], high[1] + 0.15 + size / 72, text, size, gid="title", centred=False, color=FAINT)
+
+
+def _cells(count: int) -> str:
+    return str(count) if count < 10**6 else f"{10 ** (math.log10(count) % 1):.2f}e{math.log10(count) // 1:.0f}"

@@ -1,0 +1,24 @@
+"""``elimina plot``."""
+
+from __future__ import annotations
+
+import sys
+
+
+def test_plot(elimina, radio, tmp_path):
+    for what in ("graph", "tree"):
+        assert elimina("plot", radio, "--what", what, "-o", f"{what}.svg") == (0, "", "")
+    assert "radio.wcsp: 30 variables, 94 edges" in (tmp_path / "graph.svg").read_text()
+    assert "cells in a clique (area)" in (tmp_path / "tree.svg").read_text()
+
+
+def test_errors(elimina, radio, monkeypatch):
+    assert "Missing option '-o'" in elimina("plot", radio).err
+    assert "'forest' is not one of" in elimina("plot", radio, "--what", "forest", "-o", "x.svg").err
+    assert elimina("plot", "no.wcsp", "-o", "x.svg").err == "elimina: cannot read no.wcsp: No such file or directory\n"
+    ran = elimina("plot", radio, "-o", "x.gif")
+    assert (ran.code, ran.err) == (1, "elimina: x.gif: pictures are written to .svg, .png, .pdf files\n")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    ran = elimina("plot", radio, "-o", "x.svg")
+    assert ran.code == 1
+    assert ran.err == "elimina: plotting needs matplotlib, which is not installed: pip install 'elimina[plot]'\n"

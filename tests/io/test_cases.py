@@ -1,0 +1,291 @@
+"""Batches' cases: CSV and Parquet files, data frames; what is malformed names its place."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import lzma
+import sys
+
+import numpy as np
+import pandas
+import pyarrow
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from elimina.errors import FormatError, InputError
+from elimina.io.cases import MISSING, cases_from_frame, read_cases
+from elimina.model import Model, Variable
+from tests.io.models import named_variables
+
+MODEL = Model(
+    [
+        Variable("HR", 3, ["LOW", "NORMAL", "HIGH"]),
+        Variable("age", 4),
+        Variable("grade", 3, ["1", "2", "5"]),
+        Variable("sick", 2, ["false", "true"]),
+        Variable("a,b", 2, ["?", 'x"y']),
+    ],
+    [],
+    sense="probability",
+)
+
+
+@st.composite
+def cases(draw):
+    """A model, some of its variables as columns, and values with gaps."""
+    variables = [v for v in draw(named_variables()) if v.name.strip() == v.name]
+    variables = [v for v in variables if all(la == la.strip() for la in v.labels or ())]
+    columns = draw(st.permutations(range(len(variables))))[: draw(st.integers(0, len(variables)))]
+    rows = draw(st.lists(st.tuples(*(st.integers(-1, variables[v].size - 1) for v in columns)), max_size=5))
+    values = np.array(rows, dtype=np.int32).reshape(len(rows), len(columns))
+    return Model(variables, [], sense="probability"), tuple(columns), values
+
+
+def cell(variable, value, gap):
+    return gap if value < 0 else variable.label(int(value))
+
+
+def assert_equal(read, columns, values):
+    assert read.columns == columns
+    assert read.values.dtype == np.int32
+    np.testing.assert_array_equal(read.values, values)
+
+
+@given(cases(), st.sampled_from(["", ".gz", ".xz"]), st.sampled_from(sorted(MISSING)))
+def test_csv_round_trip(tmp_path_factory, drawn, compression, gap):
+    model, columns, values = drawn
+    if not columns:
+        return
+    path = tmp_path_factory.mktemp("cases") / f"c.csv{compression}"
+    stream = {"": open, ".gz": gzip.open, ".xz": lzma.open}[compression](path, "wt", encoding="utf-8", newline="")
+    with stream:
+        writer = csv.writer(stream, quoting=csv.QUOTE_ALL)
+        writer.writerow(model.variables[v].name for v in columns)
+        for row in values:
+            texts = [cell(model.variables[v], x, gap) for v, x in zip(columns, row, strict=True)]
+            writer.writerow(texts)
+    taken = [gap in (model.variables[v].labels or ()) for v in columns]
+    expected = [
+        [
+            model.variables[v].labels.index(gap) if x < 0 and t else x
+            for v, x, t in zip(columns, row, taken, strict=True)
+        ]
+        for row in values
+    ]
+    assert_equal(read_cases(path, model), columns, np.array(expected).reshape(values.shape))
+
+
+@given(cases(), st.sampled_from(["strings", "categories", "parquet", "records", "mapping", "structured"]))
+def test_frames_round_trip(tmp_path_factory, drawn, form):
+    model, columns, values = drawn
+    names = [model.variables[v].name for v in columns]
+    texts = {
+        name: [cell(model.variables[v], x, None) for x in values[:, i]]
+        for i, (name, v) in enumerate(zip(names, columns, strict=True))
+    }
+    frame = pandas.DataFrame(texts, index=range(len(values)), columns=names, dtype=object)
+    if form == "parquet":
+        if not columns:
+            return
+        path = tmp_path_factory.mktemp("cases") / "c.parquet"
+        pyarrow.parquet.write_table(
+            pyarrow.table({n: pyarrow.array(c, pyarrow.string()) for n, c in texts.items()}), path
+        )
+        assert_equal(read_cases(path, model), columns, values)
+        return
+    if form == "records":
+        records = [{n: texts[n][i] for n in names} for i in range(len(values))]
+        if not records:
+            return
+        assert_equal(cases_from_frame(records, model), columns, values)
+        return
+    if form == "structured":
+        if not columns or any(not n or ord(max(n)) > 127 for n in names):
+            return
+        array = np.array(
+            [tuple(texts[n][i] for n in names) for i in range(len(values))], dtype=[(n, object) for n in names]
+        )
+        assert_equal(cases_from_frame(array, model), columns, values)
+        return
+    given = {"strings": frame, "categories": frame.astype("category"), "mapping": texts}[form]
+    if not columns:
+        assert cases_from_frame(given, model).columns == ()
+        return
+    assert_equal(cases_from_frame(given, model), columns, values)
+
+
+def test_what_values_mean():
+    frame = pandas.DataFrame(
+        {
+            "HR": ["LOW", None, "HIGH", float("nan")],
+            "age": [0, 3, None, 2],  # floats, as pandas reads integers with gaps
+            "grade": [1, 5, 2, -1],  # integers are labels where labels are integers
+            "sick": [True, False, True, False],
+        }
+    )
+    read = cases_from_frame(frame, MODEL)
+    assert read.columns == (0, 1, 2, 3)
+    expected = [[0, 0, 0, 1], [-1, 3, 2, 0], [2, -1, 1, 1], [-1, 2, -1, 0]]
+    np.testing.assert_array_equal(read.values, expected)
+    np.testing.assert_array_equal(cases_from_frame({"HR": np.array([2, 0, -1])}, MODEL).values, [[2], [0], [-1]])
+    mixed = cases_from_frame(
+        [{"sick": True}, {"sick": "false"}, {"age": np.int64(2)}, {"sick": 1, "age": pandas.NA}], MODEL
+    )
+    assert mixed.columns == (3, 1)
+    np.testing.assert_array_equal(mixed.values, [[1, -1], [0, -1], [-1, 2], [1, -1]])
+    np.testing.assert_array_equal(cases_from_frame({"HR": np.array([b"LOW", b"HIGH"])}, MODEL).values, [[0], [2]])
+
+
+def test_arrays_of_all_variables():
+    numbers = np.array([[0, 3, 2, 1, 1], [-1, -1, 0, 0, 0]])
+    for array in (numbers, numbers.astype(np.int8)):
+        assert_equal(cases_from_frame(array, MODEL), (0, 1, 2, 3, 4), numbers)
+    floats = np.where(numbers < 0, np.nan, numbers)
+    assert_equal(cases_from_frame(floats, MODEL), (0, 1, 2, 3, 4), numbers)
+    texts = np.array([["LOW", "3", "5", "true", "?"]])
+    assert_equal(cases_from_frame(texts, MODEL), (0, 1, 2, 3, 4), [[0, 3, 2, 1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("frame", "problem"),
+    [
+        ({"HRX": ["LOW"]}, "no variable 'HRX'; close to it: 'HR'"),
+        ({"HR": ["LOW", "low"]}, "row 1: variable 'HR' has no value 'low'; its values are LOW, NORMAL, HIGH"),
+        ({"HR": ["LOW", 3]}, "row 1: variable 'HR' has no value 3"),
+        ({"HR": [0.5]}, "row 0: variable 'HR' has no value 0.5"),
+        ({"HR": [float("inf")]}, "row 0: variable 'HR' has no value inf"),
+        ({"HR": [True]}, "row 0: variable 'HR' has no value 'True'"),
+        ({"HR": [["LOW"]]}, "row 0: variable 'HR' has no value ['LOW']"),
+        ({"age": np.array([0, 1, 9, 9])}, "row 2: variable 'age' has no value 9; its values are 0..3"),
+        ({"grade": np.array([1, 3])}, "row 1: variable 'grade' has no value '3'"),
+        ({"HR": ["LOW"], "age": [1, 2]}, "the columns' lengths differ: 1, 2"),
+        ({"HR": ["LOW"], 0: ["LOW"]}, "two columns are about the same variable"),
+        ({"HR": np.zeros((2, 2))}, "the column 'HR' has the shape (2, 2)"),
+        (np.zeros((2, 3)), "a column for each of the 5 variables; this one has the shape (2, 3)"),
+        (np.array([[0, 0, 0, 0, 2]]), "row 0: variable 'a,b' has no value 2"),
+        (np.array([[0, 0.5, 0, 0, 0]]), "row 0: variable 'age' has no value 0.5"),
+        ("HR", "not str"),
+        (7, "not int"),
+    ],
+)
+def test_frames_that_do_not_fit(frame, problem):
+    with pytest.raises(InputError) as caught:
+        cases_from_frame(frame, MODEL)
+    assert problem in str(caught.value)
+
+
+def test_pandas_columns_report_their_own_rows():
+    frame = pandas.DataFrame({"HR": [None, "LOW", None, "odd"]})
+    with pytest.raises(InputError, match=r"row 3: .* 'odd'"):
+        cases_from_frame(frame, MODEL)
+    with pytest.raises(InputError, match="same name"):
+        cases_from_frame(pandas.DataFrame([["LOW", "LOW"]], columns=["HR", "HR"]), MODEL)
+
+
+def test_csv_details(tmp_path):
+    path = tmp_path / "c.csv"
+    path.write_bytes(b'\xef\xbb\xbfage , HR,"a,b"\r\n\r\n 3,LOW,"x""y"\r\n?, NORMAL ,?\r\nNA,*,\r\n')
+    read = read_cases(path, MODEL)
+    assert read.columns == (1, 0, 4)
+    np.testing.assert_array_equal(read.values, [[3, 0, 1], [-1, 1, 0], [-1, -1, -1]])
+    path.write_text("HR,age\n")
+    assert read_cases(path, MODEL).values.shape == (0, 2)
+
+
+def test_many_rows(tmp_path):
+    """More than one chunk; the error's line counts through all of them."""
+    path = tmp_path / "c.csv"
+    rows = ["LOW,1" if i % 2 else "HIGH,2" for i in range(20000)]
+    path.write_text("\n".join(["HR,age", *rows]))
+    read = read_cases(path, MODEL)
+    assert read.values.shape == (20000, 2)
+    np.testing.assert_array_equal(read.values.sum(axis=0), [20000, 30000])
+    path.write_text("\n".join(["HR,age", *rows, "", "HIGH,7"]))
+    with pytest.raises(FormatError, match=r"c\.csv:20003: column 'age': variable 'age' has no value '7'") as caught:
+        read_cases(path, MODEL)
+    assert caught.value.line == 20003
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "c.csv:1: expected the names of variables in the first line"),
+        ("HR,Age\n", "c.csv:1: the model has no variable 'Age'; close to it: 'age'"),
+        ("HR,HR\n", "c.csv:1: column 2 is the second one named 'HR'"),
+        (",HR\n0,LOW\n", "c.csv:1: column 1 has no name"),
+        ("HR,age\nLOW\n", "c.csv:2: expected 2 cells, one for each column, found 1"),
+        ("HR,age\nLOW,1\nLOW,1,2\n", "c.csv:3: expected 2 cells, one for each column, found 3"),
+        (
+            "HR,age\nLOW,1\nMID,1\n",
+            "c.csv:3: column 'HR': variable 'HR' has no value 'MID'; its values are LOW, NORMAL",
+        ),
+        ("HR,age\nLOW,-1\n", "c.csv:2: column 'age': variable 'age' has no value '-1'"),
+        ("HR,age\nLOW,1.0\n", "c.csv:2: column 'age': variable 'age' has no value '1.0'"),
+        ('HR\n"LOW\nage\n', "c.csv:3: "),
+        ('HR\n"LOW"x\n', "c.csv:2: "),
+        ('HR,age\n"\nLOW",1\nx,1\n', "c.csv:4: column 'HR': variable 'HR' has no value 'x'"),
+    ],
+)
+def test_malformed_csv(tmp_path, text, problem):
+    (tmp_path / "c.csv").write_text(text)
+    with pytest.raises(FormatError) as caught:
+        read_cases(tmp_path / "c.csv", MODEL)
+    assert problem in str(caught.value)
+
+
+@given(st.binary(max_size=60), st.sampled_from([".csv", ".csv.gz", ".csv.xz", ".parquet"]))
+def test_any_bytes(tmp_path_factory, data, suffix):
+    path = tmp_path_factory.mktemp("cases") / f"c{suffix}"
+    path.write_bytes(b"HR,age\n" + data if suffix == ".csv" else data)
+    try:
+        values = read_cases(path, MODEL).values
+    except FormatError as error:
+        problem = error
+    else:
+        problem = None
+        assert values.shape[1] == 2
+    assert problem is None or problem.path == str(path)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    for name in ("c.txt", "c", "c.csv.zip", "csv", "c.csv.7z"):
+        with pytest.raises(InputError, match="cases are read from"):
+            read_cases(tmp_path / name, MODEL)
+    for name in ("c.csv", "c.parquet"):
+        with pytest.raises(InputError, match="cannot read"):
+            read_cases(tmp_path / name, MODEL)
+    (tmp_path / "c.csv").write_bytes(b"HR\n\xff\n")
+    with pytest.raises(FormatError, match="expected UTF-8"):
+        read_cases(tmp_path / "c.csv", MODEL)
+
+
+def test_parquet_types(tmp_path):
+    columns = {
+        "HR": pyarrow.array(["LOW", None, "HIGH"]).dictionary_encode(),
+        "age": pyarrow.array([3, None, 0], pyarrow.int16()),
+        "grade": pyarrow.array([5.0, None, 1.0]),
+        "sick": pyarrow.array([True, None, False]),
+    }
+    table = pyarrow.table(columns)
+    pyarrow.parquet.write_table(pyarrow.concat_tables([table, table.slice(0, 0), table]), tmp_path / "c.parquet")
+    read = read_cases(tmp_path / "c.parquet", MODEL)
+    assert read.columns == (0, 1, 2, 3)
+    np.testing.assert_array_equal(read.values, [[0, 3, 2, 1], [-1, -1, -1, -1], [2, 0, 0, 0]] * 2)
+    pyarrow.parquet.write_table(pyarrow.table({"HR": ["LOW", "x"]}), tmp_path / "c.parquet")
+    with pytest.raises(FormatError, match=r"c\.parquet: row 1: variable 'HR' has no value 'x'"):
+        read_cases(tmp_path / "c.parquet", MODEL)
+    pyarrow.parquet.write_table(pyarrow.table({"HRR": ["LOW"]}), tmp_path / "c.parquet")
+    with pytest.raises(FormatError, match=r"c\.parquet: the model has no variable 'HRR'"):
+        read_cases(tmp_path / "c.parquet", MODEL)
+    pyarrow.parquet.write_table(pyarrow.table({"HR": [["LOW"]]}), tmp_path / "c.parquet")
+    with pytest.raises(FormatError, match=r"c\.parquet: "):
+        read_cases(tmp_path / "c.parquet", MODEL)
+
+
+def test_without_pyarrow(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(InputError, match=r"reading a Parquet file needs pyarrow.*pip install 'elimina\[frames\]'"):
+        read_cases(tmp_path / "c.parquet", MODEL)

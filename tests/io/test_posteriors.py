@@ -1,0 +1,101 @@
+"""Files of posteriors: what was written reads back, chunk by chunk, and nothing is left after an error."""
+
+from __future__ import annotations
+
+import csv
+import sys
+
+import numpy as np
+import pandas
+import pytest
+
+from elimina.errors import InputError
+from elimina.io.posteriors import open_posteriors, posterior_columns, write_posteriors
+from elimina.model import Variable
+
+VARIABLES = [Variable("HR", 2, ["LOW", "a,b"]), Variable("x", 3)]
+COLUMNS = ["HR=LOW", "HR=a,b", "x=0", "x=1", "x=2"]
+SUFFIXES = [".csv", ".csv.gz", ".csv.xz", ".parquet", ".npz"]
+
+
+def read(path):
+    """Names, posteriors and logarithms in a file, by other readers than ours."""
+    if path.suffix == ".npz":
+        with np.load(path) as arrays:
+            return arrays["columns"].tolist(), arrays["posteriors"], arrays["log10_evidence"]
+    if path.suffix == ".parquet":
+        frame = pandas.read_parquet(path)
+    else:
+        frame = pandas.read_csv(path, dtype=str, keep_default_na=False).replace("", "nan")
+    assert frame.columns[-1] == "log10_evidence"
+    return list(frame.columns[:-1]), frame.iloc[:, :-1].to_numpy(dtype=float), frame.iloc[:, -1].to_numpy(dtype=float)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("lengths", [(), (1,), (3, 0, 4)])
+def test_round_trip(tmp_path, suffix, dtype, lengths):
+    rng = np.random.default_rng(5)
+    chunks = [(rng.random((n, 5)).astype(dtype), rng.normal(size=n) * 1000) for n in lengths]
+    for posteriors, logarithms in chunks:
+        posteriors[-1:] = np.nan
+        logarithms[-1:] = -np.inf
+    path = tmp_path / f"p{suffix}"
+    with open_posteriors(path, VARIABLES) as writer:
+        for posteriors, logarithms in chunks:
+            writer.write(posteriors, logarithms)
+            assert not path.exists()
+    names, posteriors, logarithms = read(path)
+    assert names == COLUMNS == posterior_columns(VARIABLES)
+    np.testing.assert_array_equal(
+        posteriors.astype(dtype), np.concatenate([np.empty((0, 5), dtype), *(p for p, _ in chunks)])
+    )
+    np.testing.assert_array_equal(logarithms, np.concatenate([np.empty(0), *(z for _, z in chunks)]))
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_csv_text(tmp_path):
+    write_posteriors(tmp_path / "p.csv", VARIABLES, np.array([[0.1, 0.9, 0, 1, 0]], dtype=np.float32), np.array([-0.5]))
+    with (tmp_path / "p.csv").open(newline="") as stream:
+        assert list(csv.reader(stream)) == [
+            [*COLUMNS, "log10_evidence"],
+            ["0.100000001", "0.899999976", "0", "1", "0", "-0.5"],
+        ]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_nothing_is_left_after_an_error(tmp_path, suffix):
+    def interrupted():
+        with open_posteriors(tmp_path / f"p{suffix}", VARIABLES) as writer:
+            writer.write(np.ones((1, 5)), np.ones(1))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    with pytest.raises(InputError, match="has 5 columns, not 4"):
+        write_posteriors(tmp_path / f"p{suffix}", VARIABLES, np.ones((1, 4)), np.ones(1))
+    with pytest.raises(InputError, match=r"logarithms of shape \(2,\)"):
+        write_posteriors(tmp_path / f"p{suffix}", VARIABLES, np.ones((1, 5)), np.ones(2))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_places_that_cannot_be_written(tmp_path, suffix):
+    with pytest.raises(InputError, match=r"cannot write .*nowhere"):
+        open_posteriors(tmp_path / "nowhere" / f"p{suffix}", VARIABLES)
+    (tmp_path / f"p{suffix}").mkdir()
+    with pytest.raises(InputError, match=r"cannot write .*p\."):
+        write_posteriors(tmp_path / f"p{suffix}", VARIABLES, np.ones((1, 5)), np.ones(1))
+    assert [p.name for p in tmp_path.iterdir()] == [f"p{suffix}"]
+
+
+@pytest.mark.parametrize("name", ["p", "p.txt", "p.npz.gz", "p.parquet.xz", "p.csv.zip"])
+def test_unknown_suffixes(tmp_path, name):
+    with pytest.raises(InputError, match="posteriors are written to"):
+        open_posteriors(tmp_path / name, VARIABLES)
+
+
+def test_without_pyarrow(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(InputError, match=r"writing a Parquet file needs pyarrow.*'elimina\[frames\]'"):
+        open_posteriors(tmp_path / "p.parquet", VARIABLES)

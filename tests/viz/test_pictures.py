@@ -1,0 +1,214 @@
+"""Pictures show what they should: their SVG is parsed and its marks are counted and measured."""
+
+from __future__ import annotations
+
+import re
+import sys
+import xml.etree.ElementTree as ET
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import elimina
+from elimina.errors import InputError
+from elimina.generate import grid_model
+from elimina.model import Model, Variable
+from elimina.table import Table
+from elimina.viz import plot
+from elimina.viz.graph import edges_of
+from elimina.viz.junction import junction_tree
+from tests.io.models import networks
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+class Picture:
+    """An SVG file of ours."""
+
+    def __init__(self, path):
+        self.root = ET.parse(path).getroot()
+
+    def paths(self, gid):
+        """Points of each path in a group."""
+        groups = [g for g in self.root.iter(f"{SVG}g") if g.get("id") == gid]
+        found = [p.get("d") for group in groups for p in group.iter(f"{SVG}path")]
+        return [np.array(re.findall(r"-?[\d.]+(?:e-?\d+)?", d), dtype=float).reshape(-1, 2) for d in found]
+
+    def style(self, gid, key):
+        group = next(g for g in self.root.iter(f"{SVG}g") if g.get("id") == gid)
+        return [float(re.search(rf"{key}: ([\d.]+)", p.get("style"))[1]) for p in group.iter(f"{SVG}path")]
+
+    def texts(self, gid):
+        groups = [g for g in self.root.iter(f"{SVG}g") if g.get("id") == gid]
+        return ["".join(group.itertext()).strip() for group in groups]
+
+
+def draw(tmp_path, model, what="graph", **options):
+    plot(model, tmp_path / "x.svg", what, **options)
+    assert [p.name for p in tmp_path.iterdir()] == ["x.svg"]
+    return Picture(tmp_path / "x.svg")
+
+
+def chain(count, values=2, name="n"):
+    """A Bayesian network in a line, with an arrow that jumps over the second variable."""
+    table = np.full((values, values), 1 / values)
+    factors = [Table([0], table[0]), *(Table([i, i + 1], table) for i in range(count - 1))]
+    if count > 2:
+        factors[2] = Table([0, 1, 2], np.full((values,) * 3, 1 / values))
+    variables = [Variable(f"{name}{i}", values) for i in range(count)]
+    return Model(variables, factors, sense="probability", children=range(count), name="chain")
+
+
+def test_a_directed_graph(tmp_path):
+    picture = draw(tmp_path, chain(5))
+    assert len(picture.paths("nodes")) == 5
+    assert len(picture.paths("edges")) == len(picture.paths("arrows")) == 5
+    assert picture.texts("label") == [f"n{i}" for i in range(5)]
+    assert picture.texts("title") == ["chain: 5 variables, 5 arrows"]
+    heights = [box[:, 1].mean() for box in picture.paths("nodes")]
+    assert heights == sorted(heights)
+    assert draw(tmp_path, chain(5), title="t").texts("title") == ["t: 5 variables, 5 arrows"]
+
+
+def test_an_undirected_graph(tmp_path):
+    picture = draw(tmp_path, grid_model(4, 2))
+    assert len(picture.paths("nodes")) == len(picture.texts("label")) == 16
+    assert len(picture.paths("edges")) == 24
+    assert picture.paths("arrows") == []
+
+
+def test_arrows_end_at_their_boxes(tmp_path):
+    picture = draw(tmp_path, chain(6))
+    boxes = picture.paths("nodes")
+    for arrow in picture.paths("arrows"):
+        tip = arrow[0]
+        gaps = [np.maximum(box.min(axis=0) - tip, tip - box.max(axis=0)).max() for box in boxes]
+        assert min(map(abs, gaps)) < 0.5
+
+
+@settings(max_examples=15)
+@given(networks(named=True))
+def test_any_network(tmp_path_factory, model):
+    if not model.variables:
+        return
+    folder = tmp_path_factory.mktemp("pictures")
+    picture = draw(folder, model)
+    boxes = picture.paths("nodes")
+    assert len(boxes) == len(model.variables)
+    assert len(picture.paths("arrows")) == len(edges_of(model))
+    assert picture.texts("label") == [v.name.strip() for v in model.variables]
+    for a, b in combinations(boxes, 2):
+        assert (a.max(axis=0) < b.min(axis=0)).any() or (b.max(axis=0) < a.min(axis=0)).any()
+    tree = draw(folder, model, "tree")
+    assert len(tree.paths("cliques")) == len(junction_tree(model).scopes)
+
+
+def test_names_shrink_and_then_go(tmp_path):
+    sizes = []
+    for count in (60, 61, 251):
+        picture = draw(tmp_path, chain(count))
+        assert len(picture.paths("nodes")) == count
+        assert len(picture.texts("label")) == (count if count < 251 else 0)
+        sizes.append(np.ptp(picture.paths("nodes")[0], axis=0)[1])
+    assert sizes[0] > sizes[1] > sizes[2]
+    long = draw(tmp_path, chain(3, name="a" * 40 + "$x$"))
+    assert long.texts("label") == ["a" * 27 + "…"] * 3
+
+
+def test_a_network_with_a_cycle_is_drawn(tmp_path):
+    table = np.full((2, 2), 0.5)
+    cycle = Model.from_arrays([2, 2], [((0, 1), table), ((1, 0), table)], sense="probability")
+    cycle = Model(cycle.variables, cycle.factors, sense="probability", children=[1, 0])
+    assert len(draw(tmp_path, cycle).paths("arrows")) == 2
+
+
+def test_a_tree(tmp_path):
+    """Areas go with the logarithms of the cliques' cells, line widths with those of the separators'."""
+    model = Model.from_arrays(
+        [10, 10, 10, 10, 10, 10],
+        [((0, 1, 2, 3), np.ones((10,) * 4)), ((1, 2, 4), np.ones((10,) * 3)), ((3, 5), np.ones((10, 10)))],
+        sense="probability",
+    )
+    picture = draw(tmp_path, model, "tree")
+    areas = [np.ptp(circle, axis=0)[0] ** 2 for circle in picture.paths("cliques")]
+    assert sorted(np.array(areas) / max(areas)) == pytest.approx([2 / 4, 3 / 4, 1], rel=1e-3)
+    assert sorted(picture.style("separators", "stroke-width")) == pytest.approx([1.3, 2.6])
+    assert sorted(picture.texts("count")) == ["2", "3", "4"]
+    assert sorted(picture.texts("name")) == sorted(f"x{i}" for i in (0, 1, 2, 3, 1, 2, 4, 3, 5))
+    assert picture.texts("title") == ["3 cliques, 11100 cells, 10000 in the largest"]
+    assert {"10", "100", "1e4"} <= set(picture.texts("legend"))
+    tops = [circle[:, 1].min() for circle in picture.paths("cliques")]
+    assert tops[areas.index(max(areas))] == min(tops)
+    legend = [np.ptp(picture.paths(f"legend-circle-{i}")[0], axis=0)[0] ** 2 for i in range(3)]
+    assert legend[2] == pytest.approx(max(areas), rel=1e-3)
+
+
+def test_names_do_not_overlap_circles(tmp_path):
+    picture = draw(tmp_path, chain(12), "tree")
+    circles = picture.paths("cliques")
+    for a, b in combinations(circles, 2):
+        assert (a.max(axis=0) < b.min(axis=0)).any() or (b.max(axis=0) < a.min(axis=0)).any()
+
+
+def test_a_tall_tree_is_folded(tmp_path):
+    picture = draw(tmp_path, chain(400), "tree")
+    width, height = (float(picture.root.get(key)[:-2]) for key in ("width", "height"))
+    assert height < 3 * width
+    assert width < 3 * height
+    assert len(picture.paths("cliques")) == 398
+    bands = [len(picture.paths(f"separators-to-band-{i}")) for i in range(1, 60)]
+    assert len(picture.paths("separators")) + sum(bands) == 397
+    assert sum(bands) > 3
+    assert picture.texts("name") == []
+
+
+def test_a_forest_and_domains_of_one_value(tmp_path):
+    picture = draw(tmp_path, Model.from_arrays([1, 1, 3], []), "tree")
+    assert len(picture.paths("cliques")) == 3
+    assert picture.paths("separators") == []
+
+
+@pytest.mark.parametrize("suffix", ["png", "pdf", "svg", "SVG"])
+def test_formats(tmp_path, suffix):
+    begins = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}[suffix.lower()]
+    data = []
+    for name in ("a", "b"):
+        path = tmp_path / f"{name}.{suffix}"
+        plot(chain(4), path, "tree")
+        data.append(path.read_bytes())
+    assert data[0].startswith(begins)
+    assert data[0] == data[1]
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "what", "problem"),
+    [
+        (chain(2), "x.gif", "graph", "pictures are written to .svg, .png, .pdf files"),
+        (chain(2), "x", "graph", "pictures are written to"),
+        (chain(2), "x.svg", "forest", "unknown picture 'forest'; it is one of graph, tree"),
+        (Model([], []), "x.svg", "tree", "the model has no variables"),
+        (chain(2), "nowhere/x.svg", "graph", "cannot write"),
+    ],
+)
+def test_errors(tmp_path, model, name, what, problem):
+    with pytest.raises(InputError) as caught:
+        plot(model, tmp_path / name, what)
+    assert problem in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_matplotlib(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(InputError, match=r"plotting needs matplotlib.*pip install 'elimina\[plot\]'"):
+        plot(chain(2), tmp_path / "x.svg")
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("name", "variables", "edges", "cliques"), [("asia", 8, 8, 6), ("alarm", 37, 46, 27)])
+def test_known_networks(tmp_path, data_dir, name, variables, edges, cliques):
+    model = elimina.read(data_dir / "bayesnets" / "bif" / f"{name}.bif")
+    picture = draw(tmp_path, model)
+    assert (len(picture.paths("nodes")), len(picture.paths("arrows"))) == (variables, edges)
+    assert len(draw(tmp_path, model, "tree").paths("cliques")) == cliques
