@@ -6,7 +6,7 @@ import math
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina.errors import InputError
@@ -41,6 +41,7 @@ def test_tables():
 LABELS = st.text("abcdefgh", min_size=1, max_size=6)
 
 
+@settings(max_examples=60, deadline=None)
 @given(
     st.dictionaries(LABELS, st.dictionaries(LABELS, st.floats(0, 1), min_size=1, max_size=6), max_size=4),
     st.integers(1, 60),
@@ -61,6 +62,7 @@ def test_tables_are_aligned_and_complete(marginals, width):
     assert len(starts) <= 1
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.floats(0, 1))
 def test_probabilities_keep_their_size(probability):
     text = probability_text(probability)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina.model import Model
+from elimina.planning import structure
 from elimina.table import FORBIDDEN
 from tests.devices import on_devices
 from tests.reference import broadcast
@@ -93,3 +94,23 @@ def test_probabilities(device, shape):
         return
     assert total.value == pytest.approx(float(joint.sum()), rel=1e-11)
     assert best.value == pytest.approx(math.log(float(joint.max())), abs=1e-10)
+
+
+@on_devices
+@given(shape=shapes(), gain=st.sampled_from([1, 8]))
+@settings(max_examples=60, deadline=None)
+def test_tables_joined_before_a_bucket(device, shape, gain):
+    """What buckets with much work do, done in all of them."""
+    sizes, scopes, seed = shape
+    rng = np.random.default_rng(seed)
+    factors = [(scope, rng.integers(-50, 50, [sizes[v] for v in scope])) for scope in scopes]
+    model = Model.from_arrays(sizes, factors)
+    order = list(range(len(sizes)))
+    joint = broadcast.costs(model)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(structure, "_PACK_WORK", 1)
+        patch.setattr(structure, "_PACK_GAIN", gain)
+        for dtype in (None, "int64", "float32"):
+            result = elimina.solve(model, order=order, device=device, dtype=dtype)
+            chosen = tuple(int(value) for value in result.assignment.values())
+            assert result.value == joint.min() == joint[chosen]

@@ -105,7 +105,9 @@ def junction_tree(tree: Tree) -> tuple[Clique, ...]:
     scopes: list[tuple[int, ...]] = []
     tops: list[int] = []
     for number, node in enumerate(tree.nodes):
-        holder = next((c for c in node.children if len(tree.nodes[c].separator) == len(node.separator) + 1), None)
+        full = len(node.separator) + 1
+        # The last one: the middle of the tree is eliminated last.
+        holder = next((c for c in reversed(node.children) if len(tree.nodes[c].separator) == full), None)
         if holder is None:
             clique_of.append(len(scopes))
             scopes.append((node.variable, *node.separator))

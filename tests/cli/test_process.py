@@ -93,7 +93,7 @@ def test_convert_keeps_the_optimum(elimina, radio, suffix):
 
 
 def test_convert_networks(elimina, tmp_path):
-    (tmp_path / "a.net").write_text(NET)
+    (tmp_path / "a.net").write_text(NET.replace('my \\"net\\"', "rain"))
     assert elimina("convert", "a.net", "b.xmlbif.gz") == (0, "", "")
     assert elimina("convert", "b.xmlbif.gz", "c.bif") == (0, "", "")
     answers = [elimina("solve", name, "--format", "json").out for name in ("a.net", "b.xmlbif.gz", "c.bif")]

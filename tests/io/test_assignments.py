@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina.errors import InputError
@@ -86,6 +86,7 @@ def quoted(text):
     return '"' + text.replace('"', '""') + '"'
 
 
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(NAMES, min_size=1, max_size=3, unique=True),
     st.lists(NAMES, min_size=1, max_size=3, unique=True),
@@ -108,6 +109,7 @@ def test_quoted_names_round_trip(names, labels, data):
     assert {v: likelihood.tolist() for v, likelihood in found.soft.items()} == soft
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.text(st.sampled_from('HRx=LOW,|:"01 '), max_size=25))
 def test_any_text(text):
     try:

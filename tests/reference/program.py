@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 from elimina.backends.base import Run
 from elimina.planning.program import Program
 
-(WORDS, DOMAIN, VARIABLE, AXES, OUTER_AXES, MID_AXES, _OUTER, _MID, _LO, TABLES, TABLES_A, TABLES_B, OUT) = (
-    range(13)
-)
+(WORDS, DOMAIN, VARIABLE, AXES, OUTER_AXES, MID_AXES, _OUTER, _MID, _LO, TABLES, TABLES_A, TABLES_B, OUT) = range(13)
 
 
 def scale(peak: float, dtype: np.dtype[np.generic]) -> float:

@@ -112,7 +112,9 @@ class Builder:
 
     def _place(self, span, number):
         """The lowest place for an output; memory of messages that were read already may serve again."""
-        busy = [n for n in range(number) if not self.reuse or not self.steps[n].readers or number in self.steps[n].readers]
+        busy = [
+            n for n in range(number) if not self.reuse or not self.steps[n].readers or number in self.steps[n].readers
+        ]
         taken = sorted(self.spans[n] for n in busy)
         at = 0
         for begin, end in taken:
@@ -147,7 +149,8 @@ class Builder:
             keep=not self.reuse,
             decode=decode,
             outputs=np.array(
-                [(n, step.out_offset, step.out_span) for n, step in enumerate(moved) if not step.readers], dtype=np.int64
+                [(n, step.out_offset, step.out_span) for n, step in enumerate(moved) if not step.readers],
+                dtype=np.int64,
             ).reshape(-1, 3),
             work=max(1, sum(step.work for step in moved)),
         )

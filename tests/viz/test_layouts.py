@@ -7,7 +7,7 @@ from itertools import combinations
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina.viz.graph import apart
@@ -24,6 +24,7 @@ def dags(draw):
     return count, sorted(draw(st.sets(st.sampled_from(pairs), max_size=25))) if pairs else []
 
 
+@settings(max_examples=60, deadline=None)
 @given(dags(), st.integers(1, 6))
 def test_layers(dag, most):
     count, edges = dag
@@ -33,6 +34,7 @@ def test_layers(dag, most):
     assert sorted(set(layers)) == list(range(max(layers) + 1))
 
 
+@settings(max_examples=60, deadline=None)
 @given(dags(), st.integers(1, 6), st.data())
 def test_layered_layouts(dag, most, data):
     count, edges = dag
@@ -58,6 +60,7 @@ def test_cycles():
     assert not is_acyclic(3, [(0, 1), (1, 2), (2, 0)])
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.floats(-5, 5), st.floats(0.1, 4)), min_size=1, max_size=7))
 def test_isotonic_is_the_projection(pairs):
     values, weights = (np.array(column) for column in zip(*pairs, strict=True))
@@ -80,6 +83,7 @@ def test_stress_keeps_distances():
     np.testing.assert_array_equal(places, stress_layout(36, edges))
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 12), st.data())
 def test_stress_of_any_graph(count, data):
     pairs = list(combinations(range(count), 2))
@@ -98,6 +102,7 @@ def test_large_graphs_are_laid_out_by_pivots():
     assert np.linalg.norm(places[0] - places[-1]) > count / 2
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=14), st.data())
 def test_tidy_trees(seeds, data):
     parents = [seed % (i + 1) - 1 for i, seed in enumerate(seeds)]

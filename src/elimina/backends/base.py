@@ -86,9 +86,7 @@ class Backend(Protocol):
         ...
 
 
-def run_once(
-    backend: Backend, program: Program, factors: NDArray[np.generic], progress: Progress | None = None
-) -> Run:
+def run_once(backend: Backend, program: Program, factors: NDArray[np.generic], progress: Progress | None = None) -> Run:
     """Open, run and close: see ``Session.run`` and ``Backend.open``; the device's memory is free again in any case."""
     session = backend.open(program, factors)
     try:

@@ -11,19 +11,24 @@ from elimina.backends import cuda_tile
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
 
-HEADER = 15
+HEADER = 13
 AXIS_WORDS = 3
 TABLE_WORDS = 3
 MAX_TABLES = 16
 MAX_DECODE_AXES = 1024
-SMALL_WORK = 1 << 14
-"""Rows of the largest step that one block computes on its way to the root."""
+CHUNK_WORK = 1 << 14
+"""Rows that one block computes at a time in a launch of small steps."""
+SMALL_WORK = 1 << 22
+"""Rows of the largest step that is done that way; at most one chunk where memory is reused."""
 COMPACT_CELLS = 1 << 12
 """Elements of the largest output that has a place of its own, never used again within a run."""
 SMALL_WORDS = 512
 """Words of the longest record of a small step."""
 ALIGNMENT = 256
-LINK_WORDS = 4
+LINK_WORDS = 6
+SEVERAL = -2
+"""Link of a step whose output has several readers in the launch, or one in chunks."""
+CHUNK_BITS = 20
 
 (
     WORDS,
@@ -39,25 +44,32 @@ LINK_WORDS = 4
     TABLES_A,
     TABLES_B,
     OUT,
-    PARENT,
-) = range(14)
+) = range(13)
 
 
 class Forest(NamedTuple):
-    """A launch of small steps: where its leaves are listed in the words, how many, and the number of its counter."""
+    """A launch of small steps, which blocks take from a queue.
 
-    leaves_at: int
-    leaves: int
-    cursor: int
+    Attributes:
+        queue: Where its queue begins, in entries of 8 bytes.
+        ready: Chunks that wait in it at the start.
+        slots: Chunks that may pass through it.
+        counter: Number of its first counter.
+        work: Rows of its steps.
+    """
+
+    queue: int
+    ready: int
+    slots: int
+    counter: int
     work: int
 
 
 class Layout(NamedTuple):
-    """A program on the device.
+    """A program on the device, or some of its steps.
 
-    The buffer holds, in this order: outputs of compact steps | roots | assignment | peaks | words | counters | arena.
-    So what goes up (peaks to factors) is one piece, and what comes down (roots to peaks) is another. Offsets of compact
-    outputs, relative to the arena, are negative.
+    One buffer stays as it is for all runs of a program: outputs of compact steps | assignment | peaks | arena. Offsets of
+    compact outputs, relative to the arena, are negative. Another one belongs to the steps that run: words | state.
 
     Attributes:
         launches: In order.
@@ -66,12 +78,14 @@ class Layout(NamedTuple):
         decode_shared: Bytes of shared memory for decoding.
         links_at: Where the links of small steps are in the words.
         starts_at: Where the starts of the steps' records are in the words.
-        head: What goes up before the factors, as bytes.
-        roots_at, assignment_at, peaks_at, words_at, counters_at, arena_at: Byte offsets in the buffer.
-        roots: Number of roots.
-        cursors: Number of counters of forests; they follow the stop flag, and each step's pending children follow them.
+        sequence_at: Where the numbers of the steps that run are in the words.
+        sequence: How many they are.
+        words: What the kernels read.
+        state: Counters and queues as they are before a run, as bytes.
+        counters: Number of counters at the state's start; the stop flag is the first.
+        assignment_at, peaks_at, arena_at: Byte offsets in the buffer.
         size: Bytes of the buffer.
-        work: Rows of all steps.
+        work: Rows of all steps that run.
     """
 
     launches: tuple[Forest | cuda_tile.Tile, ...]
@@ -80,17 +94,21 @@ class Layout(NamedTuple):
     decode_shared: int
     links_at: int
     starts_at: int
-    head: NDArray[np.uint8]
-    roots_at: int
+    sequence_at: int
+    sequence: int
+    words: NDArray[np.int64]
+    state: NDArray[np.uint8]
+    counters: int
     assignment_at: int
     peaks_at: int
-    words_at: int
-    counters_at: int
     arena_at: int
-    roots: int
-    cursors: int
     size: int
     work: int
+
+    @property
+    def queues_at(self) -> int:
+        """Byte offset of the queues in the state."""
+        return _aligned(4 * self.counters)
 
 
 def _aligned(size: int) -> int:
@@ -112,127 +130,223 @@ def _spans(words: NDArray[np.int64], starts: NDArray[np.int64], axes: NDArray[np
     return spans
 
 
-def lay_out(program: Program, multiprocessors: int, shared_bytes: int) -> Layout:
+class _Steps(NamedTuple):
+    """A program's steps as arrays; ``source_at``: where in the words each table's source is, ``readers``: by which step."""
+
+    headers: NDArray[np.int64]
+    work: NDArray[np.int64]
+    spans: NDArray[np.int64]
+    cells: NDArray[np.int64]
+    source_at: NDArray[np.int64]
+    sources: NDArray[np.int64]
+    readers: NDArray[np.int64]
+
+
+def lay_out(
+    program: Program, multiprocessors: int, shared_bytes: int, sequence: NDArray[np.int64] | None = None
+) -> Layout:
     """Lay a program out for a device.
 
     Args:
         program: What to run.
         multiprocessors: The device's number of multiprocessors.
         shared_bytes: Shared memory that a block may take.
+        sequence: The steps to run, ascending; None: all. The buffer is the same for all of them.
 
     Raises:
         DeviceError: A step is beyond what the kernels can launch.
     """
     words, starts = program.words.copy(), program.starts
-    steps, item = len(starts), program.dtype.itemsize
-    headers = words[starts[:, None] + np.arange(HEADER)] if steps else np.zeros((0, HEADER), np.int64)
-    axes, tables, parents = headers[:, AXES], headers[:, TABLES], headers[:, PARENT]
-    if steps and (tables.max() > MAX_TABLES or (program.decode and axes.max() > MAX_DECODE_AXES)):
-        raise DeviceError(
-            f"a step joins {tables.max()} tables over {axes.max()} variables; the most are {MAX_TABLES} and 1024"
-        )
-    spans = _spans(words, starts, axes)
-    out_cells = headers[:, OUTER_CELLS] * headers[:, MID_CELLS] * headers[:, LO_CELLS]
-    work = out_cells * headers[:, DOMAIN]
+    steps = _read(words, starts)
+    _check(program, steps)
+    count, item = len(starts), program.dtype.itemsize
+    runs = np.ones(count, dtype=bool)
+    if sequence is not None:
+        runs = np.zeros(count, dtype=bool)
+        runs[sequence] = True
+    outputs = np.zeros(count, dtype=bool)
+    outputs[program.outputs[:, 0]] = True
+    compact = np.zeros(count, dtype=bool) if program.keep else ~outputs & (steps.spans <= COMPACT_CELLS)
+    own_bytes = _place_compact(words, program, steps, compact)
+    assignment_at = own_bytes
+    peaks_at = assignment_at + _aligned(4 * program.variables)
+    arena_at = peaks_at + _aligned(16 * count)
+    _move(words, steps, starts, compact, arena_at // item)
 
-    roots = parents < 0
-    compact = roots | (spans <= COMPACT_CELLS)
-    per_word = max(1, 16 // item)
-    places = np.where(compact & ~roots, -(-spans // per_word) * per_word, 0)
-    own_cells = _aligned(int(places.sum()) * item) // item
-    root_cells = _aligned(int(roots.sum()) * item) // item
-    own = np.cumsum(places) - places
-    own[roots] = own_cells + np.arange(int(roots.sum()))
-    sizes = [
-        own_cells * item,
-        root_cells * item,
-        _aligned(4 * program.variables),
-        _aligned(16 * steps),
-    ]
-    # The words' and counters' sizes are known once the launches are.
-    source_at = np.repeat(starts + HEADER + AXIS_WORDS * axes, tables)
-    source_at = source_at + np.repeat(TABLE_WORDS + axes, tables) * _ragged(np.zeros_like(tables), tables)
-    sources = words[source_at + 2]
-    reads_large = np.zeros(steps, dtype=bool)
-    readers = np.repeat(np.arange(steps), tables)
-    reads_large[readers[(sources >= 0) & ~compact[sources]]] = True
-    small = compact & ~reads_large & (work <= SMALL_WORK) & (headers[:, WORDS] <= SMALL_WORDS)
-
-    phases, larges = _phases(parents.tolist(), small.tolist())
-    same = small & (parents >= 0)
-    same[same] = small[parents[same]] & (phases[parents[same]] == phases[same])
-    children = np.bincount(parents[same], minlength=steps).astype(np.int64)
-
-    links = np.full((steps, LINK_WORDS), -1, dtype=np.int64)
-    walks = parents[same]
-    links[same] = np.stack([walks, starts[walks], headers[walks, WORDS], children[walks]], axis=1)
-    pieces = [words, starts, links.reshape(-1)]
-    starts_at, links_at = len(words), len(words) + steps
-    total = links_at + LINK_WORDS * steps
-
-    launches: list[Forest | cuda_tile.Tile] = []
-    small_numbers = np.flatnonzero(small)
-    small_phases = phases[small_numbers]
-    for phase in range(len(larges) + 1):
-        members = (
-            small_numbers[small_phases == phase] if len(larges) < 64 or phase in small_phases else small_numbers[:0]
-        )
-        if len(members):
-            leaves = members[children[members] == 0]
-            launches.append(Forest(total, len(leaves), len(launches), int(work[members].sum())))
-            pieces.append(leaves)
-            total += len(leaves)
-        if phase < len(larges):
-            number = larges[phase]
-            record = words[starts[number] : starts[number] + headers[number, WORDS]].tolist()
-            begin = int(starts[number])
-            tile = cuda_tile.choose(program, number, begin, record, multiprocessors, shared_bytes)
-            words[begin : begin + len(record)] = record
-            launches.append(tile)
-
-    decoded = np.flatnonzero(headers[:, VARIABLE] >= 0)[::-1] if program.decode else np.zeros(0, np.int64)
-    longest = int(headers[decoded, WORDS].max()) if len(decoded) else 0
-    decode_at = total
-    pieces += [np.array([longest], dtype=np.int64), starts[decoded]]
-    total += 1 + len(decoded)
-
-    cursors = len(launches)
-    sizes += [_aligned(8 * total), _aligned(4 * (1 + cursors + steps))]
-    at = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    arena_at = int(at[-1])
-    # Only now do the offsets of compact outputs, relative to the arena, follow.
-    moved = own - arena_at // item
-    words[starts[compact] + OUT] = moved[compact]
-    from_compact = (sources >= 0) & compact[sources]
-    words[source_at[from_compact]] = moved[sources[from_compact]]
-
-    head = np.zeros(arena_at - int(at[3]), dtype=np.uint8)
-    peaks = head[: 16 * steps].view(np.float64).reshape(steps, 2)
-    peaks[:, 1] = np.inf
-    packed = np.concatenate(pieces)
-    head[at[4] - at[3] :][: packed.nbytes] = packed.view(np.uint8)
-    counters = head[at[5] - at[3] :].view(np.int32)
-    counters[1 + cursors : 1 + cursors + steps] = children
+    small = (
+        runs & (steps.headers[:, WORDS] <= SMALL_WORDS) & (steps.work <= (SMALL_WORK if program.keep else CHUNK_WORK))
+    )
+    if not program.keep:
+        # The others' memory may serve again, which only the program's order makes safe.
+        small &= compact | outputs
+        small[steps.readers[(steps.sources >= 0) & ~compact[steps.sources]]] = False
+    phases, larges = _phases(steps, small, runs)
+    links, lists = _links(steps, starts, small, phases, len(words) + count + LINK_WORDS * count)
+    pieces = [words, starts, links.reshape(-1), lists]
+    launches, counters, queue = _launches(
+        program, words, steps, phases, larges, small, links, multiprocessors, shared_bytes
+    )
+    numbers = np.flatnonzero(runs)
+    at = len(words) + count + links.size + len(lists)
+    sequence_at, decode_at = at, at + len(numbers)
+    decoded = np.flatnonzero(steps.headers[:, VARIABLE] >= 0)[::-1] if program.decode else np.zeros(0, np.int64)
+    longest = int(steps.headers[decoded, WORDS].max()) if len(decoded) else 0
+    pieces += [numbers, np.array([longest], dtype=np.int64), starts[decoded]]
+    state = np.zeros(_aligned(4 * len(counters)) + 8 * len(queue), dtype=np.uint8)
+    state[: 4 * len(counters)] = counters.view(np.uint8)
+    state[_aligned(4 * len(counters)) :] = queue.view(np.uint8)
     size = arena_at + _aligned(program.arena_cells * item) + ALIGNMENT
     return Layout(
-        tuple(launches), decode_at, len(decoded), 16 * longest, links_at, starts_at, head,
-        int(at[1]), int(at[2]), int(at[3]), int(at[4]), int(at[5]), arena_at,
-        int(roots.sum()), cursors, size, int(work.sum()),
+        tuple(launches), decode_at, len(decoded), 16 * longest, len(words) + count, len(words), sequence_at, len(numbers),
+        np.concatenate(pieces), state, len(counters), assignment_at, peaks_at, arena_at, size, int(steps.work[runs].sum()),
     )  # fmt: skip
 
 
-def _phases(parents: list[int], small: list[bool]) -> tuple[NDArray[np.int64], list[int]]:
-    """Return for each step how many large steps run before it, as early as its children allow, and the large steps.
+def _read(words: NDArray[np.int64], starts: NDArray[np.int64]) -> _Steps:
+    count = len(starts)
+    headers = words[starts[:, None] + np.arange(HEADER)] if count else np.zeros((0, HEADER), np.int64)
+    axes, tables = headers[:, AXES], headers[:, TABLES]
+    cells = headers[:, OUTER_CELLS] * headers[:, MID_CELLS] * headers[:, LO_CELLS]
+    source_at = np.repeat(starts + HEADER + AXIS_WORDS * axes, tables)
+    source_at = source_at + np.repeat(TABLE_WORDS + axes, tables) * _ragged(np.zeros_like(tables), tables)
+    return _Steps(
+        headers,
+        cells * headers[:, DOMAIN],
+        _spans(words, starts, axes),
+        cells,
+        source_at,
+        words[source_at + 2],
+        np.repeat(np.arange(count), tables),
+    )
+
+
+def _check(program: Program, steps: _Steps) -> None:
+    axes, tables = steps.headers[:, AXES], steps.headers[:, TABLES]
+    if len(axes) and (tables.max() > MAX_TABLES or (program.decode and axes.max() > MAX_DECODE_AXES)):
+        raise DeviceError(
+            f"a step joins {tables.max()} tables over {axes.max()} variables; the most are {MAX_TABLES} and 1024; "
+            "use --device cpu"
+        )
+
+
+def _place_compact(words: NDArray[np.int64], program: Program, steps: _Steps, compact: NDArray[np.bool_]) -> int:
+    """Give each compact output a place from the buffer's start on; return the bytes they take."""
+    item = program.dtype.itemsize
+    per_word = max(1, 16 // item)
+    places = np.where(compact, -(-steps.spans // per_word) * per_word, 0)
+    own = np.cumsum(places) - places
+    words[program.starts[compact] + OUT] = own[compact]
+    words[steps.source_at[_from(steps, compact)]] = own[steps.sources[_from(steps, compact)]]
+    return _aligned(int(places.sum()) * item)
+
+
+def _move(
+    words: NDArray[np.int64], steps: _Steps, starts: NDArray[np.int64], compact: NDArray[np.bool_], arena_cells: int
+) -> None:
+    """Make the offsets of compact outputs relative to the arena, which lies so many cells after the buffer's start."""
+    words[starts[compact] + OUT] -= arena_cells
+    words[steps.source_at[_from(steps, compact)]] -= arena_cells
+
+
+def _from(steps: _Steps, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The tables that are outputs of the chosen steps."""
+    found: NDArray[np.bool_] = steps.sources >= 0
+    found[found] = chosen[steps.sources[found]]
+    return found
+
+
+def _phases(steps: _Steps, small: NDArray[np.bool_], runs: NDArray[np.bool_]) -> tuple[NDArray[np.int64], list[int]]:
+    """Return for each step how many large steps run before it, as early as what it reads allows, and the large steps.
 
     Large steps keep the program's order, so memory that the plan reuses among them stays safe.
     """
-    earliest = [0] * len(parents)
+    count = len(small)
+    sources: list[list[int]] = [[] for _ in range(count)]
+    for reader, source in zip(steps.readers.tolist(), steps.sources.tolist(), strict=True):
+        if source >= 0 and runs[source]:
+            sources[reader].append(source)
+    ready = [0] * count
+    phases = [0] * count
     larges: list[int] = []
-    for step, parent in enumerate(parents):
-        ready = earliest[step]
-        if not small[step]:
+    for step, (is_small, run) in enumerate(zip(small.tolist(), runs.tolist(), strict=True)):
+        if not run:
+            continue
+        phases[step] = ready[step] = max((ready[source] for source in sources[step]), default=0)
+        if not is_small:
             larges.append(step)
-            ready = len(larges)
-        if parent >= 0 and ready > earliest[parent]:
-            earliest[parent] = ready
-    return np.array(earliest, dtype=np.int64), larges
+            ready[step] = len(larges)
+    return np.array(phases, dtype=np.int64), larges
+
+
+def _links(
+    steps: _Steps, starts: NDArray[np.int64], small: NDArray[np.bool_], phases: NDArray[np.int64], lists_at: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How blocks walk on: links (``LinkWord`` in ``kernels/forest.cu``), and lists of readers."""
+    count = len(small)
+    pairs = np.stack([steps.sources, steps.readers], axis=1)[steps.sources >= 0]
+    pairs = pairs[small[pairs[:, 0]] & small[pairs[:, 1]]]
+    pairs = np.unique(pairs[phases[pairs[:, 0]] == phases[pairs[:, 1]]], axis=0)
+    sources, readers = pairs[:, 0], pairs[:, 1]
+    children = np.bincount(readers, minlength=count).astype(np.int64)
+    wanted = np.maximum(1, np.minimum(steps.cells, -(-steps.work // CHUNK_WORK)))
+    chunk_cells = -(-steps.cells // wanted)
+    chunks = -(-steps.cells // np.maximum(1, chunk_cells))
+
+    links = np.full((count, LINK_WORDS), -1, dtype=np.int64)
+    links[:, 3], links[:, 4], links[:, 5] = children, chunks, chunk_cells
+    fans = np.bincount(sources, minlength=count)
+    single = fans[sources] == 1
+    single[single] = chunks[readers[single]] == 1
+    walks = readers[single]
+    links[sources[single], 0] = walks
+    links[sources[single], 1] = starts[walks]
+    links[sources[single], 2] = steps.headers[walks, WORDS]
+    # ``pairs`` is sorted, so each step's readers follow one another.
+    others = ~single
+    listed, first, lengths = np.unique(sources[others], return_index=True, return_counts=True)
+    links[listed, 0], links[listed, 1], links[listed, 2] = SEVERAL, lists_at + first, lengths
+    return links, readers[others]
+
+
+def _launches(
+    program: Program,
+    words: NDArray[np.int64],
+    steps: _Steps,
+    phases: NDArray[np.int64],
+    larges: list[int],
+    small: NDArray[np.bool_],
+    links: NDArray[np.int64],
+    multiprocessors: int,
+    shared_bytes: int,
+) -> tuple[list[Forest | cuda_tile.Tile], NDArray[np.int32], NDArray[np.int64]]:
+    """The launches, the counters and the queues.
+
+    Counters: the stop flag; three for each launch (next slot to take, next slot to fill, steps left); for each step the
+    steps that it waits for, then its chunks that are not finished.
+    """
+    children, chunks = links[:, 3], links[:, 4]
+    numbers = np.flatnonzero(small)
+    by_phase = numbers[np.argsort(phases[numbers], kind="stable")]
+    bounds = np.searchsorted(phases[by_phase], np.arange(len(larges) + 2))
+    launches: list[Forest | cuda_tile.Tile] = []
+    counters: list[int] = [0]
+    queues: list[NDArray[np.int64]] = []
+    filled = 0
+    for phase in range(len(larges) + 1):
+        members = by_phase[bounds[phase] : bounds[phase + 1]]
+        if len(members):
+            leaves = members[children[members] == 0]
+            ready = np.repeat(leaves << CHUNK_BITS, chunks[leaves]) + _ragged(np.zeros_like(leaves), chunks[leaves])
+            # Where each step has one reader at most, nothing is ever put into the queue.
+            slots = int(chunks[members].sum()) if (links[members, 0] == SEVERAL).any() else len(ready)
+            launches.append(Forest(filled, len(ready), slots, len(counters), int(steps.work[members].sum())))
+            counters += [0, len(ready), len(members)]
+            queues += [ready, np.full(slots - len(ready), -1, dtype=np.int64)]
+            filled += slots
+        if phase < len(larges):
+            begin, length = int(program.starts[larges[phase]]), int(steps.headers[larges[phase], WORDS])
+            record = words[begin : begin + length].tolist()
+            launches.append(cuda_tile.choose(program, larges[phase], begin, record, multiprocessors, shared_bytes))
+            words[begin : begin + length] = record
+    state = np.concatenate([np.array(counters), children, chunks]).astype(np.int32)
+    return launches, state, np.concatenate([np.zeros(0, np.int64), *queues])

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
 from elimina.inference.bucket import does_not_fit
-from elimina.inference.choose import Options, Planned, plan_problem
+from elimina.inference.choose import Options, plan_problem
 from elimina.inference.propagator import Answer, Propagator
 from elimina.model import Model
 from elimina.order import Method

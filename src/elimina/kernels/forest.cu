@@ -1,11 +1,21 @@
-// Small steps, many in one launch. A block takes a leaf and walks towards the root; at a step with several children only the
-// block that finishes the last of them walks on. While a step is computed, the next one's record is already being fetched.
+// Small steps, many in one launch. A block takes a step from a queue and walks on to the step that reads its output, if that is
+// the only reader; at a step that waits for several only the block that finishes the last of them walks on. While a step is
+// computed, the next one's record is already being fetched. Where an output has several readers, those that have nothing left to
+// wait for go to the queue. A step of much work is cut into chunks of output cells, which several blocks compute.
 #include "rows.cuh"
 
 namespace elimina {
 
-// How to walk on from a step: the next step of this launch (-1: none), its record, and how many children it has in this launch.
-enum LinkWord : int { kNext, kNextStart, kNextWords, kNextChildren, kLinkWords };
+// How to walk on from a step: the only reader in this launch (kNone: there is none; kSeveral: a list of readers is at kNextStart,
+// with kNextWords entries), its record's start and length; and of the step itself: how many steps of this launch it waits for, its
+// chunks, and the output cells of a chunk.
+enum LinkWord : int { kNext, kNextStart, kNextWords, kChildren, kChunks, kChunkCells, kLinkWords };
+constexpr i64 kNone = -1, kSeveral = -2;
+
+// An entry of the queue: a step and a chunk of it; -1 as long as it is empty.
+constexpr int kChunkBits = 20;
+
+enum CounterWord : int { kTaken, kFilled, kLeft };  // slots taken and filled, steps that are not finished
 
 constexpr int kRecordWords = 2 * kThreads;  // the longest record; longer steps are launched alone
 
@@ -41,10 +51,10 @@ __device__ __forceinline__ void sum_up(const S& s, typename S::Sum& sum, const t
 }
 
 template <class S, int kMost>
-__device__ void small_step(const S& s, StepView step, typename S::Value* arena, const typename S::Value* scales,
-                           Peaks<S>& seen) {
+__device__ void small_step(const S& s, StepView step, int first, int cells, typename S::Value* arena,
+                           const typename S::Value* scales, Peaks<S>& seen) {
   using Value = typename S::Value;
-  const int cells = int(step.cells()), domain = int(step[kDomain]), axes = int(step[kAxes]);
+  const int domain = int(step[kDomain]), axes = int(step[kAxes]);
   const int tables = int(step[kTables]), tables_a = int(step[kTablesA]), tables_ab = tables_a + int(step[kTablesB]);
   // Lanes that share a cell, each with every group-th value of d.
   int group = 1;
@@ -55,7 +65,7 @@ __device__ void small_step(const S& s, StepView step, typename S::Value* arena, 
     const int cell = (round * kThreads + int(threadIdx.x)) / group;
     const bool valid = cell < cells;
     int index[kMost] = {}, out = 0;
-    for (u32 axis = axes, rest = valid ? cell : 0; axis-- > 0;) {
+    for (u32 axis = axes, rest = first + (valid ? cell : 0); axis-- > 0;) {
       const u32 size = u32(step.size(axis)), quotient = rest / size, digit = rest - quotient * size;
       rest = quotient;
       out += int(digit) * int(step.out_stride(axis));
@@ -90,39 +100,93 @@ __device__ void small_step(const S& s, StepView step, typename S::Value* arena, 
   }
 }
 
+// Puts the readers of a finished step that wait for nothing else into the queue, but for the first chunk of the first of them, which
+// is returned (-1: none). One warp.
+__device__ i64 release(const i64* readers, i64 count, const i64* links, i32* pending, volatile i64* queue, i32* counters) {
+  i64 kept = -1;
+  for (i64 base = 0; base < count; base += 32) {
+    const i64 at = base + threadIdx.x;
+    i64 reader = at < count ? readers[at] : -1;
+    if (reader >= 0 && links[reader * kLinkWords + kChildren] > 1 && atomicSub(pending + reader, 1) != 1) reader = -1;
+    const u32 ready = __ballot_sync(~0u, reader >= 0);
+    if (!ready) continue;
+    int first = 0;
+    if (kept < 0) {
+      const int chosen = __ffs(int(ready)) - 1;
+      kept = __shfl_sync(~0u, reader, chosen) << kChunkBits;
+      first = int(threadIdx.x) == chosen;
+    }
+    const int chunks = reader >= 0 ? int(links[reader * kLinkWords + kChunks]) - first : 0;
+    int before = chunks;
+    for (int step = 1; step < 32; step *= 2) {
+      const int other = __shfl_up_sync(~0u, before, step);
+      if (int(threadIdx.x) >= step) before += other;
+    }
+    const int total = __shfl_sync(~0u, before, 31);
+    int place = 0;
+    if (threadIdx.x == 0) place = atomicAdd(counters + kFilled, total);
+    place = __shfl_sync(~0u, place, 0) + before - chunks;
+    __threadfence();
+    for (int i = 0; i < chunks; ++i) queue[place + i] = reader << kChunkBits | i64(first + i);
+  }
+  return kept;
+}
+
+// The next entry of the queue; -1 once nothing more can come.
+__device__ i64 take(const volatile i64* queue, i64 ready, i64 slots, i32* counters, const i32* stop) {
+  const i64 slot = stopped(stop) ? slots : atomicAdd(counters + kTaken, 1);
+  if (slot >= slots) return -1;
+  if (slot < ready) return queue[slot];
+  i64 item;
+  while ((item = queue[slot]) < 0) {
+    if (*static_cast<volatile i32*>(counters + kLeft) == 0 || stopped(stop)) return -1;
+    __nanosleep(100);
+  }
+  __threadfence();
+  return item;
+}
+
+// `pending`: for each of the steps how many it waits for, then how many of its chunks are not finished.
 template <class S>
 __global__ void __launch_bounds__(kThreads)
-    forest(const i64* __restrict__ words, i64 links_at, i64 starts_at, i64 leaves_at, i64 leaves, typename S::Value* arena,
-           u64* peaks, i32* pending, i32* cursor, const i32* stop, typename S::Value parameter) {
+    forest(const i64* __restrict__ words, i64 links_at, i64 starts_at, i64* queue, i64 ready, i64 slots, i64 steps, i32* counters,
+           i32* pending, typename S::Value* arena, u64* peaks, const i32* stop, typename S::Value parameter) {
   using Value = typename S::Value;
   __shared__ i64 records[2][kRecordWords];
   __shared__ Value scales[kRecordWords / kStrides];
   __shared__ u64 step_peaks[2];
-  __shared__ int shared_leaf, shared_last;
+  __shared__ i64 shared_item;
+  __shared__ int shared_last;
   const S s = make_semiring<S>(parameter);
   const int thread = int(threadIdx.x);
+  const i64* links = words + links_at;
+  i64 item = -1;  // taken over from `release`
 
   for (;;) {
     __syncthreads();
-    if (thread == 0) shared_leaf = stopped(stop) ? int(leaves) : atomicAdd(cursor, 1);
+    if (thread == 0) shared_item = item >= 0 ? item : take(queue, ready, slots, counters, stop);
     __syncthreads();
-    if (shared_leaf >= leaves) return;
-    i64 number = words[leaves_at + shared_leaf];
+    item = shared_item;
+    if (item < 0) return;
+    i64 number = item >> kChunkBits, chunk = item & ((i64(1) << kChunkBits) - 1);
+    item = -1;
     const i64 start = words[starts_at + number];
     for (int i = thread; i < words[start + kWords]; i += kThreads) records[0][i] = words[start + i];
     i64 link[kLinkWords];
-    for (int i = 0; i < kLinkWords; ++i) link[i] = words[links_at + number * kLinkWords + i];
+    for (int i = 0; i < kLinkWords; ++i) link[i] = links[number * kLinkWords + i];
     __syncthreads();
 
     for (int buffer = 0;; buffer ^= 1) {
       const StepView step{records[buffer]};
       const i64 next = link[kNext], next_start = link[kNextStart], next_words = link[kNextWords];
-      const bool shared_parent = link[kNextChildren] > 1;
+      const i64 chunks = link[kChunks];
+      const int first = int(chunk * link[kChunkCells]);
+      const int cells = int(min(link[kChunkCells], step.cells() - first));
       i64 fetched[2] = {};
       if (next >= 0) {
         for (int i = 0; i < 2; ++i)
           if (i * kThreads + thread < next_words) fetched[i] = words[next_start + i * kThreads + thread];
-        for (int i = 0; i < kLinkWords; ++i) link[i] = words[links_at + next * kLinkWords + i];
+        for (int i = 0; i < kLinkWords; ++i) link[i] = links[next * kLinkWords + i];
       }
       if constexpr (S::scaled) {
         if (thread < step[kTables]) scales[thread] = scale_of<S>(step.table(thread), peaks);
@@ -131,20 +195,41 @@ __global__ void __launch_bounds__(kThreads)
       }
       Peaks<S> seen;
       if (step[kTables] <= 2) {
-        small_step<S, 2>(s, step, arena, scales, seen);
+        small_step<S, 2>(s, step, first, cells, arena, scales, seen);
       } else if (step[kTables] <= 4) {
-        small_step<S, 4>(s, step, arena, scales, seen);
+        small_step<S, 4>(s, step, first, cells, arena, scales, seen);
       } else {
-        small_step<S, 16>(s, step, arena, scales, seen);
+        small_step<S, 16>(s, step, first, cells, arena, scales, seen);
       }
       for (int i = 0; i < 2; ++i) records[buffer ^ 1][i * kThreads + thread] = fetched[i];
       if constexpr (S::scaled) {
-        seen.publish(step_peaks);
-        __syncthreads();
-        if (thread < 2) peaks[2 * number + thread] = step_peaks[thread];
+        if (chunks > 1) {
+          seen.publish(peaks + 2 * number);
+        } else {
+          seen.publish(step_peaks);
+          __syncthreads();
+          if (thread < 2) peaks[2 * number + thread] = step_peaks[thread];
+        }
       }
-      if (next < 0) break;
-      if (shared_parent) {
+      if (chunks > 1) {
+        __threadfence();
+        __syncthreads();
+        if (thread == 0) {
+          shared_last = atomicSub(pending + steps + number, 1) == 1;
+          __threadfence();
+        }
+        __syncthreads();
+        if (!shared_last) break;
+      }
+      if (slots > ready && thread == 0) atomicSub(counters + kLeft, 1);
+      if (next == kNone) break;
+      if (next == kSeveral) {
+        __threadfence();
+        __syncthreads();
+        if (thread < 32) item = release(words + next_start, next_words, links, pending, queue, counters);
+        break;
+      }
+      if (link[kChildren] > 1) {
         __threadfence();
         __syncthreads();
         if (thread == 0) {
@@ -157,6 +242,7 @@ __global__ void __launch_bounds__(kThreads)
         __syncthreads();
       }
       number = next;
+      chunk = 0;
     }
   }
 }

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from elimina.errors import InputError
 from elimina.model import Model
 from elimina.order import find_order
-from elimina.tree import bucket_tree
+from elimina.tree import Clique, bucket_tree, central_order, junction_tree
 from elimina.viz.canvas import FAINT, Canvas, need
-from elimina.viz.cliques import CliqueTree, cliques, rooted_at_centres
 from elimina.viz.tidy import tidy_layout
 
 Points = NDArray[np.float64]
@@ -28,15 +27,15 @@ _LEAST_WITH_COUNT = 0.085
 _POINTS_OF_ONE_DIGIT, _MOST_POINTS = 1.3, 9.0
 _GAP = 0.12
 _DROP = 0.38
-_TALL, _ASPECT, _LANE = 3.0, 1.4, 0.3
+_PAGE, _TALL, _ASPECT, _LANE = 12.0, 3.0, 1.4, 0.3
 
 
-def junction_tree(model: Model, seed: int = 0) -> CliqueTree:
+def central_cliques(model: Model, seed: int = 0) -> tuple[Clique, ...]:
     """Triangulate with the order that ``find_order`` finds, contract, and root where there are the fewest levels."""
     scopes = [f.scope for f in model.factors if f.scope]
-    tree = bucket_tree(scopes, find_order(model.sizes, scopes, seed=seed).order)
-    buckets = [frozenset((node.variable, *node.separator)) for node in tree.nodes]
-    return rooted_at_centres(cliques(buckets, [node.parent for node in tree.nodes]))
+    found = bucket_tree(scopes, find_order(model.sizes, scopes, seed=seed).order)
+    order = central_order(found, model.sizes)
+    return junction_tree(bucket_tree([clique.scope for clique in junction_tree(found)], order))
 
 
 def draw_tree(model: Model, title: str) -> Canvas:
@@ -47,31 +46,33 @@ def draw_tree(model: Model, title: str) -> Canvas:
     """
     if not model.variables:
         raise InputError("the model has no variables, so it has no junction tree to draw")
-    tree = junction_tree(model)
-    digits = np.array([_digits(scope, model) for scope in tree.scopes])
+    cliques = central_cliques(model)
+    digits = np.array([_digits(clique.scope, model) for clique in cliques])
     radii = _radii(digits)
     canvas = Canvas()
-    named = len(tree.scopes) <= _MOST_NAMED
-    names = [_names(scope, model) if named else [] for scope in tree.scopes]
+    named = len(cliques) <= _MOST_NAMED
+    names = [_names(clique.scope, model) if named else [] for clique in cliques]
     texts = [max((canvas.text_width(name, _FONT) for name in lines), default=0.0) for lines in names]
     below = [len(lines) * _LINE for lines in names]
-    centres, bands = _places(tree, np.maximum(2 * radii, texts), radii, below)
-    _draw_links(canvas, tree, model, digits, centres, bands, below)
+    centres, bands = _places(cliques, np.maximum(2 * radii, texts), radii, below)
+    _draw_links(canvas, cliques, model, digits, centres, bands, below)
     canvas.circles(centres, radii, "cliques", _fills(digits))
-    for centre, radius, scope, lines, size in zip(centres, radii, tree.scopes, names, digits, strict=True):
+    for centre, radius, clique, lines, size in zip(centres, radii, cliques, names, digits, strict=True):
         if radius >= _LEAST_WITH_COUNT:
             ink = "white" if _shade(size, digits) > 0.62 else "#1b1f24"
-            canvas.text(centre[0], centre[1], str(len(scope)), min(8.0, radius * 50), gid="count", color=ink, zorder=5)
+            canvas.text(
+                centre[0], centre[1], str(len(clique.scope)), min(8.0, radius * 50), gid="count", color=ink, zorder=5
+            )
         if lines:
             top = centre[1] - radius - _LINE * 0.6
             for i, line in enumerate(lines):
                 canvas.text(centre[0], top - i * _LINE, line, _FONT, gid="name", zorder=5)
     _draw_legend(canvas, digits)
-    _draw_title(canvas, tree, model, title)
+    _draw_title(canvas, cliques, model, title)
     return canvas
 
 
-def _digits(scope: frozenset[int], model: Model) -> float:
+def _digits(scope: Sequence[int], model: Model) -> float:
     """Decimal logarithm of the cells of a table over the variables."""
     return math.fsum(math.log10(model.variables[v].size) for v in scope)
 
@@ -89,7 +90,7 @@ def _fills(digits: Points, among: Points | None = None) -> list[object]:
     return [ramp(_shade(size, digits if among is None else among)) for size in digits]
 
 
-def _names(scope: frozenset[int], model: Model) -> list[str]:
+def _names(scope: Sequence[int], model: Model) -> list[str]:
     names = [model.variables[v].name for v in sorted(scope)]
     names = [name if len(name) <= 22 else name[:21] + "…" for name in names]
     if len(names) > _MOST_NAMES:
@@ -108,15 +109,17 @@ def _ordinates(levels: Sequence[int], radii: Points, below: Sequence[float]) -> 
     return np.cumsum(steps)[list(levels)]
 
 
-def _places(tree: CliqueTree, widths: Points, radii: Points, below: Sequence[float]) -> tuple[Points, list[int]]:
+def _places(
+    cliques: Sequence[Clique], widths: Points, radii: Points, below: Sequence[float]
+) -> tuple[Points, list[int]]:
     """Centres of the circles, and the band of each: a tall tree is cut into bands of levels that stand side by side."""
-    x, levels = tidy_layout(tree.parents, [w + _GAP for w in widths])
+    x, levels = tidy_layout([clique.parent for clique in cliques], [w + _GAP for w in widths])
     y = _ordinates(levels, radii, below)
     width, height = float(np.ptp(x)) + 1.0, float(np.ptp(y)) + 1.0
-    count = round(math.sqrt(_ASPECT * height / width)) if height > _TALL * width else 1
+    count = round(math.sqrt(_ASPECT * height / width)) if height > max(_PAGE, _TALL * width) else 1
     depth = math.ceil((max(levels) + 1) / max(count, 1))
     bands = [level // depth for level in levels]
-    crossing = [sum(p >= 0 and bands[p] < bands[v] == band for v, p in enumerate(tree.parents)) for band in set(bands)]
+    crossing = [_links_into(band, cliques, bands) for band in sorted(set(bands))]
     right = 0.0
     for band, lanes in enumerate(crossing):
         members = np.flatnonzero(np.array(bands) == band)
@@ -127,9 +130,13 @@ def _places(tree: CliqueTree, widths: Points, radii: Points, below: Sequence[flo
     return np.stack([x, y], axis=1), bands
 
 
+def _links_into(band: int, cliques: Sequence[Clique], bands: Sequence[int]) -> int:
+    return sum(c.parent >= 0 and bands[c.parent] < bands[v] == band for v, c in enumerate(cliques))
+
+
 def _draw_links(
     canvas: Canvas,
-    tree: CliqueTree,
+    cliques: Sequence[Clique],
     model: Model,
     digits: Points,
     centres: Points,
@@ -140,11 +147,11 @@ def _draw_links(
     foot = radii + np.array(below) + np.where(np.array(below) > 0, 0.05, 0)
     starts, ends, widths = [], [], []
     detours: dict[int, list[tuple[Points, Points, float]]] = {}
-    for v, parent in enumerate(tree.parents):
+    for v, (_, separator, parent) in enumerate(cliques):
         if parent < 0:
             continue
         start, end = centres[parent] - [0, foot[parent]], centres[v] + [0, radii[v]]
-        width = _points(_digits(tree.scopes[v] & tree.scopes[parent], model), digits)
+        width = _points(_digits(separator, model), digits)
         if bands[v] == bands[parent]:
             starts.append(start)
             ends.append(end)
@@ -198,9 +205,9 @@ def _power(digits: float) -> str:
     return f"1e{digits:.0f}" if digits > 3 else str(round(10**digits))
 
 
-def _draw_title(canvas: Canvas, tree: CliqueTree, model: Model, title: str) -> None:
+def _draw_title(canvas: Canvas, cliques: Sequence[Clique], model: Model, title: str) -> None:
     low, high = canvas.bounds
-    cells = [math.prod(model.variables[v].size for v in scope) for scope in tree.scopes]
+    cells = [math.prod(model.variables[v].size for v in clique.scope) for clique in cliques]
     figures = f"{len(cells)} cliques, {_cells(sum(cells))} cells, {_cells(max(cells))} in the largest"
     text = f"{title[:60]}: {figures}" if title else figures
     size = max(10.0, 0.35 * float(high[0] - low[0]))

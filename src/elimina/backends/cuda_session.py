@@ -1,0 +1,270 @@
+"""A program on a CUDA device: its buffers, and how it is launched."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.backends import cuda_kernels
+from elimina.backends.base import Run
+from elimina.backends.cuda_layout import Forest, Layout
+from elimina.backends.cuda_tile import Tile
+from elimina.planning.program import Program
+from elimina.semiring import SEMIRINGS
+
+if TYPE_CHECKING:
+    from elimina.backends.cuda import CudaBackend
+
+STAGE = 32 << 20
+"""Bytes of each of the two pinned buffers that a large upload goes through."""
+MARKS = 64
+"""Most reports of progress in a run."""
+LAYOUTS = 16
+"""Layouts of partial runs that are kept."""
+
+
+class Part:
+    """Some of a program's steps on the device: what the kernels read, and the counters as they are before a run."""
+
+    def __init__(self, session: CudaSession, layout: Layout) -> None:
+        self.layout = layout
+        words = layout.words.view(np.uint8)
+        self.memory = session.allocate(len(words) + 2 * len(layout.state) + 64)
+        self.words_at = int(self.memory.ptr)
+        self.state_at = self.words_at + len(words)
+        self.pristine_at = self.state_at + len(layout.state)
+        session.upload(self.words_at, [words, layout.state, layout.state])
+
+
+class CudaSession:
+    """A program on one device, its arena kept between runs: see ``Session``."""
+
+    def __init__(self, backend: CudaBackend, program: Program, factors: NDArray[np.generic]) -> None:
+        self._backend, self._program = backend, program
+        self._cuda, self._stream = backend.cupy.cuda, backend.stream
+        self._parts: dict[bytes | None, Part] = {}
+        self._asked: set[bytes] = set()
+        self._marks: list[tuple[Any, float]] = []
+        layout = backend.lay_out(program)
+        with backend.at_work(layout.size):
+            self._memory = self.allocate(layout.size)
+            self._base = int(self._memory.ptr)
+            self._began = self._cuda.Event()
+            self._began.record(self._stream)
+            self._parts[None] = Part(self, layout)
+            self.upload(self._base + layout.arena_at, [np.ascontiguousarray(factors).reshape(-1).view(np.uint8)])
+            self._uploaded = self._cuda.Event()
+            self._uploaded.record(self._stream)
+
+    def _here(self) -> AbstractContextManager[None]:
+        return self._backend.at_work(self.part.layout.size)
+
+    def load(self, offset: int, values: NDArray[np.generic]) -> None:
+        """Write elements of the arena: see ``Session.load``."""
+        with self._here():
+            at = self.arena + offset * self._program.dtype.itemsize
+            self.upload(at, [np.ascontiguousarray(values).view(np.uint8)])
+
+    def run(self, steps: NDArray[np.int64] | None = None, progress: Callable[[float], None] | None = None) -> Run:
+        """Run all or some of the steps: see ``Session.run``."""
+        with self._here():
+            part = self._part(steps)
+            events = [self._cuda.Event() for _ in range(3)]
+            try:
+                events[0].record(self._stream)
+                self.launch_steps(part, progress is not None)
+                events[1].record(self._stream)
+                if self._program.decode:
+                    self._decode(part)
+                events[2].record(self._stream)
+                results, done = self._download(part.layout)
+                self._wait(done, progress)
+            except BaseException:
+                self._stop(part)
+                raise
+            seconds = [self._cuda.get_elapsed_time(a, b) / 1000 for a, b in itertools.pairwise(events)]
+            upload = self._cuda.get_elapsed_time(self._began, self._uploaded) / 1000
+            return self._collect(results, {"upload": upload, "run": seconds[0], "decode": seconds[1]})
+
+    def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
+        """A copy of elements of the arena: see ``Session.fetch``."""
+        item = self._program.dtype.itemsize
+        with self._here():
+            memory = self._backend.pinned.malloc(max(1, span * item))
+            self._copy(memory.ptr, self.arena + offset * item, span * item)
+            self._stream.synchronize()
+            return as_bytes(memory, span * item).view(self._program.dtype).copy()
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._parts.clear()
+        del self._memory
+        self._backend.trim()
+
+    @property
+    def part(self) -> Part:
+        """The whole program on the device."""
+        return self._parts[None]
+
+    @property
+    def arena(self) -> int:
+        """Where the arena is on the device."""
+        return self._base + self.part.layout.arena_at
+
+    def allocate(self, size: int) -> Any:
+        """Device memory, which is free again when the result is forgotten."""
+        return self._backend.pool.malloc(size)
+
+    def _part(self, steps: NDArray[np.int64] | None) -> Part:
+        if steps is None:
+            return self.part
+        key = steps.tobytes()
+        if key not in self._asked:
+            # To run everything is cheaper than to lay out steps that may never be asked for again.
+            self._asked.add(key)
+            return self.part
+        if key not in self._parts:
+            if len(self._parts) > LAYOUTS:
+                del self._parts[next(other for other in self._parts if other is not None)]
+            self._parts[key] = Part(self, self._backend.lay_out(self._program, steps))
+        return self._parts[key]
+
+    def _copy(self, to: int, source: int, size: int) -> None:
+        self._cuda.runtime.memcpyAsync(to, source, size, self._cuda.runtime.memcpyDefault, self._stream.ptr)
+
+    def upload(self, to: int, pieces: list[NDArray[np.uint8]]) -> None:
+        """Copy bytes to the device, one piece after another, through pinned memory; they are there on return."""
+        for piece in pieces:
+            stages = [self._backend.pinned.malloc(min(STAGE, max(1, len(piece)))) for _ in range(2)]
+            busy: list[Any] = [None, None]
+            for turn, at in enumerate(range(0, len(piece), STAGE)):
+                if busy[turn % 2] is not None:
+                    busy[turn % 2].synchronize()
+                size = min(STAGE, len(piece) - at)
+                as_bytes(stages[turn % 2], size)[:] = piece[at : at + size]
+                self._copy(to + at, stages[turn % 2].ptr, size)
+                busy[turn % 2] = self._cuda.Event(disable_timing=True)
+                busy[turn % 2].record(self._stream)
+            to += len(piece)
+        self._stream.synchronize()
+
+    def launch_steps(self, part: Part, marked: bool) -> None:
+        """Queue every step; ``marked``: with events that tell the progress."""
+        layout, program, backend = part.layout, self._program, self._backend
+        self._copy(part.state_at, part.pristine_at, len(layout.state))
+        words, arena = np.uint64(part.words_at), np.uint64(self.arena)
+        peaks, stop = np.uint64(self._base + layout.peaks_at), np.uint64(part.state_at)
+        pending = np.uint64(part.state_at + 4 * (layout.counters - 2 * len(program.starts)))
+        parameter = program.dtype.type(program.parameter)
+        if SEMIRINGS[program.semiring].scaled and layout.sequence:
+            blocks = -(-layout.sequence // cuda_kernels.THREADS)
+            sequence = np.int64(layout.sequence_at), np.int64(layout.sequence)
+            backend.function("elimina::peaks")((blocks,), (cuda_kernels.THREADS,), (words, *sequence, peaks))
+        done, reported = 0, 0.0
+        for launch in layout.launches:
+            if isinstance(launch, Forest):
+                kernel = backend.function(cuda_kernels.forest_kernel(program.semiring, program.dtype))
+                queue = np.uint64(part.state_at + layout.queues_at + 8 * launch.queue)
+                counters = np.uint64(part.state_at + 4 * launch.counter)
+                where = [np.int64(n) for n in (layout.links_at, layout.starts_at)]
+                sizes = [np.int64(n) for n in (launch.ready, launch.slots, len(program.starts))]
+                blocks = min(launch.slots, 4 * backend.multiprocessors)
+                arguments = (words, *where, queue, *sizes, counters, pending, arena, peaks, stop, parameter)
+                kernel((blocks,), (cuda_kernels.THREADS,), arguments)
+            else:
+                self._launch_tile(part, launch, (arena, peaks, stop, parameter))
+            done += launch.work
+            share = done / max(1, layout.work)
+            if marked and share - reported >= 1 / MARKS:
+                reported = share
+                event = self._cuda.Event(disable_timing=True)
+                event.record(self._stream)
+                self._marks.append((event, share))
+
+    def _launch_tile(self, part: Part, tile: Tile, pointers: tuple[Any, ...]) -> None:
+        kernel = self._backend.function(tile.kernel.name)
+        if kernel.max_dynamic_shared_size_bytes < tile.shared:
+            kernel.max_dynamic_shared_size_bytes = self._backend.shared_limit
+        record = np.uint64(part.words_at + 8 * tile.record_at)
+        arguments = (record, *map(np.int32, tile.arguments), *pointers)
+        kernel((tile.blocks,), (tile.threads,), arguments, shared_mem=tile.shared)
+
+    def _decode(self, part: Part) -> None:
+        layout, program = part.layout, self._program
+        kernel = self._backend.function(cuda_kernels.decode_kernel(program.semiring, program.dtype))
+        assignment = self._base + layout.assignment_at
+        self._cuda.runtime.memsetAsync(assignment, 0, 4 * program.variables, self._stream.ptr)
+        if not layout.decode_steps:
+            return
+        pointers = [np.uint64(at) for at in (self.arena, self._base + layout.peaks_at, assignment, part.state_at)]
+        where = np.uint64(part.words_at), np.int64(layout.decode_at), np.int64(layout.decode_steps)
+        kernel(
+            (1,), (cuda_kernels.THREADS,), (*where, *pointers, program.dtype.type(program.parameter)),
+            shared_mem=layout.decode_shared,
+        )  # fmt: skip
+
+    def _download(self, layout: Layout) -> tuple[list[NDArray[np.uint8]], Any]:
+        """Queue the copies of assignment, peaks and outputs; they are there when the event is done."""
+        outputs, item = self._program.outputs, self._program.dtype.itemsize
+        first = int(outputs[:, 1].min()) if len(outputs) else 0
+        last = int((outputs[:, 1] + outputs[:, 2]).max()) if len(outputs) else 0
+        spans = [
+            (self._base + layout.assignment_at, layout.arena_at - layout.assignment_at),
+            (self.arena + first * item, (last - first) * item),
+        ]
+        results = []
+        for at, size in spans:
+            memory = self._backend.pinned.malloc(max(1, size))
+            self._copy(memory.ptr, at, size)
+            results.append(as_bytes(memory, size))
+        done = self._cuda.Event(disable_timing=True)
+        done.record(self._stream)
+        return results, done
+
+    def _wait(self, last: Any, progress: Callable[[float], None] | None) -> None:
+        """Poll, so that an interrupt is noticed; without sleeping at first, since most runs are short."""
+        began, reported = time.perf_counter(), 0
+        while not last.done:
+            if progress is not None:
+                finished = reported
+                while finished < len(self._marks) and self._marks[finished][0].done:
+                    finished += 1
+                if finished > reported:
+                    progress(self._marks[finished - 1][1])
+                    reported = finished
+            if time.perf_counter() - began > 0.005:
+                time.sleep(0.001)
+        self._marks.clear()
+        if progress is not None:
+            progress(1.0)
+
+    def _stop(self, part: Part) -> None:
+        """Have the launches that wait return at once, and wait for the one that runs."""
+        other = self._cuda.Stream(non_blocking=True)
+        self._cuda.runtime.memsetAsync(part.state_at, 1, 4, other.ptr)
+        other.synchronize()
+        self._stream.synchronize()
+
+    def _collect(self, results: list[NDArray[np.uint8]], seconds: dict[str, float]) -> Run:
+        layout, program = self.part.layout, self._program
+        head, cells = results[0], results[1].view(program.dtype)
+        peaks = head[layout.peaks_at - layout.assignment_at :].view(np.float64)[: 2 * len(program.starts)]
+        peaks = peaks.reshape(-1, 2).copy()
+        if not SEMIRINGS[program.semiring].scaled:
+            peaks[:] = 0
+        peaks[np.isinf(peaks[:, 1]), 1] = 0
+        assignment = head[: 4 * program.variables].view(np.int32).copy() if program.decode else None
+        first = int(program.outputs[:, 1].min()) if len(program.outputs) else 0
+        outputs = tuple(cells[at - first : at - first + span].copy() for _, at, span in program.outputs.tolist())
+        return Run(outputs, peaks, assignment, seconds)
+
+
+def as_bytes(memory: Any, size: int) -> NDArray[np.uint8]:
+    """Pinned memory as an array."""
+    return np.frombuffer(memory, dtype=np.uint8, count=size)

@@ -1,0 +1,222 @@
+"""Posteriors on a junction tree against sums over all assignments, evidence coming and going."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elimina import ImpossibleEvidenceError, InputError, JunctionTree, MemoryLimitError, Model
+from tests.devices import on_devices
+
+few = settings(max_examples=40, deadline=None)
+
+
+def random_model(rng, zeros=0.1):
+    """A few variables and factors; some components, some variables in no factor, some of one value."""
+    count = int(rng.integers(1, 8))
+    sizes = [int(size) for size in rng.integers(1, 5, count)]
+    factors = []
+    for _ in range(rng.integers(0, 9)):
+        scope = [int(v) for v in rng.permutation(count)[: rng.integers(0, min(count, 4) + 1)]]
+        shape = [sizes[v] for v in scope]
+        factors.append((scope, rng.random(shape) * (rng.random(shape) >= zeros)))
+    return Model.from_arrays(sizes, factors, sense="probability")
+
+
+def joint(model, weights):
+    """The weighted model's values, an axis for each variable."""
+    count = len(model.variables)
+    table = np.ones(model.sizes)
+    for factor in model.factors:
+        ordered = np.transpose(factor.dense(), np.argsort(factor.scope))
+        table = table * np.expand_dims(ordered, tuple(v for v in range(count) if v not in factor.scope))
+    for v, values in weights.items():
+        table = table * np.expand_dims(values, tuple(u for u in range(count) if u != v))
+    return table
+
+
+def over(table, kept, reduce=np.sum):
+    """Reduced over all but the kept axes, those in the given order."""
+    rest = reduce(table, axis=tuple(v for v in range(table.ndim) if v not in kept))
+    return np.transpose(rest, np.argsort(np.argsort(kept)))
+
+
+def random_evidence(rng, model):
+    """Evidence as a user gives it, and the weights that it stands for."""
+    evidence, weights = {}, {}
+    for v, variable in enumerate(model.variables):
+        if rng.random() < 0.2:
+            value = int(rng.integers(variable.size))
+            evidence[variable.name], weights[v] = value, np.eye(variable.size)[value]
+        elif rng.random() < 0.2:
+            evidence[v] = weights[v] = rng.random(variable.size)
+    return evidence, weights
+
+
+@on_devices
+@given(seed=st.integers(0, 2**32))
+@few
+def test_answers_against_all_assignments(device, seed):
+    rng = np.random.default_rng(seed)
+    model = random_model(rng)
+    tree = JunctionTree(model, device=device)
+    for _ in range(3):
+        evidence, weights = random_evidence(rng, model)
+        tree.set_evidence(evidence)
+        table = joint(model, weights)
+        if table.sum() == 0:
+            assert tree.log10_evidence == -np.inf
+            for ask in (tree.marginals, tree.max_marginals, lambda: tree.joint([0])):
+                with pytest.raises(ImpossibleEvidenceError, match="0"):
+                    ask()
+            continue
+        assert tree.log10_evidence == pytest.approx(np.log10(table.sum()), rel=1e-9, abs=1e-9)
+        asked = [int(v) for v in rng.permutation(len(model.variables))[: rng.integers(0, 4)]]
+        for found in (tree.marginals(asked), tree.marginals()):
+            for name, values in found.items():
+                np.testing.assert_allclose(values, over(table, [model.index(name)]) / table.sum(), atol=1e-12)
+        for name, values in tree.max_marginals().items():
+            best = over(table, [model.index(name)], np.max) / table.max()
+            np.testing.assert_allclose(values, best, atol=1e-10)
+        pair = [int(v) for v in rng.permutation(len(model.variables))[:2]]
+        np.testing.assert_allclose(tree.joint(pair), over(table, pair) / table.sum(), atol=1e-12)
+    tree.close()
+
+
+@on_devices
+@given(seed=st.integers(0, 2**32))
+@few
+def test_updates_equal_a_fresh_start(device, seed):
+    rng = np.random.default_rng(seed)
+    model = random_model(rng, zeros=0.0)
+    tree = JunctionTree(model, device=device)
+    known = {}
+    for _ in range(6):
+        changes = {}
+        for v, variable in enumerate(model.variables):
+            if rng.random() < 0.3:
+                changes[v] = None if rng.random() < 0.4 else int(rng.integers(variable.size))
+        tree.update(changes)
+        known = {v: value for v, value in {**known, **changes}.items() if value is not None}
+        if rng.random() < 0.3:
+            continue
+        fresh = JunctionTree(model, device="cpu")
+        fresh.set_evidence(known)
+        asked = [v for v in range(len(model.variables)) if rng.random() < 0.5]
+        for name, values in fresh.marginals(asked).items():
+            np.testing.assert_allclose(tree.marginals(asked)[name], values, atol=1e-12)
+        assert tree.log10_evidence == pytest.approx(fresh.log10_evidence, rel=1e-9, abs=1e-9)
+
+
+def chain(length, size=3, seed=0, low=0.0):
+    """A chain of pairwise factors."""
+    rng = np.random.default_rng(seed)
+    factors = [((v, v + 1), low + rng.random((size, size))) for v in range(length - 1)]
+    return Model.from_arrays([size] * length, factors, sense="probability")
+
+
+@on_devices
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_long_chains_do_not_underflow(device, dtype):
+    model = chain(3000)
+    scaled = Model(model.variables, [type(f)(f.scope, f.values * 1e-30) for f in model.factors], sense="probability")
+    tree = JunctionTree(scaled, device=device, dtype=dtype)
+    tree.set_evidence({0: 1, 2999: 2})
+    forward = np.eye(3)[1]
+    for factor in model.factors:
+        forward = forward @ factor.values
+        forward /= forward.sum()
+    expected, total = np.eye(3)[1], 0.0
+    for factor in scaled.factors:
+        expected = expected @ (factor.values * 1e30)
+        total += np.log10(expected.sum()) - 30
+        expected /= expected.sum()
+    assert tree.log10_evidence == pytest.approx(total + np.log10(expected[2]), rel=1e-6)
+    assert tree.log10_evidence < -80000
+    backward = model.factors[-1].values[:, 2]
+    before = np.eye(3)[1]
+    for factor in model.factors[:-1]:
+        before = before @ factor.values
+        before /= before.sum()
+    posterior = before * backward / (before * backward).sum()
+    np.testing.assert_allclose(tree.marginals([2998])["x2998"], posterior, rtol=1e-4 if dtype == "float32" else 1e-9)
+
+
+def test_products_that_would_underflow_are_done_in_logarithms():
+    tiny = np.array([[1e-300, 1.0], [1.0, 1e-300]])
+    model = Model.from_arrays([2, 2], [((0, 1), tiny), ((1, 0), tiny), ((0,), [1.0, 1e-300])], sense="probability")
+    tree = JunctionTree(model, device="cpu")
+    tree.set_evidence({0: 1, 1: 1})
+    assert tree.log10_evidence == pytest.approx(-900)
+    np.testing.assert_allclose(tree.marginals([1])["x1"], [0.0, 1.0])
+
+
+def test_only_what_changed_is_computed_again():
+    tree = JunctionTree(chain(200), device="cpu")
+    tree.marginals()
+    propagator = tree._propagators["sum-product"]
+    ran = []
+    run = propagator._session.run
+    propagator._session.run = lambda steps=None, progress=None: (ran.append(steps), run(steps))[1]
+    tree.marginals()
+    assert len(ran[-1]) == 0
+    tree.update({0: 1})
+    tree.marginals([199])
+    one_way = len(ran[-1])
+    assert 0 < one_way < len(tree.plan.steps) / 2
+    tree.marginals()
+    assert 0 < len(ran[-1]) < len(tree.plan.steps) - one_way
+
+
+def test_information():
+    rng = np.random.default_rng(5)
+    model = random_model(rng, zeros=0.0)
+    tree = JunctionTree(model, device="cpu")
+    table = joint(model, {})
+    table /= table.sum()
+    pair = over(table, [0, 1])
+    expected = -(pair * np.log2(pair)).sum()
+    assert tree.entropy([0, 1]) == pytest.approx(expected)
+    product = np.outer(over(table, [0]), over(table, [1]))
+    assert tree.mutual_information([0], [1]) == pytest.approx((pair * np.log2(pair / product)).sum(), abs=1e-12)
+
+
+def test_statistics_of_a_known_tree():
+    model = chain(4, size=5)
+    statistics = JunctionTree(model, device="cpu").statistics
+    assert statistics.cliques == 3
+    assert statistics.levels == 2
+    assert (statistics.total_cells, statistics.largest_clique, statistics.largest_separator) == (75, 25, 5)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "problem"),
+    [
+        ({"y": 0}, "no variable 'y'"),
+        ({"x0": "3"}, "no value '3'"),
+        ({"x0": [0.5, 0.5]}, "shape"),
+        ({"x0": [0.5, -1, 0]}, "not negative"),
+        ({"x0": [0.5, np.nan, 0]}, "finite"),
+        ({"x0": ["a", "b", "c"]}, "no numbers"),
+        ({"x0": 1, 0: 1}, "twice"),
+    ],
+)
+def test_evidence_that_makes_no_sense(evidence, problem):
+    tree = JunctionTree(chain(3), device="cpu")
+    before = tree.marginals()["x2"]
+    with pytest.raises(InputError, match=problem):
+        tree.set_evidence(evidence)
+    np.testing.assert_array_equal(tree.marginals()["x2"], before)
+
+
+def test_options_that_make_no_sense():
+    with pytest.raises(InputError, match="sums probabilities"):
+        JunctionTree(Model.from_arrays([2], [((0,), [1, 2])]))
+    with pytest.raises(InputError, match="unknown device"):
+        JunctionTree(chain(3), device="tpu")
+    with pytest.raises(MemoryLimitError, match="may use"):
+        JunctionTree(chain(30), device="cpu", memory=100)
+    with pytest.raises(InputError, match="twice"):
+        JunctionTree(chain(3), device="cpu").joint([0, 0])
