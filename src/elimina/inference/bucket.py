@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,9 +38,14 @@ class Execution(NamedTuple):
             TimeLimitError: The deadline passed.
         """
         program = pack(self.plan, len(self.problem.model.variables), semiring, parameter)
-        return run_once(self.backend, program, encoded.arena, self._report)
+        return run_once(self.backend, program, encoded.arena, self.report)
 
-    def _report(self, share: float) -> None:
+    def report(self, share: float) -> None:
+        """Pass on the share of this run that is done.
+
+        Raises:
+            TimeLimitError: The deadline passed.
+        """
         share = (self.part[0] + share) / self.part[1]
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise TimeLimitError(
@@ -70,7 +75,13 @@ def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
     encoded = encode(execution.problem, plan)
     clock = {**seconds, "encode": time.perf_counter() - started}
     answer = {"mpe": _optimum, "pr": _partition, "count": _count}[plan.task](execution, encoded, clock)
-    stats = {
+    return answer._replace(stats=statistics(execution, clock))
+
+
+def statistics(execution: Execution, clock: Mapping[str, float]) -> dict[str, Any]:
+    """Figures of a run for ``Result.stats``; the clock has seconds by phase."""
+    plan = execution.plan
+    return {
         "induced_width": plan.width,
         "largest_table": plan.largest_table,
         "total_cells": plan.work,
@@ -79,7 +90,6 @@ def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
         "device": execution.backend.name,
         "dtype": plan.dtype,
     }
-    return answer._replace(stats=stats)
 
 
 def does_not_fit(plan: Plan) -> str:

@@ -75,7 +75,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
             raise InputError(f"evidence sets variable {v} to {value}; the model has {len(sizes)} variables")
     kept: Sequence[int] = range(len(model.factors))
     prunes = task == "pr" or (task in ("mar", "joint") and query is not None)
-    if prunes and model.children is not None and _are_distributions(model.factors, model.children):
+    if prunes and model.children is not None and are_distributions(model.factors, model.children):
         from elimina.relevance import prune_barren
 
         kept = prune_barren([f.scope for f in model.factors], model.children, evidence=evidence, query=query)
@@ -94,7 +94,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     return Problem(model, task, fixed, free, kept_variables, tables, _group(tables), constants, wanted)
 
 
-def _are_distributions(factors: Sequence[Table], children: Sequence[int]) -> bool:
+def are_distributions(factors: Sequence[Table], children: Sequence[int]) -> bool:
     """Whether each factor sums to 1 over its child: only then is a barren variable's factor worth 1."""
     return all(
         np.allclose(table.dense().sum(axis=table.scope.index(child)), 1.0, rtol=0, atol=1e-5)
