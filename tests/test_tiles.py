@@ -93,3 +93,15 @@ def test_probabilities(device, shape):
         return
     assert total.value == pytest.approx(float(joint.sum()), rel=1e-11)
     assert best.value == pytest.approx(math.log(float(joint.max())), abs=1e-10)
+
+
+@on_devices
+@pytest.mark.parametrize("size", [4095, 4096, 5000])
+def test_a_root_of_many_values(device, size):
+    values = np.arange(size)[::-1]
+    assert elimina.solve(Model.from_arrays([size], [((0,), values)]), device=device).value == 0
+    assert elimina.solve(Model.from_arrays([size], []), "count", device=device).value == size
+    model = Model.from_arrays([size], [((0,), values + 1.0)], sense="probability")
+    assert elimina.solve(model, "pr", device=device).value == pytest.approx(size * (size + 1) / 2, rel=1e-12)
+    pair = Model.from_arrays([size, 2], [((0, 1), np.arange(2 * size).reshape(size, 2))])
+    assert elimina.solve(pair, order=[1, 0], device=device).value == 0

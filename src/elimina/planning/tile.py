@@ -41,7 +41,7 @@ def choose_tile(domain: int, sizes: Sequence[int], members: Sequence[frozenset[i
         members: For each operand, the axes that it has.
     """
     rows = row_axes(sizes)
-    if not SMALL_WORK <= domain * math.prod(sizes) <= HOPELESS_WORK:
+    if not sizes or not SMALL_WORK <= domain * math.prod(sizes) <= HOPELESS_WORK:
         return _classify(tuple(range(rows)), (), tuple(range(rows, len(sizes))), members)
     best: tuple[float, Tile] | None = None
     for first in range(len(sizes) - 1, rows - 1, -1):
