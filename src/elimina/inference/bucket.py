@@ -109,16 +109,18 @@ def _optimum(execution: Execution, encoded: Encoded, clock: dict[str, float]) ->
     for variable, fixed in problem.fixed.items():
         chosen[variable] = fixed
     score = problem.model.score(chosen)
-    _check(plan, value, score, math.fsum(map(abs, problem.model.terms(chosen))))
+    _check(plan, value, score, [problem.model.constant, *problem.model.terms(chosen)])
     if problem.model.is_beyond_bound(score):
         return Result("infeasible", plan.task)
     assignment = {v.name: v.label(x) for v, x in zip(problem.model.variables, chosen, strict=True)}
     return Result("optimal", plan.task, score, score, score, assignment)
 
 
-def _check(plan: Plan, value: int | float, score: int | float, magnitude: float) -> None:
+def _check(plan: Plan, value: int | float, score: int | float, terms: Sequence[int | float]) -> None:
     """The assignment's value on the original model must be the value that elimination found."""
-    tolerance = 0.0 if plan.dtype.startswith("int") else 64 * float(np.finfo(plan.dtype).eps) * max(magnitude, 1.0)
+    tolerance = 0.0
+    if not plan.dtype.startswith("int"):
+        tolerance = (64 + len(terms)) * float(np.finfo(plan.dtype).eps) * max(math.fsum(map(abs, terms)), 1.0)
     if not abs(value - score) <= tolerance:
         raise InternalError(
             f"elimination found the optimum {value!r}, its assignment is worth {score!r} on the model; "
