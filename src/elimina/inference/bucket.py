@@ -40,13 +40,21 @@ class Execution(NamedTuple):
         program = pack(self.plan, len(self.problem.model.variables), semiring, parameter)
         return run_once(self.backend, program, encoded.arena, self._report)
 
-    def _report(self, share: float) -> None:
-        share = (self.part[0] + share) / self.part[1]
+    def check_deadline(self, reached: str) -> None:
+        """Keep the time limit.
+
+        Raises:
+            TimeLimitError: The deadline passed.
+        """
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise TimeLimitError(
-                f"the time limit passed with {share:.0%} of the elimination done; exact elimination has no "
-                "answer before its end: allow more time, or use another order or device"
+                f"the time limit passed with {reached}; exact elimination has no answer before its end: "
+                "allow more time, or use another order or device"
             )
+
+    def _report(self, share: float) -> None:
+        share = (self.part[0] + share) / self.part[1]
+        self.check_deadline(f"{share:.0%} of the elimination done")
         if self.progress is not None:
             self.progress(share)
 
@@ -69,7 +77,9 @@ def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
     started = time.perf_counter()
     encoded = encode(execution.problem, plan)
     clock = {**seconds, "encode": time.perf_counter() - started}
+    execution.check_deadline("the tables encoded")
     answer = {"mpe": _optimum, "pr": _partition, "count": _count}[plan.task](execution, encoded, clock)
+    execution.check_deadline("all of the elimination done")
     stats = {
         "induced_width": plan.width,
         "largest_table": plan.largest_table,
