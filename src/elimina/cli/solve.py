@@ -111,7 +111,7 @@ def _evidence(given: str | None, model: Model) -> api.Evidence:
     """Evidence from a file, or from ``name=label,name=label``."""
     if given is None:
         return {}
-    if "=" not in given and given.strip() or os.path.exists(given):
+    if ("=" not in given and given.strip()) or os.path.exists(given):
         return cast(api.Evidence, read_evidence(given, model))
     found = parse_assignments(given, model)
     return cast(api.Evidence, {**found.hard, **found.soft})

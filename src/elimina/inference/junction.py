@@ -320,7 +320,8 @@ def normalised(table: Array, logarithmic: bool, scale: str = "sum") -> NDArray[n
     elif (high > 0).any():
         values = np.divide(values, high, out=np.zeros_like(values), where=high > 0)
     total = values.sum(axis=0) if scale == "sum" else values.max(axis=0)
-    return np.divide(values, total, out=np.zeros_like(values), where=total > 0)
+    shares: NDArray[np.float64] = np.divide(values, total, out=np.zeros_like(values), where=total > 0)
+    return shares
 
 
 def joint_table(

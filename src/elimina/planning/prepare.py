@@ -66,8 +66,8 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
         raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
     if task in ("pr", "mar", "joint") and model.sense != "probability":
         raise InputError(
-            f"task {task} sums probabilities, and this model has costs ({model.sense}); convert it to a probability model "
-            "first (elimina convert MODEL OUT.uai)"
+            f"task {task} sums probabilities, and this model has costs ({model.sense}); convert it to a probability "
+            "model first (elimina convert MODEL OUT.uai)"
         )
     sizes = model.sizes
     for v, value in evidence.items():
