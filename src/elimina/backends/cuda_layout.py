@@ -16,10 +16,12 @@ AXIS_WORDS = 3
 TABLE_WORDS = 3
 MAX_TABLES = 16
 MAX_DECODE_AXES = 1024
-CHUNK_WORK = 1 << 14
+CHUNK_WORK = 1 << 12
 """Rows that one block computes at a time in a launch of small steps."""
 SMALL_WORK = 1 << 22
-"""Rows of the largest step that is done that way; at most one chunk where memory is reused."""
+"""Rows of the largest step that is done that way."""
+REUSING_WORK = 1 << 14
+"""Likewise, where outputs share memory."""
 COMPACT_CELLS = 1 << 12
 """Elements of the largest output that has a place of its own, never used again within a run."""
 SMALL_WORDS = 512
@@ -174,7 +176,7 @@ def lay_out(
     _move(words, steps, starts, compact, arena_at // item)
 
     small = (
-        runs & (steps.headers[:, WORDS] <= SMALL_WORDS) & (steps.work <= (SMALL_WORK if program.keep else CHUNK_WORK))
+        runs & (steps.headers[:, WORDS] <= SMALL_WORDS) & (steps.work <= (SMALL_WORK if program.keep else REUSING_WORK))
     )
     if not program.keep:
         # The others' memory may serve again, which only the program's order makes safe.
