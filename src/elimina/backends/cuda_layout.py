@@ -173,9 +173,10 @@ def lay_out(
     arena_at = peaks_at + _aligned(16 * count)
     _move(words, steps, starts, compact, arena_at // item)
 
-    small = (
-        runs & (steps.headers[:, WORDS] <= SMALL_WORDS) & (steps.work <= (SMALL_WORK if program.keep else CHUNK_WORK))
-    )
+    # A join of more than a chunk has no chain of small steps about it, and the tile kernels are faster.
+    chained = program.keep & (steps.headers[:, VARIABLE] >= 0)
+    most = np.minimum(np.where(chained, SMALL_WORK, CHUNK_WORK), SMALL_WORK)
+    small = runs & (steps.headers[:, WORDS] <= SMALL_WORDS) & (steps.work <= most)
     if not program.keep:
         # The others' memory may serve again, which only the program's order makes safe.
         small &= compact | outputs
