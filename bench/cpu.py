@@ -87,14 +87,12 @@ def measure(model: Model, dtype: str, threads: int, repeat: int) -> tuple[float,
     peaks = np.zeros(2 * len(starts))
     integer = int(plan.forbidden) if dtype.startswith("int") else 0
 
-    def call() -> None:
-        _core.run_program(
-            plan.semiring, float(plan.forbidden), integer, program.words, starts, arena, peaks, None, threads, None
-        )
-
+    session = _core.DenseSession(
+        plan.semiring, float(plan.forbidden), integer, program.words, starts, arena, peaks, None, threads
+    )
     step = plan.steps[last]
     cells = step.out_cells + sum(operand.cells for operand in step.operands)
-    return best_time(call, repeat), cells * program.dtype.itemsize, step.work
+    return best_time(session.run, repeat), cells * program.dtype.itemsize, step.work
 
 
 def numpy_time(model: Model, dtype: str, repeat: int) -> float:

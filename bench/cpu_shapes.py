@@ -2,10 +2,10 @@
 
     python bench/cpu_shapes.py [--threads N] [--repeat R] [--only TEXT]
 
-A shape is written with one letter for each axis, slowest first: `abcx,bx->abc` eliminates x, the fastest axis of both tables.
-'ns' is the time of one combination of an output cell and a value of x; 'copy' how long a copy of the tables and the output
-takes relative to the step (100 %: as fast as the copy); 'numpy' how many times faster the step is than the faster of np.einsum
-and broadcasting.
+A shape is written with one letter for each axis, slowest first: `abcx,bx->abc` eliminates x, the fastest axis of both
+tables. 'ns' is the time of one combination of an output cell and a value of x; 'copy' how long a copy of the tables and
+the output takes relative to the step (100 %: as fast as the copy); 'numpy' how many times faster the step is than the
+faster of np.einsum and broadcasting.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ CASES = [
 ]
 
 
-def make_step(shape: str, sizes: dict[str, int], itemsize: int) -> tuple[Step, int, int]:
-    """The step, the elements of its tables, and of the arena."""
+def make_step(shape: str, sizes: dict[str, int], itemsize: int) -> tuple[Step, int]:
+    """The step, and the elements of its arena."""
     scopes, out = shape.split("->")[0].split(","), shape.split("->")[1]
     members = [frozenset(out.index(axis) for axis in scope if axis in out) for scope in scopes]
     tile = choose_tile(sizes["x"], [sizes[axis] for axis in out], members)
@@ -69,9 +69,9 @@ def make_step(shape: str, sizes: dict[str, int], itemsize: int) -> tuple[Step, i
     ordered = (*tile.tables_a, *tile.tables_b, *tile.streamed)
     step = Step(
         0, sizes["x"], axes, tuple(sizes[out[a]] for a in axes), tuple(strides[a] for a in axes), len(tile.outer),
-        len(tile.mid), tuple(operands[t] for t in ordered), len(tile.tables_a), len(tile.tables_b), height, span, -1,
+        len(tile.mid), tuple(operands[t] for t in ordered), len(tile.tables_a), len(tile.tables_b), height, span, (),
     )  # fmt: skip
-    return step, height, height + span
+    return step, height + span
 
 
 def best_time(call, repeat: int) -> float:
@@ -92,15 +92,13 @@ def step_time(step: Step, arena: np.ndarray, semiring: str, threads: int, repeat
     peaks = np.zeros(2 * runs)
     parameter = 0 if arena.dtype.kind == "f" else 10_000
 
-    def call() -> None:
-        _core.run_program(semiring, float(parameter), parameter, words, starts, arena, peaks, None, threads, None)
-
-    return best_time(call, repeat) / runs
+    session = _core.DenseSession(semiring, float(parameter), parameter, words, starts, arena, peaks, None, threads)
+    return best_time(session.run, repeat) / runs
 
 
 def numpy_time(shape: str, tables: list[np.ndarray], semiring: str, repeat: int) -> float:
     scopes, out = shape.split("->")[0].split(","), shape.split("->")[1]
-    letters = sorted(out) + ["x"]
+    letters = [*sorted(out), "x"]
     aligned = []
     for scope, table in zip(scopes, tables, strict=True):
         moved = table.transpose(sorted(range(len(scope)), key=lambda i: letters.index(scope[i])))
@@ -139,7 +137,7 @@ def main() -> None:
             label = f"{shape} {' '.join(map(str, sizes.values())) if max(sizes.values()) > 2 else ''}"
             if args.only not in f"{label} {semiring} {dtype}":
                 continue
-            step, table_cells, arena_cells = make_step(shape, sizes, np.dtype(dtype).itemsize)
+            step, arena_cells = make_step(shape, sizes, np.dtype(dtype).itemsize)
             arena = (rng.random(arena_cells) * (100 if dtype == "int32" else 1)).astype(dtype)
             seconds = step_time(step, arena, semiring, args.threads, args.repeat)
             tables = [arena[: math.prod(sizes[a] for a in scope)].reshape([sizes[a] for a in scope]).copy()

@@ -15,11 +15,11 @@ Choice choose() {
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl"))
-    return {&avx512::run_dense, "avx512"};
+    return {&avx512::make_dense, "avx512"};
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma"))
-    return {&avx2::run_dense, "avx2"};
+    return {&avx2::make_dense, "avx2"};
 #endif
-  return {&baseline::run_dense, "baseline"};
+  return {&baseline::make_dense, "baseline"};
 }
 
 const Choice choice = choose();

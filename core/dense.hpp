@@ -1,6 +1,7 @@
 // Running packed programs (elimina/program.hpp) on the CPU.
 #pragma once
 #include <functional>
+#include <memory>
 
 #include "elimina/config.hpp"
 
@@ -16,18 +17,26 @@ struct DenseRun {
   i64 integer_parameter;
   const i64* words;
   const i64* starts;
-  const i64* sequence;  // the numbers of the steps to run
   i64 steps;
   void* arena;
   double* peaks;    // [steps][2]
   int* assignment;  // nullptr: no decoding
   int threads;
-  // Called on the calling thread now and then with the work done so far; false: stop.
-  std::function<bool(double)> poll;
 };
 
-// Returns false if `poll` stopped it. The functions are one source compiled for several instruction sets.
-using DenseFunction = bool (*)(const DenseRun&);
+// Called on the calling thread now and then with the work done so far; false: stop.
+using DensePoll = std::function<bool(double)>;
+
+// A program that was translated for its arena, to be run any number of times.
+class DenseExecutor {
+ public:
+  virtual ~DenseExecutor() = default;
+  // Runs the steps of these numbers, ascending. Returns false if `poll` stopped it.
+  virtual bool run(const i64* sequence, i64 count, const DensePoll& poll) = 0;
+};
+
+// The functions are one source compiled for several instruction sets.
+using DenseFunction = std::unique_ptr<DenseExecutor> (*)(const DenseRun&);
 DenseFunction dense_function();
 const char* dense_instruction_set();
 

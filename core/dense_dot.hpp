@@ -8,12 +8,10 @@
 
 namespace elimina::ELIMINA_ISA {
 
-// What a run of cells reads: `a` and `b` hold whole vectors, padded.
+// What a run of cells reads: `a` holds whole vectors, padded; the first table may be B.
 template <class V>
 struct Dot {
   const V* a;
-  const V* b;  // [cell][d], or none
-  i64 b_stride;
   i64 domain;
   i64 streamed;
   const V* tables[kMostStreamed];
@@ -22,7 +20,7 @@ struct Dot {
   V scale[kMostStreamed];
 };
 
-template <class R, int fixed_streamed, bool has_b>
+template <class R, int fixed_streamed>
 class DotKernel {
   using V = typename R::Value;
   using Vec = Vector<V>;
@@ -32,10 +30,22 @@ class DotKernel {
   DotKernel(R ring, const Dot<V>& dot) : narrow_(ring), ring_(Wide<R>::ring(ring)), dot_(dot) {}
 
   void run(i64 cells, V* __restrict out) const {
+    if (dot_.domain <= lanes)
+      blocks<true>(cells, out);
+    else
+      blocks<false>(cells, out);
+  }
+
+ private:
+  template <bool one_vector>
+  void blocks(i64 cells, V* __restrict out) const {
     for (i64 i = 0; i < cells; i += lanes) {
       Vec sums[lanes];
-      for (int j = 0; j < lanes; ++j) sums[j] = cell(std::min(i + j, cells - 1));
-      fold<1>(sums);
+      for (int j = 0; j < lanes; ++j) sums[j] = cell<one_vector>(std::min(i + j, cells - 1));
+      if constexpr (kPermutes)
+        fold<1>(sums);
+      else
+        sums[0] = folded_lanes(sums);
       const Vec value = ring_.finish(sums[0]);
       if (i + lanes <= cells)
         store(out + i, value);
@@ -44,26 +54,23 @@ class DotKernel {
     }
   }
 
- private:
+  template <bool one_vector>
   __attribute__((always_inline)) Vec cell(i64 i) const {
     const i64 count = fixed_streamed >= 0 ? fixed_streamed : dot_.streamed;
     const V* from[fixed_streamed >= 0 ? fixed_streamed + 1 : kMostStreamed];
     for (i64 t = 0; t < count; ++t) from[t] = dot_.tables[t] + dot_.offsets[t][i];
     Vec sum = broadcast(narrow_.start());
     i64 d = 0;
-    for (; d + lanes <= dot_.domain; d += lanes) ring_.add(sum, values<false>(from, count, i, d));
-    if (d < dot_.domain) ring_.add(sum, values<true>(from, count, i, d));
+    if constexpr (!one_vector)
+      for (; d + lanes <= dot_.domain; d += lanes) ring_.add(sum, values<false>(from, count, d));
+    if (one_vector || d < dot_.domain) ring_.add(sum, values<true>(from, count, d));
     return sum;
   }
 
   template <bool part>
-  __attribute__((always_inline)) Vec values(const V* const* from, i64 count, i64 i, i64 d) const {
+  __attribute__((always_inline)) Vec values(const V* const* from, i64 count, i64 d) const {
     const int left = int(dot_.domain - d);
     Vec value = load(dot_.a + d);
-    if constexpr (has_b)
-      value = ring_.combine(value, load(dot_.b + i * dot_.b_stride + d));
-    else
-      value = ring_.combine(value, broadcast(narrow_.one()));
 #pragma GCC unroll 4
     for (i64 t = 0; t < count; ++t) {
       Vec next = !dot_.varies[t] ? broadcast(*from[t]) : part ? load_part(from[t] + d, left) : load(from[t] + d);
@@ -72,6 +79,18 @@ class DotKernel {
     }
     if constexpr (part) value = first_lanes(left, value, broadcast(narrow_.start()));
     return value;
+  }
+
+  Vec folded_lanes(const Vec* sums) const {
+    V parts[lanes];
+    for (int j = 0; j < lanes; ++j) {
+      V lane[lanes];
+      store(lane, sums[j]);
+      for (int half = lanes / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; ++l) narrow_.add(lane[l], lane[l + half]);
+      parts[j] = lane[0];
+    }
+    return load(parts);
   }
 
   template <int g>
@@ -98,17 +117,11 @@ class DotKernel {
 
 template <class R>
 void run_dot(R ring, const Dot<typename R::Value>& dot, i64 cells, typename R::Value* out) {
-  const auto run = [&]<int streamed>() {
-    if (dot.b)
-      DotKernel<R, streamed, true>(ring, dot).run(cells, out);
-    else
-      DotKernel<R, streamed, false>(ring, dot).run(cells, out);
-  };
   switch (dot.streamed) {
-    case 1: return run.template operator()<1>();
-    case 2: return run.template operator()<2>();
-    case 3: return run.template operator()<3>();
-    default: return run.template operator()<-1>();
+    case 1: return DotKernel<R, 1>(ring, dot).run(cells, out);
+    case 2: return DotKernel<R, 2>(ring, dot).run(cells, out);
+    case 3: return DotKernel<R, 3>(ring, dot).run(cells, out);
+    default: return DotKernel<R, -1>(ring, dot).run(cells, out);
   }
 }
 

@@ -6,40 +6,39 @@
 namespace elimina::ELIMINA_ISA {
 namespace {
 
+using Made = std::unique_ptr<DenseExecutor>;
+
 template <class R>
-bool run_ring(const DenseRun& run, R ring) {
-  Executor<R> executor(run, ring);
-  if (!executor.eliminate()) return false;
-  if (run.assignment) executor.decode();
-  return true;
+Made make(const DenseRun& run, R ring) {
+  return std::make_unique<Executor<R>>(run, ring);
 }
 
 template <class T>
-bool run_float(const DenseRun& run) {
+Made make_float(const DenseRun& run) {
   const T forbidden = T(run.parameter);
   switch (run.semiring) {
-    case SemiringKind::min_sum: return run_ring(run, MinSum<T>{forbidden});
-    case SemiringKind::max_sum: return run_ring(run, MaxSum<T>{forbidden});
-    case SemiringKind::max_product: return run_ring(run, MaxProduct<T>{});
-    case SemiringKind::sum_product: return run_ring(run, SumProduct<T>{});
-    case SemiringKind::log_sum_exp: return run_ring(run, LogSumExp<T>{});
+    case SemiringKind::min_sum: return make(run, MinSum<T>{forbidden});
+    case SemiringKind::max_sum: return make(run, MaxSum<T>{forbidden});
+    case SemiringKind::max_product: return make(run, MaxProduct<T>{});
+    case SemiringKind::sum_product: return make(run, SumProduct<T>{});
+    case SemiringKind::log_sum_exp: return make(run, LogSumExp<T>{});
     case SemiringKind::count: break;
   }
-  return false;
+  return nullptr;
 }
 
 }  // namespace
 
-bool run_dense(const DenseRun& run) {
+std::unique_ptr<DenseExecutor> make_dense(const DenseRun& run) {
   switch (run.value) {
-    case ValueKind::int16: return run_ring(run, MinSum<i16>{i16(run.integer_parameter)});
-    case ValueKind::int32: return run_ring(run, MinSum<i32>{i32(run.integer_parameter)});
-    case ValueKind::int64: return run_ring(run, MinSum<i64>{run.integer_parameter});
-    case ValueKind::float32: return run_float<float>(run);
-    case ValueKind::float64: return run_float<double>(run);
-    case ValueKind::uint64: return run_ring(run, Count{u64(run.integer_parameter)});
+    case ValueKind::int16: return make(run, MinSum<i16>{i16(run.integer_parameter)});
+    case ValueKind::int32: return make(run, MinSum<i32>{i32(run.integer_parameter)});
+    case ValueKind::int64: return make(run, MinSum<i64>{run.integer_parameter});
+    case ValueKind::float32: return make_float<float>(run);
+    case ValueKind::float64: return make_float<double>(run);
+    case ValueKind::uint64: return make(run, Count{u64(run.integer_parameter)});
   }
-  return false;
+  return nullptr;
 }
 
 }  // namespace elimina::ELIMINA_ISA

@@ -3,12 +3,12 @@
 
 namespace elimina {
 namespace baseline {
-bool run_dense(const DenseRun& run);
+std::unique_ptr<DenseExecutor> make_dense(const DenseRun& run);
 }
 namespace avx2 {
-bool run_dense(const DenseRun& run);
+std::unique_ptr<DenseExecutor> make_dense(const DenseRun& run);
 }
 namespace avx512 {
-bool run_dense(const DenseRun& run);
+std::unique_ptr<DenseExecutor> make_dense(const DenseRun& run);
 }
 }  // namespace elimina

@@ -10,11 +10,6 @@
 
 namespace elimina::ELIMINA_ISA {
 
-#if defined(__AVX512BW__)
-constexpr bool kPermutes = true;
-#else
-constexpr bool kPermutes = false;
-#endif
 constexpr int kWindows = 4;  // vectors that a block of cells may be gathered from by permutations
 
 // Offsets of all cells of the axes [first, last) of a step, one axis after another.
@@ -100,11 +95,15 @@ class Packer {
       : index_(index), offsets_(index.offsets.data() + lo), lo_(lo), cells_(cells), domain_(domain), domain_stride_(domain_stride), to_(to), stride_(stride) {}
 
   void pack(const V* data) const {
-    if (domain_stride_ == 1 && domain_ >= lanes / 2) return transpose_cells(data);
+    if constexpr (kPermutes)
+      if (domain_stride_ == 1 && domain_ >= lanes / 2) return transpose_cells(data);
     for (i64 i = 0; i < cells_; i += lanes) {
-      if (kPermutes && index_.window_cells[(lo_ + i) / lanes])
-        permute_block(data, i);
-      else if (index_.run >= 4)
+      if constexpr (kPermutes)
+        if (index_.window_cells[(lo_ + i) / lanes]) {
+          permute_block(data, i);
+          continue;
+        }
+      if (index_.run >= 4)
         copy_runs(data, i);
       else
         gather_block(data, i);

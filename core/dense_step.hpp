@@ -4,43 +4,70 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "dense.hpp"
+#include "dense_small.hpp"
 #include "dense_tile.hpp"
 #include "elimina/program.hpp"
 #include "elimina/semiring.hpp"
 
 namespace elimina::ELIMINA_ISA {
 
-constexpr i64 kSmallWork = 4096;          // below: plain loops on one thread
+constexpr double kSmallWork = 4096;       // below: no tiles
 constexpr double kParallelWork = 1e6;     // below: tiles, but on one thread
 constexpr double kPollWork = 2e8;         // work between two polls
 
+// For semirings without vectors.
+struct NoSmallSteps {
+  template <class... Any>
+  explicit NoSmallSteps(Any...) {}
+  static bool takes(StepView) { return false; }
+  i64 add(StepView) { return -1; }
+};
+
 template <class R>
-class Executor {
+class Executor final : public DenseExecutor {
   using V = typename R::Value;
   using Sum = typename R::Sum;
+  using Small = std::conditional_t<Wide<R>::available, SmallSteps<R>, NoSmallSteps>;
 
  public:
   Executor(const DenseRun& run, R ring)
-      : run_(run), ring_(ring), arena_(static_cast<V*>(run.arena)), tile_(ring, arena_), spaces_(std::max(run.threads, 1)) {}
-
-  bool eliminate() {
-    double done = 0, unpolled = 0;
-    for (i64 turn = 0; turn < run_.steps; ++turn) {
-      const i64 number = run_.sequence[turn];
+      : run_(run),
+        ring_(ring),
+        arena_(static_cast<V*>(run.arena)),
+        small_(ring, arena_, run.peaks),
+        tile_(ring, arena_),
+        spaces_(std::max(run.threads, 1)) {
+    entries_.reserve(run.steps);
+    for (i64 number = 0; number < run.steps; ++number) {
       const StepView step = view(number);
       const double work = double(step.cells()) * double(step[kDomain]);
-      prepare(step);
+      entries_.push_back({work, work < kSmallWork && Small::takes(step) ? small_.add(step) : -1});
+    }
+  }
+
+  bool run(const i64* sequence, i64 count, const DensePoll& poll) override {
+    if (!eliminate(sequence, count, poll)) return false;
+    if (run_.assignment) decode(sequence, count);
+    return true;
+  }
+
+ private:
+  struct Entry {
+    double work;
+    i64 small;  // its number there, or -1
+  };
+
+  bool eliminate(const i64* sequence, i64 count, const DensePoll& poll) {
+    double done = 0, unpolled = 0;
+    for (i64 turn = 0; turn < count; ++turn) {
+      const i64 number = sequence[turn];
+      const double work = entries_[number].work;
       Peak<V> peak;
-      if (work < kSmallWork) {
-        peak = small_step(step);
-      } else if (!large_step(step, work, done, peak)) {
-        return false;
-      }
+      if (!one_step(number, done, peak, poll)) return false;
       if constexpr (R::scaled) {
         run_.peaks[2 * number] = peak.high;
         run_.peaks[2 * number + 1] = peak.high > 0 ? peak.low : 0;
@@ -49,15 +76,24 @@ class Executor {
       unpolled += work + 1000;
       if (unpolled > kPollWork) {
         unpolled = 0;
-        if (!run_.poll(done)) return false;
+        if (!poll(done)) return false;
       }
     }
     return true;
   }
 
-  void decode() {
-    for (i64 turn = run_.steps - 1; turn >= 0; --turn) {
-      const StepView step = view(run_.sequence[turn]);
+  bool one_step(i64 number, double done, Peak<V>& peak, const DensePoll& poll) {
+    const auto [work, small] = entries_[number];
+    if constexpr (Wide<R>::available)
+      if (small >= 0) return peak = small_.run(small), true;
+    prepare(view(number));
+    if (work >= kSmallWork) return large_step(view(number), work, done, peak, poll);
+    return peak = plain_step(view(number)), true;
+  }
+
+  void decode(const i64* sequence, i64 count) {
+    for (i64 turn = count - 1; turn >= 0; --turn) {
+      const StepView step = view(sequence[turn]);
       if (step[kVariable] < 0) continue;
       prepare(step);
       for (auto& source : sources_)
@@ -73,7 +109,6 @@ class Executor {
     }
   }
 
- private:
   StepView view(i64 number) const { return {run_.words + run_.starts[number]}; }
 
   void prepare(StepView step) {
@@ -86,7 +121,7 @@ class Executor {
       V scale = V(1);
       if constexpr (R::scaled) {
         const double high = table.source() < 0 ? 0.0 : run_.peaks[2 * table.source()];
-        scale = V(std::ldexp(1.0, -scale_exponent<V>(high)));
+        scale = message_scale<V>(high);
       }
       sources_[t] = {arena_ + table.offset(), table.domain_stride(), scale, table};
     }
@@ -109,7 +144,7 @@ class Executor {
     return value;
   }
 
-  Peak<V> small_step(StepView step) {
+  Peak<V> plain_step(StepView step) {
     Peak<V> peak;
     V* out = arena_ + step[kOut];
     const i64 axes = step[kAxes];
@@ -132,7 +167,7 @@ class Executor {
     return peak;
   }
 
-  bool large_step(StepView step, double work, double done, Peak<V>& peak) {
+  bool large_step(StepView step, double work, double done, Peak<V>& peak, const DensePoll& poll) {
     const int threads = work < kParallelWork ? 1 : int(spaces_.size());
     const i64 wanted = threads > 1 ? 4 * i64(threads) : 1;
     tile_.begin(step, sources_, wanted);
@@ -152,16 +187,18 @@ class Executor {
 #pragma omp critical
         peak.see(own.high, own.low);
       }
-      if (last < items && !run_.poll(done + work * double(last) / double(items))) return false;
+      if (last < items && !poll(done + work * double(last) / double(items))) return false;
     }
     return true;
   }
 
-  const DenseRun& run_;
+  const DenseRun run_;
   R ring_;
   V* arena_;
   i64 tables_ = 0, a_ = 0, b_ = 0;
+  std::vector<Entry> entries_;
   std::vector<Source<V>> sources_;
+  Small small_;
   TileStep<R> tile_;
   std::vector<Workspace<R>> spaces_;
   std::vector<i64> digits_;

@@ -2,6 +2,7 @@
 // not contiguous in the lo axes are packed row by row, or, where all tables are contiguous in the eliminated variable, read along it.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <vector>
 
@@ -20,6 +21,12 @@ constexpr i64 kShortestChunk = 128;        // of a row
 constexpr i64 kShortestPackedChunk = 64;
 constexpr i64 kShortestDot = 4;            // values of the eliminated variable
 constexpr i64 kCachedBytes = 8 << 20;      // larger outputs are written past the caches
+
+// What readers of a message with this peak multiply it by.
+template <class V>
+V message_scale(double peak) {
+  return V(std::bit_cast<double>(u64(1023 - scale_exponent<V>(peak)) << 52));
+}
 
 // What a step reads, with the scale of each message.
 template <class V>
@@ -51,6 +58,7 @@ struct Workspace {
   Buffer<V> a, b, row, packed;
   Buffer<typename R::Sum> sums;
   Buffer<i64> base, strides;
+  Buffer<i32> offsets;
   Buffer<const V*> rows;
 };
 
@@ -88,7 +96,7 @@ class TileStep {
     space.a.take(padded);
     space.b.take(b_ > a_ ? widest : 0);
     space.packed.take(packed_ * domain_ * chunk_stride_);
-    space.row.take(chunk_stride_);
+    space.row.take(2 * chunk_stride_);
     space.sums.take(chunk_);
     space.base.take(tables_);
     space.strides.take(tables_);
@@ -126,7 +134,7 @@ class TileStep {
       dense_[t] = dense_in_lo(t);
       packed_ += !dense_[t] && t >= b_;
     }
-    dot_ = Wide<R>::available && packed_ > 0 && domain_ >= kShortestDot && tables_ - b_ <= kMostStreamed;
+    dot_ = Wide<R>::available && packed_ > 0 && domain_ >= kShortestDot && tables_ - b_ < kMostStreamed;
     for (i64 t = 0; t < tables_; ++t) dot_ = dot_ && (sources_[t].domain_stride == 0 || sources_[t].domain_stride == 1);
     if (dot_) packed_ = 0;
     for (i64 t = a_; t < tables_; ++t)
@@ -219,12 +227,19 @@ class TileStep {
 
   void dot_row(Workspace<R>& space, const V* b, i64 lo, i64 cells, i64 mid, V* out) const {
     if constexpr (Wide<R>::available) {
-      Dot<V> dot{space.a.data(), b, whole_vectors(domain_), domain_, tables_ - b_, {}, {}, {}, {}};
+      const i64 has_b = b != nullptr;
+      Dot<V> dot{space.a.data(), domain_, tables_ - b_ + has_b, {}, {}, {}, {}};
+      if (b) {
+        i32* offsets = space.offsets.take(cells);
+        for (i64 i = 0; i < cells; ++i) offsets[i] = i32(i * whole_vectors(domain_));
+        dot.tables[0] = b, dot.offsets[0] = offsets, dot.varies[0] = true, dot.scale[0] = V(1);
+      }
       for (i64 t = b_; t < tables_; ++t) {
-        dot.tables[t - b_] = sources_[t].data + space.base.data()[t] + mid_[t * mids_ + mid];
-        dot.offsets[t - b_] = lo_[t].offsets.data() + lo;
-        dot.varies[t - b_] = sources_[t].domain_stride != 0;
-        dot.scale[t - b_] = sources_[t].scale;
+        const i64 s = t - b_ + has_b;
+        dot.tables[s] = sources_[t].data + space.base.data()[t] + mid_[t * mids_ + mid];
+        dot.offsets[s] = lo_[t].offsets.data() + lo;
+        dot.varies[s] = sources_[t].domain_stride != 0;
+        dot.scale[s] = sources_[t].scale;
       }
       run_dot(ring_, dot, cells, out);
     }
@@ -253,14 +268,16 @@ class TileStep {
   }
 
   void vector_row(Workspace<R>& space, const V* b, i64 cells, V* out) const {
-    Row<V> row{space.a.data(), b, chunk_stride_, domain_, tables_ - b_, {}, {}, {}, nullptr};
-    if (row.streamed > kMostStreamed) return general_row(space, b, cells, out);
-    for (i64 s = 0; s < row.streamed; ++s) {
-      row.tables[s] = space.rows.data()[s];
-      row.strides[s] = space.strides.data()[s];
-      row.scale[s] = sources_[b_ + s].scale;
+    const i64 has_b = b != nullptr, streamed = tables_ - b_;
+    if (streamed >= kMostStreamed) return general_row(space, b, cells, out);
+    Row<V> row{space.a.data(), domain_, streamed + has_b, {}, {}, {}, nullptr};
+    if (b) row.tables[0] = b, row.strides[0] = chunk_stride_, row.scale[0] = V(1);
+    for (i64 s = 0; s < streamed; ++s) {
+      row.tables[s + has_b] = space.rows.data()[s];
+      row.strides[s + has_b] = space.strides.data()[s];
+      row.scale[s + has_b] = sources_[b_ + s].scale;
     }
-    run_row(ring_, row, cells, space.row.data(), out, past_caches_);
+    run_row(ring_, row, streamed ? kStreams : domain_, cells, space.row.data(), out, past_caches_);
   }
 
   void constant_row(const V* a, i64 cells, V* out) const {

@@ -17,6 +17,11 @@
 namespace elimina::ELIMINA_ISA {
 
 constexpr int kVectorBytes = 64;
+#if defined(__AVX512BW__)
+constexpr bool kPermutes = true;  // any permutation of one or two vectors is one instruction
+#else
+constexpr bool kPermutes = false;
+#endif
 constexpr int kBlockVectors = 4;
 constexpr i64 kStreams = 32;
 
@@ -134,15 +139,13 @@ struct Wide<SumProduct<T>> {
   static SumProduct<Vector<T>> ring(SumProduct<T>) { return {}; }
 };
 
-constexpr i64 kMostStreamed = 16;
+constexpr i64 kMostStreamed = 17;  // of a row, its B included
 
-// What one row reads: for each d, a scalar, a row of B (or none), and the streamed rows. More values of d than kStreams are taken in
+// What one row reads: for each d, a scalar and the rows of the tables, the first of which may be B. More values of d than kStreams are taken in
 // turns, since memory serves only so many streams at once.
 template <class V>
 struct Row {
   const V* a;
-  const V* b;
-  i64 b_stride;
   i64 domain;
   i64 streamed;
   const V* tables[kMostStreamed];
@@ -151,7 +154,7 @@ struct Row {
   const V* before;  // marginals over earlier values of d, or none
 };
 
-template <class R, int fixed_streamed, bool has_b>
+template <class R, int fixed_streamed>
 class RowKernel {
   using V = typename R::Value;
   using Vec = Vector<V>;
@@ -227,16 +230,10 @@ class RowKernel {
     for (int v = 0; v < vectors; ++v) sums[v] = row_.before ? fetch<part>(row_.before + i + v * lanes, count) : broadcast(narrow_.start());
     const V* s[any ? kMostStreamed : fixed_streamed + 1];
     for (i64 t = 0; t < streamed; ++t) s[t] = row_.tables[t] + i;
-    const V* __restrict b = has_b ? row_.b + i : nullptr;
     for (i64 d = 0; d < row_.domain; ++d) {
       Vec values[vectors];
 #pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) {
-        if constexpr (has_b)
-          values[v] = ring_.combine(broadcast(row_.a[d]), fetch<part>(b + v * lanes, count));
-        else
-          values[v] = broadcast(narrow_.combine(row_.a[d], narrow_.one()));
-      }
+      for (int v = 0; v < vectors; ++v) values[v] = broadcast(row_.a[d]);
       for (i64 t = 0; t < streamed; ++t) {
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v) values[v] = ring_.combine(values[v], scaled(fetch<part>(s[t] + v * lanes, count), t));
@@ -244,7 +241,6 @@ class RowKernel {
       }
 #pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) ring_.add(sums[v], values[v]);
-      if constexpr (has_b) b += row_.b_stride;
     }
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) out[v] = ring_.finish(sums[v]);
@@ -255,27 +251,22 @@ class RowKernel {
   const Row<V>& row_;
 };
 
-// `turns` holds the marginals of one turn for the next.
+// `turns`, two rows of cells, holds the marginals of one turn, of so many values of d, for the next: two, since the vectors at the
+// end of a row overlap, and what a turn still reads must not be overwritten.
 template <class R>
-void run_row(R ring, Row<typename R::Value> row, i64 cells, typename R::Value* turns, typename R::Value* out, bool past_caches) {
-  const i64 turn = row.streamed ? kStreams : row.domain;
+void run_row(R ring, Row<typename R::Value> row, i64 turn, i64 cells, typename R::Value* turns, typename R::Value* out, bool past_caches) {
   const auto run = [&]<int streamed>() {
     for (i64 left = row.domain; left > 0; left -= turn) {
       const bool last = left <= turn;
       row.domain = std::min(left, turn);
-      auto* to = last ? out : turns;
-      if (row.b)
-        RowKernel<R, streamed, true>(ring, row).run(cells, to, last && past_caches);
-      else
-        RowKernel<R, streamed, false>(ring, row).run(cells, to, last && past_caches);
+      auto* to = last ? out : row.before == turns ? turns + cells : turns;
+      RowKernel<R, streamed>(ring, row).run(cells, to, last && past_caches);
       row.before = to;
       row.a += turn;
-      if (row.b) row.b += turn * row.b_stride;
       for (i64 s = 0; s < row.streamed; ++s) row.tables[s] += turn * row.strides[s];
     }
   };
   switch (row.streamed) {
-    case 0: return run.template operator()<0>();
     case 1: return run.template operator()<1>();
     case 2: return run.template operator()<2>();
     case 3: return run.template operator()<3>();

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "dense.hpp"
 #include "module.hpp"
@@ -38,43 +41,60 @@ ValueKind value_kind(const Arena& arena, SemiringKind semiring) {
   throw nb::value_error("the semiring has no kernel for the arena's dtype");
 }
 
-void run_program(const std::string& semiring, double parameter, i64 integer_parameter, Words<const i64> words,
-                 Words<const i64> starts, Words<const i64> sequence, Arena arena, Words<double> peaks, std::optional<Words<int>> assignment, int threads,
-                 nb::object progress) {
-  const SemiringKind kind = semiring_kind(semiring);
-  DenseRun run{kind,
-               value_kind(arena, kind),
-               parameter,
-               integer_parameter,
-               words.data(),
-               starts.data(),
-               sequence.data(),
-               i64(sequence.size()),
-               arena.data(),
-               peaks.data(),
-               assignment ? assignment->data() : nullptr,
-               threads,
-               [&](double done) {
-                 nb::gil_scoped_acquire gil;
-                 if (PyErr_CheckSignals() != 0) return false;
-                 if (progress.is_none()) return true;
-                 PyObject* answer = PyObject_CallFunction(progress.ptr(), "d", done);
-                 Py_XDECREF(answer);
-                 return answer != nullptr;
-               }};
-  bool finished = false;
-  {
-    nb::gil_scoped_release release;
-    finished = dense_function()(run);
+// A program and the arrays that it works on, which the session keeps alive.
+class DenseSession {
+ public:
+  DenseSession(const std::string& semiring, double parameter, i64 integer_parameter, Words<const i64> words, Words<const i64> starts,
+               Arena arena, Words<double> peaks, std::optional<Words<int>> assignment, int threads)
+      : words_(words), starts_(starts), arena_(arena), peaks_(peaks), assignment_(assignment) {
+    const SemiringKind kind = semiring_kind(semiring);
+    executor_ = dense_function()({kind, value_kind(arena, kind), parameter, integer_parameter, words.data(), starts.data(),
+                                  i64(starts.size()), arena.data(), peaks.data(), assignment ? assignment->data() : nullptr, threads});
   }
-  if (!finished) throw nb::python_error();
-}
+
+  void run(std::optional<Words<const i64>> steps, nb::object progress) {
+    if (!steps && all_.empty()) {
+      all_.resize(starts_.size());
+      std::iota(all_.begin(), all_.end(), i64(0));
+    }
+    const i64* sequence = steps ? steps->data() : all_.data();
+    const i64 count = i64(steps ? steps->size() : all_.size());
+    for (i64 turn = 0; turn < count; ++turn)
+      if (sequence[turn] < 0 || sequence[turn] >= i64(starts_.size())) throw nb::index_error("the program has no such step");
+    bool finished = false;
+    const DensePoll poll = [&](double done) {
+      nb::gil_scoped_acquire gil;
+      if (PyErr_CheckSignals() != 0) return false;
+      if (progress.is_none()) return true;
+      PyObject* answer = PyObject_CallFunction(progress.ptr(), "d", done);
+      Py_XDECREF(answer);
+      return answer != nullptr;
+    };
+    {
+      nb::gil_scoped_release release;
+      finished = executor_->run(sequence, count, poll);
+    }
+    if (!finished) throw nb::python_error();
+  }
+
+ private:
+  Words<const i64> words_, starts_;
+  Arena arena_;
+  Words<double> peaks_;
+  std::optional<Words<int>> assignment_;
+  std::vector<i64> all_;
+  std::unique_ptr<DenseExecutor> executor_;
+};
 
 }  // namespace
 
 void bind_dense(nb::module_& m) {
-  m.def("run_program", &run_program, "semiring"_a, "parameter"_a, "integer_parameter"_a, "words"_a, "starts"_a, "sequence"_a, "arena"_a, "peaks"_a,
-        "assignment"_a.none(), "threads"_a, "progress"_a.none(),
-        "Run steps of a packed program over an arena whose factors are in place; `progress` gets the work done so far.");
+  nb::class_<DenseSession>(m, "DenseSession", "A packed program translated for an arena; one run at a time.")
+      .def(nb::init<const std::string&, double, i64, Words<const i64>, Words<const i64>, Arena, Words<double>,
+                    std::optional<Words<int>>, int>(),
+           "semiring"_a, "parameter"_a, "integer_parameter"_a, "words"_a, "starts"_a, "arena"_a, "peaks"_a, "assignment"_a.none(),
+           "threads"_a)
+      .def("run", &DenseSession::run, "steps"_a.none() = nb::none(), "progress"_a.none() = nb::none(),
+           "Run all steps, or those of some ascending numbers, on what is in the arena now; `progress` gets the work done so far.");
   m.def("dense_instruction_set", &dense_instruction_set, "The instruction set that the dense executor uses here.");
 }

@@ -79,10 +79,15 @@ def messages(sizes: Sequence[float], offsets: Sequence[int], members: Sequence[i
     Widths and cells of the messages along an order, and the separators of those above 64 bits.
     """
 
-def run_program(semiring: str, parameter: float, integer_parameter: int, words: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sequence: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], arena: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu')], peaks: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], assignment: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')] | None, threads: int, progress: object | None) -> None:
-    """
-    Run steps of a packed program over an arena whose factors are in place; `progress` gets the work done so far.
-    """
+class DenseSession:
+    """A packed program translated for an arena; one run at a time."""
+
+    def __init__(self, semiring: str, parameter: float, integer_parameter: int, words: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], arena: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu')], peaks: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], assignment: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')] | None, threads: int) -> None: ...
+
+    def run(self, steps: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, progress: object | None = None) -> None:
+        """
+        Run all steps, or those of some ascending numbers, on what is in the arena now; `progress` gets the work done so far.
+        """
 
 def dense_instruction_set() -> str:
     """The instruction set that the dense executor uses here."""

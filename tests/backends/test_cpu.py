@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elimina._core import dense_instruction_set, run_program
+from elimina._core import DenseSession, dense_instruction_set
 from elimina.backends import get_backend, run_once
 from elimina.backends.cpu import CpuBackend, available_memory
 from elimina.errors import DeviceError, InputError
@@ -57,10 +58,107 @@ def test_random_programs(semiring, dtype, seed):
     check(program, factors)
 
 
+def any_position(rng, semiring, dtype, most):
+    """Steps that eliminate an axis anywhere in their tables, as messages back down a tree do, and what sums them up."""
+    builder = Builder(rng, semiring, dtype, padding=float(rng.choice([0.0, 0.5])))
+    for _ in range(3):
+        top = int(rng.choice([2, 3, 5, 9, 40]))
+        axes: list[int] = []
+        while len(axes) < 10 and rng.random() < 0.9:
+            size = int(rng.integers(1, top + 1))
+            if math.prod(builder.sizes[a] for a in axes) * size * 2 > most:
+                break
+            axes.append(builder.variable(size))
+        room = most // math.prod(builder.sizes[a] for a in axes)
+        variable = builder.variable(int(rng.integers(1, min(room, int(rng.choice([2, 4, 20, 100]))) + 1)))
+        position = len(axes) if rng.random() < 0.5 else int(rng.integers(0, len(axes) + 1))
+        everything = [*axes[:position], variable, *axes[position:]]
+        keep = float(rng.choice([0.4, 0.8, 1.0]))
+        scopes = [[a for a in everything if rng.random() < keep] for _ in range(int(rng.integers(1, 7)))]
+        number = builder.step(variable, axes, scopes, [])
+        while axes:
+            axis = axes.pop(int(rng.integers(len(axes))))
+            number = builder.step(axis, axes, [], [number], outer=0, mid=0)
+    return builder.program(decode=semiring in ("min-sum", "max-sum"))
+
+
+@pytest.mark.parametrize("most", [300, 4000, 60_000])
+@pytest.mark.parametrize(("semiring", "dtype"), KINDS)
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=15, deadline=None)
+def test_the_eliminated_axis_may_be_anywhere(semiring, dtype, most, seed):
+    check(*any_position(np.random.default_rng(seed), semiring, dtype, most))
+
+
+SHAPES = {
+    "dot products": ((9, 40, 11), [(0, 1, 2, 3), (1, 3), (0, 2, 3), (0, 1)], 37),
+    "dot products of many tables": ((9, 40, 11), [(0, 1, 2, 3), (1, 3), (0, 2, 3), (0, 1), (3,), (1, 2, 3)], 20),
+    "pairs": ((2,) * 14, [tuple(range(15)), tuple(range(4, 15)), (0, 3, 14)], 2),
+    "the last axis but one": ((2,) * 14, [(*range(13), 14, 13), (2, 5, 14, 13)], 2),
+    "short runs": ((20, 20, 6), [(0, 1, 3, 2), (0, 1, 3), (1, 2)], 11),
+    "transposed with others that are not": ((20, 20, 30), [(3, 0, 1, 2), (0, 1, 2, 3), (3, 1, 2)], 37),
+    "short rows of a long domain": ((5,), [(1, 0), (1,)], 1000),
+    "six streamed": ((12, 30, 7), [(3, 0, 1, 2)] * 6, 35),
+    "a broadcast over lo axes": ((30, 6, 9), [(3, 0, 1), (3, 0, 2), (3, 0), (0, 1, 2)], 8),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("semiring", "dtype"), KINDS)
+def test_shapes_of_junction_trees(semiring, dtype, shape):
+    sizes, scopes, domain = SHAPES[shape]
+    rng = np.random.default_rng(1)
+    for outer, mid in {(0, 0), (0, min(1, len(sizes) - 1)), (min(1, len(sizes) - 1), 0)}:
+        builder = Builder(rng, semiring, dtype, padding=0.0)
+        axes = [builder.variable(size) for size in sizes]
+        variable = builder.variable(domain)
+        number = builder.step(variable, axes, [list(scope) for scope in scopes], [], outer=outer, mid=mid)
+        while axes:
+            number = builder.step(axes.pop(), axes, [], [number], outer=0, mid=0)
+        check(*builder.program(decode=semiring in ("min-sum", "max-sum")))
+
+
+@pytest.mark.parametrize(("semiring", "dtype"), [("sum-product", "float64"), ("min-sum", "int32")])
+def test_a_session_runs_again_on_other_factors(semiring, dtype):
+    program, factors = random_program(
+        np.random.default_rng(3), semiring, dtype, rows=40_000, depth=2, decode=semiring == "min-sum"
+    )
+    session = CpuBackend(1).open(program, factors)
+    for shift in range(3):
+        moved = np.roll(factors, shift)
+        session.load(0, moved)
+        reference.assert_same(program, session.run(), reference.run(program, moved))
+    session.close()
+
+
+def test_a_run_is_not_changed_by_the_next_one():
+    program, factors = wide_bucket("sum-product", "float64", domain=9, sizes=(5, 6, 7))
+    session = CpuBackend(1).open(program, factors)
+    first = session.run()
+    session.load(0, factors * 0.5)
+    session.run()
+    reference.assert_same(program, first, reference.run(program, factors))
+
+
+def test_steps_that_do_not_exist():
+    program, factors = wide_bucket("sum-product", "float64", domain=9, sizes=(5, 6, 7))
+    session = CpuBackend(1).open(program, factors)
+    for number in (-1, len(program.starts)):
+        with pytest.raises(IndexError, match="no such step"):
+            session.run(np.array([0, number], dtype=np.int64))
+
+
 @pytest.mark.parametrize(("semiring", "dtype"), KINDS)
 def test_a_wide_bucket_on_two_threads(semiring, dtype):
     program, factors = wide_bucket(semiring, dtype)
     check(program, factors, threads=2)
+
+
+@pytest.mark.parametrize("domain", [65, 97, 200])
+@pytest.mark.parametrize(("semiring", "dtype"), KINDS)
+def test_domains_that_take_several_turns(semiring, dtype, domain):
+    """Rows of 35 cells end in vectors that overlap."""
+    check(*wide_bucket(semiring, dtype, domain=domain, sizes=(9, 4, 35)))
 
 
 @pytest.mark.parametrize(("semiring", "dtype"), KINDS)
@@ -138,9 +236,9 @@ def test_the_core_refuses_what_it_has_no_kernel_for():
     words = np.zeros(0, np.int64)
     peaks = np.zeros(0)
     with pytest.raises(ValueError, match="unknown semiring most"):
-        run_program("most", 0, 0, words, words, words, np.zeros(1, np.int32), peaks, None, 1, None)
+        DenseSession("most", 0, 0, words, words, np.zeros(1, np.int32), peaks, None, 1)
     with pytest.raises(ValueError, match="no kernel for the arena's dtype"):
-        run_program("sum-product", 0, 0, words, words, words, np.zeros(1, np.int32), peaks, None, 1, None)
+        DenseSession("sum-product", 0, 0, words, words, np.zeros(1, np.int32), peaks, None, 1)
 
 
 def test_devices_by_name():

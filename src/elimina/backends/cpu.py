@@ -8,7 +8,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import run_program
+from elimina._core import DenseSession
 from elimina.backends.base import Progress, Run
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
@@ -42,16 +42,26 @@ class CpuSession:
     """A program in the host's memory: see ``Session``."""
 
     def __init__(self, program: Program, factors: NDArray[np.generic], threads: int) -> None:
-        self._program, self._threads = program, threads
+        self._program = program
         started = time.perf_counter()
         try:
             self._arena = np.empty(program.arena_cells, dtype=program.dtype)
         except MemoryError as error:
             raise DeviceError(f"the host has no {program.arena_cells * program.dtype.itemsize} bytes left") from error
         self._arena[: program.factor_cells] = factors
-        self._all = np.arange(len(program.starts), dtype=np.int64)
         self._peaks = np.zeros((len(program.starts), 2))
-        self._integer = int(program.parameter) if program.dtype.kind in "iu" else 0
+        self._assignment = np.zeros(program.variables, dtype=np.int32) if program.decode else None
+        self._core = DenseSession(
+            program.semiring,
+            float(program.parameter),
+            int(program.parameter) if program.dtype.kind in "iu" else 0,
+            program.words,
+            program.starts,
+            self._arena,
+            self._peaks.reshape(-1),
+            self._assignment,
+            threads,
+        )
         self._upload = time.perf_counter() - started
 
     def load(self, offset: int, values: NDArray[np.generic]) -> None:
@@ -60,25 +70,14 @@ class CpuSession:
 
     def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> Run:
         """Run all or some of the steps: see ``Session.run``."""
-        program, work = self._program, self._program.work
-        assignment = np.zeros(program.variables, dtype=np.int32) if program.decode else None
-        report = None if progress is None else lambda done: progress(min(1.0, done / work))
+        work = self._program.work
+        if self._assignment is not None:
+            self._assignment[:] = 0
         started = time.perf_counter()
-        run_program(
-            program.semiring,
-            float(program.parameter),
-            self._integer,
-            program.words,
-            program.starts,
-            self._all if steps is None else steps,
-            self._arena,
-            self._peaks.reshape(-1),
-            assignment,
-            self._threads,
-            report,
-        )
+        self._core.run(steps, None if progress is None else lambda done: progress(min(1.0, done / work)))
         seconds = {"upload": self._upload, "run": time.perf_counter() - started}
-        outputs = tuple(self.fetch(at, span) for _, at, span in program.outputs.tolist())
+        outputs = tuple(self.fetch(at, span) for _, at, span in self._program.outputs.tolist())
+        assignment = None if self._assignment is None else self._assignment.copy()
         return Run(outputs, self._peaks.copy(), assignment, seconds)
 
     def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
@@ -87,7 +86,7 @@ class CpuSession:
 
     def close(self) -> None:
         """Forget the arena."""
-        del self._arena
+        del self._core, self._arena
 
 
 def available_memory() -> int:

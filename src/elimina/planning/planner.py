@@ -236,10 +236,13 @@ def place(
     for number, step in enumerate(proto):
         for source in {read.source for read in step.reads if read.source >= 0}:
             readers[source].append(number)
+    spans = [table_strides([sizes[v] for v in step.axes], itemsize, step.rows) for step in proto]
+    # What is read off in the end comes first, so that it can be copied as one piece.
+    outputs = {number: arena.take(spans[number][1]) for number in range(len(proto)) if not readers[number]}
     steps: list[Step] = []
     for number, step in enumerate(proto):
-        strides, span = table_strides([sizes[v] for v in step.axes], itemsize, step.rows)
-        offset = arena.take(span)
+        strides, span = spans[number]
+        offset = outputs[number] if number in outputs else arena.take(span)
         by_variable = dict(zip(step.axes, strides, strict=True))
         steps.append(_step(step, offset, by_variable, span, readers[number], sizes, factors, steps))
         if not keep:
