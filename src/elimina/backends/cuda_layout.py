@@ -20,6 +20,8 @@ CHUNK_WORK = 1 << 12
 """Rows that one block computes at a time in a launch of small steps."""
 SMALL_WORK = 1 << 22
 """Rows of the largest step that is done that way."""
+JOIN_WORK = 1 << 18
+"""Likewise, of a join."""
 REUSING_WORK = 1 << 14
 """Likewise, where outputs share memory."""
 COMPACT_CELLS = 1 << 12
@@ -175,8 +177,10 @@ def lay_out(
     arena_at = peaks_at + _aligned(16 * count)
     _move(words, steps, starts, compact, arena_at // item)
 
+    # A large join has no chain of small steps about it, and the tile kernels are faster.
+    kept_work = np.where(steps.headers[:, VARIABLE] >= 0, SMALL_WORK, min(JOIN_WORK, SMALL_WORK))
     small = (
-        runs & (steps.headers[:, WORDS] <= SMALL_WORDS) & (steps.work <= (SMALL_WORK if program.keep else REUSING_WORK))
+        runs & (steps.headers[:, WORDS] <= SMALL_WORDS) & (steps.work <= (kept_work if program.keep else REUSING_WORK))
     )
     if not program.keep:
         # The others' memory may serve again, which only the program's order makes safe.
