@@ -97,7 +97,6 @@ def test_probabilities(device, shape):
 
 
 @on_devices
-<<<<<<< HEAD
 @given(shape=shapes(), gain=st.sampled_from([1, 8]))
 @settings(max_examples=60, deadline=None)
 def test_tables_joined_before_a_bucket(device, shape, gain):
@@ -115,7 +114,9 @@ def test_tables_joined_before_a_bucket(device, shape, gain):
             result = elimina.solve(model, order=order, device=device, dtype=dtype)
             chosen = tuple(int(value) for value in result.assignment.values())
             assert result.value == joint.min() == joint[chosen]
-=======
+
+
+@on_devices
 @pytest.mark.parametrize("size", [4095, 4096, 5000])
 def test_a_root_of_many_values(device, size):
     values = np.arange(size)[::-1]
@@ -125,4 +126,3 @@ def test_a_root_of_many_values(device, size):
     assert elimina.solve(model, "pr", device=device).value == pytest.approx(size * (size + 1) / 2, rel=1e-12)
     pair = Model.from_arrays([size, 2], [((0, 1), np.arange(2 * size).reshape(size, 2))])
     assert elimina.solve(pair, order=[1, 0], device=device).value == 0
->>>>>>> fix

@@ -299,7 +299,6 @@ class Model:
         return f"Model({len(self.variables)} variables, {len(self.factors)} factors, {self.sense})"
 
 
-<<<<<<< HEAD
 def _close(name: str, known: Iterable[str]) -> str:
     """What an error adds about names that are close to a wrong one."""
     from difflib import get_close_matches
@@ -309,7 +308,8 @@ def _close(name: str, known: Iterable[str]) -> str:
         by_folded.setdefault(other.casefold(), other)
     found = get_close_matches(name.casefold(), by_folded, n=3)
     return f"; close to it: {', '.join(repr(by_folded[match]) for match in found)}" if found else ""
-=======
+
+
 def _number(what: str, number: float) -> int | float:
     """An int if it is one, of Python's or NumPy's; else a float."""
     try:
@@ -318,4 +318,3 @@ def _number(what: str, number: float) -> int | float:
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{what}, of type {type(number).__name__}, is no number that a float can hold") from None
     return exact
->>>>>>> fix

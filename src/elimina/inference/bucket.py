@@ -40,28 +40,24 @@ class Execution(NamedTuple):
         program = pack(self.plan, len(self.problem.model.variables), semiring, parameter)
         return run_once(self.backend, program, encoded.arena, self.report)
 
-<<<<<<< HEAD
-    def report(self, share: float) -> None:
-        """Pass on the share of this run that is done.
-=======
     def check_deadline(self, reached: str) -> None:
         """Keep the time limit.
->>>>>>> fix
 
         Raises:
             TimeLimitError: The deadline passed.
         """
-<<<<<<< HEAD
-        share = (self.part[0] + share) / self.part[1]
-=======
->>>>>>> fix
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise TimeLimitError(
                 f"the time limit passed with {reached}; exact elimination has no answer before its end: "
                 "allow more time, or use another order or device"
             )
 
-    def _report(self, share: float) -> None:
+    def report(self, share: float) -> None:
+        """Pass on the share of this run that is done.
+
+        Raises:
+            TimeLimitError: The deadline passed.
+        """
         share = (self.part[0] + share) / self.part[1]
         self.check_deadline(f"{share:.0%} of the elimination done")
         if self.progress is not None:
@@ -88,7 +84,7 @@ def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
     clock = {**seconds, "encode": time.perf_counter() - started}
     execution.check_deadline("the tables encoded")
     answer = {"mpe": _optimum, "pr": _partition, "count": _count}[plan.task](execution, encoded, clock)
-<<<<<<< HEAD
+    execution.check_deadline("all of the elimination done")
     return answer._replace(stats=statistics(execution, clock))
 
 
@@ -96,10 +92,6 @@ def statistics(execution: Execution, clock: Mapping[str, float]) -> dict[str, An
     """Figures of a run for ``Result.stats``; the clock has seconds by phase."""
     plan = execution.plan
     return {
-=======
-    execution.check_deadline("all of the elimination done")
-    stats = {
->>>>>>> fix
         "induced_width": plan.width,
         "largest_table": plan.largest_table,
         "total_cells": plan.work,

@@ -41,15 +41,9 @@ def choose_tile(domain: int, sizes: Sequence[int], members: Sequence[frozenset[i
         members: For each operand, the axes that it has.
         rows: Position of the first axis of the output's rows; without it, ``row_axes`` tells.
     """
-<<<<<<< HEAD
     rows = row_axes(sizes) if rows is None else rows
-    if not SMALL_WORK <= domain * math.prod(sizes) <= HOPELESS_WORK:
-        return classify(tuple(range(rows)), (), tuple(range(rows, len(sizes))), members)
-=======
-    rows = row_axes(sizes)
     if not sizes or not SMALL_WORK <= domain * math.prod(sizes) <= HOPELESS_WORK:
-        return _classify(tuple(range(rows)), (), tuple(range(rows, len(sizes))), members)
->>>>>>> fix
+        return classify(tuple(range(rows)), (), tuple(range(rows, len(sizes))), members)
     best: tuple[float, Tile] | None = None
     for first in range(len(sizes) - 1, rows - 1, -1):
         lo = tuple(range(first, len(sizes)))
