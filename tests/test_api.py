@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import elimina
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.generate import grid_model, random_model
+from elimina.inference import bucket
 from elimina.model import Model, Variable
 from elimina.table import FORBIDDEN, Table
 
@@ -169,6 +171,19 @@ class TestOptions:
         model = grid_model(10, 2, 0.0, seed=1)
         with pytest.raises(TimeLimitError, match="allow more time"):
             solve(model, time_limit=1e-4)
+
+    @pytest.mark.parametrize(("phase", "reached"), [("encode", "the tables encoded"), ("_optimum", "all of the elim")])
+    def test_time_limit_in_phases_that_cannot_be_interrupted(self, monkeypatch, phase, reached):
+        whole = getattr(bucket, phase)
+
+        def slow(*arguments):
+            result = whole(*arguments)
+            time.sleep(0.5)
+            return result
+
+        monkeypatch.setattr(bucket, phase, slow)
+        with pytest.raises(TimeLimitError, match=f"the time limit passed with {reached}"):
+            solve(triangle(), order=range(3), time_limit=0.4)
 
     def test_callbacks(self):
         model = Model.from_arrays([200] * 4, [((i, j), np.ones((200, 200), int)) for i in range(4) for j in range(i)])

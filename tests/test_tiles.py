@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina.model import Model
+from elimina.planning import structure
 from elimina.table import FORBIDDEN
 from tests.devices import on_devices
 from tests.reference import broadcast
@@ -19,9 +20,9 @@ from tests.reference import broadcast
 @st.composite
 def shapes(draw):
     """Domain sizes (the first variable is eliminated first) and scopes that all hold the first variable."""
-    sizes = [draw(st.sampled_from([1, 2, 3, 5, 10, 17, 50]))]
+    sizes = [draw(st.sampled_from([1, 2, 3, 5, 10, 17, 50, 65, 97, 200]))]
     while len(sizes) < 7:
-        size = draw(st.sampled_from([1, 2, 2, 3, 4, 7, 10, 13, 50]))
+        size = draw(st.sampled_from([1, 2, 2, 3, 4, 7, 10, 13, 50, 77, 130]))
         if math.prod(sizes) * size > 200_000:
             break
         sizes.append(size)
@@ -93,3 +94,35 @@ def test_probabilities(device, shape):
         return
     assert total.value == pytest.approx(float(joint.sum()), rel=1e-11)
     assert best.value == pytest.approx(math.log(float(joint.max())), abs=1e-10)
+
+
+@on_devices
+@given(shape=shapes(), gain=st.sampled_from([1, 8]))
+@settings(max_examples=60, deadline=None)
+def test_tables_joined_before_a_bucket(device, shape, gain):
+    """What buckets with much work do, done in all of them."""
+    sizes, scopes, seed = shape
+    rng = np.random.default_rng(seed)
+    factors = [(scope, rng.integers(-50, 50, [sizes[v] for v in scope])) for scope in scopes]
+    model = Model.from_arrays(sizes, factors)
+    order = list(range(len(sizes)))
+    joint = broadcast.costs(model)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(structure, "_PACK_WORK", 1)
+        patch.setattr(structure, "_PACK_GAIN", gain)
+        for dtype in (None, "int64", "float32"):
+            result = elimina.solve(model, order=order, device=device, dtype=dtype)
+            chosen = tuple(int(value) for value in result.assignment.values())
+            assert result.value == joint.min() == joint[chosen]
+
+
+@on_devices
+@pytest.mark.parametrize("size", [4095, 4096, 5000])
+def test_a_root_of_many_values(device, size):
+    values = np.arange(size)[::-1]
+    assert elimina.solve(Model.from_arrays([size], [((0,), values)]), device=device).value == 0
+    assert elimina.solve(Model.from_arrays([size], []), "count", device=device).value == size
+    model = Model.from_arrays([size], [((0,), values + 1.0)], sense="probability")
+    assert elimina.solve(model, "pr", device=device).value == pytest.approx(size * (size + 1) / 2, rel=1e-12)
+    pair = Model.from_arrays([size, 2], [((0, 1), np.arange(2 * size).reshape(size, 2))])
+    assert elimina.solve(pair, order=[1, 0], device=device).value == 0

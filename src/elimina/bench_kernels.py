@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -11,12 +12,13 @@ import numpy as np
 
 from elimina.backends.base import run_once
 from elimina.backends.cuda import CudaBackend
-from elimina.backends.cuda_kernels import CELL_TYPES, THREADS, tile_kernel
+from elimina.backends.cuda_kernels import CELL_TYPES, THREADS, policy_type
 from elimina.backends.cuda_session import CudaSession
-from elimina.planning.layout import table_strides
 from elimina.planning.plan import Operand, Step
+from elimina.planning.planner import place
 from elimina.planning.program import Program, pack_steps
-from elimina.planning.tile import choose_tile
+from elimina.planning.structure import build_steps
+from elimina.tree import bucket_tree
 
 REPEATS = 15
 PAUSE = 1 << 19
@@ -76,45 +78,25 @@ COMPUTE_BOUND = {
 
 
 def bucket_program(bucket: Bucket, dtype: str) -> Program:
-    """Lay a bucket out as the planner does."""
-    item = np.dtype(dtype).itemsize
-    members = [frozenset(v - 1 for v in scope) for scope in bucket.scopes]
-    tile = choose_tile(bucket.domain, bucket.sizes, members)
-    axes = (*tile.outer, *tile.mid, *tile.lo)
-    offset, operands = 0, []
-    for number in (*tile.tables_a, *tile.tables_b, *tile.streamed):
-        scope = bucket.scopes[number]
-        strides, span = table_strides([bucket.domain, *(bucket.sizes[v - 1] for v in scope)], item)
-        own = dict(zip((v - 1 for v in scope), strides[1:], strict=True))
-        operands.append(Operand(number, -1, offset, strides[0], tuple(own.get(a, 0) for a in axes), span))
-        offset += -(-span // 64) * 64
-    strides, span = table_strides(bucket.sizes, item)
-    step = Step(
-        variable=0,
-        domain=bucket.domain,
-        axes=tuple(a + 1 for a in axes),
-        sizes=tuple(bucket.sizes[a] for a in axes),
-        out_strides=tuple(strides[a] for a in axes),
-        outer=len(tile.outer),
-        mid=len(tile.mid),
-        operands=tuple(operands),
-        tables_a=len(tile.tables_a),
-        tables_b=len(tile.tables_b),
-        out_offset=offset,
-        out_span=span,
-        readers=(),
-    )
-    words, starts = pack_steps([step])
-    infinity = 1e9 if dtype.startswith("float") else int(np.iinfo(dtype).max) // len(operands)
+    """Lay a bucket out as the planner does, joins included; its output need not be one cell."""
+    sizes = (bucket.domain, *bucket.sizes)
+    scopes = [(0, *scope) for scope in bucket.scopes]
+    tree = bucket_tree([*scopes, tuple(range(1, len(sizes)))], range(len(sizes)))
+    own = [number for number, node in enumerate(tree.nodes) if node.variable == 0]
+    proto = build_steps(tree, own, scopes, sizes)
+    members = [(number,) for number in range(len(scopes))]
+    _, steps, factor_cells, arena_cells = place(sizes, scopes, members, proto, np.dtype(dtype).itemsize, True)
+    words, starts = pack_steps(steps)
+    most = max(2, *(len(step.operands) for step in steps))
     return Program(
         semiring="min-sum",
         dtype=np.dtype(dtype),
-        parameter=infinity,
+        parameter=1e9 if dtype.startswith("float") else int(np.iinfo(dtype).max) // most,
         words=words,
         starts=starts,
-        variables=len(bucket.sizes) + 1,
-        factor_cells=offset,
-        arena_cells=offset + span,
+        variables=len(sizes),
+        factor_cells=factor_cells,
+        arena_cells=arena_cells,
         keep=True,
         decode=False,
         outputs=np.zeros((0, 3), np.int64),
@@ -226,21 +208,19 @@ class Bench:
                 )
                 self.fill(arena)
             seconds = self.seconds(lambda: session.launch_steps(session.part, False))
-            tile: Any = layout.launches[0]
-            kind = tile.kernel
+            tile: Any = layout.launches[-1]
             chunk, splits, mids, columns, batch, slab = tile.arguments[5:11]
-            note = f"S{kind.streamed}{'v' if kind.dense else 's'} rows {kind.rows} chunk {chunk} mids {mids} x{splits} "
+            kind = tile.kernel.name.removeprefix("elimina::").partition("<")[0]
+            note = f"{kind} {re.sub(r'^.*?(?=, )|>$', '', tile.kernel.name)[2:]} chunk {chunk} mids {mids} x{splits} "
             note += f"columns {columns} batch {batch} slab {slab} blocks {tile.blocks} shared {tile.shared >> 10}K"
+            note += f" launches {len(layout.launches)}"
             return seconds, note
         finally:
             session.close()
 
     def rate(self, dtype: str) -> float:
         """Rows a second of the innermost instructions alone, in registers."""
-        policy = (
-            tile_kernel("min-sum", np.dtype(dtype), 0, True).name.removeprefix("elimina::tile<").partition(">, 0")[0]
-        )
-        policy = "elimina::Pairs" if dtype == "int16" else policy + ">"
+        policy = policy_type("min-sum", np.dtype(dtype))
         kernel = self.backend.function(f"elimina::rate<{policy}>")
         blocks, rounds = self.backend.multiprocessors * 8, 4096
         out = self.cupy.empty(blocks * THREADS, dtype)

@@ -69,16 +69,24 @@ def has_nvcc() -> bool:
 
 def tile_kernels(semiring: str, dtype: str) -> list[str]:
     """Every instantiation of the tile kernel that a program of this kind may ask for."""
+    short = {"dense": True, "units": cuda_kernels.RING_UNITS - 1}
     kinds = {"dense": True}, {"dense": True, "aligned": False}, {"dense": False}, {"dense": False, "whole": False}
+    kinds = (*kinds, short, {**short, "aligned": False}) if dtype == "int16" else kinds
     names = [
         cuda_kernels.tile_kernel(semiring, np.dtype(dtype), streamed, **kind).name
         for streamed in (1, 2)
         for kind in kinds
     ]
-    names += [
-        cuda_kernels.tile_kernel(semiring, np.dtype(dtype), 0, dense, True, whole, half).name
-        for dense in (True, False)
-        for whole in (True, False)
-        for half in (True, False)
-    ]
     return names + [cuda_kernels.tile_kernel(semiring, np.dtype(dtype), -1, False, True, w).name for w in (True, False)]
+
+
+def product_kernels(semiring: str, dtype: str) -> list[str]:
+    """Every instantiation of the product kernel that a program of this kind may ask for."""
+    kind = np.dtype(dtype)
+    words = [word for word in (16, 8, 4, 0) if word == 0 or word >= kind.itemsize]
+    return [
+        cuda_kernels.product_kernel(semiring, kind, word, whole, form).name
+        for form in range(len(cuda_kernels.product_shapes(semiring, kind)))
+        for whole in (True, False)
+        for word in words
+    ]

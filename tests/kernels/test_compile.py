@@ -31,9 +31,9 @@ def compiler(tmp_path_factory):
 def test_each_semiring_and_dtype(compiler, semiring, dtype):
     """The small kernels, and one tile kernel of each way of reading; which one of them turns with the kind."""
     _, compile_kernel = compiler
-    tiles = nvrtc.tile_kernels(semiring, dtype)
+    tiles, products = nvrtc.tile_kernels(semiring, dtype), nvrtc.product_kernels(semiring, dtype)
     turn = KINDS.index((semiring, dtype))
-    chosen = {tiles[turn % 8], tiles[8], tiles[8 + turn % 8], tiles[16 + turn % 2]}
+    chosen = {tiles[turn % 8], tiles[-1 - turn % 2], products[0], products[turn % len(products)]}
     kind = semiring, np.dtype(dtype)
     for name in [cuda_kernels.forest_kernel(*kind), cuda_kernels.decode_kernel(*kind), *sorted(chosen)]:
         assert compile_kernel(name, 90) == "", name
@@ -42,7 +42,7 @@ def test_each_semiring_and_dtype(compiler, semiring, dtype):
 @pytest.mark.parametrize("dtype", ["int16", "int32"])
 def test_every_tile_kernel_of_the_commonest_kinds(compiler, dtype):
     _, compile_kernel = compiler
-    for name in nvrtc.tile_kernels("min-sum", dtype):
+    for name in nvrtc.tile_kernels("min-sum", dtype) + nvrtc.product_kernels("min-sum", dtype):
         assert compile_kernel(name, 90) == "", name
 
 
@@ -50,7 +50,7 @@ def test_other_architectures(compiler):
     known, compile_kernel = compiler
     names = [
         cuda_kernels.tile_kernel("min-sum", np.dtype(np.int16), 1, True, False).name,
-        cuda_kernels.tile_kernel("sum-product", np.dtype(np.float64), 0, True).name,
+        cuda_kernels.product_kernel("sum-product", np.dtype(np.float64), 16, True, 0).name,
         cuda_kernels.forest_kernel("min-sum", np.dtype(np.int32)),
     ]
     for architecture in sorted({*OTHERS, max(known)}):

@@ -13,7 +13,9 @@ KERNELS = Path(__file__).parents[1] / "kernels"
 INCLUDE = Path(__file__).parents[1] / "include"
 
 THREADS = 256
-"""Threads of a block, in every kernel."""
+"""Threads of a block, in every kernel but the product kernel."""
+PRODUCT_THREADS = 128
+"""Threads of its blocks."""
 
 TEMPLATES = {
     "min-sum": "MinSum",
@@ -27,7 +29,7 @@ CELL_TYPES = {"int16": "i16", "int32": "i32", "int64": "i64", "uint64": "u64", "
 
 
 RING_UNITS = 3
-"""Units of streamed values that a thread has on their way."""
+"""Units of streamed values that a thread has on their way, where there is room."""
 
 
 class TileKernel(NamedTuple):
@@ -58,6 +60,36 @@ class TileKernel(NamedTuple):
     ring: int
 
 
+class ProductShape(NamedTuple):
+    """What a thread of the product kernel owns, and how many blocks fit a multiprocessor with that."""
+
+    rows: int
+    vectors: int
+    blocks: int
+
+
+class ProductKernel(NamedTuple):
+    """One instantiation of the product kernel (``kernels/product.cu``).
+
+    Attributes:
+        name: The template's name expression.
+        rows: Mid cells that a thread owns.
+        cells: Lo cells that a thread owns.
+        lane_bytes: Bytes of a register that holds cells.
+        word: Bytes of the words that tables are read in; 0: cell by cell.
+        vectors: Vectors of 16 bytes that the lo cells are.
+        blocks: Blocks that are to fit a multiprocessor together.
+    """
+
+    name: str
+    rows: int
+    cells: int
+    lane_bytes: int
+    word: int
+    vectors: int
+    blocks: int
+
+
 def semiring_type(semiring: str, dtype: np.dtype[np.generic]) -> str:
     """Return the C++ type of a semiring."""
     if semiring == "count":
@@ -65,6 +97,35 @@ def semiring_type(semiring: str, dtype: np.dtype[np.generic]) -> str:
     return f"elimina::{TEMPLATES[semiring]}<elimina::{CELL_TYPES[dtype.name]}>".replace(
         "elimina::float", "float"
     ).replace("elimina::double", "double")
+
+
+def policy_type(semiring: str, dtype: np.dtype[np.generic]) -> str:
+    """Return the C++ type that says how cells sit in registers, where neighbours are read together."""
+    return "elimina::Pairs" if dtype == np.int16 else f"elimina::Single<{semiring_type(semiring, dtype)}>"
+
+
+def product_shapes(semiring: str, dtype: np.dtype[np.generic]) -> tuple[ProductShape, ...]:
+    """Return the forms of the product kernel for a kind of cells, the largest first."""
+    if semiring == "log-sum-exp":
+        return (ProductShape(4, 1, 4),)
+    if dtype.itemsize == 8:
+        return ProductShape(8, 2, 4), ProductShape(4, 2, 5)
+    # The second one is for domains of 100, which powers of two divide badly.
+    hundred = ProductShape(12, 1, 4) if dtype == np.int16 else ProductShape(20, 1, 3)
+    return ProductShape(8, 2, 3), hundred, ProductShape(8, 1, 5), ProductShape(4, 1, 8)
+
+
+@functools.cache
+def product_kernel(semiring: str, dtype: np.dtype[np.generic], word: int, whole: bool, form: int) -> ProductKernel:
+    """Return the instantiation that reads words of ``word`` bytes (0: any cells), in one of ``product_shapes``.
+
+    ``whole``: all values of the eliminated variable are in shared memory at once.
+    """
+    rows, vectors, blocks = product_shapes(semiring, dtype)[form]
+    flag = str(whole).lower()
+    name = f"elimina::product<{policy_type(semiring, dtype)}, {word}, {flag}, {rows}, {vectors}, {blocks}>"
+    cells = vectors * 16 // dtype.itemsize
+    return ProductKernel(name, rows, cells, max(4, dtype.itemsize), word, vectors, blocks)
 
 
 @functools.cache
@@ -75,30 +136,23 @@ def tile_kernel(
     dense: bool,
     aligned: bool = True,
     whole: bool = True,
-    half: bool = False,
+    units: int = RING_UNITS,
 ) -> TileKernel:
     """Return the instantiation for a number of streamed tables (more than two: -1) and a way of reading.
 
     ``aligned``: dense rows start at 16-byte addresses. ``whole``: all values of the eliminated variable are in shared
-    memory at once. ``half`` asks for half as many mid cells a thread, for steps with few of them.
+    memory at once. ``units``: how much of dense rows a thread has on its way.
     """
     pairs = dtype == np.int16 and dense
-    if pairs:
-        policy = "elimina::Pairs"
-    elif dtype == np.int16:
+    policy = policy_type(semiring, dtype)
+    if dtype == np.int16 and not dense:
         policy = "elimina::Single<elimina::MinSum<elimina::i32>, elimina::i16>"
-    else:
-        policy = f"elimina::Single<{semiring_type(semiring, dtype)}>"
     lane = max(4, dtype.itemsize)
-    total = 2 * lane if semiring == "log-sum-exp" else lane
     lanes, blocks, ring = 16 // lane, 2, 0
-    if streamed == 0:
-        rows = max(16 // lane, (8 if total == 4 else 4) >> half)
-        lanes, depth, blocks = 2 if total == 16 else 4, 1, 3 if half else 2
-    elif streamed < 0:
+    if streamed < 0:
         rows, depth = 2, 1
     elif dense:
-        rows, depth = (4 if aligned else 2) // streamed, RING_UNITS + (not aligned)
+        rows, depth = (4 if aligned else 2) // streamed, units + (not aligned)
         ring = rows * streamed * depth * (1 if aligned else 2) * 16 * THREADS
     else:
         rows, depth = 4, max(1, 2 // streamed)

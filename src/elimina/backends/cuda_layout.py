@@ -68,8 +68,8 @@ class Forest(NamedTuple):
 class Layout(NamedTuple):
     """A program on the device, or some of its steps.
 
-    One buffer stays as it is for all runs of a program: outputs of compact steps | assignment | peaks | arena. Offsets of
-    compact outputs, relative to the arena, are negative. Another one belongs to the steps that run: words | state.
+    One buffer stays as it is for all runs of a program: outputs of compact steps | assignment | peaks | arena. Offsets
+    of compact outputs, relative to the arena, are negative. Another one belongs to the steps that run: words | state.
 
     Attributes:
         launches: In order.
@@ -131,7 +131,7 @@ def _spans(words: NDArray[np.int64], starts: NDArray[np.int64], axes: NDArray[np
 
 
 class _Steps(NamedTuple):
-    """A program's steps as arrays; ``source_at``: where in the words each table's source is, ``readers``: by which step."""
+    """A program's steps as arrays, and their tables: where in the words each one's source is, source and reader."""
 
     headers: NDArray[np.int64]
     work: NDArray[np.int64]
@@ -197,9 +197,23 @@ def lay_out(
     state[_aligned(4 * len(counters)) :] = queue.view(np.uint8)
     size = arena_at + _aligned(program.arena_cells * item) + ALIGNMENT
     return Layout(
-        tuple(launches), decode_at, len(decoded), 16 * longest, len(words) + count, len(words), sequence_at, len(numbers),
-        np.concatenate(pieces), state, len(counters), assignment_at, peaks_at, arena_at, size, int(steps.work[runs].sum()),
-    )  # fmt: skip
+        launches=tuple(launches),
+        decode_at=decode_at,
+        decode_steps=len(decoded),
+        decode_shared=16 * longest,
+        links_at=len(words) + count,
+        starts_at=len(words),
+        sequence_at=sequence_at,
+        sequence=len(numbers),
+        words=np.concatenate(pieces),
+        state=state,
+        counters=len(counters),
+        assignment_at=assignment_at,
+        peaks_at=peaks_at,
+        arena_at=arena_at,
+        size=size,
+        work=int(steps.work[runs].sum()),
+    )
 
 
 def _read(words: NDArray[np.int64], starts: NDArray[np.int64]) -> _Steps:

@@ -49,6 +49,7 @@ class CudaSession:
         self._backend, self._program = backend, program
         self._cuda, self._stream = backend.cupy.cuda, backend.stream
         self._parts: dict[bytes | None, Part] = {}
+        self._asked: set[bytes] = set()
         self._marks: list[tuple[Any, float]] = []
         layout = backend.lay_out(program)
         with backend.at_work(layout.size):
@@ -124,6 +125,10 @@ class CudaSession:
         if steps is None:
             return self.part
         key = steps.tobytes()
+        if key not in self._asked:
+            # To run everything is cheaper than to lay out steps that may never be asked for again.
+            self._asked.add(key)
+            return self.part
         if key not in self._parts:
             if len(self._parts) > LAYOUTS:
                 del self._parts[next(other for other in self._parts if other is not None)]
@@ -188,7 +193,7 @@ class CudaSession:
             kernel.max_dynamic_shared_size_bytes = self._backend.shared_limit
         record = np.uint64(part.words_at + 8 * tile.record_at)
         arguments = (record, *map(np.int32, tile.arguments), *pointers)
-        kernel((tile.blocks,), (cuda_kernels.THREADS,), arguments, shared_mem=tile.shared)
+        kernel((tile.blocks,), (tile.threads,), arguments, shared_mem=tile.shared)
 
     def _decode(self, part: Part) -> None:
         layout, program = part.layout, self._program
@@ -251,6 +256,8 @@ class CudaSession:
         head, cells = results[0], results[1].view(program.dtype)
         peaks = head[layout.peaks_at - layout.assignment_at :].view(np.float64)[: 2 * len(program.starts)]
         peaks = peaks.reshape(-1, 2).copy()
+        if not SEMIRINGS[program.semiring].scaled:
+            peaks[:] = 0
         peaks[np.isinf(peaks[:, 1]), 1] = 0
         assignment = head[: 4 * program.variables].view(np.int32).copy() if program.decode else None
         first = int(program.outputs[:, 1].min()) if len(program.outputs) else 0

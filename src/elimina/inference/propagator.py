@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends import Run
+from elimina.backends.base import Progress
 from elimina.inference.choose import Planned
 from elimina.inference.encode import encode, factor_view
 from elimina.inference.scales import Scales
@@ -24,7 +25,7 @@ class Answer(NamedTuple):
     """What a propagation gives.
 
     Attributes:
-        tables: For each asked-for output, unnormalised, its axes those of ``Plan.outputs``; logarithms if `logarithmic`.
+        tables: For each asked-for output, unnormalised, its axes those of ``Plan.outputs``.
         log_sum: Natural logarithm of the model's sum given the evidence (``max-sum``: of the best product), a scalar or
             one for each case; None if it was not asked for.
         logarithmic: Whether tables hold natural logarithms.
@@ -128,18 +129,19 @@ class Propagator:
                 stack += [o.source for o in self._plan.steps[number].operands if o.source >= 0]
         return np.array(sorted(found), dtype=np.int64)
 
-    def run(self, outputs: Sequence[int], *, log_sum: bool = True) -> Answer:
+    def run(self, outputs: Sequence[int], *, log_sum: bool = True, progress: Progress | None = None) -> Answer:
         """Compute outputs of the plan (and the sum of everything), as far as they are not known from runs before."""
         asked = [*outputs, *(self._roots() if log_sum else ())]
         needed = np.zeros(len(self._plan.steps), dtype=bool)
-        if len(asked) == len(self._plan.outputs):
+        if len(asked) == len(self._plan.outputs) or not self._plan.keep:
             needed[:] = True
         else:
             for output in asked:
                 needed[self._before(output)] = True
         steps = np.flatnonzero(needed & self._stale)
-        run = self._session.run(None if len(steps) == len(needed) else steps)
-        self._stale[steps] = False
+        run = self._session.run(None if len(steps) == len(needed) else steps, progress)
+        # Messages that make room for others are gone afterwards.
+        self._stale[steps] = not self._plan.keep
         tables = [self._table(output, run) for output in outputs]
         total = self._log_sum(run) if log_sum else None
         sound = self._semiring != "sum-product" or (

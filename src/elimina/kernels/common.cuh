@@ -6,6 +6,7 @@
 namespace elimina {
 
 constexpr int kThreads = 256;
+constexpr int kProductThreads = 128;
 
 template <class A, class B>
 inline constexpr bool same = false;

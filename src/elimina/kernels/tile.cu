@@ -1,20 +1,10 @@
 // One large step in one launch. A block takes one outer cell, a chunk of the lo cells and a range of the mid cells. It keeps
 // B[d][lo] and, for a batch of mid cells, A[mid][d] in shared memory; each thread owns kRows mid cells x kLanes lanes of lo cells
-// in registers and walks d, reading only the streamed tables. Without streamed tables this is a matrix product in the semiring.
+// in registers and walks d, reading only the streamed tables (steps without them: product.cu).
 // No division in the inner loops: offsets of lo cells are computed once a block, those of mid cells once a batch.
 #include "tile_parts.cuh"
 
 namespace elimina {
-
-// Copies an array in 16-byte words.
-template <class To, class From>
-__device__ __forceinline__ void copy_words(To& to, const From* from) {
-  static_assert(sizeof(To) % 16 == 0);
-  int4 words[sizeof(To) / 16];
-#pragma unroll
-  for (int j = 0; j < int(sizeof(To)) / 16; ++j) words[j] = reinterpret_cast<const int4*>(from)[j];
-  memcpy(to, words, sizeof(To));
-}
 
 __device__ __forceinline__ void copy_async(int4* to, u64 from) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(u32(__cvta_generic_to_shared(to))), "l"(from) : "memory");
@@ -32,14 +22,6 @@ __device__ __forceinline__ void realign(Lanes& lanes, int4 low, int4 high, u32 s
 #pragma unroll
   for (int i = 0; i < 4; ++i) words[i] = __funnelshift_r(words[i], words[i + 1], 8 * (shift & 2));
   memcpy(lanes, words, 16);
-}
-
-template <class Word, class Lanes, class Cell>
-__device__ __forceinline__ void store_words(Cell* to, const Lanes& lanes) {
-  Word words[sizeof(lanes) / sizeof(Word)];
-  memcpy(words, lanes, sizeof(lanes));
-#pragma unroll
-  for (int j = 0; j < int(sizeof(lanes) / sizeof(Word)); ++j) reinterpret_cast<Word*>(to)[j] = words[j];
 }
 
 // kLanes lanes from consecutive cells, or from cells `columns` apart.
@@ -67,10 +49,10 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   using Sum = typename P::Sum;
   using Scale = typename P::Semiring::Value;
   constexpr bool kGeneric = kStreamed < 0;
-  constexpr int kFixed = kStreamed > 0 ? kStreamed : 1;
+  constexpr int kFixed = kGeneric ? 1 : kStreamed;
   constexpr int kCells = kLanes * P::width;
   constexpr bool kRing = kDense && kWhole && kStreamed > 0;
-  static_assert(kStreamed == 0 || kWhole || !kDense);
+  static_assert(kStreamed != 0 && (kWhole || !kDense));
   if (stopped(stop)) return;
   const int streamed = kGeneric ? some_streamed : kStreamed;
   const int pitch = (chunk + kCells - 1) / kCells * kCells;
@@ -144,18 +126,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   const auto accumulate = [&](Sum(&sums)[kRows][kLanes], int top, int count, i64 d_first, int depth) {
     const Lane* a = at<Lane>(map.a) + top;
     const Cell* b = at<Cell>(map.b) + lo;
-    if constexpr (kStreamed == 0) {
-#pragma unroll 4
-      for (int d = 0; d < depth; ++d, a += batch, b += pitch) {
-        Lane lanes[kLanes], left[kRows];
-        load_shared<P, kDense, kLanes>(lanes, b, columns);
-        copy_words(left, a);
-#pragma unroll
-        for (int i = 0; i < kRows; ++i)
-#pragma unroll
-          for (int j = 0; j < kLanes; ++j) policy.fold(sums[i][j], left[i], lanes[j]);
-      }
-    } else if constexpr (kStreamed > 0 && !kDense) {
+    if constexpr (kStreamed > 0 && !kDense) {
       const Cell* streams[kFixed][kRows];
 #pragma unroll
       for (int k = 0; k < kFixed; ++k)
@@ -228,18 +199,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
       for (int j = 0; j < kLanes; ++j) results[j] = policy.finish(sums[i][j]);
       if constexpr (kDense) {
-        const bool full = lo + kCells <= cells;
-        if (full && vector == 16) {
-          store_words<int4>(out, results);
-        } else if (full && vector == 8) {
-          store_words<int2>(out, results);
-        } else if (full && vector == 4) {
-          store_words<int>(out, results);
-        } else {
-#pragma unroll
-          for (int j = 0; j < kCells; ++j)
-            if (lo + j < cells) out[j] = P::cell(results[j / P::width], j % P::width);
-        }
+        store_cells<P>(out, results, cells - lo, vector);
       } else {
 #pragma unroll
         for (int j = 0; j < kLanes; ++j)

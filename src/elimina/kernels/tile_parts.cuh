@@ -1,4 +1,4 @@
-// What a block of the tile kernel (tile.cu) prepares: where things are in shared memory, offsets, A and B.
+// What a block of the kernels for large steps (tile.cu, product.cu) prepares: where things are in shared memory, offsets, A and B.
 #pragma once
 #include "common.cuh"
 
@@ -17,6 +17,7 @@ struct Single {
   __device__ Cell one() const { return Cell(s.one()); }
   __device__ Cell combine_cells(Cell a, Cell b) const { return Cell(s.combine(Lane(a), Lane(b))); }
   static __device__ Lane splat(Cell cell) { return Lane(cell); }
+  static __device__ Lane spread(Lane lane, int) { return lane; }
   static __device__ Cell cell(Lane lane, int = 0) { return Cell(lane); }
   __device__ Lane combine(Lane a, Lane b) const { return s.combine(a, b); }
   __device__ Sum start() const { return s.start(); }
@@ -36,6 +37,7 @@ struct Pairs {
   __device__ Cell one() const { return 0; }
   __device__ Cell combine_cells(Cell a, Cell b) const { return Cell(a + b); }
   static __device__ Lane splat(Cell cell) { return u32(static_cast<unsigned short>(cell)) * 0x10001u; }
+  static __device__ Lane spread(Lane lane, int half) { return __byte_perm(lane, 0, half ? 0x3232 : 0x1010); }
   static __device__ Cell cell(Lane lane, int half = 0) { return Cell(lane >> 16 * half & 0xffffu); }
   __device__ Lane combine(Lane a, Lane b) const { return __vadd2(a, b); }
   __device__ Sum start() const { return splat(infinity); }
@@ -58,6 +60,41 @@ __device__ __forceinline__ i64 offset_of(StepView step, u64 cell, int first, int
     cell = rest;
   }
   return offset;
+}
+
+// Copies an array in 16-byte words.
+template <class To, class From>
+__device__ __forceinline__ void copy_words(To& to, const From* from) {
+  static_assert(sizeof(To) % 16 == 0);
+  int4 words[sizeof(To) / 16];
+#pragma unroll
+  for (int j = 0; j < int(sizeof(To)) / 16; ++j) words[j] = reinterpret_cast<const int4*>(from)[j];
+  memcpy(to, words, sizeof(To));
+}
+
+template <class Word, class Lanes, class Cell>
+__device__ __forceinline__ void store_words(Cell* to, const Lanes& lanes) {
+  Word words[sizeof(lanes) / sizeof(Word)];
+  memcpy(words, lanes, sizeof(lanes));
+#pragma unroll
+  for (int j = 0; j < int(sizeof(lanes) / sizeof(Word)); ++j) reinterpret_cast<Word*>(to)[j] = words[j];
+}
+
+// Writes `cells` cells at most, in words of `vector` bytes where all lanes are wanted.
+template <class P, class Lanes>
+__device__ __forceinline__ void store_cells(typename P::Cell* out, const Lanes& lanes, int cells, int vector) {
+  constexpr int kCells = int(sizeof(lanes) / sizeof(typename P::Lane)) * P::width;
+  if (cells >= kCells && vector == 16) {
+    store_words<int4>(out, lanes);
+  } else if (cells >= kCells && vector == 8) {
+    store_words<int2>(out, lanes);
+  } else if (cells >= kCells && vector == 4) {
+    store_words<int>(out, lanes);
+  } else {
+#pragma unroll
+    for (int j = 0; j < kCells; ++j)
+      if (j < cells) out[j] = P::cell(lanes[j / P::width], j % P::width);
+  }
 }
 
 constexpr int kAhead = 8;  // values of d whose loads are in flight together while A and B are built
@@ -99,12 +136,12 @@ template <class P>
 __device__ __noinline__ void prepare(const i64* record, int record_words, u64 outer, const u64* peaks, int bases_at,
                                      int scales_at) {
 #pragma unroll 1
-  for (int i = threadIdx.x; i < record_words; i += kThreads) shared[i] = record[i];
+  for (int i = threadIdx.x; i < record_words; i += int(blockDim.x)) shared[i] = record[i];
   __syncthreads();
   const StepView step{shared};
   const int tables = int(step[kTables]);
 #pragma unroll 1
-  for (int number = threadIdx.x; number <= tables; number += kThreads) {
+  for (int number = threadIdx.x; number <= tables; number += int(blockDim.x)) {
     const bool output = number == tables;
     const TableView table = step.table(output ? 0 : number);
     at<i64>(bases_at)[number] =
@@ -122,7 +159,7 @@ __device__ __noinline__ void locate(u64 first, int count, int batch, int streame
   const StepView step{shared};
   const int tables = int(step[kTables]);
 #pragma unroll 1
-  for (int i = threadIdx.x; i < (streamed + 1) * count; i += kThreads) {
+  for (int i = threadIdx.x; i < (streamed + 1) * count; i += int(blockDim.x)) {
     const int number = i / count, mid = i % count;
     const bool output = number == streamed;
     const TableView table = step.table(output ? 0 : tables - streamed + number);
@@ -167,11 +204,11 @@ __device__ __noinline__ void build(int slots_at, int pitch, int count, u64 cell_
   using Cell = typename P::Cell;
   const StepView step{shared};
   Slot* slots = at<Slot>(slots_at);
-  const int groups = count < kThreads ? kThreads / count : 1;
-  const int group = count < kThreads ? int(threadIdx.x) / count : 0;
+  const int threads = int(blockDim.x), groups = count < threads ? threads / count : 1;
+  const int group = count < threads ? int(threadIdx.x) / count : 0;
   if (group >= groups) return;
 #pragma unroll 1
-  for (int i = count < kThreads ? int(threadIdx.x) % count : int(threadIdx.x); i < count; i += kThreads) {
+  for (int i = count < threads ? int(threadIdx.x) % count : int(threadIdx.x); i < count; i += threads) {
     if (first == last) {
 #pragma unroll 1
       for (int d = group; d < depth; d += groups) slots[d * pitch + i] = to_slot<P, Slot>(policy.one());

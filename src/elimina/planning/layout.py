@@ -29,11 +29,14 @@ def row_axes(sizes: Sequence[int]) -> int:
     return 1 if len(sizes) > 1 and cells >= ROW_PADDING else 0
 
 
-def table_strides(sizes: Sequence[int], itemsize: int) -> tuple[tuple[int, ...], int]:
-    """Strides of a table's axes, slow to fast, and the elements that it spans; its rows are padded to whole vectors."""
+def table_strides(sizes: Sequence[int], itemsize: int, rows: int | None = None) -> tuple[tuple[int, ...], int]:
+    """Strides of a table's axes, slow to fast, and the elements that it spans; its rows are padded to whole vectors.
+
+    ``rows`` is the position of the rows' first axis; without it, ``row_axes`` tells.
+    """
     if not sizes:
         return (), 1
-    rows = row_axes(sizes)
+    rows = row_axes(sizes) if rows is None else rows
     strides = [1] * len(sizes)
     for axis in range(len(sizes) - 2, -1, -1):
         strides[axis] = strides[axis + 1] * sizes[axis + 1]

@@ -200,32 +200,56 @@ def _lay_out(
     keep: bool,
     machine: Machine,
 ) -> _Layout:
-    """Give every table its place; unless messages are kept, those that were read make room for later ones."""
-    sizes = problem.model.sizes
     itemsize = np.dtype(encoding.dtype).itemsize
+    members = [group.members for group in problem.groups]
+    factors, steps, factor_cells, cells = place(problem.model.sizes, scopes, members, proto, itemsize, keep)
+    seconds = machine.seconds(steps, itemsize, cells * itemsize)
+    return _Layout(encoding, factors, steps, outputs, factor_cells, cells, keep, seconds)
+
+
+def place(
+    sizes: Sequence[int],
+    scopes: Sequence[tuple[int, ...]],
+    members: Sequence[tuple[int, ...]],
+    proto: Sequence[ProtoStep],
+    itemsize: int,
+    keep: bool,
+) -> tuple[tuple[FactorLayout, ...], tuple[Step, ...], int, int]:
+    """Give every table its place in the arena; return factors, steps, and the cells of the factors and of everything.
+
+    Args:
+        sizes: Domain size of every variable.
+        scopes: Of the factors, earliest eliminated variable first.
+        members: What was joined to each factor.
+        proto: The steps.
+        itemsize: Bytes of a cell.
+        keep: Whether messages stay when they have been read; else they make room for later ones.
+    """
     arena = Arena(itemsize)
     factors = []
-    for scope, group in zip(scopes, problem.groups, strict=True):
+    for scope, group in zip(scopes, members, strict=True):
         shape = tuple(sizes[v] for v in scope)
         strides, span = table_strides(shape, itemsize)
-        factors.append(FactorLayout(group.members, scope, shape, strides, arena.take(span), span))
+        factors.append(FactorLayout(group, scope, shape, strides, arena.take(span), span))
     factor_cells = arena.height
     readers: list[list[int]] = [[] for _ in proto]
     for number, step in enumerate(proto):
         for source in {read.source for read in step.reads if read.source >= 0}:
             readers[source].append(number)
+    spans = [table_strides([sizes[v] for v in step.axes], itemsize, step.rows) for step in proto]
+    # What is read off in the end comes first, so that it can be copied as one piece.
+    outputs = {number: arena.take(spans[number][1]) for number in range(len(proto)) if not readers[number]}
     steps: list[Step] = []
     for number, step in enumerate(proto):
-        strides, span = table_strides([sizes[v] for v in step.axes], itemsize)
-        offset = arena.take(span)
+        strides, span = spans[number]
+        offset = outputs[number] if number in outputs else arena.take(span)
         by_variable = dict(zip(step.axes, strides, strict=True))
         steps.append(_step(step, offset, by_variable, span, readers[number], sizes, factors, steps))
         if not keep:
             for source in {read.source for read in step.reads if read.source >= 0}:
                 if readers[source][-1] == number:
                     arena.give_back(steps[source].out_offset, steps[source].out_span)
-    seconds = machine.seconds(steps, itemsize, arena.height * itemsize)
-    return _Layout(encoding, tuple(factors), tuple(steps), outputs, factor_cells, arena.height, keep, seconds)
+    return tuple(factors), tuple(steps), factor_cells, arena.height
 
 
 def _step(

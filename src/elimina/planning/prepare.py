@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from elimina.errors import InputError
-from elimina.model import Model
-from elimina.table import FORBIDDEN, Table
+from elimina.model import Model, Sense, forbidden_value
+from elimina.table import Table, blocks
 
 Task = Literal["mpe", "pr", "mar", "count", "joint"]
 TASKS: tuple[Task, ...] = get_args(Task)
@@ -66,8 +66,8 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
         raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
     if task in ("pr", "mar", "joint") and model.sense != "probability":
         raise InputError(
-            f"task {task} sums probabilities, and this model has costs ({model.sense}); convert it to a probability model "
-            "first (elimina convert MODEL OUT.uai)"
+            f"task {task} sums probabilities, and this model has costs ({model.sense}); convert it to a probability "
+            "model first (elimina convert MODEL OUT.uai)"
         )
     sizes = model.sizes
     for v, value in evidence.items():
@@ -75,7 +75,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
             raise InputError(f"evidence sets variable {v} to {value}; the model has {len(sizes)} variables")
     kept: Sequence[int] = range(len(model.factors))
     prunes = task == "pr" or (task in ("mar", "joint") and query is not None)
-    if prunes and model.children is not None and _are_distributions(model.factors, model.children):
+    if prunes and model.children is not None and are_distributions(model.factors, model.children):
         from elimina.relevance import prune_barren
 
         kept = prune_barren([f.scope for f in model.factors], model.children, evidence=evidence, query=query)
@@ -94,7 +94,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     return Problem(model, task, fixed, free, kept_variables, tables, _group(tables), constants, wanted)
 
 
-def _are_distributions(factors: Sequence[Table], children: Sequence[int]) -> bool:
+def are_distributions(factors: Sequence[Table], children: Sequence[int]) -> bool:
     """Whether each factor sums to 1 over its child: only then is a barren variable's factor worth 1."""
     return all(
         np.allclose(table.dense().sum(axis=table.scope.index(child)), 1.0, rtol=0, atol=1e-5)
@@ -122,16 +122,22 @@ def _group(tables: tuple[Table, ...]) -> tuple[Group, ...]:
     return tuple(Group(tables[members[0]].scope, tuple(members)) for members in result.values())
 
 
-def finite_range(table: Table, sense: str) -> tuple[int, int] | None:
+def allowed_range(table: Table, sense: Sense) -> tuple[float, float] | None:
+    """Smallest and largest cost that is not forbidden; None if every one is."""
+    forbidden = forbidden_value(sense, table.values.dtype)
+    known = [] if table.default in (None, forbidden) or len(table.values) == table.cells else [table.default]
+    for box in blocks(table.values.shape) if table.values.size else ():
+        values = table.values[box]
+        low, high = values.min().item(), values.max().item()
+        if forbidden in (low, high):
+            allowed = values[values != forbidden]
+            known += [allowed.min().item(), allowed.max().item()] if allowed.size else []
+        else:
+            known += [low, high]
+    return (min(known), max(known)) if known else None
+
+
+def finite_range(table: Table, sense: Sense) -> tuple[int, int] | None:
     """Smallest and largest integer cost that is not forbidden; None if every one is."""
-    forbidden = FORBIDDEN if sense == "min-cost" else -FORBIDDEN
-    values = table.values
-    if table.default is not None and (len(values) < table.cells):
-        values = np.append(values, np.int64(table.default)).astype(np.int64)
-    low, high = int(values.min()), int(values.max())
-    if forbidden in (low, high):
-        values = values[values != forbidden]
-        if not values.size:
-            return None
-        low, high = int(values.min()), int(values.max())
-    return low, high
+    known = allowed_range(table, sense)
+    return None if known is None else (int(known[0]), int(known[1]))

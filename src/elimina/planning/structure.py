@@ -6,13 +6,21 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from elimina.planning.tile import HOPELESS_WORK, SMALL_WORK, Tile, choose_tile
+from elimina.planning.layout import table_strides
+from elimina.planning.tile import HOPELESS_WORK, SMALL_WORK, Tile, choose_tile, classify
 from elimina.tree import Tree
 
 MAX_OPERANDS = 16
 """Tables that one step reads at most."""
 
 _JOIN_GAIN = 4
+"""How much smaller than the bucket the common scope of two streamed tables is that are joined."""
+
+_PACK_WORK = 1 << 27
+"""Combinations of a bucket from which its A and B tables are worth a step of their own."""
+
+_PACK_GAIN = 900
+"""How much smaller than the bucket such a step is."""
 
 
 class Read(NamedTuple):
@@ -24,13 +32,17 @@ class Read(NamedTuple):
 
 
 class ProtoStep(NamedTuple):
-    """A step before memory is laid out: ``axes`` are the output's variables, earliest eliminated first."""
+    """A step before memory is laid out: ``axes`` are the output's variables, slow to fast.
+
+    ``rows`` is the position of the first axis of the output's rows; None: where ``row_axes`` puts it.
+    """
 
     variable: int
     domain: int
     axes: tuple[int, ...]
     reads: tuple[Read, ...]
     tile: Tile
+    rows: int | None
 
 
 def build_steps(
@@ -86,29 +98,39 @@ class Bucket:
         left = list(reads)
         self.limit_operands(left, operands)
         self.join_streamed(left)
-        return Read(-1, self.add(self.variable, self.separator, left), self.separator)
+        tile = self.tile(self.variable, self.separator, left)
+        if self.variable >= 0 and not tile.streamed and _PACK_WORK <= self.work <= HOPELESS_WORK:
+            self.pack_sides(left, tile)
+            tile = classify(tile.outer, tile.mid, tile.lo, _members(self.separator, left))
+        return Read(-1, self.add(self.variable, self.separator, left, tile), self.separator)
 
     def cells(self, scope: Iterable[int]) -> int:
+        """Cells of a table over these variables."""
         return math.prod(self.sizes[v] for v in scope)
 
-    def tile(self, variable: int, axes: tuple[int, ...], reads: Sequence[Read]) -> Tile:
-        axis = {v: i for i, v in enumerate(axes)}
-        members = [frozenset(axis[v] for v in read.scope if v != variable) for read in reads]
-        return choose_tile(self.sizes[variable] if variable >= 0 else 1, [self.sizes[v] for v in axes], members)
+    def tile(self, variable: int, axes: tuple[int, ...], reads: Sequence[Read], rows: int | None = None) -> Tile:
+        """Choose the split of a step."""
+        domain = self.sizes[variable] if variable >= 0 else 1
+        return choose_tile(domain, [self.sizes[v] for v in axes], _members(axes, reads), rows)
 
-    def add(self, variable: int, axes: tuple[int, ...], reads: Sequence[Read]) -> int:
-        tile = self.tile(variable, axes, reads)
+    def add(
+        self, variable: int, axes: tuple[int, ...], reads: Sequence[Read], tile: Tile, rows: int | None = None
+    ) -> int:
+        """Append a step; return its number."""
         ordered = tuple(reads[t] for t in (*tile.tables_a, *tile.tables_b, *tile.streamed))
-        self.steps.append(ProtoStep(variable, self.sizes[variable] if variable >= 0 else 1, axes, ordered, tile))
+        domain = self.sizes[variable] if variable >= 0 else 1
+        self.steps.append(ProtoStep(variable, domain, axes, ordered, tile, rows))
         return len(self.steps) - 1
 
-    def join(self, reads: list[Read], chosen: Sequence[Read]) -> None:
-        """Replace the chosen tables by their join."""
+    def join(
+        self, reads: list[Read], chosen: Sequence[Read], axes: tuple[int, ...] = (), rows: int | None = None
+    ) -> None:
+        """Replace the chosen tables by their join, whose axes are in elimination order if none are given."""
         union = set().union(*(read.scope for read in chosen))
-        axes = tuple(sorted(union, key=self.position.__getitem__))
+        axes = axes or tuple(sorted(union, key=self.position.__getitem__))
         for read in chosen:
             reads.remove(read)
-        reads.append(Read(-1, self.add(-1, axes, chosen), axes))
+        reads.append(Read(-1, self.add(-1, axes, chosen, self.tile(-1, axes, chosen, rows), rows), axes))
 
     def limit_operands(self, reads: list[Read], most: int) -> None:
         """Join small tables, those with the smallest common scope first, until a step can read all."""
@@ -142,3 +164,43 @@ class Bucket:
             if cells * _JOIN_GAIN > self.work:
                 return
             self.join(reads, [streamed[i], streamed[j]])
+
+    def pack_sides(self, reads: list[Read], tile: Tile) -> None:
+        """Join the tables of A, and those of B, to matrices [variable][cell] where that is cheap beside the bucket.
+
+        Tables that have the same outer axes are joined, or all of a side. Outer axes that no B table has are mid ones
+        for A. A table alone is laid out anew if its cells do not follow each other.
+        """
+        outer, lo = ([self.separator[a] for a in axes] for axes in (tile.outer, tile.lo))
+        a_tables, b_tables = ([reads[t] for t in tables] for tables in (tile.tables_a, tile.tables_b))
+        kept = [v for v in outer if any(v in read.scope for read in b_tables)]
+        mid = [v for v in outer if v not in kept] + [self.separator[a] for a in tile.mid]
+        for tables, cells in ((a_tables, mid), (b_tables, lo)):
+            groups: dict[tuple[int, ...], list[Read]] = {}
+            for read in tables:
+                groups.setdefault(tuple(v for v in kept if v in read.scope), []).append(read)
+            union = tuple(v for v in kept if any(v in read.scope for read in tables))
+            if len(groups) > 1 and self.is_cheap(union, cells):
+                groups = {union: tables}
+            for key, group in groups.items():
+                if self.is_cheap(key, cells) and (len(group) > 1 or not self.is_packed(group[0], key, cells)):
+                    self.join(reads, group, (self.variable, *key, *cells), 1 + len(key))
+
+    def is_cheap(self, key: Sequence[int], cells: Sequence[int]) -> bool:
+        """Whether making a table over these variables and the bucket's own costs little beside the bucket."""
+        return self.cells((self.variable, *key, *cells)) * _PACK_GAIN <= self.work
+
+    def is_packed(self, read: Read, key: Sequence[int], cells: Sequence[int]) -> bool:
+        """Whether the table is a matrix with rows of these cells, that start at words of some length."""
+        inner = [v for v in read.scope if v != self.variable and v not in key]
+        if not inner:
+            return True
+        strides = dict(zip(read.scope, table_strides([self.sizes[v] for v in read.scope], 1)[0], strict=True))
+        along = [strides.get(v, 0) for v in cells if self.sizes[v] > 1]
+        wanted = [self.cells(cells[i + 1 :]) for i, v in enumerate(cells) if self.sizes[v] > 1]
+        return along == wanted and all(strides[v] % 4 == 0 for v in (self.variable, *key))
+
+
+def _members(axes: Sequence[int], reads: Sequence[Read]) -> list[frozenset[int]]:
+    axis = {v: i for i, v in enumerate(axes)}
+    return [frozenset(axis[v] for v in read.scope if v in axis) for read in reads]

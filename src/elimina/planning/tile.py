@@ -32,17 +32,18 @@ class Tile(NamedTuple):
     streamed: tuple[int, ...]
 
 
-def choose_tile(domain: int, sizes: Sequence[int], members: Sequence[frozenset[int]]) -> Tile:
+def choose_tile(domain: int, sizes: Sequence[int], members: Sequence[frozenset[int]], rows: int | None = None) -> Tile:
     """Choose the split with the fewest streamed tables, then with rows long enough.
 
     Args:
         domain: Values of the eliminated variable.
         sizes: Of the output's axes, slow to fast.
         members: For each operand, the axes that it has.
+        rows: Position of the first axis of the output's rows; without it, ``row_axes`` tells.
     """
-    rows = row_axes(sizes)
-    if not SMALL_WORK <= domain * math.prod(sizes) <= HOPELESS_WORK:
-        return _classify(tuple(range(rows)), (), tuple(range(rows, len(sizes))), members)
+    rows = row_axes(sizes) if rows is None else rows
+    if not sizes or not SMALL_WORK <= domain * math.prod(sizes) <= HOPELESS_WORK:
+        return classify(tuple(range(rows)), (), tuple(range(rows, len(sizes))), members)
     best: tuple[float, Tile] | None = None
     for first in range(len(sizes) - 1, rows - 1, -1):
         lo = tuple(range(first, len(sizes)))
@@ -52,7 +53,7 @@ def choose_tile(domain: int, sizes: Sequence[int], members: Sequence[frozenset[i
         if lo_cells < _LO_CELLS and first > rows:
             continue
         for mid in _mid_choices(sizes, range(first), lo, members):
-            tile = _classify(tuple(a for a in range(first) if a not in mid), mid, lo, members)
+            tile = classify(tuple(a for a in range(first) if a not in mid), mid, lo, members)
             cost = _cost(tile, domain, sizes, lo_cells, members)
             if best is None or cost < best[0]:
                 best = cost, tile
@@ -80,9 +81,10 @@ def _mid_choices(
         yield tuple(sorted(mid))
 
 
-def _classify(
+def classify(
     outer: tuple[int, ...], mid: tuple[int, ...], lo: tuple[int, ...], members: Sequence[frozenset[int]]
 ) -> Tile:
+    """Tell A, B and streamed tables apart, for a given split of the axes."""
     a: list[int] = []
     b: list[int] = []
     streamed: list[int] = []

@@ -1,0 +1,169 @@
+"""How a large step without streamed tables is cut into blocks for the product kernel (``kernels/product.cu``)."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from elimina.backends.cuda_kernels import PRODUCT_THREADS, ProductKernel, product_kernel, product_shapes
+
+SHARED = 228 << 10
+"""Bytes of shared memory of a multiprocessor."""
+RESERVED = 1 << 10
+"""Bytes of it that each block costs besides its own."""
+GATHERED = 24.0
+"""Cost of gathering one cell of a table, in combinations of one register: the threads that do it wait for it."""
+READ_BYTE = 0.75
+"""Cost of a byte of a table that is read in words."""
+READ = 2.5
+"""Cost of reading a vector from shared memory, for cells of 4 bytes; wider ones take longer to combine."""
+FEW = 0.5
+"""Cost of a combination where only one block fits a multiprocessor."""
+TAIL = 0.7
+"""Waves of blocks that the end of the last wave costs."""
+START = 64000.0
+"""Cost of starting a block."""
+FILL = 50000.0
+"""Cost of waiting for shared memory to be filled."""
+AT_ONCE = 4
+"""Most passes over the mid cells that shared memory is filled for at once."""
+
+
+class Side(NamedTuple):
+    """The tables of A or of B.
+
+    Attributes:
+        tables: How many.
+        word: Bytes of the words that all may be read in; 0: their cells do not follow each other.
+        constant: Bit mask of those that have none of the side's axes.
+    """
+
+    tables: int
+    word: int
+    constant: int
+
+
+class Cut(NamedTuple):
+    """What the kernel is told: ``chunks`` of ``chunk`` lo cells, ``splits`` of ``mids`` mid cells, and so on."""
+
+    kernel: ProductKernel
+    constant: int
+    chunks: int
+    chunk: int
+    splits: int
+    mids: int
+    columns: int
+    batch: int
+    slab: int
+
+
+class Shape(NamedTuple):
+    """A step: its cells, the words of its record, and its tables."""
+
+    domain: int
+    outer_cells: int
+    mid_cells: int
+    lo_cells: int
+    words: int
+    a: Side
+    b: Side
+
+
+def side(tables: list[list[int]], first: int, sizes: list[int], axes: range, outer: int, itemsize: int) -> Side:
+    """How the tables of one side may be read.
+
+    Args:
+        tables: Offset, domain stride, source and strides of each.
+        first: Number of the first one in the step.
+        sizes: Of all axes.
+        axes: Those of the side.
+        outer: Number of outer axes.
+        itemsize: Bytes of a cell.
+    """
+    wide = [axis for axis in axes if sizes[axis] > 1]
+    along = [math.prod(sizes[axis + 1 : axes.stop]) for axis in wide]
+    word, constant = 16, 0
+    for number, table in enumerate(tables):
+        strides = [table[3 + axis] for axis in wide]
+        if not any(strides):
+            constant |= 1 << first + number
+            continue
+        if strides != along:
+            return Side(len(tables), 0, constant)
+        steps = [table[0], table[1], *(table[3 + axis] for axis in range(outer) if sizes[axis] > 1)]
+        word = math.gcd(word, *(step * itemsize for step in steps))
+    return Side(len(tables), word if word >= max(4, itemsize) else 0, constant)
+
+
+def cut(shape: Shape, semiring: str, dtype: np.dtype[np.generic], multiprocessors: int) -> Cut:
+    """Choose the tile that takes the least time by a simple model of it."""
+    best: tuple[float, Cut] | None = None
+    for form in range(len(product_shapes(semiring, dtype))):
+        for columns in range(1, PRODUCT_THREADS + 1):
+            found = _cut_columns(shape, semiring, dtype, form, columns, multiprocessors)
+            if best is None or found[0] < best[0]:
+                best = found
+    assert best is not None
+    return best[1]
+
+
+def _cut_columns(
+    shape: Shape, semiring: str, dtype: np.dtype[np.generic], form: int, columns: int, multiprocessors: int
+) -> tuple[float, Cut]:
+    item = dtype.itemsize
+    rows = PRODUCT_THREADS // columns * product_shapes(semiring, dtype)[form].rows
+    word = min(shape.a.word, shape.b.word, math.gcd(16, rows * item))
+    kernel = product_kernel(semiring, dtype, word if word >= max(4, item) else 0, True, form)
+    chunk = columns * kernel.cells
+    chunks, passes = -(-shape.lo_cells // chunk), -(-shape.mid_cells // rows)
+    row_bytes, chunk_bytes = rows * (shape.domain * kernel.lane_bytes + 8), shape.domain * chunk * item
+    room = SHARED // kernel.blocks - RESERVED - 8 * (shape.words + 2 * (shape.a.tables + shape.b.tables) + 10)
+    whole = row_bytes + chunk_bytes <= room
+    slab = shape.domain
+    if not whole:
+        kernel = product_kernel(semiring, dtype, kernel.word, False, form)
+        most = max(4, (room - 8 * rows) // (chunk * item + rows * kernel.lane_bytes))
+        slab = -(-shape.domain // -(-shape.domain // most))
+    cell = READ_BYTE * item if kernel.word else GATHERED
+    build_a, build_b = (cell * side.tables * n * shape.domain for side, n in ((shape.a, rows), (shape.b, chunk)))
+    # Threads without cells of their own wait, but so do others of other blocks for them.
+    lanes = PRODUCT_THREADS * kernel.rows * kernel.cells * item // kernel.lane_bytes
+    places, parts = multiprocessors * kernel.blocks, shape.outer_cells * chunks
+    found: tuple[float, Cut] | None = None
+    most = max(1, -(-16 * places // parts))
+    for splits in sorted({*range(1, min(passes, 64, most) + 1), min(passes, most)}):
+        each = -(-passes // splits)
+        used = -(-passes // each)
+        waves = parts * used / places
+        together = max(1, min(each, (room - chunk_bytes) // row_bytes, AT_ONCE)) if whole else 1
+        tile = lanes * _fold_cost(kernel) * shape.domain + build_a + FILL / together
+        if not whole:
+            tile += build_b + FILL * (shape.domain / slab - 1)
+        # Blocks that share a multiprocessor do not end together, and the last ones do not keep it busy.
+        cost = (max(1.0, waves) + TAIL) * kernel.blocks
+        cost *= each * tile + START + (build_b if whole else 0.0)
+        if found is None or cost < found[0]:
+            mids = each * rows if used > 1 else shape.mid_cells
+            constant = shape.a.constant | shape.b.constant
+            batch = -(-each // -(-each // together)) * rows
+            cut = Cut(kernel, constant, chunks, chunk, used, mids, columns, batch, slab)
+            found = cost, cut
+    assert found is not None
+    return found
+
+
+def _fold_cost(kernel: ProductKernel) -> float:
+    """Cost of one combination: shared memory must be read for it, and few blocks leave gaps."""
+    reads = kernel.rows * kernel.lane_bytes // 16 + kernel.vectors
+    lanes = kernel.rows * kernel.vectors * 16 // kernel.lane_bytes
+    return 1 + READ * reads / lanes * (4 / kernel.lane_bytes) + FEW / kernel.blocks
+
+
+def shared_bytes(shape: Shape, cut: Cut, itemsize: int) -> int:
+    """Bytes of shared memory of a block, added up as ``map_of`` in ``kernels/tile_parts.cuh`` does."""
+    tables = shape.a.tables + shape.b.tables
+    size = 8 * (-(-shape.words // 2) * 2 + 2 * tables + 1 + cut.batch)
+    size = -(-size // 16) * 16 + cut.slab * cut.batch * cut.kernel.lane_bytes
+    return -(-(-(-size // 16) * 16 + cut.slab * cut.chunk * itemsize) // 16) * 16
