@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina.errors import InputError
-from elimina.relevance import prune_barren
+from elimina.relevance import Relevance, bits, prune_barren
 
 Network = tuple[list[int], list[list[int]], list[int], list[np.ndarray]]
 
@@ -89,3 +89,24 @@ def test_an_observed_collider_joins_its_parents() -> None:
 def test_networks_that_are_none(scopes: list[list[int]], children: list[int], message: str) -> None:
     with pytest.raises(InputError, match=message):
         prune_barren(scopes, children)
+
+
+@settings(max_examples=200)
+@given(networks(), st.data())
+def test_relevance_of_each_variable_is_what_pruning_for_it_keeps(network, data):
+    sizes, scopes, children, _ = network
+    observed = data.draw(st.sets(st.integers(0, len(sizes) - 1)))
+    relevance = Relevance(scopes, children, observed)
+    assert relevance.acyclic
+    assert bits(relevance.of_evidence) == prune_barren(scopes, children, evidence=observed)
+    for v in set(range(len(sizes))) - observed:
+        assert bits(relevance.of(v)) == prune_barren(scopes, children, evidence=observed, query=[v])
+
+
+def test_relevance_sees_cycles():
+    assert not Relevance([[0, 1], [1, 0], [0, 2]], [0, 1, 2]).acyclic
+
+
+@given(st.sets(st.integers(0, 200)))
+def test_bits(positions):
+    assert bits(sum(1 << i for i in positions)) == sorted(positions)

@@ -14,6 +14,7 @@ def prune_barren(
     *,
     evidence: Collection[int] = (),
     query: Collection[int] | None = None,
+    lasting: Collection[int] = (),
 ) -> list[int]:
     """Find the factors that P(evidence), or the posterior of a query, depends on.
 
@@ -31,6 +32,7 @@ def prune_barren(
         evidence: Observed variables.
         query: None for P(evidence). Otherwise variables whose joint posterior is wanted: the product of the factors
             found, summed over the others, is proportional to it.
+        lasting: Variables that are never barren, because their factors do not sum to 1.
 
     Returns:
         Indices of the factors to keep, ascending.
@@ -39,7 +41,7 @@ def prune_barren(
         InputError: A factor's child is not in its scope, or is the child of another factor too.
     """
     _check_children(scopes, children)
-    kept = _without_barren(scopes, children, set(evidence) | set(query or ()))
+    kept = _without_barren(scopes, children, {*evidence, *(query or ()), *lasting})
     return kept if query is None else _joined(scopes, kept, set(evidence), set(query))
 
 
@@ -86,3 +88,81 @@ def _joined(scopes: Sequence[Sequence[int]], kept: list[int], evidence: set[int]
             reached |= fresh
             stack.extend(fresh)
     return sorted(found)
+
+
+class Relevance:
+    """The factors that each variable's posterior depends on, for many variables at once: see ``prune_barren``.
+
+    Sets of factors are integers: bit f stands for factor f.
+
+    Args:
+        scopes: The factors' scopes.
+        children: Factor i is the distribution of variable ``children[i]`` given the rest of its scope.
+        evidence: Observed variables.
+
+    Attributes:
+        of_evidence: What P(evidence) depends on.
+        acyclic: Whether the distributions are those of a directed acyclic graph; nothing may be left out if not.
+    """
+
+    def __init__(
+        self, scopes: Sequence[Sequence[int]], children: Sequence[int], evidence: Collection[int] = ()
+    ) -> None:
+        _check_children(scopes, children)
+        self._scopes, self._evidence = scopes, frozenset(evidence)
+        self._factor_of = {child: factor for factor, child in enumerate(children)}
+        self.acyclic = not _without_barren(scopes, children, set())
+        self.of_evidence = self._ancestors(self._evidence, 0)
+        self._parts = self._components(self.of_evidence)
+
+    def of(self, variable: int) -> int:
+        """What the posterior of an unobserved variable depends on."""
+        found = self._parts.get(variable, 0) | self._ancestors((variable,), self.of_evidence)
+        # No observed variable is between an ancestor outside the evidence's and the variable.
+        for factor in bits(found & ~self.of_evidence):
+            for v in self._scopes[factor]:
+                found |= self._parts.get(v, 0)
+        return found
+
+    def _ancestors(self, variables: Collection[int], known: int) -> int:
+        """Factors of the variables and of all that they descend from, without the known ones and what is above them."""
+        found = 0
+        stack = list(variables)
+        while stack:
+            factor = self._factor_of.get(stack.pop(), -1)
+            if factor >= 0 and not (found | known) >> factor & 1:
+                found |= 1 << factor
+                stack.extend(self._scopes[factor])
+        return found
+
+    def _components(self, factors: int) -> dict[int, int]:
+        """For each unobserved variable of the factors those that paths of unobserved variables join to it."""
+        touching: dict[int, list[int]] = {}
+        for factor in bits(factors):
+            for v in self._scopes[factor]:
+                if v not in self._evidence:
+                    touching.setdefault(v, []).append(factor)
+        result: dict[int, int] = {}
+        for start in touching:
+            if start in result:
+                continue
+            found, reached = 0, [start]
+            seen = {start}
+            for v in reached:
+                for factor in touching[v]:
+                    found |= 1 << factor
+                    fresh = set(self._scopes[factor]) - self._evidence - seen
+                    seen |= fresh
+                    reached += fresh
+            result.update(dict.fromkeys(reached, found))
+        return result
+
+
+def bits(mask: int) -> list[int]:
+    """Positions of the ones of an integer, ascending."""
+    text = bin(mask)[:1:-1]
+    result, at = [], text.find("1")
+    while at >= 0:
+        result.append(at)
+        at = text.find("1", at + 1)
+    return result

@@ -44,3 +44,21 @@ def partition(model: Model, evidence: dict[int, int] | None = None) -> float:
 def count(model: Model, evidence: dict[int, int] | None = None) -> int:
     """Number of assignments that no factor forbids."""
     return sum(not any(math.isinf(term) for term in model.terms(a)) for a in assignments(model, evidence))
+
+
+def posteriors(model: Model, weights: dict[int, list[float]] | None = None) -> tuple[float, list[list[float]]]:
+    """Natural logarithm of the weighted sum, and each variable's posterior (zeros if that is 0); in exact rationals."""
+    sums = [[Fraction(0)] * size for size in model.sizes]
+    for assignment in assignments(model):
+        product = Fraction(1)
+        for factor in model.factors:
+            product *= Fraction(factor.at(assignment))
+        for v, weight in (weights or {}).items():
+            product *= Fraction(float(weight[assignment[v]]))
+        for v, value in enumerate(assignment):
+            sums[v][value] += product
+    total = sum(sums[0])
+    if total == 0:
+        return -math.inf, [[0.0] * size for size in model.sizes]
+    log = math.log(total.numerator) - math.log(total.denominator) + model.constant
+    return log, [[float(x / total) for x in row] for row in sums]

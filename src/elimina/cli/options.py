@@ -8,9 +8,9 @@ from typing import Any, TypeVar, get_args
 
 import click
 
+from elimina.api import TASKS
 from elimina.backends.choose import DEVICES
 from elimina.order import Method
-from elimina.planning.prepare import TASKS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -42,6 +42,7 @@ def model_options(command: Command) -> Command:
         [
             click.option("--task", type=click.Choice(TASKS), default="mpe", show_default=True, help=_TASK_HELP),
             click.option("--evidence", metavar="FILE|A=x,B=y", help="An evidence file, or observations by name."),
+            click.option("--query", metavar="A,B", help="mar: the variables asked for.  [default: all]"),
             click.option(
                 "--device",
                 type=click.Choice(DEVICES),
@@ -87,5 +88,5 @@ def model_options(command: Command) -> Command:
 
 _TASK_HELP = (
     "mpe: the best assignment (optimum of a WCSP, MPE of a network); pr: partition function or P(evidence); "
-    "count: allowed assignments."
+    "mar: posterior marginals; count: allowed assignments."
 )

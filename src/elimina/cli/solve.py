@@ -13,12 +13,15 @@ import click
 from elimina import api
 from elimina.cli.options import model_options, seconds_of
 from elimina.errors import InputError, TimeLimitError
+from elimina.inference.junction import plan_statistics
 from elimina.io import read, read_evidence
+from elimina.io.evidence import parse_assignments, parse_names
 from elimina.io.files import save
+from elimina.io.marginals import write_marginals
 from elimina.model import Model
 from elimina.order import Method, read_order
 from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
-from elimina.result import Result
+from elimina.result import Result, marginals_table, number_text
 
 FORMATS = ("human", "json", "uai")
 
@@ -53,6 +56,7 @@ def solve(file: str, time_limit: float | None, format_: str, output: str | None,
             model,
             options["task"],
             evidence=_evidence(options["evidence"], model),
+            query=_query(options["query"], model),
             device=options["device"],
             memory=options["memory"],
             order=_order(options["order"], model),
@@ -81,6 +85,7 @@ def plan(file: str, **options: Any) -> None:
         model,
         options["task"],
         evidence=_evidence(options["evidence"], model),
+        query=_query(options["query"], model),
         device=options["device"],
         memory=options["memory"],
         order=_order(options["order"], model),
@@ -90,6 +95,8 @@ def plan(file: str, **options: Any) -> None:
         dtype=options["dtype"],
     )
     click.echo(str(made))
+    if made.task == "mar":
+        click.echo(f"{plan_statistics(made)}\ncliques are not stored: messages and marginals are made from the factors")
 
 
 def _check_writable(output: Path) -> None:
@@ -104,19 +111,14 @@ def _evidence(given: str | None, model: Model) -> api.Evidence:
     """Evidence from a file, or from ``name=label,name=label``."""
     if given is None:
         return {}
-    if not given.strip():
-        raise InputError("the evidence is empty; give a file, or observations like A=x,B=y")
-    if "=" not in given or os.path.exists(given):
+    if ("=" not in given and given.strip()) or os.path.exists(given):
         return cast(api.Evidence, read_evidence(given, model))
-    pairs: dict[str | int, str | int] = {}
-    for part in given.split(","):
-        name, equals, label = part.partition("=")
-        if not equals:
-            raise InputError(f"evidence {part.strip()!r} is not of the form name=label")
-        if name.strip() in pairs:
-            raise InputError(f"evidence names {name.strip()!r} twice")
-        pairs[name.strip()] = label.strip()
-    return pairs
+    found = parse_assignments(given, model)
+    return cast(api.Evidence, {**found.hard, **found.soft})
+
+
+def _query(given: str | None, model: Model) -> list[int] | None:
+    return None if given is None else parse_names(given, model)
 
 
 def _order(given: str, model: Model) -> Any:
@@ -131,9 +133,11 @@ def _order(given: str, model: Model) -> Any:
 def _human(result: Result, model: Model) -> str:
     rows = [("status", str(result.status))]
     if result.task == "mpe" and result.value is not None:
-        rows.append(("log score" if model.sense == "probability" else "value", str(result.value)))
-    if result.task == "count":
-        rows.append(("count", str(result.value)))
+        rows.append(("log score" if model.sense == "probability" else "value", number_text(result.value)))
+    if "structure" in result.stats:
+        rows.append(("structure", result.stats["structure"]))
+    if result.task == "count" and result.value is not None:
+        rows.append(("count", number_text(result.value)))
     if result.log10_z is not None:
         rows.append(("log10 Z", f"{result.log10_z:.12g}"))
         if result.value is not None:
@@ -145,7 +149,8 @@ def _human(result: Result, model: Model) -> str:
     rows.append(("time", f"{seconds_text(total)} on {stats['device']}, {stats['dtype']}"))
     if result.assignment:
         rows.append(("assignment", " ".join(f"{name}={label}" for name, label in result.assignment.items())))
-    return "\n".join(f"{name + ':':12}{text}" for name, text in rows)
+    lines = [f"{name + ':':12}{text}" for name, text in rows]
+    return "\n".join([*lines, marginals_table(result.marginals)] if result.marginals else lines)
 
 
 def _json(result: Result, model: Model) -> str:
@@ -153,7 +158,7 @@ def _json(result: Result, model: Model) -> str:
 
 
 def _uai(result: Result, model: Model) -> str:
-    """The competition's result files: MPE (number of variables, then values), PR (base-10 logarithm)."""
+    """The competition's result files: MPE (number of variables, then values), PR (base-10 logarithm), MAR."""
     if result.task == "pr":
         return f"PR\n{result.log10_z}"
     if result.task == "mpe":
@@ -161,6 +166,14 @@ def _uai(result: Result, model: Model) -> str:
             raise InputError("there is no assignment to write: the problem is infeasible; use --format human or json")
         values = [v.index(result.assignment[v.name]) for v in model.variables]
         return "MPE\n" + " ".join(map(str, [len(values), *values]))
+    if result.task == "mar":
+        if result.marginals is None:
+            raise InputError("there are no marginals to write: the evidence is impossible; use --format human or json")
+        if len(result.marginals) < len(model.variables):
+            raise InputError(
+                "format uai has no place for some of the variables; leave --query out or use --format json"
+            )
+        return write_marginals(list(values.values()) for values in result.marginals.values()).rstrip("\n")
     raise InputError("format uai has no place for a count; use --format human or json")
 
 

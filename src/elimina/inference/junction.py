@@ -15,10 +15,10 @@ from elimina.inference.choose import Options, plan_problem
 from elimina.inference.propagator import Answer, Propagator
 from elimina.model import Model
 from elimina.order import Method
-from elimina.planning.plan import Plan
+from elimina.planning.plan import Plan, count_text
 from elimina.planning.prepare import Problem, prepare
 from elimina.table import Table
-from elimina.tree import bucket_tree, junction_tree
+from elimina.tree import Tree, bucket_tree, junction_tree
 
 Array = NDArray[Any]
 Evidence = Mapping[str | int, Any]
@@ -44,6 +44,19 @@ class Statistics(NamedTuple):
     largest_separator: int
     average_separator: float
     smallest_separator: int
+
+    def __str__(self) -> str:
+        averages = f"{self.average_clique:.1f}", f"{self.average_separator:.1f}"
+        rows = [
+            ("junction tree", f"{self.cliques} cliques on {self.levels} levels, {count_text(self.total_cells)} cells"),
+            ("cliques, cells", _sizes_text(self.largest_clique, averages[0], self.smallest_clique)),
+            ("separators, cells", _sizes_text(self.largest_separator, averages[1], self.smallest_separator)),
+        ]
+        return "\n".join(f"{name + ':':22}{text}" for name, text in rows)
+
+
+def _sizes_text(largest: int, average: str, smallest: int) -> str:
+    return f"{count_text(largest)} at most, {average} on average, {count_text(smallest)} at least"
 
 
 class JunctionTree:
@@ -131,7 +144,7 @@ class JunctionTree:
         return self._tables("sum-product", variables)
 
     def max_marginals(self, variables: Sequence[str | int] | None = None) -> dict[str, NDArray[np.float64]]:
-        """For each value, the probability of the best assignment with it, relative to the best of all: see ``marginals``."""
+        """For each value, the best probability with it, relative to the best of all: see ``marginals``."""
         return self._tables("max-sum", variables)
 
     @property
@@ -238,27 +251,22 @@ class JunctionTree:
         answer = self._run(semiring, [self._output[v] for v in free])
         if answer.log_sum == -math.inf:
             raise ImpossibleEvidenceError(impossible_text(self.model, self._weights))
-        tables = dict(zip(free, answer.tables, strict=True))
-        scale = "max" if semiring == "max-sum" else "sum"
-        return {
-            self.model.variables[v].name: normalised(tables[v], answer.logarithmic, scale)
-            if v in tables
-            else np.ones(1)
-            for v in asked
-        }
+        vectors = answer.vectors("max" if semiring == "max-sum" else "sum")
+        tables = dict(zip(free, vectors, strict=True))
+        return {self.model.variables[v].name: tables[v] if v in tables else np.ones(1) for v in asked}
 
 
-def weights_of(model: Model, variable: int, known: Any) -> NDArray[np.float64]:
-    """What is known of a variable (a label, an index, or likelihoods) as one weight for each value.
+def weights_of(model: Model, variable: int, known: Any) -> Array:
+    """What is known of a variable (a label, an index, or likelihoods) as one weight for each value; bool if observed.
 
     Raises:
         InputError: There is no such value, or the likelihoods make no sense.
     """
     name, size = model.variables[variable].name, model.variables[variable].size
-    if isinstance(known, str) or np.ndim(known) == 0:
-        weights = np.zeros(size)
-        weights[model.variables[variable].index(known)] = 1.0
-        return weights
+    if isinstance(known, str | int) or np.ndim(known) == 0:
+        observed = np.zeros(size, dtype=bool)
+        observed[model.variables[variable].index(known)] = True
+        return observed
     weights = np.array(_floats(name, known))
     if weights.shape != (size,):
         raise InputError(f"variable {name!r} has {size} values and got likelihoods of shape {weights.shape}")
@@ -307,7 +315,8 @@ def normalised(table: Array, logarithmic: bool, scale: str = "sum") -> NDArray[n
     elif (high > 0).any():
         values = np.divide(values, high, out=np.zeros_like(values), where=high > 0)
     total = values.sum(axis=0) if scale == "sum" else values.max(axis=0)
-    return np.divide(values, total, out=np.zeros_like(values), where=total > 0)
+    shares: NDArray[np.float64] = np.divide(values, total, out=np.zeros_like(values), where=total > 0)
+    return shares
 
 
 def joint_table(
@@ -341,8 +350,18 @@ def _entropy(table: NDArray[np.float64]) -> float:
 
 def tree_statistics(problem: Problem, order: Sequence[int]) -> Statistics:
     """Sizes of the junction tree of an order."""
-    cliques = junction_tree(bucket_tree([group.scope for group in problem.groups], order, problem.kept))
-    sizes = problem.model.sizes
+    sizes = dict(enumerate(problem.model.sizes))
+    return _statistics(bucket_tree([group.scope for group in problem.groups], order, problem.kept), sizes)
+
+
+def plan_statistics(plan: Plan) -> Statistics:
+    """Sizes of the junction tree that a plan's order makes, were its cliques stored."""
+    sizes = {step.variable: step.domain for step in plan.steps}
+    return _statistics(bucket_tree([factor.scope for factor in plan.factors], plan.order, plan.kept), sizes)
+
+
+def _statistics(tree: Tree, sizes: Mapping[int, int]) -> Statistics:
+    cliques = junction_tree(tree)
     tables = [math.prod(sizes[v] for v in clique.scope) for clique in cliques]
     separators = [math.prod(sizes[v] for v in clique.separator) for clique in cliques if clique.parent >= 0]
     levels: list[int] = [0] * len(cliques)

@@ -116,13 +116,24 @@ def parse_assignments(text: str, model: Model) -> Assignments:
     return found
 
 
+def parse_names(text: str, model: Model) -> list[int]:
+    """Read ``name,name``; a name with a comma or a quotation mark goes between quotation marks, a mark in it doubled.
+
+    Raises:
+        InputError: The model has no such variable, or none is named.
+    """
+    if not text.strip():
+        raise InputError("the query is empty; name variables like A,B")
+    return [model.index(_unquoted(piece)) for piece in _split(text, ",")]
+
+
 _PIECE = r'(?:"[^"]*"|[^"{0}])*'
 
 
 def _split(text: str, separator: str) -> list[str]:
     """Split at the separators that are not between quotation marks."""
     if text.count('"') % 2:
-        raise InputError(f"evidence {text.strip()!r} has a quotation mark that is not closed; a mark is written twice")
+        raise InputError(f"{text.strip()!r} has a quotation mark that is not closed; a mark is written twice")
     pattern = re.compile(_PIECE.format(re.escape(separator)))
     pieces, at = [], 0
     while at <= len(text):
@@ -138,7 +149,7 @@ def _unquoted(piece: str) -> str:
     if '"' not in text:
         return text
     if re.fullmatch(r'"(?:[^"]|"")*"', text) is None:
-        raise InputError(f"evidence {text!r}: quotation marks go around a whole name or label; one in it is doubled")
+        raise InputError(f"{text!r}: quotation marks go around a whole name or label; one in it is doubled")
     return text[1:-1].replace('""', '"')
 
 

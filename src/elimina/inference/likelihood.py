@@ -1,0 +1,71 @@
+"""Soft evidence, as observations of leaves that were not in the model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.model import Model, Variable
+from elimina.table import Table
+
+Array = NDArray[Any]
+
+
+class Observed(NamedTuple):
+    """A model and what is observed in it: variable index -> value index."""
+
+    model: Model
+    values: dict[int, int]
+
+
+def with_leaves(model: Model, weights: Mapping[int, Array]) -> Observed:
+    """Turn likelihoods into observations of new variables (virtual evidence: Pearl 1988, section 2.2.2).
+
+    The new variables come after the model's own. Each has its distribution given the variable that the likelihoods are
+    about, so a network stays one, and what evidence makes irrelevant can be left out as ever.
+
+    Args:
+        model: A probability model.
+        weights: Variable -> one non-negative weight for each value; with one positive weight it is an observation.
+    """
+    variables, factors = list(model.variables), list(model.factors)
+    children = None if model.children is None else list(model.children)
+    values: dict[int, int] = {}
+    constant = float(model.constant)
+    for v, weight in weights.items():
+        high = float(weight.max())
+        constant += math.log(high) if high > 0 else 0.0
+        if np.count_nonzero(weight) == 1:
+            values[v] = int(weight.argmax())
+            continue
+        share = weight / high if high > 0 else weight
+        leaf = len(variables)
+        variables.append(Variable(_unused(model, variables[v].name), 2))
+        factors.append(Table([v, leaf], np.stack([1 - share, share], axis=1)))
+        values[leaf] = 1
+        if children is not None:
+            children.append(leaf)
+    if len(variables) > len(model.variables) or constant != model.constant:
+        model = Model(variables, factors, sense=model.sense, constant=constant, children=children, name=model.name)
+    return Observed(model, values)
+
+
+def with_factors(model: Model, weights: Mapping[int, Array]) -> Observed:
+    """Turn likelihoods into factors, which every task takes; what has one positive weight is observed besides."""
+    values = {v: int(w.argmax()) for v, w in weights.items() if np.count_nonzero(w) == 1}
+    soft = [Table([v], w) for v, w in weights.items() if v not in values or w.max() != 1]
+    if soft:
+        model = Model(model.variables, [*model.factors, *soft], sense=model.sense, constant=model.constant)
+    return Observed(model, values)
+
+
+def _unused(model: Model, name: str) -> str:
+    taken = {v.name for v in model.variables}
+    name = f"likelihood of {name}"
+    while name in taken:
+        name += "'"
+    return name

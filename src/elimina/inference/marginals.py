@@ -1,0 +1,116 @@
+"""The posteriors of variables, once: evidence is taken out of the tables before anything is planned."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from elimina.errors import MemoryLimitError
+from elimina.inference.bucket import Execution, does_not_fit, eliminate, statistics
+from elimina.inference.choose import Options, Planned, plan_problem
+from elimina.inference.junction import normalised
+from elimina.inference.propagator import Answer, Propagator
+from elimina.inference.structure import Structure
+from elimina.model import Model
+from elimina.planning.prepare import prepare
+from elimina.result import Result
+
+
+class Inquiry(NamedTuple):
+    """Whose posteriors are asked for.
+
+    Attributes:
+        model: A probability model, with a leaf for each piece of soft evidence.
+        evidence: Variable index -> value index.
+        asked: The variables whose marginals go into the result.
+        complete: Whether the evidence's probability is asked for too.
+        structure: What is eliminated for them.
+    """
+
+    model: Model
+    evidence: Mapping[int, int]
+    asked: tuple[int, ...]
+    complete: bool
+    structure: Structure
+
+
+def posteriors(inquiry: Inquiry, execution: Execution, options: Options, seconds: Mapping[str, float]) -> Result:
+    """Run the plan of an inquiry's structure.
+
+    Args:
+        inquiry: What is asked.
+        execution: The structure's problem, its plan, and where to run it.
+        options: For the elimination that finds the evidence's probability where the structure does not tell it.
+        seconds: Time spent so far by phase; it goes into the result's statistics.
+
+    Raises:
+        MemoryLimitError: The plan does not fit.
+        TimeLimitError: The deadline passed.
+    """
+    if not execution.plan.fits:
+        raise MemoryLimitError(does_not_fit(execution.plan))
+    clock = dict(seconds)
+    answer = _propagate(execution, clock)
+    started = time.perf_counter()
+    log10_z = _log10_z(inquiry, answer, execution, options)
+    clock["evidence"] = time.perf_counter() - started
+    stats = {**statistics(execution, clock), "structure": inquiry.structure.name}
+    if log10_z == -math.inf:
+        return Result("infeasible", "mar", log10_z=log10_z, stats=stats)
+    return Result("optimal", "mar", log10_z=log10_z, marginals=_marginals(inquiry, execution, answer), stats=stats)
+
+
+def _propagate(execution: Execution, clock: dict[str, float]) -> Answer:
+    outputs = range(len(execution.plan.outputs))
+    planned = Planned(execution.problem, execution.plan, execution.backend, {})
+    clock.update(encode=0.0, run=0.0)
+    for semiring in ("sum-product", "log-sum-exp"):
+        started = time.perf_counter()
+        propagator = Propagator(planned, semiring)
+        encoded = time.perf_counter()
+        answer = propagator.run(outputs, progress=execution.report)
+        propagator.close()
+        clock["encode"] += encoded - started
+        clock["run"] += time.perf_counter() - encoded
+        if answer.sound:
+            break
+    return answer
+
+
+def _log10_z(inquiry: Inquiry, answer: Answer, execution: Execution, options: Options) -> float | None:
+    """Minus infinity for evidence that is seen to be impossible; None where the structure does not tell."""
+    model, evidence, structure = inquiry.model, inquiry.evidence, inquiry.structure
+    assert answer.log_sum is not None
+    log_sum = float(answer.log_sum)
+    left_out = [model.factors[f].restrict(evidence) for f in structure.left_out]
+    constants = [float(table.values) for table in left_out if not table.scope]
+    if log_sum == -math.inf or not all(constants):
+        return -math.inf
+    if structure.trees == 1 and len(constants) == len(left_out):
+        return (log_sum + sum(map(math.log, constants))) / math.log(10)
+    if not evidence:
+        return float(model.constant) / math.log(10)
+    if not inquiry.complete:
+        return None
+    planned = plan_problem(prepare(model, "pr", evidence), options)
+    found = eliminate(execution._replace(problem=planned.problem, plan=planned.plan, backend=planned.backend), {})
+    return found.log10_z
+
+
+def _marginals(inquiry: Inquiry, execution: Execution, answer: Answer) -> dict[str, dict[str, float]]:
+    outputs = zip(execution.plan.outputs, answer.tables, strict=True)
+    found = {output.scope[0]: normalised(table, answer.logarithmic) for output, table in outputs if output.scope}
+    result = {}
+    for v in inquiry.asked:
+        variable = inquiry.model.variables[v]
+        if v in inquiry.structure.wanted:
+            values = found[inquiry.structure.wanted[v]]
+        else:
+            values = np.zeros(variable.size)
+            values[inquiry.evidence.get(v, 0)] = 1.0
+        result[variable.name] = {variable.label(x): p for x, p in enumerate(values.tolist())}
+    return result

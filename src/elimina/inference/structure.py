@@ -1,0 +1,203 @@
+"""How to get marginals with little work: one junction tree, or several eliminations without what is irrelevant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from elimina.inference.choose import Options
+from elimina.model import Model, Variable
+from elimina.order import find_order
+from elimina.planning.estimate import cpu_machine, cuda_machine
+from elimina.planning.prepare import Problem, are_distributions, prepare
+from elimina.relevance import Relevance, bits
+from elimina.table import Table
+
+JUNCTION_TREE = "junction tree"
+
+_FACTOR_SECONDS = 3e-4
+"""What each factor of an elimination costs in planning and start."""
+
+_BOTH_PASSES = 2.0
+"""Work of both passes over a tree, as a multiple of the order's cells."""
+
+_ESTIMATE_SECONDS = 2e-5
+"""What each factor costs in an estimate of an elimination's work."""
+
+_SEARCH = 0.5
+"""Share of the one tree's estimated time that these estimates may take."""
+
+
+class Structure(NamedTuple):
+    """What is eliminated for the marginals of some variables.
+
+    Attributes:
+        problem: Of the task ``mar``.
+        wanted: Variable of the model -> the one of the problem's model whose marginal is its posterior.
+        trees: Number of eliminations that the problem is made of; 1: a junction tree.
+        left_out: Factors that P(evidence) depends on, and the problem does not have.
+    """
+
+    problem: Problem
+    wanted: dict[int, int]
+    trees: int
+    left_out: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """As in ``Result.stats``."""
+        return JUNCTION_TREE if self.trees == 1 else f"{self.trees} eliminations"
+
+
+class _Group(NamedTuple):
+    """Factors (a set of bits) of one elimination, the variables asked for there, and the estimated seconds."""
+
+    factors: int
+    variables: tuple[int, ...]
+    seconds: float
+
+
+def choose_structure(
+    model: Model, evidence: Mapping[int, int], query: Sequence[int] | None, options: Options
+) -> Structure:
+    """Choose by estimated time between one junction tree and eliminations for groups of variables.
+
+    Variables with nested relevant factors share an elimination; of the others those are merged that have much in
+    common, as long as the estimate falls.
+
+    Args:
+        model: A probability model.
+        evidence: Variable index -> value index.
+        query: The variables whose marginals are asked for; None: all.
+        options: How to plan; a given order names all variables, so nothing is left out then.
+
+    Raises:
+        InputError: The task does not fit the model.
+    """
+    sizes = model.sizes
+    asked = range(len(sizes)) if query is None else query
+    free = [v for v in asked if v not in evidence and sizes[v] > 1]
+    relevance = _relevance(model, evidence) if isinstance(options.order, str) else None
+    if relevance is None:
+        return Structure(prepare(model, "mar", evidence)._replace(wanted=tuple(free)), _same(free), 1, ())
+    groups: dict[int, tuple[int, ...]] = {}
+    for v in free:
+        own = relevance.of(v)
+        groups[own] = (*groups.get(own, ()), v)
+    everything = (1 << len(model.factors)) - 1
+    if query is not None:
+        everything = 0
+        for factors in groups or (relevance.of_evidence,):
+            everything |= factors
+    chosen = _Search(model, evidence, options).best(groups, _Group(everything, tuple(free), 0.0))
+    found = 0
+    for group in chosen:
+        found |= group.factors
+    left_out = tuple(bits(relevance.of_evidence & ~found))
+    if len(chosen) == 1 and query is None:
+        return Structure(prepare(model, "mar", evidence), _same(free), 1, ())
+    problem, wanted = _forest(model, evidence, chosen)
+    return Structure(problem, wanted, len(chosen), left_out if len(chosen) == 1 else tuple(bits(relevance.of_evidence)))
+
+
+def _same(variables: Iterable[int]) -> dict[int, int]:
+    return {v: v for v in variables}
+
+
+def _relevance(model: Model, evidence: Mapping[int, int]) -> Relevance | None:
+    """None if nothing may be left out, for the factors are no network's conditional distributions."""
+    if model.sense != "probability" or model.children is None or not are_distributions(model.factors, model.children):
+        return None
+    relevance = Relevance([factor.scope for factor in model.factors], model.children, evidence)
+    return relevance if relevance.acyclic else None
+
+
+class _Search:
+    """Estimates by quick orders, as long as they take a share of what the one tree would."""
+
+    def __init__(self, model: Model, evidence: Mapping[int, int], options: Options) -> None:
+        self._scopes = [
+            [v for v in factor.scope if v not in evidence and model.sizes[v] > 1] for factor in model.factors
+        ]
+        self._sizes = model.sizes
+        machine = cuda_machine() if options.device == "cuda" else cpu_machine(options.threads or 1)
+        self._speed = machine.combinations
+        self._estimated = 0
+
+    def best(self, groups: Mapping[int, tuple[int, ...]], tree: _Group) -> list[_Group]:
+        """The cheapest way found.
+
+        Args:
+            groups: Distinct sets of relevant factors, and the variables that each is for.
+            tree: One elimination of everything.
+        """
+        running = self._running(tree.factors)
+        planning = _FACTOR_SECONDS * tree.factors.bit_count()
+        maximal = _maximal(groups)
+        if len(maximal) < 2 or running < planning:
+            return [tree]
+        merged: list[_Group] = []
+        for factors, variables in maximal:
+            # By count, not by the clock: the choice is the same on every run.
+            if self._estimated * _ESTIMATE_SECONDS > _SEARCH * (running + planning):
+                return [tree]
+            self._add(merged, _Group(factors, variables, self._seconds(factors)))
+        return merged if sum(group.seconds for group in merged) < running + planning else [tree]
+
+    def _add(self, merged: list[_Group], group: _Group) -> None:
+        """Put a group to the one that needs the fewest further factors for it, if that is estimated to pay."""
+        if merged:
+            nearest = min(range(len(merged)), key=lambda i: (group.factors & ~merged[i].factors).bit_count())
+            other = merged[nearest]
+            union = other.factors | group.factors
+            seconds = self._seconds(union)
+            if seconds < other.seconds + group.seconds:
+                merged[nearest] = _Group(union, other.variables + group.variables, seconds)
+                return
+        merged.append(group)
+
+    def _seconds(self, factors: int) -> float:
+        return self._running(factors) + _FACTOR_SECONDS * factors.bit_count()
+
+    def _running(self, factors: int) -> float:
+        self._estimated += factors.bit_count()
+        scopes = [self._scopes[f] for f in bits(factors)]
+        place = {v: i for i, v in enumerate({v for scope in scopes for v in scope})}
+        sizes = [self._sizes[v] for v in place]
+        found = find_order(sizes, [[place[v] for v in scope] for scope in scopes], method="min-fill")
+        return _BOTH_PASSES * found.total_cells / self._speed
+
+
+def _maximal(groups: Mapping[int, tuple[int, ...]]) -> list[tuple[int, tuple[int, ...]]]:
+    """The sets that are in no other one, largest first; the others' variables go to the smallest one around them."""
+    result: dict[int, tuple[int, ...]] = {}
+    for factors in sorted(groups, key=lambda factors: (-factors.bit_count(), factors)):
+        around = [other for other in result if factors & ~other == 0]
+        holder = min(around, key=int.bit_count) if around else factors
+        result[holder] = (*result.get(holder, ()), *groups[factors])
+    return list(result.items())
+
+
+def _forest(model: Model, evidence: Mapping[int, int], groups: Sequence[_Group]) -> tuple[Problem, dict[int, int]]:
+    """One problem of all groups, each with variables of its own."""
+    variables: list[Variable] = []
+    factors: list[Table] = []
+    wanted: dict[int, int] = {}
+    for number, group in enumerate(groups):
+        place: dict[int, int] = {}
+        tables = [model.factors[f].restrict(evidence) for f in bits(group.factors)]
+        for v in (*group.variables, *(v for table in tables for v in table.scope)):
+            if v not in place:
+                place[v] = len(variables)
+                variables.append(Variable(f"{number}:{model.variables[v].name}", model.variables[v].size))
+        factors += [_moved(table, place) for table in tables]
+        wanted.update((v, place[v]) for v in group.variables)
+    forest = Model(variables, factors, sense=model.sense, constant=model.constant)
+    return prepare(forest, "mar", {}, list(wanted.values())), wanted
+
+
+def _moved(table: Table, place: Mapping[int, int]) -> Table:
+    scope = [place[v] for v in table.scope]
+    if table.rows is None:
+        return Table(scope, table.values)
+    return Table(scope, table.values, sizes=table.sizes, rows=table.rows, default=table.default)
