@@ -90,7 +90,8 @@ class Propagator:
             touched.add(home)
         for home in touched:
             self._load(home)
-            self._stale |= self._after(home)
+            if self._plan.keep:
+                self._stale |= self._after(home)
 
     def _load(self, number: int) -> None:
         factor = self._plan.factors[number]
@@ -147,7 +148,7 @@ class Propagator:
         sound = self._semiring != "sum-product" or (
             self._encoded.exact and not self._scales.may_underflow(self._ranges, run.peaks)
         )
-        return Answer(tables, total, self._semiring != "sum-product", sound)
+        return Answer(tables, total, self.logarithmic, sound)
 
     def _roots(self) -> list[int]:
         free = set(self._plan.order)
@@ -173,6 +174,11 @@ class Propagator:
         factor = self._plan.factors[number]
         region = self._session.fetch(factor.offset, factor.span)
         return factor.scope, np.array(factor_view(region, factor._replace(offset=0)))
+
+    @property
+    def logarithmic(self) -> bool:
+        """Whether tables hold natural logarithms."""
+        return self._semiring != "sum-product"
 
     def message(self, number: int) -> tuple[tuple[int, ...], Array]:
         """The output of a step of the last run, up to a constant: its scope and values."""
