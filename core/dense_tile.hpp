@@ -96,7 +96,7 @@ class TileStep {
     space.a.take(padded);
     space.b.take(b_ > a_ ? widest : 0);
     space.packed.take(packed_ * domain_ * chunk_stride_);
-    space.row.take(chunk_stride_);
+    space.row.take(2 * chunk_stride_);
     space.sums.take(chunk_);
     space.base.take(tables_);
     space.strides.take(tables_);

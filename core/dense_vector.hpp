@@ -251,14 +251,15 @@ class RowKernel {
   const Row<V>& row_;
 };
 
-// `turns` holds the marginals of one turn, of so many values of d, for the next.
+// `turns`, two rows of cells, holds the marginals of one turn, of so many values of d, for the next: two, since the vectors at the
+// end of a row overlap, and what a turn still reads must not be overwritten.
 template <class R>
 void run_row(R ring, Row<typename R::Value> row, i64 turn, i64 cells, typename R::Value* turns, typename R::Value* out, bool past_caches) {
   const auto run = [&]<int streamed>() {
     for (i64 left = row.domain; left > 0; left -= turn) {
       const bool last = left <= turn;
       row.domain = std::min(left, turn);
-      auto* to = last ? out : turns;
+      auto* to = last ? out : row.before == turns ? turns + cells : turns;
       RowKernel<R, streamed>(ring, row).run(cells, to, last && past_caches);
       row.before = to;
       row.a += turn;

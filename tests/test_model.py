@@ -35,6 +35,9 @@ def test_models_from_arrays():
     assert model.index("b") == 1
     with pytest.raises(InputError, match="unknown variable 'c'"):
         Model.from_arrays({"a": 2}, [(["c"], [1, 2])])
+    for name in (None, 1.5, (0,)):
+        with pytest.raises(InputError, match="named by strings or indices, not by"):
+            model.index(name)
     for name in ("c", 2, -1):
         with pytest.raises(InputError, match="the model has no variable"):
             model.index(name)
@@ -58,6 +61,24 @@ def test_scores_of_each_sense():
     assert chance.score([1]) == -math.inf
 
 
+@pytest.mark.parametrize("number", [np.int64(2**60), np.int16(3), True])
+def test_integers_of_numpy_are_exact(number):
+    model = Model.from_arrays([2], [([0], [2**60 + 1, 0])], constant=number, upper_bound=number)
+    assert model.is_integer
+    assert model.score([0]) == 2**60 + 1 + int(number)
+    assert type(model.upper_bound) is int
+    assert type(Model([], [], constant=np.float32(0.5)).constant) is float
+
+
+def test_an_infinite_upper_bound_is_none():
+    assert Model([], [], upper_bound=math.inf).upper_bound is None
+    assert Model([], [], upper_bound=-math.inf, sense="max-cost").upper_bound is None
+
+
+def sparse(rows, values, default):
+    return Table([0], [values] * rows, sizes=[2], rows=[[0]] * rows, default=default)
+
+
 @pytest.mark.parametrize(
     ("build", "problem"),
     [
@@ -70,6 +91,21 @@ def test_scores_of_each_sense():
         (lambda: Model.from_arrays([2], [([0], [math.inf, 1])], sense="probability"), "has the value inf"),
         (lambda: Model.from_arrays([2], [([0], [-math.inf, 1])]), "has the value -inf in a min-cost model"),
         (lambda: Model.from_arrays([2], [([0], [math.inf, 1])], sense="max-cost"), "has the value inf in a max-cost"),
+        (lambda: Model.from_arrays([2], [([0], [-1, 3])], sense="probability"), "has the value -1 in a probability"),
+        (lambda: Model([Variable("a", 2)], [sparse(0, 0.5, math.nan)]), "contains NaN"),
+        (lambda: Model([Variable("a", 2)], [sparse(1, 0.5, -1.0)], sense="probability"), "has the value -1.0"),
+        (lambda: Model([Variable("a", 2)], [sparse(1, 1, -1)], sense="probability"), "has the value -1 in"),
+        (lambda: Model([], [], constant=math.nan), "the constant is nan; it must be finite"),
+        (lambda: Model([], [], constant=math.inf), "the constant is inf"),
+        (lambda: Model([], [], constant=10**400), "the constant, of type int, is no number that a float can hold"),
+        (lambda: Model([], [], constant="x"), "the constant, of type str"),
+        (lambda: Model([], [], upper_bound=math.nan), "the upper bound of a min-cost model is nan"),
+        (lambda: Model([], [], upper_bound=-math.inf), "the upper bound of a min-cost model is -inf"),
+        (lambda: Model([], [], upper_bound=math.inf, sense="max-cost"), "of a max-cost model is inf"),
+        (lambda: Model([], [], upper_bound=1, sense="probability"), "has no upper bound"),
+        (lambda: Model([Variable("a", 2)], [Table([0], [1, 2])], children=[]), "1 factors but 0 children"),
+        (lambda: Model([Variable("a", 2)], [Table([0], [1, 2])], children=[1]), "does not contain its child 1"),
+        (lambda: Variable("a", 2.7), "variable 'a' has 2.7 values; that must be an integer"),
     ],
 )
 def test_what_is_refused(build, problem):

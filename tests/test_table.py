@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from elimina import table as table_module
 from elimina.errors import InputError
-from elimina.table import FORBIDDEN, Table
+from elimina.table import FORBIDDEN, Table, blocks
 
 
 @st.composite
@@ -29,8 +30,8 @@ def pairs(draw):
 @given(pairs())
 def test_sparse_and_dense_agree(tables):
     dense, sparse = tables
-    assert not dense.is_sparse
-    assert sparse.is_sparse
+    assert dense.rows is None
+    assert len(sparse.rows) == len(sparse.values)
     assert sparse.cells == dense.cells == dense.values.size
     np.testing.assert_array_equal(sparse.dense(), dense.values)
     for key in itertools.product(*map(range, dense.sizes)):
@@ -76,13 +77,52 @@ def test_dtypes():
         (([0], [1]), {"rows": [[0]], "sizes": [2, 2], "default": 0}, "got 2 sizes"),
         (([0], [1]), {"rows": [[2]], "sizes": [2], "default": 0}, "outside the domain sizes"),
         (([0], [1]), {"rows": [[-1]], "sizes": [2], "default": 0}, "outside the domain sizes"),
-        (([0], [1]), {"rows": [[0]], "sizes": [2], "default": 0.5}, "needs an integer default"),
+        (([0], [1]), {"rows": [[0]], "sizes": [2], "default": 0.5}, "needs an integer default of 64 bits"),
+        (([0], [1]), {"rows": [[0]], "sizes": [2], "default": np.inf}, "cannot have that default"),
+        (([0], [1]), {"rows": [[0]], "sizes": [2], "default": np.nan}, "cannot have that default"),
+        (([0], [1]), {"rows": [[0]], "sizes": [2], "default": 2**63}, "an integer default of 64 bits, not 92233"),
+        (([0], [1]), {"rows": [[0]], "sizes": [2], "default": 10**5000}, "not a number of over 40 digits"),
+        (([0], [1.0]), {"rows": [[0]], "sizes": [2], "default": 10**400}, "cannot have that default"),
+        (([0], [1]), {"rows": [[2**32]], "sizes": [2], "default": 0}, "outside the domain sizes"),
+        (([0], [1]), {"rows": np.array([[2**63]], np.uint64), "sizes": [2], "default": 0}, "outside the domain sizes"),
+        (([0], [1]), {"rows": [[2**32]], "sizes": [2**40], "default": 0}, "outside the domain sizes"),
+        (([0], [1]), {"rows": [[0.7]], "sizes": [2], "default": 0}, "are float64; they must be integers"),
+        (([0], [1, 5]), {"rows": [[0], [0]], "sizes": [2], "default": 9}, "listed twice"),
+        (([0, 1], [1, 5, 1]), {"rows": [[1, 0], [0, 1], [1, 0]], "sizes": [2, 2], "default": 9}, "listed twice"),
+        (([0], [1, 2]), {"rows": [[0, 1, 2]], "sizes": [2], "default": 0}, r"rows of shape \(1, 3\) and values of"),
+        (([0], [[1]]), {"rows": [[0]], "sizes": [2], "default": 0}, r"values of shape \(1, 1\)"),
+        (([0.9], [1, 2]), {}, "a table's scope must be integers"),
+        (([0], [[1, 2], [3]]), {}, "no array of numbers"),
         (([0], np.array([2**63], np.uint64)), {}, "does not fit a signed 64-bit integer"),
     ],
 )
 def test_what_is_refused(arguments, options, problem):
     with pytest.raises(InputError, match=problem):
         Table(*arguments, **options)
+
+
+def test_rows_of_a_huge_table_are_listed_once():
+    rows = np.eye(70, dtype=int)
+    assert Table(range(70), range(70), sizes=[2] * 70, rows=rows, default=0).at([0] * 70) == 0
+    with pytest.raises(InputError, match="listed twice"):
+        Table(range(70), range(71), sizes=[2] * 70, rows=[*rows, rows[3]], default=0)
+
+
+def test_values_outside_the_domains():
+    for table in (Table([0], [1, 2]), Table([0], [1], sizes=[2], rows=[[0]], default=3)):
+        for value in (-1, 2):
+            with pytest.raises(InputError, match=f"variable 0 has the values 0 to 1, not {value}"):
+                table.at([value])
+
+
+@given(st.lists(st.integers(1, 9), max_size=4), st.integers(1, 40))
+def test_blocks_make_up_a_table(sizes, most):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_module, "BLOCK_CELLS", most)
+        boxes = list(blocks(sizes))
+    numbers = np.arange(np.prod(sizes, dtype=int)).reshape(sizes)
+    assert all(numbers[box].size <= most for box in boxes)
+    assert [n for box in boxes for n in numbers[box].flat] == list(range(numbers.size))
 
 
 @pytest.mark.parametrize(

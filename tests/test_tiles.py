@@ -20,9 +20,9 @@ from tests.reference import broadcast
 @st.composite
 def shapes(draw):
     """Domain sizes (the first variable is eliminated first) and scopes that all hold the first variable."""
-    sizes = [draw(st.sampled_from([1, 2, 3, 5, 10, 17, 50]))]
+    sizes = [draw(st.sampled_from([1, 2, 3, 5, 10, 17, 50, 65, 97, 200]))]
     while len(sizes) < 7:
-        size = draw(st.sampled_from([1, 2, 2, 3, 4, 7, 10, 13, 50]))
+        size = draw(st.sampled_from([1, 2, 2, 3, 4, 7, 10, 13, 50, 77, 130]))
         if math.prod(sizes) * size > 200_000:
             break
         sizes.append(size)
@@ -114,3 +114,15 @@ def test_tables_joined_before_a_bucket(device, shape, gain):
             result = elimina.solve(model, order=order, device=device, dtype=dtype)
             chosen = tuple(int(value) for value in result.assignment.values())
             assert result.value == joint.min() == joint[chosen]
+
+
+@on_devices
+@pytest.mark.parametrize("size", [4095, 4096, 5000])
+def test_a_root_of_many_values(device, size):
+    values = np.arange(size)[::-1]
+    assert elimina.solve(Model.from_arrays([size], [((0,), values)]), device=device).value == 0
+    assert elimina.solve(Model.from_arrays([size], []), "count", device=device).value == size
+    model = Model.from_arrays([size], [((0,), values + 1.0)], sense="probability")
+    assert elimina.solve(model, "pr", device=device).value == pytest.approx(size * (size + 1) / 2, rel=1e-12)
+    pair = Model.from_arrays([size, 2], [((0, 1), np.arange(2 * size).reshape(size, 2))])
+    assert elimina.solve(pair, order=[1, 0], device=device).value == 0

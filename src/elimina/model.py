@@ -9,12 +9,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from elimina.errors import InputError
 from elimina.table import FORBIDDEN, Table
 
 Sense = Literal["min-cost", "max-cost", "probability"]
+
+
+def forbidden_value(sense: Sense, dtype: DTypeLike) -> int | float:
+    """What stands for a forbidden assignment in a table of some sense and dtype."""
+    if sense == "probability":
+        return 0
+    worst = FORBIDDEN if np.dtype(dtype).kind == "i" else math.inf
+    return worst if sense == "min-cost" else -worst
 
 
 class Variable:
@@ -29,7 +37,10 @@ class Variable:
     __slots__ = ("labels", "name", "size")
 
     def __init__(self, name: str, size: int, labels: Sequence[str] | None = None) -> None:
-        self.name, self.size = name, int(size)
+        try:
+            self.name, self.size = name, operator.index(size)
+        except TypeError:
+            raise InputError(f"variable {name!r} has {size!r} values; that must be an integer") from None
         self.labels = None if labels is None else tuple(labels)
         if self.size < 1:
             raise InputError(f"variable {name!r} has {size} values; at least one is needed")
@@ -71,7 +82,7 @@ class Model:
             multiplied.
         constant: Added to the objective: a cost, or the natural logarithm of a factor (probabilities).
         upper_bound: Costs only: an assignment whose total is this or worse (at most this, where costs are maximised)
-            is no solution; None if there is no such bound.
+            is no solution; None (or infinity, on the side of the worst costs) if there is no such bound.
         children: Factor i is the conditional distribution of ``children[i]`` given the rest of its scope, if not None.
         name: Free text.
     """
@@ -91,23 +102,45 @@ class Model:
 
         Raises:
             InputError: A factor names an unknown variable or has another shape than its variables, a value is NaN, a
-                probability is negative or infinite, or two variables share a name.
+                probability is negative or infinite, two variables share a name, the constant or the bound is no finite
+                number, or a factor's child is not in its scope.
         """
         self.variables = tuple(variables)
         self.factors = tuple(factors)
-        self.sense: Sense = sense
-        self.constant = constant
-        self.upper_bound = upper_bound
-        self.children = None if children is None else tuple(children)
-        self.name = name
         if sense not in get_args(Sense):
             raise InputError(f"unknown sense {sense!r}; it is one of {', '.join(get_args(Sense))}")
+        self.sense: Sense = sense
+        self.constant = _number("the constant", constant)
+        if not math.isfinite(self.constant):
+            raise InputError(f"the constant is {self.constant}; it must be finite")
+        self.upper_bound = None if upper_bound is None else self._checked_bound(upper_bound)
+        self.children = None if children is None else tuple(children)
+        self.name = name
         self._index = {v.name: i for i, v in enumerate(self.variables)}
         if len(self._index) != len(self.variables):
             twice = next(v.name for i, v in enumerate(self.variables) if self._index[v.name] != i)
             raise InputError(f"two variables are named {twice!r}")
         for number, factor in enumerate(self.factors):
             self._check(number, factor)
+        if self.children is not None:
+            self._check_children(self.children)
+
+    def _checked_bound(self, upper_bound: float) -> int | float | None:
+        if self.sense == "probability":
+            raise InputError(f"a model of probabilities has no upper bound, but {upper_bound!r} is given")
+        bound = _number("the upper bound", upper_bound)
+        if bound == forbidden_value(self.sense, np.float64):
+            return None
+        if not math.isfinite(bound):
+            raise InputError(f"the upper bound of a {self.sense} model is {bound}; no cost could be a solution")
+        return bound
+
+    def _check_children(self, children: Sequence[int]) -> None:
+        if len(children) != len(self.factors):
+            raise InputError(f"there are {len(self.factors)} factors but {len(children)} children; each factor has one")
+        for number, (factor, child) in enumerate(zip(self.factors, children, strict=True)):
+            if child not in factor.scope:
+                raise InputError(f"factor {number} over {self._names(factor)} does not contain its child {child}")
 
     def _check(self, number: int, factor: Table) -> None:
         for v, size in zip(factor.scope, factor.sizes, strict=True):
@@ -118,21 +151,18 @@ class Model:
                     f"factor {number} has {size} values for variable {self.variables[v].name!r}, "
                     f"which has {self.variables[v].size}"
                 )
-        if factor.values.dtype.kind != "f":
-            return
-        if np.isnan(factor.values).any() or (factor.default is not None and np.isnan(factor.default)):
+        known = [] if factor.default is None else [factor.default]
+        if factor.values.size:
+            known += [factor.values.min().item(), factor.values.max().item()]
+        if any(map(math.isnan, known)):
             raise InputError(f"factor {number} over {self._names(factor)} contains NaN")
-        values = [float(v) for v in (factor.values.min(initial=math.inf), factor.values.max(initial=-math.inf))]
-        if factor.default is not None:
-            values.append(float(factor.default))
-        low, high = min(values), max(values)
         lowest = {"probability": 0.0, "min-cost": -sys.float_info.max, "max-cost": -math.inf}[self.sense]
         highest = math.inf if self.sense == "min-cost" else sys.float_info.max
-        if factor.values.size and (low < lowest or high > highest):
-            culprit = low if low < lowest else high
-            raise InputError(
-                f"factor {number} over {self._names(factor)} has the value {culprit} in a {self.sense} model"
-            )
+        for culprit in known:
+            if not lowest <= culprit <= highest:
+                raise InputError(
+                    f"factor {number} over {self._names(factor)} has the value {culprit} in a {self.sense} model"
+                )
 
     def _names(self, factor: Table) -> str:
         return "(" + ", ".join(self.variables[v].name for v in factor.scope) + ")"
@@ -211,9 +241,13 @@ class Model:
             if name not in self._index:
                 raise InputError(f"the model has no variable {name!r}{_close(name, self._index)}")
             return self._index[name]
-        if not 0 <= name < len(self.variables):
+        try:
+            index = operator.index(name)
+        except TypeError:
+            raise InputError(f"variables are named by strings or indices, not by {name!r}") from None
+        if not 0 <= index < len(self.variables):
             raise InputError(f"the model has no variable {name}; indices run from 0 to {len(self.variables) - 1}")
-        return int(name)
+        return index
 
     def evidence(self, given: Mapping[str | int, str | int]) -> dict[int, int]:
         """Translate evidence by names and labels to indices.
@@ -238,8 +272,8 @@ class Model:
         values = [f.at(assignment) for f in self.factors]
         if self.sense == "probability":
             return [math.log(p) if p > 0 else -math.inf for p in values]
-        sign = 1 if self.sense == "min-cost" else -1
-        return [sign * math.inf if isinstance(v, int) and v == sign * FORBIDDEN else v for v in values]
+        forbidden, worst = (forbidden_value(self.sense, dtype) for dtype in (np.int64, np.float64))
+        return [worst if isinstance(v, int) and v == forbidden else v for v in values]
 
     def score(self, assignment: Sequence[int]) -> int | float:
         """The objective at an assignment (one value index for each variable); exact for integer costs.
@@ -274,3 +308,13 @@ def _close(name: str, known: Iterable[str]) -> str:
         by_folded.setdefault(other.casefold(), other)
     found = get_close_matches(name.casefold(), by_folded, n=3)
     return f"; close to it: {', '.join(repr(by_folded[match]) for match in found)}" if found else ""
+
+
+def _number(what: str, number: float) -> int | float:
+    """An int if it is one, of Python's or NumPy's; else a float."""
+    try:
+        exact = operator.index(number) if hasattr(number, "__index__") else float(number)
+        float(exact)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{what}, of type {type(number).__name__}, is no number that a float can hold") from None
+    return exact

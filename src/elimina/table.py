@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,12 @@ FORBIDDEN = int(np.iinfo(np.int64).max)
 
 Tables of floating-point costs use infinity, tables of probabilities use 0.
 """
+
+BLOCK_CELLS = 1 << 16
+"""Cells of a large table that are worked on at a time, so that temporary arrays stay in the cache."""
+
+_MOST_VALUES = 2**31
+_MOST_CELLS = 2**62
 
 
 class Table:
@@ -47,54 +55,50 @@ class Table:
 
         Raises:
             InputError: A variable occurs twice in the scope, the shapes do not fit one another, a row is outside the
-                domains, an integer table's default is no integer, or a value is no number or beyond 64 bits.
+                domains, listed twice or not of integers, an integer table's default is no integer, or a value is no
+                number or beyond 64 bits.
         """
-        self.scope = tuple(int(v) for v in scope)
+        self.scope = _integers("a table's scope", scope)
         if len(set(self.scope)) != len(self.scope):
             raise InputError(f"a table's scope names a variable twice: {self.scope}; join its axes first")
-        array = np.asarray(values)
-        if array.dtype.kind not in "buif":
-            raise InputError(f"a table holds integers of 64 bits or floats, not {array.dtype}")
-        if array.dtype.kind == "u" and array.size and array.max() > FORBIDDEN:
-            raise InputError(f"the value {array.max()} does not fit a signed 64-bit integer")
-        if array.dtype.kind in "bui":
-            array = array.astype(np.int64, copy=False)
-        elif array.dtype != np.float32:
-            array = array.astype(np.float64, copy=False)
-        self.values: Values = array
+        self.values: Values = _numbers(values)
         if rows is None:
-            if array.ndim != len(self.scope):
+            if self.values.ndim != len(self.scope):
                 raise InputError(
-                    f"a table over {len(self.scope)} variables needs as many axes, its array has {array.ndim}"
+                    f"a table over {len(self.scope)} variables needs as many axes, its array has {self.values.ndim}"
                 )
-            self.sizes = tuple(int(s) for s in array.shape)
+            self.sizes = self.values.shape
             self.rows: NDArray[np.int32] | None = None
             self.default: int | float | None = None
             return
         if sizes is None or default is None or not self.scope:
             raise InputError("a sparse table needs a scope, sizes and a default besides its rows and values")
-        self.sizes = tuple(int(s) for s in sizes)
-        self.rows = np.asarray(rows, dtype=np.int32).reshape(array.size, len(self.scope))
-        self.default = int(default) if array.dtype.kind == "i" else float(default)
-        if len(self.sizes) != len(self.scope) or array.shape != (len(self.rows),):
+        self.sizes = _integers("a table's sizes", sizes)
+        self.rows = self._checked_rows(rows)
+        self.default = _default(default, self.values.dtype)
+
+    def _checked_rows(self, rows: ArrayLike) -> NDArray[np.int32]:
+        listed = np.asarray(rows)
+        if listed.size == 0 and self.values.shape == (0,):
+            listed = np.zeros((0, len(self.scope)), dtype=np.int32)
+        if len(self.sizes) != len(self.scope) or listed.shape != (*self.values.shape, len(self.scope)):
             raise InputError(
                 f"a sparse table over {len(self.scope)} variables got {len(self.sizes)} sizes, "
-                f"{len(self.rows)} rows and values of shape {array.shape}"
+                f"rows of shape {listed.shape} and values of shape {self.values.shape}"
             )
-        if ((self.rows < 0) | (self.rows >= np.array(self.sizes))).any():
+        if listed.dtype.kind not in "iu":
+            raise InputError(f"the rows of the table over {self.scope} are {listed.dtype}; they must be integers")
+        if ((listed < 0) | (listed >= np.array(self.sizes))).any() or max(self.sizes) > _MOST_VALUES:
             raise InputError(f"a row of the table over {self.scope} is outside the domain sizes {self.sizes}")
-        if self.default != default:
-            raise InputError(f"a table of integers needs an integer default, not {default}")
+        listed = listed.astype(np.int32, copy=False)
+        if _has_duplicates(listed, self.sizes):
+            raise InputError(f"a row of the table over {self.scope} is listed twice; each may be listed once")
+        return listed
 
     @property
     def cells(self) -> int:
         """Number of assignments of the scope (of cells, were it dense)."""
         return math.prod(self.sizes)
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether only the rows that differ from a default are stored."""
-        return self.rows is not None
 
     def dense(self) -> Values:
         """Return the values as an array of shape ``sizes`` (a dense table's own array: do not write to it)."""
@@ -105,8 +109,15 @@ class Table:
         return full
 
     def at(self, assignment: Mapping[int, int] | Sequence[int]) -> int | float:
-        """Value at an assignment (variable index -> value index) that covers the scope."""
+        """Value at an assignment (variable index -> value index) that covers the scope.
+
+        Raises:
+            InputError: A value is outside its variable's domain.
+        """
         key = tuple(assignment[v] for v in self.scope)
+        for v, value, size in zip(self.scope, key, self.sizes, strict=True):
+            if not 0 <= value < size:
+                raise InputError(f"variable {v} has the values 0 to {size - 1}, not {value}")
         if self.rows is None:
             return _number(self.values[key])
         found = np.flatnonzero((self.rows == np.array(key, dtype=np.int32)).all(axis=1))
@@ -135,6 +146,74 @@ class Table:
     def __repr__(self) -> str:
         kind = f"{len(self.values)} rows, default {self.default}" if self.rows is not None else "dense"
         return f"Table(scope={self.scope}, sizes={self.sizes}, {self.values.dtype}, {kind})"
+
+
+def blocks(sizes: Sequence[int]) -> Iterator[tuple[slice, ...]]:
+    """Boxes of at most ``BLOCK_CELLS`` cells that make up a table of such sizes, in the order of its cells."""
+    whole = (slice(None),) * len(sizes)
+    if math.prod(sizes) <= BLOCK_CELLS:
+        yield whole
+        return
+    axis, inner = len(sizes) - 1, 1
+    while inner * sizes[axis] <= BLOCK_CELLS:
+        inner *= sizes[axis]
+        axis -= 1
+    step = BLOCK_CELLS // inner
+    for place in itertools.product(*map(range, sizes[:axis])):
+        lead = tuple(slice(x, x + 1) for x in place)
+        for start in range(0, sizes[axis], step):
+            yield (*lead, slice(start, min(start + step, sizes[axis])), *whole[axis + 1 :])
+
+
+def cell_numbers(rows: NDArray[np.int32], sizes: Sequence[int], axes: Sequence[int]) -> NDArray[np.int64]:
+    """Number of each row's cell in a table with some of the rows' columns as axes, the last one fastest."""
+    numbers = np.zeros(len(rows), dtype=np.int64)
+    for axis in axes:
+        numbers *= sizes[axis]
+        numbers += rows[:, axis]
+    return numbers
+
+
+def _has_duplicates(rows: NDArray[np.int32], sizes: Sequence[int]) -> bool:
+    if math.prod(sizes) > _MOST_CELLS:
+        return len(np.unique(rows, axis=0)) < len(rows)
+    numbers = cell_numbers(rows, sizes, range(len(sizes)))
+    if (numbers[1:] > numbers[:-1]).all():
+        return False
+    numbers.sort()
+    return bool((numbers[1:] == numbers[:-1]).any())
+
+
+def _integers(what: str, numbers: Sequence[int]) -> tuple[int, ...]:
+    try:
+        return tuple(operator.index(number) for number in numbers)
+    except TypeError:
+        raise InputError(f"{what} must be integers, not {numbers!r}") from None
+
+
+def _numbers(values: ArrayLike) -> Values:
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"a table's values are no array of numbers: {error}") from error
+    if array.dtype.kind not in "buif":
+        raise InputError(f"a table holds integers of 64 bits or floats, not {array.dtype}")
+    if array.dtype.kind == "u" and array.size and array.max() > FORBIDDEN:
+        raise InputError(f"the value {array.max()} does not fit a signed 64-bit integer")
+    if array.dtype.kind in "bui":
+        return array.astype(np.int64, copy=False)
+    return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
+
+
+def _default(default: float, dtype: np.dtype[Any]) -> int | float:
+    try:
+        number = float(default) if dtype.kind == "f" else int(default)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"a table of {dtype} cannot have that default: {error}") from error
+    if dtype.kind == "i" and (number != default or not -(2**63) <= number <= FORBIDDEN):
+        shown = default if abs(default) < 10**40 else "a number of over 40 digits"
+        raise InputError(f"a table of integers needs an integer default of 64 bits, not {shown}")
+    return number
 
 
 def _number(value: np.generic) -> int | float:

@@ -154,6 +154,13 @@ def test_a_wide_bucket_on_two_threads(semiring, dtype):
     check(program, factors, threads=2)
 
 
+@pytest.mark.parametrize("domain", [65, 97, 200])
+@pytest.mark.parametrize(("semiring", "dtype"), KINDS)
+def test_domains_that_take_several_turns(semiring, dtype, domain):
+    """Rows of 35 cells end in vectors that overlap."""
+    check(*wide_bucket(semiring, dtype, domain=domain, sizes=(9, 4, 35)))
+
+
 @pytest.mark.parametrize(("semiring", "dtype"), KINDS)
 def test_the_number_of_threads_does_not_show(semiring, dtype):
     program, factors = wide_bucket(semiring, dtype, seed=5)

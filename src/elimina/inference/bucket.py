@@ -40,6 +40,18 @@ class Execution(NamedTuple):
         program = pack(self.plan, len(self.problem.model.variables), semiring, parameter)
         return run_once(self.backend, program, encoded.arena, self.report)
 
+    def check_deadline(self, reached: str) -> None:
+        """Keep the time limit.
+
+        Raises:
+            TimeLimitError: The deadline passed.
+        """
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise TimeLimitError(
+                f"the time limit passed with {reached}; exact elimination has no answer before its end: "
+                "allow more time, or use another order or device"
+            )
+
     def report(self, share: float) -> None:
         """Pass on the share of this run that is done.
 
@@ -47,11 +59,7 @@ class Execution(NamedTuple):
             TimeLimitError: The deadline passed.
         """
         share = (self.part[0] + share) / self.part[1]
-        if self.deadline is not None and time.monotonic() > self.deadline:
-            raise TimeLimitError(
-                f"the time limit passed with {share:.0%} of the elimination done; exact elimination has no "
-                "answer before its end: allow more time, or use another order or device"
-            )
+        self.check_deadline(f"{share:.0%} of the elimination done")
         if self.progress is not None:
             self.progress(share)
 
@@ -74,7 +82,9 @@ def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
     started = time.perf_counter()
     encoded = encode(execution.problem, plan)
     clock = {**seconds, "encode": time.perf_counter() - started}
+    execution.check_deadline("the tables encoded")
     answer = {"mpe": _optimum, "pr": _partition, "count": _count}[plan.task](execution, encoded, clock)
+    execution.check_deadline("all of the elimination done")
     return answer._replace(stats=statistics(execution, clock))
 
 
@@ -119,16 +129,18 @@ def _optimum(execution: Execution, encoded: Encoded, clock: dict[str, float]) ->
     for variable, fixed in problem.fixed.items():
         chosen[variable] = fixed
     score = problem.model.score(chosen)
-    _check(plan, value, score, math.fsum(map(abs, problem.model.terms(chosen))))
+    _check(plan, value, score, [problem.model.constant, *problem.model.terms(chosen)])
     if problem.model.is_beyond_bound(score):
         return Result("infeasible", plan.task)
     assignment = {v.name: v.label(x) for v, x in zip(problem.model.variables, chosen, strict=True)}
     return Result("optimal", plan.task, score, score, score, assignment)
 
 
-def _check(plan: Plan, value: int | float, score: int | float, magnitude: float) -> None:
+def _check(plan: Plan, value: int | float, score: int | float, terms: Sequence[int | float]) -> None:
     """The assignment's value on the original model must be the value that elimination found."""
-    tolerance = 0.0 if plan.dtype.startswith("int") else 64 * float(np.finfo(plan.dtype).eps) * max(magnitude, 1.0)
+    tolerance = 0.0
+    if not plan.dtype.startswith("int"):
+        tolerance = (64 + len(terms)) * float(np.finfo(plan.dtype).eps) * max(math.fsum(map(abs, terms)), 1.0)
     if not abs(value - score) <= tolerance:
         raise InternalError(
             f"elimination found the optimum {value!r}, its assignment is worth {score!r} on the model; "

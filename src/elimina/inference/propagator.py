@@ -25,7 +25,7 @@ class Answer(NamedTuple):
     """What a propagation gives.
 
     Attributes:
-        tables: For each asked-for output, unnormalised, its axes those of ``Plan.outputs``; logarithms if `logarithmic`.
+        tables: For each asked-for output, unnormalised, its axes those of ``Plan.outputs``.
         log_sum: Natural logarithm of the model's sum given the evidence (``max-sum``: of the best product), a scalar or
             one for each case; None if it was not asked for.
         logarithmic: Whether tables hold natural logarithms.

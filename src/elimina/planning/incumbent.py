@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina.model import Sense, forbidden_value
 from elimina.planning.prepare import Problem, finite_range
-from elimina.table import FORBIDDEN, Table
+from elimina.table import Table
 
 _VISITS = 20000
 """Variables visited at most: about a third of a second."""
@@ -77,7 +78,7 @@ class _Search:
             self._chosen[v] = int(self._random.integers(self._sizes[v]))
 
 
-def _distances(table: Table, sense: str) -> NDArray[np.int64]:
+def _distances(table: Table, sense: Sense) -> NDArray[np.int64]:
     """Costs above the table's least one, at most a penalty, which is also what forbidden ones have."""
     bounds = finite_range(table, sense)
     if bounds is None:
@@ -87,5 +88,5 @@ def _distances(table: Table, sense: str) -> NDArray[np.int64]:
         distance = values.view(np.uint64) - np.uint64(bounds[0] % 2**64)
     else:
         distance = np.uint64(bounds[1] % 2**64) - values.view(np.uint64)
-    forbidden = FORBIDDEN if sense == "min-cost" else -FORBIDDEN
+    forbidden = forbidden_value(sense, np.int64)
     return np.where(values == forbidden, _PENALTY, np.minimum(distance, np.uint64(_PENALTY)).astype(np.int64))

@@ -42,7 +42,7 @@ def choose_tile(domain: int, sizes: Sequence[int], members: Sequence[frozenset[i
         rows: Position of the first axis of the output's rows; without it, ``row_axes`` tells.
     """
     rows = row_axes(sizes) if rows is None else rows
-    if not SMALL_WORK <= domain * math.prod(sizes) <= HOPELESS_WORK:
+    if not sizes or not SMALL_WORK <= domain * math.prod(sizes) <= HOPELESS_WORK:
         return classify(tuple(range(rows)), (), tuple(range(rows, len(sizes))), members)
     best: tuple[float, Tile] | None = None
     for first in range(len(sizes) - 1, rows - 1, -1):

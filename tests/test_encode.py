@@ -1,0 +1,159 @@
+"""Tables on their way into an arena: block by block, joined where one scope holds another, and never out of range."""
+
+from __future__ import annotations
+
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elimina
+from elimina import table as table_module
+from elimina.errors import InputError
+from elimina.inference.encode import encode
+from elimina.model import Model, Variable
+from elimina.planning.estimate import cpu_machine
+from elimina.planning.planner import make_plan
+from elimina.planning.prepare import prepare
+from elimina.table import FORBIDDEN, Table
+from tests.reference import brute
+from tests.strategies import KINDS, models
+
+
+def solve(model, *arguments, **options):
+    return elimina.solve(model, *arguments, device="cpu", **options)
+
+
+def planned(model, task, order):
+    problem = prepare(model, task, {})
+    return problem, make_plan(problem, order, cpu_machine(1), 1 << 40)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=80, deadline=None)
+def test_small_blocks_give_the_same_answers(kind, data):
+    model = data.draw(models(kind))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_module, "BLOCK_CELLS", data.draw(st.integers(1, 50)))
+        result = solve(model)
+        assert solve(model, "count").value == brute.count(model)
+        partition = solve(model, "pr").log10_z if kind == "probability" else None
+    expected = brute.optimum(model)
+    assert result.status == ("infeasible" if expected is None else "optimal")
+    if expected is not None:
+        assert result.value == pytest.approx(expected, rel=1e-12, abs=1e-9)
+    if partition is not None:
+        assert partition == pytest.approx(brute.partition(model), rel=1e-11, abs=1e-9)
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_tables_of_one_scope_multiply(data):
+    """Products of many tables pass the range of floats on both sides; the last digits stay."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    count = data.draw(st.sampled_from([1, 2, 30, 1500]))
+    width = data.draw(st.sampled_from([0.5, 20.0, 300.0]))
+    tables = 10.0 ** rng.uniform(-width, width, (count, 4))
+    tables[rng.random((count, 4)) < 0.3 / count] = 0
+    model = Model.from_arrays([4], [((0,), table) for table in tables], sense="probability")
+    with np.errstate(divide="ignore"):
+        logs = [math.fsum(column) for column in np.log(tables).T]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_module, "BLOCK_CELLS", data.draw(st.integers(1, 4)))
+        found = solve(model, "pr").log10_z
+    assert found == pytest.approx(float(np.logaddexp.reduce(logs)) / math.log(10), rel=1e-12, abs=1e-9)
+
+
+@pytest.mark.parametrize(("count", "dtype", "close"), [(2000, None, 1e-12), (300, "float32", 1e-7)])
+def test_naive_bayes_with_everything_observed(count, dtype, close):
+    rng = np.random.default_rng(0)
+    shares = rng.uniform(0.75, 0.95, (count, 2))
+    seen = [Table([0, i + 1], [[p, 1 - p], [q, 1 - q]]) for i, (p, q) in enumerate(shares)]
+    variables = [Variable(f"x{i}", 2) for i in range(count + 1)]
+    factors = [Table([0], [0.5, 0.5]), *seen]
+    model = Model(variables, factors, sense="probability", children=range(count + 1))
+    result = solve(model, "pr", evidence=dict.fromkeys(range(1, count + 1), 0), dtype=dtype)
+    expected = (math.log(0.5) + np.logaddexp(*np.log(shares).sum(axis=0))) / math.log(10)
+    assert result.log10_z == pytest.approx(expected, rel=close)
+
+
+def test_a_value_that_scaling_would_lose():
+    model = Model.from_arrays([2, 2], [((0,), [1e300, 1e-300]), ((0, 1), [[0, 0], [0.25, 0.5]])], sense="probability")
+    assert solve(model, "pr").log10_z == pytest.approx(-300 + math.log10(0.75), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("costs", "dtype", "problem"),
+    [
+        ([[1e39, 2e39]], "float32", r"may add up to 2e\+39, which float32 cannot hold; use dtype float64"),
+        ([[2e38, 1], [0, 2e38]], "float32", "use dtype float64"),
+        ([[1.5e308, 1.6e308], [1.5e308, 1.6e308]], None, "float64 cannot hold; scale them down"),
+        ([[-1.5e308, 0], [-1.5e308, 0]], None, "scale them down, and write forbidden ones as infinity"),
+    ],
+)
+def test_costs_that_add_up_beyond_the_range(costs, dtype, problem):
+    for scopes in ([(0,), (0,)], [(0,), (1,)]):
+        model = Model.from_arrays([2, 2], list(zip(scopes, costs, strict=False)))
+        with pytest.raises(InputError, match=problem):
+            solve(model, dtype=dtype)
+
+
+def test_large_costs_that_fit():
+    model = Model.from_arrays([2], [((0,), [1e38, math.inf]), ((0,), [2e38, 1.0])])
+    assert solve(model).value == pytest.approx(3e38)
+    assert solve(model, dtype="float32").value == pytest.approx(3e38)
+    assert solve(Model.from_arrays([2], [((0,), [1e39, 2e39])])).value == 1e39
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 1e3, 1e9]), st.sampled_from(["float64", "float32"]))
+@settings(max_examples=60, deadline=None)
+def test_the_check_of_the_optimum_allows_for_rounding(seed, size, dtype):
+    rng = np.random.default_rng(seed)
+    constants = [((), rng.random()), ((), rng.random())]
+    unary = [((i,), rng.random(3)) for i in range(4)]
+    model = Model.from_arrays([3] * 4, constants + unary, constant=size * rng.random())
+    best = model.constant + sum(float(np.min(values)) for _, values in constants + unary)
+    assert solve(model, dtype=dtype).value == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_long_sums_pass_the_check(dtype):
+    chain = Model.from_arrays([2] * 2000, [((i, i + 1), np.full((2, 2), 0.1)) for i in range(1999)])
+    assert solve(chain, dtype=dtype, order=range(2000)).value == pytest.approx(199.9)
+
+
+@pytest.mark.parametrize(
+    ("task", "sense", "kind"),
+    [("mpe", "min-cost", int), ("mpe", "min-cost", float), ("count", "min-cost", int), ("pr", "probability", float)],
+)
+@pytest.mark.parametrize("listed", [None, 100])
+@pytest.mark.parametrize("turned", [False, True])
+def test_temporary_memory_is_small(task, sense, kind, listed, turned):
+    size = 18
+    scope, shape = list(range(size)), (2,) * size
+    rng = np.random.default_rng(0)
+    if listed is None:
+        table = Table(scope, rng.integers(0, 9, shape).astype(kind))
+    else:
+        rows = np.argwhere(rng.permutation(2**size).reshape(shape) < listed)
+        table = Table(scope, np.arange(listed).astype(kind), sizes=shape, rows=rows, default=5)
+    small = Table(scope[:2], np.array([[1, 2], [3, 4]]).astype(kind))
+    model = Model([Variable(f"x{v}", 2) for v in scope], [table, small], sense=sense)
+    problem, plan = planned(model, task, scope[::-1] if turned else scope)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_module, "BLOCK_CELLS", 1 << 12)
+        tracemalloc.start()
+        encoded = encode(problem, plan)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak - encoded.arena.nbytes < 1 << 19
+
+
+def test_a_table_that_is_listed_twice_in_a_model():
+    table = Table([0], [3, 5])
+    model = Model([Variable("a", 2)], [table, table, Table([0], [FORBIDDEN, 0])])
+    assert solve(model).value == 10
