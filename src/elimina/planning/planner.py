@@ -80,8 +80,9 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
         return _lay_out(problem, scopes, proto, outputs, encoding, keep, machine)
 
     bound = cost_bound(problem)
-    # All cases of a batch change from run to run: nothing that is kept would be of use again.
-    chosen = lay_out(bound, keep=decode or (problem.task == "mar" and not problem.kept))
+    # A batch's cases change from run to run: what is kept is of no use again, but lets a GPU's steps run in any order.
+    reuse = problem.task != "mar" or (bool(problem.kept) and machine.name == "cpu")
+    chosen = lay_out(bound, keep=decode or not reuse)
     if problem.task == "mar" and chosen.keep and _tiers(chosen, machine)[machine.home] > memory:
         chosen = lay_out(bound)
     if dtype is None and chosen.encoding.dtype in INTEGERS[1:] and chosen.seconds < _HOPELESS:
