@@ -80,8 +80,8 @@ class Model:
         factors: Tables over the variables' indices. Several may share a scope.
         sense: ``min-cost`` and ``max-cost``: factors are added; ``probability``: factors are non-negative and
             multiplied.
-        constant: Added to the objective: a cost, or the natural logarithm of a factor (probabilities; minus infinity: all
-            of them are 0).
+        constant: Added to the objective: a cost, or the natural logarithm of a factor (probabilities; minus infinity
+            makes all of them 0).
         upper_bound: Costs only: an assignment whose total is this or worse (at most this, where costs are maximised)
             is no solution; None (or infinity, on the side of the worst costs) if there is no such bound.
         children: Factor i is the conditional distribution of ``children[i]`` given the rest of its scope, if not None.
