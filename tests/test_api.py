@@ -7,12 +7,15 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import elimina
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.generate import grid_model, random_model
 from elimina.inference import bucket
 from elimina.model import Model, Variable
+from elimina.result import number_text
 from elimina.table import FORBIDDEN, Table
 
 INT64 = np.iinfo(np.int64)
@@ -321,6 +324,20 @@ class TestEdges:
         tied = Model.from_arrays([2, 2], [((0, 1), [[1, 0], [0, 1]])])
         assert solve(tied, order=[0, 1]).assignment == {"x0": "1", "x1": "0"}
         assert solve(tied, order=[1, 0]).assignment == {"x0": "0", "x1": "1"}
+
+
+@given(st.integers(0, 20000), st.integers(-9, 9), st.integers(-(10**30), 10**30))
+def test_integers_of_any_size_as_text(power, lead, rest):
+    number = lead * 10**power + rest
+    text = number_text(number)
+    digits = [int(text[max(end - 4000, number < 0) : end]) for end in range(len(text), int(number < 0), -4000)]
+    assert (-1) ** (number < 0) * sum(part * 10 ** (4000 * i) for i, part in enumerate(digits)) == number
+    assert text.lstrip("-")[0] != "0" or text == "0"
+
+
+def test_json_of_a_huge_count():
+    result = solve(Model.from_arrays([2] * 15000, []), "count")
+    assert f'"value": {number_text(2**15000)}, "lower_bound": null' in result.to_json()
 
 
 def test_json_of_a_result():

@@ -14,6 +14,7 @@ def prune_barren(
     *,
     evidence: Collection[int] = (),
     query: Collection[int] | None = None,
+    lasting: Collection[int] = (),
 ) -> list[int]:
     """Find the factors that P(evidence), or the posterior of a query, depends on.
 
@@ -31,6 +32,7 @@ def prune_barren(
         evidence: Observed variables.
         query: None for P(evidence). Otherwise variables whose joint posterior is wanted: the product of the factors
             found, summed over the others, is proportional to it.
+        lasting: Variables that are never barren, because their factors do not sum to 1.
 
     Returns:
         Indices of the factors to keep, ascending.
@@ -39,7 +41,7 @@ def prune_barren(
         InputError: A factor's child is not in its scope, or is the child of another factor too.
     """
     _check_children(scopes, children)
-    kept = _without_barren(scopes, children, set(evidence) | set(query or ()))
+    kept = _without_barren(scopes, children, {*evidence, *(query or ()), *lasting})
     return kept if query is None else _joined(scopes, kept, set(evidence), set(query))
 
 

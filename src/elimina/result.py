@@ -11,6 +11,8 @@ from typing import Any, Literal, NamedTuple
 from elimina.errors import InputError
 from elimina.extras import require
 
+_DIGITS = 4000
+
 Status = Literal["optimal", "bounded", "infeasible", "feasible"]
 
 
@@ -20,9 +22,8 @@ class Result(NamedTuple):
     Attributes:
         status: ``optimal``: exact; ``infeasible``: no assignment is allowed (or the evidence has probability 0).
         task: The task that was answered.
-        value: The optimum in the model's units (a cost; the natural logarithm of a probability), the partition
-            function where a
-            float can hold it, or a count (an exact int); None if there is none.
+        value: The optimum in the model's units (a cost; the natural logarithm of a probability), the partition function
+            where a float can hold it, or a count (an exact int); None if there is none.
         lower_bound: No better than ``value`` when that is minimised; None if it does not apply.
         upper_bound: Likewise.
         assignment: Variable name -> label of its value; None if there is none.
@@ -30,8 +31,7 @@ class Result(NamedTuple):
             is 0.
         marginals: Variable name -> {label: probability}.
         stats: Figures of the run: ``induced_width``, ``largest_table`` and ``total_cells`` (cells), ``peak_bytes``,
-            ``seconds`` (by
-            phase), ``device``, ``dtype``.
+            ``seconds`` (by phase), ``device``, ``dtype``.
     """
 
     status: Status
@@ -46,7 +46,7 @@ class Result(NamedTuple):
 
     def to_json(self) -> str:
         """One JSON object on one line; what does not apply, or is no finite number, is null."""
-        return json.dumps({key: _finite(value) for key, value in self._asdict().items()})
+        return "{" + ", ".join(f'"{key}": {_json(value)}' for key, value in self._asdict().items()) + "}"
 
     def to_pandas(self) -> Any:
         """Return the answer as a pandas DataFrame.
@@ -68,7 +68,7 @@ class Result(NamedTuple):
     def __str__(self) -> str:
         rows = [("task", self.task), ("status", self.status)]
         if self.value is not None:
-            rows.append(("value", str(self.value)))
+            rows.append(("value", number_text(self.value)))
         if self.log10_z is not None:
             rows.append(("log10 Z", f"{self.log10_z:.12g}"))
         if self.assignment:
@@ -107,5 +107,16 @@ def probability_text(probability: float) -> str:
     return f"{probability:.6f}" if 1 - probability >= 5e-7 else f"1-{1 - probability:.1e}"
 
 
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def number_text(number: float) -> str:
+    """A number as ``str`` writes it, but also integers of more than the 4300 digits that ``str`` refuses."""
+    if isinstance(number, float) or abs(number) < 10**_DIGITS:
+        return str(number)
+    half = int(math.log10(abs(number))) // 2
+    high, low = divmod(abs(number), 10**half)
+    return ("-" if number < 0 else "") + number_text(high) + number_text(low).rjust(half, "0")
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, int):
+        return json.dumps(value) if isinstance(value, bool) else number_text(value)
+    return json.dumps(None if isinstance(value, float) and not math.isfinite(value) else value)

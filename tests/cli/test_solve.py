@@ -8,6 +8,7 @@ import math
 import pytest
 
 import elimina as library
+from elimina.result import number_text
 from tests.cli.conftest import EXAMPLES
 
 OPTIMUM = 1352  # of examples/radio.wcsp
@@ -90,6 +91,13 @@ def test_counts(elimina, rain, radio):
     answer = json.loads(elimina("solve", radio, "--task", "count", "--format", "json").out)
     assert answer["value"] == 2689226840840601600
     assert answer["lower_bound"] is None
+
+
+def test_a_count_of_many_digits(elimina, tmp_path):
+    (tmp_path / "free.wcsp").write_text(f"free 15000 2 0 9\n{'2 ' * 15000}\n")
+    text = number_text(2**15000)
+    assert f"count:      {text}\n" in elimina("solve", "free.wcsp", "--task", "count").out
+    assert f'"value": {text}' in elimina("solve", "free.wcsp", "--task", "count", "--format", "json").out
 
 
 def test_evidence_from_a_file_and_impossible_evidence(elimina, rain, tmp_path):

@@ -193,16 +193,23 @@ def test_postorder_finishes_each_subtree_first(data):
 
 
 @pytest.mark.parametrize(
-    ("number", "text"), [(0, "0"), (999_999, "999999"), (10**6, "1.00e6"), (123456789, "1.23e8"), (10**400, "1.00e400")]
-)
+    ("number", "text"),
+    [
+        (0, "0"), (999_999, "999999"), (10**6, "1.00e6"), (9_994_999, "9.99e6"), (9_999_999, "1.00e7"),
+        (999_999_999, "1.00e9"), (123456789, "1.23e8"), (10**400 - 1, "1.00e400"), (10**400, "1.00e400"),
+    ],
+)  # fmt: skip
 def test_counts_as_text(number, text):
     assert count_text(number) == text
 
 
 @pytest.mark.parametrize(
     ("number", "text"),
-    [(0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (3 * 2**30, "3.0 GiB"), (10**100, "9.31e90 GiB")],
-)
+    [
+        (0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (2**20 - 60, "1023.9 KiB"), (2**20 - 1, "1.0 MiB"),
+        (2**30 - 1, "1.0 GiB"), (3 * 2**30, "3.0 GiB"), (10**100, "9.31e90 GiB"),
+    ],
+)  # fmt: skip
 def test_bytes_as_text(number, text):
     assert bytes_text(number) == text
 

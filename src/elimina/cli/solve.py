@@ -21,7 +21,7 @@ from elimina.io.marginals import write_marginals
 from elimina.model import Model
 from elimina.order import Method, read_order
 from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
-from elimina.result import Result, marginals_table
+from elimina.result import Result, marginals_table, number_text
 
 FORMATS = ("human", "json", "uai")
 
@@ -133,11 +133,11 @@ def _order(given: str, model: Model) -> Any:
 def _human(result: Result, model: Model) -> str:
     rows = [("status", str(result.status))]
     if result.task == "mpe" and result.value is not None:
-        rows.append(("log score" if model.sense == "probability" else "value", str(result.value)))
+        rows.append(("log score" if model.sense == "probability" else "value", number_text(result.value)))
     if "structure" in result.stats:
         rows.append(("structure", result.stats["structure"]))
-    if result.task == "count":
-        rows.append(("count", str(result.value)))
+    if result.task == "count" and result.value is not None:
+        rows.append(("count", number_text(result.value)))
     if result.log10_z is not None:
         rows.append(("log10 Z", f"{result.log10_z:.12g}"))
         if result.value is not None:

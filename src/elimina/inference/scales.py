@@ -65,8 +65,10 @@ class Scales:
 
 def roots(plan: Plan, run: Run) -> list[int | float]:
     """The values whose product (in the plan's semiring) is the whole model's."""
-    outputs = zip(plan.outputs, run.outputs, strict=True)
-    return [values[0].item() for output, values in outputs if not output.scope]
+    steps = [plan.steps[output.step] for output in plan.outputs]
+    first = min((step.out_offset for step in steps), default=0)
+    outputs = zip(plan.outputs, steps, strict=True)
+    return [run.zone[step.out_offset - first].item() for output, step in outputs if not output.scope]
 
 
 def _exponents(highs: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:

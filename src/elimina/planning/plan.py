@@ -194,10 +194,10 @@ class Plan(NamedTuple):
 def bytes_text(size: int) -> str:
     """Format bytes: ``1.5 GiB``."""
     for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        if size >= 1 << power:
-            return (
-                f"{count_text(size >> power)} {unit}" if size >> power > 10**6 else f"{size / (1 << power):.1f} {unit}"
-            )
+        # What would round to 1024.0 of the smaller unit is 1.0 of this one.
+        if size * 20480 >= 20479 << power:
+            whole = size >> power
+            return f"{count_text(whole)} {unit}" if whole > 10**6 else f"{size / (1 << power):.1f} {unit}"
     return f"{size} bytes"
 
 
@@ -206,7 +206,8 @@ def count_text(number: int) -> str:
     if number < 10**6:
         return str(number)
     exponent = math.log10(number)
-    return f"{10 ** (exponent % 1):.2f}e{int(exponent)}"
+    digits = round(100 * 10 ** (exponent % 1))
+    return f"{digits / 100:.2f}e{int(exponent)}" if digits < 1000 else f"1.00e{int(exponent) + 1}"
 
 
 def seconds_text(seconds: float) -> str:

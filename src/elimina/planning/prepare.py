@@ -14,6 +14,10 @@ from elimina.table import Table, blocks
 Task = Literal["mpe", "pr", "mar", "count", "joint"]
 TASKS: tuple[Task, ...] = get_args(Task)
 
+_OFF = 1e-6
+_MOST_OFF = 1e-5
+"""Distance from 1 of the sums of one pruned distribution, and of all together."""
+
 
 class Group(NamedTuple):
     """Tables that are joined while they are copied into the arena, because one scope contains the others."""
@@ -74,18 +78,16 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
         if not 0 <= v < len(sizes) or not 0 <= value < sizes[v]:
             raise InputError(f"evidence sets variable {v} to {value}; the model has {len(sizes)} variables")
     kept: Sequence[int] = range(len(model.factors))
-    prunes = task == "pr" or (task in ("mar", "joint") and query is not None)
-    if prunes and model.children is not None and are_distributions(model.factors, model.children):
-        from elimina.relevance import prune_barren
-
-        kept = prune_barren([f.scope for f in model.factors], model.children, evidence=evidence, query=query)
+    relevant = set(range(len(sizes)))
+    if model.children is not None and (task == "pr" or (task in ("mar", "joint") and query is not None)):
+        kept = _relevant_factors(model, model.children, evidence, query)
+        if query is None:
+            relevant -= {model.children[f] for f in set(range(len(model.factors))).difference(kept)}
+        else:
+            relevant = {v for f in kept for v in model.factors[f].scope}.union(query)
     fixed = dict(evidence)
     fixed.update((v, 0) for v, size in enumerate(sizes) if size == 1)
     tables = tuple(model.factors[f].restrict(fixed) for f in kept)
-    if len(kept) < len(model.factors):
-        relevant = {v for f in kept for v in model.factors[f].scope}
-    else:
-        relevant = set(range(len(sizes)))
     free = tuple(v for v in range(len(sizes)) if v in relevant and v not in fixed)
     constants = tuple(i for i, table in enumerate(tables) if not table.scope)
     wanted = tuple(v for v in free if query is None or v in query) if task == "mar" else ()
@@ -94,12 +96,50 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     return Problem(model, task, fixed, free, kept_variables, tables, _group(tables), constants, wanted)
 
 
+def _relevant_factors(
+    model: Model, children: Sequence[int], evidence: Collection[int], query: Collection[int] | None
+) -> Sequence[int]:
+    """The factors that the answer depends on; barren ones that do not sum to 1 stay, and all if a variable has two."""
+    from elimina.relevance import prune_barren
+
+    if len(set(children)) < len(children):
+        return range(len(children))
+    scopes = [factor.scope for factor in model.factors]
+    needed = prune_barren(scopes, children, evidence={*evidence, *(query or ())})
+    barren = sorted(set(range(len(children))).difference(needed))
+    off = {f: _distance_from_distribution(model.factors[f], children[f]) for f in barren}
+    lasting = {children[f] for f in off.keys() - _close_to_distributions(off)}
+    return prune_barren(scopes, children, evidence=evidence, query=query, lasting=lasting)
+
+
 def are_distributions(factors: Sequence[Table], children: Sequence[int]) -> bool:
-    """Whether each factor sums to 1 over its child: only then is a barren variable's factor worth 1."""
-    return all(
-        np.allclose(table.dense().sum(axis=table.scope.index(child)), 1.0, rtol=0, atol=1e-5)
-        for table, child in zip(factors, children, strict=True)
-    )
+    """Whether all factors are conditional distributions, of distinct children: only then is a barren one worth 1."""
+    if len(set(children)) < len(children):
+        return False
+    pairs = enumerate(zip(factors, children, strict=True))
+    off = {number: _distance_from_distribution(factor, child) for number, (factor, child) in pairs}
+    return len(_close_to_distributions(off)) == len(off)
+
+
+def _distance_from_distribution(factor: Table, child: int) -> float:
+    """How far the sums over the child are from 1 at most."""
+    return float(np.abs(factor.dense().sum(axis=factor.scope.index(child)) - 1.0).max())
+
+
+def _close_to_distributions(off: Mapping[int, float]) -> set[int]:
+    """The factors that may be taken for distributions: as many as possible, the closest ones first.
+
+    Files round probabilities, so that sums are off by some 1e-7. Each factor taken adds that to the answer's relative
+    error, which all together keep below ``_MOST_OFF`` (why these numbers: ``docs/decisions/0009-pruning.md``).
+    """
+    taken: set[int] = set()
+    total = 0.0
+    for factor in sorted(off, key=lambda factor: off[factor]):
+        total += off[factor]
+        if off[factor] > _OFF or total > _MOST_OFF:
+            break
+        taken.add(factor)
+    return taken
 
 
 def _group(tables: tuple[Table, ...]) -> tuple[Group, ...]:
