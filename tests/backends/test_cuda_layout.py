@@ -53,8 +53,9 @@ class Blocks:
                     break
                 self.order.append(step)
                 following, start, length = self.links[step, :3].tolist()
+                assert following < 0 or self.links[step, 3] == self.links[following, 4]
                 if following >= 0 and self.is_ready(following):
-                    assert self.links[following, 4] == 1
+                    assert self.links[following, 5] == 1
                     step = following
                     continue
                 if following == SEVERAL:
@@ -63,7 +64,7 @@ class Blocks:
                         reader << CHUNK_BITS | chunk
                         for reader in readers
                         if self.is_ready(reader)
-                        for chunk in range(self.links[reader, 4])
+                        for chunk in range(self.links[reader, 5])
                     ]
                     item, rest = (released or [-1])[0], released[1:]
                     queue[filled : filled + len(rest)] = rest
@@ -71,7 +72,7 @@ class Blocks:
                 break
 
     def is_ready(self, step):
-        if self.links[step, 3] <= 1:
+        if self.links[step, 4] <= 1:
             return True
         self.pending[step] -= 1
         return self.pending[step] == 0

@@ -29,7 +29,7 @@ COMPACT_CELLS = 1 << 12
 SMALL_WORDS = 512
 """Words of the longest record of a small step."""
 ALIGNMENT = 256
-LINK_WORDS = 6
+LINK_WORDS = 7
 SEVERAL = -2
 """Link of a step whose output has several readers in the launch, or one in chunks."""
 CHUNK_BITS = 20
@@ -313,7 +313,7 @@ def _links(
     chunks = -(-steps.cells // np.maximum(1, chunk_cells))
 
     links = np.full((count, LINK_WORDS), -1, dtype=np.int64)
-    links[:, 3], links[:, 4], links[:, 5] = children, chunks, chunk_cells
+    links[:, 4], links[:, 5], links[:, 6] = children, chunks, chunk_cells
     fans = np.bincount(sources, minlength=count)
     single = fans[sources] == 1
     single[single] = chunks[readers[single]] == 1
@@ -321,6 +321,7 @@ def _links(
     links[sources[single], 0] = walks
     links[sources[single], 1] = starts[walks]
     links[sources[single], 2] = steps.headers[walks, WORDS]
+    links[sources[single], 3] = children[walks]
     # ``pairs`` is sorted, so each step's readers follow one another.
     others = ~single
     listed, first, lengths = np.unique(sources[others], return_index=True, return_counts=True)
@@ -344,7 +345,7 @@ def _launches(
     Counters: the stop flag; three for each launch (next slot to take, next slot to fill, steps left); for each step the
     steps that it waits for, then its chunks that are not finished.
     """
-    children, chunks = links[:, 3], links[:, 4]
+    children, chunks = links[:, 4], links[:, 5]
     numbers = np.flatnonzero(small)
     by_phase = numbers[np.argsort(phases[numbers], kind="stable")]
     bounds = np.searchsorted(phases[by_phase], np.arange(len(larges) + 2))

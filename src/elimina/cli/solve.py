@@ -111,9 +111,11 @@ def plan(file: str, **options: Any) -> None:
 
 def _check_writable(output: Path) -> None:
     """Fail before the work, not after it."""
-    folder = output.parent
+    if output.exists() and not (output.is_dir() or output.is_file()):
+        return
+    folder = Path(os.path.realpath(output)).parent
     if output.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        reason = "it is a directory" if output.is_dir() else f"{folder} is no directory that one can write to"
+        reason = "it is a directory" if output.is_dir() else f"{output.parent} is no directory that one can write to"
         raise InputError(f"cannot write {output}: {reason}")
 
 

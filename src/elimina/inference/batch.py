@@ -177,14 +177,14 @@ class Batch:
         assert answer.log_sum is not None
         log_sums[rows] = np.broadcast_to(answer.log_sum, self.cases)[: len(values)]
 
-    def _weights(self, values: Codes) -> dict[int, Floats]:
-        result: dict[int, Floats] = {}
+    def _weights(self, values: Codes) -> dict[int, NDArray[np.bool_]]:
+        result: dict[int, NDArray[np.bool_]] = {}
         for v, column in zip(self.columns, values.T, strict=True):
             size = self.model.variables[v].size
             if size > 1:
                 codes = np.full(self.cases, -1)
                 codes[: len(column)] = column
-                result[v] = ((codes == np.arange(size)[:, None]) | (codes < 0)).astype(np.float64)
+                result[v] = (codes == np.arange(size)[:, None]) | (codes < 0)
         return result
 
     def _write(self, answer: Answer, rows: slice, marginals: dict[int, Floats]) -> None:

@@ -340,27 +340,22 @@ class JunctionTree:
         answer = self._run(semiring, [self._output[v] for v in free])
         if answer.log_sum == -math.inf:
             raise ImpossibleEvidenceError(impossible_text(self.model, self._weights))
-        tables = dict(zip(free, answer.tables, strict=True))
-        scale = "max" if semiring == "max-sum" else "sum"
-        return {
-            self.model.variables[v].name: normalised(tables[v], answer.logarithmic, scale)
-            if v in tables
-            else np.ones(1)
-            for v in asked
-        }
+        vectors = answer.vectors("max" if semiring == "max-sum" else "sum")
+        tables = dict(zip(free, vectors, strict=True))
+        return {self.model.variables[v].name: tables[v] if v in tables else np.ones(1) for v in asked}
 
 
-def weights_of(model: Model, variable: int, known: Any) -> NDArray[np.float64]:
-    """What is known of a variable (a label, an index, or likelihoods) as one weight for each value.
+def weights_of(model: Model, variable: int, known: Any) -> Array:
+    """What is known of a variable (a label, an index, or likelihoods) as one weight for each value; bool if observed.
 
     Raises:
         InputError: There is no such value, or the likelihoods make no sense.
     """
     name, size = model.variables[variable].name, model.variables[variable].size
-    if isinstance(known, str) or np.ndim(known) == 0:
-        weights = np.zeros(size)
-        weights[model.variables[variable].index(known)] = 1.0
-        return weights
+    if isinstance(known, str | int) or np.ndim(known) == 0:
+        observed = np.zeros(size, dtype=bool)
+        observed[model.variables[variable].index(known)] = True
+        return observed
     weights = np.array(_floats(name, known))
     if weights.shape != (size,):
         raise InputError(f"variable {name!r} has {size} values and got likelihoods of shape {weights.shape}")
