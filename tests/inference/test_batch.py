@@ -178,6 +178,9 @@ def test_memory():
     assert engine._batch.planned.plan.peak_bytes <= 3 * plan.peak_bytes
     assert engine._batch.cases < 20
     assert np.isfinite(posteriors.log10_evidence).all()
+    tight = JunctionTree(model, device="cpu", memory=plan.peak_bytes * 5 // 4)
+    assert tight.batch(cases).log10_evidence == pytest.approx(posteriors.log10_evidence, abs=1e-12)
+    assert tight._batch.cases < engine._batch.cases
     small = JunctionTree(naive_bayes(1, 2), device="cpu", memory=8500)
     with pytest.raises(MemoryLimitError, match="the plan needs"):
         small.batch(np.full((5, 9), -1))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 import numpy as np
@@ -93,15 +93,18 @@ class Batch:
         backend: Backend = CpuBackend(1) if self._options.device != "cuda" else get_backend("cuda")
         first = self._plan_on(backend, probe)
         if self._options.device == "auto" and first.plan.seconds / _UNIT * count / threads > 2 * cuda_machine().start:
-            backend = find_cuda() or backend
-        is_cpu = isinstance(backend, CpuBackend)
+            cuda = find_cuda()
+            if cuda is not None:
+                backend = cuda
+                first = self._plan_on(backend, probe)
         memory = backend.memory() if self._options.memory is None else self._options.memory
+        # A chunk may have to be run again in another semiring, with tables of its own.
+        memory //= 2
+        is_cpu = isinstance(backend, CpuBackend)
+        best, share = _MOST_CASES, count
         if is_cpu:
             best = max(self._cached_cases(first.plan), self._amortised_cases(first.plan))
             share = -(-count // threads)
-        else:
-            first = self._plan_on(backend, probe)
-            best, share, memory = _MOST_CASES, count, memory // 2
         most = max(2, (memory - _static_bytes(first.plan)) // max(1, _case_bytes(first.plan)))
         cases = _rounded(min(max(best, _UNIT), _MOST_CASES, share, most))
         self.planned = first if cases == _UNIT else self._plan_on(backend, self._prepare(cases))
@@ -161,8 +164,21 @@ class Batch:
 
     def _chunk(self, values: Codes, at: int, marginals: dict[int, Floats], log_sums: Floats) -> None:
         """Answer a chunk; write into the rows from ``at`` on."""
-        own = {} if self._propagators.empty() else self._propagators.get()
-        weights = self._weights(values)
+        try:
+            own = self._propagators.get_nowait()
+        except Empty:
+            own = {}
+        try:
+            answer = self._propagate(own, self._weights(values))
+        finally:
+            self._propagators.put(own)
+        rows = slice(at, at + len(values))
+        self._write(answer, rows, marginals)
+        assert answer.log_sum is not None
+        log_sums[rows] = np.broadcast_to(answer.log_sum, self.cases)[: len(values)]
+
+    def _propagate(self, own: dict[str, Propagator], weights: Mapping[int, NDArray[np.bool_]]) -> Answer:
+        """Propagate a chunk on a thread's own propagators, which are made when first needed."""
         # Scaled messages share a power of two over all cases: one that is much less likely may be lost, never silently.
         for semiring in ("sum-product", "log-sum-exp"):
             if semiring not in own:
@@ -171,11 +187,7 @@ class Batch:
             answer = own[semiring].run(range(len(self.planned.plan.outputs)))
             if answer.sound:
                 break
-        self._propagators.put(own)
-        rows = slice(at, at + len(values))
-        self._write(answer, rows, marginals)
-        assert answer.log_sum is not None
-        log_sums[rows] = np.broadcast_to(answer.log_sum, self.cases)[: len(values)]
+        return answer
 
     def _weights(self, values: Codes) -> dict[int, NDArray[np.bool_]]:
         result: dict[int, NDArray[np.bool_]] = {}
@@ -196,7 +208,7 @@ class Batch:
 
 def _rounded(cases: int) -> int:
     """Whole vectors, if that is no more than twice as many."""
-    return max(2, cases) if cases < _UNIT // 2 else -(-cases // _UNIT) * _UNIT
+    return max(2, cases) if cases <= _UNIT // 2 else -(-cases // _UNIT) * _UNIT
 
 
 def _static_bytes(plan: Plan) -> int:
