@@ -16,7 +16,7 @@ from elimina.planning.layout import Arena, row_axes, table_strides
 from elimina.planning.plan import bytes_text, count_text, seconds_text
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
-from elimina.planning.structure import MAX_OPERANDS
+from elimina.planning.structure import MAX_OPERANDS, Bucket
 from elimina.table import FORBIDDEN
 from elimina.tree import bucket_tree
 
@@ -97,6 +97,17 @@ def test_a_star_is_joined_in_parts(leaves):
     joins = [step for step in plan.steps if step.variable < 0]
     assert bool(joins) == (leaves > MAX_OPERANDS)
     assert all(step.out_cells == 3 for step in joins)
+
+
+def test_many_tables_of_one_scope_are_joined_without_a_search(monkeypatch):
+    measured = []
+    cells = Bucket.cells
+    monkeypatch.setattr(Bucket, "cells", lambda bucket, scope: measured.append(1) or cells(bucket, scope))
+    factors = [((0, i), np.ones((3, 3), dtype=int)) for i in range(1, 2001)]
+    plan = plan_of(Model.from_arrays([3] * 2001, factors), order=[*range(1, 2001), 0])
+    assert len(measured) < 10 * 2000
+    assert plan.work == 2000 * 9 + 3 + 3 * sum(step.variable < 0 for step in plan.steps)
+    assert sum(step.variable < 0 for step in plan.steps) <= 2000 // (MAX_OPERANDS - 1) + 1
 
 
 def test_hopeless_problems_are_planned_quickly():
