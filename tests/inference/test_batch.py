@@ -181,6 +181,7 @@ def test_memory():
     tight = JunctionTree(model, device="cpu", memory=plan.peak_bytes * 5 // 4)
     assert tight.batch(cases).log10_evidence == pytest.approx(posteriors.log10_evidence, abs=1e-12)
     assert tight._batch.cases < engine._batch.cases
-    small = JunctionTree(naive_bayes(1, 2), device="cpu", memory=8500)
+    tiny = naive_bayes(1, 2)
+    small = JunctionTree(tiny, device="cpu", memory=JunctionTree(tiny, device="cpu").plan.peak_bytes)
     with pytest.raises(MemoryLimitError, match="the plan needs"):
         small.batch(np.full((5, 9), -1))

@@ -39,7 +39,7 @@ def test_the_printed_plan():
         "induced width:        1",
         "largest table:        100 cells",
         "work:                 410 combinations, 710 operations",
-        "peak memory, host:    3.2 KiB",
+        "peak memory, host:    1.8 KiB",
         "memory limit:         1.0 MiB on cpu: fits",
     ]
     assert estimate.startswith("estimated time:  ")
@@ -180,7 +180,7 @@ def test_the_arena_never_hands_out_what_is_taken(calls):
             arena.give_back(offset, span)
             continue
         offset = arena.take(number)
-        assert offset % 64 == 0
+        assert offset % (64 if number >= 64 else 4) == 0
         assert offset + number <= arena.height
         assert all(offset + max(number, 1) <= o or o + max(s, 1) <= offset for o, s in taken)
         taken.append((offset, number))

@@ -108,7 +108,7 @@ class Batch:
         most = max(2, (memory - _static_bytes(first.plan)) // max(1, _case_bytes(first.plan)))
         cases = _rounded(min(max(best, _UNIT), _MOST_CASES, share, most))
         self.planned = first if cases == _UNIT else self._plan_on(backend, self._prepare(cases))
-        while not self.planned.plan.fits and cases > 2:
+        while self.planned.plan.peak_bytes > memory and cases > 2:
             cases = _rounded(cases // 2)
             self.planned = self._plan_on(backend, self._prepare(cases))
         if not self.planned.plan.fits:

@@ -143,18 +143,19 @@ class Propagator:
         factor = self._plan.factors[number]
         region = self._encoded.arena[factor.offset : factor.offset + factor.span].copy()
         view = factor_view(region, factor._replace(offset=0))
-        least = 1.0
+        least = most = 1.0
         for v, weights in self._weights[number].items():
             shaped = weights.reshape(_shape(factor, (v, *self._plan.kept[: weights.ndim - 1])))
             if weights.dtype != bool:
                 least *= float(np.min(weights, initial=1.0, where=weights > 0))
+                most *= float(np.max(weights, initial=1.0))
             if self._semiring == "sum-product":
                 view *= shaped
             else:
                 with np.errstate(divide="ignore"):
                     view += np.log(shaped)
         if len(self._ranges):
-            self._ranges[number, 1] = self._encoded.ranges[number, 1] * least
+            self._ranges[number] = self._encoded.ranges[number] * (most, least)
         self._session.load(factor.offset, region)
 
     @functools.cached_property
@@ -195,11 +196,26 @@ class Propagator:
         run = self._session.run(None if len(steps) == len(self._stale) else steps, progress)
         # Messages that make room for others are gone afterwards.
         self._stale[steps] = not self._plan.keep
-        sound = self._semiring != "sum-product" or (
-            self._encoded.exact and not self._scales.may_underflow(self._ranges, run.peaks)
-        )
         total = self._log_sum(run) if log_sum else None
-        return Answer(run.zone, self._written(tuple(outputs)), total, self.logarithmic, sound)
+        answer = Answer(run.zone, self._written(tuple(outputs)), total, self.logarithmic, True)
+        return answer._replace(sound=self.logarithmic or self._is_sound(outputs, answer, run))
+
+    def _is_sound(self, outputs: Sequence[int], answer: Answer, run: Run) -> bool:
+        """Whether no product can have become 0, or what may be missing is nothing beside what is there."""
+        if not self._encoded.exact:
+            return False
+        if not self._scales.may_underflow(self._ranges, run.peaks):
+            return True
+        errors = self._scales.errors(self._ranges, run.peaks)
+        enough = math.log2(np.finfo(self._plan.dtype).eps)
+        asked = [*outputs, *self._roots]
+        for output, table in zip(asked, self._written(tuple(asked)).tables(answer.zone), strict=True):
+            number, scope = self._plan.outputs[output]
+            totals = table.sum(axis=tuple(a for a, v in enumerate(scope) if v not in self._plan.kept))
+            least = float(totals.min())
+            if least <= 0 or errors[number] - math.log2(least) > enough:
+                return False
+        return True
 
     def _written(self, outputs: tuple[int, ...]) -> Written:
         if outputs not in self._places:

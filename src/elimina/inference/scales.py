@@ -60,6 +60,28 @@ class Scales:
         # Where a table holds nothing but 0, no product can be lost.
         return bool((products[products > -np.inf] < self._smallest).any())
 
+    def errors(self, ranges: NDArray[np.float64], peaks: NDArray[np.float64]) -> list[float]:
+        """For each step, the base-2 logarithm of a bound on what its values lack because products became 0.
+
+        A product below the smallest normal number is lost at most as a whole; what a message lacks is carried on by the
+        steps that read it, multiplied by the largest values of their other tables (below 2 once scaled) and divided by
+        the power of two that its reader takes out.
+
+        Args:
+            ranges: ``Encoded.ranges``.
+            peaks: ``Run.peaks``.
+        """
+        smallest = float(np.finfo(self._plan.dtype).minexp)
+        exponents = _exponents(peaks[:, 0], self._plan.dtype).tolist()
+        with np.errstate(divide="ignore"):
+            tops = np.maximum(np.log2(ranges[:, 0]), 0.0).tolist()
+        errors: list[float] = []
+        for step in self._plan.steps:
+            bits = sum(tops[o.factor] if o.source < 0 else 1.0 for o in step.operands)
+            worst = max([smallest, *(errors[o.source] - exponents[o.source] for o in step.operands if o.source >= 0)])
+            errors.append(worst + bits + math.log2(step.domain * (len(step.operands) + 1)))
+        return errors
+
 
 def roots(plan: Plan, run: Run) -> list[int | float]:
     """The values whose product (in the plan's semiring) is the whole model's."""

@@ -238,6 +238,7 @@ def place(
         shape = tuple(sizes[v] for v in scope)
         strides, span = table_strides(shape, itemsize)
         factors.append(FactorLayout(group, scope, shape, strides, arena.take(span), span))
+    arena.seal()
     factor_cells = arena.height
     readers: list[list[int]] = [[] for _ in proto]
     for number, step in enumerate(proto):
