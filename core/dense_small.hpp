@@ -2,6 +2,7 @@
 // are a permutation of a few vectors, found when the program is translated.
 #pragma once
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "dense_tile.hpp"
@@ -37,7 +38,7 @@ class SmallSteps {
     for (i64 cell = 0, count; cell < cells; cell += count) {
       for (count = 1; count < lanes && cell + count < cells && out_[cell + count] == out_[cell] + count;) ++count;
       blocks_.push_back({step[kOut] + out_[cell], count});
-      for (i64 t = 0; t < tables; ++t) windows_.push_back(window(offsets_.data() + t * cells + cell, int(count)));
+      for (i64 t = 0; t < tables; ++t) add_window(offsets_.data() + t * cells + cell, int(count));
     }
     steps_.back().blocks = i64(blocks_.size()) - steps_.back().first_block;
     return i64(steps_.size()) - 1;
@@ -62,8 +63,6 @@ class SmallSteps {
   }
 
  private:
-  enum class Kind : i32 { two, four, scattered };  // vectors that hold the places
-
   struct Step {
     i64 domain, tables, first_table, first_window, first_block, blocks;
   };
@@ -73,27 +72,32 @@ class SmallSteps {
   struct Block {
     i64 out, cells;
   };
-  // Where a block's cells lie in a table: from `first` on, `places` in the `span` elements there.
+  // Where a block's cells lie in a table: from `first` on, `places` in the `span` elements there; or (span 0: they are too far
+  // apart) at the offsets in `scattered_` from `first` on.
   struct Window {
-    i32 first, span;
-    Kind kind;
-    i32 places[lanes];
+    i32 first;
+    std::uint8_t span;
+    std::uint8_t places[lanes];
   };
 
-  static Window window(const i64* offsets, int count) {
+  void add_window(const i32* offsets, int count) {
     const auto [low, high] = std::minmax_element(offsets, offsets + count);
-    Window found{i32(*low), i32(*high - *low) + 1, Kind::scattered, {}};
-    for (int j = 0; j < lanes; ++j) found.places[j] = i32(offsets[std::min(j, count - 1)] - *low);
-    if (kPermutes && found.span <= 2 * lanes) found.kind = Kind::two;
-    if (kPermutes && found.span > 2 * lanes && found.span <= 4 * lanes) found.kind = Kind::four;
-    return found;
+    Window& found = windows_.emplace_back();
+    if (kPermutes && *high - *low < kWindows * lanes) {
+      found.first = *low;
+      found.span = std::uint8_t(*high - *low + 1);
+      for (int j = 0; j < lanes; ++j) found.places[j] = std::uint8_t(offsets[std::min(j, count - 1)] - *low);
+    } else {
+      found.first = i32(scattered_.size());
+      for (int j = 0; j < lanes; ++j) scattered_.push_back(offsets[std::min(j, count - 1)]);
+    }
   }
 
   void turn(const Step& step, const Table* tables, const Window* windows, i64 d, i64 count, Vec& sum) const {
     Vec values[kTurn];
     if (!step.tables) std::fill(values, values + count, broadcast(narrow_.one()));
     for (i64 t = 0; t < step.tables; ++t) {
-      const V* data = arena_ + tables[t].offset + windows[t].first + d * tables[t].domain_stride;
+      const V* data = arena_ + tables[t].offset + d * tables[t].domain_stride;
       V scale = V(1);
       if constexpr (R::scaled)
         if (tables[t].source >= 0) scale = message_scale<V>(peaks_[2 * tables[t].source]);
@@ -114,17 +118,20 @@ class SmallSteps {
         values[i] = first ? value : ring_.combine(values[i], value);
       }
     };
-    if (!kPermutes || window.kind == Kind::scattered)
+    if (!kPermutes || !window.span) {
+      const i32* places = scattered_.data() + window.first;
       return each([&] {
         V scattered[lanes];
-        for (int j = 0; j < lanes; ++j) scattered[j] = from[window.places[j]];
+        for (int j = 0; j < lanes; ++j) scattered[j] = from[places[j]];
         return load(scattered);
       });
+    }
+    from += window.first;
     if constexpr (kPermutes) {
       const int span = window.span;
       const Vector<Index> places = indices(window);
       const auto part = [&](int number) { return load_part(from + number * lanes, std::clamp(span - number * lanes, 0, lanes)); };
-      if (window.kind == Kind::two) return each([&] { return __builtin_shuffle(part(0), part(1), places); });
+      if (span <= 2 * lanes) return each([&] { return __builtin_shuffle(part(0), part(1), places); });
       const Vector<Index> upper = places & Index(2 * lanes);
       each([&] {
         const Vec near = __builtin_shuffle(part(0), part(1), places), far = __builtin_shuffle(part(2), part(3), places);
@@ -161,7 +168,8 @@ class SmallSteps {
   std::vector<Table> tables_;
   std::vector<Window> windows_;
   std::vector<Block> blocks_;
-  std::vector<i64> out_, offsets_;
+  std::vector<i32> scattered_;
+  std::vector<i32> out_, offsets_;
 };
 
 }  // namespace elimina::ELIMINA_ISA

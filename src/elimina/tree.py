@@ -98,8 +98,8 @@ class Clique(NamedTuple):
 def junction_tree(tree: Tree) -> tuple[Clique, ...]:
     """Contract a bucket tree to its maximal cliques; children come before parents.
 
-    A bucket's clique is part of a child's exactly if the child's separator is as large as it (Blair and Peyton, 1993, "An
-    introduction to chordal graphs and clique trees"), so the result has the running intersection property.
+    A bucket's clique is part of a child's exactly if the child's separator is as large as it (Blair and Peyton, 1993,
+    "An introduction to chordal graphs and clique trees"), so the result has the running intersection property.
     """
     clique_of: list[int] = []
     scopes: list[tuple[int, ...]] = []

@@ -6,45 +6,97 @@ import numpy as np
 import pytest
 
 from elimina.backends import cuda_layout
-from elimina.backends.cuda_layout import Forest, lay_out
+from elimina.backends.cuda_layout import (
+    AXES,
+    CHUNK_BITS,
+    HEADER,
+    LINK_WORDS,
+    SEVERAL,
+    TABLES,
+    Forest,
+    lay_out,
+)
 from elimina.errors import DeviceError
 from tests.reference.random_programs import Builder, random_program
 
 
-def walk(layout, words, steps, forest):
-    """The steps of a forest in the order in which one block would take them."""
-    pending = layout.head[layout.counters_at - layout.peaks_at :].view(np.int32)[1 + layout.cursors :][:steps].copy()
-    links = words[layout.links_at :][: 4 * steps].reshape(steps, 4)
-    for leaf in words[forest.leaves_at :][: forest.leaves].tolist():
-        step = leaf
-        while True:
-            yield step
-            step, children = int(links[step, 0]), int(links[step, 3])
-            if step < 0:
-                break
-            pending[step] -= 1
-            if children > 1 and pending[step] > 0:
-                break
+class Blocks:
+    """One block that takes steps as ``kernels/forest.cu`` says; it writes down the order."""
 
+    def __init__(self, program, layout):
+        self.layout, count = layout, len(program.starts)
+        counters = layout.state[: 4 * layout.counters].view(np.int32).copy()
+        self.queues = layout.state[layout.queues_at :].view(np.int64).copy()
+        self.links = layout.words[layout.links_at :][: LINK_WORDS * count].reshape(count, LINK_WORDS)
+        self.pending = counters[len(counters) - 2 * count :][:count]
+        self.unfinished = counters[len(counters) - count :]
+        self.numbers = {int(start): number for number, start in enumerate(program.starts)}
+        self.order: list[int] = []
 
-@pytest.mark.parametrize("small_work", [-1, 200, 1 << 14])
-def test_each_step_runs_once_after_what_it_reads(monkeypatch, small_work):
-    monkeypatch.setattr(cuda_layout, "SMALL_WORK", small_work)
-    for seed in range(40):
-        program, _ = random_program(np.random.default_rng(seed), "min-sum", "int32")
-        layout = lay_out(program, 132, 227 << 10)
-        words = layout.head[layout.words_at - layout.peaks_at :].view(np.int64)
-        numbers = {int(start): number for number, start in enumerate(program.starts)}
-        order: list[int] = []
-        for launch in layout.launches:
+    def run(self):
+        for launch in self.layout.launches:
             if isinstance(launch, Forest):
-                order += walk(layout, words, len(numbers), launch)
+                self.forest(launch)
             else:
-                order.append(numbers[launch.record_at])
-        assert sorted(order) == list(range(len(numbers)))
-        when = {step: time for time, step in enumerate(order)}
-        parents = program.words[program.starts + 13].tolist()
-        assert all(parent < 0 or when[step] < when[parent] for step, parent in enumerate(parents))
+                self.order.append(self.numbers[launch.record_at])
+        return self.order
+
+    def forest(self, launch):
+        queue, filled, taken, item = self.queues[launch.queue :][: launch.slots], launch.ready, 0, -1
+        while item >= 0 or taken < filled:
+            if item < 0:
+                item, taken = int(queue[taken]), taken + 1
+            step, item = item >> CHUNK_BITS, -1
+            while True:
+                self.unfinished[step] -= 1
+                if self.unfinished[step]:
+                    break
+                self.order.append(step)
+                following, start, length = self.links[step, :3].tolist()
+                assert following < 0 or self.links[step, 3] == self.links[following, 4]
+                if following >= 0 and self.is_ready(following):
+                    assert self.links[following, 5] == 1
+                    step = following
+                    continue
+                if following == SEVERAL:
+                    readers = self.layout.words[start : start + length].tolist()
+                    released = [
+                        reader << CHUNK_BITS | chunk
+                        for reader in readers
+                        if self.is_ready(reader)
+                        for chunk in range(self.links[reader, 5])
+                    ]
+                    item, rest = (released or [-1])[0], released[1:]
+                    queue[filled : filled + len(rest)] = rest
+                    filled += len(rest)
+                break
+
+    def is_ready(self, step):
+        if self.links[step, 4] <= 1:
+            return True
+        self.pending[step] -= 1
+        return self.pending[step] == 0
+
+
+@pytest.mark.parametrize(("chunk", "small"), [(10, 100), (50, 50), (200, 5000), (1 << 14, 1 << 22), (1, 0)])
+def test_each_step_runs_once_after_what_it_reads(monkeypatch, chunk, small):
+    monkeypatch.setattr(cuda_layout, "CHUNK_WORK", chunk)
+    monkeypatch.setattr(cuda_layout, "SMALL_WORK", small)
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        program, _ = random_program(rng, "min-sum", "int32")
+        count = len(program.starts)
+        some = np.sort(rng.permutation(count)[: rng.integers(0, count + 1)])
+        for sequence in (None, some):
+            layout = lay_out(program, 132, 227 << 10, sequence)
+            order = Blocks(program, layout).run()
+            assert sorted(order) == (list(range(count)) if sequence is None else some.tolist())
+            when = {step: time for time, step in enumerate(order)}
+            for step, start in enumerate(program.starts.tolist()):
+                words = program.words[start : start + program.words[start]].tolist()
+                tables = [words[HEADER + 3 * words[AXES] :][n * (3 + words[AXES]) :] for n in range(words[TABLES])]
+                for source in (table[2] for table in tables):
+                    assert source not in when or step not in when or when[source] < when[step]
 
 
 def test_too_large_a_step_is_an_error():

@@ -22,7 +22,7 @@ def one_line(ran, code=1):
         (["frob"], "No such command 'frob'"),
         (["solve"], "Missing argument 'FILE'"),
         (["solve", "x.wcsp", "--frob"], "No such option '--frob'"),
-        (["solve", "x.wcsp", "--task", "map"], "'map' is not one of 'mpe', 'pr', 'count'"),
+        (["solve", "x.wcsp", "--task", "map"], "'map' is not one of 'mpe', 'pr', 'mar', 'count'"),
         (["solve", "x.wcsp", "--device", "tpu"], "'tpu' is not one of"),
         (["solve", "x.wcsp", "--memory", "much"], "'much' is no amount of memory; write it like 8GiB"),
         (["solve", "x.wcsp", "--memory", "-5"], "no amount of memory"),

@@ -157,7 +157,7 @@ def test_evidence_and_domains_of_one_value_are_fixed():
 @pytest.mark.parametrize(
     ("task", "evidence", "problem"),
     [
-        ("best", {}, "unknown task 'best'; it is one of mpe, pr, count"),
+        ("best", {}, "unknown task 'best'; it is one of mpe, pr, mar, count"),
         ("pr", {}, "this model has costs"),
         ("mpe", {0: 5}, "evidence sets variable 0 to 5"),
     ],

@@ -35,14 +35,14 @@ def run(program: Program, factors: NDArray[np.generic]) -> Run:
             peaks[number, 0] = out.max()
             peaks[number, 1] = out[out > 0].min() if (out > 0).any() else 0.0
     assignment = _decode(program, arena, peaks) if program.decode else None
-    outputs = tuple(arena[at : at + span] for _, at, span in program.outputs.tolist())
-    return Run(outputs, peaks, assignment, {})
+    return Run(arena[slice(*program.zone)], peaks, assignment, {})
 
 
 def cells(program: Program, run: Run) -> NDArray[np.generic]:
     """All cells of a run's outputs, without paddings."""
     found = [np.zeros(0, program.dtype)]
-    for (number, _, _), values in zip(program.outputs.tolist(), run.outputs, strict=True):
+    for number, at, _ in program.outputs.tolist():
+        values = run.zone[at - program.zone[0] :]
         start = program.starts[number]
         axes = program.words[start + 13 : start + 13 + 3 * program.words[start + AXES]].reshape(-1, 3)
         found.append(_view(values, 0, axes[:, 1].tolist(), axes[:, 0].tolist()).reshape(-1))
@@ -51,7 +51,7 @@ def cells(program: Program, run: Run) -> NDArray[np.generic]:
 
 def assert_same(program: Program, found: Run, expected: Run) -> None:
     """The same outputs, peaks and assignment: exactly where the order of sums does not matter."""
-    assert all(output.dtype == program.dtype for output in found.outputs)
+    assert found.zone.dtype == program.dtype
     if program.semiring in ("min-sum", "max-sum", "max-product", "count"):
         np.testing.assert_array_equal(cells(program, found), cells(program, expected))
         np.testing.assert_array_equal(found.peaks, expected.peaks)

@@ -15,7 +15,7 @@ class Run(NamedTuple):
     """What a backend returns.
 
     Attributes:
-        outputs: For each of the program's outputs its elements, paddings included; of the program's dtype.
+        zone: The elements of all outputs, from ``Program.zone``'s start on; of the program's dtype.
         peaks: float64 of shape (steps, 2): the largest and the smallest positive value of each step's output, before
             scaling; zeros unless the semiring is scaled (``max-product``, ``sum-product``).
         assignment: int32, a value for each variable that a step eliminates (others 0); None unless the program decodes.
@@ -23,7 +23,7 @@ class Run(NamedTuple):
         seconds: Time by phase: ``upload``, ``run``, ``decode``.
     """
 
-    outputs: tuple[NDArray[np.generic], ...]
+    zone: NDArray[np.generic]
     peaks: NDArray[np.float64]
     assignment: NDArray[np.int32] | None
     seconds: dict[str, float]

@@ -62,6 +62,7 @@ class CpuSession:
             self._assignment,
             threads,
         )
+        self._zone = slice(*program.zone)
         self._upload = time.perf_counter() - started
 
     def load(self, offset: int, values: NDArray[np.generic]) -> None:
@@ -76,9 +77,8 @@ class CpuSession:
         started = time.perf_counter()
         self._core.run(steps, None if progress is None else lambda done: progress(min(1.0, done / work)))
         seconds = {"upload": self._upload, "run": time.perf_counter() - started}
-        outputs = tuple(self.fetch(at, span) for _, at, span in self._program.outputs.tolist())
         assignment = None if self._assignment is None else self._assignment.copy()
-        return Run(outputs, self._peaks.copy(), assignment, seconds)
+        return Run(self._arena[self._zone].copy(), self._peaks.copy(), assignment, seconds)
 
     def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
         """A copy of elements of the arena: see ``Session.fetch``."""

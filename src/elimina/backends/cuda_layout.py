@@ -16,16 +16,20 @@ AXIS_WORDS = 3
 TABLE_WORDS = 3
 MAX_TABLES = 16
 MAX_DECODE_AXES = 1024
-CHUNK_WORK = 1 << 14
+CHUNK_WORK = 1 << 12
 """Rows that one block computes at a time in a launch of small steps."""
 SMALL_WORK = 1 << 22
-"""Rows of the largest step that is done that way; at most one chunk where memory is reused."""
+"""Rows of the largest step that is done that way."""
+JOIN_WORK = 1 << 18
+"""Likewise, of a join."""
+REUSING_WORK = 1 << 14
+"""Likewise, where outputs share memory."""
 COMPACT_CELLS = 1 << 12
 """Elements of the largest output that has a place of its own, never used again within a run."""
 SMALL_WORDS = 512
 """Words of the longest record of a small step."""
 ALIGNMENT = 256
-LINK_WORDS = 6
+LINK_WORDS = 7
 SEVERAL = -2
 """Link of a step whose output has several readers in the launch, or one in chunks."""
 CHUNK_BITS = 20
@@ -68,8 +72,8 @@ class Forest(NamedTuple):
 class Layout(NamedTuple):
     """A program on the device, or some of its steps.
 
-    One buffer stays as it is for all runs of a program: outputs of compact steps | assignment | peaks | arena. Offsets of
-    compact outputs, relative to the arena, are negative. Another one belongs to the steps that run: words | state.
+    One buffer stays as it is for all runs of a program: outputs of compact steps | assignment | peaks | arena. Offsets
+    of compact outputs, relative to the arena, are negative. Another one belongs to the steps that run: words | state.
 
     Attributes:
         launches: In order.
@@ -131,7 +135,7 @@ def _spans(words: NDArray[np.int64], starts: NDArray[np.int64], axes: NDArray[np
 
 
 class _Steps(NamedTuple):
-    """A program's steps as arrays; ``source_at``: where in the words each table's source is, ``readers``: by which step."""
+    """A program's steps as arrays, and their tables: where in the words each one's source is, source and reader."""
 
     headers: NDArray[np.int64]
     work: NDArray[np.int64]
@@ -173,8 +177,10 @@ def lay_out(
     arena_at = peaks_at + _aligned(16 * count)
     _move(words, steps, starts, compact, arena_at // item)
 
+    # A large join has no chain of small steps about it, and the tile kernels are faster.
+    kept_work = np.where(steps.headers[:, VARIABLE] >= 0, SMALL_WORK, min(JOIN_WORK, SMALL_WORK))
     small = (
-        runs & (steps.headers[:, WORDS] <= SMALL_WORDS) & (steps.work <= (SMALL_WORK if program.keep else CHUNK_WORK))
+        runs & (steps.headers[:, WORDS] <= SMALL_WORDS) & (steps.work <= (kept_work if program.keep else REUSING_WORK))
     )
     if not program.keep:
         # The others' memory may serve again, which only the program's order makes safe.
@@ -197,9 +203,23 @@ def lay_out(
     state[_aligned(4 * len(counters)) :] = queue.view(np.uint8)
     size = arena_at + _aligned(program.arena_cells * item) + ALIGNMENT
     return Layout(
-        tuple(launches), decode_at, len(decoded), 16 * longest, len(words) + count, len(words), sequence_at, len(numbers),
-        np.concatenate(pieces), state, len(counters), assignment_at, peaks_at, arena_at, size, int(steps.work[runs].sum()),
-    )  # fmt: skip
+        launches=tuple(launches),
+        decode_at=decode_at,
+        decode_steps=len(decoded),
+        decode_shared=16 * longest,
+        links_at=len(words) + count,
+        starts_at=len(words),
+        sequence_at=sequence_at,
+        sequence=len(numbers),
+        words=np.concatenate(pieces),
+        state=state,
+        counters=len(counters),
+        assignment_at=assignment_at,
+        peaks_at=peaks_at,
+        arena_at=arena_at,
+        size=size,
+        work=int(steps.work[runs].sum()),
+    )
 
 
 def _read(words: NDArray[np.int64], starts: NDArray[np.int64]) -> _Steps:
@@ -293,7 +313,7 @@ def _links(
     chunks = -(-steps.cells // np.maximum(1, chunk_cells))
 
     links = np.full((count, LINK_WORDS), -1, dtype=np.int64)
-    links[:, 3], links[:, 4], links[:, 5] = children, chunks, chunk_cells
+    links[:, 4], links[:, 5], links[:, 6] = children, chunks, chunk_cells
     fans = np.bincount(sources, minlength=count)
     single = fans[sources] == 1
     single[single] = chunks[readers[single]] == 1
@@ -301,6 +321,7 @@ def _links(
     links[sources[single], 0] = walks
     links[sources[single], 1] = starts[walks]
     links[sources[single], 2] = steps.headers[walks, WORDS]
+    links[sources[single], 3] = children[walks]
     # ``pairs`` is sorted, so each step's readers follow one another.
     others = ~single
     listed, first, lengths = np.unique(sources[others], return_index=True, return_counts=True)
@@ -324,7 +345,7 @@ def _launches(
     Counters: the stop flag; three for each launch (next slot to take, next slot to fill, steps left); for each step the
     steps that it waits for, then its chunks that are not finished.
     """
-    children, chunks = links[:, 3], links[:, 4]
+    children, chunks = links[:, 4], links[:, 5]
     numbers = np.flatnonzero(small)
     by_phase = numbers[np.argsort(phases[numbers], kind="stable")]
     bounds = np.searchsorted(phases[by_phase], np.arange(len(larges) + 2))

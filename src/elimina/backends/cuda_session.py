@@ -211,9 +211,8 @@ class CudaSession:
 
     def _download(self, layout: Layout) -> tuple[list[NDArray[np.uint8]], Any]:
         """Queue the copies of assignment, peaks and outputs; they are there when the event is done."""
-        outputs, item = self._program.outputs, self._program.dtype.itemsize
-        first = int(outputs[:, 1].min()) if len(outputs) else 0
-        last = int((outputs[:, 1] + outputs[:, 2]).max()) if len(outputs) else 0
+        first, last = self._program.zone
+        item = self._program.dtype.itemsize
         spans = [
             (self._base + layout.assignment_at, layout.arena_at - layout.assignment_at),
             (self.arena + first * item, (last - first) * item),
@@ -260,9 +259,7 @@ class CudaSession:
             peaks[:] = 0
         peaks[np.isinf(peaks[:, 1]), 1] = 0
         assignment = head[: 4 * program.variables].view(np.int32).copy() if program.decode else None
-        first = int(program.outputs[:, 1].min()) if len(program.outputs) else 0
-        outputs = tuple(cells[at - first : at - first + span].copy() for _, at, span in program.outputs.tolist())
-        return Run(outputs, peaks, assignment, seconds)
+        return Run(cells.copy(), peaks, assignment, seconds)
 
 
 def as_bytes(memory: Any, size: int) -> NDArray[np.uint8]:

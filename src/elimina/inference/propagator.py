@@ -21,21 +21,61 @@ from elimina.planning.program import pack
 Array = NDArray[Any]
 
 
+class Written:
+    """Where outputs of a program lie in the zone: their steps, and their axes as in ``Plan.outputs``."""
+
+    def __init__(self, steps: Sequence[tuple[Step, tuple[int, ...]]], first: int) -> None:
+        self._steps, self._first = steps, first
+
+    def tables(self, zone: Array) -> list[Array]:
+        """Each output as an array."""
+        return [step_table(step, zone[step.out_offset - self._first :], scope) for step, scope in self._steps]
+
+    @functools.cached_property
+    def vectors(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], list[slice]]:
+        """Of outputs with one axis each, one after another: their places, starts, sizes and slices."""
+        sizes = np.array([step.sizes[0] for step, _ in self._steps], dtype=np.int64)
+        starts = np.cumsum(sizes) - sizes
+        at = np.array([step.out_offset - self._first for step, _ in self._steps], dtype=np.int64)
+        places = np.arange(sizes.sum()) + np.repeat(at - starts, sizes)
+        ends = (starts + sizes).tolist()
+        return places, starts, sizes, [slice(*span) for span in zip(starts.tolist(), ends, strict=True)]
+
+
 class Answer(NamedTuple):
     """What a propagation gives.
 
     Attributes:
-        tables: For each asked-for output, unnormalised, its axes those of ``Plan.outputs``; logarithms if `logarithmic`.
+        zone: The elements of the program's outputs.
+        written: Where those are that were asked for.
         log_sum: Natural logarithm of the model's sum given the evidence (``max-sum``: of the best product), a scalar or
             one for each case; None if it was not asked for.
         logarithmic: Whether tables hold natural logarithms.
         sound: False if a product may have left the dtype's range: then ask again in ``log-sum-exp``.
     """
 
-    tables: list[Array]
+    zone: Array
+    written: Written
     log_sum: NDArray[np.float64] | None
     logarithmic: bool
     sound: bool
+
+    @property
+    def tables(self) -> list[Array]:
+        """For each asked-for output, unnormalised, its axes those of ``Plan.outputs``."""
+        return self.written.tables(self.zone)
+
+    def vectors(self, scale: str = "sum") -> list[NDArray[np.float64]]:
+        """Marginals of one variable each, without cases, divided by their sum (or ``max``: by the largest)."""
+        places, starts, sizes, slices = self.written.vectors
+        if not slices:
+            return []
+        cells = self.zone[places].astype(np.float64)
+        highs = np.repeat(np.maximum.reduceat(cells, starts), sizes)
+        cells = np.exp(cells - highs) if self.logarithmic else cells / highs
+        if scale == "sum":
+            cells /= np.repeat(np.add.reduceat(cells, starts), sizes)
+        return [cells[part] for part in slices]
 
 
 class Propagator:
@@ -58,6 +98,11 @@ class Propagator:
         program = pack(self._plan, len(problem.model.variables), semiring, -math.inf)
         self._session = planned.backend.open(program, self._encoded.arena)
         self._stale = np.ones(len(self._plan.steps), dtype=bool)
+        self._cones: dict[int, NDArray[np.int64]] = {}
+        free = set(self._plan.order)
+        self._roots = tuple(n for n, output in enumerate(self._plan.outputs) if free.isdisjoint(output.scope))
+        self._places: dict[tuple[int, ...], Written] = {}
+        self._zone = program.zone[0]
 
     def close(self) -> None:
         """Give the device's memory back."""
@@ -77,7 +122,8 @@ class Propagator:
         """Multiply variables' values by weights, instead of by what was given before; None: by 1.
 
         Args:
-            changes: Variable -> weights, not negative, of shape (size,), or (size, cases) where a factor has cases.
+            changes: Variable -> weights, not negative (bool: values allowed or not), of shape (size,), or (size, cases)
+                where a factor has cases.
         """
         touched = set()
         for v, weights in changes.items():
@@ -90,89 +136,98 @@ class Propagator:
             touched.add(home)
         for home in touched:
             self._load(home)
-            self._stale |= self._after(home)
+            if self._plan.keep:
+                self._stale |= self._after[:, home]
 
     def _load(self, number: int) -> None:
         factor = self._plan.factors[number]
         region = self._encoded.arena[factor.offset : factor.offset + factor.span].copy()
         view = factor_view(region, factor._replace(offset=0))
-        low = float(self._encoded.ranges[number, 1]) if len(self._encoded.ranges) else 1.0
+        least = 1.0
         for v, weights in self._weights[number].items():
             shaped = weights.reshape(_shape(factor, (v, *self._plan.kept[: weights.ndim - 1])))
+            if weights.dtype != bool:
+                least *= float(np.min(weights, initial=1.0, where=weights > 0))
             if self._semiring == "sum-product":
                 view *= shaped
-                low *= float(np.min(weights, initial=1.0, where=weights > 0))
             else:
                 with np.errstate(divide="ignore"):
                     view += np.log(shaped)
         if len(self._ranges):
-            self._ranges[number, 1] = low
+            self._ranges[number, 1] = self._encoded.ranges[number, 1] * least
         self._session.load(factor.offset, region)
 
-    @functools.cache  # noqa: B019 - lives as long as the propagator does
-    def _after(self, home: int) -> NDArray[np.bool_]:
-        """The steps that a factor has a say in."""
-        found = np.zeros(len(self._plan.steps), dtype=bool)
-        for number, step in enumerate(self._plan.steps):
-            found[number] = any(o.factor == home or (o.source >= 0 and found[o.source]) for o in step.operands)
-        return found
+    @functools.cached_property
+    def _after(self) -> NDArray[np.bool_]:
+        """Whether a factor (column) has a say in a step (row)."""
+        masks: list[int] = []
+        for step in self._plan.steps:
+            mask = 0
+            for operand in step.operands:
+                mask |= masks[operand.source] if operand.source >= 0 else 1 << operand.factor
+            masks.append(mask)
+        count = -(-max(1, len(self._plan.factors)) // 8)
+        rows = np.frombuffer(b"".join(mask.to_bytes(count, "little") for mask in masks), dtype=np.uint8)
+        return np.unpackbits(rows.reshape(len(masks), count), axis=1, bitorder="little").astype(bool)
 
-    @functools.cache  # noqa: B019
     def _before(self, output: int) -> NDArray[np.int64]:
         """The steps that an output depends on, ascending."""
-        found = set()
-        stack = [self._plan.outputs[output].step]
-        while stack:
-            number = stack.pop()
-            if number not in found:
-                found.add(number)
-                stack += [o.source for o in self._plan.steps[number].operands if o.source >= 0]
-        return np.array(sorted(found), dtype=np.int64)
+        if output not in self._cones:
+            found = set()
+            stack = [self._plan.outputs[output].step]
+            while stack:
+                number = stack.pop()
+                if number not in found:
+                    found.add(number)
+                    stack += [o.source for o in self._plan.steps[number].operands if o.source >= 0]
+            self._cones[output] = np.array(sorted(found), dtype=np.int64)
+        return self._cones[output]
 
     def run(self, outputs: Sequence[int], *, log_sum: bool = True, progress: Progress | None = None) -> Answer:
         """Compute outputs of the plan (and the sum of everything), as far as they are not known from runs before."""
-        asked = [*outputs, *(self._roots() if log_sum else ())]
-        needed = np.zeros(len(self._plan.steps), dtype=bool)
-        if len(asked) == len(self._plan.outputs) or not self._plan.keep:
-            needed[:] = True
+        if len(outputs) + log_sum * len(self._roots) == len(self._plan.outputs) or not self._plan.keep:
+            steps = np.flatnonzero(self._stale)
         else:
-            for output in asked:
+            needed = np.zeros(len(self._plan.steps), dtype=bool)
+            for output in (*outputs, *(self._roots if log_sum else ())):
                 needed[self._before(output)] = True
-        steps = np.flatnonzero(needed & self._stale)
-        run = self._session.run(None if len(steps) == len(needed) else steps, progress)
+            steps = np.flatnonzero(needed & self._stale)
+        run = self._session.run(None if len(steps) == len(self._stale) else steps, progress)
         # Messages that make room for others are gone afterwards.
         self._stale[steps] = not self._plan.keep
-        tables = [self._table(output, run) for output in outputs]
-        total = self._log_sum(run) if log_sum else None
         sound = self._semiring != "sum-product" or (
             self._encoded.exact and not self._scales.may_underflow(self._ranges, run.peaks)
         )
-        return Answer(tables, total, self._semiring != "sum-product", sound)
+        total = self._log_sum(run) if log_sum else None
+        return Answer(run.zone, self._written(tuple(outputs)), total, self.logarithmic, sound)
 
-    def _roots(self) -> list[int]:
-        free = set(self._plan.order)
-        return [n for n, output in enumerate(self._plan.outputs) if free.isdisjoint(output.scope)]
-
-    def _table(self, output: int, run: Run) -> Array:
-        number, scope = self._plan.outputs[output]
-        return step_table(self._plan.steps[number], run.outputs[output], scope)
+    def _written(self, outputs: tuple[int, ...]) -> Written:
+        if outputs not in self._places:
+            found = [self._plan.outputs[output] for output in outputs]
+            self._places[outputs] = Written([(self._plan.steps[n], scope) for n, scope in found], self._zone)
+        return self._places[outputs]
 
     def _log_sum(self, run: Run) -> NDArray[np.float64]:
         if self._encoded.impossible:
             return np.asarray(-np.inf)
-        values = [self._table(n, run) for n in self._roots()]
+        values = self._written(self._roots).tables(run.zone)
         with np.errstate(divide="ignore"):
-            if self._semiring == "sum-product":
-                logs = sum((np.log(value) for value in values), start=np.float64(0.0))
-                exponents = self._encoded.offset + self._scales.root_exponent(run)
-                return np.asarray(logs + math.log(2) * exponents)
-        return np.asarray(sum(values, start=np.float64(0.0)) + self._encoded.offset)
+            if self.logarithmic:
+                return np.asarray(sum(values, start=np.float64(0.0)) + self._encoded.offset)
+            logs = sum((np.log(value) for value in values), start=np.float64(0.0))
+            exponents = self._encoded.offset + self._scales.root_exponent(run)
+            return np.asarray(logs + math.log(2) * exponents)
 
     def factor_table(self, number: int) -> tuple[tuple[int, ...], Array]:
         """A factor as weighed at present, up to a constant: its scope and values."""
         factor = self._plan.factors[number]
         region = self._session.fetch(factor.offset, factor.span)
         return factor.scope, np.array(factor_view(region, factor._replace(offset=0)))
+
+    @property
+    def logarithmic(self) -> bool:
+        """Whether tables hold natural logarithms."""
+        return self._semiring != "sum-product"
 
     def message(self, number: int) -> tuple[tuple[int, ...], Array]:
         """The output of a step of the last run, up to a constant: its scope and values."""
@@ -182,6 +237,9 @@ class Propagator:
 
 def step_table(step: Step, values: Array, scope: Sequence[int]) -> Array:
     """A step's output as an array whose axes are those of the scope (of length 1 where the output lacks one)."""
+    if not step.sizes:
+        only: Array = values[:1].reshape([1] * len(scope))
+        return only
     item = values.itemsize
     view = np.lib.stride_tricks.as_strided(values, step.sizes, [stride * item for stride in step.out_strides])
     axes = [step.axes.index(v) for v in scope if v in step.axes]

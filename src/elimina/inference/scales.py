@@ -21,8 +21,10 @@ class Scales:
 
     def __init__(self, plan: Plan) -> None:
         operands = [(n, o.source, o.factor) for n, step in enumerate(plan.steps) for o in step.operands]
-        self._reader, self._source, self._factor = np.array(operands, dtype=np.int64).reshape(-1, 3).T
-        self._is_message = self._source >= 0
+        self._reader, source, factor = np.array(operands, dtype=np.int64).reshape(-1, 3).T
+        # Of each operand, in a list of all messages and then all factors.
+        self._table = np.where(source >= 0, source, len(plan.steps) + factor)
+        self._smallest = float(np.finfo(plan.dtype).minexp) + 2 * MAX_OPERANDS
         self._plan = plan
         below: list[int] = []
         free = set(plan.order)
@@ -52,25 +54,24 @@ class Scales:
             peaks: ``Run.peaks``.
         """
         with np.errstate(divide="ignore"):
-            low = np.log2(peaks[:, 1]) - _exponents(peaks[:, 0], self._plan.dtype)
-            factors = np.log2(ranges[:, 1])
-        lows = np.empty(len(self._reader))
-        lows[self._is_message] = low[self._source[self._is_message]]
-        lows[~self._is_message] = factors[self._factor[~self._is_message]]
-        products = np.bincount(self._reader, weights=lows, minlength=len(self._plan.steps))
-        smallest = float(np.finfo(self._plan.dtype).minexp) + 2 * MAX_OPERANDS
+            messages = np.log2(peaks[:, 1]) - _exponents(peaks[:, 0], self._plan.dtype)
+            lows = np.concatenate([messages, np.log2(ranges[:, 1])])
+        products = np.bincount(self._reader, weights=lows[self._table], minlength=1)
         # Where a table holds nothing but 0, no product can be lost.
-        return bool((products[products > -np.inf] < smallest).any())
+        return bool((products[products > -np.inf] < self._smallest).any())
 
 
 def roots(plan: Plan, run: Run) -> list[int | float]:
     """The values whose product (in the plan's semiring) is the whole model's."""
-    outputs = zip(plan.outputs, run.outputs, strict=True)
-    return [values[0].item() for output, values in outputs if not output.scope]
+    steps = [plan.steps[output.step] for output in plan.outputs]
+    first = min((step.out_offset for step in steps), default=0)
+    outputs = zip(plan.outputs, steps, strict=True)
+    return [run.zone[step.out_offset - first].item() for output, step in outputs if not output.scope]
 
 
 def _exponents(highs: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
     """The powers of two that readers divide messages by, from their largest values."""
-    limit = -np.finfo(dtype).minexp  # as scale_exponent in include/elimina/semiring.hpp
-    exponents = np.clip(np.frexp(highs)[1] - 1, -limit, limit)
-    return np.where(highs > 0, exponents, 0).astype(np.float64)
+    limit = 126.0 if dtype == "float32" else 1022.0  # as scale_exponent in include/elimina/semiring.hpp
+    exponents: NDArray[np.float64] = np.minimum(np.maximum(np.frexp(highs)[1] - 1.0, -limit), limit)
+    exponents[highs == 0] = 0
+    return exponents

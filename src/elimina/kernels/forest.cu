@@ -7,9 +7,9 @@
 namespace elimina {
 
 // How to walk on from a step: the only reader in this launch (kNone: there is none; kSeveral: a list of readers is at kNextStart,
-// with kNextWords entries), its record's start and length; and of the step itself: how many steps of this launch it waits for, its
-// chunks, and the output cells of a chunk.
-enum LinkWord : int { kNext, kNextStart, kNextWords, kChildren, kChunks, kChunkCells, kLinkWords };
+// with kNextWords entries), its record's start and length, and how many steps of this launch it waits for. These words are fetched a
+// step ahead. Then of the step itself: how many it waits for, its chunks (1, if blocks walk to it), and the output cells of a chunk.
+enum LinkWord : int { kNext, kNextStart, kNextWords, kNextChildren, kWalkWords, kChildren = kWalkWords, kChunks, kChunkCells, kLinkWords };
 constexpr i64 kNone = -1, kSeveral = -2;
 
 // An entry of the queue: a step and a chunk of it; -1 as long as it is empty.
@@ -102,7 +102,7 @@ __device__ void small_step(const S& s, StepView step, int first, int cells, type
 
 // Puts the readers of a finished step that wait for nothing else into the queue, but for the first chunk of the first of them, which
 // is returned (-1: none). One warp.
-__device__ i64 release(const i64* readers, i64 count, const i64* links, i32* pending, volatile i64* queue, i32* counters) {
+__device__ __noinline__ i64 release(const i64* readers, i64 count, const i64* links, i32* pending, volatile i64* queue, i32* counters) {
   i64 kept = -1;
   for (i64 base = 0; base < count; base += 32) {
     const i64 at = base + threadIdx.x;
@@ -133,7 +133,7 @@ __device__ i64 release(const i64* readers, i64 count, const i64* links, i32* pen
 }
 
 // The next entry of the queue; -1 once nothing more can come.
-__device__ i64 take(const volatile i64* queue, i64 ready, i64 slots, i32* counters, const i32* stop) {
+__device__ __noinline__ i64 take(const volatile i64* queue, i64 ready, i64 slots, i32* counters, const i32* stop) {
   const i64 slot = stopped(stop) ? slots : atomicAdd(counters + kTaken, 1);
   if (slot >= slots) return -1;
   if (slot < ready) return queue[slot];
@@ -168,25 +168,28 @@ __global__ void __launch_bounds__(kThreads)
     __syncthreads();
     item = shared_item;
     if (item < 0) return;
-    i64 number = item >> kChunkBits, chunk = item & ((i64(1) << kChunkBits) - 1);
+    i64 number = item >> kChunkBits;
+    const i64 chunk = item & ((i64(1) << kChunkBits) - 1);
     item = -1;
     const i64 start = words[starts_at + number];
     for (int i = thread; i < words[start + kWords]; i += kThreads) records[0][i] = words[start + i];
-    i64 link[kLinkWords];
-    for (int i = 0; i < kLinkWords; ++i) link[i] = links[number * kLinkWords + i];
+    i64 link[kWalkWords];
+    for (int i = 0; i < kWalkWords; ++i) link[i] = links[number * kLinkWords + i];
+    int chunks = int(links[number * kLinkWords + kChunks]);
+    const int chunk_cells = int(links[number * kLinkWords + kChunkCells]);
     __syncthreads();
 
     for (int buffer = 0;; buffer ^= 1) {
       const StepView step{records[buffer]};
       const i64 next = link[kNext], next_start = link[kNextStart], next_words = link[kNextWords];
-      const i64 chunks = link[kChunks];
-      const int first = int(chunk * link[kChunkCells]);
-      const int cells = int(min(link[kChunkCells], step.cells() - first));
+      const bool shared_next = link[kNextChildren] > 1;
+      const int first = chunks > 1 ? int(chunk) * chunk_cells : 0;
+      const int cells = chunks > 1 ? min(chunk_cells, int(step.cells()) - first) : int(step.cells());
       i64 fetched[2] = {};
       if (next >= 0) {
         for (int i = 0; i < 2; ++i)
           if (i * kThreads + thread < next_words) fetched[i] = words[next_start + i * kThreads + thread];
-        for (int i = 0; i < kLinkWords; ++i) link[i] = links[next * kLinkWords + i];
+        for (int i = 0; i < kWalkWords; ++i) link[i] = links[next * kLinkWords + i];
       }
       if constexpr (S::scaled) {
         if (thread < step[kTables]) scales[thread] = scale_of<S>(step.table(thread), peaks);
@@ -229,7 +232,7 @@ __global__ void __launch_bounds__(kThreads)
         if (thread < 32) item = release(words + next_start, next_words, links, pending, queue, counters);
         break;
       }
-      if (link[kChildren] > 1) {
+      if (shared_next) {
         __threadfence();
         __syncthreads();
         if (thread == 0) {
@@ -242,7 +245,7 @@ __global__ void __launch_bounds__(kThreads)
         __syncthreads();
       }
       number = next;
-      chunk = 0;
+      chunks = 1;
     }
   }
 }

@@ -44,6 +44,13 @@ class Program(NamedTuple):
     outputs: NDArray[np.int64]
     work: int
 
+    @property
+    def zone(self) -> tuple[int, int]:
+        """Arena offsets of the first element of all outputs and of the one after the last."""
+        if not len(self.outputs):
+            return 0, 0
+        return int(self.outputs[:, 1].min()), int((self.outputs[:, 1] + self.outputs[:, 2]).max())
+
 
 def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: float | None = None) -> Program:
     """Pack a plan.

@@ -1,7 +1,7 @@
 """Both passes over a bucket tree as steps: messages towards the roots, messages back, and the wanted marginals.
 
-Cliques are never stored: every message and every marginal is made from factors and incoming messages (Shafer and Shenoy,
-1990, "Probability propagation"), so no division is needed and tables have the induced width, not one more.
+Cliques are never stored: every message and every marginal is made from factors and incoming messages (Shafer and
+Shenoy, 1990, "Probability propagation"), so no division is needed and tables have the induced width, not one more.
 """
 
 from __future__ import annotations
