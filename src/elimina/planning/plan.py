@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-
 MOST_BYTES = 2**62
 """No machine has more."""
 
