@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elimina.errors import InputError
-from elimina.model import Model
+from elimina.errors import InputError, MemoryLimitError
+from elimina.model import Model, Variable
 from elimina.planning.estimate import cpu_machine
 from elimina.planning.layout import Arena, row_axes, table_strides
 from elimina.planning.plan import bytes_text, count_text, seconds_text
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
 from elimina.planning.structure import MAX_OPERANDS, Bucket
-from elimina.table import FORBIDDEN
+from elimina.table import FORBIDDEN, Table
 from elimina.tree import bucket_tree
 
 
@@ -108,6 +108,16 @@ def test_many_tables_of_one_scope_are_joined_without_a_search(monkeypatch):
     assert len(measured) < 10 * 2000
     assert plan.work == 2000 * 9 + 3 + 3 * sum(step.variable < 0 for step in plan.steps)
     assert sum(step.variable < 0 for step in plan.steps) <= 2000 // (MAX_OPERANDS - 1) + 1
+
+
+def test_a_table_of_more_cells_than_any_machine_has_is_refused_at_once():
+    count = 3000
+    rows = np.zeros((1, count), dtype=int)
+    table = Table(range(count), [1], sizes=[2] * count, rows=rows, default=0)
+    model = Model([Variable(f"x{v}", 2) for v in range(count)], [table])
+    with pytest.raises(MemoryLimitError, match=r"over 3000 variables, 'x0' among them, has 10\^903 cells"):
+        plan_of(model)
+    assert plan_of(model, evidence=dict.fromkeys(range(10, count), 0)).largest_table == 2**10
 
 
 def test_hopeless_problems_are_planned_quickly():

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from elimina.errors import InputError
+from elimina.errors import InputError, MemoryLimitError
 from elimina.model import Model, Sense, Variable, forbidden_value
 from elimina.table import Table, blocks
 
 Task = Literal["mpe", "pr", "mar", "count", "joint"]
 TASKS: tuple[Task, ...] = get_args(Task)
+
+_MOST_CELLS = 2**62
 
 _OFF = 1e-6
 _MOST_OFF = 1e-5
@@ -65,6 +68,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
 
     Raises:
         InputError: Unknown task or variable, a value out of range, or a task that the model's sense does not define.
+        MemoryLimitError: A sparse table has more cells than any machine.
     """
     if task not in TASKS:
         raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
@@ -88,6 +92,12 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     fixed = dict(evidence)
     fixed.update((v, 0) for v, size in enumerate(sizes) if size == 1)
     tables = tuple(model.factors[f].restrict(fixed) for f in kept)
+    largest = max(tables, key=lambda table: table.cells, default=None)
+    if largest is not None and largest.cells > _MOST_CELLS:
+        raise MemoryLimitError(
+            f"a table over {len(largest.scope)} variables, {model.variables[largest.scope[0]].name!r} among them, has "
+            f"10^{math.log10(largest.cells):.0f} cells, and is needed as a whole; evidence on its variables would help"
+        )
     free = tuple(v for v in range(len(sizes)) if v in relevant and v not in fixed)
     constants = tuple(i for i, table in enumerate(tables) if not table.scope)
     wanted = tuple(v for v in free if query is None or v in query) if task == "mar" else ()
