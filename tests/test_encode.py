@@ -157,3 +157,10 @@ def test_a_table_that_is_listed_twice_in_a_model():
     table = Table([0], [3, 5])
     model = Model([Variable("a", 2)], [table, table, Table([0], [FORBIDDEN, 0])])
     assert solve(model).value == 10
+
+
+def test_a_constant_of_probability_zero():
+    model = Model.from_arrays([2], [((0,), [0.25, 0.75])], sense="probability", constant=-math.inf)
+    assert solve(model).status == solve(model, "pr").status == "infeasible"
+    assert solve(model, "pr").log10_z == -math.inf
+    assert solve(model, "count").value == 0

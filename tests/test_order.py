@@ -188,11 +188,11 @@ def test_hopeless_problems_still_get_an_order() -> None:
     assert found.total_cells == symbolic_elimination([90] * 300, list(graph.edges), found.order)[0]
 
 
-@pytest.mark.parametrize(("count", "allowed"), [(100, 0.1), (10_000, 1.0)])
-def test_chains_are_ordered_at_once(count: int, allowed: float) -> None:
-    start = time.perf_counter()
-    found = find_order([3] * count, [(v, v + 1) for v in range(count - 1)])
-    assert time.perf_counter() - start < allowed
+@pytest.mark.parametrize("count", [100, 10_000])
+def test_chains_are_ordered_at_once(count: int) -> None:
+    start = time.process_time()
+    found = find_order([3] * count, [(v, v + 1) for v in range(count - 1)], seconds=60)
+    assert time.process_time() - start < 10  # of the 60 that the search might take
     assert found.total_cells == 9 * (count - 1) + 3
 
 
@@ -241,6 +241,9 @@ def test_ill_formed_orders(sizes: list[int], scopes: Sequence[Sequence[int]], or
         ({"iterations": -3}, "iterations is -3"),
         ({"seed": -1}, "seed is -1"),
         ({"threads": 0}, "threads is 0"),
+        ({"seed": 1.5}, "seed is 1.5; it must be an integer"),
+        ({"threads": 1.5}, "threads is 1.5; it must be an integer"),
+        ({"iterations": 1.5}, "iterations is 1.5; it must be an integer"),
         ({"cells_per_second": 0.0}, "cells_per_second is 0"),
         ({"max_table_cells": 0}, "max_table_cells is 0"),
     ],

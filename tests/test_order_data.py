@@ -1,16 +1,14 @@
 from __future__ import annotations
 
 import csv
-import os
-from pathlib import Path
 
 import pytest
 
 import elimina
 from elimina.order import evaluate_order, find_order, read_order
+from tests.conftest import DATA
 
-DATA = Path(os.environ.get("ELIMINA_DATA", Path(__file__).parents[1].parent / "shared" / "data"))
-pytestmark = [pytest.mark.data, pytest.mark.skipif(not DATA.is_dir(), reason="the benchmark files are absent")]
+pytestmark = pytest.mark.data
 
 # Work (cells) of cotengra's HyperOptimizer in its default settings, its tree read as an elimination order.
 PEER = {"munin1.bif": 71753593, "link.bif": 36649456, "andes.bif": 363028, "barley.bif.gz": 18401997}

@@ -7,6 +7,7 @@ import csv
 import pytest
 
 import elimina
+from elimina.io.marginals import read_marginals
 
 pytestmark = pytest.mark.data
 MEMORY = 8 << 30
@@ -63,3 +64,20 @@ def test_partition_functions(data_dir):
             assert result.log10_z == pytest.approx(float(reference), rel=5e-6), row["file"]
             solved += 1
     assert solved >= 20
+
+
+def test_marginals(data_dir):
+    solved = 0
+    for path in sorted((data_dir / "uai").rglob("*.uai.MAR")):
+        if any(name in path.name for name in UNRELIABLE):
+            continue
+        file = next(f for f in path.parent.glob(f"{path.stem}*") if f.suffix in (".uai", ".xz", ".gz"))
+        evidence = path.with_suffix(".evid")
+        if file.stat().st_size > LARGEST_FILE:
+            continue
+        result = answer(file, "mar", evidence if evidence.exists() else None)
+        if result is not None:
+            for values, expected in zip(result.marginals.values(), read_marginals(path), strict=True):
+                assert list(values.values()) == pytest.approx(expected, rel=0, abs=1e-6), path.name
+            solved += 1
+    assert solved >= 10

@@ -145,6 +145,9 @@ def _plan(
     time_limit: float | None = None,
 ) -> _Prepared:
     options.check()
+    for name, number in (("seed", options.seed), ("threads", options.threads)):
+        if number is not None and not hasattr(number, "__index__"):
+            raise InputError(f"{name} is {number!r}; it must be an integer")
     if task not in TASKS:
         raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
     if query is not None and task != "mar":

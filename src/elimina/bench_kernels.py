@@ -109,17 +109,18 @@ def chain_program(length: int, domain: int) -> tuple[Program, np.ndarray]:
     table, unary = domain * domain, domain
     stride = -(-(table + unary) // 64) * 64
     base = length * stride
+    apart = -(-domain // 4) * 4  # as the planner packs small messages
     steps = []
     for n in range(length):
         last = n + 1 == length
         operands = [Operand(2 * n, -1, n * stride, 1, () if last else (0,), unary)]
         if n > 0:
-            operands.append(Operand(-1, n - 1, base + (n - 1) * 64, 1, () if last else (0,), domain))
+            operands.append(Operand(-1, n - 1, base + (n - 1) * apart, 1, () if last else (0,), domain))
         tables_a = len(operands)
         if not last:
             operands.append(Operand(2 * n + 1, -1, n * stride + unary, domain, (1,), table))
         sizes, axes = ((), ()) if last else ((domain,), (n + 1,))
-        out = base + n * 64
+        out = base + n * apart
         steps.append(
             Step(
                 n,
@@ -133,15 +134,15 @@ def chain_program(length: int, domain: int) -> tuple[Program, np.ndarray]:
                 tables_a,
                 0,
                 out,
-                64,
+                domain,
                 () if last else (n + 1,),
             )
         )
     words, starts = pack_steps(steps)
     factors = np.random.default_rng(0).integers(0, 100, base).astype(np.int32)
     program = Program(
-        "min-sum", np.dtype(np.int32), 10**8, words, starts, length, base, base + 64 * length, True, True,
-        np.array([[length - 1, base + 64 * (length - 1), 1]], np.int64), sum(step.work for step in steps),
+        "min-sum", np.dtype(np.int32), 10**8, words, starts, length, base, base + apart * length, True, True,
+        np.array([[length - 1, base + apart * (length - 1), 1]], np.int64), sum(step.work for step in steps),
     )  # fmt: skip
     return program, factors
 

@@ -18,6 +18,7 @@ from elimina.model import Model, Variable
 from elimina.table import FORBIDDEN, Table
 
 LARGEST_COST = 100
+_MOST_CELLS = 10**8
 Edge = tuple[int, int]
 
 
@@ -134,7 +135,10 @@ def _random_tree(n: int, rng: np.random.Generator) -> list[Edge]:
 def _model(name: str, n: int, d: int, edges: Iterable[Edge], p2: float, rng: np.random.Generator) -> Model:
     forbidden = round(p2 * d * d)
     factors = []
-    for edge in sorted(edges):
+    ordered = sorted(edges)
+    if len(ordered) * d * d > _MOST_CELLS:
+        raise InputError(f"{len(ordered)} tables of {d} x {d} costs are more than {_MOST_CELLS} in all; ask for less")
+    for edge in ordered:
         values = rng.integers(0, LARGEST_COST, d * d, endpoint=True)
         values[rng.permutation(d * d)[:forbidden]] = FORBIDDEN
         factors.append(Table(edge, values.reshape(d, d)))

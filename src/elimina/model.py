@@ -80,7 +80,8 @@ class Model:
         factors: Tables over the variables' indices. Several may share a scope.
         sense: ``min-cost`` and ``max-cost``: factors are added; ``probability``: factors are non-negative and
             multiplied.
-        constant: Added to the objective: a cost, or the natural logarithm of a factor (probabilities).
+        constant: Added to the objective: a cost, or the natural logarithm of a factor (probabilities; minus infinity
+            makes all of them 0).
         upper_bound: Costs only: an assignment whose total is this or worse (at most this, where costs are maximised)
             is no solution; None (or infinity, on the side of the worst costs) if there is no such bound.
         children: Factor i is the conditional distribution of ``children[i]`` given the rest of its scope, if not None.
@@ -111,7 +112,7 @@ class Model:
             raise InputError(f"unknown sense {sense!r}; it is one of {', '.join(get_args(Sense))}")
         self.sense: Sense = sense
         self.constant = _number("the constant", constant)
-        if not math.isfinite(self.constant):
+        if not (math.isfinite(self.constant) or (sense == "probability" and self.constant == -math.inf)):
             raise InputError(f"the constant is {self.constant}; it must be finite")
         self.upper_bound = None if upper_bound is None else self._checked_bound(upper_bound)
         self.children = None if children is None else tuple(children)

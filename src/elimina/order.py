@@ -25,6 +25,7 @@ _DEFAULT_SECONDS = 2.0
 _UNLIMITED_SECONDS = 1e9
 # The core computes with sizes as doubles.
 _LARGEST_DOMAIN = 2**53
+_LONGEST_INDEX = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +233,10 @@ def _variable(path: str, line: int, token: str, index: dict[str, int]) -> int:
         return index[token]
     if not (token.isascii() and token.isdigit()):
         raise FormatError(path, line, f"expected a variable's name or index, found {token!r}")
-    if int(token) >= len(index):
-        raise FormatError(path, line, f"there is no variable {token}; the last of the {len(index)} is {len(index) - 1}")
+    if len(token) > _LONGEST_INDEX or int(token) >= len(index):
+        raise FormatError(
+            path, line, f"there is no variable {token[:40]}; the last of the {len(index)} is {len(index) - 1}"
+        )
     return int(token)
 
 
@@ -277,6 +280,9 @@ def _check_options(
 ) -> None:
     if method not in get_args(Method):
         raise InputError(f"unknown ordering method {method!r}; it is one of {', '.join(get_args(Method))}")
+    for name, number in (("seed", seed), ("threads", threads), ("iterations", iterations or 0)):
+        if not hasattr(number, "__index__"):
+            raise InputError(f"{name} is {number!r}; it must be an integer")
     if seconds is not None and not seconds >= 0:
         raise InputError(f"seconds for ordering is {seconds}; it cannot be negative")
     if iterations is not None and not 0 <= iterations < 2**62:

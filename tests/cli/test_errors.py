@@ -22,7 +22,7 @@ def one_line(ran, code=1):
         (["frob"], "No such command 'frob'"),
         (["solve"], "Missing argument 'FILE'"),
         (["solve", "x.wcsp", "--frob"], "No such option '--frob'"),
-        (["solve", "x.wcsp", "--task", "map"], "'map' is not one of 'mpe', 'pr', 'count'"),
+        (["solve", "x.wcsp", "--task", "map"], "'map' is not one of 'mpe', 'pr', 'mar', 'count'"),
         (["solve", "x.wcsp", "--device", "tpu"], "'tpu' is not one of"),
         (["solve", "x.wcsp", "--memory", "much"], "'much' is no amount of memory; write it like 8GiB"),
         (["solve", "x.wcsp", "--memory", "-5"], "no amount of memory"),
@@ -115,6 +115,28 @@ def test_bad_files_of_evidence_and_orders(elimina, radio, tmp_path):
     )
     assert "order:2: variable '0' appears again" in one_line(elimina("plan", radio, "--order", "order"))
     assert "short: 27 of 30 variables are missing" in one_line(elimina("plan", radio, "--order", "short"))
+
+
+def test_memory_that_runs_out(elimina, radio, monkeypatch):
+    from elimina.inference import bucket
+
+    def fail(*arguments):
+        raise MemoryError("Unable to allocate 9 PiB")
+
+    monkeypatch.setattr(bucket, "encode", fail)
+    assert one_line(elimina("solve", radio)) == "elimina: out of memory: Unable to allocate 9 PiB\n"
+    assert "are more than 100000000 in all" in one_line(elimina("generate", "grid", "-d", 1000000, "g.wcsp"))
+
+
+def test_numbers_of_thousands_of_digits(elimina, radio, tmp_path):
+    digits = "1" * 5000
+    cost = "{problem {n <9} variables {a 2} functions {f {scope [a] defaultcost %s costs [0 1]}}}"
+    (tmp_path / "d.cfn").write_text(cost % digits)
+    (tmp_path / "o").write_text(digits)
+    assert "d.cfn:1: expected a cost that fits 64 bits" in one_line(elimina("solve", "d.cfn"))
+    assert "o:1: there is no variable 111" in one_line(elimina("solve", radio, "--order", "o"))
+    assert one_line(elimina("solve", radio, "--evidence", f"x0={digits}"))
+    assert one_line(elimina("solve", radio, "--memory", "1e99", "--evidence", f"{digits}=0"))
 
 
 def test_targets_that_cannot_be_written(elimina, radio, tmp_path):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import math
 
+import numpy as np
 import pytest
 
 from elimina.io.marginals import read_marginals
+
+CASES = "x1,x0\n0,?\n,1\n1,0\n"
 
 
 @pytest.fixture
@@ -66,3 +69,61 @@ def test_what_is_refused(elimina, asia, options, problem):
     assert ran.code == 1
     assert problem in ran.err
     assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("rows", [None, 1])
+def test_cases(elimina, asia, tmp_path, monkeypatch, rows):
+    if rows is not None:
+        monkeypatch.setattr("elimina.cli.cases._CELLS_AT_ONCE", rows)
+        monkeypatch.setattr("elimina.inference.batch._MOST_CASES", rows)
+    (tmp_path / "cases.csv").write_text(CASES)
+    assert elimina("solve", asia, "--task", "mar", "--cases", "cases.csv", "-o", "out.csv") == (0, "", "")
+    head, *lines = (tmp_path / "out.csv").read_text().splitlines()
+    assert head == "x0=0,x0=1,x1=0,x1=1,log10_evidence"
+    found = [[float(cell) if cell else None for cell in line.split(",")] for line in lines]
+    assert found[0] == pytest.approx([6 / 7, 1 / 7, 1, 0, math.log10(7 / 8)])
+    assert found[1] == pytest.approx([0, 1, 0.5, 0.5, math.log10(0.25)])
+    assert found[2] == [None, None, None, None, -math.inf]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cases.csv", "out.csv", "rain.uai"]
+
+
+def test_cases_with_a_query(elimina, asia, tmp_path):
+    (tmp_path / "cases.csv").write_text(CASES)
+    arguments = ("solve", asia, "--task", "mar", "--cases", "cases.csv", "--query", "x1,x1", "-o", "out.npz")
+    assert elimina(*arguments) == (0, "", "")
+    with np.load(tmp_path / "out.npz") as found:
+        assert found["columns"].tolist() == ["x1=0", "x1=1"]
+        assert found["posteriors"][:2].tolist() == [[1, 0], [0.5, 0.5]]
+
+
+def test_no_cases(elimina, asia, tmp_path):
+    (tmp_path / "cases.csv").write_text("x1\n")
+    assert elimina("solve", asia, "--task", "mar", "--cases", "cases.csv", "-o", "out.csv").code == 0
+    assert (tmp_path / "out.csv").read_text().count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "problem"),
+    [
+        (["--task", "pr", "-o", "o.csv"], 2, "--cases goes with --task mar and -o"),
+        (["--task", "mar"], 2, "--cases goes with --task mar and -o"),
+        (["--task", "mar", "-o", "o.csv", "--evidence", "x0=1"], 2, "not with --evidence"),
+        (["--task", "mar", "-o", "o.csv", "--format", "json"], 2, "without --time-limit and --format"),
+        (["--task", "mar", "-o", "o.txt"], 1, "posteriors are written to"),
+        (["--task", "mar", "-o", "o.csv", "--query", "z"], 1, "the model has no variable 'z'"),
+        (["--task", "mar", "-o", "o.csv", "--memory", "1KB"], 1, "the plan needs"),
+    ],
+)
+def test_what_does_not_go_with_cases(elimina, asia, tmp_path, options, code, problem):
+    (tmp_path / "cases.csv").write_text(CASES)
+    ran = elimina("solve", asia, "--cases", "cases.csv", *options)
+    assert ran.code == code
+    assert problem in ran.err
+    assert not list(tmp_path.glob("*o.*"))
+
+
+def test_bad_cases(elimina, asia, tmp_path):
+    (tmp_path / "cases.csv").write_text("x1\n7\n")
+    ran = elimina("solve", asia, "--task", "mar", "--cases", "cases.csv", "-o", "o.csv")
+    assert ran.code == 1
+    assert "cases.csv:2: " in ran.err

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -138,6 +140,18 @@ def test_output_file(elimina, radio, tmp_path):
     assert (code, out, err) == (0, "", "")
     assert json.loads((tmp_path / "answer.json").read_text())["value"] == OPTIMUM
     assert [path.name for path in tmp_path.iterdir()] == ["answer.json"]
+
+
+def test_output_to_a_pipe_or_through_a_link(elimina, radio, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit((tmp_path / "pipe").read_text)
+        assert elimina("solve", radio, "-o", "pipe") == (0, "", "")
+        assert f"value:      {OPTIMUM}\n" in read.result(timeout=10)
+    (tmp_path / "link").symlink_to("answer.json")
+    assert elimina("solve", radio, "--format", "json", "-o", "link") == (0, "", "")
+    assert json.loads((tmp_path / "answer.json").read_text())["value"] == OPTIMUM
+    assert (tmp_path / "link").is_symlink()
 
 
 @pytest.mark.parametrize("options", [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -162,3 +163,15 @@ def test_malformed(tmp_path, old, new, problem):
 def test_unsupported(tmp_path, bound, function, problem):
     with pytest.raises(UnsupportedError, match=problem):
         read(tmp_path, f"{{problem {{n {bound}}} variables {{a 2 b 2}} functions {{f {{scope [a b] {function}}}}}}}")
+
+
+def test_reading_shared_functions_takes_time_in_proportion(tmp_path):
+    def seconds(count):
+        functions = " ".join(["{scope [a] costs z}"] * count)
+        path = tmp_path / "q.cfn"
+        path.write_text(f"{{problem {{n <9}} variables {{a 2}} functions {{{functions} z {{scope [a] costs [0 1]}}}}}}")
+        started = time.process_time()
+        assert len(eio.read(path).factors) == count + 1
+        return time.process_time() - started
+
+    assert min(seconds(16000) for _ in range(3)) < 9 * min(seconds(4000) for _ in range(3))

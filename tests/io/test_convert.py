@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,6 +15,9 @@ import elimina
 import elimina.io as eio
 from elimina.errors import InputError
 from elimina.io import convert_sense
+from elimina.io.convert import integer_costs
+from elimina.model import Model, Variable
+from elimina.table import FORBIDDEN, Table
 from tests.io.models import integer_models, probability_models
 
 
@@ -78,3 +82,43 @@ def test_write_converts(tmp_path):
     assert eio.read(tmp_path / "m.wcsp").score([1]) == 4
     with pytest.raises(InputError, match="at least 0"):
         eio.write(elimina.Model.from_arrays([2], [([0], [3, 4])], sense="max-cost"), tmp_path / "m.wcsp")
+
+
+@given(decimals=st.integers(0, 6), bound=st.integers(0, 10**9), below=st.integers(0, 10**7))
+def test_a_decimal_bound_becomes_the_integer_that_it_says(decimals, bound, below):
+    power = 10**decimals
+    model = Model.from_arrays([2], [((0,), [(bound - below) / power, 1 / power])], upper_bound=bound / power)
+    integer, found = integer_costs(model)
+    assert integer.upper_bound == math.ceil(Fraction(bound, power) * 10**found)
+    assert integer.is_beyond_bound(integer.score([0])) == (below == 0)
+
+
+def test_a_bound_between_two_costs_excludes_neither():
+    integer, decimals = integer_costs(Model.from_arrays([2], [((0,), [0.7, 0.8])], upper_bound=0.75))
+    assert (decimals, integer.upper_bound) == (1, 8)
+
+
+def test_a_bound_is_the_same_after_a_round_trip(tmp_path):
+    model = Model.from_arrays([2], [((0,), [0.07, 2.01])], upper_bound=0.07)
+    elimina.write(model, tmp_path / "m.wcsp")
+    assert elimina.read(tmp_path / "m.wcsp").upper_bound == 7
+    assert elimina.solve(elimina.read(tmp_path / "m.wcsp")).status == elimina.solve(model).status == "infeasible"
+
+
+def test_a_forbidden_default_of_integers_beside_floats(tmp_path):
+    sparse = Table([0, 1], [5], sizes=[2, 2], rows=[[0, 0]], default=FORBIDDEN)
+    model = Model([Variable("a", 2), Variable("b", 2)], [sparse, Table([0], [0.5, 1.5])])
+    elimina.write(model, tmp_path / "m.wcsp")
+    back = elimina.read(tmp_path / "m.wcsp")
+    assert back.score([0, 0]) == 55
+    assert elimina.solve(back).value == 55
+
+
+@pytest.mark.parametrize("sense", ["min-cost", "max-cost"])
+def test_an_integer_without_a_negation_is_refused(sense):
+    other = {"min-cost": "max-cost", "max-cost": "min-cost"}[sense]
+    model = Model.from_arrays([2], [((0,), [-(2**63), 0])], sense=sense)
+    with pytest.raises(InputError, match="the cost -9223372036854775808 has no negation"):
+        convert_sense(model, other)
+    kept = Model.from_arrays([2], [((0,), [-(2**63) + 2, 0])], sense=sense)
+    assert convert_sense(kept, other).score([0]) == 2**63 - 2

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import os
+import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -65,6 +68,39 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
         eio.write(elimina.Model.from_arrays([2], [([0], [0, -1])]), path)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["m.wcsp"]
+
+
+def test_a_replaced_file_keeps_its_mode(tmp_path):
+    model = elimina.Model.from_arrays([2], [([0], [0, 1])])
+    path = tmp_path / "m.wcsp"
+    for mode in (0o600, 0o640, 0o755):
+        path.touch()
+        path.chmod(mode)
+        eio.write(model, path)
+        assert stat.S_IMODE(path.stat().st_mode) == mode
+        assert eio.read(path).sizes == (2,)
+
+
+def test_a_symbolic_link_stays_one(tmp_path):
+    model = elimina.Model.from_arrays([2], [([0], [0, 1])])
+    (tmp_path / "folder").mkdir()
+    link, target = tmp_path / "m.wcsp", tmp_path / "folder" / "n.wcsp"
+    link.symlink_to(target)
+    for _ in ("the target is absent", "it is there"):
+        eio.write(model, link)
+        assert link.is_symlink()
+        assert eio.read(target).sizes == (2,)
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["folder", "m.wcsp", "n.wcsp"]
+
+
+def test_a_pipe_is_written_to(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit(path.read_bytes)
+        eio.write(elimina.Model.from_arrays([2], [([0], [0, 1])]), path, format="wcsp")
+        assert b" 2 " in read.result(timeout=10)
+    assert stat.S_ISFIFO(path.stat().st_mode)
 
 
 def test_text_that_is_not_utf8(tmp_path):

@@ -266,3 +266,9 @@ def test_malformed_cfn_parameters(tmp_path, function, problem):
     with pytest.raises(FormatError) as caught:
         eio.read(path)
     assert problem in str(caught.value)
+
+
+def test_a_chain_of_too_many_links_is_refused(tmp_path):
+    weights = " ".join(str(7919 * v % 9973) for v in range(1, 81))
+    with pytest.raises(UnsupportedError, match="or 1000000 in all"):
+        read(tmp_path, [2] * 80, f"knapsack 100000 {weights}")

@@ -20,7 +20,7 @@ CHUNK_WORK = 1 << 12
 """Rows that one block computes at a time in a launch of small steps."""
 SMALL_WORK = 1 << 22
 """Rows of the largest step that is done that way."""
-JOIN_WORK = 1 << 18
+JOIN_WORK = 1 << 15
 """Likewise, of a join."""
 REUSING_WORK = 1 << 14
 """Likewise, where outputs share memory."""

@@ -49,6 +49,9 @@ def run(arguments: list[str] | None = None) -> int:
     except EliminaError as error:
         click.echo(f"elimina: {error}", err=True)
         return ERROR
+    except MemoryError as error:
+        click.echo(f"elimina: out of memory{f': {error}' if str(error) else ''}", err=True)
+        return ERROR
     except OSError as error:
         if not isinstance(error, BrokenPipeError):
             click.echo(f"elimina: {error.filename or 'standard output'}: {error.strerror or error}", err=True)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import click
 
 from elimina.api import TASKS
 from elimina.backends.choose import DEVICES
-from elimina.order import Method
+from elimina.errors import InputError
+from elimina.io.evidence import parse_names
+from elimina.model import Model
+from elimina.order import Method, read_order
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -90,3 +94,17 @@ _TASK_HELP = (
     "mpe: the best assignment (optimum of a WCSP, MPE of a network); pr: partition function or P(evidence); "
     "mar: posterior marginals; count: allowed assignments."
 )
+
+
+def query_of(given: str | None, model: Model) -> list[int] | None:
+    """The variables that ``--query`` names."""
+    return None if given is None else list(dict.fromkeys(parse_names(given, model)))
+
+
+def order_of(given: str, model: Model) -> Any:
+    """A method's name, or the order in a file."""
+    if given in get_args(Method):
+        return given
+    if not Path(given).exists():
+        raise InputError(f"order {given!r} is neither a method ({', '.join(get_args(Method))}) nor a file")
+    return read_order(given, [v.name for v in model.variables])

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 import click
 
 from elimina import api
-from elimina.cli.options import model_options, seconds_of
+from elimina.cli.cases import solve_cases
+from elimina.cli.options import model_options, order_of, query_of, seconds_of
+from elimina.cli.progress import Progress
 from elimina.errors import InputError, TimeLimitError
 from elimina.inference.junction import plan_statistics
 from elimina.io import read, read_evidence
-from elimina.io.evidence import parse_assignments, parse_names
+from elimina.io.evidence import parse_assignments
 from elimina.io.files import save
 from elimina.io.marginals import write_marginals
 from elimina.model import Model
-from elimina.order import Method, read_order
-from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
+from elimina.planning.plan import bytes_text, count_text, seconds_text
 from elimina.result import Result, marginals_table, number_text
 
 FORMATS = ("human", "json", "uai")
@@ -41,25 +41,35 @@ FORMATS = ("human", "json", "uai")
 @click.option(
     "-o", "--output", type=click.Path(), metavar="FILE", help="Write the answer there instead of standard output."
 )
-def solve(file: str, time_limit: float | None, format_: str, output: str | None, **options: Any) -> None:
+@click.option(
+    "--cases", type=click.Path(), metavar="FILE", help="mar: a .csv or .parquet file with a row for each case."
+)
+def solve(
+    file: str, time_limit: float | None, format_: str, output: str | None, cases: str | None, **options: Any
+) -> None:
     """Answer a task on the model in FILE (.wcsp, .uai, .cfn, .bif, .xmlbif, .net, .xdsl, .erg; also .gz, .xz)."""
     started = time.monotonic()
     if output is not None:
         _check_writable(Path(output))
     model = read(file)
+    if cases is not None:
+        if (time_limit, format_) != (None, "human"):
+            raise click.UsageError("--cases goes without --time-limit and --format; the suffix of -o names the format")
+        solve_cases(model, cases, output, options)
+        return
     if time_limit is not None:
         time_limit -= time.monotonic() - started
         if time_limit <= 0:
             raise TimeLimitError("the time limit passed while the model was read; allow more time")
-    with _Progress() as progress:
+    with Progress() as progress:
         result = api.solve(
             model,
             options["task"],
             evidence=_evidence(options["evidence"], model),
-            query=_query(options["query"], model),
+            query=query_of(options["query"], model),
             device=options["device"],
             memory=options["memory"],
-            order=_order(options["order"], model),
+            order=order_of(options["order"], model),
             order_seconds=options["order_time"],
             seed=options["seed"],
             threads=options["threads"],
@@ -85,10 +95,10 @@ def plan(file: str, **options: Any) -> None:
         model,
         options["task"],
         evidence=_evidence(options["evidence"], model),
-        query=_query(options["query"], model),
+        query=query_of(options["query"], model),
         device=options["device"],
         memory=options["memory"],
-        order=_order(options["order"], model),
+        order=order_of(options["order"], model),
         order_seconds=options["order_time"],
         seed=options["seed"],
         threads=options["threads"],
@@ -101,9 +111,11 @@ def plan(file: str, **options: Any) -> None:
 
 def _check_writable(output: Path) -> None:
     """Fail before the work, not after it."""
-    folder = output.parent
+    if output.exists() and not (output.is_dir() or output.is_file()):
+        return
+    folder = Path(os.path.realpath(output)).parent
     if output.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        reason = "it is a directory" if output.is_dir() else f"{folder} is no directory that one can write to"
+        reason = "it is a directory" if output.is_dir() else f"{output.parent} is no directory that one can write to"
         raise InputError(f"cannot write {output}: {reason}")
 
 
@@ -115,19 +127,6 @@ def _evidence(given: str | None, model: Model) -> api.Evidence:
         return cast(api.Evidence, read_evidence(given, model))
     found = parse_assignments(given, model)
     return cast(api.Evidence, {**found.hard, **found.soft})
-
-
-def _query(given: str | None, model: Model) -> list[int] | None:
-    return None if given is None else parse_names(given, model)
-
-
-def _order(given: str, model: Model) -> Any:
-    """A method's name, or the order in a file."""
-    if given in get_args(Method):
-        return given
-    if not Path(given).exists():
-        raise InputError(f"order {given!r} is neither a method ({', '.join(get_args(Method))}) nor a file")
-    return read_order(given, [v.name for v in model.variables])
 
 
 def _human(result: Result, model: Model) -> str:
@@ -175,30 +174,3 @@ def _uai(result: Result, model: Model) -> str:
             )
         return write_marginals(list(values.values()) for values in result.marginals.values()).rstrip("\n")
     raise InputError("format uai has no place for a count; use --format human or json")
-
-
-class _Progress:
-    """A bar on standard error while a plan runs, on a terminal and for work that one notices."""
-
-    def __init__(self) -> None:
-        self._bar: Any = None
-        self._done = 0
-
-    def __enter__(self) -> _Progress:
-        return self
-
-    def start(self, plan: Plan) -> None:
-        if sys.stderr.isatty() and plan.seconds > 0.5:
-            label = f"width {plan.width}, {bytes_text(plan.peak_bytes)}, about {seconds_text(plan.seconds)}"
-            self._bar = click.progressbar(length=1000, label=label, file=sys.stderr)
-            self._bar.__enter__()
-
-    def update(self, share: float) -> None:
-        if self._bar is not None:
-            steps = max(round(1000 * share) - self._done, 0)
-            self._bar.update(steps)
-            self._done += steps
-
-    def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.__exit__(None, None, None)

@@ -32,7 +32,8 @@ class Encoded(NamedTuple):
         constants: What has to be added to the arena's optimum (costs, in the model's direction; or logarithms), or to
             the base-2 logarithm of the arena's sum (``sum-product``).
         ranges: float64 of shape (factors, 2): largest and smallest positive value of each table (``sum-product`` only).
-        impossible: Whether a factor without free variables is forbidden, or every entry of one with integer costs.
+        impossible: Whether nothing is allowed, seen before the run: a factor without free variables is forbidden or has
+            probability 0 (the model's constant, too), or all integer costs of one table are forbidden.
         exact: False if a product of two positive numbers left the normal range while factors were joined.
     """
 
@@ -130,16 +131,19 @@ def _encode_support(problem: Problem, plan: Plan) -> Encoded:
         forbidden = forbidden_value(problem.model.sense, problem.tables[member].values.dtype)
         return lambda values: np.not_equal(values, forbidden)
 
-    possible = all(change(c)(problem.tables[c].values) for c in problem.constants)
+    possible = problem.model.constant > -math.inf and all(
+        change(c)(problem.tables[c].values) for c in problem.constants
+    )
     return Encoded(_fill(problem, plan, change, np.logical_and), (0,), np.zeros((0, 2)), not possible, True)
 
 
 def _encode_sums(problem: Problem, plan: Plan, change: Change) -> Encoded:
     """Costs or logarithms as floats."""
-    constants = [float(change(problem.tables[c].values)) for c in problem.constants]
+    constants = [float(problem.model.constant)]
+    constants += [float(change(problem.tables[c].values)) for c in problem.constants]
     return Encoded(
         _fill(problem, plan, lambda _: change, np.add),
-        (float(problem.model.constant), *constants),
+        tuple(constants),
         np.zeros((0, 2)),
         any(map(math.isinf, constants)),
         True,
@@ -253,7 +257,7 @@ def _encode_products(problem: Problem, plan: Plan) -> Encoded:
         arena,
         (problem.model.constant / math.log(2), exponents, *(math.log2(c) for c in constants if c > 0)),
         ranges,
-        not all(constants),
+        not all(constants) or problem.model.constant == -math.inf,
         exact,
     )
 

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
-from elimina.inference.bucket import does_not_fit
+from elimina.inference.bucket import Execution, does_not_fit, eliminate
 from elimina.inference.choose import Options, plan_problem
+from elimina.inference.likelihood import with_factors, with_leaves
 from elimina.inference.propagator import Answer, Propagator
 from elimina.model import Model
 from elimina.order import Method
-from elimina.planning.plan import Plan, count_text
+from elimina.planning.plan import Plan, bytes_text, count_text
 from elimina.planning.prepare import Problem, prepare
 from elimina.table import Table
 from elimina.tree import Tree, bucket_tree, junction_tree
+
+if TYPE_CHECKING:
+    from elimina.inference.batch import Batch, Posteriors
 
 Array = NDArray[Any]
 Evidence = Mapping[str | int, Any]
@@ -102,6 +106,7 @@ class JunctionTree:
             raise MemoryLimitError(does_not_fit(self.plan))
         self._weights: dict[int, Array] = {}
         self._propagators: dict[str, Propagator] = {}
+        self._batch: Batch | None = None
         self._output = {output.scope[0]: n for n, output in enumerate(self.plan.outputs) if output.scope}
 
     @property
@@ -166,18 +171,68 @@ class JunctionTree:
         if len(set(asked)) != len(asked):
             raise InputError(f"the joint distribution names a variable twice: {list(variables)}")
         self._check_possible()
-        hard = {v: int(w.argmax()) for v, w in self._weights.items() if np.count_nonzero(w) == 1}
-        soft = [Table([v], w) for v, w in self._weights.items() if v not in hard]
-        model = self.model
-        if soft:
-            model = Model(model.variables, [*model.factors, *soft], sense=model.sense)
+        model, hard = with_leaves(self.model, self._weights)
         table = joint_table(model, hard, asked, self._options._replace(order="auto"))
         for axis, v in enumerate(asked):
             if v in hard:
-                spread = np.zeros(model.variables[v].size)
+                spread = np.zeros(self.model.variables[v].size)
                 spread[hard[v]] = 1.0
                 table = table * np.expand_dims(spread, tuple(a for a in range(len(asked)) if a != axis))
         return table
+
+    def sample(self, count: int, seed: int = 0, names: Sequence[str | int] | None = None) -> NDArray[np.int32]:
+        """Draw independent samples from the posterior, exactly.
+
+        Args:
+            count: How many.
+            seed: Of the random numbers; the same one gives the same samples.
+            names: The variables of the columns; None: all.
+
+        Returns:
+            int32 array of shape ``(count, variables)``: value indices.
+
+        Raises:
+            ImpossibleEvidenceError: The evidence has probability 0.
+            InputError: There is no such variable, or ``count`` or ``seed`` is negative.
+            MemoryLimitError: The plan does not keep its messages, for they need more memory.
+        """
+        from elimina.inference.sample import draw
+
+        if count < 0 or seed < 0:
+            raise InputError(f"the number of samples and the seed cannot be negative: {count}, {seed}")
+        asked = range(len(self.model.variables)) if names is None else [self.model.index(v) for v in names]
+        if not self.plan.keep:
+            raise MemoryLimitError(
+                f"samples are drawn from all messages together, more than {bytes_text(self.plan.memory_limit)} hold: "
+                "give more memory"
+            )
+        self._check_possible()
+        answer = self._propagator("sum-product").run([])
+        propagator = self._propagator("sum-product" if answer.sound else "log-sum-exp")
+        propagator.run([])
+        samples = draw(propagator, self.plan, count, np.random.default_rng(seed))
+        columns = np.zeros((count, len(self.model.variables)), dtype=np.int32)
+        for v, values in samples.items():
+            columns[:, v] = values
+        return columns[:, list(asked)]
+
+    def mpe(self) -> tuple[dict[str, str], float]:
+        """The most probable assignment given the evidence: name -> label, and the natural logarithm of its product.
+
+        The product is that of all factors and likelihoods; less the logarithm of the evidence's probability it is the
+        assignment's posterior.
+
+        Raises:
+            ImpossibleEvidenceError: The evidence has probability 0.
+            MemoryLimitError: The plan does not fit.
+        """
+        observed = with_factors(self.model, self._weights)
+        problem = prepare(observed.model, "mpe", observed.values)
+        planned = plan_problem(problem, self._options)
+        result = eliminate(Execution(problem, planned.plan, planned.backend), {})
+        if result.assignment is None or result.value is None:
+            raise ImpossibleEvidenceError(impossible_text(self.model, self._weights))
+        return result.assignment, float(result.value)
 
     def entropy(self, variables: Sequence[str | int]) -> float:
         """Entropy of the joint posterior of some variables, in bits."""
@@ -190,8 +245,42 @@ class JunctionTree:
         own, others = table.sum(axis=axes[len(one) :]), table.sum(axis=axes[: len(one)])
         return max(0.0, _entropy(own) + _entropy(others) - _entropy(table))
 
+    def batch(
+        self,
+        cases: Any,
+        names: Sequence[str | int] | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> Posteriors:
+        """Posteriors of many cases at once; the evidence that was set takes no part.
+
+        A chunk of cases is propagated in one pass. Calls for cases of the same columns share the plan.
+
+        Args:
+            cases: ``elimina.io.cases.Cases``, or what ``elimina.io.cases.cases_from_frame`` takes: a data frame, a
+                mapping from names to sequences, or an integer array of shape ``(cases, variables)``, -1 unobserved.
+            names: The variables whose marginals are asked for; None for all.
+            progress: Called now and then with the share of the cases that is done.
+
+        Raises:
+            InputError: A column is no variable, or a value none of its variable's.
+            MemoryLimitError: Not even a few cases fit.
+        """
+        from elimina.inference.batch import Batch
+        from elimina.io.cases import as_cases
+
+        columns, values = as_cases(cases, self.model)
+        asked = None if names is None else tuple(dict.fromkeys(self.model.index(v) for v in names))
+        if self._batch is None or not self._batch.suits(columns, asked, len(values)):
+            if self._batch is not None:
+                self._batch.close()
+            known = self._options if asked is not None else self._options._replace(order=self.plan.order)
+            self._batch = Batch(self.model, columns, asked, known, len(values))
+        return self._batch.run(values, progress)
+
     def close(self) -> None:
         """Give the device's memory back; the next query takes it again."""
+        if self._batch is not None:
+            self._batch.close()
         for propagator in self._propagators.values():
             propagator.close()
         self._propagators.clear()

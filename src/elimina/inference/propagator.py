@@ -21,20 +21,41 @@ from elimina.planning.program import pack
 Array = NDArray[Any]
 
 
+class Written:
+    """Where outputs of a program lie in the zone: their steps, and their axes as in ``Plan.outputs``."""
+
+    def __init__(self, steps: Sequence[tuple[Step, tuple[int, ...]]], first: int) -> None:
+        self._steps, self._first = steps, first
+
+    def tables(self, zone: Array) -> list[Array]:
+        """Each output as an array."""
+        return [step_table(step, zone[step.out_offset - self._first :], scope) for step, scope in self._steps]
+
+    @functools.cached_property
+    def vectors(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], list[slice]]:
+        """Of outputs with one axis each, one after another: their places, starts, sizes and slices."""
+        sizes = np.array([step.sizes[0] for step, _ in self._steps], dtype=np.int64)
+        starts = np.cumsum(sizes) - sizes
+        at = np.array([step.out_offset - self._first for step, _ in self._steps], dtype=np.int64)
+        places = np.arange(sizes.sum()) + np.repeat(at - starts, sizes)
+        ends = (starts + sizes).tolist()
+        return places, starts, sizes, [slice(*span) for span in zip(starts.tolist(), ends, strict=True)]
+
+
 class Answer(NamedTuple):
     """What a propagation gives.
 
     Attributes:
-        zone: The elements of the program's outputs, and the arena offset where they begin.
-        outputs: Those that were asked for: the step that wrote each, and its axes.
+        zone: The elements of the program's outputs.
+        written: Where those are that were asked for.
         log_sum: Natural logarithm of the model's sum given the evidence (``max-sum``: of the best product), a scalar or
             one for each case; None if it was not asked for.
         logarithmic: Whether tables hold natural logarithms.
         sound: False if a product may have left the dtype's range: then ask again in ``log-sum-exp``.
     """
 
-    zone: tuple[Array, int]
-    outputs: list[tuple[Step, tuple[int, ...]]]
+    zone: Array
+    written: Written
     log_sum: NDArray[np.float64] | None
     logarithmic: bool
     sound: bool
@@ -42,23 +63,19 @@ class Answer(NamedTuple):
     @property
     def tables(self) -> list[Array]:
         """For each asked-for output, unnormalised, its axes those of ``Plan.outputs``."""
-        return [_table(self.zone, step, scope) for step, scope in self.outputs]
+        return self.written.tables(self.zone)
 
     def vectors(self, scale: str = "sum") -> list[NDArray[np.float64]]:
         """Marginals of one variable each, without cases, divided by their sum (or ``max``: by the largest)."""
-        if not self.outputs:
+        places, starts, sizes, slices = self.written.vectors
+        if not slices:
             return []
-        values, first = self.zone
-        sizes = np.array([step.sizes[0] for step, _ in self.outputs])
-        ends = np.cumsum(sizes)
-        starts = ends - sizes
-        at = np.array([step.out_offset - first for step, _ in self.outputs])
-        cells = values[np.arange(ends[-1]) + np.repeat(at - starts, sizes)].astype(np.float64)
+        cells = self.zone[places].astype(np.float64)
         highs = np.repeat(np.maximum.reduceat(cells, starts), sizes)
         cells = np.exp(cells - highs) if self.logarithmic else cells / highs
         if scale == "sum":
             cells /= np.repeat(np.add.reduceat(cells, starts), sizes)
-        return np.split(cells, ends[:-1])
+        return [cells[part] for part in slices]
 
 
 class Propagator:
@@ -83,7 +100,8 @@ class Propagator:
         self._stale = np.ones(len(self._plan.steps), dtype=bool)
         self._cones: dict[int, NDArray[np.int64]] = {}
         free = set(self._plan.order)
-        self._roots = [n for n, output in enumerate(self._plan.outputs) if free.isdisjoint(output.scope)]
+        self._roots = tuple(n for n, output in enumerate(self._plan.outputs) if free.isdisjoint(output.scope))
+        self._places: dict[tuple[int, ...], Written] = {}
         self._zone = program.zone[0]
 
     def close(self) -> None:
@@ -118,24 +136,26 @@ class Propagator:
             touched.add(home)
         for home in touched:
             self._load(home)
-            self._stale |= self._after[:, home]
+            if self._plan.keep:
+                self._stale |= self._after[:, home]
 
     def _load(self, number: int) -> None:
         factor = self._plan.factors[number]
         region = self._encoded.arena[factor.offset : factor.offset + factor.span].copy()
         view = factor_view(region, factor._replace(offset=0))
-        least = 1.0
+        least = most = 1.0
         for v, weights in self._weights[number].items():
             shaped = weights.reshape(_shape(factor, (v, *self._plan.kept[: weights.ndim - 1])))
             if weights.dtype != bool:
                 least *= float(np.min(weights, initial=1.0, where=weights > 0))
+                most *= float(np.max(weights, initial=1.0))
             if self._semiring == "sum-product":
                 view *= shaped
             else:
                 with np.errstate(divide="ignore"):
                     view += np.log(shaped)
         if len(self._ranges):
-            self._ranges[number, 1] = self._encoded.ranges[number, 1] * least
+            self._ranges[number] = self._encoded.ranges[number] * (most, least)
         self._session.load(factor.offset, region)
 
     @functools.cached_property
@@ -170,34 +190,49 @@ class Propagator:
             steps = np.flatnonzero(self._stale)
         else:
             needed = np.zeros(len(self._plan.steps), dtype=bool)
-            for output in [*outputs, *(self._roots if log_sum else ())]:
+            for output in (*outputs, *(self._roots if log_sum else ())):
                 needed[self._before(output)] = True
             steps = np.flatnonzero(needed & self._stale)
         run = self._session.run(None if len(steps) == len(self._stale) else steps, progress)
         # Messages that make room for others are gone afterwards.
         self._stale[steps] = not self._plan.keep
-        sound = self._semiring != "sum-product" or (
-            self._encoded.exact and not self._scales.may_underflow(self._ranges, run.peaks)
-        )
-        zone = run.zone, self._zone
         total = self._log_sum(run) if log_sum else None
-        asked = [self._written(output) for output in outputs]
-        return Answer(zone, asked, total, self._semiring != "sum-product", sound)
+        answer = Answer(run.zone, self._written(tuple(outputs)), total, self.logarithmic, True)
+        return answer._replace(sound=self.logarithmic or self._is_sound(outputs, answer, run))
 
-    def _written(self, output: int) -> tuple[Step, tuple[int, ...]]:
-        number, scope = self._plan.outputs[output]
-        return self._plan.steps[number], scope
+    def _is_sound(self, outputs: Sequence[int], answer: Answer, run: Run) -> bool:
+        """Whether no product can have become 0, or what may be missing is nothing beside what is there."""
+        if not self._encoded.exact:
+            return False
+        if not self._scales.may_underflow(self._ranges, run.peaks):
+            return True
+        errors = self._scales.errors(self._ranges, run.peaks)
+        enough = math.log2(np.finfo(self._plan.dtype).eps)
+        asked = [*outputs, *self._roots]
+        for output, table in zip(asked, self._written(tuple(asked)).tables(answer.zone), strict=True):
+            number, scope = self._plan.outputs[output]
+            totals = table.sum(axis=tuple(a for a, v in enumerate(scope) if v not in self._plan.kept))
+            least = float(totals.min())
+            if least <= 0 or errors[number] - math.log2(least) > enough:
+                return False
+        return True
+
+    def _written(self, outputs: tuple[int, ...]) -> Written:
+        if outputs not in self._places:
+            found = [self._plan.outputs[output] for output in outputs]
+            self._places[outputs] = Written([(self._plan.steps[n], scope) for n, scope in found], self._zone)
+        return self._places[outputs]
 
     def _log_sum(self, run: Run) -> NDArray[np.float64]:
         if self._encoded.impossible:
             return np.asarray(-np.inf)
-        values = [_table((run.zone, self._zone), *self._written(output)) for output in self._roots]
+        values = self._written(self._roots).tables(run.zone)
         with np.errstate(divide="ignore"):
-            if self._semiring == "sum-product":
-                logs = sum((np.log(value) for value in values), start=np.float64(0.0))
-                exponents = self._encoded.offset + self._scales.root_exponent(run)
-                return np.asarray(logs + math.log(2) * exponents)
-        return np.asarray(sum(values, start=np.float64(0.0)) + self._encoded.offset)
+            if self.logarithmic:
+                return np.asarray(sum(values, start=np.float64(0.0)) + self._encoded.offset)
+            logs = sum((np.log(value) for value in values), start=np.float64(0.0))
+            exponents = self._encoded.offset + self._scales.root_exponent(run)
+            return np.asarray(logs + math.log(2) * exponents)
 
     def factor_table(self, number: int) -> tuple[tuple[int, ...], Array]:
         """A factor as weighed at present, up to a constant: its scope and values."""
@@ -205,19 +240,22 @@ class Propagator:
         region = self._session.fetch(factor.offset, factor.span)
         return factor.scope, np.array(factor_view(region, factor._replace(offset=0)))
 
+    @property
+    def logarithmic(self) -> bool:
+        """Whether tables hold natural logarithms."""
+        return self._semiring != "sum-product"
+
     def message(self, number: int) -> tuple[tuple[int, ...], Array]:
         """The output of a step of the last run, up to a constant: its scope and values."""
         step = self._plan.steps[number]
         return step.axes, np.array(step_table(step, self._session.fetch(step.out_offset, step.out_span), step.axes))
 
 
-def _table(zone: tuple[Array, int], step: Step, scope: Sequence[int]) -> Array:
-    values, first = zone
-    return step_table(step, values[step.out_offset - first :][: step.out_span], scope)
-
-
 def step_table(step: Step, values: Array, scope: Sequence[int]) -> Array:
     """A step's output as an array whose axes are those of the scope (of length 1 where the output lacks one)."""
+    if not step.sizes:
+        only: Array = values[:1].reshape([1] * len(scope))
+        return only
     item = values.itemsize
     view = np.lib.stride_tricks.as_strided(values, step.sizes, [stride * item for stride in step.out_strides])
     axes = [step.axes.index(v) for v in scope if v in step.axes]

@@ -21,8 +21,10 @@ class Scales:
 
     def __init__(self, plan: Plan) -> None:
         operands = [(n, o.source, o.factor) for n, step in enumerate(plan.steps) for o in step.operands]
-        self._reader, self._source, self._factor = np.array(operands, dtype=np.int64).reshape(-1, 3).T
-        self._is_message = self._source >= 0
+        self._reader, source, factor = np.array(operands, dtype=np.int64).reshape(-1, 3).T
+        # Of each operand, in a list of all messages and then all factors.
+        self._table = np.where(source >= 0, source, len(plan.steps) + factor)
+        self._smallest = float(np.finfo(plan.dtype).minexp) + 2 * MAX_OPERANDS
         self._plan = plan
         below: list[int] = []
         free = set(plan.order)
@@ -52,15 +54,33 @@ class Scales:
             peaks: ``Run.peaks``.
         """
         with np.errstate(divide="ignore"):
-            low = np.log2(peaks[:, 1]) - _exponents(peaks[:, 0], self._plan.dtype)
-            factors = np.log2(ranges[:, 1])
-        lows = np.empty(len(self._reader))
-        lows[self._is_message] = low[self._source[self._is_message]]
-        lows[~self._is_message] = factors[self._factor[~self._is_message]]
-        products = np.bincount(self._reader, weights=lows, minlength=len(self._plan.steps))
-        smallest = float(np.finfo(self._plan.dtype).minexp) + 2 * MAX_OPERANDS
+            messages = np.log2(peaks[:, 1]) - _exponents(peaks[:, 0], self._plan.dtype)
+            lows = np.concatenate([messages, np.log2(ranges[:, 1])])
+        products = np.bincount(self._reader, weights=lows[self._table], minlength=1)
         # Where a table holds nothing but 0, no product can be lost.
-        return bool((products[products > -np.inf] < smallest).any())
+        return bool((products[products > -np.inf] < self._smallest).any())
+
+    def errors(self, ranges: NDArray[np.float64], peaks: NDArray[np.float64]) -> list[float]:
+        """For each step, the base-2 logarithm of a bound on what its values lack because products became 0.
+
+        A product below the smallest normal number is lost at most as a whole; what a message lacks is carried on by the
+        steps that read it, multiplied by the largest values of their other tables (below 2 once scaled) and divided by
+        the power of two that its reader takes out.
+
+        Args:
+            ranges: ``Encoded.ranges``.
+            peaks: ``Run.peaks``.
+        """
+        smallest = float(np.finfo(self._plan.dtype).minexp)
+        exponents = _exponents(peaks[:, 0], self._plan.dtype).tolist()
+        with np.errstate(divide="ignore"):
+            tops = np.maximum(np.log2(ranges[:, 0]), 0.0).tolist()
+        errors: list[float] = []
+        for step in self._plan.steps:
+            bits = sum(tops[o.factor] if o.source < 0 else 1.0 for o in step.operands)
+            worst = max([smallest, *(errors[o.source] - exponents[o.source] for o in step.operands if o.source >= 0)])
+            errors.append(worst + bits + math.log2(step.domain * (len(step.operands) + 1)))
+        return errors
 
 
 def roots(plan: Plan, run: Run) -> list[int | float]:
@@ -73,6 +93,7 @@ def roots(plan: Plan, run: Run) -> list[int | float]:
 
 def _exponents(highs: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
     """The powers of two that readers divide messages by, from their largest values."""
-    limit = -np.finfo(dtype).minexp  # as scale_exponent in include/elimina/semiring.hpp
-    exponents = np.clip(np.frexp(highs)[1] - 1, -limit, limit)
-    return np.where(highs > 0, exponents, 0).astype(np.float64)
+    limit = 126.0 if dtype == "float32" else 1022.0  # as scale_exponent in include/elimina/semiring.hpp
+    exponents: NDArray[np.float64] = np.minimum(np.maximum(np.frexp(highs)[1] - 1.0, -limit), limit)
+    exponents[highs == 0] = 0
+    return exponents

@@ -182,6 +182,26 @@ def cases_from_frame(frame: Any, model: Model) -> Cases:
     return _from_columns(named, model)
 
 
+def as_cases(cases: Any, model: Model) -> Cases:
+    """Take cases from a table in memory, or check those that are given as such: see ``cases_from_frame``.
+
+    Raises:
+        InputError: As ``cases_from_frame``.
+    """
+    if not isinstance(cases, Cases):
+        return cases_from_frame(cases, model)
+    columns = tuple(model.index(v) for v in cases.columns)
+    if len(set(columns)) != len(columns):
+        raise InputError("two columns are about the same variable")
+    values = np.asarray(cases.values)
+    if values.ndim != 2 or values.shape[1] != len(columns) or values.dtype.kind not in "iu":
+        raise InputError(f"the values of {len(columns)} columns are {values.dtype} of the shape {values.shape}")
+    full = np.full((len(values), len(model.variables)), UNOBSERVED)
+    full[:, columns] = values
+    _from_array(full, model)
+    return Cases(columns, values.astype(np.int32))
+
+
 def _from_columns(named: Mapping[Any, Any], model: Model) -> Cases:
     columns = tuple(model.index(name) for name in named)
     encoded = [_column_codes(model.variables[v], column) for v, column in zip(columns, named.values(), strict=True)]

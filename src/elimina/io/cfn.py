@@ -34,6 +34,7 @@ _BOUND = re.compile(rb"([<>])([+-]?\d{1,400})(?:\.(\d{0,400}))?")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _EXACT_POWER = 22
 _LONGEST_INDEX = 18
+_LONGEST_INTEGER = 400
 _EXACT_INTEGER = 2**52
 _LARGEST = Fraction(np.finfo(np.float64).max.item())
 _Values = NDArray[Any]
@@ -148,7 +149,7 @@ class _Functions:
         self.tables: list[Table] = []
         self.index = {v.name.encode(): i for i, v in enumerate(variables)}
         self.codes: dict[int, dict[bytes, int]] = {}
-        self.waiting: dict[bytes, list[tuple[int, list[int], int]]] = {}
+        self.waiting: dict[bytes, list[tuple[int, list[int]]]] = {}
 
     def read_all(self) -> None:
         """Read the block of functions."""
@@ -186,15 +187,16 @@ class _Functions:
             self.tables.append(table)
             self._hand_out(name, table)
         else:
-            self.waiting.setdefault(_word(text, "costs"), []).append((len(self.tables), scope, text.line))
+            self.waiting.setdefault(_word(text, "costs"), []).append((len(self.tables), scope))
             self.tables.append(Table((), 0))
 
     def _hand_out(self, name: bytes, table: Table) -> None:
         """Give a table to the earlier functions that share it."""
-        for place, scope, line in self.waiting.pop(name, ()) if name else ():
+        for place, scope in self.waiting.pop(name, ()) if name else ():
             if tuple(self.variables[v].size for v in scope) != table.sizes:
+                names = ", ".join(self.variables[v].name for v in scope)
                 raise TextError(
-                    f"the function in line {line} shares {shown(name)}, which has domain sizes {table.sizes}"
+                    f"an earlier function over ({names}) shares {shown(name)}, which has domain sizes {table.sizes}"
                 )
             self.tables[place] = Table(scope, table.values, sizes=table.sizes, rows=table.rows, default=table.default)
 
@@ -217,7 +219,8 @@ class _Functions:
     def _number(self, word: bytes) -> int | float:
         if not _NUMBER.fullmatch(word):
             raise TextError(f"expected a cost, found {shown(word)}")
-        value = np.array([int(word) if word.lstrip(b"+-").isdigit() else float(word)])
+        whole = word.lstrip(b"+-").isdigit() and len(word) <= _LONGEST_INTEGER
+        value = np.array([int(word) if whole else float(word)])
         if value.dtype.kind not in "if" or not np.isfinite(value).all():
             raise TextError(f"expected a cost that fits 64 bits, found {shown(word)}")
         fixed: int | float = _cut(value, self.decimals)[0].item()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -33,13 +35,14 @@ def convert_sense(model: Model, sense: Sense, *, decimals: int | None = 7, scale
         scale: Multiplies costs before they become probabilities.
 
     Raises:
-        InputError: A finite cost would become the probability 0 (then give a smaller ``scale``).
+        InputError: A finite cost would become the probability 0 (then give a smaller ``scale``), or an integer has no
+            negation of 64 bits.
     """
     if sense == model.sense:
         return model
     if "probability" not in (sense, model.sense):
         bound = None if model.upper_bound is None else -model.upper_bound
-        return _rebuilt(model, sense, np.negative, -model.constant, bound)
+        return _rebuilt(model, sense, _negated, -model.constant, bound)
     if model.sense == "probability":
         sign = -1.0 if sense == "min-cost" else 1.0
         return _rebuilt(model, sense, lambda p: _costs(p, sign, decimals), sign * model.constant, None)
@@ -59,6 +62,12 @@ def _mapped(factor: Table, change: Callable[[_Values], _Values]) -> Table:
         return Table(factor.scope, values)
     default = change(np.array([factor.default], dtype=factor.values.dtype))[0].item()
     return Table(factor.scope, values, sizes=factor.sizes, rows=factor.rows, default=default)
+
+
+def _negated(costs: _Values) -> _Values:
+    if costs.dtype.kind == "i" and costs.min(initial=0) < -FORBIDDEN:
+        raise InputError(f"the cost {-FORBIDDEN - 1} has no negation of 64 bits; use floats, or shift it by a constant")
+    return np.negative(costs)
 
 
 def _costs(probabilities: _Values, sign: float, decimals: int | None) -> _Values:
@@ -115,8 +124,9 @@ def integer_costs(model: Model) -> tuple[Model, int]:
     """
     if model.is_integer:
         return model, 0
-    known = [np.array([model.constant, *(f.default for f in model.factors if f.default is not None)], dtype=np.float64)]
+    known = [np.array([model.constant], dtype=np.float64)]
     known += [_with_infinity(f.values).reshape(-1) for f in model.factors]
+    known += [_with_infinity(np.array([f.default])) for f in model.factors if f.default is not None]
     values = np.concatenate(known)
     decimals = decimals_of(values)
     if decimals is None or np.abs(values[np.isfinite(values)]).max(initial=0) * 10.0**decimals >= 2**53:
@@ -127,6 +137,11 @@ def integer_costs(model: Model) -> tuple[Model, int]:
         finite = np.where(forbidden, 0, costs).astype(np.float64)
         return np.where(forbidden, FORBIDDEN, np.rint(finite * 10.0**decimals).astype(np.int64))
 
-    bound = None if model.upper_bound is None else model.upper_bound * 10**decimals
+    bound = None if model.upper_bound is None else math.ceil(_exact(model.upper_bound) * 10**decimals)
     constant = round(model.constant * 10**decimals)
     return _rebuilt(model, model.sense, scaled, constant, bound), decimals
+
+
+def _exact(number: float) -> Fraction:
+    """The number that was meant: 0.07 has two decimals, though its double has not."""
+    return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -67,6 +68,8 @@ def _unxz(data: bytes) -> bytes:
 def save(path: Path, chunks: Iterable[str]) -> None:
     """Write text, compressed if the name ends in .gz or .xz; the file appears only once it is complete.
 
+    A file that is replaced keeps its mode, and a symbolic link its name; a pipe or a device is written to.
+
     Raises:
         InputError: The file cannot be written, or a name is no Unicode text.
     """
@@ -82,12 +85,25 @@ def save(path: Path, chunks: Iterable[str]) -> None:
         import lzma
 
         data = lzma.compress(data)
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        try:
-            partial.write_bytes(data)
-            os.replace(partial, path)
-        finally:
-            partial.unlink(missing_ok=True)
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+        else:
+            _replace(Path(os.path.realpath(path)), data)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _replace(path: Path, data: bytes) -> None:
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        # Nobody may read what they could not read in the old file, not even for a moment.
+        created = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600)
+        with open(created, "wb") as file:
+            file.write(data)
+        if mode is not None:
+            partial.chmod(mode)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)

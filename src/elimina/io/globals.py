@@ -27,6 +27,7 @@ from elimina.table import FORBIDDEN, Table
 _SMALL_CELLS = 1024
 _LARGEST_DENSE = 10**6
 _LARGEST_CHAIN = 2 * 10**5
+_MOST_LINKS = 10**6
 _LARGEST_PAIR = 10**7
 _LARGEST_COUNT = 2 * 10**6
 
@@ -123,10 +124,15 @@ class GlobalFunctions:
         Start costs are in the first position's, final costs in the last one's.
         """
         states = set(chain.starts)
+        total = 0
         links: list[list[tuple[State, int, State, int]]] = []
         for position, v in enumerate(chain.scope):
-            if len(states) * self.sizes[v] > _LARGEST_CHAIN:
-                raise UnsupportedError(f"the function needs over {_LARGEST_CHAIN} transitions between its states")
+            total += len(states) * self.sizes[v]
+            if len(states) * self.sizes[v] > _LARGEST_CHAIN or total > _MOST_LINKS:
+                raise UnsupportedError(
+                    f"the function needs over {_LARGEST_CHAIN} transitions between its states for a variable, "
+                    f"or {_MOST_LINKS} in all"
+                )
             last = position == len(chain.scope) - 1
             links.append(
                 [

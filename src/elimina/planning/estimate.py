@@ -40,6 +40,11 @@ class Machine(NamedTuple):
         streamed = len(step.operands) - step.tables_a - step.tables_b
         return self.step + max(moved / self.bandwidth, float(step.work) * (1 + 0.5 * streamed) / self.combinations)
 
+    @property
+    def home(self) -> str:
+        """The tier that the arena lies in."""
+        return "device" if self.name == "cuda" else "host"
+
     def tiers(self, arena: int, factors: int) -> dict[str, int]:
         """Bytes by memory tier for an arena of so many bytes, its factors among them."""
         if self.name == "cuda":

@@ -51,32 +51,42 @@ def _round_up(value: int, unit: int) -> int:
 
 
 class Arena:
-    """Hands out spans of one block of memory, reusing what was given back; keeps the height reached."""
+    """Hands out spans of one block of memory, reusing what was given back; keeps the height reached.
+
+    Small spans follow each other closely, so that a chain of small messages stays in few lines of a cache; others start
+    where long rows may.
+    """
 
     def __init__(self, itemsize: int) -> None:
-        self._unit = _ALIGNMENT_BYTES // itemsize
+        self._item = itemsize
         self._free: list[tuple[int, int]] = []
         self.height = 0
 
     def take(self, span: int) -> int:
         """Offset of a free span: the first that fits."""
-        span = _round_up(max(span, 1), self._unit)
+        unit, span = self._rounded(span)
         for i, (offset, size) in enumerate(self._free):
-            if size >= span:
-                if size == span:
-                    del self._free[i]
-                else:
-                    self._free[i] = offset + span, size - span
-                return offset
-        offset = self.height
+            gap = -offset % unit
+            if size >= gap + span:
+                left = [(offset, gap), (offset + gap + span, size - gap - span)]
+                self._free[i : i + 1] = [part for part in left if part[1]]
+                return offset + gap
+        start = self.height
         if self._free and sum(self._free[-1]) == self.height:
-            offset = self._free.pop()[0]
+            start = self._free.pop()[0]
+        offset = _round_up(start, unit)
+        if offset > start:
+            self._free.append((start, offset - start))
         self.height = offset + span
         return offset
 
+    def seal(self) -> None:
+        """Leave what is free below the height unused."""
+        self._free.clear()
+
     def give_back(self, offset: int, span: int) -> None:
         """Make a span free again, merged with its free neighbours."""
-        self._free.append((offset, _round_up(max(span, 1), self._unit)))
+        self._free.append((offset, self._rounded(span)[1]))
         self._free.sort()
         merged: list[tuple[int, int]] = []
         for start, size in self._free:
@@ -85,3 +95,8 @@ class Arena:
             else:
                 merged.append((start, size))
         self._free = merged
+
+    def _rounded(self, span: int) -> tuple[int, int]:
+        """The unit that a span's start is a multiple of, and the elements that it takes."""
+        alignment = _ALIGNMENT_BYTES if span * self._item >= _ALIGNMENT_BYTES else _VECTOR_BYTES
+        return alignment // self._item, _round_up(max(span, 1), _VECTOR_BYTES // self._item)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+MOST_BYTES = 2**62
+"""No machine has more."""
+
 
 class Operand(NamedTuple):
     """A table that a step reads.
@@ -172,7 +175,7 @@ class Plan(NamedTuple):
     @property
     def fits(self) -> bool:
         """Whether the plan stays within its memory limit."""
-        return self.peak_bytes <= self.memory_limit
+        return self.peak_bytes <= min(self.memory_limit, MOST_BYTES)
 
     def __str__(self) -> str:
         rows = [

@@ -70,7 +70,8 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
     """
     tree, scopes = _tree(problem, order)
     if problem.task == "mar":
-        tree, scopes = _tree(problem, central_order(tree, problem.model.sizes))
+        central = central_order(tree, problem.model.sizes)
+        tree, scopes = _tree(problem, [v for v in central if v not in problem.kept])
     decode = problem.task == "mpe"
 
     def lay_out(bound: int, operands: int = MAX_OPERANDS, keep: bool = decode) -> _Layout:
@@ -79,8 +80,10 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
         return _lay_out(problem, scopes, proto, outputs, encoding, keep, machine)
 
     bound = cost_bound(problem)
-    chosen = lay_out(bound, keep=decode or problem.task == "mar")
-    if problem.task == "mar" and chosen.arena_cells * np.dtype(chosen.encoding.dtype).itemsize > memory:
+    # A batch's cases change from run to run: what is kept is of no use again, but lets a GPU's steps run in any order.
+    reuse = problem.task != "mar" or (bool(problem.kept) and machine.name == "cpu")
+    chosen = lay_out(bound, keep=decode or not reuse)
+    if problem.task == "mar" and chosen.keep and _tiers(chosen, machine)[machine.home] > memory:
         chosen = lay_out(bound)
     if dtype is None and chosen.encoding.dtype in INTEGERS[1:] and chosen.seconds < _HOPELESS:
         too_large = chosen.arena_cells * np.dtype(chosen.encoding.dtype).itemsize > memory
@@ -89,7 +92,6 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
             bound = bound if cost is None else min(bound, cost + 1)
         others = [lay_out(bound, operands) for operands in _operand_limits(bound, chosen.encoding.dtype)]
         chosen = min([chosen, *others], key=lambda layout: (layout.seconds, INTEGERS.index(layout.encoding.dtype)))
-    itemsize = np.dtype(chosen.encoding.dtype).itemsize
     return Plan(
         task=problem.task,
         semiring=chosen.encoding.semiring,
@@ -107,9 +109,14 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
         decode=decode,
         device=machine.name,
         memory_limit=memory,
-        bytes=machine.tiers(chosen.arena_cells * itemsize, chosen.factor_cells * itemsize),
+        bytes=_tiers(chosen, machine),
         seconds=chosen.seconds,
     )
+
+
+def _tiers(layout: _Layout, machine: Machine) -> dict[str, int]:
+    itemsize = np.dtype(layout.encoding.dtype).itemsize
+    return machine.tiers(layout.arena_cells * itemsize, layout.factor_cells * itemsize)
 
 
 def _tree(problem: Problem, order: Sequence[int]) -> tuple[Tree, list[tuple[int, ...]]]:
@@ -231,6 +238,7 @@ def place(
         shape = tuple(sizes[v] for v in scope)
         strides, span = table_strides(shape, itemsize)
         factors.append(FactorLayout(group, scope, shape, strides, arena.take(span), span))
+    arena.seal()
     factor_cells = arena.height
     readers: list[list[int]] = [[] for _ in proto]
     for number, step in enumerate(proto):

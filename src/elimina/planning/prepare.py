@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from elimina.errors import InputError
-from elimina.model import Model, Sense, forbidden_value
+from elimina.errors import InputError, MemoryLimitError
+from elimina.model import Model, Sense, Variable, forbidden_value
 from elimina.table import Table, blocks
 
 Task = Literal["mpe", "pr", "mar", "count", "joint"]
 TASKS: tuple[Task, ...] = get_args(Task)
+
+_MOST_CELLS = 2**62
 
 _OFF = 1e-6
 _MOST_OFF = 1e-5
@@ -65,6 +68,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
 
     Raises:
         InputError: Unknown task or variable, a value out of range, or a task that the model's sense does not define.
+        MemoryLimitError: A sparse table has more cells than any machine.
     """
     if task not in TASKS:
         raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
@@ -88,12 +92,47 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     fixed = dict(evidence)
     fixed.update((v, 0) for v, size in enumerate(sizes) if size == 1)
     tables = tuple(model.factors[f].restrict(fixed) for f in kept)
+    largest = max(tables, key=lambda table: table.cells, default=None)
+    if largest is not None and largest.cells > _MOST_CELLS:
+        raise MemoryLimitError(
+            f"a table over {len(largest.scope)} variables, {model.variables[largest.scope[0]].name!r} among them, has "
+            f"10^{math.log10(largest.cells):.0f} cells, and is needed as a whole; evidence on its variables would help"
+        )
     free = tuple(v for v in range(len(sizes)) if v in relevant and v not in fixed)
     constants = tuple(i for i, table in enumerate(tables) if not table.scope)
     wanted = tuple(v for v in free if query is None or v in query) if task == "mar" else ()
     kept_variables = tuple(v for v in query or () if v not in fixed) if task == "joint" else ()
     free = tuple(v for v in free if v not in kept_variables)
     return Problem(model, task, fixed, free, kept_variables, tables, _group(tables), constants, wanted)
+
+
+def prepare_batch(model: Model, observed: Collection[int], query: Collection[int] | None, cases: int) -> Problem:
+    """Prepare posteriors for many cases at once: a variable that numbers them is in every table that depends on them.
+
+    Each variable that some case may observe gets a factor of ones over itself and the cases, where weights go later.
+
+    Args:
+        model: A probability model, each variable in a factor.
+        observed: The variables that some case may observe.
+        query: The variables whose marginals are asked for; None for all. What neither they nor the observed ones
+            depend on is left out.
+        cases: How many, at least 2.
+
+    Raises:
+        InputError: The model has costs.
+    """
+    sizes = model.sizes
+    factors = list(model.factors)
+    if query is not None and model.children is not None:
+        factors = [factors[f] for f in _relevant_factors(model, model.children, {*observed, *query}, None)]
+    number = len(sizes)
+    free = [v for v in sorted({v for table in factors for v in table.scope}) if sizes[v] > 1]
+    factors += [Table([v, number], np.ones((sizes[v], cases))) for v in observed if sizes[v] > 1]
+    names = {v.name for v in model.variables}
+    case = Variable(next(name for n in range(number + 1) if (name := f"case {n}") not in names), cases)
+    batch = Model([*model.variables, case], factors, sense=model.sense, constant=model.constant)
+    wanted = [v for v in free if query is None or v in query]
+    return prepare(batch, "mar", {})._replace(free=tuple(free), kept=(number,), wanted=tuple(wanted))
 
 
 def _relevant_factors(

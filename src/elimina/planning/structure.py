@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from elimina.planning.layout import table_strides
@@ -134,6 +136,8 @@ class Bucket:
 
     def limit_operands(self, reads: list[Read], most: int) -> None:
         """Join small tables, those with the smallest common scope first, until a step can read all."""
+        if len(reads) > most and self.work <= HOPELESS_WORK:
+            self.join_equal(reads, most)
         while len(reads) > most:
             if self.work > HOPELESS_WORK:
                 self.join(reads, reads[:most])
@@ -147,6 +151,22 @@ class Bucket:
                 chosen.append(best)
                 union.update(best.scope)
             self.join(reads, chosen)
+
+    def join_equal(self, reads: list[Read], most: int) -> None:
+        """Join tables of the same scope, small ones first, as far as need be: the search would, one table at a time."""
+        left = len(reads)
+        by_scope: dict[tuple[int, ...], deque[Read]] = {}
+        for read in reads:
+            by_scope.setdefault(read.scope, deque()).append(read)
+        for scope in sorted(by_scope, key=lambda scope: (self.cells(scope), scope)):
+            same = by_scope[scope]
+            while len(same) > 1 and left > most:
+                chosen = [same.popleft() for _ in range(min(len(same), most, left - most + 1))]
+                joined = list(chosen)
+                self.join(joined, chosen)
+                same.extend(joined)
+                left -= len(chosen) - 1
+        reads[:] = chain.from_iterable(by_scope.values())
 
     def join_streamed(self, reads: list[Read]) -> None:
         """Join pairs of streamed tables whose common scope is much smaller than the bucket's."""

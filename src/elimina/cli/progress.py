@@ -1,0 +1,39 @@
+"""A bar on standard error."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from elimina.planning.plan import Plan, bytes_text, seconds_text
+
+
+class Progress:
+    """A bar on standard error while a plan runs, on a terminal and for work that one notices."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._done = 0
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def start(self, plan: Plan, runs: float = 1) -> None:
+        """Show the bar for so many runs of a plan."""
+        if sys.stderr.isatty() and runs * plan.seconds > 0.5:
+            label = f"width {plan.width}, {bytes_text(plan.peak_bytes)}, about {seconds_text(runs * plan.seconds)}"
+            self._bar = click.progressbar(length=1000, label=label, file=sys.stderr)
+            self._bar.__enter__()
+
+    def update(self, share: float) -> None:
+        """Move the bar to a share of the work."""
+        if self._bar is not None:
+            steps = max(round(1000 * share) - self._done, 0)
+            self._bar.update(steps)
+            self._done += steps
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(None, None, None)

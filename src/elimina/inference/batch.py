@@ -1,0 +1,222 @@
+"""Posteriors for many cases: the number of the case is one more axis of every table that depends on it, the fastest."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.backends import Backend
+from elimina.backends.choose import find_cuda, get_backend
+from elimina.backends.cpu import CpuBackend
+from elimina.errors import MemoryLimitError
+from elimina.inference.bucket import does_not_fit
+from elimina.inference.choose import Options, Planned, elimination_order, plan_on
+from elimina.inference.junction import normalised, with_units
+from elimina.inference.propagator import Answer, Propagator
+from elimina.io.cases import Codes
+from elimina.model import Model
+from elimina.planning.estimate import cuda_machine
+from elimina.planning.plan import Plan
+from elimina.planning.prepare import Problem, prepare_batch
+
+_MOST_CASES = 8192
+_UNIT = 16
+"""Cases of a chunk are a multiple of it where memory allows: whole vectors."""
+
+_CACHE_BYTES = 4 << 20
+"""What a chunk's tables may take, so that they stay in a core's cache."""
+
+_COLUMN_SECONDS = 4e-5
+"""What each observed or asked-for variable of a chunk costs besides the run."""
+
+Floats = NDArray[np.float64]
+
+
+class Posteriors(NamedTuple):
+    """Posteriors of a batch.
+
+    Attributes:
+        marginals: Variable name -> float64 array of shape ``(cases, size)``; zeros where the case is impossible.
+        log10_evidence: float64 array of shape ``(cases,)``: base-10 logarithm of the probability of the case's
+            observations; minus infinity where the case is impossible.
+    """
+
+    marginals: dict[str, Floats]
+    log10_evidence: Floats
+
+
+class Batch:
+    """Answers cases that observe the same variables, or some of these, chunk by chunk.
+
+    On the CPU each thread has a chunk of its own, small enough for its cache; on a GPU a chunk is as large as memory
+    allows, up to 8192 cases.
+
+    Args:
+        model: A probability model.
+        columns: The variables that some case may observe.
+        asked: The variables whose marginals are asked for; None for all.
+        options: How to plan.
+        count: The cases to expect, which the choice of the device and of a chunk's size depends on.
+
+    Raises:
+        InputError: The model has costs, or an option makes no sense.
+        MemoryLimitError: Not even a few cases fit.
+        DeviceError: The device is missing or cannot be used.
+    """
+
+    def __init__(
+        self, model: Model, columns: Sequence[int], asked: Sequence[int] | None, options: Options, count: int
+    ) -> None:
+        self.model, self.columns = model, tuple(columns)
+        self._asked = tuple(range(len(model.variables)) if asked is None else asked)
+        self._query = None if asked is None else self._asked
+        self._options = options._replace(threads=1)
+        self._propagators: SimpleQueue[dict[str, Propagator]] = SimpleQueue()
+        probe = self._prepare(_UNIT)
+        self._order = elimination_order(probe, options)
+        self._plan_chunks(probe, count, CpuBackend(options.threads).threads)
+
+    def _prepare(self, cases: int) -> Problem:
+        return prepare_batch(with_units(self.model), self.columns, self._query, cases)
+
+    def _plan_on(self, backend: Backend, problem: Problem) -> Planned:
+        return Planned(problem, plan_on(backend, problem, self._order, self._options), backend, {})
+
+    def _plan_chunks(self, probe: Problem, count: int, threads: int) -> None:
+        backend: Backend = CpuBackend(1) if self._options.device != "cuda" else get_backend("cuda")
+        first = self._plan_on(backend, probe)
+        if self._options.device == "auto" and first.plan.seconds / _UNIT * count / threads > 2 * cuda_machine().start:
+            cuda = find_cuda()
+            if cuda is not None:
+                backend = cuda
+                first = self._plan_on(backend, probe)
+        memory = backend.memory() if self._options.memory is None else self._options.memory
+        # A chunk may have to be run again in another semiring, with tables of its own.
+        memory //= 2
+        is_cpu = isinstance(backend, CpuBackend)
+        best, share = _MOST_CASES, count
+        if is_cpu:
+            best = max(self._cached_cases(first.plan), self._amortised_cases(first.plan))
+            share = -(-count // threads)
+        most = max(2, (memory - _static_bytes(first.plan)) // max(1, _case_bytes(first.plan)))
+        cases = _rounded(min(max(best, _UNIT), _MOST_CASES, share, most))
+        self.planned = first if cases == _UNIT else self._plan_on(backend, self._prepare(cases))
+        while self.planned.plan.peak_bytes > memory and cases > 2:
+            cases = _rounded(cases // 2)
+            self.planned = self._plan_on(backend, self._prepare(cases))
+        if not self.planned.plan.fits:
+            raise MemoryLimitError(does_not_fit(self.planned.plan))
+        self.cases = cases
+        self._enough = count if share < min(best, most) else sys.maxsize
+        self.threads = max(1, min(threads, memory // max(1, self.planned.plan.peak_bytes))) if is_cpu else 1
+
+    def _cached_cases(self, plan: Plan) -> int:
+        return _CACHE_BYTES // max(1, _case_bytes(plan))
+
+    def _amortised_cases(self, plan: Plan) -> int:
+        """Cases whose run takes as long as what each chunk costs besides."""
+        around = _COLUMN_SECONDS * (len(self.columns) + len(plan.outputs)) + 1e-6 * len(plan.steps)
+        return int(around / max(1e-9, (plan.seconds - 1e-6 * len(plan.steps)) / _UNIT))
+
+    def suits(self, columns: Sequence[int], asked: Sequence[int] | None, count: int) -> bool:
+        """Whether it is made for so many cases with these columns and queries."""
+        return (tuple(columns), asked) == (self.columns, self._query) and count <= self._enough
+
+    def run(self, values: Codes, progress: Callable[[float], None] | None = None) -> Posteriors:
+        """Answer cases.
+
+        Args:
+            values: int32 array of shape ``(cases, columns)``: value indices, -1 where there is none.
+            progress: Called now and then with the share of the cases that is done.
+        """
+        count = len(values)
+        marginals = {v: np.ones((count, self.model.variables[v].size)) for v in self._asked}
+        log_sums = np.empty(count)
+        starts = range(0, count, self.cases)
+        with ThreadPoolExecutor(self.threads) as pool:
+            tasks = [pool.submit(self._chunk, values[at : at + self.cases], at, marginals, log_sums) for at in starts]
+            try:
+                for done, task in enumerate(as_completed(tasks), 1):
+                    task.result()
+                    if progress is not None:
+                        progress(done / len(tasks))
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+        impossible = log_sums == -np.inf
+        for table in marginals.values():
+            table[impossible] = 0.0
+        named = {self.model.variables[v].name: table for v, table in marginals.items()}
+        return Posteriors(named, log_sums / math.log(10))
+
+    def close(self) -> None:
+        """Give the memory back; the next run takes it again."""
+        while not self._propagators.empty():
+            for propagator in self._propagators.get().values():
+                propagator.close()
+
+    def _chunk(self, values: Codes, at: int, marginals: dict[int, Floats], log_sums: Floats) -> None:
+        """Answer a chunk; write into the rows from ``at`` on."""
+        try:
+            own = self._propagators.get_nowait()
+        except Empty:
+            own = {}
+        try:
+            answer = self._propagate(own, self._weights(values))
+        finally:
+            self._propagators.put(own)
+        rows = slice(at, at + len(values))
+        self._write(answer, rows, marginals)
+        assert answer.log_sum is not None
+        log_sums[rows] = np.broadcast_to(answer.log_sum, self.cases)[: len(values)]
+
+    def _propagate(self, own: dict[str, Propagator], weights: Mapping[int, NDArray[np.bool_]]) -> Answer:
+        """Propagate a chunk on a thread's own propagators, which are made when first needed."""
+        # Scaled messages share a power of two over all cases: one that is much less likely may be lost, never silently.
+        for semiring in ("sum-product", "log-sum-exp"):
+            if semiring not in own:
+                own[semiring] = Propagator(self.planned, semiring)
+            own[semiring].weigh(weights)
+            answer = own[semiring].run(range(len(self.planned.plan.outputs)))
+            if answer.sound:
+                break
+        return answer
+
+    def _weights(self, values: Codes) -> dict[int, NDArray[np.bool_]]:
+        result: dict[int, NDArray[np.bool_]] = {}
+        for v, column in zip(self.columns, values.T, strict=True):
+            size = self.model.variables[v].size
+            if size > 1:
+                codes = np.full(self.cases, -1)
+                codes[: len(column)] = column
+                result[v] = (codes == np.arange(size)[:, None]) | (codes < 0)
+        return result
+
+    def _write(self, answer: Answer, rows: slice, marginals: dict[int, Floats]) -> None:
+        for output, table in zip(self.planned.plan.outputs, answer.tables, strict=True):
+            v = output.scope[0] if output.scope else -1
+            if v in marginals:
+                marginals[v][rows] = normalised(table, answer.logarithmic).T[: rows.stop - rows.start]
+
+
+def _rounded(cases: int) -> int:
+    """Whole vectors, if that is no more than twice as many."""
+    return max(2, cases) if cases <= _UNIT // 2 else -(-cases // _UNIT) * _UNIT
+
+
+def _static_bytes(plan: Plan) -> int:
+    """Of tables that do not depend on the case."""
+    item = np.dtype(plan.dtype).itemsize
+    return item * sum(factor.span for factor in plan.factors if plan.kept[0] not in factor.scope)
+
+
+def _case_bytes(plan: Plan) -> int:
+    """What a case takes, from a plan for a few."""
+    return (plan.peak_bytes - _static_bytes(plan)) // _UNIT
