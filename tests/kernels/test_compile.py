@@ -35,7 +35,7 @@ def test_each_semiring_and_dtype(compiler, semiring, dtype):
     turn = KINDS.index((semiring, dtype))
     chosen = {tiles[turn % 8], tiles[-1 - turn % 2], products[0], products[turn % len(products)]}
     kind = semiring, np.dtype(dtype)
-    for name in [cuda_kernels.forest_kernel(*kind), cuda_kernels.decode_kernel(*kind), *sorted(chosen)]:
+    for name in [*(cuda_kernels.forest_kernel(*kind, tree) for tree in (True, False)), cuda_kernels.decode_kernel(*kind), *sorted(chosen)]:
         assert compile_kernel(name, 90) == "", name
 
 
@@ -51,7 +51,7 @@ def test_other_architectures(compiler):
     names = [
         cuda_kernels.tile_kernel("min-sum", np.dtype(np.int16), 1, True, False).name,
         cuda_kernels.product_kernel("sum-product", np.dtype(np.float64), 16, True, 0).name,
-        cuda_kernels.forest_kernel("min-sum", np.dtype(np.int32)),
+        cuda_kernels.forest_kernel("min-sum", np.dtype(np.int32), False),
     ]
     for architecture in sorted({*OTHERS, max(known)}):
         assert architecture in known
@@ -61,7 +61,7 @@ def test_other_architectures(compiler):
 
 def test_bench_kernels(compiler):
     _, compile_kernel = compiler
-    for name in ("elimina::fill<elimina::i16>", "elimina::pause", "elimina::rate<elimina::Pairs>"):
+    for name in ("elimina::fill<elimina::i16>", "elimina::pause", "elimina::peaks", "elimina::rate<elimina::Pairs>"):
         assert compile_kernel(name, 90) == "", name
 
 

@@ -163,9 +163,9 @@ def tile_kernel(
     )
 
 
-def forest_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:
-    """Return the name expression of the kernel for small steps."""
-    return f"elimina::forest<{semiring_type(semiring, dtype)}>"
+def forest_kernel(semiring: str, dtype: np.dtype[np.generic], tree: bool) -> str:
+    """Return the name expression of the kernel for small steps; ``tree``: one chunk and one reader each, at most."""
+    return f"elimina::forest<{semiring_type(semiring, dtype)}, {str(tree).lower()}>"
 
 
 def decode_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:

@@ -59,6 +59,7 @@ class Forest(NamedTuple):
         ready: Chunks that wait in it at the start.
         slots: Chunks that may pass through it.
         counter: Number of its first counter.
+        tree: Whether each step has one chunk and one reader at most, so that nothing is ever put into the queue.
         work: Rows of its steps.
     """
 
@@ -66,6 +67,7 @@ class Forest(NamedTuple):
     ready: int
     slots: int
     counter: int
+    tree: bool
     work: int
 
 
@@ -358,9 +360,9 @@ def _launches(
         if len(members):
             leaves = members[children[members] == 0]
             ready = np.repeat(leaves << CHUNK_BITS, chunks[leaves]) + _ragged(np.zeros_like(leaves), chunks[leaves])
-            # Where each step has one reader at most, nothing is ever put into the queue.
-            slots = int(chunks[members].sum()) if (links[members, 0] == SEVERAL).any() else len(ready)
-            launches.append(Forest(filled, len(ready), slots, len(counters), int(steps.work[members].sum())))
+            tree = bool((links[members, 0] != SEVERAL).all() and (chunks[members] == 1).all())
+            slots = len(ready) if tree else int(chunks[members].sum())
+            launches.append(Forest(filled, len(ready), slots, len(counters), tree, int(steps.work[members].sum())))
             counters += [0, len(ready), len(members)]
             queues += [ready, np.full(slots - len(ready), -1, dtype=np.int64)]
             filled += slots

@@ -146,8 +146,9 @@ __device__ __noinline__ i64 take(const volatile i64* queue, i64 ready, i64 slots
   return item;
 }
 
-// `pending`: for each of the steps how many it waits for, then how many of its chunks are not finished.
-template <class S>
+// `pending`: for each of the steps how many it waits for, then how many of its chunks are not finished. kTree: each step has one
+// chunk and one reader at most. In a chain of small steps even code that is only jumped over takes its time.
+template <class S, bool kTree>
 __global__ void __launch_bounds__(kThreads)
     forest(const i64* __restrict__ words, i64 links_at, i64 starts_at, i64* queue, i64 ready, i64 slots, i64 steps, i32* counters,
            i32* pending, typename S::Value* arena, u64* peaks, const i32* stop, typename S::Value parameter) {
@@ -175,7 +176,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int i = thread; i < words[start + kWords]; i += kThreads) records[0][i] = words[start + i];
     i64 link[kWalkWords];
     for (int i = 0; i < kWalkWords; ++i) link[i] = links[number * kLinkWords + i];
-    int chunks = int(links[number * kLinkWords + kChunks]);
+    int chunks = kTree ? 1 : int(links[number * kLinkWords + kChunks]);
     const int chunk_cells = int(links[number * kLinkWords + kChunkCells]);
     __syncthreads();
 
@@ -183,8 +184,8 @@ __global__ void __launch_bounds__(kThreads)
       const StepView step{records[buffer]};
       const i64 next = link[kNext], next_start = link[kNextStart], next_words = link[kNextWords];
       const bool shared_next = link[kNextChildren] > 1;
-      const int first = chunks > 1 ? int(chunk) * chunk_cells : 0;
-      const int cells = chunks > 1 ? min(chunk_cells, int(step.cells()) - first) : int(step.cells());
+      const int first = !kTree && chunks > 1 ? int(chunk) * chunk_cells : 0;
+      const int cells = !kTree && chunks > 1 ? min(chunk_cells, int(step.cells()) - first) : int(step.cells());
       i64 fetched[2] = {};
       if (next >= 0) {
         for (int i = 0; i < 2; ++i)
@@ -206,7 +207,7 @@ __global__ void __launch_bounds__(kThreads)
       }
       for (int i = 0; i < 2; ++i) records[buffer ^ 1][i * kThreads + thread] = fetched[i];
       if constexpr (S::scaled) {
-        if (chunks > 1) {
+        if (!kTree && chunks > 1) {
           seen.publish(peaks + 2 * number);
         } else {
           seen.publish(step_peaks);
@@ -214,7 +215,7 @@ __global__ void __launch_bounds__(kThreads)
           if (thread < 2) peaks[2 * number + thread] = step_peaks[thread];
         }
       }
-      if (chunks > 1) {
+      if (!kTree && chunks > 1) {
         __threadfence();
         __syncthreads();
         if (thread == 0) {
@@ -224,9 +225,9 @@ __global__ void __launch_bounds__(kThreads)
         __syncthreads();
         if (!shared_last) break;
       }
-      if (slots > ready && thread == 0) atomicSub(counters + kLeft, 1);
+      if (!kTree && thread == 0) atomicSub(counters + kLeft, 1);
       if (next == kNone) break;
-      if (next == kSeveral) {
+      if (!kTree && next == kSeveral) {
         __threadfence();
         __syncthreads();
         if (thread < 32) item = release(words + next_start, next_words, links, pending, queue, counters);
@@ -245,7 +246,7 @@ __global__ void __launch_bounds__(kThreads)
         __syncthreads();
       }
       number = next;
-      chunks = 1;
+      if constexpr (!kTree) chunks = 1;
     }
   }
 }
