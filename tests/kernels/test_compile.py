@@ -35,7 +35,11 @@ def test_each_semiring_and_dtype(compiler, semiring, dtype):
     turn = KINDS.index((semiring, dtype))
     chosen = {tiles[turn % 8], tiles[-1 - turn % 2], products[0], products[turn % len(products)]}
     kind = semiring, np.dtype(dtype)
-    for name in [*(cuda_kernels.forest_kernel(*kind, tree) for tree in (True, False)), cuda_kernels.decode_kernel(*kind), *sorted(chosen)]:
+    for name in [
+        *(cuda_kernels.forest_kernel(*kind, tree) for tree in (True, False)),
+        cuda_kernels.decode_kernel(*kind),
+        *sorted(chosen),
+    ]:
         assert compile_kernel(name, 90) == "", name
 
 
