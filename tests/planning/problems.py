@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -21,10 +22,16 @@ class Planned(NamedTuple):
 
 
 @st.composite
-def planned(draw) -> Planned:
-    """A plan of a random model in a random order: narrow and wide, on both machines, for every task."""
+def planned(draw, max_cells: float = math.inf) -> Planned:
+    """A plan of a random model in a random order: narrow and wide, on both machines, for every task.
+
+    Args:
+        max_cells: The most assignments that the model may have.
+    """
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     sizes = rng.choice([1, 2, 2, 3, 4, 7, 16], draw(st.integers(0, 12))).tolist()
+    while math.prod(sizes) > max_cells:
+        sizes.pop()
     task = draw(st.sampled_from(["mpe", "pr", "count"]))
     factors = []
     for _ in range(draw(st.integers(0, 40))):
