@@ -227,12 +227,15 @@ class Propagator:
         if self._encoded.impossible:
             return np.asarray(-np.inf)
         values = self._written(self._roots).tables(run.zone)
+        if self.logarithmic:
+            return np.asarray(sum(values, start=np.float64(0.0)) + self._encoded.offset)
+        exponents = self._encoded.offset + self._scales.root_exponent(run)
+        if not self._plan.kept:
+            logs = [math.log(value.item()) if value.item() > 0 else -math.inf for value in values]
+            return np.asarray(math.fsum(logs) + math.log(2) * exponents)
         with np.errstate(divide="ignore"):
-            if self.logarithmic:
-                return np.asarray(sum(values, start=np.float64(0.0)) + self._encoded.offset)
-            logs = sum((np.log(value) for value in values), start=np.float64(0.0))
-            exponents = self._encoded.offset + self._scales.root_exponent(run)
-            return np.asarray(logs + math.log(2) * exponents)
+            total = sum((np.log(value) for value in values), start=np.float64(0.0))
+        return np.asarray(total + math.log(2) * exponents)
 
     def factor_table(self, number: int) -> tuple[tuple[int, ...], Array]:
         """A factor as weighed at present, up to a constant: its scope and values."""
@@ -254,8 +257,7 @@ class Propagator:
 def step_table(step: Step, values: Array, scope: Sequence[int]) -> Array:
     """A step's output as an array whose axes are those of the scope (of length 1 where the output lacks one)."""
     if not step.sizes:
-        only: Array = values[:1].reshape([1] * len(scope))
-        return only
+        return values[:1].reshape((1,) * len(scope)) if scope else values[0]
     item = values.itemsize
     view = np.lib.stride_tricks.as_strided(values, step.sizes, [stride * item for stride in step.out_strides])
     axes = [step.axes.index(v) for v in scope if v in step.axes]

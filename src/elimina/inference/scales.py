@@ -53,12 +53,13 @@ class Scales:
             ranges: ``Encoded.ranges``.
             peaks: ``Run.peaks``.
         """
-        with np.errstate(divide="ignore"):
-            messages = np.log2(peaks[:, 1]) - _exponents(peaks[:, 0], self._plan.dtype)
-            lows = np.concatenate([messages, np.log2(ranges[:, 1])])
-        products = np.bincount(self._reader, weights=lows[self._table], minlength=1)
+        smallest = np.concatenate([peaks[:, 1], ranges[:, 1]])
+        lows = np.frexp(smallest)[1] - 1.0
+        lows[: len(peaks)] -= _exponents(peaks[:, 0], self._plan.dtype)
         # Where a table holds nothing but 0, no product can be lost.
-        return bool((products[products > -np.inf] < self._smallest).any())
+        lows[smallest == 0] = np.inf
+        products = np.bincount(self._reader, weights=lows[self._table], minlength=1)
+        return bool(products.min() < self._smallest)
 
     def errors(self, ranges: NDArray[np.float64], peaks: NDArray[np.float64]) -> list[float]:
         """For each step, the base-2 logarithm of a bound on what its values lack because products became 0.
