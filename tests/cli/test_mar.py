@@ -111,7 +111,7 @@ def test_no_cases(elimina, asia, tmp_path):
         (["--task", "mar", "-o", "o.csv", "--format", "json"], 2, "without --time-limit and --format"),
         (["--task", "mar", "-o", "o.txt"], 1, "posteriors are written to"),
         (["--task", "mar", "-o", "o.csv", "--query", "z"], 1, "the model has no variable 'z'"),
-        (["--task", "mar", "-o", "o.csv", "--memory", "1KB"], 1, "the plan needs"),
+        (["--task", "mar", "-o", "o.csv", "--memory", "200"], 1, "the plan needs"),
     ],
 )
 def test_what_does_not_go_with_cases(elimina, asia, tmp_path, options, code, problem):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,10 +13,10 @@ import numpy as np
 from elimina.backends import Backend, Run, run_once
 from elimina.errors import InternalError, MemoryLimitError, TimeLimitError
 from elimina.inference.encode import Encoded, decode_value, encode
-from elimina.inference.scales import Scales, roots
+from elimina.inference.scales import Scales, root_places, roots
 from elimina.planning.plan import Plan, bytes_text, count_text
 from elimina.planning.prepare import Problem
-from elimina.planning.program import pack
+from elimina.planning.program import Program, pack
 from elimina.result import Result
 
 Progress = Callable[[float], None]
@@ -31,14 +32,17 @@ class Execution(NamedTuple):
     deadline: float | None = None
     part: tuple[int, int] = (0, 1)
 
-    def run(self, encoded: Encoded, semiring: str | None = None, parameter: float | None = None) -> Run:
+    def run(self, encoded: Encoded, semiring: str | None = None) -> Run:
         """Run the plan's program once.
 
         Raises:
             TimeLimitError: The deadline passed.
         """
-        program = pack(self.plan, len(self.problem.model.variables), semiring, parameter)
-        return run_once(self.backend, program, encoded.arena, self.report)
+        return run_once(self.backend, self.program(semiring), encoded.arena, self.report)
+
+    def program(self, semiring: str | None = None) -> Program:
+        """Pack the plan."""
+        return pack(self.plan, len(self.problem.model.variables), semiring)
 
     def check_deadline(self, reached: str) -> None:
         """Keep the time limit.
@@ -177,10 +181,12 @@ def _count(execution: Execution, encoded: Encoded, clock: dict[str, float]) -> R
     bits = sum(math.log2(sizes[v]) for v in execution.problem.free) + 1
     count, modulus = 0, 1
     divisors = _moduli(bits)
+    program, places = execution.program(), root_places(execution.plan)
     for number, divisor in enumerate(divisors):
-        run = execution._replace(part=(number, len(divisors))).run(encoded, parameter=divisor % 2**64)
+        report = execution._replace(part=(number, len(divisors))).report
+        run = run_once(execution.backend, program._replace(parameter=divisor % 2**64), encoded.arena, report)
         _note(clock, run)
-        residue = math.prod(int(root) for root in roots(execution.plan, run)) % divisor
+        residue = functools.reduce(lambda product, root: product * root % divisor, run.zone[places].tolist(), 1)
         count += modulus * ((residue - count) * pow(modulus, -1, divisor) % divisor)
         modulus *= divisor
     return Result("optimal", "count", count)

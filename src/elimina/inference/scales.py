@@ -86,10 +86,16 @@ class Scales:
 
 def roots(plan: Plan, run: Run) -> list[int | float]:
     """The values whose product (in the plan's semiring) is the whole model's."""
-    steps = [plan.steps[output.step] for output in plan.outputs]
-    first = min((step.out_offset for step in steps), default=0)
-    outputs = zip(plan.outputs, steps, strict=True)
-    return [run.zone[step.out_offset - first].item() for output, step in outputs if not output.scope]
+    values: list[int | float] = run.zone[root_places(plan)].tolist()
+    return values
+
+
+def root_places(plan: Plan) -> NDArray[np.int64]:
+    """Where in ``Run.zone`` the values are whose product is the whole model's."""
+    offsets = [plan.steps[output.step].out_offset for output in plan.outputs]
+    first = min(offsets, default=0)
+    outputs = zip(plan.outputs, offsets, strict=True)
+    return np.array([offset - first for output, offset in outputs if not output.scope], dtype=np.int64)
 
 
 def _exponents(highs: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
