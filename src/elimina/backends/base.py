@@ -20,7 +20,7 @@ class Run(NamedTuple):
             scaling; zeros unless the semiring is scaled (``max-product``, ``sum-product``).
         assignment: int32, a value for each variable that a step eliminates (others 0); None unless the program decodes.
             Ties go to the smallest value index.
-        seconds: Time by phase: ``upload``, ``run``, ``decode``.
+        seconds: Time by phase: ``upload``, ``run``, ``decode``, ``download``.
     """
 
     zone: NDArray[np.generic]

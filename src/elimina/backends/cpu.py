@@ -76,7 +76,7 @@ class CpuSession:
             self._assignment[:] = 0
         started = time.perf_counter()
         self._core.run(steps, None if progress is None else lambda done: progress(min(1.0, done / work)))
-        seconds = {"upload": self._upload, "run": time.perf_counter() - started}
+        seconds = {"upload": self._upload, "run": time.perf_counter() - started, "download": 0.0}
         assignment = None if self._assignment is None else self._assignment.copy()
         return Run(self._arena[self._zone].copy(), self._peaks.copy(), assignment, seconds)
 

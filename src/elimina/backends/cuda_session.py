@@ -90,7 +90,9 @@ class CudaSession:
                 raise
             seconds = [self._cuda.get_elapsed_time(a, b) / 1000 for a, b in itertools.pairwise(events)]
             upload = self._cuda.get_elapsed_time(self._began, self._uploaded) / 1000
-            return self._collect(results, {"upload": upload, "run": seconds[0], "decode": seconds[1]})
+            download = self._cuda.get_elapsed_time(events[2], done) / 1000
+            phases = {"upload": upload, "run": seconds[0], "decode": seconds[1], "download": download}
+            return self._collect(results, phases)
 
     def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
         """A copy of elements of the arena: see ``Session.fetch``."""
@@ -222,7 +224,7 @@ class CudaSession:
             memory = self._backend.pinned.malloc(max(1, size))
             self._copy(memory.ptr, at, size)
             results.append(as_bytes(memory, size))
-        done = self._cuda.Event(disable_timing=True)
+        done = self._cuda.Event()
         done.record(self._stream)
         return results, done
 

@@ -153,6 +153,11 @@ class JunctionTree:
         return self._tables("max-sum", variables)
 
     @property
+    def seconds(self) -> dict[str, float]:
+        """Time of the last propagation of posteriors by phase; ``upload`` is that of the whole model, once."""
+        return dict(self._propagators["sum-product"].seconds) if "sum-product" in self._propagators else {}
+
+    @property
     def log10_evidence(self) -> float:
         """Base-10 logarithm of the evidence's probability (of the sum of the model); minus infinity if it is 0."""
         answer = self._run("sum-product", [])

@@ -85,6 +85,9 @@ class Propagator:
         planned: A plan that keeps its messages, and its backend.
         semiring: ``sum-product``; ``log-sum-exp``: slower, but nothing underflows; ``max-sum``: logarithms of
             max-marginals.
+
+    Attributes:
+        seconds: Time of the last run by phase: see ``Run.seconds``.
     """
 
     def __init__(self, planned: Planned, semiring: str = "sum-product") -> None:
@@ -103,6 +106,7 @@ class Propagator:
         self._roots = tuple(n for n, output in enumerate(self._plan.outputs) if free.isdisjoint(output.scope))
         self._places: dict[tuple[int, ...], Written] = {}
         self._zone = program.zone[0]
+        self.seconds: dict[str, float] = {}
 
     def close(self) -> None:
         """Give the device's memory back."""
@@ -194,6 +198,7 @@ class Propagator:
                 needed[self._before(output)] = True
             steps = np.flatnonzero(needed & self._stale)
         run = self._session.run(None if len(steps) == len(self._stale) else steps, progress)
+        self.seconds = run.seconds
         # Messages that make room for others are gone afterwards.
         self._stale[steps] = not self._plan.keep
         total = self._log_sum(run) if log_sum else None
