@@ -1,23 +1,28 @@
-"""Answers against the reference files of a benchmark folder: optima of WCSPs, partition functions of UAI networks.
+"""Answers against the reference files of a benchmark folder: optima of WCSPs; partition functions and posteriors of UAI
+networks.
 
-    python bench/reference.py DATA [--device cpu cuda] [--memory 8GiB] [--limit 60] [--match TEXT]
+    python bench/reference.py DATA [--task mpe pr mar] [--device cpu cuda] [--memory 8GiB] [--limit 60] [--match TEXT]
 
-DATA holds wcsp/REFERENCE.tsv (rows with status "proven" are run) and uai/REFERENCE.tsv (rows with a .PR value). An
-instance whose plan does not fit the memory, or whose estimate is beyond `limit` seconds, is listed with its plan's
-figures. Optima must be equal; log10 Z may differ by 1e-6 relative, or by half a unit of the last digit that the
-reference prints.
+DATA holds wcsp/REFERENCE.tsv (rows with status "proven" are run), uai/REFERENCE.tsv (rows with a .PR value), and files
+uai/*/*.MAR beside the networks, whose marginals may differ by 1e-6. An instance whose plan does not fit the memory, or
+whose estimate is beyond `limit` seconds, is listed with its plan's figures. Optima must be equal; log10 Z may differ by
+1e-6 relative, or by half a unit of the last digit that the reference prints.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 import elimina
 from elimina.cli.options import bytes_of
+from elimina.io.marginals import read_marginals
 from elimina.planning.plan import bytes_text, seconds_text
 
 
@@ -32,6 +37,10 @@ def cases(data: Path) -> Iterator[tuple[str, Path, str, str]]:
             if row["ref_log10Z(.PR)"]:
                 yield "pr", data / "uai" / row["file"], row["ref_log10Z(.PR)"], ""
 
+    for reference in sorted((data / "uai").glob("*/*.MAR")):
+        names = [reference.name.removesuffix(".MAR") + suffix for suffix in ("", ".gz", ".xz")]
+        yield "mar", next(reference.parent / n for n in names if (reference.parent / n).exists()), str(reference), ""
+
 
 def evidence_of(path: Path, model: elimina.Model) -> dict[str | int, str | int]:
     given = path.parent / (path.name.removesuffix(".xz").removesuffix(".gz") + ".evid")
@@ -42,6 +51,15 @@ def last_digit(reference: str) -> float:
     """One unit of the last printed digit."""
     mantissa, _, exponent = reference.lower().partition("e")
     return 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+
+
+def largest_gap(model: elimina.Model, result: elimina.Result, reference: str) -> float:
+    """Between our posteriors and those of a file."""
+    stored = read_marginals(Path(reference))
+    if result.marginals is None or len(stored) != len(model.variables):
+        return math.inf
+    found = [list(result.marginals[v.name].values()) for v in model.variables]
+    return max(float(np.abs(np.subtract(ours, theirs)).max()) for ours, theirs in zip(found, stored, strict=True))
 
 
 def agrees(task: str, result: elimina.Result, reference: str) -> bool:
@@ -67,15 +85,20 @@ def run(task: str, path: Path, reference: str, device: str, memory: int, limit: 
     started = time.perf_counter()
     result = elimina.solve(model, task, evidence=evidence, device=device, memory=memory)
     elapsed = time.perf_counter() - started
+    phases = " ".join(f"{name} {seconds:.3f}" for name, seconds in result.stats["seconds"].items())
+    if task == "mar":
+        gap = largest_gap(model, result, reference)
+        structure = result.stats["structure"]
+        return "equal" if gap <= 1e-6 else "DIFFERENT", f"gap {gap:.1e}, {structure}, {elapsed:.2f} s: {phases}"
     found = result.value if task == "mpe" else result.log10_z
     verdict = "equal" if agrees(task, result, reference) else "DIFFERENT"
-    phases = " ".join(f"{name} {seconds:.3f}" for name, seconds in result.stats["seconds"].items())
     return verdict, f"{found} (reference {reference}), width {plan.width}, {plan.dtype}, {elapsed:.2f} s: {phases}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
+    parser.add_argument("--task", nargs="+", default=["mpe", "pr", "mar"], choices=["mpe", "pr", "mar"])
     parser.add_argument("--device", nargs="+", default=["cpu"], choices=["cpu", "cuda"])
     parser.add_argument("--memory", type=bytes_of, default=8 << 30)
     parser.add_argument("--limit", type=float, default=60)
@@ -85,7 +108,7 @@ def main() -> None:
         counts: dict[tuple[str, str], int] = {}
         for task, path, reference, width in cases(args.data):
             name = str(path.relative_to(args.data))
-            if args.match not in name:
+            if args.match not in name or task not in args.task:
                 continue
             verdict, text = run(task, path, reference, device, args.memory, args.limit)
             counts[task, verdict] = counts.get((task, verdict), 0) + 1
