@@ -24,6 +24,9 @@ from elimina.tree import Tree, bucket_tree, junction_tree
 if TYPE_CHECKING:
     from elimina.inference.batch import Batch, Posteriors
 
+_SAFE_TOTAL = 1e-280
+"""Sums from which probabilities are had by one division."""
+
 Array = NDArray[Any]
 Evidence = Mapping[str | int, Any]
 
@@ -402,6 +405,11 @@ def with_units(model: Model) -> Model:
 
 def normalised(table: Array, logarithmic: bool, scale: str = "sum") -> NDArray[np.float64]:
     """Probabilities along axis 0: divided by their sum (or ``max``: by the largest); zeros where all of them are 0."""
+    if not logarithmic and scale == "sum" and table.dtype == np.float64:
+        totals = table.sum(axis=0)
+        if totals.min(initial=1.0) > _SAFE_TOTAL:
+            quotients: NDArray[np.float64] = table / totals
+            return quotients
     values = table.astype(np.float64)
     high = values.max(axis=0)
     if logarithmic:
