@@ -8,7 +8,7 @@ from typing import Any
 import click
 import numpy as np
 
-from elimina.cli.options import order_of, query_of
+from elimina.cli.options import planning_of, query_of
 from elimina.cli.progress import Progress
 from elimina.inference.batch import Batch
 from elimina.inference.choose import Options
@@ -33,17 +33,8 @@ def solve_cases(model: Model, file: str, output: str | None, options: dict[str, 
         )
     cases = read_cases(file, model)
     asked = query_of(options["query"], model)
-    choices = Options(
-        device=options["device"],
-        memory=options["memory"],
-        order=order_of(options["order"], model),
-        order_seconds=options["order_time"],
-        seed=options["seed"],
-        threads=options["threads"],
-        dtype=options["dtype"],
-    )
     count = len(cases.values)
-    batch = Batch(model, cases.columns, asked, choices, count)
+    batch = Batch(model, cases.columns, asked, Options(**planning_of(options, model)), count)
     variables = model.variables if asked is None else [model.variables[v] for v in asked]
     rows = max(batch.cases * batch.threads, _CELLS_AT_ONCE // sum(v.size for v in variables))
     with Progress() as progress, open_posteriors(output, variables) as writer:

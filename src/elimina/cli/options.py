@@ -101,7 +101,13 @@ def query_of(given: str | None, model: Model) -> list[int] | None:
     return None if given is None else list(dict.fromkeys(parse_names(given, model)))
 
 
-def order_of(given: str, model: Model) -> Any:
+def planning_of(options: dict[str, Any], model: Model) -> dict[str, Any]:
+    """The options that say how to plan, by the names of ``elimina.inference.choose.Options``."""
+    kept = {name: options[name] for name in ("device", "memory", "seed", "threads", "dtype")}
+    return {**kept, "order": _order_of(options["order"], model), "order_seconds": options["order_time"]}
+
+
+def _order_of(given: str, model: Model) -> Any:
     """A method's name, or the order in a file."""
     if given in get_args(Method):
         return given

@@ -11,7 +11,7 @@ import click
 
 from elimina import api
 from elimina.cli.cases import solve_cases
-from elimina.cli.options import model_options, order_of, query_of, seconds_of
+from elimina.cli.options import model_options, planning_of, query_of, seconds_of
 from elimina.cli.progress import Progress
 from elimina.errors import InputError, TimeLimitError
 from elimina.inference.junction import plan_statistics
@@ -67,13 +67,7 @@ def solve(
             options["task"],
             evidence=_evidence(options["evidence"], model),
             query=query_of(options["query"], model),
-            device=options["device"],
-            memory=options["memory"],
-            order=order_of(options["order"], model),
-            order_seconds=options["order_time"],
-            seed=options["seed"],
-            threads=options["threads"],
-            dtype=options["dtype"],
+            **planning_of(options, model),
             time_limit=time_limit,
             on_plan=progress.start,
             progress=progress.update,
@@ -96,13 +90,7 @@ def plan(file: str, **options: Any) -> None:
         options["task"],
         evidence=_evidence(options["evidence"], model),
         query=query_of(options["query"], model),
-        device=options["device"],
-        memory=options["memory"],
-        order=order_of(options["order"], model),
-        order_seconds=options["order_time"],
-        seed=options["seed"],
-        threads=options["threads"],
-        dtype=options["dtype"],
+        **planning_of(options, model),
     )
     click.echo(str(made))
     if made.task == "mar":

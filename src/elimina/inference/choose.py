@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from elimina.backends.base import Backend
 from elimina.backends.choose import DEVICES, find_cuda, get_backend
@@ -92,7 +92,7 @@ def elimination_order(problem: Problem, options: Options) -> tuple[int, ...]:
     scopes = [[free[v] for v in group.scope] for group in problem.groups]
     scopes.append([free[v] for v in problem.kept])
     sizes = problem.model.sizes
-    method: Method = options.order  # type: ignore[assignment]  # find_order names the methods if it is none
+    method = cast(Method, options.order)  # find_order names the methods if it is none
     found = find_order(
         [sizes[v] for v in free],
         scopes,

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
 from elimina.inference.bucket import Execution, does_not_fit, eliminate
-from elimina.inference.choose import Options, plan_problem
+from elimina.inference.choose import ORDER_SECONDS, Options, plan_problem
 from elimina.inference.likelihood import with_factors, with_leaves
 from elimina.inference.propagator import Answer, Propagator
 from elimina.model import Model
@@ -95,7 +95,7 @@ class JunctionTree:
         device: str = "auto",
         memory: int | None = None,
         order: Method | Sequence[int | str] = "auto",
-        order_seconds: float = 2.0,
+        order_seconds: float = ORDER_SECONDS,
         seed: int = 0,
         threads: int | None = None,
         dtype: str | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,11 @@ def _rebuilt(
     return Model(model.variables, factors, sense=sense, constant=constant, upper_bound=bound, name=model.name)
 
 
+def _likelihoods(scale: float, lowest: float, costs: _Values) -> _Values:
+    likelihoods: _Values = np.exp(-scale * (costs - lowest))
+    return likelihoods
+
+
 def _mapped(factor: Table, change: Callable[[_Values], _Values]) -> Table:
     values = change(factor.values)
     if factor.rows is None:
@@ -89,7 +95,7 @@ def _to_probabilities(model: Model, scale: float) -> Model:
                 f"factor {i} has costs from {lowest:g} to {highest:g}, and exp(-{scale:g} * {highest - lowest:g}) "
                 f"is 0 in floating point; give convert_sense a scale of at most {700 / (highest - lowest):.3g}"
             )
-        factors.append(_mapped(costs, lambda c, low=lowest: np.exp(-scale * (c - low))))  # type: ignore[misc]
+        factors.append(_mapped(costs, partial(_likelihoods, scale, lowest)))
         constant -= scale * lowest
     return Model(model.variables, factors, sense="probability", constant=constant, name=model.name)
 

@@ -61,7 +61,7 @@ def draw_graph(model: Model, title: str) -> Canvas:
     else:
         places = stress_layout(count, edges) * (_EDGE if labels else _EDGE_OF_DOTS)
         places = apart(places, widths + style.gap / 2, height + style.gap / 2)
-        runs = [_between(places[a], places[b], widths[a], widths[b], height, directed) for a, b in edges]
+        runs = [_between(places[a], places[b], widths[b], height, directed) for a, b in edges]
     _draw_edges(canvas, runs, directed, 0.09 if labels else 0.06)
     if labels:
         canvas.boxes(places, widths, height, "nodes")
@@ -140,13 +140,13 @@ def _port(towards: float, width: float) -> float:
     return float(np.clip(towards * 0.2, -0.35 * width, 0.35 * width))
 
 
-def _between(a: Points, b: Points, width_a: float, width_b: float, height: float, directed: bool) -> Points:
+def _between(a: Points, b: Points, width: float, height: float, directed: bool) -> Points:
     """The segment between two centres; an arrow ends at the box around the second."""
     if not directed:
         return np.stack([a, b])
     step = a - b
     with np.errstate(divide="ignore"):
-        share = min(np.abs(np.array([width_b, height]) / 2 / step).min(), 1.0)
+        share = min(np.abs(np.array([width, height]) / 2 / step).min(), 1.0)
     return np.stack([a, b + share * step])
 
 
