@@ -70,8 +70,8 @@ class JunctionTree:
     """A compiled model that answers one set of evidence after another.
 
     Both passes run over the bucket tree of one elimination order; new evidence computes again only the messages that it
-    changes, and a query of a few variables only those that it needs (on a GPU all of them, until the same ones are asked
-    for again: laying some out costs more than running all).
+    changes, and a query of a few variables only those that it needs (on a GPU all of them, until the same ones are
+    asked for again: laying some out costs more than running all).
 
     Args:
         model: A probability model.
