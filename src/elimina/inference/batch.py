@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import accumulate
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
@@ -43,7 +44,8 @@ class Posteriors(NamedTuple):
     """Posteriors of a batch.
 
     Attributes:
-        marginals: Variable name -> float64 array of shape ``(cases, size)``; zeros where the case is impossible.
+        marginals: Variable name -> float64 array of shape ``(cases, size)``, the cases its fastest axis; zeros where a
+            case is impossible.
         log10_evidence: float64 array of shape ``(cases,)``: base-10 logarithm of the probability of the case's
             observations; minus infinity where the case is impossible.
     """
@@ -106,7 +108,9 @@ class Batch:
             best = max(self._cached_cases(first.plan), self._amortised_cases(first.plan))
             share = -(-count // threads)
         most = max(2, (memory - _static_bytes(first.plan)) // max(1, _case_bytes(first.plan)))
-        cases = _rounded(min(max(best, _UNIT), _MOST_CASES, share, most))
+        cases = min(max(best, _UNIT), _MOST_CASES, share, most)
+        # Chunks of one size, since what the last one lacks is computed all the same.
+        cases = _rounded(-(-share // max(1, -(-share // max(1, cases)))))
         self.planned = first if cases == _UNIT else self._plan_on(backend, self._prepare(cases))
         while self.planned.plan.peak_bytes > memory and cases > 2:
             cases = _rounded(cases // 2)
@@ -114,6 +118,8 @@ class Batch:
         if not self.planned.plan.fits:
             raise MemoryLimitError(does_not_fit(self.planned.plan))
         self.cases = cases
+        outputs = self.planned.plan.outputs
+        self._marginals = {n: output.scope[0] for n, output in enumerate(outputs) if len(output.scope) > 1}
         self._enough = count if share < min(best, most) else sys.maxsize
         self.threads = max(1, min(threads, memory // max(1, self.planned.plan.peak_bytes))) if is_cpu else 1
 
@@ -137,11 +143,30 @@ class Batch:
             progress: Called now and then with the share of the cases that is done.
         """
         count = len(values)
-        marginals = {v: np.ones((count, self.model.variables[v].size)) for v in self._asked}
-        log_sums = np.empty(count)
+        sizes = [self.model.variables[v].size for v in self._marginals.values()]
+        shares, log_sums = np.empty((sum(sizes), count)), np.empty(count)
         starts = range(0, count, self.cases)
+        if self.threads == 1:
+            for at in starts:
+                self._chunk(values[at : at + self.cases], at, shares, log_sums)
+                if progress is not None:
+                    progress(min(1.0, (at + self.cases) / count))
+        else:
+            self._run_threads(values, starts, (shares, log_sums), progress)
+        impossible = log_sums == -np.inf
+        if impossible.any():
+            shares[:, impossible] = 0.0
+        ends = accumulate(sizes)
+        tables = {v: shares[end - n : end].T for v, n, end in zip(self._marginals.values(), sizes, ends, strict=True)}
+        certain = np.where(impossible, 0.0, 1.0)[:, None]
+        named = {self.model.variables[v].name: tables[v] if v in tables else certain.copy() for v in self._asked}
+        return Posteriors(named, log_sums / math.log(10))
+
+    def _run_threads(
+        self, values: Codes, starts: range, results: tuple[Floats, Floats], progress: Callable[[float], None] | None
+    ) -> None:
         with ThreadPoolExecutor(self.threads) as pool:
-            tasks = [pool.submit(self._chunk, values[at : at + self.cases], at, marginals, log_sums) for at in starts]
+            tasks = [pool.submit(self._chunk, values[at : at + self.cases], at, *results) for at in starts]
             try:
                 for done, task in enumerate(as_completed(tasks), 1):
                     task.result()
@@ -150,11 +175,6 @@ class Batch:
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
-        impossible = log_sums == -np.inf
-        for table in marginals.values():
-            table[impossible] = 0.0
-        named = {self.model.variables[v].name: table for v, table in marginals.items()}
-        return Posteriors(named, log_sums / math.log(10))
 
     def close(self) -> None:
         """Give the memory back; the next run takes it again."""
@@ -162,48 +182,39 @@ class Batch:
             for propagator in self._propagators.get().values():
                 propagator.close()
 
-    def _chunk(self, values: Codes, at: int, marginals: dict[int, Floats], log_sums: Floats) -> None:
-        """Answer a chunk; write into the rows from ``at`` on."""
+    def _chunk(self, values: Codes, at: int, shares: Floats, log_sums: Floats) -> None:
+        """Answer a chunk; write into the columns from ``at`` on."""
         try:
             own = self._propagators.get_nowait()
         except Empty:
             own = {}
         try:
-            answer = self._propagate(own, self._weights(values))
+            answer = self._propagate(own, values)
         finally:
             self._propagators.put(own)
-        rows = slice(at, at + len(values))
-        self._write(answer, rows, marginals)
+        part = slice(at, at + len(values))
+        row = 0
+        for table in answer.tables:
+            shares[row : row + len(table), part] = normalised(table[:, : len(values)], answer.logarithmic)
+            row += len(table)
         assert answer.log_sum is not None
-        log_sums[rows] = np.broadcast_to(answer.log_sum, self.cases)[: len(values)]
+        log_sums[part] = np.broadcast_to(answer.log_sum, self.cases)[: len(values)]
 
-    def _propagate(self, own: dict[str, Propagator], weights: Mapping[int, NDArray[np.bool_]]) -> Answer:
+    def _propagate(self, own: dict[str, Propagator], values: Codes) -> Answer:
         """Propagate a chunk on a thread's own propagators, which are made when first needed."""
+        wide = [self.model.variables[v].size > 1 for v in self.columns]
+        codes = np.full((sum(wide), self.cases), -1, dtype=np.intp)
+        codes[:, : len(values)] = values.T[wide]
+        observed = [v for v, has_values in zip(self.columns, wide, strict=True) if has_values]
         # Scaled messages share a power of two over all cases: one that is much less likely may be lost, never silently.
         for semiring in ("sum-product", "log-sum-exp"):
             if semiring not in own:
                 own[semiring] = Propagator(self.planned, semiring)
-            own[semiring].weigh(weights)
-            answer = own[semiring].run(range(len(self.planned.plan.outputs)))
+            own[semiring].observe(observed, codes)
+            answer = own[semiring].run(tuple(self._marginals))
             if answer.sound:
                 break
         return answer
-
-    def _weights(self, values: Codes) -> dict[int, NDArray[np.bool_]]:
-        result: dict[int, NDArray[np.bool_]] = {}
-        for v, column in zip(self.columns, values.T, strict=True):
-            size = self.model.variables[v].size
-            if size > 1:
-                codes = np.full(self.cases, -1)
-                codes[: len(column)] = column
-                result[v] = (codes == np.arange(size)[:, None]) | (codes < 0)
-        return result
-
-    def _write(self, answer: Answer, rows: slice, marginals: dict[int, Floats]) -> None:
-        for output, table in zip(self.planned.plan.outputs, answer.tables, strict=True):
-            v = output.scope[0] if output.scope else -1
-            if v in marginals:
-                marginals[v][rows] = normalised(table, answer.logarithmic).T[: rows.stop - rows.start]
 
 
 def _rounded(cases: int) -> int:

@@ -100,6 +100,7 @@ class Propagator:
         self._weights: dict[int, dict[int, Array]] = {}
         program = pack(self._plan, len(problem.model.variables), semiring, -math.inf)
         self._session = planned.backend.open(program, self._encoded.arena)
+        self._levels_of: dict[int, Array] = {}
         self._stale = np.ones(len(self._plan.steps), dtype=bool)
         self._cones: dict[int, NDArray[np.int64]] = {}
         free = set(self._plan.order)
@@ -142,6 +143,32 @@ class Propagator:
             self._load(home)
             if self._plan.keep:
                 self._stale |= self._after[:, home]
+
+    def observe(self, variables: Sequence[int], values: NDArray[np.intp]) -> None:
+        """Observe values in each case, instead of those before; for variables with a factor over them and the cases.
+
+        Args:
+            variables: Of the rows.
+            values: Shape ``(variables, cases)``; -1 where nothing is observed.
+        """
+        homes = [self._homes[v] for v in variables]
+        for v, home, row in zip(variables, homes, values, strict=True):
+            factor = self._plan.factors[home]
+            region = np.empty(factor.span, dtype=self._plan.dtype)
+            np.take(self._levels(v), row, axis=1, out=factor_view(region, factor._replace(offset=0)), mode="wrap")
+            self._session.load(factor.offset, region)
+        if self._plan.keep:
+            self._stale |= self._after[:, homes].any(axis=1)
+
+    def _levels(self, variable: int) -> Array:
+        """A factor of a variable and cases for each value that is observed in a case (columns; the last one: none)."""
+        if variable not in self._levels_of:
+            values = factor_view(self._encoded.arena, self._plan.factors[self._homes[variable]])[:, :1]
+            forbidden = 0.0 if self._semiring == "sum-product" else -math.inf
+            levels = np.where(np.eye(len(values), len(values) + 1, dtype=bool), values, forbidden)
+            levels[:, -1:] = values
+            self._levels_of[variable] = levels.astype(self._plan.dtype)
+        return self._levels_of[variable]
 
     def _load(self, number: int) -> None:
         factor = self._plan.factors[number]
