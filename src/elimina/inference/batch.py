@@ -108,13 +108,14 @@ class Batch:
             best = max(self._cached_cases(first.plan), self._amortised_cases(first.plan))
             share = -(-count // threads)
         most = max(2, (memory - _static_bytes(first.plan)) // max(1, _case_bytes(first.plan)))
-        cases = min(max(best, _UNIT), _MOST_CASES, share, most)
         # Chunks of one size, since what the last one lacks is computed all the same.
-        cases = _rounded(-(-share // max(1, -(-share // max(1, cases)))))
-        self.planned = first if cases == _UNIT else self._plan_on(backend, self._prepare(cases))
-        while self.planned.plan.peak_bytes > memory and cases > 2:
-            cases = _rounded(cases // 2)
-            self.planned = self._plan_on(backend, self._prepare(cases))
+        chunks = max(1, -(-share // min(max(best, _UNIT), _MOST_CASES, most)))
+        while True:
+            cases = _rounded(-(-share // chunks))
+            self.planned = first if cases == _UNIT else self._plan_on(backend, self._prepare(cases))
+            if self.planned.plan.peak_bytes <= memory or cases <= 2:
+                break
+            chunks += -(-chunks // 8)
         if not self.planned.plan.fits:
             raise MemoryLimitError(does_not_fit(self.planned.plan))
         self.cases = cases

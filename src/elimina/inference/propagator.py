@@ -151,14 +151,13 @@ class Propagator:
             variables: Of the rows.
             values: Shape ``(variables, cases)``; -1 where nothing is observed.
         """
-        homes = [self._homes[v] for v in variables]
-        for v, home, row in zip(variables, homes, values, strict=True):
-            factor = self._plan.factors[home]
+        for v, row in zip(variables, values, strict=True):
+            factor = self._plan.factors[self._homes[v]]
             region = np.empty(factor.span, dtype=self._plan.dtype)
             np.take(self._levels(v), row, axis=1, out=factor_view(region, factor._replace(offset=0)), mode="wrap")
             self._session.load(factor.offset, region)
-        if self._plan.keep:
-            self._stale |= self._after[:, homes].any(axis=1)
+        # Steps without cases are cheap beside the others.
+        self._stale[:] = True
 
     def _levels(self, variable: int) -> Array:
         """A factor of a variable and cases for each value that is observed in a case (columns; the last one: none)."""

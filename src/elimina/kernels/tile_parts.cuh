@@ -204,7 +204,7 @@ template <class P, class Slot, int kOuters = 1>
 __device__ __noinline__ void build(int slots_at, int pitch, int count, u64 cell_first, int axis_first, int axis_last, int first,
                                    int last, i64 d_first, int depth, const typename P::Cell* arena, Map map, P policy,
                                    int outers = 1) {
-  constexpr int kFlight = kOuters > 1 ? 2 * kAhead / kOuters : kAhead;
+  constexpr int kFlight = kAhead / kOuters;  // values of d whose loads are in flight together
   using Cell = typename P::Cell;
   const StepView step{shared};
   Slot* slots = at<Slot>(slots_at);
