@@ -217,7 +217,7 @@ class Propagator:
     def run(self, outputs: Sequence[int], *, log_sum: bool = True, progress: Progress | None = None) -> Answer:
         """Compute outputs of the plan (and the sum of everything), as far as they are not known from runs before."""
         if len(outputs) + log_sum * len(self._roots) == len(self._plan.outputs) or not self._plan.keep:
-            steps = np.flatnonzero(self._stale)
+            steps = self._stale.nonzero()[0]
         else:
             needed = np.zeros(len(self._plan.steps), dtype=bool)
             for output in (*outputs, *(self._roots if log_sum else ())):
