@@ -124,9 +124,10 @@ def test_what_is_streamed_serves_several_outer_cells(backend, monkeypatch, dtype
 
 
 @pytest.mark.parametrize("semiring", ["min-sum", "sum-product"])
-def test_runs_again_and_again_of_new_values(backend, semiring):
-    """The first run launches step by step, later ones as a graph."""
-    program, factors = random_program(np.random.default_rng(3), semiring, "float64", top=13)
+@pytest.mark.parametrize("seed", [0, 3])
+def test_runs_again_and_again_of_new_values(backend, semiring, seed):
+    """The first run launches step by step; where messages are kept, later ones are a graph."""
+    program, factors = random_program(np.random.default_rng(seed), semiring, "float64", top=13)
     session = backend.open(program, factors)
     for scale in (1.0, 0.5, 0.25, 2.0):
         changed = factors.copy()
@@ -135,6 +136,7 @@ def test_runs_again_and_again_of_new_values(backend, semiring):
         session.load(len(factors) // 4, changed[len(factors) // 4 :])
         assert np.array_equal(session.fetch(0, len(factors)), changed)
         reference.assert_same(program, session.run(), reference.run(program, changed))
+        assert (session.part.graph is not None) == program.keep
     session.close()
 
 

@@ -34,7 +34,6 @@ class Part:
 
     def __init__(self, session: CudaSession, layout: Layout) -> None:
         self.layout = layout
-        self.has_run = False
         self.graph: Any = None
         words = layout.words.view(np.uint8)
         self.memory = session.allocate(len(words) + 2 * len(layout.state) + 64)
@@ -101,6 +100,7 @@ class CudaSession:
                     self._decode(part)
                 events[2].record(self._stream)
                 results, done = self._download(part.layout)
+                self._record(part)
                 self._wait(done, progress)
                 self._staged.clear()
             except BaseException:
@@ -177,18 +177,21 @@ class CudaSession:
         self._stream.synchronize()
 
     def _launch(self, part: Part, marked: bool) -> None:
-        """Queue every step, from the second run on as one graph: launched one by one, small ones wait for the host."""
-        if marked or not part.has_run:
+        """Queue every step, as one graph if there is one: launched one by one, small ones wait for the host."""
+        if marked or part.graph is None:
             self.launch_steps(part, marked)
-            part.has_run = True
-            return
-        if part.graph is None:
+        else:
+            part.graph.launch(self._stream)
+
+    def _record(self, part: Part) -> None:
+        """Make the graph of a program that is likely to run again, while the device is busy with the first run."""
+        if part.graph is None and self._program.keep and not self._program.decode:
             self._stream.begin_capture()
             try:
                 self.launch_steps(part, False)
             finally:
                 part.graph = self._stream.end_capture()
-        part.graph.launch(self._stream)
+            part.graph.upload(self._stream)
 
     def launch_steps(self, part: Part, marked: bool) -> None:
         """Queue every step; ``marked``: with events that tell the progress."""
