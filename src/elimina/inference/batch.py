@@ -17,6 +17,7 @@ from elimina.backends.choose import find_cuda, get_backend
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import MemoryLimitError
 from elimina.inference.bucket import does_not_fit
+from elimina.inference.case_by_case import CaseByCase
 from elimina.inference.choose import Options, Planned, elimination_order, plan_on
 from elimina.inference.junction import normalised, with_units
 from elimina.inference.propagator import Answer, Propagator
@@ -32,6 +33,9 @@ _UNIT = 16
 
 _CACHE_BYTES = 4 << 20
 """What a chunk's tables may take, so that they stay in a core's cache."""
+
+_CASES_IN_TURN = 64
+"""Cases that a thread runs one after another before it writes their posteriors."""
 
 _COLUMN_SECONDS = 4e-5
 """What each observed or asked-for variable of a chunk costs besides the run."""
@@ -55,8 +59,8 @@ class Posteriors(NamedTuple):
 class Batch:
     """Answers cases that observe the same variables, or some of these, chunk by chunk.
 
-    On the CPU each thread has a chunk of its own, small enough for its cache; on a GPU a chunk is as large as memory
-    allows, up to 8192 cases.
+    On the CPU each thread has a chunk of its own, small enough for its cache, or runs one case after another, whichever
+    should take less; on a GPU a chunk is as large as memory allows, up to 8192 cases.
 
     Args:
         model: A probability model.
@@ -82,6 +86,11 @@ class Batch:
         probe = self._prepare(_UNIT)
         self._order = elimination_order(probe, options)
         self._plan_chunks(probe, count, CpuBackend(options.threads).threads)
+        self._case_by_case: CaseByCase | None = None
+        if isinstance(self.planned.backend, CpuBackend):
+            single = self._plan_on(self.planned.backend, self._prepare(1))
+            if single.plan.fits and single.plan.keep:
+                self._case_by_case = CaseByCase(single, self.columns)
 
     def _prepare(self, cases: int) -> Problem:
         return prepare_batch(with_units(self.model), self.columns, self._query, cases)
@@ -139,9 +148,15 @@ class Batch:
         count = len(values)
         marginals = {v: np.ones((count, self.model.variables[v].size)) for v in self._asked}
         log_sums = np.empty(count)
-        starts = range(0, count, self.cases)
+        one = self._case_by_case
+        if not count or (one is not None and one.seconds(values) > self.planned.plan.seconds / self.cases):
+            one = None
+        size = self.cases if one is None else min(_CASES_IN_TURN, -(-count // self.threads))
         with ThreadPoolExecutor(self.threads) as pool:
-            tasks = [pool.submit(self._chunk, values[at : at + self.cases], at, marginals, log_sums) for at in starts]
+            tasks = [
+                pool.submit(self._chunk, one, values[at : at + size], at, marginals, log_sums)
+                for at in range(0, count, size)
+            ]
             try:
                 for done, task in enumerate(as_completed(tasks), 1):
                     task.result()
@@ -162,17 +177,24 @@ class Batch:
             for propagator in self._propagators.get().values():
                 propagator.close()
 
-    def _chunk(self, values: Codes, at: int, marginals: dict[int, Floats], log_sums: Floats) -> None:
+    def _chunk(
+        self, one: CaseByCase | None, values: Codes, at: int, marginals: dict[int, Floats], log_sums: Floats
+    ) -> None:
         """Answer a chunk; write into the rows from ``at`` on."""
         try:
             own = self._propagators.get_nowait()
         except Empty:
             own = {}
+        rows = slice(at, at + len(values))
         try:
+            if one is not None:
+                tables, log_sums[rows] = one.run(own, values)
+                for v in marginals.keys() & tables.keys():
+                    marginals[v][rows] = tables[v]
+                return
             answer = self._propagate(own, self._weights(values))
         finally:
             self._propagators.put(own)
-        rows = slice(at, at + len(values))
         self._write(answer, rows, marginals)
         assert answer.log_sum is not None
         log_sums[rows] = np.broadcast_to(answer.log_sum, self.cases)[: len(values)]
