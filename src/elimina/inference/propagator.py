@@ -273,14 +273,15 @@ class Propagator:
         if self._encoded.impossible:
             return np.asarray(-np.inf)
         if self._plan.kept:
-            values = np.stack(np.broadcast_arrays(*self._written(self._roots).tables(zone)), axis=-1)
+            parts = [table[..., None] for table in self._written(self._roots).tables(zone)]
         else:
-            values = zone[..., self._root_places]
-        if self.logarithmic:
-            return np.asarray(values.sum(axis=-1) + self._encoded.offset)
-        exponents = self._encoded.offset + self._scales.root_exponents(peaks)
+            parts = [zone[..., self._root_places]]
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(values).sum(axis=-1) + math.log(2) * exponents)
+            logs = [(part if self.logarithmic else np.log(part)).sum(axis=-1) for part in parts]
+        total = sum(logs, start=np.float64(0.0))
+        if self.logarithmic:
+            return np.asarray(total + self._encoded.offset)
+        return np.asarray(total + math.log(2) * (self._encoded.offset + self._scales.root_exponents(peaks)))
 
     def factor_table(self, number: int) -> tuple[tuple[int, ...], Array]:
         """A factor as weighed at present, up to a constant: its scope and values."""
