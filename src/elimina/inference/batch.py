@@ -6,7 +6,6 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from itertools import accumulate
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ from elimina.backends.choose import find_cuda, get_backend
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import MemoryLimitError
 from elimina.inference.bucket import does_not_fit
+from elimina.inference.case_by_case import CaseByCase
 from elimina.inference.choose import Options, Planned, elimination_order, plan_on
 from elimina.inference.junction import normalised, with_units
 from elimina.inference.propagator import Answer, Propagator
@@ -34,10 +34,14 @@ _UNIT = 16
 _CACHE_BYTES = 4 << 20
 """What a chunk's tables may take, so that they stay in a core's cache."""
 
+_CASES_IN_TURN = 64
+"""Cases that a thread runs one after another before it writes their posteriors."""
+
 _COLUMN_SECONDS = 4e-5
 """What each observed or asked-for variable of a chunk costs besides the run."""
 
 Floats = NDArray[np.float64]
+_Chunk = tuple[CaseByCase | None, Codes, int, dict[int, Floats], Floats]
 
 
 class Posteriors(NamedTuple):
@@ -57,8 +61,8 @@ class Posteriors(NamedTuple):
 class Batch:
     """Answers cases that observe the same variables, or some of these, chunk by chunk.
 
-    On the CPU each thread has a chunk of its own, small enough for its cache; on a GPU a chunk is as large as memory
-    allows, up to 8192 cases.
+    On the CPU each thread has a chunk of its own, small enough for its cache, or runs one case after another, whichever
+    should take less; on a GPU a chunk is as large as memory allows, up to 8192 cases.
 
     Args:
         model: A probability model.
@@ -84,6 +88,11 @@ class Batch:
         probe = self._prepare(_UNIT)
         self._order = elimination_order(probe, options)
         self._plan_chunks(probe, count, CpuBackend(options.threads).threads)
+        self._case_by_case: CaseByCase | None = None
+        if isinstance(self.planned.backend, CpuBackend):
+            single = self._plan_on(self.planned.backend, self._prepare(1))
+            if single.plan.fits and single.plan.keep:
+                self._case_by_case = CaseByCase(single, self.columns)
 
     def _prepare(self, cases: int) -> Problem:
         return prepare_batch(with_units(self.model), self.columns, self._query, cases)
@@ -120,7 +129,7 @@ class Batch:
             raise MemoryLimitError(does_not_fit(self.planned.plan))
         self.cases = cases
         outputs = self.planned.plan.outputs
-        self._marginals = {n: output.scope[0] for n, output in enumerate(outputs) if len(output.scope) > 1}
+        self._outputs = {n: output.scope[0] for n, output in enumerate(outputs) if len(output.scope) > 1}
         self._enough = count if share < min(best, most) else sys.maxsize
         self.threads = max(1, min(threads, memory // max(1, self.planned.plan.peak_bytes))) if is_cpu else 1
 
@@ -144,30 +153,30 @@ class Batch:
             progress: Called now and then with the share of the cases that is done.
         """
         count = len(values)
-        sizes = [self.model.variables[v].size for v in self._marginals.values()]
-        shares, log_sums = np.empty((sum(sizes), count)), np.empty(count)
-        starts = range(0, count, self.cases)
+        marginals = {v: np.ones((self.model.variables[v].size, count)).T for v in self._asked}
+        log_sums = np.empty(count)
+        one = self._case_by_case
+        if not count or (one is not None and one.seconds(values) > self.planned.plan.seconds / self.cases):
+            one = None
+        size = self.cases if one is None else min(_CASES_IN_TURN, -(-count // self.threads))
+        chunks = [(one, values[at : at + size], at, marginals, log_sums) for at in range(0, count, size)]
         if self.threads == 1:
-            for at in starts:
-                self._chunk(values[at : at + self.cases], at, shares, log_sums)
+            for done, chunk in enumerate(chunks, 1):
+                self._chunk(*chunk)
                 if progress is not None:
-                    progress(min(1.0, (at + self.cases) / count))
+                    progress(done / len(chunks))
         else:
-            self._run_threads(values, starts, (shares, log_sums), progress)
+            self._run_threads(chunks, progress)
         impossible = log_sums == -np.inf
         if impossible.any():
-            shares[:, impossible] = 0.0
-        ends = accumulate(sizes)
-        tables = {v: shares[end - n : end].T for v, n, end in zip(self._marginals.values(), sizes, ends, strict=True)}
-        certain = np.where(impossible, 0.0, 1.0)[:, None]
-        named = {self.model.variables[v].name: tables[v] if v in tables else certain.copy() for v in self._asked}
+            for table in marginals.values():
+                table[impossible] = 0.0
+        named = {self.model.variables[v].name: table for v, table in marginals.items()}
         return Posteriors(named, log_sums / math.log(10))
 
-    def _run_threads(
-        self, values: Codes, starts: range, results: tuple[Floats, Floats], progress: Callable[[float], None] | None
-    ) -> None:
+    def _run_threads(self, chunks: Sequence[_Chunk], progress: Callable[[float], None] | None) -> None:
         with ThreadPoolExecutor(self.threads) as pool:
-            tasks = [pool.submit(self._chunk, values[at : at + self.cases], at, *results) for at in starts]
+            tasks = [pool.submit(self._chunk, *chunk) for chunk in chunks]
             try:
                 for done, task in enumerate(as_completed(tasks), 1):
                     task.result()
@@ -183,23 +192,28 @@ class Batch:
             for propagator in self._propagators.get().values():
                 propagator.close()
 
-    def _chunk(self, values: Codes, at: int, shares: Floats, log_sums: Floats) -> None:
-        """Answer a chunk; write into the columns from ``at`` on."""
+    def _chunk(
+        self, one: CaseByCase | None, values: Codes, at: int, marginals: dict[int, Floats], log_sums: Floats
+    ) -> None:
+        """Answer a chunk; write into the rows from ``at`` on."""
         try:
             own = self._propagators.get_nowait()
         except Empty:
             own = {}
+        rows = slice(at, at + len(values))
         try:
+            if one is not None:
+                tables, log_sums[rows] = one.run(own, values)
+                for v in marginals.keys() & tables.keys():
+                    marginals[v][rows] = tables[v]
+                return
             answer = self._propagate(own, values)
         finally:
             self._propagators.put(own)
-        part = slice(at, at + len(values))
-        row = 0
-        for table in answer.tables:
-            shares[row : row + len(table), part] = normalised(table[:, : len(values)], answer.logarithmic)
-            row += len(table)
+        for v, table in zip(self._outputs.values(), answer.tables, strict=True):
+            marginals[v].T[:, rows] = normalised(table[:, : len(values)], answer.logarithmic)
         assert answer.log_sum is not None
-        log_sums[part] = np.broadcast_to(answer.log_sum, self.cases)[: len(values)]
+        log_sums[rows] = np.broadcast_to(answer.log_sum, self.cases)[: len(values)]
 
     def _propagate(self, own: dict[str, Propagator], values: Codes) -> Answer:
         """Propagate a chunk on a thread's own propagators, which are made when first needed."""
@@ -212,7 +226,7 @@ class Batch:
             if semiring not in own:
                 own[semiring] = Propagator(self.planned, semiring)
             own[semiring].observe(observed, codes)
-            answer = own[semiring].run(tuple(self._marginals))
+            answer = own[semiring].run(tuple(self._outputs))
             if answer.sound:
                 break
         return answer
