@@ -30,7 +30,7 @@ i64 reach(const Key<W>* keys, i64 at, i64 end, const Key<W>& key, const Key<W>& 
 template <int W>
 i64 run_end(const Key<W>* keys, i64 at, i64 end, const Key<W>& mask) {
   i64 i = at + 1;
-  while (i < end && same(keys[i], keys[at], mask)) ++i;
+  while (i < end && agree(keys[i], keys[at], mask)) ++i;
   return i;
 }
 
@@ -62,7 +62,7 @@ std::vector<i64> group_cuts(const Key<W>* keys, i64 rows, i64 parts, const Key<W
   std::vector<i64> cuts{0};
   for (i64 part = 1; part < parts; ++part) {
     i64 at = std::max(cuts.back(), rows * part / parts);
-    while (at > 0 && at < rows && same(keys[at], keys[at - 1], group)) ++at;
+    while (at > 0 && at < rows && agree(keys[at], keys[at - 1], group)) ++at;
     cuts.push_back(at);
   }
   cuts.push_back(rows);
@@ -136,7 +136,7 @@ class Join {
   i64 count_runs(const Key<W>* keys, Range rows) const {
     if (!order_.low) return rows.rows();
     i64 runs = 1;
-    for (i64 i = rows.begin + 1; i < rows.end; ++i) runs += !same(keys[i], keys[i - 1], runs_);
+    for (i64 i = rows.begin + 1; i < rows.end; ++i) runs += !agree(keys[i], keys[i - 1], runs_);
     return runs;
   }
 
@@ -162,8 +162,8 @@ class Join {
   void fill(const Block& block, Writer<W, Value>& writer) const {
     std::vector<i64> starts;
     each_group(left_.keys, block.left, right_.keys, block.right, group_, [&](Range l, Range r) {
-      writer.candidates += l.rows() * r.rows();
       if (!order_.low) {
+        writer.candidates += l.rows() * r.rows();
         for (i64 i = l.begin; i < l.end; ++i)
           for (i64 j = r.begin; j < r.end; ++j) single(i, j, writer);
         return;
@@ -173,6 +173,7 @@ class Join {
       starts.push_back(r.end);
       for (i64 i = l.begin, i_end; i < l.end; i = i_end) {
         i_end = run_end(left_.keys, i, l.end, runs_);
+        writer.candidates += i64(starts.size()) - 1;
         for (std::size_t n = 0; n + 1 < starts.size(); ++n) pair({i, i_end}, {starts[n], starts[n + 1]}, writer);
       }
     });
@@ -223,7 +224,7 @@ Made semi_join_rows(const Table& left, const Table& right, const u64* group_word
     i64 at = reach(others, 0, right.rows, keys[block * block_rows], group);
     for (i64 i = block * block_rows; i < end; ++i) {
       if (at < right.rows && less(others[at], keys[i], group)) at = reach(others, at, right.rows, keys[i], group);
-      if (at < right.rows && same(others[at], keys[i], group)) writer.put(keys[i], values[i]);
+      if (at < right.rows && agree(others[at], keys[i], group)) writer.put(keys[i], values[i]);
     }
     writer.candidates = end - block * block_rows;
   });

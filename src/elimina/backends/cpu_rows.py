@@ -26,13 +26,10 @@ class CpuRows:
         InputError: There are no such sparse tables.
     """
 
-    def __init__(
-        self, semiring: str, dtype: np.dtype[Any], parameter: float = 0, threads: int | None = None
-    ) -> None:
+    def __init__(self, semiring: str, dtype: np.dtype[Any], parameter: float = 0, threads: int | None = None) -> None:
         check_semiring(semiring, dtype, parameter)
-        self.semiring, self.dtype = semiring, dtype
+        self.semiring, self.dtype, self.parameter = semiring, dtype, parameter
         self.threads = threads or len(os.sched_getaffinity(0))
-        self._parameter = parameter
         self._ring = semiring, float(parameter), _integer(dtype, parameter)
 
     def upload(self, array: NDArray[Any]) -> NDArray[Any]:
@@ -91,7 +88,7 @@ class CpuRows:
 
     def to_dense(self, rows: Rows, terms: NDArray[np.int64], cells: int) -> NDArray[Any]:
         """See ``SparseTables.to_dense``."""
-        dense = np.full(cells, zero_of(self.semiring, self._parameter), dtype=self.dtype)
+        dense = np.full(cells, zero_of(self.semiring, self.parameter), dtype=self.dtype)
         _core.rows_to_dense(rows.keys, rows.values, terms, dense)
         return dense
 

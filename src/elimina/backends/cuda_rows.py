@@ -35,7 +35,7 @@ class CudaRows:
 
     def __init__(self, backend: CudaBackend, semiring: str, dtype: np.dtype[Any], parameter: float = 0) -> None:
         check_semiring(semiring, dtype, parameter)
-        self.semiring, self.dtype = semiring, dtype
+        self.semiring, self.dtype, self.parameter = semiring, dtype, parameter
         self._backend, self._cupy = backend, backend.cupy
         self._parameter = dtype.type(parameter)
         self._ring = cuda_kernels.semiring_type(semiring, dtype)
@@ -139,9 +139,7 @@ class CudaRows:
             self._launch(f"rows_keep<{self._word}, {words}>", rows, left.keys, left.values, sums, rows, keys, values)
             return keys, values
 
-    def from_dense(
-        self, cells: Any, axes: NDArray[np.int64], sizes: NDArray[np.int64], words: int
-    ) -> tuple[Any, Any]:
+    def from_dense(self, cells: Any, axes: NDArray[np.int64], sizes: NDArray[np.int64], words: int) -> tuple[Any, Any]:
         """See ``SparseTables.from_dense``."""
         cupy, number = self._cupy, len(cells)
         with self._working(12 * number):
@@ -157,7 +155,7 @@ class CudaRows:
         """See ``SparseTables.to_dense``."""
         number = len(rows.values)
         with self._working(cells * self.dtype.itemsize):
-            dense = self._cupy.full(cells, zero_of(self.semiring, self._parameter), dtype=self.dtype)
+            dense = self._cupy.full(cells, zero_of(self.semiring, self.parameter), dtype=self.dtype)
             name = f"rows_to_dense<{self._word}, {rows.layout.words}>"
             self._launch(name, number, rows.keys, rows.values, number, self._cupy.asarray(terms), len(terms), dense)
             return dense
@@ -173,7 +171,12 @@ class CudaRows:
         return starts, runs[-1:]
 
     def _match(
-        self, left: Rows, left_runs: tuple[Any, Any], others: Any, other_runs: tuple[Any, Any], group: NDArray[np.uint64]
+        self,
+        left: Rows,
+        left_runs: tuple[Any, Any],
+        others: Any,
+        other_runs: tuple[Any, Any],
+        group: NDArray[np.uint64],
     ) -> tuple[Any, Any]:
         """For each run on the left the first one of its group among the others, and their number."""
         rows = len(left.values)
@@ -196,6 +199,6 @@ class CudaRows:
 
     @contextmanager
     def _working(self, size: int) -> Iterator[None]:
-        """Use the device's stream and memory; ``size``: bytes that are needed, for the message if they are not there."""
+        """Use the device's stream and memory; ``size``: bytes that are needed, for the message if they are missing."""
         with self._backend.at_work(size), self._cupy.cuda.using_allocator(self._backend.pool.malloc):
             yield

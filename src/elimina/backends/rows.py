@@ -88,11 +88,8 @@ class Layout(NamedTuple):
                 continue
             (word, shift), (to_word, to_shift) = self.places[at], target.places[target.scope.index(self.scope[at])]
             last = merged[-1] if merged else None
-            if (
-                last
-                and [last[0], last[1] + last[2], last[3], last[4] + last[2]] == [word, shift, to_word, to_shift]
-                and last[2] + bits < WORD
-            ):
+            after = [last[0], last[1] + last[2], last[3], last[4] + last[2]] if last else []
+            if last and after == [word, shift, to_word, to_shift] and last[2] + bits < WORD:
                 last[2] += bits
             else:
                 merged.append([word, shift, bits, to_word, to_shift])
@@ -103,11 +100,13 @@ class Layout(NamedTuple):
     def terms(self, scope: Sequence[int], strides: Sequence[int]) -> NDArray[np.int64]:
         """How a key is a dense table's cell: int64 of shape (n, 4), see ``TermWord`` in ``elimina/rows.hpp``."""
         merged: list[list[int]] = []
-        fields = [(*self.places[self.scope.index(v)], self.size(v), stride) for v, stride in zip(scope, strides, strict=True)]
+        where = [self.scope.index(v) for v in scope]
+        fields = [(*self.places[at], self.sizes[at], stride) for at, stride in zip(where, strides, strict=True)]
         for word, shift, size, stride in sorted(fields):
             bits = field_bits(size)
             last = merged[-1] if merged else None
-            if last and [last[0], last[1] + last[2], last[3] << last[2]] == [word, shift, stride] and last[2] + bits < WORD:
+            after = [last[0], last[1] + last[2], last[3] << last[2]] if last else []
+            if last and after == [word, shift, stride] and last[2] + bits < WORD:
                 last[2] += bits
             elif bits:
                 merged.append([word, shift, bits, stride])
@@ -141,7 +140,8 @@ class Filter(NamedTuple):
     """Which rows are kept as they are made: those whose value joined with all bounds is not worse than the budget.
 
     Attributes:
-        bounds: What the rest of the problem adds at least, as dense tables.
+        bounds: What the rest of the problem adds at least, as dense tables. No cell may improve a total: for min-sum
+            they are at least 0, for max-sum at most 0, for products at most 1.
         budget: The worst total that is kept.
     """
 
@@ -169,6 +169,7 @@ class RowsDevice(Protocol):
 
     semiring: str
     dtype: np.dtype[Any]
+    parameter: float
 
     def upload(self, array: NDArray[Any]) -> Any:
         """An array on the device."""
@@ -280,7 +281,8 @@ class SparseTables:
         """The same rows in another layout (of all their variables, and others whose bits are then zero), sorted."""
         if layout == rows.layout:
             return rows
-        return self._sorted(layout, self.device.move(rows.keys, rows.layout.segments(layout), layout.words), rows.values)
+        keys = self.device.move(rows.keys, rows.layout.segments(layout), layout.words)
+        return self._sorted(layout, keys, rows.values)
 
     def lookup(self, rows: Rows, tables: Sequence[Lookup], keep: Filter | None = None) -> Made:
         """Join with dense tables over variables of the rows, and drop rows that the filter does not keep."""
@@ -306,9 +308,9 @@ class SparseTables:
         """The left table's rows that match a row of the right one; the order of its variables may change."""
         layout = join_layout(left, right, None)
         shared = [v for v in left.layout.scope if v in right.layout.scope]
+        own = tuple(at for at, v in enumerate(layout.scope) if v in left.layout.scope)
         left, right = self.arrange(left, layout), self.arrange(right, layout)
         keys, values = self.device.semi_join(left, right.keys, layout.mask(shared))
-        own = tuple(layout.scope.index(v) for v in layout.scope if v in left.layout.scope)
         return Rows(_part(layout, own), keys, values)
 
     def join(
@@ -352,20 +354,22 @@ class SparseTables:
             return made
         return self.project(made.rows, eliminate, choose)._replace(candidates=made.candidates)
 
-    def _join(
-        self, left: Rows, right: Rows, order: Order, tables: Sequence[Lookup], keep: Filter | None
-    ) -> Made:
+    def _join(self, left: Rows, right: Rows, order: Order, tables: Sequence[Lookup], keep: Filter | None) -> Made:
         layout = left.layout
         bounds = keep.bounds if keep is not None else ()
         words = [len(tables), len(bounds) if keep is not None else -1]
         for table in (*tables, *bounds):
             if table.cells.dtype != self.dtype or not table.cells.flags.c_contiguous:
-                raise InputError(f"the dense table over {table.scope} is {table.cells.dtype}, not contiguous {self.dtype}")
+                raise InputError(
+                    f"the dense table over {table.scope} is {table.cells.dtype}, it must be contiguous {self.dtype}"
+                )
             strides = [math.prod(table.cells.shape[axis + 1 :]) for axis in range(len(table.scope))]
             terms = layout.terms(table.scope, strides)
             words += [self.device.address(table.cells), len(terms), *terms.reshape(-1).tolist()]
         stage = np.array(words, dtype=np.int64)
         budget = keep.budget if keep is not None else 0
+        if self.device.semiring == "min-sum" and self.dtype.kind == "i":
+            budget = min(math.floor(min(budget, 2.0**62)), int(self.device.parameter) - 1)
         keys, values, choices, candidates = self.device.join(left, right, order, stage, budget)
         made = layout.without_last() if order.eliminate else layout
         return Made(Rows(made, keys, values), choices, candidates)
@@ -384,10 +388,10 @@ def check_semiring(semiring: str, dtype: np.dtype[Any], parameter: float) -> Non
     """
     if semiring not in SEMIRINGS or dtype.name not in SEMIRINGS[semiring].dtypes or dtype.name not in DTYPES:
         raise InputError(f"sparse tables have no {semiring} in {dtype}: use one of {', '.join(DTYPES)}")
-    if semiring == "min-sum" and dtype.kind == "i" and not 0 < parameter <= np.iinfo(dtype).max // 2:
+    if semiring == "min-sum" and dtype.kind == "i" and not 0 < parameter <= np.iinfo(dtype).max // 2 + 1:
         raise InputError(
-            f"the forbidden cost {parameter} is not between 1 and {np.iinfo(dtype).max // 2}, so that sums of two stay "
-            f"within {dtype}: use a wider dtype"
+            f"the forbidden cost {parameter} is not between 1 and {np.iinfo(dtype).max // 2 + 1}, "
+            f"so that sums of two stay within {dtype}: use a wider dtype"
         )
 
 

@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kThreads)
 template <int W>
 __global__ void __launch_bounds__(kThreads) rows_heads(const Key<W>* keys, i64 rows, u64 low, i64* heads) {
   const i64 i = thread_number();
-  if (i < rows) heads[i] = i == 0 || !same(keys[i], keys[i - 1], all_but<W>(low));
+  if (i < rows) heads[i] = i == 0 || !agree(keys[i], keys[i - 1], all_but<W>(low));
 }
 
 // Where each run starts, and the end of the last one; `runs`: running sums of the heads.
@@ -92,10 +92,10 @@ __global__ void __launch_bounds__(kThreads)
   if (run >= l.count()) return;
   const Key<W> group = Mask<W>(group_words).key, key = l.key(run);
   const i64 end = r.count(), at = find_run(r, 0, end, key, group, false);
-  if (at == end || !same(r.key(at), key, group)) return;
+  if (at == end || !agree(r.key(at), key, group)) return;
   // Most groups are small: steps that double, before the search by halves.
   i64 step = 1;
-  while (at + step < end && same(r.key(at + step), key, group)) step *= 2;
+  while (at + step < end && agree(r.key(at + step), key, group)) step *= 2;
   first[run] = at;
   counts[run] = find_run(r, at + step / 2, at + step < end ? at + step : end, key, group, true) - at;
 }

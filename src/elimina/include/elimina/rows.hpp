@@ -20,7 +20,7 @@ ELIMINA_HD Key<W> operator|(const Key<W>& a, const Key<W>& b) {
 }
 
 template <int W>
-ELIMINA_HD bool same(const Key<W>& a, const Key<W>& b, const Key<W>& mask) {
+ELIMINA_HD bool agree(const Key<W>& a, const Key<W>& b, const Key<W>& mask) {
   u64 differing = 0;
   for (int w = 0; w < W; ++w) differing |= (a.word[w] ^ b.word[w]) & mask.word[w];
   return differing == 0;
