@@ -70,7 +70,7 @@ def report_cpu(columns: list[Any], threads: int, repeat: int) -> None:
     from elimina.backends.cpu_rows import CpuRows
     from elimina.backends.rows import SparseTables
 
-    tables = SparseTables(CpuRows("min-sum", np.dtype(np.int32), 2**30, threads))
+    tables = SparseTables(CpuRows("min-sum", np.dtype(np.int32), 2**30 - 1, threads))
     left, right = upload(tables, columns[0], 100), upload(tables, columns[1], 101)
     own = {
         "join": best(repeat, lambda: digest(tables.join(left, right).rows.values)),
@@ -141,7 +141,7 @@ def report_cuda(columns: list[Any], repeat: int) -> None:
     from elimina.backends.rows import Rows, SparseTables, join_layout
 
     backend = CudaBackend()
-    tables = SparseTables(CudaRows(backend, "min-sum", np.dtype(np.int32), 2**30))
+    tables = SparseTables(CudaRows(backend, "min-sum", np.dtype(np.int32), 2**30 - 1))
     sides = [upload(tables, columns[0], 100), upload(tables, columns[1], 101)]
     joined = len(tables.join(*sides).rows.values)
     for name, options in (("join", {}), ("join + min", {"eliminate": LAST})):

@@ -6,7 +6,7 @@
 #pragma once
 #include <vector>
 
-#include "rows_output.hpp"
+#include "rows_grid.hpp"
 
 namespace elimina::sparse {
 
@@ -160,23 +160,55 @@ class Join {
   }
 
   void fill(const Block& block, Writer<W, Value>& writer) const {
-    std::vector<i64> starts;
+    std::vector<i64> left_starts, right_starts;
+    Grid<R, W> grid(stage_.ring, order_.low);
     each_group(left_.keys, block.left, right_.keys, block.right, group_, [&](Range l, Range r) {
       if (!order_.low) {
         writer.candidates += l.rows() * r.rows();
-        for (i64 i = l.begin; i < l.end; ++i)
-          for (i64 j = r.begin; j < r.end; ++j) single(i, j, writer);
+        if (unfiltered()) plain(l, r, writer);
+        else
+          for (i64 i = l.begin; i < l.end; ++i)
+            for (i64 j = r.begin; j < r.end; ++j) single(i, j, writer);
         return;
       }
-      starts.clear();
-      for (i64 j = r.begin; j < r.end; j = run_end(right_.keys, j, r.end, runs_)) starts.push_back(j);
-      starts.push_back(r.end);
-      for (i64 i = l.begin, i_end; i < l.end; i = i_end) {
-        i_end = run_end(left_.keys, i, l.end, runs_);
-        writer.candidates += i64(starts.size()) - 1;
-        for (std::size_t n = 0; n + 1 < starts.size(); ++n) pair({i, i_end}, {starts[n], starts[n + 1]}, writer);
+      find_starts(left_.keys, l, left_starts);
+      find_starts(right_.keys, r, right_starts);
+      writer.candidates += i64(left_starts.size() - 1) * i64(right_starts.size() - 1);
+      if (order_.eliminate && unfiltered() && grid.worth(l.rows() + r.rows(), left_starts.size() + right_starts.size())) {
+        grid.join(left_, left_starts, right_, right_starts, writer);
+        return;
       }
+      for (std::size_t m = 0; m + 1 < left_starts.size(); ++m)
+        for (std::size_t n = 0; n + 1 < right_starts.size(); ++n)
+          pair({left_starts[m], left_starts[m + 1]}, {right_starts[n], right_starts[n + 1]}, writer);
     });
+  }
+
+  bool unfiltered() const { return stage_.words[0] == 0 && stage_.words[1] < 0; }
+
+  // Where runs start, and the end of the last one.
+  void find_starts(const Key<W>* keys, Range rows, std::vector<i64>& starts) const {
+    starts.clear();
+    for (i64 i = rows.begin; i < rows.end; i = run_end(keys, i, rows.end, runs_)) starts.push_back(i);
+    starts.push_back(rows.end);
+  }
+
+  void plain(Range l, Range r, Writer<W, Value>& writer) const {
+    Key<W>* keys = writer.keys;
+    Value* values = writer.values;
+    i64 rows = writer.rows;
+    for (i64 i = l.begin; i < l.end; ++i) {
+      const Key<W> left = left_.keys[i];
+      const Value left_value = left_.values[i];
+      for (i64 j = r.begin; j < r.end; ++j) {
+        const Value value = stage_.ring.combine(left_value, right_.values[j]);
+        keys[rows] = left | right_.keys[j];
+        values[rows] = value;
+        rows += feasible(stage_.ring, value);
+      }
+    }
+    if (writer.choices) std::fill(writer.choices + writer.rows, writer.choices + rows, 0);
+    writer.rows = rows;
   }
 
   void single(i64 i, i64 j, Writer<W, Value>& writer) const {

@@ -192,7 +192,7 @@ def test_many_rows_are_sorted(make, words):
     sizes = [50, 3, 33, *[1000] * (6 * words - 2)]
     rows = np.unique(rng.integers(0, sizes, (70_000, len(sizes))), axis=0)
     shuffled = rng.permutation(len(rows))
-    tables = make("min-sum", "int32", 2**30)
+    tables = make("min-sum", "int32", 2**30 - 1)
     table = tables.from_rows(range(len(sizes)), sizes, rows[shuffled], shuffled)
     assert table.layout.words == words
     found, values = tables.to_rows(table)

@@ -64,7 +64,8 @@ class CpuRows:
         """
         try:
             return _core.rows_join(
-                *self._ring, left.keys, left.values, right.keys, right.values, *order[:4],
+                *self._ring, left.keys, left.values, right.keys, right.values,
+                order.group, order.low, order.eliminate, order.choose,
                 stage, float(budget), _integer(self.dtype, budget), order.most, self.threads,
             )  # fmt: skip
         except OverflowError as error:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from elimina.backends.cuda import CudaBackend
 
 PAIRS = 8 * cuda_kernels.THREADS
-"""Pairs of runs of a block: ``kPairRounds`` for each thread."""
+"""Pairs of runs of a block: ``kRounds`` for each thread."""
 
 
 class CudaRows:
@@ -92,10 +92,12 @@ class CudaRows:
         """
         words, rows = left.layout.words, len(left.values)
         with self._working(2 * (left.keys.nbytes + right.keys.nbytes)):
+            if not rows or not len(right.values):
+                return (*self._room(0, words), self._cupy.empty(0, dtype=np.int32) if order.choose else None, 0)
             starts = [self._starts(table, order.low) if order.low else (None, None) for table in (left, right)]
             first, counts = self._match(left, starts[0], right.keys, starts[1], order.group)
             sums = self._cupy.cumsum(counts)
-            pairs = int(sums[-1]) if rows else 0
+            pairs = int(sums[-1])
             kind = "false" if order.eliminate or not order.low else "true"
             sides = left.keys, left.values, starts[0][0], rows, right.keys, right.values, starts[1][0]
             scalars = np.uint64(order.low), self._cupy.asarray(stage), self.dtype.type(budget), self._parameter
@@ -111,8 +113,7 @@ class CudaRows:
                     f"a join of {rows} and {len(right.values)} rows makes {total}, more than {order.most}"
                 )
             keys, values = self._room(total, words)
-            chosen = order.eliminate and order.choose
-            choices = self._cupy.zeros(total, dtype=np.int32) if chosen else None
+            choices = self._cupy.empty(total, dtype=np.int32) if order.choose else None
             self._launch(name + "true>", blocks * cuda_kernels.THREADS, *arguments, made, keys, values, choices)
             return keys, values, choices, pairs
 

@@ -217,7 +217,7 @@ class RowsDevice(Protocol):
 
 
 class Order(NamedTuple):
-    """How two tables are joined: ``JoinOrder`` in ``core/rows.hpp``."""
+    """How two tables are joined: ``JoinOrder`` in ``core/rows.hpp``; ``choose`` only with ``eliminate``."""
 
     group: NDArray[np.uint64]
     low: int
@@ -388,9 +388,9 @@ def check_semiring(semiring: str, dtype: np.dtype[Any], parameter: float) -> Non
     """
     if semiring not in SEMIRINGS or dtype.name not in SEMIRINGS[semiring].dtypes or dtype.name not in DTYPES:
         raise InputError(f"sparse tables have no {semiring} in {dtype}: use one of {', '.join(DTYPES)}")
-    if semiring == "min-sum" and dtype.kind == "i" and not 0 < parameter <= np.iinfo(dtype).max // 2 + 1:
+    if semiring == "min-sum" and dtype.kind == "i" and not 0 < parameter <= np.iinfo(dtype).max // 2:
         raise InputError(
-            f"the forbidden cost {parameter} is not between 1 and {np.iinfo(dtype).max // 2 + 1}, "
+            f"the forbidden cost {parameter} is not between 1 and {np.iinfo(dtype).max // 2}, "
             f"so that sums of two stay within {dtype}: use a wider dtype"
         )
 
@@ -426,8 +426,8 @@ def _with_last(layout: Layout, variable: int) -> Layout:
 
 
 def _part(layout: Layout, at: tuple[int, ...]) -> Layout:
-    scope, sizes, places = (tuple(part[n] for n in at) for part in (layout.scope, layout.sizes, layout.places))
-    return Layout(scope, sizes, places, layout.words)
+    scope, sizes = tuple(layout.scope[n] for n in at), tuple(layout.sizes[n] for n in at)
+    return Layout(scope, sizes, tuple(layout.places[n] for n in at), layout.words)
 
 
 def _axes(layout: Layout, strides: Sequence[int]) -> NDArray[np.int64]:

@@ -7,8 +7,6 @@ namespace elimina {
 
 using namespace sparse;
 
-constexpr int kPairRounds = 8;  // pairs that a thread of a block looks at
-
 __device__ __forceinline__ i64 thread_number() { return i64(blockIdx.x) * kThreads + threadIdx.x; }
 
 template <int W>
@@ -158,7 +156,7 @@ struct Pairing {
   }
 };
 
-// Each block has kThreads * kPairRounds pairs, in the order of the joint table. First their rows are counted (kFill false), then,
+// Each block has kThreads * kRounds pairs, in the order of the joint table. First their rows are counted (kFill false), then,
 // with the running sums of the counts, written.
 template <class R, int W, bool kMany, bool kFill>
 __global__ void __launch_bounds__(kThreads)
@@ -167,12 +165,13 @@ __global__ void __launch_bounds__(kThreads)
               const i64* stage_words, typename R::Value budget, typename R::Value parameter, i64* counts, Key<W>* keys,
               typename R::Value* values, i32* choices) {
   using Value = typename R::Value;
-  const i64 begin = i64(blockIdx.x) * kThreads * kPairRounds;
-  const i64 end = begin + kThreads * kPairRounds < pairs ? begin + kThreads * kPairRounds : pairs;
+  constexpr int kRounds = 8;
+  const i64 begin = i64(blockIdx.x) * kThreads * kRounds;
+  const i64 end = begin + kThreads * kRounds < pairs ? begin + kThreads * kRounds : pairs;
   const i64 first_run = find_sum(sums, 0, left_rows, begin), last_run = find_sum(sums, first_run, left_rows, end - 1);
   const R ring = make_semiring<R>(parameter);
   i64 rows = 0, at = kFill && blockIdx.x > 0 ? counts[blockIdx.x - 1] : 0, all = 0;
-  for (int round = 0; round < kPairRounds; ++round) {
+  for (int round = 0; round < kRounds; ++round) {
     const i64 pair = begin + round * kThreads + threadIdx.x;
     if (begin + round * kThreads >= end) break;
     Pairing<R, W, kMany> work{{ring, stage_words, budget}, low, {left, left_values}, {right, right_values}, 0, 0, 0, 0};
