@@ -47,37 +47,43 @@ class Grid {
 
   template <bool kChoose>
   void write(const Side<R, W>& left, i64 i, i64 i_end, Writer<W, Value>& writer) {
+    const R ring = ring_;
+    const i64 runs = runs_;
     const Key<W> left_key = without_low(left.keys[i]);
-    sums_.assign(std::size_t(runs_), ring_.start());
+    sums_.assign(std::size_t(runs), ring.start());
     typename R::Sum* sums = sums_.data();
     if constexpr (kChoose) {
-      best_.assign(std::size_t(runs_), zero_);
-      choices_.assign(std::size_t(runs_), 0);
+      best_.assign(std::size_t(runs), zero_);
+      choices_.assign(std::size_t(runs), 0);
     }
     for (; i < i_end; ++i) {
       const i64 x = i64(left.keys[i].word[W - 1] & low_);
       const Value value = left.values[i];
-      const Value* row = right_.data() + x * runs_;
-      for (i64 n = 0; n < runs_; ++n) ring_.add(sums[n], ring_.combine(value, row[n]));
+      const Value* row = right_.data() + x * runs;
+      for (i64 n = 0; n < runs; ++n) ring.add(sums[n], ring.combine(value, row[n]));
       if constexpr (kChoose) choose(i32(x), value, row);
     }
-    i64 rows = writer.rows;
-    for (i64 n = 0; n < runs_; ++n) {
-      const Value value = ring_.finish(sums[n]);
-      writer.keys[rows] = left_key | keys_[std::size_t(n)];
-      writer.values[rows] = value;
-      if constexpr (kChoose) writer.choices[rows] = choices_[std::size_t(n)];
-      rows += feasible(ring_, value);
+    Key<W>* keys = writer.keys + writer.rows;
+    Value* values = writer.values + writer.rows;
+    const Key<W>* right_keys = keys_.data();
+    i64 rows = 0;
+    for (i64 n = 0; n < runs; ++n) {
+      const Value value = ring.finish(sums[n]);
+      keys[rows] = left_key | right_keys[n];
+      values[rows] = value;
+      if constexpr (kChoose) writer.choices[writer.rows + rows] = choices_[std::size_t(n)];
+      rows += feasible(ring, value);
     }
-    writer.rows = rows;
+    writer.rows += rows;
   }
 
   void choose(i32 x, Value value, const Value* row) {
+    const R ring = ring_;
     Value* best = best_.data();
     i32* choices = choices_.data();
-    for (i64 n = 0; n < runs_; ++n) {
-      const Value sum = ring_.combine(value, row[n]);
-      const bool better = ring_.better(sum, best[n]);
+    for (i64 n = 0, runs = runs_; n < runs; ++n) {
+      const Value sum = ring.combine(value, row[n]);
+      const bool better = ring.better(sum, best[n]);
       choices[n] = better ? x : choices[n];
       best[n] = better ? sum : best[n];
     }

@@ -188,9 +188,15 @@ class Join {
 
   // Where runs start, and the end of the last one.
   void find_starts(const Key<W>* keys, Range rows, std::vector<i64>& starts) const {
-    starts.clear();
-    for (i64 i = rows.begin; i < rows.end; i = run_end(keys, i, rows.end, runs_)) starts.push_back(i);
-    starts.push_back(rows.end);
+    starts.resize(std::size_t(rows.rows()) + 1);
+    i64* at = starts.data();
+    *at++ = rows.begin;
+    for (i64 i = rows.begin + 1; i < rows.end; ++i) {
+      *at = i;
+      at += !agree(keys[i], keys[i - 1], runs_);
+    }
+    *at++ = rows.end;
+    starts.resize(std::size_t(at - starts.data()));
   }
 
   void plain(Range l, Range r, Writer<W, Value>& writer) const {
