@@ -20,25 +20,50 @@ class Grid {
     return low_ < kMostDomain && rows * kLeastShare >= i64(runs) * domain_;
   }
 
-  void join(const Side<R, W>& left, const std::vector<i64>& left_starts, const Side<R, W>& right, const std::vector<i64>& right_starts,
-            Writer<W, Value>& writer) {
-    runs_ = i64(right_starts.size()) - 1;
-    right_.assign(std::size_t(domain_ * runs_), zero_);
-    keys_.resize(std::size_t(runs_));
-    for (i64 n = 0; n < runs_; ++n) {
-      for (i64 j = right_starts[std::size_t(n)]; j < right_starts[std::size_t(n) + 1]; ++j)
-        right_[std::size_t(i64(right.keys[j].word[W - 1] & low_) * runs_ + n)] = right.values[j];
-      keys_[std::size_t(n)] = without_low(right.keys[right_starts[std::size_t(n)]]);
-    }
+  // One row for each pair of runs that meet.
+  void eliminate(const Side<R, W>& left, const std::vector<i64>& left_starts, const Side<R, W>& right,
+                 const std::vector<i64>& right_starts, Writer<W, Value>& writer) {
+    spread(right, right_starts);
     for (std::size_t m = 0; m + 1 < left_starts.size(); ++m) {
       if (writer.choices) write<true>(left, left_starts[m], left_starts[m + 1], writer);
       else write<false>(left, left_starts[m], left_starts[m + 1], writer);
     }
   }
 
+  // One row for each value that both runs of a pair have.
+  void keep(const Side<R, W>& left, const std::vector<i64>& left_starts, const Side<R, W>& right,
+            const std::vector<i64>& right_starts, Writer<W, Value>& writer) {
+    spread(right, right_starts);
+    const R ring = ring_;
+    Key<W>* keys = writer.keys;
+    Value* values = writer.values;
+    i64 rows = writer.rows;
+    for (std::size_t m = 0; m + 1 < left_starts.size(); ++m)
+      for (i64 n = 0, runs = runs_; n < runs; ++n)
+        for (i64 i = left_starts[m]; i < left_starts[m + 1]; ++i) {
+          const Value value = ring.combine(left.values[i], right_[std::size_t(i64(left.keys[i].word[W - 1] & low_) * runs + n)]);
+          keys[rows] = left.keys[i] | keys_[std::size_t(n)];
+          values[rows] = value;
+          rows += feasible(ring, value);
+        }
+    writer.rows = rows;
+  }
+
  private:
   static constexpr u64 kMostDomain = 64;
   static constexpr i64 kLeastShare = 6;
+
+  // The right runs as columns, zeros where they have no row.
+  void spread(const Side<R, W>& right, const std::vector<i64>& starts) {
+    runs_ = i64(starts.size()) - 1;
+    right_.assign(std::size_t(domain_ * runs_), zero_);
+    keys_.resize(std::size_t(runs_));
+    for (i64 n = 0; n < runs_; ++n) {
+      for (i64 j = starts[std::size_t(n)]; j < starts[std::size_t(n) + 1]; ++j)
+        right_[std::size_t(i64(right.keys[j].word[W - 1] & low_) * runs_ + n)] = right.values[j];
+      keys_[std::size_t(n)] = without_low(right.keys[starts[std::size_t(n)]]);
+    }
+  }
 
   Key<W> without_low(Key<W> key) const {
     key.word[W - 1] &= ~low_;

@@ -174,8 +174,9 @@ class Join {
       find_starts(left_.keys, l, left_starts);
       find_starts(right_.keys, r, right_starts);
       writer.candidates += i64(left_starts.size() - 1) * i64(right_starts.size() - 1);
-      if (order_.eliminate && unfiltered() && grid.worth(l.rows() + r.rows(), left_starts.size() + right_starts.size())) {
-        grid.join(left_, left_starts, right_, right_starts, writer);
+      if (unfiltered() && grid.worth(l.rows() + r.rows(), left_starts.size() + right_starts.size())) {
+        if (order_.eliminate) grid.eliminate(left_, left_starts, right_, right_starts, writer);
+        else grid.keep(left_, left_starts, right_, right_starts, writer);
         return;
       }
       for (std::size_t m = 0; m + 1 < left_starts.size(); ++m)

@@ -46,14 +46,14 @@ class Output {
 #pragma omp parallel num_threads(threads)
     {
       Buffer keys, values, choices;
-      i64 room = -1;
+      i64 room = 0;
       // In ascending order, so that whoever waits for its turn waits for a block that has begun.
       for (i64 block = next_++; block < blocks; block = next_++) {
         Writer<W, V> writer{};
         try {
           if (!failed_) {
-            if (bound(block) > room) {
-              room = bound(block);
+            if (bound(block) >= room) {
+              room = bound(block) + 1;  // what is written and then not counted may lie behind the last row
               keys = Buffer(room * i64(sizeof(Key<W>)));
               values = Buffer(room * i64(sizeof(V)));
               if (choose_) choices = Buffer(room * i64(sizeof(i32)));

@@ -185,6 +185,28 @@ def test_single_tables(make, semiring, dtype, seed):
     assert (back == cells.transpose()).all()
 
 
+@pytest.mark.parametrize(("semiring", "dtype"), KINDS[::3])
+@EXAMPLES
+@given(seed=st.integers(0, 2**32), count=st.integers(1, 4))
+def test_buckets(make, semiring, dtype, seed, count):
+    """Several tables that all have the eliminated variable."""
+    problem = Problem(semiring, dtype, seed)
+    tables, rng = make(semiring, dtype, problem.parameter), problem.rng
+    names = [v for v in problem.sizes if v != problem.last][:5]
+    parts = [problem._table([problem.last, *rng.permutation(names)[:2]]) for _ in range(count)]
+    joint = Reference((), {(): 1 if semiring in ("max-product", "sum-product", "count") else 0})
+    for part in parts:
+        joint = reference.join(problem.ring, joint, part)
+    dense = [problem._dense(list(joint.scope)) for _ in range(2)]
+    nothing = Reference((), {(): 1 if semiring in ("max-product", "sum-product", "count") else 0})
+    joint = reference.join(problem.ring, joint, nothing, dense, (), problem.budget)
+    keep = None if problem.budget is None else Filter((), problem.budget)
+    rows, lookups = [problem.upload(tables, part) for part in parts], problem.lookups(tables, dense)
+    check(tables, tables.join_all(rows, tables=lookups, keep=keep).rows, joint)
+    found = tables.join_all(rows, eliminate=problem.last, tables=lookups, keep=keep)
+    check(tables, found.rows, reference.project(problem.ring, joint, problem.last)[0])
+
+
 @pytest.mark.parametrize("words", [1, 2, 3, 4])
 def test_many_rows_are_sorted(make, words):
     """Several threads and digits."""
@@ -197,6 +219,16 @@ def test_many_rows_are_sorted(make, words):
     assert table.layout.words == words
     found, values = tables.to_rows(table)
     assert (found == rows).all()
+    assert (values == np.arange(len(rows))).all()
+
+
+def test_a_digit_that_most_rows_share(make):
+    """Almost all rows fall into one bucket of the sort."""
+    rng = np.random.default_rng(9)
+    rows = np.unique(np.column_stack([rng.random(200_000) < 0.001, rng.integers(0, 10**9, 200_000)]), axis=0)
+    shuffled = rng.permutation(len(rows))
+    tables = make("min-sum", "int64", 2**40)
+    _, values = tables.to_rows(tables.from_rows((0, 1), (2, 10**9), rows[shuffled], shuffled))
     assert (values == np.arange(len(rows))).all()
 
 
@@ -224,6 +256,31 @@ def test_skewed_groups(make, skew):
     check(tables, tables.join(left, right, eliminate=3).rows, marginal)
     cross = tables.join(tables.project(left, 0).rows, tables.project(right, 1 if 1 in right.layout.scope else 2).rows)
     assert cross.rows.layout.scope[0] == 3
+
+
+@pytest.mark.parametrize(("semiring", "dtype"), KINDS)
+def test_groups_with_most_of_their_rows(make, semiring, dtype):
+    """Where runs are nearly full, the CPU lays them out as a grid."""
+    problem = Problem(semiring, dtype, 1)
+    rng, tables = problem.rng, make(semiring, dtype, problem.parameter)
+    problem.sizes = {0: 9, 1: 6, 2: 7, 3: 5}
+    sides = []
+    for scope in ((0, 1, 3), (2, 0, 3)):
+        rows = np.argwhere(rng.random([problem.sizes[v] for v in scope]) < 0.7)
+        values = random_values(rng, semiring, dtype, problem.parameter, len(rows))
+        kept = [(tuple(row), int(x)) for row, x in zip(rows.tolist(), values, strict=True) if problem.ring.feasible(x)]
+        sides.append(Reference(scope, dict(kept)))
+    left, right = (problem.upload(tables, side) for side in sides)
+    joint = reference.join(problem.ring, *sides)
+    check(tables, tables.join(left, right, last=3).rows, joint)
+    marginal, best = reference.project(problem.ring, joint, 3)
+    made = tables.join(left, right, eliminate=3, choose=True)
+    check(tables, made.rows, marginal)
+    check(tables, tables.join(left, right, eliminate=3).rows, marginal)
+    if semiring in ("min-sum", "max-sum", "max-product"):
+        wanted = reference.reorder(Reference(marginal.scope, best), made.rows.layout.scope)
+        rows = map(tuple, tables.to_rows(made.rows)[0].tolist())
+        assert dict(zip(rows, tables.device.download(made.choices).tolist(), strict=True)) == wanted
 
 
 def test_sums_beyond_the_forbidden_cost_leave_no_row(make):

@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina import _core
+from elimina._core import (
+    rows_from_dense,
+    rows_join,
+    rows_move,
+    rows_project,
+    rows_semi_join,
+    rows_sort,
+    rows_sorted,
+    rows_to_dense,
+)
 from elimina.backends.rows import Order, Rows, check_semiring, zero_of
 from elimina.errors import MemoryLimitError
 
@@ -46,15 +55,15 @@ class CpuRows:
 
     def move(self, keys: NDArray[np.uint64], segments: NDArray[np.int64], words: int) -> NDArray[np.uint64]:
         """Keys in another layout."""
-        return _core.rows_move(keys, segments, words, self.threads)
+        return rows_move(keys, segments, words, self.threads)
 
     def is_sorted(self, keys: NDArray[np.uint64]) -> bool:
         """Whether no key is less than the one before it."""
-        return _core.rows_sorted(keys, self.threads)
+        return rows_sorted(keys, self.threads)
 
     def sort(self, keys: NDArray[np.uint64], values: NDArray[Any]) -> tuple[Any, Any]:
         """Rows sorted by key."""
-        return _core.rows_sort(keys, values, self.threads)[:2]
+        return rows_sort(keys, values, self.threads)[:2]
 
     def join(self, left: Rows, right: Rows, order: Order, stage: NDArray[np.int64], budget: float) -> tuple[Any, ...]:
         """See ``SparseTables.join``.
@@ -63,7 +72,7 @@ class CpuRows:
             MemoryLimitError: There are more than ``order.most`` rows.
         """
         try:
-            return _core.rows_join(
+            return rows_join(
                 *self._ring, left.keys, left.values, right.keys, right.values,
                 order.group, order.low, order.eliminate, order.choose,
                 stage, float(budget), _integer(self.dtype, budget), order.most, self.threads,
@@ -75,22 +84,22 @@ class CpuRows:
 
     def project(self, rows: Rows, low: int, choose: bool) -> tuple[Any, Any, Any]:
         """See ``SparseTables.project``."""
-        return _core.rows_project(*self._ring, rows.keys, rows.values, low, choose, self.threads)[:3]
+        return rows_project(*self._ring, rows.keys, rows.values, low, choose, self.threads)[:3]
 
     def semi_join(self, left: Rows, others: NDArray[np.uint64], group: NDArray[np.uint64]) -> tuple[Any, Any]:
         """See ``SparseTables.semi_join``."""
-        return _core.rows_semi_join(left.keys, left.values, others, group, self.threads)[:2]
+        return rows_semi_join(left.keys, left.values, others, group, self.threads)[:2]
 
     def from_dense(
         self, cells: NDArray[Any], axes: NDArray[np.int64], sizes: NDArray[np.int64], words: int
     ) -> tuple[Any, Any]:
         """See ``SparseTables.from_dense``."""
-        return _core.rows_from_dense(*self._ring, np.ascontiguousarray(cells), axes, sizes, words)[:2]
+        return rows_from_dense(*self._ring, np.ascontiguousarray(cells), axes, sizes, words)[:2]
 
     def to_dense(self, rows: Rows, terms: NDArray[np.int64], cells: int) -> NDArray[Any]:
         """See ``SparseTables.to_dense``."""
         dense = np.full(cells, zero_of(self.semiring, self.parameter), dtype=self.dtype)
-        _core.rows_to_dense(rows.keys, rows.values, terms, dense)
+        rows_to_dense(rows.keys, rows.values, terms, dense)
         return dense
 
 

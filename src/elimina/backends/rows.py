@@ -121,7 +121,8 @@ class Rows(NamedTuple):
     Attributes:
         layout: What the keys mean.
         keys: uint64 of shape (rows, ``layout.words``), ascending as numbers of that many words; all different.
-        values: Shape (rows,), of the semiring's dtype; none is the semiring's zero.
+        values: Shape (rows,), of the semiring's dtype; none is the semiring's zero. Integer costs are not negative, and
+            a sum that reaches the forbidden cost is forbidden.
     """
 
     layout: Layout
@@ -354,6 +355,53 @@ class SparseTables:
             return made
         return self.project(made.rows, eliminate, choose)._replace(candidates=made.candidates)
 
+    def join_all(
+        self,
+        parts: Sequence[Rows],
+        *,
+        eliminate: int | None = None,
+        choose: bool = False,
+        tables: Sequence[Lookup] = (),
+        keep: Filter | None = None,
+        most: int = UNLIMITED,
+    ) -> Made:
+        """Join one or more tables, and eliminate a variable in the last join: a bucket.
+
+        The largest table comes first, then always the one that adds the fewest bits to the rows. A dense table is
+        joined as soon as its variables are there; the filter is for whole rows, so it is asked at the end.
+
+        Args:
+            parts: Rows in any layouts.
+            eliminate: A variable that leaves.
+            choose: Whether to keep its best values.
+            tables: Dense tables over variables of the union that are joined too.
+            keep: Drops rows of the joint table before anything is eliminated.
+            most: Rows of any table that is made at most.
+
+        Raises:
+            InputError: There is no table.
+            MemoryLimitError: A table would have more than ``most`` rows.
+            UnsupportedError: A union does not fit a key.
+        """
+        if not parts:
+            raise InputError("there is no sparse table to join: give one at least")
+        waiting, dense, candidates = list(parts), list(tables), 0
+        rows = waiting.pop(max(range(len(waiting)), key=lambda at: len(waiting[at].values)))
+        while waiting:
+            at = min(range(len(waiting)), key=lambda at: (_added_bits(rows, waiting[at]), -len(waiting[at].values)))
+            part = waiting.pop(at)
+            if not waiting:
+                options: dict[str, Any] = {"eliminate": eliminate, "choose": choose, "keep": keep, "most": most}
+                made = self.join(rows, part, tables=dense, **options)
+                return made._replace(candidates=candidates + made.candidates)
+            scope = {*rows.layout.scope, *part.layout.scope}
+            ready = [table for table in dense if scope.issuperset(table.scope)]
+            dense = [table for table in dense if not scope.issuperset(table.scope)]
+            made = self.join(rows, part, last=eliminate, tables=ready, most=most)
+            rows, candidates = made.rows, candidates + made.candidates
+        made = self.lookup(rows, dense, keep) if dense or keep is not None else Made(rows, None, len(rows.values))
+        return made if eliminate is None else self.project(made.rows, eliminate, choose)
+
     def _join(self, left: Rows, right: Rows, order: Order, tables: Sequence[Lookup], keep: Filter | None) -> Made:
         layout = left.layout
         bounds = keep.bounds if keep is not None else ()
@@ -418,6 +466,11 @@ def join_layout(left: Rows, right: Rows, last: int | None) -> Layout:
     own = [v for table in (left, right) for v in table.layout.scope if v not in shared and v != last]
     scope = (*shared, *own, *(() if last is None else (last,)))
     return Layout.of(scope, [sizes[v] for v in scope])
+
+
+def _added_bits(rows: Rows, part: Rows) -> int:
+    fields = zip(part.layout.scope, part.layout.sizes, strict=True)
+    return sum(field_bits(size) for v, size in fields if v not in rows.layout.scope)
 
 
 def _with_last(layout: Layout, variable: int) -> Layout:
