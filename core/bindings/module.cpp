@@ -6,4 +6,5 @@ NB_MODULE(_core, m) {
   bind_order(m);
   bind_dense(m);
   bind_rows(m);
+  bind_filter(m);
 }

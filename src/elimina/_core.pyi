@@ -131,3 +131,10 @@ def rows_from_dense(semiring: str, parameter: float, integer_parameter: int, cel
 
 def rows_to_dense(keys: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu', writable=False)], terms: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], cells: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu')]) -> None:
     """Write rows into the cells of a dense table."""
+
+FORBIDDEN_COST: int = 1125899906842624
+
+def minimise_costs(sizes: Sequence[int], scopes: Sequence[Sequence[int]], tables: Sequence[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]], constant: int, upper: int, seconds: float, most_rows: int, seed: int, poll: object) -> dict:
+    """
+    Least sum of costs (of 0 to 2^38, or FORBIDDEN_COST) below `upper`, by elimination that drops rows by bounds. `poll` gets both bounds now and then.
+    """
