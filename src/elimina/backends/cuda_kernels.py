@@ -184,6 +184,8 @@ def decode_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:
 def source(name: str) -> str:
     """Return the text of the file that defines a kernel, by its name expression."""
     file = name.removeprefix("elimina::").partition("<")[0]
+    if file.startswith("rows_"):
+        file = "rows"
     return (KERNELS / f"{'bench' if file in ('fill', 'pause', 'rate') else file}.cu").read_text(encoding="utf-8")
 
 
