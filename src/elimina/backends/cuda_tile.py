@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from elimina.backends import cuda_product
 from elimina.backends.cuda_kernels import PRODUCT_THREADS, RING_UNITS, THREADS, ProductKernel, TileKernel, tile_kernel
 from elimina.backends.cuda_product import RESERVED, SHARED
@@ -30,6 +32,8 @@ NARROW_COLUMNS = 64
 NARROW_DOMAIN = 5
 SHORT_RING = 32
 """Domain from which cells of two bytes leave more room for B by a shorter ring."""
+LONGEST_ROW = 1 << 16
+"""Cells of the longest row that is made for the sake of where rows start."""
 STREAM_B = 26 << 10
 """Bytes of B from which building it costs more than longer rows gain."""
 STREAM_ROW = 256
@@ -96,6 +100,8 @@ def choose(
         DeviceError: The step needs more blocks or shared memory than a launch can have.
     """
     _widen(record)
+    if program.dtype == np.int16:
+        _lengthen(record)
     axes, lo = record[3], record[4] + record[5]
     sizes = record[HEADER : HEADER + 3 * axes : 3]
     out_strides = record[HEADER + 1 : HEADER + 3 * axes : 3]
@@ -209,6 +215,40 @@ def _widen(record: list[int]) -> None:
     record[HEADER:] = [word for axis in words for word in axis]
     for table in tables:
         record += table[:3] + [table[3 + axis] for axis in order]
+
+
+def _lengthen(record: list[int]) -> None:
+    """Make lo axes of the last mid ones if streamed rows start at 16-byte addresses only then; for cells of two bytes.
+
+    Tables of A that have such axes go to B, so sums must not depend on the order of their terms.
+    """
+    axes, lo = record[3], record[4] + record[5]
+    sizes, out_strides = record[HEADER : HEADER + 3 * axes : 3], record[HEADER + 1 : HEADER + 3 * axes : 3]
+    tables = _tables(record)
+    inner, streams = tables[: record[10] + record[11]], tables[record[10] + record[11] :]
+
+    def rows_start_at_words(first: int) -> bool:
+        return all(
+            _is_dense(t[3:], out_strides, sizes, first)
+            and _is_aligned(t[0], [t[1], *t[3 : 3 + first]], [record[1], *sizes[:first]], 8)
+            for t in [*streams, [record[12], 0, 0, *out_strides]]
+        )
+
+    cells = record[8]
+    for first in range(lo - 1, record[4], -1):
+        follows = sizes[first] == 1 or out_strides[first] == cells
+        cells *= sizes[first]
+        mids = range(record[4], first)
+        shared = any(any(t[3 + m] for m in mids) and any(t[3 + first :]) for t in inner)
+        if not follows or shared or cells > LONGEST_ROW:
+            return
+        if rows_start_at_words(first) and not rows_start_at_words(lo):
+            a_tables = [t for t in inner if not any(t[3 + first :])]
+            b_tables = [t for t in inner if any(t[3 + first :])]
+            record[5], record[7], record[8] = first - record[4], record[7] * record[8] // cells, cells
+            record[10], record[11] = len(a_tables), len(b_tables)
+            record[HEADER + 3 * axes :] = [word for table in (*a_tables, *b_tables, *streams) for word in table]
+            return
 
 
 def _is_aligned(offset: int, strides: list[int], sizes: list[int], unit: int) -> bool:
