@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dense.hpp"
+#include "dense_slice.hpp"
 #include "dense_small.hpp"
 #include "dense_tile.hpp"
 #include "elimina/program.hpp"
@@ -16,6 +17,7 @@
 namespace elimina::ELIMINA_ISA {
 
 constexpr double kSmallWork = 4096;       // below: no tiles
+constexpr double kSlicedWork = 512;       // the same for steps that are rewritten for given values
 constexpr double kParallelWork = 1e6;     // below: tiles, but on one thread
 constexpr double kPollWork = 2e8;         // work between two polls
 
@@ -38,6 +40,7 @@ class Executor final : public DenseExecutor {
       : run_(run),
         ring_(ring),
         arena_(static_cast<V*>(run.arena)),
+        slices_(run.words, run.starts, run.steps, run.outputs, run.output_count),
         small_(ring, arena_, run.peaks),
         tile_(ring, arena_),
         spaces_(std::max(run.threads, 1)) {
@@ -46,6 +49,17 @@ class Executor final : public DenseExecutor {
       const StepView step = view(number);
       const double work = double(step.cells()) * double(step[kDomain]);
       entries_.push_back({work, work < kSmallWork && Small::takes(step) ? small_.add(step) : -1});
+    }
+  }
+
+  void fix(const int* values, i64 variables) override {
+    slices_.fix(values, variables);
+    const V zero = ring_.finish(ring_.start());
+    for (const i64 number : slices_.sliced_outputs()) {
+      const StepView step = view(number);
+      i64 last = 0;
+      for (i64 axis = 0; axis < step[kAxes]; ++axis) last += (step.size(axis) - 1) * step.out_stride(axis);
+      std::fill_n(arena_ + step[kOut], last + 1, zero);
     }
   }
 
@@ -83,12 +97,20 @@ class Executor final : public DenseExecutor {
   }
 
   bool one_step(i64 number, double done, Peak<V>& peak, const DensePoll& poll) {
+    if (slices_.touches(number)) return sliced_step(slices_.slice(number), done, peak, poll);
     const auto [work, small] = entries_[number];
     if constexpr (Wide<R>::available)
       if (small >= 0) return peak = small_.run(small), true;
     prepare(view(number));
     if (work >= kSmallWork) return large_step(view(number), work, done, peak, poll);
     return peak = plain_step(view(number)), true;
+  }
+
+  bool sliced_step(StepView step, double done, Peak<V>& peak, const DensePoll& poll) {
+    prepare(step);
+    const double work = double(step.cells()) * double(step[kDomain]);
+    if (work >= kSlicedWork) return large_step(step, work, done, peak, poll);
+    return peak = plain_step(step), true;
   }
 
   void decode(const i64* sequence, i64 count) {
@@ -195,6 +217,7 @@ class Executor final : public DenseExecutor {
   const DenseRun run_;
   R ring_;
   V* arena_;
+  Slices slices_;
   i64 tables_ = 0, a_ = 0, b_ = 0;
   std::vector<Entry> entries_;
   std::vector<Source<V>> sources_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -21,6 +22,8 @@ namespace {
 
 template <class T>
 using Words = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Rows = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Arena = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 SemiringKind semiring_kind(const std::string& name) {
@@ -45,11 +48,26 @@ ValueKind value_kind(const Arena& arena, SemiringKind semiring) {
 class DenseSession {
  public:
   DenseSession(const std::string& semiring, double parameter, i64 integer_parameter, Words<const i64> words, Words<const i64> starts,
-               Arena arena, Words<double> peaks, std::optional<Words<int>> assignment, int threads)
+               Words<const i64> outputs, Arena arena, Words<double> peaks, std::optional<Words<int>> assignment, int threads)
       : words_(words), starts_(starts), arena_(arena), peaks_(peaks), assignment_(assignment) {
     const SemiringKind kind = semiring_kind(semiring);
     executor_ = dense_function()({kind, value_kind(arena, kind), parameter, integer_parameter, words.data(), starts.data(),
-                                  i64(starts.size()), arena.data(), peaks.data(), assignment ? assignment->data() : nullptr, threads});
+                                  i64(starts.size()), outputs.data(), i64(outputs.size()), arena.data(), peaks.data(), assignment ? assignment->data() : nullptr, threads});
+  }
+
+  void fix(Words<const int> values) { executor_->fix(values.data(), i64(values.size())); }
+
+  void run_cases(Words<const int> variables, Rows<const int> values, Words<int> given, i64 first, nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu> zones,
+                 Rows<double> peaks) {
+    const size_t bytes = zones.shape(1) * zones.itemsize();
+    const char* zone = static_cast<const char*>(arena_.data()) + first * zones.itemsize();
+    for (size_t n = 0; n < values.shape(0); ++n) {
+      for (size_t i = 0; i < variables.size(); ++i) given(variables(i)) = values(n, i);
+      executor_->fix(given.data(), i64(given.size()));
+      run(std::nullopt, nb::none());
+      std::memcpy(static_cast<char*>(zones.data()) + n * bytes, zone, bytes);
+      std::copy_n(peaks_.data(), peaks_.size(), peaks.data() + n * peaks_.size());
+    }
   }
 
   void run(std::optional<Words<const i64>> steps, nb::object progress) {
@@ -90,10 +108,14 @@ class DenseSession {
 
 void bind_dense(nb::module_& m) {
   nb::class_<DenseSession>(m, "DenseSession", "A packed program translated for an arena; one run at a time.")
-      .def(nb::init<const std::string&, double, i64, Words<const i64>, Words<const i64>, Arena, Words<double>,
+      .def(nb::init<const std::string&, double, i64, Words<const i64>, Words<const i64>, Words<const i64>, Arena, Words<double>,
                     std::optional<Words<int>>, int>(),
-           "semiring"_a, "parameter"_a, "integer_parameter"_a, "words"_a, "starts"_a, "arena"_a, "peaks"_a, "assignment"_a.none(),
+           "semiring"_a, "parameter"_a, "integer_parameter"_a, "words"_a, "starts"_a, "outputs"_a, "arena"_a, "peaks"_a, "assignment"_a.none(),
            "threads"_a)
+      .def("fix", &DenseSession::fix, "values"_a,
+           "Compute only cells with these values from now on; -1 where none is given. What depends on a changed one must run again.")
+      .def("run_cases", &DenseSession::run_cases, "variables"_a, "values"_a, "given"_a, "first"_a, "zones"_a, "peaks"_a,
+           "For each row of values: `fix` them, run all steps, copy the arena from `first` on into `zones` and the peaks into `peaks`.")
       .def("run", &DenseSession::run, "steps"_a.none() = nb::none(), "progress"_a.none() = nb::none(),
            "Run all steps, or those of some ascending numbers, on what is in the arena now; `progress` gets the work done so far.");
   m.def("dense_instruction_set", &dense_instruction_set, "The instruction set that the dense executor uses here.");

@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from elimina import ImpossibleEvidenceError, InputError, JunctionTree, MemoryLimitError, Model, Table, Variable
 from elimina.inference import batch as batch_module
+from elimina.inference.case_by_case import CaseByCase
 from elimina.io.cases import Cases
 from tests.devices import on_devices
 from tests.reference import brute
@@ -33,9 +34,15 @@ def check_row(model, posteriors, row, case, tolerance):
         assert found == pytest.approx(expected[v], rel=0, abs=tolerance)
 
 
-@settings(max_examples=100, deadline=None)
+@pytest.fixture(params=[0.0, math.inf], ids=["case by case", "chunks"])
+def way(request, monkeypatch):
+    """Either way of answering cases on the CPU, whatever they are estimated to take."""
+    monkeypatch.setattr(CaseByCase, "seconds", lambda self, values: request.param)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(models("probability", max_variables=5, max_cells=100), st.integers(0, 2**32), st.integers(0, 20))
-def test_any_model(model, seed, count):
+def test_any_model(way, model, seed, count):
     assume(model.variables)
     rng = np.random.default_rng(seed)
     cases = random_cases(model, rng, count)
@@ -46,9 +53,9 @@ def test_any_model(model, seed, count):
 
 
 @on_devices
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(network=networks(), seed=st.integers(0, 2**32), dtype=st.sampled_from(["float64", "float32"]))
-def test_equal_to_one_set_of_evidence_after_another(device, network, seed, dtype):
+def test_equal_to_one_set_of_evidence_after_another(way, device, network, seed, dtype):
     rng = np.random.default_rng(seed)
     model = network_model(network)
     model = Model(
@@ -72,9 +79,9 @@ def test_equal_to_one_set_of_evidence_after_another(device, network, seed, dtype
             assert table[row] == pytest.approx(expected[name], abs=tolerance)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(networks(), st.data())
-def test_some_names_and_columns(network, data):
+def test_some_names_and_columns(way, network, data):
     model = network_model(network)
     places = st.lists(st.integers(0, len(model.sizes) - 1), unique=True)
     names, columns = data.draw(places), data.draw(places)
@@ -101,7 +108,7 @@ def chain(length: int, low: float, change: float | None = None) -> Model:
     return Model(variables, factors, sense="probability", children=range(2 * length))
 
 
-def test_a_case_that_is_much_less_likely_than_the_others():
+def test_a_case_that_is_much_less_likely_than_the_others(way):
     """Apart by 1e-400: with one scale for all cases it would be 0 beside them."""
     model = chain(20, 1e-40)
     cases = np.full((40, 40), -1)
@@ -135,6 +142,16 @@ def test_chunks_and_progress(monkeypatch):
     assert small.log10_evidence == pytest.approx(large.log10_evidence, abs=1e-12)
     for name, table in small.marginals.items():
         assert table == pytest.approx(large.marginals[name], abs=1e-12)
+
+
+def test_chunks_are_of_one_size(monkeypatch):
+    monkeypatch.setattr(batch_module, "_MOST_CASES", 64)
+    model = naive_bayes(6, 3)
+    engine = JunctionTree(model, device="cpu", threads=1)
+    for count, cases in ((64, 64), (65, 48), (129, 48), (200, 64), (20, 32), (3, 3), (1, 2)):
+        engine.batch(random_cases(model, np.random.default_rng(1), count))
+        assert engine._batch.cases == cases
+        engine._batch = None
 
 
 def test_evidence_that_was_set_takes_no_part():

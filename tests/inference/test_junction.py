@@ -220,3 +220,28 @@ def test_options_that_make_no_sense():
         JunctionTree(chain(30), device="cpu", memory=100)
     with pytest.raises(InputError, match="twice"):
         JunctionTree(chain(3), device="cpu").joint([0, 0])
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_observed_values_are_left_out_rightly(data):
+    """An observation leaves cells out where likelihoods of 0 and 1 multiply them; steps are large enough for tiles."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    sizes = data.draw(st.lists(st.integers(1, 12), min_size=3, max_size=9))
+    scopes = [rng.choice(len(sizes), min(len(sizes), 3), replace=False).tolist() for _ in range(len(sizes))]
+    tables = [(scope, rng.random([sizes[v] for v in scope]) + 0.1) for scope in scopes]
+    model = Model.from_arrays(sizes, tables, sense="probability")
+    dtype = data.draw(st.sampled_from(["float64", "float32"]))
+    hard, soft = (JunctionTree(model, device="cpu", dtype=dtype) for _ in range(2))
+    tolerance = 1e-12 if dtype == "float64" else 1e-5
+    for _ in range(4):
+        values = {v: int(rng.integers(size)) for v, size in enumerate(sizes) if rng.random() < 0.4}
+        hard.set_evidence(values)
+        soft.set_evidence({v: np.eye(sizes[v])[x] for v, x in values.items()})
+        asked = None if rng.random() < 0.5 else [int(rng.integers(len(sizes)))]
+        assert hard.log10_evidence == pytest.approx(soft.log10_evidence, rel=tolerance, abs=tolerance)
+        for found, expected in ((hard.marginals, soft.marginals), (hard.max_marginals, soft.max_marginals)):
+            other = expected(asked)
+            for name, table in found(asked).items():
+                assert table == pytest.approx(other[name], abs=tolerance)
+        assert np.array_equal(hard.sample(20, seed=1), soft.sample(20, seed=1)) or dtype == "float32"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ class Session(Protocol):
     """A program on a device, its arena kept between runs."""
 
     def load(self, offset: int, values: NDArray[np.generic]) -> None:
-        """Write elements of the arena, of the program's dtype, from an offset on."""
+        """Write elements of the arena, of the program's dtype, from an offset on; they are read until the next run."""
         ...
 
     def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> Run:
@@ -58,6 +58,37 @@ class Session(Protocol):
 
     def close(self) -> None:
         """Give the memory back."""
+        ...
+
+
+@runtime_checkable
+class SlicingSession(Session, Protocol):
+    """A session that leaves out what given values of variables rule out."""
+
+    def fix(self, values: NDArray[np.int32]) -> None:
+        """Compute only the cells with given values of variables from now on.
+
+        Every step with a variable whose value changed has to run again, and all that depend on it. Other cells of the
+        outputs hold the semiring's zero. A message with given axes lies at its place without gaps and without these
+        axes, row by row.
+
+        Args:
+            values: int32, a value for each variable; -1 where none is given.
+        """
+        ...
+
+    def run_cases(
+        self, variables: NDArray[np.int32], values: NDArray[np.int32]
+    ) -> tuple[NDArray[np.generic], NDArray[np.float64]]:
+        """Run all steps for one row of values after another, with nothing given of other variables.
+
+        Args:
+            variables: int32, the variables of the columns.
+            values: int32 of shape ``(cases, columns)``; -1 where none is given.
+
+        Returns:
+            For each case ``Run.zone`` and ``Run.peaks``: shapes ``(cases, elements)`` and ``(cases, steps, 2)``.
+        """
         ...
 
 

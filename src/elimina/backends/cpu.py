@@ -57,6 +57,7 @@ class CpuSession:
             int(program.parameter) if program.dtype.kind in "iu" else 0,
             program.words,
             program.starts,
+            np.ascontiguousarray(program.outputs[:, 0]),
             self._arena,
             self._peaks.reshape(-1),
             self._assignment,
@@ -68,6 +69,21 @@ class CpuSession:
     def load(self, offset: int, values: NDArray[np.generic]) -> None:
         """Write elements of the arena: see ``Session.load``."""
         self._arena[offset : offset + len(values)] = values
+
+    def fix(self, values: NDArray[np.int32]) -> None:
+        """Compute only cells with given values: see ``SlicingSession.fix``."""
+        self._core.fix(values)
+
+    def run_cases(
+        self, variables: NDArray[np.int32], values: NDArray[np.int32]
+    ) -> tuple[NDArray[np.generic], NDArray[np.float64]]:
+        """Run all steps for one row of values after another: see ``SlicingSession.run_cases``."""
+        first, last = self._program.zone
+        zones = np.empty((len(values), last - first), dtype=self._program.dtype)
+        peaks = np.empty((len(values), self._peaks.size))
+        given = np.full(self._program.variables, -1, dtype=np.int32)
+        self._core.run_cases(variables, values, given, first, zones, peaks)
+        return zones, peaks.reshape(len(values), -1, 2)
 
     def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> Run:
         """Run all or some of the steps: see ``Session.run``."""

@@ -5,16 +5,15 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends import Run
-from elimina.backends.base import Progress
+from elimina.backends.base import Progress, SlicingSession
 from elimina.inference.choose import Planned
 from elimina.inference.encode import encode, factor_view
-from elimina.inference.scales import Scales
+from elimina.inference.scales import Scales, root_places
 from elimina.planning.plan import FactorLayout, Step
 from elimina.planning.program import pack
 
@@ -46,7 +45,7 @@ class Answer(NamedTuple):
     """What a propagation gives.
 
     Attributes:
-        zone: The elements of the program's outputs.
+        zone: The elements of the program's outputs; the last axis, if there is one for runs of one case after another.
         written: Where those are that were asked for.
         log_sum: Natural logarithm of the model's sum given the evidence (``max-sum``: of the best product), a scalar or
             one for each case; None if it was not asked for.
@@ -66,16 +65,24 @@ class Answer(NamedTuple):
         return self.written.tables(self.zone)
 
     def vectors(self, scale: str = "sum") -> list[NDArray[np.float64]]:
-        """Marginals of one variable each, without cases, divided by their sum (or ``max``: by the largest)."""
+        """Marginals of one variable each, without an axis of cases in the tables, divided by their sum.
+
+        Args:
+            scale: ``max``: by the largest.
+
+        Returns:
+            One array a marginal, the values along its last axis; NaN where all are 0.
+        """
         places, starts, sizes, slices = self.written.vectors
         if not slices:
             return []
-        cells = self.zone[places].astype(np.float64)
-        highs = np.repeat(np.maximum.reduceat(cells, starts), sizes)
-        cells = np.exp(cells - highs) if self.logarithmic else cells / highs
+        cells = self.zone[..., places].astype(np.float64)
+        highs = np.repeat(np.maximum.reduceat(cells, starts, axis=-1), sizes, axis=-1)
+        with np.errstate(invalid="ignore"):
+            cells = np.exp(cells - highs) if self.logarithmic else cells / highs
         if scale == "sum":
-            cells /= np.repeat(np.add.reduceat(cells, starts), sizes)
-        return [cells[part] for part in slices]
+            cells /= np.repeat(np.add.reduceat(cells, starts, axis=-1), sizes, axis=-1)
+        return [cells[..., part] for part in slices]
 
 
 class Propagator:
@@ -100,10 +107,14 @@ class Propagator:
         self._weights: dict[int, dict[int, Array]] = {}
         program = pack(self._plan, len(problem.model.variables), semiring, -math.inf)
         self._session = planned.backend.open(program, self._encoded.arena)
+        self._levels_of: dict[int, Array] = {}
+        self._slicing = self._session if isinstance(self._session, SlicingSession) and not self._plan.kept else None
+        self._values = np.full(len(problem.model.variables), -1, dtype=np.int32)
         self._stale = np.ones(len(self._plan.steps), dtype=bool)
         self._cones: dict[int, NDArray[np.int64]] = {}
         free = set(self._plan.order)
         self._roots = tuple(n for n, output in enumerate(self._plan.outputs) if free.isdisjoint(output.scope))
+        self._root_places = root_places(self._plan)
         self._places: dict[tuple[int, ...], Written] = {}
         self._zone = program.zone[0]
         self.seconds: dict[str, float] = {}
@@ -133,15 +144,47 @@ class Propagator:
         for v, weights in changes.items():
             home = self._homes[v]
             own = self._weights.setdefault(home, {})
-            if weights is None:
-                own.pop(v, None)
-            else:
+            value = int(weights.argmax()) if self._slicing and _is_observation(weights) else -1
+            if own.pop(v, None) is not None:
+                touched.add(home)
+            if weights is not None and value < 0:
                 own[v] = weights
-            touched.add(home)
-        for home in touched:
-            self._load(home)
+                touched.add(home)
+            if value != self._values[v]:
+                self._values[v] = value
+                touched.add(len(self._plan.factors) + v)
+        for number in touched:
+            if number < len(self._plan.factors):
+                self._load(number)
             if self._plan.keep:
-                self._stale |= self._after[:, home]
+                self._stale |= self._after[:, number]
+        if self._slicing is not None:
+            self._slicing.fix(self._values)
+
+    def observe(self, variables: Sequence[int], values: NDArray[np.intp]) -> None:
+        """Observe values in each case, instead of those before; for variables with a factor over them and the cases.
+
+        Args:
+            variables: Of the rows.
+            values: Shape ``(variables, cases)``; -1 where nothing is observed.
+        """
+        for v, row in zip(variables, values, strict=True):
+            factor = self._plan.factors[self._homes[v]]
+            region = np.empty(factor.span, dtype=self._plan.dtype)
+            np.take(self._levels(v), row, axis=1, out=factor_view(region, factor._replace(offset=0)), mode="wrap")
+            self._session.load(factor.offset, region)
+        # Steps without cases are cheap beside the others.
+        self._stale[:] = True
+
+    def _levels(self, variable: int) -> Array:
+        """A factor of a variable and cases for each value that is observed in a case (columns; the last one: none)."""
+        if variable not in self._levels_of:
+            values = factor_view(self._encoded.arena, self._plan.factors[self._homes[variable]])[:, :1]
+            forbidden = 0.0 if self._semiring == "sum-product" else -math.inf
+            levels = np.where(np.eye(len(values), len(values) + 1, dtype=bool), values, forbidden)
+            levels[:, -1:] = values
+            self._levels_of[variable] = levels.astype(self._plan.dtype)
+        return self._levels_of[variable]
 
     def _load(self, number: int) -> None:
         factor = self._plan.factors[number]
@@ -164,14 +207,15 @@ class Propagator:
 
     @functools.cached_property
     def _after(self) -> NDArray[np.bool_]:
-        """Whether a factor (column) has a say in a step (row)."""
+        """Whether a factor, or the value of a variable (columns, after the factors), has a say in a step (row)."""
         masks: list[int] = []
+        factors = len(self._plan.factors)
         for step in self._plan.steps:
-            mask = 0
+            mask = sum(1 << (factors + v) for v in (*step.axes, *([step.variable] if step.variable >= 0 else [])))
             for operand in step.operands:
                 mask |= masks[operand.source] if operand.source >= 0 else 1 << operand.factor
             masks.append(mask)
-        count = -(-max(1, len(self._plan.factors)) // 8)
+        count = -(-(factors + len(self._values)) // 8) or 1
         rows = np.frombuffer(b"".join(mask.to_bytes(count, "little") for mask in masks), dtype=np.uint8)
         return np.unpackbits(rows.reshape(len(masks), count), axis=1, bitorder="little").astype(bool)
 
@@ -191,7 +235,7 @@ class Propagator:
     def run(self, outputs: Sequence[int], *, log_sum: bool = True, progress: Progress | None = None) -> Answer:
         """Compute outputs of the plan (and the sum of everything), as far as they are not known from runs before."""
         if len(outputs) + log_sum * len(self._roots) == len(self._plan.outputs) or not self._plan.keep:
-            steps = np.flatnonzero(self._stale)
+            steps = self._stale.nonzero()[0]
         else:
             needed = np.zeros(len(self._plan.steps), dtype=bool)
             for output in (*outputs, *(self._roots if log_sum else ())):
@@ -201,17 +245,40 @@ class Propagator:
         self.seconds = run.seconds
         # Messages that make room for others are gone afterwards.
         self._stale[steps] = not self._plan.keep
-        total = self._log_sum(run) if log_sum else None
+        total = self._log_sum(run.zone, run.peaks) if log_sum else None
         answer = Answer(run.zone, self._written(tuple(outputs)), total, self.logarithmic, True)
-        return answer._replace(sound=self.logarithmic or self._is_sound(outputs, answer, run))
+        return answer._replace(sound=self.logarithmic or self._is_sound(outputs, answer, run.peaks))
 
-    def _is_sound(self, outputs: Sequence[int], answer: Answer, run: Run) -> bool:
+    def run_cases(self, variables: Sequence[int], values: NDArray[np.int32]) -> tuple[Answer, NDArray[np.bool_]]:
+        """Compute everything for one row of observations after another, instead of what was observed before.
+
+        Args:
+            variables: Of the columns.
+            values: int32 array of shape ``(cases, columns)``: value indices, -1 where there is none.
+
+        Returns:
+            The answer, with the cases as the first axis of its zone, and which cases are sound: see ``Answer.sound``.
+        """
+        assert self._slicing is not None
+        zone, peaks = self._slicing.run_cases(np.array(variables, dtype=np.int32), values)
+        self._values[:] = -1
+        self._values[list(variables)] = values[-1]
+        self._stale[:] = True
+        outputs = tuple(number for number, output in enumerate(self._plan.outputs) if output.scope)
+        answer = Answer(zone, self._written(outputs), self._log_sum(zone, peaks), self.logarithmic, True)
+        sound = np.ones(len(values), dtype=bool)
+        if not self.logarithmic and (not self._encoded.exact or self._scales.may_underflow(self._ranges, peaks)):
+            for case, run in enumerate(zip(zone, peaks, strict=True)):
+                sound[case] = self._is_sound(outputs, answer._replace(zone=run[0]), run[1])
+        return answer, sound
+
+    def _is_sound(self, outputs: Sequence[int], answer: Answer, peaks: NDArray[np.float64]) -> bool:
         """Whether no product can have become 0, or what may be missing is nothing beside what is there."""
         if not self._encoded.exact:
             return False
-        if not self._scales.may_underflow(self._ranges, run.peaks):
+        if not self._scales.may_underflow(self._ranges, peaks):
             return True
-        errors = self._scales.errors(self._ranges, run.peaks)
+        errors = self._scales.errors(self._ranges, peaks)
         enough = math.log2(np.finfo(self._plan.dtype).eps)
         asked = [*outputs, *self._roots]
         for output, table in zip(asked, self._written(tuple(asked)).tables(answer.zone), strict=True):
@@ -228,25 +295,28 @@ class Propagator:
             self._places[outputs] = Written([(self._plan.steps[n], scope) for n, scope in found], self._zone)
         return self._places[outputs]
 
-    def _log_sum(self, run: Run) -> NDArray[np.float64]:
+    def _log_sum(self, zone: Array, peaks: NDArray[np.float64]) -> NDArray[np.float64]:
         if self._encoded.impossible:
             return np.asarray(-np.inf)
-        values = self._written(self._roots).tables(run.zone)
-        if self.logarithmic:
-            return np.asarray(sum(values, start=np.float64(0.0)) + self._encoded.offset)
-        exponents = self._encoded.offset + self._scales.root_exponent(run)
-        if not self._plan.kept:
-            logs = [math.log(value.item()) if value.item() > 0 else -math.inf for value in values]
-            return np.asarray(math.fsum(logs) + math.log(2) * exponents)
+        if self._plan.kept:
+            parts = [table[..., None] for table in self._written(self._roots).tables(zone)]
+        else:
+            parts = [zone[..., self._root_places]]
         with np.errstate(divide="ignore"):
-            total = sum((np.log(value) for value in values), start=np.float64(0.0))
-        return np.asarray(total + math.log(2) * exponents)
+            logs = [(part if self.logarithmic else np.log(part)).sum(axis=-1) for part in parts]
+        total = sum(logs, start=np.float64(0.0))
+        if self.logarithmic:
+            return np.asarray(total + self._encoded.offset)
+        return np.asarray(total + math.log(2) * (self._encoded.offset + self._scales.root_exponents(peaks)))
 
     def factor_table(self, number: int) -> tuple[tuple[int, ...], Array]:
         """A factor as weighed at present, up to a constant: its scope and values."""
         factor = self._plan.factors[number]
         region = self._session.fetch(factor.offset, factor.span)
-        return factor.scope, np.array(factor_view(region, factor._replace(offset=0)))
+        table = self._nothing(factor.sizes)
+        given = self._given(factor.scope)
+        table[given] = factor_view(region, factor._replace(offset=0))[given]
+        return factor.scope, table
 
     @property
     def logarithmic(self) -> bool:
@@ -256,7 +326,21 @@ class Propagator:
     def message(self, number: int) -> tuple[tuple[int, ...], Array]:
         """The output of a step of the last run, up to a constant: its scope and values."""
         step = self._plan.steps[number]
-        return step.axes, np.array(step_table(step, self._session.fetch(step.out_offset, step.out_span), step.axes))
+        cells = self._session.fetch(step.out_offset, step.out_span)
+        given = self._given(step.axes)
+        if all(isinstance(index, slice) for index in given):
+            return step.axes, np.array(step_table(step, cells, step.axes))
+        table = self._nothing(step.sizes)
+        part = table[given]
+        table[given] = cells[: part.size].reshape(part.shape)
+        return step.axes, table
+
+    def _given(self, scope: Sequence[int]) -> tuple[int | slice, ...]:
+        """Indices of the cells with the given values."""
+        return tuple(int(self._values[v]) if self._values[v] >= 0 else slice(None) for v in scope)
+
+    def _nothing(self, sizes: Sequence[int]) -> Array:
+        return np.full(sizes, -np.inf if self.logarithmic else 0.0, dtype=self._plan.dtype)
 
 
 def step_table(step: Step, values: Array, scope: Sequence[int]) -> Array:
@@ -269,6 +353,10 @@ def step_table(step: Step, values: Array, scope: Sequence[int]) -> Array:
     shape = [step.sizes[step.axes.index(v)] if v in step.axes else 1 for v in scope]
     table: Array = view.transpose(axes).reshape(shape)
     return table
+
+
+def _is_observation(weights: Array | None) -> TypeGuard[Array]:
+    return weights is not None and weights.dtype == bool and np.count_nonzero(weights) == 1
 
 
 def _shape(factor: FactorLayout, scope: Sequence[int]) -> list[int]:

@@ -25,6 +25,7 @@ class Scales:
         # Of each operand, in a list of all messages and then all factors.
         self._table = np.where(source >= 0, source, len(plan.steps) + factor)
         self._smallest = float(np.finfo(plan.dtype).minexp) + 2 * MAX_OPERANDS
+        self._operands = max((len(step.operands) for step in plan.steps), default=0)
         self._plan = plan
         below: list[int] = []
         free = set(plan.order)
@@ -40,24 +41,30 @@ class Scales:
         values = roots(self._plan, run)
         if not all(value > 0 for value in values):
             return -math.inf
-        return self.root_exponent(run) + math.fsum(map(math.log2, values))
+        return float(self.root_exponents(run.peaks)) + math.fsum(map(math.log2, values))
 
-    def root_exponent(self, run: Run) -> float:
-        """The power of two by which the roots' values have to be multiplied, all of them together."""
-        return float(_exponents(run.peaks[self._below, 0], self._plan.dtype).sum())
+    def root_exponents(self, peaks: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The power of two by which the roots' values have to be multiplied, all of them together.
+
+        Args:
+            peaks: ``Run.peaks``, of any number of runs.
+        """
+        return np.asarray(_exponents(peaks[..., self._below, 0], self._plan.dtype).sum(axis=-1))
 
     def may_underflow(self, ranges: NDArray[np.float64], peaks: NDArray[np.float64]) -> bool:
         """Whether a product of values, each as small as its table holds, could leave the dtype's normal range.
 
         Args:
             ranges: ``Encoded.ranges``.
-            peaks: ``Run.peaks``.
+            peaks: ``Run.peaks``, of any number of runs.
         """
-        smallest = np.concatenate([peaks[:, 1], ranges[:, 1]])
-        lows = np.frexp(smallest)[1] - 1.0
-        lows[: len(peaks)] -= _exponents(peaks[:, 0], self._plan.dtype)
-        # Where a table holds nothing but 0, no product can be lost.
-        lows[smallest == 0] = np.inf
+        least = float(min(peaks[..., 1].min(initial=1.0), ranges[:, 1].min(initial=1.0)))
+        most = float(peaks[..., 0].max(initial=1.0))
+        # Most often it is seen at once that nothing comes near.
+        if least > 0 and self._operands * (math.frexp(least)[1] - math.frexp(most)[1]) >= self._smallest:
+            return False
+        lows = _lows(peaks[..., 1]) - _exponents(peaks[..., 0], self._plan.dtype)
+        lows = np.concatenate([lows.min(axis=tuple(range(lows.ndim - 1))), _lows(ranges[:, 1])])
         products = np.bincount(self._reader, weights=lows[self._table], minlength=1)
         return bool(products.min() < self._smallest)
 
@@ -96,6 +103,13 @@ def root_places(plan: Plan) -> NDArray[np.int64]:
     first = min(offsets, default=0)
     outputs = zip(plan.outputs, offsets, strict=True)
     return np.array([offset - first for output, offset in outputs if not output.scope], dtype=np.int64)
+
+
+def _lows(smallest: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Base-2 logarithms, rounded down, of tables' smallest values; infinity where 0 is all, for no product is lost."""
+    lows = np.frexp(smallest)[1] - 1.0
+    lows[smallest == 0] = np.inf
+    return lows
 
 
 def _exponents(highs: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:

@@ -116,7 +116,7 @@ def prepare_batch(model: Model, observed: Collection[int], query: Collection[int
         observed: The variables that some case may observe.
         query: The variables whose marginals are asked for; None for all. What neither they nor the observed ones
             depend on is left out.
-        cases: How many, at least 2.
+        cases: How many; 1 for a problem without such a variable.
 
     Raises:
         InputError: The model has costs.
@@ -127,12 +127,15 @@ def prepare_batch(model: Model, observed: Collection[int], query: Collection[int
         factors = [factors[f] for f in _relevant_factors(model, model.children, {*observed, *query}, None)]
     number = len(sizes)
     free = [v for v in sorted({v for table in factors for v in table.scope}) if sizes[v] > 1]
+    wanted = tuple(v for v in free if query is None or v in query)
+    if cases == 1:
+        single = Model(model.variables, factors, sense=model.sense, constant=model.constant)
+        return prepare(single, "mar", {})._replace(free=tuple(free), wanted=wanted)
     factors += [Table([v, number], np.ones((sizes[v], cases))) for v in observed if sizes[v] > 1]
     names = {v.name for v in model.variables}
     case = Variable(next(name for n in range(number + 1) if (name := f"case {n}") not in names), cases)
     batch = Model([*model.variables, case], factors, sense=model.sense, constant=model.constant)
-    wanted = [v for v in free if query is None or v in query]
-    return prepare(batch, "mar", {})._replace(free=tuple(free), kept=(number,), wanted=tuple(wanted))
+    return prepare(batch, "mar", {})._replace(free=tuple(free), kept=(number,), wanted=wanted)
 
 
 def _relevant_factors(

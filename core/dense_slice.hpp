@@ -1,0 +1,66 @@
+// Steps of a program where the values of some variables are given: only the cells with these values are computed.
+//
+// A step that has a given variable, as an axis or as the eliminated one, is rewritten without it. A message with given axes is written
+// to the start of its place without gaps, its other axes row by row; whoever reads it has the same variables and is rewritten alike.
+// Outputs of the program stay where they are.
+#pragma once
+#include <vector>
+
+#include "elimina/config.hpp"
+#include "elimina/program.hpp"
+
+namespace elimina {
+
+class Slices {
+ public:
+  Slices(const i64* words, const i64* starts, i64 steps, const i64* outputs, i64 output_count);
+
+  // A value for each variable, -1 where none is given.
+  void fix(const int* values, i64 variables);
+
+  bool touches(i64 step) const { return !touched_.empty() && touched_[step] > 0; }
+
+  // The step without what is given; valid until the next call.
+  StepView slice(i64 number);
+
+  // The outputs that have a given axis, of the steps that the last call of `fix` made to run again.
+  const std::vector<i64>& sliced_outputs() const { return sliced_outputs_; }
+
+ private:
+  struct Axis {
+    i64 number, size, stride;
+  };
+  struct Table {
+    i64 offset, domain_stride, source;
+    bool in_mid, in_lo;
+  };
+
+  StepView view(i64 number) const { return {words_ + starts_[number]}; }
+  i64 given(i64 variable) const { return variable < 0 ? -1 : values_[variable]; }
+  bool has_given_axis(i64 number) const;
+  bool is_packed(i64 number) const { return !is_output_[number] && has_given_axis(number); }
+  i64 packed_stride(StepView step, i64 variable) const;
+  void index();
+  void keep_axes(StepView whole, bool packed);
+  void split(StepView whole);
+  void rewrite_table(StepView whole, i64 number);
+  void write(StepView whole);
+
+  const i64* words_;
+  const i64* starts_;
+  i64 steps_;
+  std::vector<i64> outputs_, sliced_outputs_;
+  std::vector<char> is_output_;
+  std::vector<int> values_;
+  std::vector<std::vector<i64>> steps_with_;  // a variable
+  std::vector<i64> touched_;                  // given variables of each step
+
+  // Of the step at hand.
+  std::vector<Axis> axes_;
+  std::vector<Table> tables_;
+  std::vector<i64> strides_;  // of each table, along each axis
+  i64 out_ = 0, domain_ = 0, mid_ = 0, lo_ = 0;
+  std::vector<i64> record_;
+};
+
+}  // namespace elimina
