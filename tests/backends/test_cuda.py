@@ -11,7 +11,7 @@ from elimina.backends.cuda_kernels import TileKernel
 from elimina.errors import DeviceError
 from elimina.semiring import SEMIRINGS
 from tests.reference import program as reference
-from tests.reference.random_programs import Builder, random_program
+from tests.reference.random_programs import Builder, padded_bucket, random_program
 
 pytestmark = pytest.mark.gpu
 KINDS = [(name, dtype) for name, semiring in SEMIRINGS.items() for dtype in semiring.dtypes]
@@ -237,3 +237,9 @@ def test_progress_rises_to_the_end(backend):
     run_once(backend, program, factors, shares.append)
     assert shares == sorted(shares)
     assert all(0 < share <= 1 for share in shares)
+
+
+@pytest.mark.parametrize("dtype", ["int16", "int32"])
+def test_rows_that_start_at_words_over_more_axes(backend, dtype):
+    """Rows of 300 cells of two bytes start anywhere, those of 30000 are padded."""
+    check(backend, *padded_bucket(dtype))

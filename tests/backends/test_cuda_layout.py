@@ -17,7 +17,7 @@ from elimina.backends.cuda_layout import (
     lay_out,
 )
 from elimina.errors import DeviceError
-from tests.reference.random_programs import Builder, random_program
+from tests.reference.random_programs import Builder, padded_bucket, random_program
 
 
 class Blocks:
@@ -107,3 +107,18 @@ def test_too_large_a_step_is_an_error():
     program, _ = builder.program()
     with pytest.raises(DeviceError, match=r"bytes of shared memory.*--device cpu"):
         lay_out(program, 132, 1 << 10)
+
+
+@pytest.mark.parametrize(("dtype", "lo_cells"), [("int16", 30000), ("int32", 300)])
+def test_cells_of_two_bytes_get_rows_that_start_at_words(dtype, lo_cells):
+    """Rows of 300 such cells would not, rows of 30000 are padded; then A has no lo axis and B no mid axis still."""
+    program, _ = padded_bucket(dtype)
+    layout = lay_out(program, 132, 227 << 10)
+    words = layout.words[program.starts[-1] :].tolist()
+    outer, mid, tables_a, tables_b = words[4], words[5], words[10], words[11]
+    assert words[8] == lo_cells
+    assert layout.launches[-1].kernel.aligned
+    at = HEADER + 3 * words[AXES]
+    tables = [words[at + n * (3 + words[AXES]) :][3 : 3 + words[AXES]] for n in range(words[TABLES])]
+    assert not any(stride for table in tables[:tables_a] for stride in table[outer + mid :])
+    assert not any(stride for table in tables[tables_a : tables_a + tables_b] for stride in table[outer : outer + mid])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from elimina.bench_kernels import Bucket, bucket_program
 from elimina.planning.plan import Operand, Step
 from elimina.planning.program import Program, pack_steps
 
@@ -197,3 +198,14 @@ def random_program(rng, semiring, dtype, *, rows=4000, depth=3, top=12, decode=F
         scopes = [[variable, *(a for a in axes if rng.random() < 0.4)] for _ in range(int(rng.integers(0, 3)))]
         number = builder.step(variable, axes, scopes, [number])
     return builder.program(decode)
+
+
+def padded_bucket(dtype):
+    """A large min-sum bucket with a table over everything, whose rows of 300 cells lie in padded ones of 30000."""
+    bucket = Bucket(31, (5, 100, 100, 3), ((1, 2, 3, 4), (1,), (2,), (3,), (4,)))
+    program = bucket_program(bucket, dtype)
+    last = int(program.starts[-1])
+    offset = int(program.words[last + 12])
+    outputs = np.array([[len(program.starts) - 1, offset, program.arena_cells - offset]])
+    factors = np.random.default_rng(0).integers(0, 100, program.factor_cells).astype(dtype)
+    return program._replace(outputs=outputs), factors

@@ -67,11 +67,15 @@ class TileKernel(NamedTuple):
 
 
 class ProductShape(NamedTuple):
-    """What a thread of the product kernel owns, and how many blocks fit a multiprocessor with that."""
+    """What a thread of the product kernel owns, and how many blocks fit a multiprocessor with that.
+
+    ``whole``: its registers suffice only where all values of the eliminated variable are in shared memory at once.
+    """
 
     rows: int
     vectors: int
     blocks: int
+    whole: bool = False
 
 
 class ProductKernel(NamedTuple):
@@ -115,10 +119,10 @@ def product_shapes(semiring: str, dtype: np.dtype[np.generic]) -> tuple[ProductS
     if semiring == "log-sum-exp":
         return (ProductShape(4, 1, 4),)
     if dtype.itemsize == 8:
-        return ProductShape(8, 2, 4), ProductShape(4, 2, 5)
+        return ProductShape(8, 2, 4, whole=True), ProductShape(4, 2, 4)
     # The second one is for domains of 100, which powers of two divide badly.
     hundred = ProductShape(12, 1, 4) if dtype == np.int16 else ProductShape(20, 1, 3)
-    return ProductShape(8, 2, 3), hundred, ProductShape(8, 1, 5), ProductShape(4, 1, 8)
+    return ProductShape(8, 2, 3), hundred, ProductShape(8, 1, 5, whole=True), ProductShape(4, 1, 8, whole=True)
 
 
 @functools.cache
@@ -127,7 +131,7 @@ def product_kernel(semiring: str, dtype: np.dtype[np.generic], word: int, whole:
 
     ``whole``: all values of the eliminated variable are in shared memory at once.
     """
-    rows, vectors, blocks = product_shapes(semiring, dtype)[form]
+    rows, vectors, blocks, _ = product_shapes(semiring, dtype)[form]
     flag = str(whole).lower()
     name = f"elimina::product<{policy_type(semiring, dtype)}, {word}, {flag}, {rows}, {vectors}, {blocks}>"
     cells = vectors * 16 // dtype.itemsize

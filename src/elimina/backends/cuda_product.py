@@ -103,7 +103,7 @@ def cut(shape: Shape, semiring: str, dtype: np.dtype[np.generic], multiprocessor
     for form in range(len(product_shapes(semiring, dtype))):
         for columns in range(1, PRODUCT_THREADS + 1):
             found = _cut_columns(shape, semiring, dtype, form, columns, multiprocessors)
-            if best is None or found[0] < best[0]:
+            if found is not None and (best is None or found[0] < best[0]):
                 best = found
     assert best is not None
     return best[1]
@@ -111,9 +111,9 @@ def cut(shape: Shape, semiring: str, dtype: np.dtype[np.generic], multiprocessor
 
 def _cut_columns(
     shape: Shape, semiring: str, dtype: np.dtype[np.generic], form: int, columns: int, multiprocessors: int
-) -> tuple[float, Cut]:
-    item = dtype.itemsize
-    rows = PRODUCT_THREADS // columns * product_shapes(semiring, dtype)[form].rows
+) -> tuple[float, Cut] | None:
+    item, owned = dtype.itemsize, product_shapes(semiring, dtype)[form]
+    rows = PRODUCT_THREADS // columns * owned.rows
     word = min(shape.a.word, shape.b.word, math.gcd(16, rows * item))
     kernel = product_kernel(semiring, dtype, word if word >= max(4, item) else 0, True, form)
     chunk = columns * kernel.cells
@@ -122,6 +122,8 @@ def _cut_columns(
     room = SHARED // kernel.blocks - RESERVED - 8 * (shape.words + 2 * (shape.a.tables + shape.b.tables) + 10)
     whole = row_bytes + chunk_bytes <= room
     slab = shape.domain
+    if owned.whole and not whole:
+        return None
     if not whole:
         kernel = product_kernel(semiring, dtype, kernel.word, False, form)
         most = max(4, (room - 8 * rows) // (chunk * item + rows * kernel.lane_bytes))

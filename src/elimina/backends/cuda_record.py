@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 
 HEADER = 13
+LONGEST_ROW = 1 << 16
+"""Cells of the longest row that is made for the sake of where rows start."""
 
 
 def tables(record: list[int]) -> list[list[int]]:
@@ -47,3 +49,37 @@ def is_aligned(offset: int, strides: list[int], sizes: list[int], unit: int) -> 
 def is_dense(strides: list[int], out_strides: list[int], sizes: list[int], lo: int) -> bool:
     """Whether a table's lo cells follow each other as the output's do."""
     return all(strides[axis] == out_strides[axis] for axis in range(lo, len(sizes)) if sizes[axis] > 1)
+
+
+def lengthen(record: list[int]) -> None:
+    """Make lo axes of the last mid ones if streamed rows start at 16-byte addresses only then; for cells of two bytes.
+
+    Tables of A that have such axes go to B, so sums must not depend on the order of their terms.
+    """
+    axes, lo = record[3], record[4] + record[5]
+    sizes, out_strides = record[HEADER : HEADER + 3 * axes : 3], record[HEADER + 1 : HEADER + 3 * axes : 3]
+    inner = tables(record)[: record[10] + record[11]]
+    streams = tables(record)[record[10] + record[11] :]
+
+    def rows_start_at_words(first: int) -> bool:
+        return all(
+            is_dense(t[3:], out_strides, sizes, first)
+            and is_aligned(t[0], [t[1], *t[3 : 3 + first]], [record[1], *sizes[:first]], 8)
+            for t in [*streams, [record[12], 0, 0, *out_strides]]
+        )
+
+    cells = record[8]
+    for first in range(lo - 1, record[4], -1):
+        follows = sizes[first] == 1 or out_strides[first] == cells
+        cells *= sizes[first]
+        mids = range(record[4], first)
+        shared = any(any(t[3 + m] for m in mids) and any(t[3 + first :]) for t in inner)
+        if not follows or shared or cells > LONGEST_ROW:
+            return
+        if rows_start_at_words(first) and not rows_start_at_words(lo):
+            a_tables = [t for t in inner if not any(t[3 + first :])]
+            b_tables = [t for t in inner if any(t[3 + first :])]
+            record[5], record[7], record[8] = first - record[4], record[7] * record[8] // cells, cells
+            record[10], record[11] = len(a_tables), len(b_tables)
+            record[HEADER + 3 * axes :] = [word for table in (*a_tables, *b_tables, *streams) for word in table]
+            return

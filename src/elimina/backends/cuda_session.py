@@ -176,6 +176,9 @@ class CudaSession:
             to += len(piece)
         self._stream.synchronize()
 
+    def _reset(self, part: Part) -> None:
+        self._copy(part.state_at, part.pristine_at, len(part.layout.state))
+
     def _launch(self, part: Part, marked: bool) -> None:
         """Queue every step, as one graph if there is one: launched one by one, small ones wait for the host."""
         if marked or part.graph is None:
@@ -196,7 +199,8 @@ class CudaSession:
     def launch_steps(self, part: Part, marked: bool) -> None:
         """Queue every step; ``marked``: with events that tell the progress."""
         layout, program, backend = part.layout, self._program, self._backend
-        self._copy(part.state_at, part.pristine_at, len(layout.state))
+        if any(isinstance(launch, Forest) for launch in layout.launches):
+            self._reset(part)
         words, arena = np.uint64(part.words_at), np.uint64(self.arena)
         peaks, stop = np.uint64(self._base + layout.peaks_at), np.uint64(part.state_at)
         pending = np.uint64(part.state_at + 4 * (layout.counters - 2 * len(program.starts)))
@@ -287,6 +291,8 @@ class CudaSession:
         other = self._cuda.Stream(non_blocking=True)
         self._cuda.runtime.memsetAsync(part.state_at, 1, 4, other.ptr)
         other.synchronize()
+        self._stream.synchronize()
+        self._reset(part)
         self._stream.synchronize()
 
     def _collect(self, results: list[NDArray[np.uint8]], seconds: dict[str, float]) -> Run:

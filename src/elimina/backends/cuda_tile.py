@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from elimina.backends import cuda_product
 from elimina.backends.cuda_kernels import (
     OUTERS,
@@ -16,7 +18,7 @@ from elimina.backends.cuda_kernels import (
     tile_kernel,
 )
 from elimina.backends.cuda_product import RESERVED, SHARED
-from elimina.backends.cuda_record import HEADER, is_aligned, is_dense, tables, widen
+from elimina.backends.cuda_record import HEADER, is_aligned, is_dense, lengthen, tables, widen
 from elimina.backends.cuda_share import outers_of, share
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
@@ -107,6 +109,8 @@ def choose(
         DeviceError: The step needs more blocks or shared memory than a launch can have.
     """
     widen(record)
+    if program.dtype == np.int16:
+        lengthen(record)
     sharing = share(record, program.dtype.itemsize) if program.semiring == "sum-product" and _streams(record) else 1
     axes, lo = record[3], record[4] + record[5]
     sizes = record[HEADER : HEADER + 3 * axes : 3]

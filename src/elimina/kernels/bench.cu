@@ -13,20 +13,6 @@ __global__ void fill(Cell* cells, i64 count) {
   }
 }
 
-// The compiler must take the value for unknown.
-template <class T>
-__device__ __forceinline__ void forget(T& value) {
-  if constexpr (same<T, float>) {
-    asm volatile("" : "+f"(value));
-  } else if constexpr (same<T, double>) {
-    asm volatile("" : "+d"(value));
-  } else if constexpr (sizeof(T) == 8) {
-    asm volatile("" : "+l"(value));
-  } else {
-    asm volatile("" : "+r"(value));
-  }
-}
-
 // Keeps the device waiting while the host queues what is to be measured.
 __global__ void pause(long long cycles) {
   const long long began = clock64();
@@ -34,27 +20,25 @@ __global__ void pause(long long cycles) {
   }
 }
 
-// 32 independent sums a thread, as in the product of two small tables, but everything in registers.
+// 32 sums a thread, as in the product of two small tables, but everything in registers. Each addition has a sum of the round before
+// as its operand: with operands that stay, the compiler would make the additions once for several rounds.
 template <class P>
 __global__ void __launch_bounds__(kThreads) rate(typename P::Cell* out, int rounds, typename P::Cell parameter) {
   constexpr int kRows = 8, kLanes = 4;
   const P policy(parameter);
   typename P::Sum sums[kRows][kLanes];
-  typename P::Lane left[kRows], right[kLanes];
-  for (int i = 0; i < kRows; ++i) left[i] = P::splat(typename P::Cell(threadIdx.x + i));
+  typename P::Lane right[kLanes];
   for (int j = 0; j < kLanes; ++j) right[j] = P::splat(typename P::Cell(blockIdx.x % 7 + j));
 #pragma unroll
   for (int i = 0; i < kRows; ++i)
 #pragma unroll
-    for (int j = 0; j < kLanes; ++j) sums[i][j] = policy.start();
+    for (int j = 0; j < kLanes; ++j) sums[i][j] = P::splat(typename P::Cell(threadIdx.x + i));
 #pragma unroll 4
   for (int round = 0; round < rounds; ++round) {
 #pragma unroll
-    for (int i = 0; i < kRows; ++i) forget(left[i]);
+    for (int j = 0; j < kLanes; ++j)
 #pragma unroll
-    for (int i = 0; i < kRows; ++i)
-#pragma unroll
-      for (int j = 0; j < kLanes; ++j) policy.fold(sums[i][j], left[i], right[j]);
+      for (int i = 0; i < kRows; ++i) policy.fold(sums[i][j], sums[i][(j + 1) % kLanes], right[j]);
   }
   typename P::Sum total = policy.start();
 #pragma unroll

@@ -200,7 +200,9 @@ __global__ void __launch_bounds__(kThreads)
       Peaks<S> seen;
       if (step[kTables] <= 2) {
         small_step<S, 2>(s, step, first, cells, arena, scales, seen);
-      } else if (step[kTables] <= 4) {
+      } else if (step[kTables] == 3) {
+        small_step<S, 3>(s, step, first, cells, arena, scales, seen);
+      } else if (step[kTables] == 4) {
         small_step<S, 4>(s, step, first, cells, arena, scales, seen);
       } else {
         small_step<S, 16>(s, step, first, cells, arena, scales, seen);

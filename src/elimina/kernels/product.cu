@@ -9,18 +9,101 @@ namespace elimina {
 template <class P, int kVectors>
 constexpr int kLanesOf = kVectors * 16 / int(sizeof(typename P::Lane));
 
-// slots[d - d_first][i] = product of the tables [first, last), each a matrix [d][cell] whose cells follow each other (or are all the
-// same: those in `constant`), at cells from `cell_first` on. Reads whole words, past the last cell too.
+// Where a thread fills shared memory: words of kPer cells, every groups-th value of d.
+struct Share {
+  int words, threads, groups, group, first_word;
+  __device__ __forceinline__ Share(int count, int per)
+      : words((count + per - 1) / per), threads(int(blockDim.x)), groups(words < threads ? threads / words : 1),
+        group(words < threads ? int(threadIdx.x) / words : 0),
+        first_word(group < groups ? int(threadIdx.x) - group * words : words) {}
+};
+
+// A word's cells as slots, one after another.
+template <class P, class Word, class Slot, int kLanes>
+__device__ __forceinline__ void store_slots(Slot* slot, const typename P::Lane (&lanes)[kLanes]) {
+  if constexpr (same<Slot, typename P::Cell>) {
+    store_words<Word>(slot, lanes);
+  } else {
+    constexpr int kPer = kLanes * P::width;
+    Slot slots[kPer];
+#pragma unroll
+    for (int j = 0; j < kPer; ++j) slots[j] = P::spread(lanes[j / P::width], j % P::width);
+    store_words<Word>(slot, slots);
+  }
+}
+
+// Puts the products of kNumber words into slots; loads them all before it uses the first.
+template <int kNumber, class P, class Word, class Slot, int kTables>
+__device__ __forceinline__ void take(const typename P::Cell* (&from)[kTables], const i64 (&hop)[kTables], Slot*& slot,
+                                     int slot_hop, const typename P::Semiring::Value* scales, P policy) {
+  using Lane = typename P::Lane;
+  constexpr int kLanes = int(sizeof(Word) / sizeof(Lane));
+  Word words[kNumber][kTables];
+#pragma unroll
+  for (int u = 0; u < kNumber; ++u) {
+#pragma unroll
+    for (int t = 0; t < kTables; ++t) {
+      words[u][t] = __ldg(reinterpret_cast<const Word*>(from[t]));
+      from[t] += hop[t];
+    }
+  }
+#pragma unroll
+  for (int u = 0; u < kNumber; ++u, slot += slot_hop) {
+    Lane values[kLanes];
+#pragma unroll
+    for (int t = 0; t < kTables; ++t) {
+      Lane lanes[kLanes];
+      memcpy(lanes, &words[u][t], sizeof(Word));
+#pragma unroll
+      for (int j = 0; j < kLanes; ++j) {
+        if constexpr (P::Semiring::scaled) lanes[j] *= scales[t];
+        values[j] = t == 0 ? lanes[j] : policy.combine(values[j], lanes[j]);
+      }
+    }
+    store_slots<P, Word>(slot, values);
+  }
+}
+
+// slots[d - d_first][i] = product of kTables tables from `first` on, each a matrix [d][cell] whose cells follow each other, at cells
+// from `cell_first` on. Reads whole words, past the last cell too. Its few instructions a word are what small tables wait for.
+template <class P, class Slot, class Word, int kTables>
+__device__ __forceinline__ void fill_few(int slots_at, int pitch, int count, i64 cell_first, int first, i64 d_first, int depth,
+                                         const typename P::Cell* arena, Map map, P policy) {
+  using Cell = typename P::Cell;
+  constexpr int kPer = int(sizeof(Word) / sizeof(Cell));
+  const StepView step{shared};
+  const Share share(count, kPer);
+  const auto* scales = at<typename P::Semiring::Value>(map.scales) + first;
+#pragma unroll 1
+  for (int word = share.first_word; word < share.words; word += share.threads) {
+    const Cell* from[kTables];
+    i64 hop[kTables];
+#pragma unroll
+    for (int t = 0; t < kTables; ++t) {
+      const i64 stride = step.table(first + t).domain_stride();
+      from[t] = arena + at<i64>(map.bases)[first + t] + (d_first + share.group) * stride + cell_first + word * kPer;
+      hop[t] = share.groups * stride;
+    }
+    Slot* slot = at<Slot>(slots_at) + share.group * pitch + word * kPer;
+    const int slot_hop = share.groups * pitch;
+    int left = (depth - share.group + share.groups - 1) / share.groups;
+#pragma unroll 1
+    for (; left >= 4; left -= 4) take<4, P, Word>(from, hop, slot, slot_hop, scales, policy);
+    if (left & 2) take<2, P, Word>(from, hop, slot, slot_hop, scales, policy);
+    if (left & 1) take<1, P, Word>(from, hop, slot, slot_hop, scales, policy);
+  }
+}
+
+// The same for any number of tables, [first, last), of which those in `constant` have the same cell everywhere.
 template <class P, class Slot, class Word, int kInFlight>
-__device__ __forceinline__ void fill(int slots_at, int pitch, int count, i64 cell_first, int first, int last, u32 constant,
-                                     i64 d_first, int depth, const typename P::Cell* arena, Map map, P policy) {
+__device__ __forceinline__ void fill_any(int slots_at, int pitch, int count, i64 cell_first, int first, int last, u32 constant,
+                                         i64 d_first, int depth, const typename P::Cell* arena, Map map, P policy) {
   using Cell = typename P::Cell;
   using Lane = typename P::Lane;
   constexpr int kPer = int(sizeof(Word) / sizeof(Cell)), kLanes = int(sizeof(Word) / sizeof(Lane));
   const StepView step{shared};
-  const int words = (count + kPer - 1) / kPer, threads = int(blockDim.x), thread = int(threadIdx.x);
-  const int groups = words < threads ? threads / words : 1, group = words < threads ? thread / words : 0;
-  if (group >= groups) return;
+  const Share share(count, kPer);
+  const int groups = share.groups;
   // The loads of kInFlight values of d, `groups` apart, are in flight together.
   const auto load = [&](Lane(&lanes)[kInFlight][kLanes], int number, int word, int d) {
     const i64 stride = step.table(number).domain_stride();
@@ -52,9 +135,9 @@ __device__ __forceinline__ void fill(int slots_at, int pitch, int count, i64 cel
     }
   };
 #pragma unroll 1
-  for (int word = words < threads ? thread - group * words : thread; word < words; word += threads) {
+  for (int word = share.first_word; word < share.words; word += share.threads) {
 #pragma unroll 1
-    for (int d = group; d < depth; d += kInFlight * groups) {
+    for (int d = share.group; d < depth; d += kInFlight * groups) {
       Lane values[kInFlight][kLanes];
       if (first < last) {
         load(values, first, word, d);
@@ -77,16 +160,22 @@ __device__ __forceinline__ void fill(int slots_at, int pitch, int count, i64 cel
 #pragma unroll
       for (int u = 0; u < kInFlight; ++u, slot += groups * pitch) {
         if (d + u * groups >= depth) continue;
-        if constexpr (same<Slot, Cell>) {
-          store_words<Word>(slot, values[u]);
-        } else {
-          Slot slots[kPer];
-#pragma unroll
-          for (int j = 0; j < kPer; ++j) slots[j] = P::spread(values[u][j / P::width], j % P::width);
-          store_words<Word>(slot, slots);
-        }
+        store_slots<P, Word>(slot, values[u]);
       }
     }
+  }
+}
+
+template <class P, class Slot, class Word>
+__device__ __forceinline__ void fill(int slots_at, int pitch, int count, i64 cell_first, int first, int last, u32 constant,
+                                     i64 d_first, int depth, const typename P::Cell* arena, Map map, P policy) {
+  const bool few = !(constant >> first & ((1u << (last - first)) - 1));
+  if (few && last == first + 1) {
+    fill_few<P, Slot, Word, 1>(slots_at, pitch, count, cell_first, first, d_first, depth, arena, map, policy);
+  } else if (few && last == first + 2) {
+    fill_few<P, Slot, Word, 2>(slots_at, pitch, count, cell_first, first, d_first, depth, arena, map, policy);
+  } else {
+    fill_any<P, Slot, Word, 4>(slots_at, pitch, count, cell_first, first, last, constant, d_first, depth, arena, map, policy);
   }
 }
 
@@ -117,6 +206,8 @@ __global__ void __launch_bounds__(kProductThreads, kBlocks)
   using Lane = typename P::Lane;
   using Sum = typename P::Sum;
   constexpr int kLanes = kLanesOf<P, kVectors>, kPer = 16 / int(sizeof(Cell)), kVectorLanes = kLanes / kVectors;
+  // An addition and a minimum of float fill the scheduler alone, so the loop's own instructions count; others wait for one unit.
+  constexpr int kUnroll = same<Lane, float> ? 4 : 2;
   if (stopped(stop)) return;
   const Map map = map_of<P>(record_words, tables, 0, batch, slab, chunk, 0);
 
@@ -140,7 +231,7 @@ __global__ void __launch_bounds__(kProductThreads, kBlocks)
     const int last = int(step[kTablesA]);
     if constexpr (kWord > 0) {
       using Word = typename WordOf<kWord>::Type;
-      fill<P, Lane, Word, 4>(map.a, batch, count, first, 0, last, constant, d, depth, arena, map, policy);
+      fill<P, Lane, Word>(map.a, batch, count, first, 0, last, constant, d, depth, arena, map, policy);
     } else {
       build<P, Lane>(map.a, batch, count, first, int(step[kOuterAxes]), int(step.lo_axis()), 0, last, d, depth, arena, map, policy);
     }
@@ -149,7 +240,7 @@ __global__ void __launch_bounds__(kProductThreads, kBlocks)
     const int first = int(step[kTablesA]);
     if constexpr (kWord > 0) {
       using Word = typename WordOf<kWord>::Type;
-      fill<P, Cell, Word, 4>(map.b, chunk, cells, lo_first, first, tables, constant, d, depth, arena, map, policy);
+      fill<P, Cell, Word>(map.b, chunk, cells, lo_first, first, tables, constant, d, depth, arena, map, policy);
     } else {
       build<P, Cell>(map.b, chunk, cells, lo_first, int(step.lo_axis()), int(step[kAxes]), first, tables, d, depth, arena, map, policy);
     }
@@ -165,7 +256,7 @@ __global__ void __launch_bounds__(kProductThreads, kBlocks)
   const auto accumulate = [&](Sum(&sums)[kRows][kLanes], int top, int depth) {
     const Lane* a = at<Lane>(map.a) + top;
     const Cell* b = at<Cell>(map.b) + lo;
-#pragma unroll 2
+#pragma unroll kUnroll
     for (int d = 0; d < depth; ++d, a += batch, b += chunk) {
       Lane left[kRows], right[kLanes];
       copy_words(left, a);
@@ -231,13 +322,13 @@ __global__ void __launch_bounds__(kProductThreads, kBlocks)
       __syncthreads();
       locate(first, count, batch, 0, map.bases, map.mids);
       Sum sums[kRows][kLanes];
+      begin(sums);
       for (int d = 0; d < domain; d += slab) {
         const int depth = min(slab, domain - d);
         if (d > 0) __syncthreads();
         fill_a(first, count, d, depth);
         fill_b(d, depth);
         __syncthreads();
-          if (d == 0) begin(sums);
         if (busy && top < count) accumulate(sums, top, depth);
       }
       if (busy && top < count) store(sums, top, count);

@@ -9,19 +9,27 @@ template <class S, int kMost>
 __device__ __forceinline__ typename S::Value join(const S& s, const typename S::Value (&v)[kMost], int tables, int tables_a,
                                                   int tables_ab) {
   typename S::Value a = s.one(), b = s.one();
+  if constexpr (typename S::Value(1) / 2 == 0) {
+    // Integers: the order of the terms is all the same.
 #pragma unroll
-  for (int t = 0; t < kMost; ++t) {
-    if (t < tables_a) {
-      a = s.combine(a, v[t]);
-    } else if (t < tables_ab) {
-      b = s.combine(b, v[t]);
+    for (int t = 0; t < kMost; ++t)
+      if (t < tables) a = s.combine(a, v[t]);
+    return a;
+  } else {
+#pragma unroll
+    for (int t = 0; t < kMost; ++t) {
+      if (t < tables_a) {
+        a = s.combine(a, v[t]);
+      } else if (t < tables_ab) {
+        b = s.combine(b, v[t]);
+      }
     }
-  }
-  typename S::Value value = s.combine(a, b);
+    typename S::Value value = s.combine(a, b);
 #pragma unroll
-  for (int t = 0; t < kMost; ++t)
-    if (t >= tables_ab && t < tables) value = s.combine(value, v[t]);
-  return value;
+    for (int t = 0; t < kMost; ++t)
+      if (t >= tables_ab && t < tables) value = s.combine(value, v[t]);
+    return value;
+  }
 }
 
 }  // namespace elimina
