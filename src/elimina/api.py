@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elimina.errors import InputError, TimeLimitError
-from elimina.inference.bucket import Execution, eliminate
-from elimina.inference.choose import ORDER_SECONDS, Options, Planned, plan_problem
+from elimina.inference.bucket import eliminate
+from elimina.inference.choose import ORDER_SECONDS, Options, Planned, Slices, plan_problem
+from elimina.inference.execution import Execution
 from elimina.inference.junction import weights_of
 from elimina.inference.likelihood import Observed, with_factors, with_leaves
 from elimina.inference.marginals import Inquiry, posteriors
@@ -38,6 +39,7 @@ def plan(
     seed: int = 0,
     threads: int | None = None,
     dtype: str | None = None,
+    slices: Slices = "auto",
 ) -> Plan:
     """Plan an exact elimination without allocating anything for it; ``print`` the plan to see its figures.
 
@@ -56,6 +58,9 @@ def plan(
         seed: Of the search for an order.
         threads: CPU threads; None for all that the process may use.
         dtype: Override of the tables' dtype; by default the narrowest one that is exact.
+        slices: What to do where the plan does not fit (``mpe``, ``pr``, ``count``). ``auto``: fix variables to each
+            combination of their values in turn, if that takes no more than 65,536 slices and an estimated hour; a
+            number: if it takes no more slices than that, however long; ``never``: do not.
 
     Returns:
         The plan; ``plan.fits`` says whether it stays within the memory.
@@ -64,7 +69,7 @@ def plan(
         InputError: An option or the evidence does not fit the model.
         DeviceError: The device is missing or cannot be used.
     """
-    options = Options(device, memory, order, order_seconds, seed, threads, dtype)
+    options = Options(device, memory, order, order_seconds, seed, threads, dtype, slices)
     return _plan(model, task, evidence, query, options).planned.plan
 
 
@@ -81,6 +86,7 @@ def solve(
     seed: int = 0,
     threads: int | None = None,
     dtype: str | None = None,
+    slices: Slices = "auto",
     time_limit: float | None = None,
     on_plan: Callable[[Plan], None] | None = None,
     progress: Callable[[float], None] | None = None,
@@ -104,6 +110,7 @@ def solve(
         seed: See ``plan``.
         threads: See ``plan``.
         dtype: See ``plan``.
+        slices: See ``plan``.
         time_limit: Seconds for the whole call.
         on_plan: Called with the plan before it runs.
         progress: Called now and then with the share of the work that is done, from 0 to 1.
@@ -115,7 +122,7 @@ def solve(
         TimeLimitError: The time limit passed.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    options = Options(device, memory, order, order_seconds, seed, threads, dtype)
+    options = Options(device, memory, order, order_seconds, seed, threads, dtype, slices)
     inquiry, planned = _plan(model, task, evidence, query, options, time_limit)
     if deadline is not None and time.monotonic() > deadline:
         raise TimeLimitError(

@@ -106,6 +106,23 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     return Problem(model, task, fixed, free, kept_variables, tables, _group(tables), constants, wanted)
 
 
+def restrict(problem: Problem, values: Mapping[int, int]) -> Problem:
+    """Fix more variables; grouping, and so the layout of a plan, depends on which, but not on their values.
+
+    Args:
+        problem: Of the task ``mpe``, ``pr`` or ``count``.
+        values: Free variable -> value index.
+    """
+    tables = tuple(table.restrict(values) for table in problem.tables)
+    return problem._replace(
+        fixed={**problem.fixed, **values},
+        free=tuple(v for v in problem.free if v not in values),
+        tables=tables,
+        groups=_group(tables),
+        constants=tuple(i for i, table in enumerate(tables) if not table.scope),
+    )
+
+
 def prepare_batch(model: Model, observed: Collection[int], query: Collection[int] | None, cases: int) -> Problem:
     """Prepare posteriors for many cases at once: a variable that numbers them is in every table that depends on them.
 

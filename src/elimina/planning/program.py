@@ -28,7 +28,7 @@ class Program(NamedTuple):
         keep: Whether every output has a place of its own, so that steps may run in any order that their reads allow.
         decode: Whether the best assignment is wanted besides the value.
         outputs: int64 of shape (outputs, 3): step, arena offset and span in elements of each part of the answer.
-        work: Combinations of output cells and eliminated values, over all steps.
+        work: Combinations of output cells and eliminated values, over all steps, each run once.
     """
 
     semiring: str
@@ -76,7 +76,7 @@ def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: flo
         outputs=np.array(
             [(n, plan.steps[n].out_offset, plan.steps[n].out_span) for n, _ in plan.outputs], dtype=np.int64
         ).reshape(-1, 3),
-        work=max(plan.work, 1),
+        work=max(sum(step.work for step in plan.steps), 1),
     )
 
 
