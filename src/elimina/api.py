@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,7 +11,8 @@ import numpy as np
 
 from elimina.errors import InputError, TimeLimitError
 from elimina.inference.bucket import eliminate
-from elimina.inference.choose import ORDER_SECONDS, Options, Planned, Slices, plan_problem
+from elimina.inference.checkpoint import Checkpoint
+from elimina.inference.choose import ORDER_SECONDS, Options, Planned, Slices, plan_again, plan_problem
 from elimina.inference.execution import Execution
 from elimina.inference.junction import weights_of
 from elimina.inference.likelihood import Observed, with_factors, with_leaves
@@ -90,6 +92,7 @@ def solve(
     time_limit: float | None = None,
     on_plan: Callable[[Plan], None] | None = None,
     progress: Callable[[float], None] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Result:
     """Answer a task exactly, by bucket elimination.
 
@@ -114,6 +117,8 @@ def solve(
         time_limit: Seconds for the whole call.
         on_plan: Called with the plan before it runs.
         progress: Called now and then with the share of the work that is done, from 0 to 1.
+        checkpoint: A directory to keep what a long run knows in (``mpe``, ``pr``, ``count``); the same call goes on
+            from there after the process was ended in any way. It is emptied when the answer is known.
 
     Raises:
         InputError: An option or the evidence does not fit the model.
@@ -123,17 +128,27 @@ def solve(
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
     options = Options(device, memory, order, order_seconds, seed, threads, dtype, slices)
-    inquiry, planned = _plan(model, task, evidence, query, options, time_limit)
-    if deadline is not None and time.monotonic() > deadline:
-        raise TimeLimitError(
-            f"the time limit of {time_limit:g} s passed while the elimination was planned; allow more time"
-        )
-    if on_plan is not None:
-        on_plan(planned.plan)
-    execution = Execution(planned.problem, planned.plan, planned.backend, progress, deadline)
-    if inquiry is not None:
-        return posteriors(inquiry, execution, options, planned.seconds)
-    return eliminate(execution, planned.seconds)
+    if checkpoint is not None and task == "mar":
+        raise InputError("a checkpoint goes with the tasks mpe, pr and count, not with mar")
+    kept = None if checkpoint is None else Checkpoint(checkpoint)
+    try:
+        inquiry, planned = _plan(model, task, evidence, query, options, time_limit, kept)
+        if deadline is not None and time.monotonic() > deadline:
+            raise TimeLimitError(
+                f"the time limit of {time_limit:g} s passed while the elimination was planned; allow more time"
+            )
+        if on_plan is not None:
+            on_plan(planned.plan)
+        execution = Execution(planned.problem, planned.plan, planned.backend, progress, deadline, checkpoint=kept)
+        if inquiry is not None:
+            return posteriors(inquiry, execution, options, planned.seconds)
+        result = eliminate(execution, planned.seconds)
+        if kept is not None:
+            kept.remove()
+        return result
+    finally:
+        if kept is not None:
+            kept.close()
 
 
 class _Prepared(NamedTuple):
@@ -150,8 +165,10 @@ def _plan(
     query: Sequence[str | int] | None,
     options: Options,
     time_limit: float | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> _Prepared:
     options.check()
+    given = options
     for name, number in (("seed", options.seed), ("threads", options.threads)):
         if number is not None and not hasattr(number, "__index__"):
             raise InputError(f"{name} is {number!r}; it must be an integer")
@@ -168,7 +185,16 @@ def _plan(
     inquiry = _inquire(model, observed, query, options) if task == "mar" else None
     problem = prepare(observed.model, task, observed.values) if inquiry is None else inquiry.structure.problem
     prepared = time.perf_counter()
-    planned = plan_problem(problem, options)
+    if checkpoint is None:
+        planned = plan_problem(problem, options)
+    elif checkpoint.is_new:
+        planned = plan_problem(problem, options)
+        if planned.plan.fits:
+            checkpoint.begin(model, problem, planned, given)
+    else:
+        checkpoint.check(model, problem, given)
+        planned = plan_again(problem, checkpoint.choice, options)
+        checkpoint.begin(model, problem, planned, given)
     return _Prepared(inquiry, planned._replace(seconds={"prepare": prepared - started, **planned.seconds}))
 
 

@@ -29,6 +29,12 @@ FORMATS = ("human", "json", "uai")
 @click.command(short_help="Answer a task on a model.")
 @click.argument("file", type=click.Path())
 @model_options
+@click.option(
+    "--checkpoint",
+    type=click.Path(),
+    metavar="DIR",
+    help="Keep what a long run knows there; the same command goes on from it.",
+)
 @click.option("--time-limit", type=seconds_of, metavar="SECONDS", help="For everything, reading included.")
 @click.option(
     "--format",
@@ -45,7 +51,13 @@ FORMATS = ("human", "json", "uai")
     "--cases", type=click.Path(), metavar="FILE", help="mar: a .csv or .parquet file with a row for each case."
 )
 def solve(
-    file: str, time_limit: float | None, format_: str, output: str | None, cases: str | None, **options: Any
+    file: str,
+    time_limit: float | None,
+    format_: str,
+    output: str | None,
+    cases: str | None,
+    checkpoint: str | None,
+    **options: Any,
 ) -> None:
     """Answer a task on the model in FILE (.wcsp, .uai, .cfn, .bif, .xmlbif, .net, .xdsl, .erg; also .gz, .xz)."""
     started = time.monotonic()
@@ -53,8 +65,10 @@ def solve(
         _check_writable(Path(output))
     model = read(file)
     if cases is not None:
-        if (time_limit, format_) != (None, "human"):
-            raise click.UsageError("--cases goes without --time-limit and --format; the suffix of -o names the format")
+        if (time_limit, format_, checkpoint) != (None, "human", None):
+            raise click.UsageError(
+                "--cases goes without --time-limit, --checkpoint and --format; the suffix of -o names the format"
+            )
         solve_cases(model, cases, output, options)
         return
     if time_limit is not None:
@@ -71,6 +85,7 @@ def solve(
             time_limit=time_limit,
             on_plan=progress.start,
             progress=progress.update,
+            checkpoint=checkpoint,
         )
     text = {"human": _human, "json": _json, "uai": _uai}[format_](result, model)
     if output is None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from elimina.errors import InternalError, MemoryLimitError
+from elimina.inference.checkpoint import State
 from elimina.inference.encode import decode_value
 from elimina.inference.execution import Execution
 from elimina.inference.scales import Scales, root_places, roots
@@ -36,9 +37,22 @@ def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
     if not plan.fits:
         raise MemoryLimitError(does_not_fit(plan))
     clock = dict(seconds)
-    answer = {"mpe": _optimum, "pr": _partition, "count": _count}[plan.task](execution, clock)
-    execution.check_deadline("all of the elimination done")
-    return answer._replace(stats=statistics(execution, clock))
+    resumed = _resumed(execution)
+    try:
+        answer = {"mpe": _optimum, "pr": _partition, "count": _count}[plan.task](execution, clock)
+        execution.check_deadline("all of the elimination done")
+    finally:
+        if execution.checkpoint is not None:
+            execution.checkpoint.flush()
+    return answer._replace(stats={**statistics(execution, clock), **resumed})
+
+
+def _resumed(execution: Execution) -> dict[str, int]:
+    """What a checkpoint saves: whole slices, and steps of one that was not finished."""
+    if execution.checkpoint is None:
+        return {}
+    steps = execution.checkpoint.steps.get("done", 0)
+    return {"resumed_slices": execution.state["done"], "resumed_steps": steps}
 
 
 def statistics(execution: Execution, clock: Mapping[str, float]) -> dict[str, Any]:
@@ -84,18 +98,22 @@ def _slices_needed(plan: Plan) -> str:
 def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
     problem, plan = execution.problem, execution.plan
     sign = 1 if problem.model.sense == "min-cost" else -1
-    best: int | float | None = None
-    chosen: list[int] = []
+    state: State = {"best": None, "chosen": [], **execution.state}
     sweep = Sweep(execution, clock)
-    for part in sweep.run(range(sweep.count)):
-        if part.run is None:
-            continue
-        value = decode_value(part.problem, plan, part.encoded, roots(plan, part.run))
-        if value is not None and (best is None or sign * value < sign * best):
+    for part in sweep.run(range(state["done"], sweep.count)):
+        value = None
+        if part.run is not None:
+            value = decode_value(part.problem, plan, part.encoded, roots(plan, part.run))
+        if value is not None and (state["best"] is None or sign * value < sign * state["best"]):
+            assert part.run is not None
             assert part.run.assignment is not None
-            best, chosen = value, part.run.assignment.tolist()
+            chosen = part.run.assignment.tolist()
             for variable, fixed in part.problem.fixed.items():
                 chosen[variable] = fixed
+            state = {**state, "best": value, "chosen": chosen}
+        state = {**state, "done": part.number + 1}
+        execution.save(state)
+    best, chosen = state["best"], state["chosen"]
     if best is None:
         return Result("infeasible", plan.task)
     score = problem.model.score(chosen)
@@ -121,22 +139,25 @@ def _check(plan: Plan, value: int | float, score: int | float, terms: Sequence[i
 def _partition(execution: Execution, clock: dict[str, float]) -> Result:
     plan = execution.plan
     scales = Scales(plan)
-    logs: list[float] = []
-    doubtful: list[int] = []
     sweep = Sweep(execution, clock)
-    for part in sweep.run(range(sweep.count)):
+    count, done = sweep.count, execution.state["done"]
+    # A number for each slice that has run, in both sweeps; None where it has to run again.
+    logs: list[float | None] = execution.state.get("logs", [])[:done]
+    for part in sweep.run(range(min(done, count), count)):
         if part.run is None:
-            continue
-        if part.encoded.exact and not scales.may_underflow(part.encoded.ranges, part.run.peaks):
+            logs.append(-math.inf)
+        elif part.encoded.exact and not scales.may_underflow(part.encoded.ranges, part.run.peaks):
             logs.append(part.encoded.offset + scales.log2_sum(part.run))
         else:
-            doubtful.append(part.number)
+            logs.append(None)
+        execution.save({"logs": logs, "done": len(logs)})
     del sweep
-    if doubtful:
-        for part in Sweep(execution, clock, "log-sum-exp").run(doubtful):
-            if part.run is not None:
-                logs.append((part.encoded.offset + math.fsum(roots(plan, part.run))) / math.log(2))
-    return _partition_result(math.log10(2) * _log2_sum(logs))
+    left = [number for number, log in enumerate(logs[:count]) if log is None][len(logs) - count :]
+    for part in Sweep(execution, clock, "log-sum-exp").run(left) if left else ():
+        total = -math.inf if part.run is None else part.encoded.offset + math.fsum(roots(plan, part.run))
+        logs.append(total / math.log(2))
+        execution.save({"logs": logs, "done": len(logs)})
+    return _partition_result(math.log10(2) * _log2_sum([log for log in logs if log is not None]))
 
 
 def _log2_sum(logs: Sequence[float]) -> float:
@@ -156,14 +177,21 @@ def _count(execution: Execution, clock: dict[str, float]) -> Result:
     """Count modulo 2^64, and modulo as many primes as the number of assignments asks for; then Chinese remainders."""
     sizes = execution.problem.model.sizes
     bits = sum(math.log2(sizes[v]) for v in execution.problem.free) + 1
-    count, modulus = 0, 1
     divisors = _moduli(bits)
     sweep, places = Sweep(execution, clock), root_places(execution.plan)
+    state: State = {"residues": [0] * len(divisors), **execution.state}
     for number, divisor in enumerate(divisors):
-        residue = 0
-        for part in sweep.run(range(sweep.count), divisor % 2**64, (number, len(divisors))):
+        left = range(max(0, state["done"] - number * sweep.count), sweep.count)
+        for part in sweep.run(left, divisor % 2**64, (number, len(divisors))):
             if part.run is not None:
-                residue += functools.reduce(lambda x, root: x * root % divisor, part.run.zone[places].tolist(), 1)
+                product = functools.reduce(lambda x, root: x * root % divisor, part.run.zone[places].tolist(), 1)
+                residues = list(state["residues"])
+                residues[number] = (residues[number] + product) % divisor
+                state = {**state, "residues": residues}
+            state = {**state, "done": state["done"] + 1}
+            execution.save(state)
+    count, modulus = 0, 1
+    for residue, divisor in zip(state["residues"], divisors, strict=True):
         count += modulus * ((residue - count) * pow(modulus, -1, divisor) % divisor)
         modulus *= divisor
     return Result("optimal", "count", count)

@@ -87,6 +87,53 @@ def plan_problem(problem: Problem, options: Options) -> Planned:
     return Planned(problem, plan, backend, {"order": ordered - started, "plan": time.perf_counter() - ordered})
 
 
+class Choice(NamedTuple):
+    """What a plan can be made from again, in another process.
+
+    Attributes:
+        device: ``cpu`` or ``cuda``.
+        threads: Of the CPU, as the cost model sees it.
+        memory: Bytes that the plan may use.
+        order: The order of the plan.
+        sliced: The variables fixed.
+        unsliced: The order of the plan without slices.
+    """
+
+    device: str
+    threads: int
+    memory: int
+    order: Sequence[int]
+    sliced: Sequence[int]
+    unsliced: Sequence[int]
+
+
+def choice_of(planned: Planned) -> Choice:
+    """What a plan was made from."""
+    plan, backend = planned.plan, planned.backend
+    sliced = () if plan.slicing is None else plan.slicing.variables
+    whole = plan if plan.slicing is None else plan.slicing.unsliced
+    threads = backend.threads if isinstance(backend, CpuBackend) else 1
+    return Choice(plan.device, threads, plan.memory_limit, plan.order, sliced, whole.order)
+
+
+def plan_again(problem: Problem, choice: Choice, options: Options) -> Planned:
+    """Make a plan anew; it does not fit if less memory is left now than it needs.
+
+    Raises:
+        InputError: The dtype does not fit the problem.
+        DeviceError: The device is missing or cannot be used.
+    """
+    started = time.perf_counter()
+    backend = get_backend(choice.device, options.threads)
+    machine = cpu_machine(choice.threads) if choice.device == "cpu" else cuda_machine()
+    plan = make_plan(problem, choice.unsliced, machine, choice.memory, options.dtype)
+    if choice.sliced:
+        plan = make_plan(problem, choice.order, machine, choice.memory, options.dtype, choice.sliced, plan)
+    if options.memory is None:
+        plan = plan._replace(memory_limit=min(choice.memory, backend.memory()))
+    return Planned(problem, plan, backend, {"order": 0.0, "plan": time.perf_counter() - started})
+
+
 def plan_on(backend: Backend, problem: Problem, order: Sequence[int], options: Options) -> Plan:
     """Plan for one backend, without slices."""
     return make_plan(problem, order, *_limits(backend, options), options.dtype)
@@ -111,12 +158,15 @@ def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], optio
         return whole
     slicing = plan.slicing
     if isinstance(options.order, str):
-        # What was the best order with them need not be the best one without them.
+        # What was the best order with them need not be the best one without them, and may do with fewer.
         part = restrict(problem, dict.fromkeys(slicing.variables, 0))
         fresh = elimination_order(part, options._replace(order_seconds=options.order_seconds / 2))
-        other = make_plan(problem, fresh, machine, memory, options.dtype, slicing.variables, whole)
-        if other.slicing is not None and other.fits and other.seconds < plan.seconds:
-            plan, slicing = other, other.slicing
+        others = [
+            make_plan(problem, fresh, machine, memory, options.dtype, slicing.variables, whole),
+            make_sliced_plan(problem, (*fresh, *slicing.variables), machine, memory, options.dtype, whole),
+        ]
+        plan = min((plan, *(p for p in others if p is not None and p.fits)), key=lambda p: p.seconds)
+        slicing = plan.slicing or slicing
     if options.slices == "auto":
         allowed = slicing.number <= MOST_SLICES and plan.seconds <= MOST_SLICED_SECONDS
     else:

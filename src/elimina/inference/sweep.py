@@ -13,6 +13,7 @@ import numpy as np
 from elimina.backends import Run, Session
 from elimina.inference.encode import Encoded, Part, encoded, encoder, factor_view
 from elimina.inference.execution import Execution
+from elimina.inference.groups import Groups, ends_of_groups
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, restrict
 
@@ -94,22 +95,39 @@ class Sweep:
                 problem = self._problem._replace(tables=tuple(self._tables), fixed=self._fixed())
                 found = encoded(self._encoder, problem, self._arena, self._parts)
                 if found.impossible:
-                    execution.check_deadline("some of the slices done")
                     yield Slice(number, problem, found, None)
+                    execution.report((number + 1) / self.count)
                     continue
                 if session is None:
                     session = execution.backend.open(program, self._arena)
                 first = bisect.bisect_left(self._levels, stale)
                 if run is None or first < len(self._levels):
-                    steps = np.arange(first, len(self._levels), dtype=np.int64) if first else None
-                    run = session.run(steps, functools.partial(self._report, execution, number))
-                    for phase, seconds in run.seconds.items():
-                        self._note(phase, seconds)
+                    for run in self._runs(session, execution, parameter, number, first):
+                        for phase, seconds in run.seconds.items():
+                            self._note(phase, seconds)
+                assert run is not None
                 stale = len(self._variables) + 1
                 yield Slice(number, problem, found, run)
+                execution.report((number + 1) / self.count)
         finally:
             if session is not None:
                 session.close()
+
+    def _runs(
+        self, session: Session, execution: Execution, parameter: int | None, number: int, first: int
+    ) -> Iterator[Run]:
+        """Run the steps from one on, in groups if the only slice is long and is to be kept."""
+        plan, checkpoint = self._plan, execution.checkpoint
+        report = functools.partial(self._report, execution, number)
+        # On a GPU only a plan that keeps its messages has them in the arena.
+        if checkpoint is not None and plan.slicing is None and (plan.keep or plan.device == "cpu"):
+            ends = ends_of_groups(plan)
+            if len(ends) > 1:
+                semiring = self._semiring or plan.semiring
+                yield from Groups(plan, checkpoint, semiring, f"{semiring} {parameter}").run(session, ends, report)
+                return
+        steps = np.arange(first, len(self._levels), dtype=np.int64) if first else None
+        yield session.run(steps, report)
 
     def _report(self, execution: Execution, number: int, share: float) -> None:
         execution.report((number + share) / self.count)

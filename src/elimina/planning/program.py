@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from elimina.planning.plan import Plan, Step
 
+_DOMAIN, _OUTER_CELLS, _MID_CELLS, _LO_CELLS = 1, 6, 7, 8
+"""Where a step's record has them."""
+
 
 class Program(NamedTuple):
     """What a backend runs.
@@ -50,6 +53,12 @@ class Program(NamedTuple):
         if not len(self.outputs):
             return 0, 0
         return int(self.outputs[:, 1].min()), int((self.outputs[:, 1] + self.outputs[:, 2]).max())
+
+
+def work_of(program: Program, steps: NDArray[np.int64]) -> int:
+    """Combinations of output cells and eliminated values of some steps."""
+    headers = program.words[program.starts[steps][:, None] + np.array([_DOMAIN, _OUTER_CELLS, _MID_CELLS, _LO_CELLS])]
+    return int(headers.prod(axis=1).sum())
 
 
 def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: float | None = None) -> Program:

@@ -15,8 +15,9 @@ from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem
 from elimina.tree import bucket_tree
 
-MOST_SLICES = 1 << 62
-"""No machine ever finishes more, so nobody need know how many it would be."""
+MOST_SLICES = 1 << 40
+MOST_SECONDS = 1e9
+"""Beyond these nobody need know how many slices it would be; slices save memory, but no work."""
 
 _ROUNDS = 20
 """Plans made in search of one that fits."""
@@ -33,6 +34,8 @@ _PAIRS = 20000
 
 _TABLE_BYTES = 16
 """Of the smallest table in an arena."""
+
+_NORM = 6
 
 _LARGEST_LOG = 600.0
 
@@ -52,6 +55,8 @@ def make_sliced_plan(
         dtype: Override of the arena's dtype.
         unsliced: A plan for the whole problem.
     """
+    if unsliced.seconds > MOST_SECONDS:
+        return None
     slicer = Slicer(problem, order, machine, unsliced)
     memory = min(memory, MOST_BYTES)
 
@@ -92,6 +97,8 @@ class Cut:
     Attributes:
         fixed: The variables.
         bytes: Estimate of what a slice needs.
+        pressure: What should become less: the bytes, or, where messages make room for others, a norm of what is in
+            memory at each bucket's turn, since to lower one of many peaks is of use, too.
         work: Combinations over all slices.
     """
 
@@ -122,35 +129,35 @@ class Cut:
         runs = slice_runs([int(slicer.sizes[v]) for v in ordered])
         self._work = once * np.array([float(runs[level]) for level in levels])
         self.work = float(self._work.sum())
-        self._live = np.ones(len(order)) if slicer.keep else self._live_at_peak(levels)
-        messages = np.maximum(self._messages_cells * slicer.item, _TABLE_BYTES) * self._live
-        factors = np.maximum(self._scopes.cells() * slicer.item, _TABLE_BYTES)
-        self.bytes = float(messages.sum() + slicer.copies * factors.sum())
+        spans = np.maximum(self._messages_cells * slicer.item, _TABLE_BYTES)
+        factors = float(slicer.copies * np.maximum(self._scopes.cells() * slicer.item, _TABLE_BYTES).sum())
+        if slicer.keep:
+            self._weights = np.ones(len(order))
+            self.bytes = self.pressure = float(spans.sum()) + factors
+        else:
+            filled = self._filled(spans, levels)
+            high = float(filled.max(initial=1.0))
+            self.bytes = high + factors
+            self.pressure = high * float(np.linalg.norm(filled / high, _NORM)) + factors
+            self._weights = (filled / high) ** (_NORM - 1)
         self.pairs = self._messages.pairs
 
-    def _live_at_peak(self, levels: Sequence[int]) -> Floats:
-        """Which messages are in memory when most is: from their bucket's turn until their parent's, or for good."""
-        nodes, cells = self._tree.nodes, self._messages_cells.tolist()
-        walk = sorted(self._tree.postorder(), key=levels.__getitem__)
-        now = most = 0.0
-        best = -1
-        for place, number in enumerate(walk):
-            now += cells[number]
-            if now > most:
-                best, most = place, now
-            now -= sum(cells[child] for child in nodes[number].children if levels[child] == levels[number])
-        turn = {number: place for place, number in enumerate(walk)}
-        last = len(walk)
-        ends = [
-            turn[n.parent] if n.parent >= 0 and levels[n.parent] == levels[i] else last for i, n in enumerate(nodes)
-        ]
-        return np.array([turn[i] <= best <= end for i, end in enumerate(ends)], dtype=np.float64)
+    def _filled(self, spans: Floats, levels: Sequence[int]) -> Floats:
+        """Bytes of the messages in memory at each bucket's turn: from it until their parent's, or for good."""
+        nodes, sizes = self._tree.nodes, spans.tolist()
+        filled = np.zeros(len(nodes))
+        now = 0.0
+        for number in sorted(self._tree.postorder(), key=levels.__getitem__):
+            now += sizes[number]
+            filled[number] = now
+            now -= sum(sizes[child] for child in nodes[number].children if levels[child] == levels[number])
+        return filled
 
     def candidates(self, slicer: Slicer, most: int) -> list[int]:
         """The variables that seem best to fix next, by arithmetic on this tree."""
         count = len(slicer.sizes)
         variables = np.array([node.variable for node in self._tree.nodes], dtype=np.int64)
-        saved = self._messages.by_variable(self._messages_cells * self._live, count)
+        saved = self._messages.by_variable(self._messages_cells * self._weights, count)
         saved += slicer.copies * self._scopes.by_variable(self._scopes.cells(), count)
         saved *= slicer.item * (1 - 1 / slicer.sizes)
         above = np.zeros(len(variables))
@@ -159,7 +166,7 @@ class Cut:
             if parent >= 0:
                 above[number] = above[parent] + self._work[parent]
         added = (slicer.sizes[variables] - 1) * above - self._work
-        score = slicer.score(self, variables, self.bytes - saved[variables], self.work + added)
+        score = slicer.score(self, variables, self.pressure - saved[variables], self.work + added)
         return [int(v) for v in variables[np.argsort(score, kind="stable")[:most]]]
 
 
@@ -201,7 +208,7 @@ class Slicer:
             looked_at = min(max(_PAIRS // max(1, self.cut.pairs), 1), _LOOKED_AT)
             cuts = [Cut(self, (*self.cut.fixed, v)) for v in self.cut.candidates(self, looked_at)]
             last = np.array([cut.fixed[-1] for cut in cuts])
-            costs = np.array([(cut.bytes, cut.work) for cut in cuts]).T
+            costs = np.array([(cut.pressure, cut.work) for cut in cuts]).T
             self.cut = cuts[int(self.score(self.cut, last, *costs).argmin())]
 
     def score(self, cut: Cut, variables: NDArray[np.int64], sizes: Floats, work: Floats) -> Floats:
@@ -210,11 +217,11 @@ class Slicer:
         Args:
             cut: What is fixed already.
             variables: Those to compare.
-            sizes: Bytes with each of them fixed.
+            sizes: ``Cut.pressure`` with each of them fixed.
             work: Likewise.
         """
         cost = np.log(np.maximum(work / max(cut.work, 1.0), 1e-3)) + _OVERHEAD * self.logs[variables]
-        gain = -np.log(np.clip(sizes / cut.bytes, 1e-9, 1.0))
+        gain = -np.log(np.clip(sizes / cut.pressure, 1e-9, 1.0))
         return np.where(cost > 0, cost / np.maximum(gain, 1e-9), cost * gain)
 
 
