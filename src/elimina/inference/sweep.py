@@ -65,6 +65,7 @@ class Sweep:
         self._arena = np.zeros(plan.factor_cells, dtype=plan.dtype)
         self._parts = [self._write(number) for number in range(len(plan.factors))]
         self._note("encode", time.perf_counter() - started)
+        execution.check_deadline("the tables encoded")
 
     @property
     def count(self) -> int:
