@@ -204,6 +204,6 @@ def test_the_time_limit_leaves_what_is_known(tmp_path):
     model = grid_model(9, 4, 0.1, seed=4)
     options = {"device": "cpu", "memory": 30000, "slices": 10**9, "order": "min-fill"}
     with pytest.raises(TimeLimitError):
-        elimina.solve(model, **options, time_limit=2, checkpoint=tmp_path)
+        elimina.solve(model, **options, time_limit=6, checkpoint=tmp_path)
     known = json.loads((tmp_path / "elimina-checkpoint.json").read_bytes().partition(b"\n")[2])
     assert known["state"]["done"] > 0
