@@ -101,3 +101,10 @@ class DenseSession:
 
 def dense_instruction_set() -> str:
     """The instruction set that the dense executor uses here."""
+
+FORBIDDEN_COST: int = 1125899906842624
+
+def minimise_costs(sizes: Sequence[int], scopes: Sequence[Sequence[int]], tables: Sequence[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]], constant: int, upper: int, seconds: float, most_rows: int, seed: int, poll: object) -> dict:
+    """
+    Least sum of costs (of 0 to 2^38, or FORBIDDEN_COST) below `upper`, by elimination that drops rows by bounds. `poll` gets both bounds now and then.
+    """

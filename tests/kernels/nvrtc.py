@@ -77,6 +77,11 @@ def tile_kernels(semiring: str, dtype: str) -> list[str]:
         for streamed in (1, 2)
         for kind in kinds
     ]
+    if semiring == "sum-product":
+        names += [
+            cuda_kernels.tile_kernel(semiring, np.dtype(dtype), n, True, outers=cuda_kernels.OUTERS).name
+            for n in (1, 2)
+        ]
     return names + [cuda_kernels.tile_kernel(semiring, np.dtype(dtype), -1, False, True, w).name for w in (True, False)]
 
 

@@ -33,7 +33,7 @@ def test_each_semiring_and_dtype(compiler, semiring, dtype):
     _, compile_kernel = compiler
     tiles, products = nvrtc.tile_kernels(semiring, dtype), nvrtc.product_kernels(semiring, dtype)
     turn = KINDS.index((semiring, dtype))
-    chosen = {tiles[turn % 8], tiles[-1 - turn % 2], products[0], products[turn % len(products)]}
+    chosen = {tiles[turn % 8], *tiles[8:-2][:2], tiles[-1 - turn % 2], products[0], products[turn % len(products)]}
     kind = semiring, np.dtype(dtype)
     for name in [
         *(cuda_kernels.forest_kernel(*kind, tree) for tree in (True, False)),
