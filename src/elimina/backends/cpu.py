@@ -87,11 +87,14 @@ class CpuSession:
 
     def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> Run:
         """Run all or some of the steps: see ``Session.run``."""
-        work = self._program.work if steps is None else max(1, work_of(self._program, steps))
         if self._assignment is not None:
             self._assignment[:] = 0
         started = time.perf_counter()
-        self._core.run(steps, None if progress is None else lambda done: progress(min(1.0, done / work)))
+        if progress is None:
+            self._core.run(steps, None)
+        else:
+            work = self._program.work if steps is None else max(1, work_of(self._program, steps))
+            self._core.run(steps, lambda done: progress(min(1.0, done / work)))
         upload, self._upload = self._upload, 0.0
         seconds = {"upload": upload, "run": time.perf_counter() - started, "download": 0.0}
         assignment = None if self._assignment is None else self._assignment.copy()
