@@ -108,8 +108,9 @@ def make_plan(
 
     # What holds for the whole problem holds for each slice.
     bound = cost_bound(problem)
-    if unsliced is not None and unsliced.dtype in INTEGERS:
-        bound = min(bound, int(unsliced.forbidden))
+    searched = unsliced is not None and unsliced.dtype in INTEGERS and unsliced.forbidden < bound
+    if unsliced is not None and searched:
+        bound = int(unsliced.forbidden)
     # A batch's cases change from run to run: what is kept is of no use again, but lets a GPU's steps run in any order.
     reuse = problem.task != "mar" or (bool(problem.kept) and machine.name == "cpu")
     chosen = lay_out(bound, keep=decode or not reuse)
@@ -117,7 +118,7 @@ def make_plan(
         chosen = lay_out(bound)
     if dtype is None and chosen.encoding.dtype in INTEGERS[1:] and chosen.seconds < _HOPELESS:
         too_large = chosen.arena_cells * np.dtype(chosen.encoding.dtype).itemsize > memory
-        if too_large or chosen.seconds - machine.start > _WORTH_A_SOLUTION:
+        if not searched and (too_large or chosen.seconds - machine.start > _WORTH_A_SOLUTION):
             cost = incumbent_cost(problem)
             bound = bound if cost is None else min(bound, cost + 1)
         others = [lay_out(bound, operands) for operands in _operand_limits(bound, chosen.encoding.dtype)]
