@@ -65,7 +65,7 @@ class Executor final : public DenseExecutor {
 
   bool run(const i64* sequence, i64 count, const DensePoll& poll) override {
     if (!eliminate(sequence, count, poll)) return false;
-    if (run_.assignment) decode(sequence, count);
+    if (run_.assignment) decode();
     return true;
   }
 
@@ -113,9 +113,9 @@ class Executor final : public DenseExecutor {
     return peak = plain_step(step), true;
   }
 
-  void decode(const i64* sequence, i64 count) {
-    for (i64 turn = count - 1; turn >= 0; --turn) {
-      const StepView step = view(sequence[turn]);
+  void decode() {
+    for (i64 number = run_.steps - 1; number >= 0; --number) {
+      const StepView step = view(number);
       if (step[kVariable] < 0) continue;
       prepare(step);
       for (auto& source : sources_)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import elimina
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.generate import grid_model, random_model
-from elimina.inference import bucket, choose
+from elimina.inference import bucket, choose, sweep
 from elimina.model import Model, Variable
 from elimina.result import number_text
 from elimina.table import FORBIDDEN, Table
@@ -165,10 +165,10 @@ class TestOptions:
 
     def test_memory_limit(self):
         model = grid_model(8, 6, 0.0, seed=1)
-        plan = elimina.plan(model, device="cpu", memory=10**5, order="min-fill")
+        plan = elimina.plan(model, device="cpu", memory=10**5, order="min-fill", slices="never")
         assert not plan.fits
         with pytest.raises(MemoryLimitError) as caught:
-            solve(model, memory=10**5, order="min-fill")
+            solve(model, memory=10**5, order="min-fill", slices="never")
         message = str(caught.value)
         assert f"may use {10**5 / 1024:.1f} KiB" in message
         assert f"induced width {plan.width}" in message
@@ -191,16 +191,19 @@ class TestOptions:
         with pytest.raises(TimeLimitError, match="allow more time"):
             solve(model, time_limit=1e-4)
 
-    @pytest.mark.parametrize(("phase", "reached"), [("encode", "the tables encoded"), ("_optimum", "all of the elim")])
-    def test_time_limit_in_phases_that_cannot_be_interrupted(self, monkeypatch, phase, reached):
-        whole = getattr(bucket, phase)
+    @pytest.mark.parametrize(
+        ("module", "phase", "reached"),
+        [(sweep, "encoder", "the tables encoded"), (bucket, "_optimum", "all of the elim")],
+    )
+    def test_time_limit_in_phases_that_cannot_be_interrupted(self, monkeypatch, module, phase, reached):
+        whole = getattr(module, phase)
 
         def slow(*arguments):
             result = whole(*arguments)
             time.sleep(0.5)
             return result
 
-        monkeypatch.setattr(bucket, phase, slow)
+        monkeypatch.setattr(module, phase, slow)
         with pytest.raises(TimeLimitError, match=f"the time limit passed with {reached}"):
             solve(triangle(), order=range(3), time_limit=0.4)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,8 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elimina.errors import InputError, TimeLimitError
-from elimina.inference.bucket import Execution, eliminate
-from elimina.inference.choose import ORDER_SECONDS, Options, Planned, plan_problem
+from elimina.inference.bucket import eliminate
+from elimina.inference.checkpoint import Checkpoint
+from elimina.inference.choose import ORDER_SECONDS, Options, Planned, Slices, plan_again, plan_problem
+from elimina.inference.execution import Execution
 from elimina.inference.filtering import Listener
 from elimina.inference.junction import weights_of
 from elimina.inference.likelihood import Observed, with_factors, with_leaves
@@ -40,6 +43,7 @@ def plan(
     seed: int = 0,
     threads: int | None = None,
     dtype: str | None = None,
+    slices: Slices = "auto",
 ) -> Plan:
     """Plan an exact elimination without allocating anything for it; ``print`` the plan to see its figures.
 
@@ -58,6 +62,9 @@ def plan(
         seed: Of the search for an order.
         threads: CPU threads; None for all that the process may use.
         dtype: Override of the tables' dtype; by default the narrowest one that is exact.
+        slices: What to do where the plan does not fit (``mpe``, ``pr``, ``count``). ``auto``: fix variables to each
+            combination of their values in turn, if that takes no more than 65,536 slices and an estimated hour; a
+            number: if it takes no more slices than that, however long; ``never``: do not.
 
     Returns:
         The plan; ``plan.fits`` says whether it stays within the memory.
@@ -66,7 +73,7 @@ def plan(
         InputError: An option or the evidence does not fit the model.
         DeviceError: The device is missing or cannot be used.
     """
-    options = Options(device, memory, order, order_seconds, seed, threads, dtype)
+    options = Options(device, memory, order, order_seconds, seed, threads, dtype, slices)
     return _plan(model, task, evidence, query, options).planned.plan
 
 
@@ -83,12 +90,14 @@ def solve(
     seed: int = 0,
     threads: int | None = None,
     dtype: str | None = None,
+    slices: Slices = "auto",
     method: OptimumMethod = "auto",
     upper_bound: int | None = None,
     time_limit: float | None = None,
     on_plan: Callable[[Plan], None] | None = None,
     on_bounds: Listener | None = None,
     progress: Callable[[float], None] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Result:
     """Answer a task exactly, by bucket elimination.
 
@@ -113,14 +122,18 @@ def solve(
         seed: See ``plan``.
         threads: See ``plan``.
         dtype: See ``plan``.
+        slices: See ``plan``.
         method: ``mpe``: ``eliminate``: run the plan; ``filter``: filtered elimination (integer costs, on the CPU);
-            ``auto``: filtered elimination first where a quick order's plan takes long or does not fit.
+            ``auto``: filtered elimination first where a quick order's plan takes long or does not fit (without a
+            checkpoint, for what it knows is not kept).
         upper_bound: ``mpe`` of integer costs: a total that is known to be reached, the optimum at best; what is worse
             is not looked for. If nothing reaches it, the answer is ``infeasible`` with a bound beyond it.
         time_limit: Seconds for the whole call. Filtered elimination then returns what it has: ``bounded``.
         on_plan: Called with the plan before it runs.
         on_bounds: Called now and then by filtered elimination with a lower and an upper bound (None: none known yet).
         progress: Called now and then with the share of the work that is done, from 0 to 1.
+        checkpoint: A directory to keep what a long run knows in (``mpe``, ``pr``, ``count``); the same call goes on
+            from there after the process was ended in any way. It is emptied when the answer is known.
 
     Raises:
         InputError: An option or the evidence does not fit the model.
@@ -129,28 +142,40 @@ def solve(
         TimeLimitError: The time limit passed.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    options = Options(device, memory, order, order_seconds, seed, threads, dtype)
+    options = Options(device, memory, order, order_seconds, seed, threads, dtype, slices)
     search = Search(method, upper_bound, on_bounds)
-    search.check(task)
-    if task == "mpe" and method != "eliminate" and (model.is_integer or search.is_asked_for):
+    search.check(task, checkpoint is not None)
+    if checkpoint is not None and task == "mar":
+        raise InputError("a checkpoint goes with the tasks mpe, pr and count, not with mar")
+    tried: Result | None = None
+    if task == "mpe" and checkpoint is None and method != "eliminate" and (model.is_integer or search.is_asked_for):
         started = time.perf_counter()
         options.check()
         problem = prepare(model, task, model.evidence(evidence or {}))
-        spent = {"prepare": time.perf_counter() - started}
-        filtered = search.filter_first(problem, options, deadline, spent)
-        if filtered is not None:
-            return filtered
-    inquiry, planned = _plan(model, task, evidence, query, options, time_limit)
-    if deadline is not None and time.monotonic() > deadline:
-        raise TimeLimitError(
-            f"the time limit of {time_limit:g} s passed while the elimination was planned; allow more time"
-        )
-    if on_plan is not None:
-        on_plan(planned.plan)
-    execution = Execution(planned.problem, planned.plan, planned.backend, progress, deadline)
-    if inquiry is not None:
-        return posteriors(inquiry, execution, options, planned.seconds)
-    return eliminate(execution, planned.seconds)
+        tried = search.try_filtering(problem, options, deadline, {"prepare": time.perf_counter() - started})
+        if tried is not None and (tried.status != "bounded" or search.is_asked_for):
+            return tried
+    kept = None if checkpoint is None else Checkpoint(checkpoint)
+    try:
+        inquiry, planned = _plan(model, task, evidence, query, options, time_limit, kept)
+        if tried is not None and not planned.plan.fits:
+            return search.go_on(planned.problem, options, deadline, tried)
+        if deadline is not None and time.monotonic() > deadline:
+            raise TimeLimitError(
+                f"the time limit of {time_limit:g} s passed while the elimination was planned; allow more time"
+            )
+        if on_plan is not None:
+            on_plan(planned.plan)
+        execution = Execution(planned.problem, planned.plan, planned.backend, progress, deadline, checkpoint=kept)
+        if inquiry is not None:
+            return posteriors(inquiry, execution, options, planned.seconds)
+        result = eliminate(execution, planned.seconds)
+        if kept is not None:
+            kept.remove()
+        return result
+    finally:
+        if kept is not None:
+            kept.close()
 
 
 class _Prepared(NamedTuple):
@@ -167,8 +192,10 @@ def _plan(
     query: Sequence[str | int] | None,
     options: Options,
     time_limit: float | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> _Prepared:
     options.check()
+    given = options
     for name, number in (("seed", options.seed), ("threads", options.threads)):
         if number is not None and not hasattr(number, "__index__"):
             raise InputError(f"{name} is {number!r}; it must be an integer")
@@ -185,7 +212,16 @@ def _plan(
     inquiry = _inquire(model, observed, query, options) if task == "mar" else None
     problem = prepare(observed.model, task, observed.values) if inquiry is None else inquiry.structure.problem
     prepared = time.perf_counter()
-    planned = plan_problem(problem, options)
+    if checkpoint is None:
+        planned = plan_problem(problem, options)
+    elif checkpoint.is_new:
+        planned = plan_problem(problem, options)
+        if planned.plan.fits:
+            checkpoint.begin(model, problem, planned, given)
+    else:
+        checkpoint.check(model, problem, given)
+        planned = plan_again(problem, checkpoint.choice, options)
+        checkpoint.begin(model, problem, planned, given)
     return _Prepared(inquiry, planned._replace(seconds={"prepare": prepared - started, **planned.seconds}))
 
 

@@ -31,7 +31,8 @@ class Result(NamedTuple):
             is 0.
         marginals: Variable name -> {label: probability}.
         stats: Figures of the run: ``induced_width``, ``largest_table`` and ``total_cells`` (cells), ``peak_bytes``,
-            ``seconds`` (by phase), ``device``, ``dtype``.
+            ``seconds`` (by phase), ``device``, ``dtype``; in slices ``slices`` (their number) and ``sliced`` (names of
+            the variables fixed); with a checkpoint ``resumed_slices`` and ``resumed_steps``.
     """
 
     status: Status

@@ -26,6 +26,8 @@ def one_line(ran, code=1):
         (["solve", "x.wcsp", "--device", "tpu"], "'tpu' is not one of"),
         (["solve", "x.wcsp", "--memory", "much"], "'much' is no amount of memory; write it like 8GiB"),
         (["solve", "x.wcsp", "--memory", "-5"], "no amount of memory"),
+        (["solve", "x.wcsp", "--slices", "some"], "'some' is neither auto, never nor a number of slices from 1 on"),
+        (["solve", "x.wcsp", "--slices", "0"], "'0' is neither auto, never nor a number of slices from 1 on"),
         (["solve", "x.wcsp", "--memory", "8XiB"], "no amount of memory"),
         (["solve", "x.wcsp", "--time-limit", "0"], "'0' is no positive number of seconds"),
         (["solve", "x.wcsp", "--time-limit", "nan"], "no positive number of seconds"),
@@ -94,6 +96,9 @@ def test_files_that_cannot_be_read(elimina, tmp_path):
         (["--order", "."], ".: cannot be read"),
         (["--task", "pr"], "elimina convert MODEL OUT.uai"),
         (["--memory", "1KB"], "may use 1000 bytes (induced width"),
+        (["--memory", "1MB", "--slices", "never"], "may use 976.6 KiB (induced width"),
+        (["--checkpoint", "no/where"], "cannot write the checkpoint in no/where: No such file or directory"),
+        (["--checkpoint", "x", "--task", "mar"], "a checkpoint goes with the tasks mpe, pr and count, not with mar"),
         (["--dtype", "int16"], "more than int16 holds exactly"),
         (["--dtype", "uint64"], "dtype uint64 does not fit integer costs"),
         (["--time-limit", "0.000001"], "the time limit passed while the model was read"),
@@ -118,12 +123,12 @@ def test_bad_files_of_evidence_and_orders(elimina, radio, tmp_path):
 
 
 def test_memory_that_runs_out(elimina, radio, monkeypatch):
-    from elimina.inference import bucket
+    from elimina.inference import sweep
 
     def fail(*arguments):
         raise MemoryError("Unable to allocate 9 PiB")
 
-    monkeypatch.setattr(bucket, "encode", fail)
+    monkeypatch.setattr(sweep, "encoder", fail)
     assert one_line(elimina("solve", radio)) == "elimina: out of memory: Unable to allocate 9 PiB\n"
     assert "are more than 100000000 in all" in one_line(elimina("generate", "grid", "-d", 1000000, "g.wcsp"))
 

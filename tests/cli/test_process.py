@@ -139,3 +139,23 @@ def test_help(elimina, command):
 
 def test_version(elimina):
     assert elimina("--version").out == f"elimina, version {library.__version__}\n"
+
+
+def test_a_killed_run_goes_on(elimina, start, tmp_path):
+    elimina("generate", "grid", "--side", 9, "-d", 4, "--p2", 0.2, "grid.wcsp")
+    sliced = ["grid.wcsp", "--device", "cpu", "--memory", "60KB", "--slices", 10**6, "--format", "json"]
+    expected = json.loads(elimina("solve", *sliced).out)
+    assert expected["stats"]["slices"] > 1000
+    process = start("solve", *sliced, "--checkpoint", "kept")
+    state = tmp_path / "kept" / "elimina-checkpoint.json"
+    for _ in range(600):
+        if state.exists() and json.loads(state.read_bytes().partition(b"\n")[2])["state"].get("done", 0):
+            break
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=30)
+    assert process.returncode == -signal.SIGKILL
+    found = json.loads(elimina("solve", *sliced, "--checkpoint", "kept").out)
+    assert (found["status"], found["value"]) == (expected["status"], expected["value"])
+    assert 0 < found["stats"]["resumed_slices"] < found["stats"]["slices"]
+    assert not (tmp_path / "kept").exists()

@@ -169,13 +169,26 @@ def test_an_order_from_a_file(elimina, radio, tmp_path):
 
 
 def test_plan(elimina, radio):
-    code, out, err = elimina("plan", radio, "--memory", "1 MB", "--device", "cpu")
+    code, out, err = elimina("plan", radio, "--memory", "1 MB", "--device", "cpu", "--slices", "never")
     assert (code, err) == (0, "")
     assert [line.split(":")[0] for line in out.splitlines()] == [
         "task", "variables", "induced width", "largest table", "work", "peak memory, host", "memory limit",
         "estimated time",
     ]  # fmt: skip
     assert "976.6 KiB on cpu: does not fit" in out
+
+
+def test_plan_in_slices(elimina, radio):
+    code, out, err = elimina("plan", radio, "--memory", "1 MB", "--device", "cpu")
+    assert (code, err) == (0, "")
+    rows = dict(line.split(":", 1) for line in out.splitlines())
+    assert list(rows)[-3:] == ["slices", "variables fixed", "cost of slicing"]
+    assert "fits" in rows["memory limit"]
+    assert "steps run once" in rows["slices"]
+    assert "times the work of the unsliced plan, which needs" in rows["cost of slicing"]
+    few = elimina("plan", radio, "--memory", "100 KB", "--device", "cpu", "--slices", 2).out
+    assert "does not fit" in few
+    assert "more than are allowed" in few
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.wcsp")) + sorted(EXAMPLES.glob("*.uai")), ids=lambda p: p.name)

@@ -56,6 +56,10 @@ class Session(Protocol):
         """A copy of elements of the arena, after a run of a program that keeps its messages."""
         ...
 
+    def load_peaks(self, peaks: NDArray[np.float64]) -> None:
+        """Write ``Run.peaks`` of an earlier session, for steps that read messages which are loaded, not computed."""
+        ...
+
     def close(self) -> None:
         """Give the memory back."""
         ...

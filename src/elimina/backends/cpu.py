@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from elimina._core import DenseSession
 from elimina.backends.base import Progress, Run
 from elimina.errors import DeviceError
-from elimina.planning.program import Program
+from elimina.planning.program import Program, work_of
 
 
 class CpuBackend:
@@ -87,18 +87,26 @@ class CpuSession:
 
     def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> Run:
         """Run all or some of the steps: see ``Session.run``."""
-        work = self._program.work
         if self._assignment is not None:
             self._assignment[:] = 0
         started = time.perf_counter()
-        self._core.run(steps, None if progress is None else lambda done: progress(min(1.0, done / work)))
-        seconds = {"upload": self._upload, "run": time.perf_counter() - started, "download": 0.0}
+        if progress is None:
+            self._core.run(steps, None)
+        else:
+            work = self._program.work if steps is None else max(1, work_of(self._program, steps))
+            self._core.run(steps, lambda done: progress(min(1.0, done / work)))
+        upload, self._upload = self._upload, 0.0
+        seconds = {"upload": upload, "run": time.perf_counter() - started, "download": 0.0}
         assignment = None if self._assignment is None else self._assignment.copy()
         return Run(self._arena[self._zone].copy(), self._peaks.copy(), assignment, seconds)
 
     def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
         """A copy of elements of the arena: see ``Session.fetch``."""
         return self._arena[offset : offset + span].copy()
+
+    def load_peaks(self, peaks: NDArray[np.float64]) -> None:
+        """Write the peaks of an earlier session: see ``Session.load_peaks``."""
+        self._peaks[:] = peaks
 
     def close(self) -> None:
         """Forget the arena."""

@@ -15,7 +15,7 @@ from elimina.backends import cuda_kernels
 from elimina.backends.base import Run
 from elimina.backends.cuda_layout import Forest, Layout
 from elimina.backends.cuda_tile import Tile
-from elimina.planning.program import Program
+from elimina.planning.program import Program, work_of
 from elimina.semiring import SEMIRINGS
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ STAGE = 32 << 20
 """Bytes of each of the two pinned buffers that a large upload goes through."""
 MARKS = 64
 """Most reports of progress in a run."""
+LAYOUT_WORK = 1 << 33
+"""Combinations that take longer than laying out steps."""
 LAYOUTS = 16
 """Layouts of partial runs that are kept."""
 
@@ -123,6 +125,12 @@ class CudaSession:
             self._staged.clear()
             return as_bytes(memory, span * item).view(self._program.dtype).copy()
 
+    def load_peaks(self, peaks: NDArray[np.float64]) -> None:
+        """Write the peaks of an earlier session: see ``Session.load_peaks``."""
+        with self._here():
+            values = np.ascontiguousarray(peaks).reshape(-1).view(np.uint8)
+            self.upload(self._base + self.part.layout.peaks_at, [values])
+
     def close(self) -> None:
         """Give the memory back."""
         self._parts.clear()
@@ -147,7 +155,7 @@ class CudaSession:
         if steps is None:
             return self.part
         key = steps.tobytes()
-        if key not in self._asked:
+        if key not in self._asked and self._program.work - work_of(self._program, steps) < LAYOUT_WORK:
             # To run everything is cheaper than to lay out steps that may never be asked for again.
             self._asked.add(key)
             return self.part

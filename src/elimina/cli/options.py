@@ -41,6 +41,15 @@ def seconds_of(text: str | float) -> float:
     return number
 
 
+def _slices_of(text: str) -> int | str:
+    """Read ``auto``, ``never`` or a number."""
+    if text in ("auto", "never"):
+        return text
+    if not re.fullmatch("[0-9]{1,18}", text) or int(text) < 1:
+        raise click.BadParameter(f"{text!r} is neither auto, never nor a number of slices from 1 on")
+    return int(text)
+
+
 def model_options(command: Command) -> Command:
     """The options of commands that plan: task, evidence, device, memory, order."""
     for option in reversed(
@@ -85,6 +94,14 @@ def model_options(command: Command) -> Command:
                 type=click.Choice(("int16", "int32", "int64", "float32", "float64", "uint64")),
                 help="Of the tables.  [default: the narrowest exact one]",
             ),
+            click.option(
+                "--slices",
+                type=_slices_of,
+                default="auto",
+                show_default=True,
+                metavar="auto|never|N",
+                help="Fix variables in turn where the plan does not fit otherwise; N: in N slices at most.",
+            ),
         ]
     ):
         command = option(command)
@@ -104,7 +121,7 @@ def query_of(given: str | None, model: Model) -> list[int] | None:
 
 def planning_of(options: dict[str, Any], model: Model) -> dict[str, Any]:
     """The options that say how to plan, by the names of ``elimina.inference.choose.Options``."""
-    kept = {name: options[name] for name in ("device", "memory", "seed", "threads", "dtype")}
+    kept = {name: options[name] for name in ("device", "memory", "seed", "threads", "dtype", "slices")}
     return {**kept, "order": _order_of(options["order"], model), "order_seconds": options["order_time"]}
 
 

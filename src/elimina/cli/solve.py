@@ -40,6 +40,12 @@ FORMATS = ("human", "json", "uai")
 @click.option(
     "--upper-bound", type=int, metavar="COST", help="mpe: a total known to be reached; worse ones are not looked for."
 )
+@click.option(
+    "--checkpoint",
+    type=click.Path(),
+    metavar="DIR",
+    help="Keep what a long run knows there; the same command goes on from it.",
+)
 @click.option("--time-limit", type=seconds_of, metavar="SECONDS", help="For everything, reading included.")
 @click.option(
     "--format",
@@ -63,6 +69,7 @@ def solve(
     format_: str,
     output: str | None,
     cases: str | None,
+    checkpoint: str | None,
     **options: Any,
 ) -> None:
     """Answer a task on the model in FILE (.wcsp, .uai, .cfn, .bif, .xmlbif, .net, .xdsl, .erg; also .gz, .xz)."""
@@ -71,8 +78,10 @@ def solve(
         _check_writable(Path(output))
     model = read(file)
     if cases is not None:
-        if (time_limit, format_) != (None, "human"):
-            raise click.UsageError("--cases goes without --time-limit and --format; the suffix of -o names the format")
+        if (time_limit, format_, checkpoint) != (None, "human", None):
+            raise click.UsageError(
+                "--cases goes without --time-limit, --checkpoint and --format; the suffix of -o names the format"
+            )
         solve_cases(model, cases, output, options)
         return
     if time_limit is not None:
@@ -92,6 +101,7 @@ def solve(
             on_plan=progress.start,
             on_bounds=progress.bounds,
             progress=progress.update,
+            checkpoint=checkpoint,
         )
     text = {"human": _human, "json": _json, "uai": _uai}[format_](result, model)
     if output is None:

@@ -4,68 +4,21 @@ from __future__ import annotations
 
 import functools
 import math
-import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from elimina.backends import Backend, Run, run_once
-from elimina.errors import InternalError, MemoryLimitError, TimeLimitError
-from elimina.inference.encode import Encoded, decode_value, encode
+from elimina.errors import InternalError, MemoryLimitError
+from elimina.inference.checkpoint import State
+from elimina.inference.encode import decode_value
+from elimina.inference.execution import Execution
 from elimina.inference.scales import Scales, root_places, roots
-from elimina.planning.plan import Plan, bytes_text, count_text
-from elimina.planning.prepare import Problem
-from elimina.planning.program import Program, pack
+from elimina.inference.sweep import Sweep
+from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
 from elimina.result import Result
 
-Progress = Callable[[float], None]
-
-
-class Execution(NamedTuple):
-    """A plan on a backend, with a deadline and a listener; ``part``: the number of this run, and of all."""
-
-    problem: Problem
-    plan: Plan
-    backend: Backend
-    progress: Progress | None = None
-    deadline: float | None = None
-    part: tuple[int, int] = (0, 1)
-
-    def run(self, encoded: Encoded, semiring: str | None = None) -> Run:
-        """Run the plan's program once.
-
-        Raises:
-            TimeLimitError: The deadline passed.
-        """
-        return run_once(self.backend, self.program(semiring), encoded.arena, self.report)
-
-    def program(self, semiring: str | None = None) -> Program:
-        """Pack the plan."""
-        return pack(self.plan, len(self.problem.model.variables), semiring)
-
-    def check_deadline(self, reached: str) -> None:
-        """Keep the time limit.
-
-        Raises:
-            TimeLimitError: The deadline passed.
-        """
-        if self.deadline is not None and time.monotonic() > self.deadline:
-            raise TimeLimitError(
-                f"the time limit passed with {reached}; exact elimination has no answer before its end: "
-                "allow more time, or use another order or device"
-            )
-
-    def report(self, share: float) -> None:
-        """Pass on the share of this run that is done.
-
-        Raises:
-            TimeLimitError: The deadline passed.
-        """
-        share = (self.part[0] + share) / self.part[1]
-        self.check_deadline(f"{share:.0%} of the elimination done")
-        if self.progress is not None:
-            self.progress(share)
+_NAMES_SHOWN = 5
 
 
 def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
@@ -83,18 +36,30 @@ def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
     plan = execution.plan
     if not plan.fits:
         raise MemoryLimitError(does_not_fit(plan))
-    started = time.perf_counter()
-    encoded = encode(execution.problem, plan)
-    clock = {**seconds, "encode": time.perf_counter() - started}
-    execution.check_deadline("the tables encoded")
-    answer = {"mpe": _optimum, "pr": _partition, "count": _count}[plan.task](execution, encoded, clock)
-    execution.check_deadline("all of the elimination done")
-    return answer._replace(stats=statistics(execution, clock))
+    clock = dict(seconds)
+    resumed = _resumed(execution)
+    try:
+        answer = {"mpe": _optimum, "pr": _partition, "count": _count}[plan.task](execution, clock)
+        execution.check_deadline("all of the elimination done")
+    finally:
+        if execution.checkpoint is not None:
+            execution.checkpoint.flush()
+    return answer._replace(stats={**statistics(execution, clock), **resumed})
+
+
+def _resumed(execution: Execution) -> dict[str, int]:
+    """What a checkpoint saves: whole slices, and steps of one that was not finished."""
+    if execution.checkpoint is None:
+        return {}
+    steps = execution.checkpoint.steps.get("done", 0)
+    return {"resumed_slices": execution.state["done"], "resumed_steps": steps}
 
 
 def statistics(execution: Execution, clock: Mapping[str, float]) -> dict[str, Any]:
     """Figures of a run for ``Result.stats``; the clock has seconds by phase."""
     plan = execution.plan
+    slicing = plan.slicing
+    sliced = {} if slicing is None else {"slices": slicing.number, "sliced": list(slicing.names)}
     return {
         "induced_width": plan.width,
         "largest_table": plan.largest_table,
@@ -103,37 +68,56 @@ def statistics(execution: Execution, clock: Mapping[str, float]) -> dict[str, An
         "seconds": {phase: round(value, 6) for phase, value in clock.items()},
         "device": execution.backend.name,
         "dtype": plan.dtype,
+        **sliced,
     }
 
 
 def does_not_fit(plan: Plan) -> str:
     """What a plan would need, and which options help."""
+    whole = plan if plan.slicing is None else plan.slicing.unsliced
     return (
-        f"the plan needs {bytes_text(plan.peak_bytes)} on {plan.device} and may use {bytes_text(plan.memory_limit)} "
-        f"(induced width {plan.width}, largest table {count_text(plan.largest_table)} cells, {plan.dtype}); more "
+        f"the plan needs {bytes_text(whole.peak_bytes)} on {whole.device} and may use {bytes_text(whole.memory_limit)} "
+        f"(induced width {whole.width}, largest table {count_text(whole.largest_table)} cells, {whole.dtype}); more "
         "memory (--memory), a better order (--order, a longer --order-time, another --seed) or evidence would help; "
-        "mini-buckets would bound the answer in less"
+        f"{_slices_needed(plan)}mini-buckets would bound the answer in less"
     )
 
 
-def _note(clock: dict[str, float], run: Run) -> None:
-    for phase, value in run.seconds.items():
-        clock[phase] = clock.get(phase, 0.0) + value
+def _slices_needed(plan: Plan) -> str:
+    slicing = plan.slicing
+    if slicing is None:
+        return ""
+    names = ", ".join(slicing.names[:_NAMES_SHOWN]) + (", ..." if len(slicing.names) > _NAMES_SHOWN else "")
+    return (
+        f"fixing {len(slicing.names)} variables ({names}) would do it in {count_text(slicing.number)} slices of "
+        f"{bytes_text(plan.peak_bytes)}, estimated at {seconds_text(plan.seconds)}, which --slices {slicing.number} "
+        "allows; "
+    )
 
 
-def _optimum(execution: Execution, encoded: Encoded, clock: dict[str, float]) -> Result:
+def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
     problem, plan = execution.problem, execution.plan
-    run = execution.run(encoded)
-    _note(clock, run)
-    value = decode_value(problem, plan, encoded, roots(plan, run))
-    if value is None:
+    sign = 1 if problem.model.sense == "min-cost" else -1
+    state: State = {"best": None, "chosen": [], **execution.state}
+    sweep = Sweep(execution, clock)
+    for part in sweep.run(range(state["done"], sweep.count)):
+        value = None
+        if part.run is not None:
+            value = decode_value(part.problem, plan, part.encoded, roots(plan, part.run))
+        if value is not None and (state["best"] is None or sign * value < sign * state["best"]):
+            assert part.run is not None
+            assert part.run.assignment is not None
+            chosen = part.run.assignment.tolist()
+            for variable, fixed in part.problem.fixed.items():
+                chosen[variable] = fixed
+            state = {**state, "best": value, "chosen": chosen}
+        state = {**state, "done": part.number + 1}
+        execution.save(state)
+    best, chosen = state["best"], state["chosen"]
+    if best is None:
         return Result("infeasible", plan.task)
-    assert run.assignment is not None
-    chosen = run.assignment.tolist()
-    for variable, fixed in problem.fixed.items():
-        chosen[variable] = fixed
     score = problem.model.score(chosen)
-    _check(plan, value, score, [problem.model.constant, *problem.model.terms(chosen)])
+    _check(plan, best, score, [problem.model.constant, *problem.model.terms(chosen)])
     if problem.model.is_beyond_bound(score):
         return Result("infeasible", plan.task)
     assignment = {v.name: v.label(x) for v, x in zip(problem.model.variables, chosen, strict=True)}
@@ -152,18 +136,34 @@ def _check(plan: Plan, value: int | float, score: int | float, terms: Sequence[i
         )
 
 
-def _partition(execution: Execution, encoded: Encoded, clock: dict[str, float]) -> Result:
-    if encoded.impossible:
-        return Result("infeasible", "pr", 0.0, log10_z=-math.inf)
-    run = execution.run(encoded)
-    _note(clock, run)
-    scales = Scales(execution.plan)
-    if encoded.exact and not scales.may_underflow(encoded.ranges, run.peaks):
-        return _partition_result(math.log10(2) * (encoded.offset + scales.log2_sum(run)))
-    encoded = encode(execution.problem, execution.plan, "log-sum-exp")
-    run = execution.run(encoded, "log-sum-exp")
-    _note(clock, run)
-    return _partition_result((encoded.offset + math.fsum(roots(execution.plan, run))) / math.log(10))
+def _partition(execution: Execution, clock: dict[str, float]) -> Result:
+    plan = execution.plan
+    scales = Scales(plan)
+    sweep = Sweep(execution, clock)
+    count, done = sweep.count, execution.state["done"]
+    # A number for each slice that has run, in both sweeps; None where it has to run again.
+    logs: list[float | None] = execution.state.get("logs", [])[:done]
+    for part in sweep.run(range(min(done, count), count)):
+        if part.run is None:
+            logs.append(-math.inf)
+        elif part.encoded.exact and not scales.may_underflow(part.encoded.ranges, part.run.peaks):
+            logs.append(part.encoded.offset + scales.log2_sum(part.run))
+        else:
+            logs.append(None)
+        execution.save({"logs": logs, "done": len(logs)})
+    del sweep
+    left = [number for number, log in enumerate(logs[:count]) if log is None][len(logs) - count :]
+    for part in Sweep(execution, clock, "log-sum-exp").run(left) if left else ():
+        total = -math.inf if part.run is None else part.encoded.offset + math.fsum(roots(plan, part.run))
+        logs.append(total / math.log(2))
+        execution.save({"logs": logs, "done": len(logs)})
+    return _partition_result(math.log10(2) * _log2_sum([log for log in logs if log is not None]))
+
+
+def _log2_sum(logs: Sequence[float]) -> float:
+    """Base-2 logarithm of the sum of numbers given by theirs."""
+    top = max(logs, default=-math.inf)
+    return top if top == -math.inf else top + math.log2(math.fsum(2.0 ** (log - top) for log in logs))
 
 
 def _partition_result(log10_z: float) -> Result:
@@ -173,20 +173,25 @@ def _partition_result(log10_z: float) -> Result:
     return Result("optimal", "pr", value, log10_z=log10_z)
 
 
-def _count(execution: Execution, encoded: Encoded, clock: dict[str, float]) -> Result:
+def _count(execution: Execution, clock: dict[str, float]) -> Result:
     """Count modulo 2^64, and modulo as many primes as the number of assignments asks for; then Chinese remainders."""
-    if encoded.impossible:
-        return Result("optimal", "count", 0)
     sizes = execution.problem.model.sizes
     bits = sum(math.log2(sizes[v]) for v in execution.problem.free) + 1
-    count, modulus = 0, 1
     divisors = _moduli(bits)
-    program, places = execution.program(), root_places(execution.plan)
+    sweep, places = Sweep(execution, clock), root_places(execution.plan)
+    state: State = {"residues": [0] * len(divisors), **execution.state}
     for number, divisor in enumerate(divisors):
-        report = execution._replace(part=(number, len(divisors))).report
-        run = run_once(execution.backend, program._replace(parameter=divisor % 2**64), encoded.arena, report)
-        _note(clock, run)
-        residue = functools.reduce(lambda product, root: product * root % divisor, run.zone[places].tolist(), 1)
+        left = range(max(0, state["done"] - number * sweep.count), sweep.count)
+        for part in sweep.run(left, divisor % 2**64, (number, len(divisors))):
+            if part.run is not None:
+                product = functools.reduce(lambda x, root: x * root % divisor, part.run.zone[places].tolist(), 1)
+                residues = list(state["residues"])
+                residues[number] = (residues[number] + product) % divisor
+                state = {**state, "residues": residues}
+            state = {**state, "done": state["done"] + 1}
+            execution.save(state)
+    count, modulus = 0, 1
+    for residue, divisor in zip(state["residues"], divisors, strict=True):
         count += modulus * ((residue - count) * pow(modulus, -1, divisor) % divisor)
         modulus *= divisor
     return Result("optimal", "count", count)

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 from elimina.backends.base import Backend
 from elimina.backends.choose import DEVICES, find_cuda, get_backend
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import InputError
 from elimina.order import Method, find_order
-from elimina.planning.estimate import cpu_machine, cuda_machine
+from elimina.planning.estimate import Machine, cpu_machine, cuda_machine
 from elimina.planning.plan import Plan
 from elimina.planning.planner import make_plan
-from elimina.planning.prepare import Problem
+from elimina.planning.prepare import Problem, restrict
+from elimina.planning.slicing import make_sliced_plan
 
 MOST_THREADS = 1024
+MOST_SLICES = 1 << 16
+MOST_SLICED_SECONDS = 3600.0
+"""Slices, and their estimated time, that ``auto`` takes."""
+
+Slices = int | Literal["auto", "never"]
+"""Whether to fix variables where a plan does not fit otherwise, and in how many slices at most."""
+
 ORDER_SECONDS = 2.0
 """Default limit on the search for an order; it ends earlier where the plan would not gain."""
 
@@ -31,6 +39,7 @@ class Options(NamedTuple):
     seed: int = 0
     threads: int | None = None
     dtype: str | None = None
+    slices: Slices = "auto"
 
     def check(self) -> None:
         """Check what does not depend on a model.
@@ -44,6 +53,8 @@ class Options(NamedTuple):
             raise InputError(f"memory is {self.memory} bytes; it cannot be negative")
         if self.threads is not None and not 1 <= self.threads <= MOST_THREADS:
             raise InputError(f"threads is {self.threads}; it must be from 1 to {MOST_THREADS}")
+        if self.slices not in ("auto", "never") and not (hasattr(self.slices, "__index__") and int(self.slices) >= 1):
+            raise InputError(f"slices is {self.slices!r}; it is auto, never, or the most slices allowed, at least 1")
 
 
 class Planned(NamedTuple):
@@ -66,21 +77,101 @@ def plan_problem(problem: Problem, options: Options) -> Planned:
     order = elimination_order(problem, options)
     ordered = time.perf_counter()
     backend: Backend = CpuBackend(options.threads) if options.device != "cuda" else get_backend("cuda")
-    plan = plan_on(backend, problem, order, options)
+    plan = fitting_plan(backend, problem, order, options)
     if options.device == "auto" and (plan.seconds > 2 * cuda_machine().start or not plan.fits):
         cuda = find_cuda()
         if cuda is not None:
-            on_cuda = plan_on(cuda, problem, order, options)
+            on_cuda = fitting_plan(cuda, problem, order, options)
             if on_cuda.fits and (on_cuda.seconds < plan.seconds or not plan.fits):
                 backend, plan = cuda, on_cuda
     return Planned(problem, plan, backend, {"order": ordered - started, "plan": time.perf_counter() - ordered})
 
 
+class Choice(NamedTuple):
+    """What a plan can be made from again, in another process.
+
+    Attributes:
+        device: ``cpu`` or ``cuda``.
+        threads: Of the CPU, as the cost model sees it.
+        memory: Bytes that the plan may use.
+        order: The order of the plan.
+        sliced: The variables fixed.
+        unsliced: The order of the plan without slices.
+    """
+
+    device: str
+    threads: int
+    memory: int
+    order: Sequence[int]
+    sliced: Sequence[int]
+    unsliced: Sequence[int]
+
+
+def choice_of(planned: Planned) -> Choice:
+    """What a plan was made from."""
+    plan, backend = planned.plan, planned.backend
+    sliced = () if plan.slicing is None else plan.slicing.variables
+    whole = plan if plan.slicing is None else plan.slicing.unsliced
+    threads = backend.threads if isinstance(backend, CpuBackend) else 1
+    return Choice(plan.device, threads, plan.memory_limit, plan.order, sliced, whole.order)
+
+
+def plan_again(problem: Problem, choice: Choice, options: Options) -> Planned:
+    """Make a plan anew; it does not fit if less memory is left now than it needs.
+
+    Raises:
+        InputError: The dtype does not fit the problem.
+        DeviceError: The device is missing or cannot be used.
+    """
+    started = time.perf_counter()
+    backend = get_backend(choice.device, options.threads)
+    machine = cpu_machine(choice.threads) if choice.device == "cpu" else cuda_machine()
+    plan = make_plan(problem, choice.unsliced, machine, choice.memory, options.dtype)
+    if choice.sliced:
+        plan = make_plan(problem, choice.order, machine, choice.memory, options.dtype, choice.sliced, plan)
+    if options.memory is None:
+        plan = plan._replace(memory_limit=min(choice.memory, backend.memory()))
+    return Planned(problem, plan, backend, {"order": 0.0, "plan": time.perf_counter() - started})
+
+
 def plan_on(backend: Backend, problem: Problem, order: Sequence[int], options: Options) -> Plan:
-    """Plan for one backend."""
+    """Plan for one backend, without slices."""
+    return make_plan(problem, order, *_limits(backend, options), options.dtype)
+
+
+def _limits(backend: Backend, options: Options) -> tuple[Machine, int]:
     machine = cpu_machine(backend.threads) if isinstance(backend, CpuBackend) else cuda_machine()
-    memory = backend.memory() if options.memory is None else options.memory
-    return make_plan(problem, order, machine, memory, options.dtype)
+    return machine, backend.memory() if options.memory is None else options.memory
+
+
+def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], options: Options) -> Plan:
+    """Plan for one backend, in slices if it does not fit without and the task can be merged from them.
+
+    Too many slices, or too long a time, are planned too, for the figures; such a plan does not count as fitting.
+    """
+    machine, memory = _limits(backend, options)
+    whole = make_plan(problem, order, machine, memory, options.dtype)
+    if whole.fits or options.slices == "never" or problem.task not in ("mpe", "pr", "count"):
+        return whole
+    plan = make_sliced_plan(problem, order, machine, memory, options.dtype, whole)
+    if plan is None or plan.slicing is None:
+        return whole
+    slicing = plan.slicing
+    if isinstance(options.order, str):
+        # What was the best order with them need not be the best one without them, and may do with fewer.
+        part = restrict(problem, dict.fromkeys(slicing.variables, 0))
+        fresh = elimination_order(part, options._replace(order_seconds=options.order_seconds / 2))
+        others = [
+            make_plan(problem, fresh, machine, memory, options.dtype, slicing.variables, whole),
+            make_sliced_plan(problem, (*fresh, *slicing.variables), machine, memory, options.dtype, whole),
+        ]
+        plan = min((plan, *(p for p in others if p is not None and p.fits)), key=lambda p: p.seconds)
+        slicing = plan.slicing or slicing
+    if options.slices == "auto":
+        allowed = slicing.number <= MOST_SLICES and plan.seconds <= MOST_SLICED_SECONDS
+    else:
+        allowed = slicing.number <= int(options.slices)
+    return plan._replace(slicing=slicing._replace(allowed=allowed))
 
 
 def elimination_order(problem: Problem, options: Options) -> tuple[int, ...]:

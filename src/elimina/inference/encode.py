@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina.errors import InputError
-from elimina.model import forbidden_value
+from elimina.model import Sense, forbidden_value
 from elimina.planning.plan import FactorLayout, Plan
 from elimina.planning.prepare import Problem, allowed_range, finite_range
 from elimina.table import Table, blocks, cell_numbers
@@ -82,23 +82,78 @@ class _Source:
         return block.reshape(shape)
 
 
-def encode(problem: Problem, plan: Plan, semiring: str | None = None) -> Encoded:
-    """Encode for the plan's semiring, or for another one over the same dtype and layout.
+class Part(NamedTuple):
+    """What is to be known of one encoded factor.
+
+    Attributes:
+        offset: The cost taken out of it, or the power of two (``sum-product``).
+        range: Its largest and smallest positive value (``sum-product``, else zeros).
+        possible: False if all of its costs are forbidden (integer costs only; others show it by themselves).
+        exact: See ``Encoded``.
+    """
+
+    offset: int = 0
+    range: tuple[float, float] = (0.0, 0.0)
+    possible: bool = True
+    exact: bool = True
+
+
+class Encoder(Protocol):
+    """Encodes factors one by one, for one semiring."""
+
+    def write(self, factor: FactorLayout, tables: Sequence[Table], view: Array) -> Part:
+        """Write the join of tables to a factor's place; the tables' scopes are within the factor's."""
+        ...
+
+    def constants(self, problem: Problem, offset: int) -> tuple[tuple[int | float, ...], bool]:
+        """``Encoded.constants``, given the sum of the parts' offsets, and whether they allow anything."""
+        ...
+
+
+def encoder(problem: Problem, plan: Plan, semiring: str | None = None) -> Encoder:
+    """What encodes a problem, or slices of it, for the plan's semiring or another one over the same dtype and layout.
 
     Raises:
         InputError: Costs are so large that their sum may leave the plan's dtype.
     """
     semiring = semiring or plan.semiring
     if semiring == "count":
-        return _encode_support(problem, plan)
+        return _Support(problem.model.sense)
     if semiring == "sum-product":
-        return _encode_products(problem, plan)
+        return _Products()
     if semiring == "log-sum-exp" or problem.model.sense == "probability":
-        return _encode_sums(problem, plan, _logarithms)
+        return _Sums(_logarithms)
     if plan.dtype.startswith("int"):
-        return _encode_integers(problem, plan)
+        return _Integers(problem.model.sense, int(plan.forbidden))
     _check_sum(problem, plan)
-    return _encode_sums(problem, plan, _costs(problem))
+    return _Sums(_costs(problem))
+
+
+def encode(problem: Problem, plan: Plan, semiring: str | None = None) -> Encoded:
+    """Encode for the plan's semiring, or for another one over the same dtype and layout.
+
+    Raises:
+        InputError: Costs are so large that their sum may leave the plan's dtype.
+    """
+    own = encoder(problem, plan, semiring)
+    arena = np.zeros(plan.factor_cells, dtype=plan.dtype)
+    parts = [
+        own.write(factor, [problem.tables[member] for member in factor.members], factor_view(arena, factor))
+        for factor in plan.factors
+    ]
+    return encoded(own, problem, arena, parts)
+
+
+def encoded(own: Encoder, problem: Problem, arena: Array, parts: Sequence[Part]) -> Encoded:
+    """Put together what an encoder wrote."""
+    constants, possible = own.constants(problem, sum(part.offset for part in parts))
+    return Encoded(
+        arena,
+        constants,
+        np.array([part.range for part in parts], dtype=np.float64).reshape(-1, 2),
+        not (possible and all(part.possible for part in parts)),
+        all(part.exact for part in parts),
+    )
 
 
 def factor_view(arena: Array, factor: FactorLayout) -> Array:
@@ -108,46 +163,48 @@ def factor_view(arena: Array, factor: FactorLayout) -> Array:
     return np.ndarray(factor.sizes, arena.dtype, arena, factor.offset * step, strides)
 
 
-def _fill(
-    problem: Problem, plan: Plan, change: Callable[[int], Change], combine: Callable[[Array, Array], Array]
-) -> Array:
-    """An arena with each group of tables changed (by what their indices give) and combined, block by block."""
-    arena = np.zeros(plan.factor_cells, dtype=plan.dtype)
-    for factor in plan.factors:
-        view = factor_view(arena, factor)
-        first, *others = (_Source(problem.tables[m], factor, change(m)) for m in factor.members)
-        for box in blocks(factor.sizes):
-            values = first.read(box)
-            for other in others:
-                values = combine(values, other.read(box))
-            view[box] = values
-    return arena
+def _write(view: Array, sources: Sequence[_Source], combine: Callable[[Array, Array], Array]) -> Part:
+    """Write tables combined, block by block."""
+    first, *others = sources
+    for box in blocks(view.shape):
+        values = first.read(box)
+        for other in others:
+            values = combine(values, other.read(box))
+        view[box] = values
+    return Part()
 
 
-def _encode_support(problem: Problem, plan: Plan) -> Encoded:
+class _Support:
     """1 where the tables allow the assignment, else 0."""
 
-    def change(member: int) -> Change:
-        forbidden = forbidden_value(problem.model.sense, problem.tables[member].values.dtype)
+    def __init__(self, sense: Sense) -> None:
+        self._sense = sense
+
+    def _change(self, table: Table) -> Change:
+        forbidden = forbidden_value(self._sense, table.values.dtype)
         return lambda values: np.not_equal(values, forbidden)
 
-    possible = problem.model.constant > -math.inf and all(
-        change(c)(problem.tables[c].values) for c in problem.constants
-    )
-    return Encoded(_fill(problem, plan, change, np.logical_and), (0,), np.zeros((0, 2)), not possible, True)
+    def write(self, factor: FactorLayout, tables: Sequence[Table], view: Array) -> Part:
+        return _write(view, [_Source(table, factor, self._change(table)) for table in tables], np.logical_and)
+
+    def constants(self, problem: Problem, offset: int) -> tuple[tuple[int | float, ...], bool]:
+        tables = (problem.tables[c] for c in problem.constants)
+        return (offset,), problem.model.constant > -math.inf and all(self._change(t)(t.values) for t in tables)
 
 
-def _encode_sums(problem: Problem, plan: Plan, change: Change) -> Encoded:
+class _Sums:
     """Costs or logarithms as floats."""
-    constants = [float(problem.model.constant)]
-    constants += [float(change(problem.tables[c].values)) for c in problem.constants]
-    return Encoded(
-        _fill(problem, plan, lambda _: change, np.add),
-        tuple(constants),
-        np.zeros((0, 2)),
-        any(map(math.isinf, constants)),
-        True,
-    )
+
+    def __init__(self, change: Change) -> None:
+        self._change = change
+
+    def write(self, factor: FactorLayout, tables: Sequence[Table], view: Array) -> Part:
+        return _write(view, [_Source(table, factor, self._change) for table in tables], np.add)
+
+    def constants(self, problem: Problem, offset: int) -> tuple[tuple[int | float, ...], bool]:
+        values = [float(problem.model.constant)]
+        values += [float(self._change(problem.tables[c].values)) for c in problem.constants]
+        return tuple(values), not any(map(math.isinf, values))
 
 
 def _logarithms(values: Array) -> Array:
@@ -179,18 +236,22 @@ def _check_sum(problem: Problem, plan: Plan) -> None:
         )
 
 
-def _encode_integers(problem: Problem, plan: Plan) -> Encoded:
-    """Shift each table to start at 0 (maximised costs negated first); the plan's number says 'forbidden'."""
-    limit = int(plan.forbidden)
-    sense = problem.model.sense
-    sign = 1 if sense == "min-cost" else -1
-    forbidden = forbidden_value(sense, np.int64)
-    ranges = [finite_range(table, sense) for table in problem.tables]
-    best = [0 if known is None else known[0] if sign == 1 else known[1] for known in ranges]
+class _Integers:
+    """Each table shifted to start at 0 (maximised costs negated first); one number says 'forbidden'."""
 
-    def change(member: int) -> Change:
+    def __init__(self, sense: Sense, limit: int) -> None:
+        self._sense, self._limit = sense, limit
+        self._sign = 1 if sense == "min-cost" else -1
+
+    def _best(self, table: Table) -> int | None:
+        known = finite_range(table, self._sense)
+        return None if known is None else known[0] if self._sign == 1 else known[1]
+
+    def _change(self, best: int) -> Change:
+        limit, sign = self._limit, self._sign
+        forbidden = forbidden_value(self._sense, np.int64)
         # Costs far apart may leave int64 on the way: differences are taken as unsigned words, where they are exact.
-        start = np.uint64(best[member] % 2**64)
+        start = np.uint64(best % 2**64)
 
         def shifted(values: Array) -> Array:
             words = values.view(np.uint64)
@@ -201,12 +262,21 @@ def _encode_integers(problem: Problem, plan: Plan) -> Encoded:
 
         return shifted
 
-    def combine(one: Array, other: Array) -> Array:
-        total: Array = np.minimum(one + other, limit)
-        return total
+    def write(self, factor: FactorLayout, tables: Sequence[Table], view: Array) -> Part:
+        bests = [self._best(table) for table in tables]
+        pairs = zip(tables, bests, strict=True)
+        sources = [_Source(table, factor, self._change(best or 0)) for table, best in pairs]
 
-    offset = int(problem.model.constant) + sum(best)
-    return Encoded(_fill(problem, plan, change, combine), (offset,), np.zeros((0, 2)), None in ranges, True)
+        def combine(one: Array, other: Array) -> Array:
+            total: Array = np.minimum(one + other, self._limit)
+            return total
+
+        part = _write(view, sources, combine)
+        return part._replace(offset=sum(best or 0 for best in bests), possible=None not in bests)
+
+    def constants(self, problem: Problem, offset: int) -> tuple[tuple[int | float, ...], bool]:
+        bests = [self._best(problem.tables[c]) for c in problem.constants]
+        return (int(problem.model.constant) + offset + sum(best or 0 for best in bests),), None not in bests
 
 
 class _Product:
@@ -241,25 +311,18 @@ def _scaled(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
     return np.ldexp(values, -exponent) if exponent else values, exponent
 
 
-def _encode_products(problem: Problem, plan: Plan) -> Encoded:
-    """Scale each table by a power of two, so that its largest value lies in [1, 2)."""
-    arena = np.zeros(plan.factor_cells, dtype=plan.dtype)
-    ranges = np.zeros((len(plan.factors), 2))
-    constants = [float(problem.tables[c].values) for c in problem.constants]
-    exponents, exact = 0, True
-    for number, factor in enumerate(plan.factors):
-        sources = [_Source(problem.tables[member], factor, lambda values: values) for member in factor.members]
-        exponent, kept = _store_product(sources, factor, factor_view(arena, factor))
-        ranges[number] = _positive_range(factor, factor_view(arena, factor))
-        exponents += exponent
-        exact = exact and kept
-    return Encoded(
-        arena,
-        (problem.model.constant / math.log(2), exponents, *(math.log2(c) for c in constants if c > 0)),
-        ranges,
-        not all(constants) or problem.model.constant == -math.inf,
-        exact,
-    )
+class _Products:
+    """Each factor scaled by a power of two, so that its largest value lies in [1, 2)."""
+
+    def write(self, factor: FactorLayout, tables: Sequence[Table], view: Array) -> Part:
+        sources = [_Source(table, factor, lambda values: values) for table in tables]
+        exponent, exact = _store_product(sources, factor, view)
+        return Part(exponent, _positive_range(factor, view), exact=exact)
+
+    def constants(self, problem: Problem, offset: int) -> tuple[tuple[int | float, ...], bool]:
+        values = [float(problem.tables[c].values) for c in problem.constants]
+        logs = (problem.model.constant / math.log(2), offset, *(math.log2(c) for c in values if c > 0))
+        return logs, all(values) and problem.model.constant != -math.inf
 
 
 def _store_product(sources: Sequence[_Source], factor: FactorLayout, view: Array) -> tuple[int, bool]:

@@ -21,8 +21,11 @@ METHODS: tuple[OptimumMethod, ...] = get_args(OptimumMethod)
 LARGE_WORK = 10**9
 """Cells of a quick order's buckets from which filtering is tried first: about a second."""
 
+LONGEST_TRY = 60.0
+"""Seconds of that try."""
+
 _SHARE = 1e-9
-"""Seconds of that try for each of these cells, where the tables would fit."""
+"""Seconds of it for each of these cells, where the tables would fit."""
 
 
 class Search(NamedTuple):
@@ -30,7 +33,8 @@ class Search(NamedTuple):
 
     Attributes:
         method: ``filter``: only by filtering; ``eliminate``: never so; ``auto``: filtering first where elimination
-            takes long or its tables do not fit; if they do, for no longer than it would take.
+            takes long or its tables do not fit; if they do, for no longer than it would take; and again, where no plan
+            fits.
         upper_bound: A total that is known to be reached; None if none is.
         listener: See ``filtered_optimum``.
     """
@@ -39,7 +43,7 @@ class Search(NamedTuple):
     upper_bound: int | None = None
     listener: Listener | None = None
 
-    def check(self, task: str) -> None:
+    def check(self, task: str, has_checkpoint: bool = False) -> None:
         """Check what does not depend on a model.
 
         Raises:
@@ -49,6 +53,10 @@ class Search(NamedTuple):
             raise InputError(f"unknown method {self.method!r}; it is one of {', '.join(METHODS)}")
         if task != "mpe" and (self.method == "filter" or self.upper_bound is not None):
             raise InputError(f"the method filter and an upper bound go with the task mpe, not with {task}")
+        if has_checkpoint and self.is_asked_for:
+            raise InputError(
+                "a checkpoint keeps what elimination knows, not what filtering does; leave one of them out"
+            )
         if self.method == "eliminate" and self.upper_bound is not None:
             raise InputError("an upper bound goes with the methods auto and filter; elimination makes no use of it")
         if self.upper_bound is not None and not hasattr(self.upper_bound, "__index__"):
@@ -59,10 +67,10 @@ class Search(NamedTuple):
         """Whether filtering is the only way."""
         return self.method == "filter" or self.upper_bound is not None
 
-    def filter_first(
+    def try_filtering(
         self, problem: Problem, options: Options, deadline: float | None, spent: Mapping[str, float]
     ) -> Result | None:
-        """Filter before a plan is made, if that may be better; None if there is no exact answer from it.
+        """Filter before a plan is made, if that may be better (as long as it takes, where it is asked for).
 
         Raises:
             UnsupportedError: Filtering is asked for, and not possible.
@@ -74,12 +82,19 @@ class Search(NamedTuple):
             rough = _rough_order(problem, options)
             if rough.total_cells < LARGE_WORK:
                 return None
-            if 2 * rough.largest_table < _memory(options):
-                most = rough.total_cells * _SHARE
+            fits = 2 * rough.largest_table < _memory(options)
+            most = min(LONGEST_TRY, rough.total_cells * _SHARE) if fits else LONGEST_TRY
         result = self._filter(problem, options, deadline, most)
-        if most < math.inf and result.status == "bounded":
-            return None
         return result._replace(stats={**result.stats, "seconds": {**spent, **result.stats["seconds"]}})
+
+    def go_on(self, problem: Problem, options: Options, deadline: float | None, tried: Result) -> Result:
+        """Filter again, as long as it takes, with the bound of a try."""
+        sign = 1 if problem.model.sense == "min-cost" else -1
+        known = tried.upper_bound if sign == 1 else tried.lower_bound
+        search = self if known is None else self._replace(upper_bound=int(known))
+        if deadline is not None and time.monotonic() > deadline:
+            return tried
+        return search._filter(problem, options, deadline, math.inf)
 
     def _filter(self, problem: Problem, options: Options, deadline: float | None, most: float) -> Result:
         if options.device == "cuda":

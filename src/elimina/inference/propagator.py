@@ -14,6 +14,7 @@ from elimina.backends.base import Progress, SlicingSession
 from elimina.inference.choose import Planned
 from elimina.inference.encode import encode, factor_view
 from elimina.inference.scales import Scales, root_places
+from elimina.planning.dependence import dependence
 from elimina.planning.plan import FactorLayout, Step
 from elimina.planning.program import pack
 
@@ -208,13 +209,10 @@ class Propagator:
     @functools.cached_property
     def _after(self) -> NDArray[np.bool_]:
         """Whether a factor, or the value of a variable (columns, after the factors), has a say in a step (row)."""
-        masks: list[int] = []
         factors = len(self._plan.factors)
-        for step in self._plan.steps:
-            mask = sum(1 << (factors + v) for v in (*step.axes, *([step.variable] if step.variable >= 0 else [])))
-            for operand in step.operands:
-                mask |= masks[operand.source] if operand.source >= 0 else 1 << operand.factor
-            masks.append(mask)
+        steps = self._plan.steps
+        own = [sum(1 << (factors + v) for v in (*s.axes, s.variable) if v >= 0) for s in steps]
+        masks = dependence([step.operands for step in steps], [1 << f for f in range(factors)], own)
         count = -(-(factors + len(self._values)) // 8) or 1
         rows = np.frombuffer(b"".join(mask.to_bytes(count, "little") for mask in masks), dtype=np.uint8)
         return np.unpackbits(rows.reshape(len(masks), count), axis=1, bitorder="little").astype(bool)

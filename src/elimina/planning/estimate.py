@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -28,10 +29,20 @@ class Machine(NamedTuple):
     step: float
     start: float
 
-    def seconds(self, steps: Iterable[Step], itemsize: int, arena: int) -> float:
-        """Estimated time of the steps over an arena of so many bytes; infinity if it is beyond a float."""
+    def seconds(
+        self, steps: Iterable[Step], itemsize: int, arena: int, runs: Iterable[int] = itertools.repeat(1)
+    ) -> float:
+        """Estimated time of the steps, run so many times each; infinity if it is beyond a float.
+
+        Args:
+            steps: Of a plan.
+            itemsize: Bytes of a cell.
+            arena: Bytes of the whole arena.
+            runs: How often each step runs.
+        """
         try:
-            return self.start + arena / self.fresh + sum(self._step_seconds(step, itemsize) for step in steps)
+            work = sum(times * self._step_seconds(step, itemsize) for times, step in zip(runs, steps, strict=False))
+            return self.start + arena / self.fresh + work
         except OverflowError:
             return float("inf")
 

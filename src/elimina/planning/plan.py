@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
+from collections.abc import Sequence
 from typing import NamedTuple
 
 MOST_BYTES = 2**62
@@ -108,6 +111,48 @@ class Output(NamedTuple):
     scope: tuple[int, ...]
 
 
+class Slicing(NamedTuple):
+    """A problem cut into slices: a few variables are fixed to each combination of their values in turn.
+
+    Attributes:
+        variables: Those fixed, the one that changes least often first.
+        names: Their names.
+        sizes: Their numbers of values.
+        levels: For each step, how many of the variables, from the first on, it runs again for: those that come before
+            the last one that it depends on, and that one.
+        unsliced: The plan without slices, which does not fit.
+        allowed: Whether so many slices, and so much time, may be taken.
+    """
+
+    variables: tuple[int, ...]
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    levels: tuple[int, ...]
+    unsliced: Plan
+    allowed: bool
+
+    @property
+    def number(self) -> int:
+        """Number of slices."""
+        return math.prod(self.sizes)
+
+    @property
+    def runs(self) -> list[int]:
+        """How often each step runs."""
+        by_level = slice_runs(self.sizes)
+        return [by_level[level] for level in self.levels]
+
+    @property
+    def shared(self) -> int:
+        """Number of steps that run once for all slices."""
+        return self.levels.count(0)
+
+
+def slice_runs(sizes: Sequence[int]) -> list[int]:
+    """How often a step of each level runs (see ``Slicing.levels``), from 0 on."""
+    return list(itertools.accumulate(sizes, operator.mul, initial=1))
+
+
 class Plan(NamedTuple):
     """Everything that is known before anything is allocated; ``print(plan)`` shows the figures.
 
@@ -129,7 +174,9 @@ class Plan(NamedTuple):
         device: ``cpu`` or ``cuda``.
         memory_limit: Bytes that may be used on the device.
         bytes: Peak bytes by memory tier: ``device``, ``host``.
-        seconds: Estimated time to run.
+        seconds: Estimated time to run, all slices.
+        slicing: How it is cut into slices that fit; None if it is not. Steps, width, tables and bytes are then those of
+            a slice, without the variables that are fixed.
     """
 
     task: str
@@ -150,16 +197,23 @@ class Plan(NamedTuple):
     memory_limit: int
     bytes: dict[str, int]
     seconds: float
+    slicing: Slicing | None = None
+
+    @property
+    def runs(self) -> Sequence[int]:
+        """How often each step runs."""
+        return [1] * len(self.steps) if self.slicing is None else self.slicing.runs
 
     @property
     def work(self) -> int:
-        """Combinations of output cells and eliminated values, over all steps."""
-        return sum(step.work for step in self.steps)
+        """Combinations of output cells and eliminated values, over all steps and slices."""
+        return sum(runs * step.work for runs, step in zip(self.runs, self.steps, strict=True))
 
     @property
     def operations(self) -> int:
         """Semiring operations: one for each table and combination."""
-        return sum(step.work * max(len(step.operands), 1) for step in self.steps)
+        steps = zip(self.runs, self.steps, strict=True)
+        return sum(runs * step.work * max(len(step.operands), 1) for runs, step in steps)
 
     @property
     def largest_table(self) -> int:
@@ -174,8 +228,9 @@ class Plan(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether the plan stays within its memory limit."""
-        return self.peak_bytes <= min(self.memory_limit, MOST_BYTES)
+        """Whether the plan stays within its memory limit, and in no more slices than are allowed."""
+        within = self.peak_bytes <= min(self.memory_limit, MOST_BYTES)
+        return within and (self.slicing is None or self.slicing.allowed)
 
     def __str__(self) -> str:
         rows = [
@@ -190,8 +245,31 @@ class Plan(NamedTuple):
                 f"{bytes_text(self.memory_limit)} on {self.device}: {'fits' if self.fits else 'does not fit'}",
             ),
             ("estimated time", seconds_text(self.seconds)),
+            *([] if self.slicing is None else _slicing_rows(self, self.slicing)),
         ]
         return "\n".join(f"{name + ':':22}{text}" for name, text in rows)
+
+
+def _slicing_rows(plan: Plan, slicing: Slicing) -> list[tuple[str, str]]:
+    """What slices cost."""
+    whole = slicing.unsliced
+    fixed = ", ".join(f"{name} ({size})" for name, size in zip(slicing.names, slicing.sizes, strict=True))
+    allowed = "" if slicing.allowed else ", more than are allowed"
+    return [
+        ("slices", f"{count_text(slicing.number)}{allowed}; {slicing.shared} of {len(plan.steps)} steps run once"),
+        ("variables fixed", f"{len(slicing.names)}: {fixed}"),
+        (
+            "cost of slicing",
+            f"{times_text(plan.work, whole.work)} the work of the unsliced plan, which needs "
+            f"{bytes_text(whole.peak_bytes)} and {seconds_text(whole.seconds)}",
+        ),
+    ]
+
+
+def times_text(one: int, other: int) -> str:
+    """Format a ratio: ``1.7 times``."""
+    hundredths = 100 * one // max(1, other)
+    return f"{hundredths / 100:.2f} times" if hundredths < 10**6 else f"{count_text(hundredths // 100)} times"
 
 
 def bytes_text(size: int) -> str:

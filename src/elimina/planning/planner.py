@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from elimina.errors import InputError
+from elimina.planning.dependence import dependence, order_slices
 from elimina.planning.estimate import Machine
 from elimina.planning.incumbent import incumbent_cost
 from elimina.planning.layout import Arena, table_strides
-from elimina.planning.plan import MOST_BYTES, FactorLayout, Operand, Output, Plan, Step
-from elimina.planning.prepare import Problem, finite_range
+from elimina.planning.plan import MOST_BYTES, FactorLayout, Operand, Output, Plan, Slicing, Step, slice_runs
+from elimina.planning.prepare import Problem, finite_range, restrict
 from elimina.planning.propagation import Passes
 from elimina.planning.structure import MAX_OPERANDS, ProtoStep, build_steps
 from elimina.semiring import FLOATS, INTEGERS, SEMIRINGS, Dtype
@@ -37,6 +39,8 @@ class Encoding(NamedTuple):
 
 class _Layout(NamedTuple):
     encoding: Encoding
+    fixed: tuple[int, ...]
+    levels: tuple[int, ...]
     factors: tuple[FactorLayout, ...]
     steps: tuple[Step, ...]
     outputs: tuple[Output, ...]
@@ -49,6 +53,11 @@ class _Layout(NamedTuple):
 _WORTH_A_SOLUTION = 0.5
 """Estimated seconds from which the search for a solution that allows a narrower dtype pays."""
 
+_SLICE_SECONDS = 2e-4
+_TABLE_SECONDS = 5e-5
+_CELLS_ENCODED = 2e8
+"""What a slice costs besides its steps, and each table that changes; cells of these written in a second."""
+
 _HOPELESS = 1e9
 """Estimated seconds from which a plan is for its figures alone."""
 
@@ -56,7 +65,15 @@ _FEWEST_OPERANDS = 3
 """Steps that add fewer tables are not worth a narrower dtype."""
 
 
-def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: int, dtype: str | None = None) -> Plan:
+def make_plan(
+    problem: Problem,
+    order: Sequence[int],
+    machine: Machine,
+    memory: int,
+    dtype: str | None = None,
+    sliced: Sequence[int] = (),
+    unsliced: Plan | None = None,
+) -> Plan:
     """Lay out a whole elimination.
 
     Args:
@@ -65,11 +82,15 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
         machine: The device that will run it, as its cost model sees it.
         memory: Bytes that the plan may use there.
         dtype: Override of the arena's dtype.
+        sliced: Variables that are not in the order, but fixed to each combination of their values in turn (tasks
+            ``mpe``, ``pr``, ``count``).
+        unsliced: The plan without such variables, if there are any.
 
     Raises:
         InputError: The dtype does not fit the task or cannot hold the costs exactly.
     """
-    tree, scopes = _tree(problem, order)
+    part = restrict(problem, dict.fromkeys(sliced, 0)) if sliced else problem
+    tree, scopes = _tree(part, order)
     if problem.task == "mar":
         central = central_order(tree, problem.model.sizes)
         tree, scopes = _tree(problem, [v for v in central if v not in problem.kept])
@@ -77,14 +98,19 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
 
     @functools.cache
     def steps_of(operands: int) -> tuple[list[ProtoStep], tuple[Output, ...]]:
-        return _proto_steps(problem, tree, scopes, operands, decode)
+        return _proto_steps(part, tree, scopes, operands, decode)
 
     def lay_out(bound: int, operands: int = MAX_OPERANDS, keep: bool = decode) -> _Layout:
         proto, outputs = steps_of(operands)
         encoding = choose_encoding(problem, max((len(step.reads) for step in proto), default=0), bound, dtype)
-        return _lay_out(problem, scopes, proto, outputs, encoding, keep, machine)
+        levelled = _levelled(problem, part, proto, outputs, sliced)
+        return _lay_out(part, scopes, levelled, encoding, keep, machine)
 
+    # What holds for the whole problem holds for each slice.
     bound = cost_bound(problem)
+    searched = unsliced is not None and unsliced.dtype in INTEGERS and unsliced.forbidden < bound
+    if unsliced is not None and searched:
+        bound = int(unsliced.forbidden)
     # A batch's cases change from run to run: what is kept is of no use again, but lets a GPU's steps run in any order.
     reuse = problem.task != "mar" or (bool(problem.kept) and machine.name == "cpu")
     chosen = lay_out(bound, keep=decode or not reuse)
@@ -92,11 +118,23 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
         chosen = lay_out(bound)
     if dtype is None and chosen.encoding.dtype in INTEGERS[1:] and chosen.seconds < _HOPELESS:
         too_large = chosen.arena_cells * np.dtype(chosen.encoding.dtype).itemsize > memory
-        if too_large or chosen.seconds - machine.start > _WORTH_A_SOLUTION:
+        if not searched and (too_large or chosen.seconds - machine.start > _WORTH_A_SOLUTION):
             cost = incumbent_cost(problem)
             bound = bound if cost is None else min(bound, cost + 1)
         others = [lay_out(bound, operands) for operands in _operand_limits(bound, chosen.encoding.dtype)]
-        chosen = min([chosen, *others], key=lambda layout: (layout.seconds, INTEGERS.index(layout.encoding.dtype)))
+        chosen = min(
+            [chosen, *others],
+            key=lambda layout: (
+                _tiers(layout, machine)[machine.home] > memory,
+                layout.seconds,
+                INTEGERS.index(layout.encoding.dtype),
+            ),
+        )
+    slicing = None
+    if unsliced is not None:
+        sizes = tuple(problem.model.sizes[v] for v in chosen.fixed)
+        names = tuple(problem.model.variables[v].name for v in chosen.fixed)
+        slicing = Slicing(chosen.fixed, names, sizes, chosen.levels, unsliced, allowed=True)
     return Plan(
         task=problem.task,
         semiring=chosen.encoding.semiring,
@@ -116,6 +154,7 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
         memory_limit=memory,
         bytes=_tiers(chosen, machine),
         seconds=chosen.seconds,
+        slicing=slicing,
     )
 
 
@@ -149,6 +188,52 @@ def _proto_steps(
     steps = build_steps(tree, nodes, scopes, sizes, operands)
     read = {read.source for step in steps for read in step.reads}
     return steps, tuple(Output(number, ()) for number in range(len(steps)) if number not in read)
+
+
+class _Levelled(NamedTuple):
+    """Steps in sequence, those first that run again least often; ``levels`` of steps, ``factor_levels`` of factors."""
+
+    proto: Sequence[ProtoStep]
+    outputs: tuple[Output, ...]
+    fixed: tuple[int, ...]
+    levels: tuple[int, ...]
+    factor_levels: tuple[int, ...]
+
+
+def _levelled(
+    problem: Problem, part: Problem, proto: Sequence[ProtoStep], outputs: tuple[Output, ...], sliced: Sequence[int]
+) -> _Levelled:
+    """Order the sliced variables, and the steps by them."""
+    if not sliced:
+        return _Levelled(proto, outputs, (), (0,) * len(proto), (0,) * len(part.groups))
+    sizes = problem.model.sizes
+    work = [step.domain * math.prod(sizes[v] for v in step.axes) for step in proto]
+    reads = [step.reads for step in proto]
+    fixed = order_slices(dependence(reads, _factor_masks(problem, part, sliced)), work, sizes, sliced)
+    masks = _factor_masks(problem, part, fixed)
+    levels = [mask.bit_length() for mask in dependence(reads, masks)]
+    sequence = sorted(range(len(proto)), key=levels.__getitem__)
+    number = {old: new for new, old in enumerate(sequence)}
+    moved = [
+        proto[old]._replace(
+            reads=tuple(r._replace(source=number[r.source]) if r.source >= 0 else r for r in proto[old].reads)
+        )
+        for old in sequence
+    ]
+    return _Levelled(
+        moved,
+        tuple(output._replace(step=number[output.step]) for output in outputs),
+        fixed,
+        tuple(levels[old] for old in sequence),
+        tuple(mask.bit_length() for mask in masks),
+    )
+
+
+def _factor_masks(problem: Problem, part: Problem, sliced: Sequence[int]) -> list[int]:
+    """For each factor of a slice, the sliced variables that its tables have: bits by place."""
+    bits = {v: 1 << i for i, v in enumerate(sliced)}
+    tables = [sum(bits.get(v, 0) for v in table.scope) for table in problem.tables]
+    return [functools.reduce(operator.or_, (tables[m] for m in group.members)) for group in part.groups]
 
 
 def _operand_limits(bound: int, dtype: Dtype) -> list[int]:
@@ -210,17 +295,22 @@ def cost_bound(problem: Problem) -> int:
 def _lay_out(
     problem: Problem,
     scopes: Sequence[tuple[int, ...]],
-    proto: Sequence[ProtoStep],
-    outputs: tuple[Output, ...],
+    made: _Levelled,
     encoding: Encoding,
     keep: bool,
     machine: Machine,
 ) -> _Layout:
     itemsize = np.dtype(encoding.dtype).itemsize
+    sizes = problem.model.sizes
     members = [group.members for group in problem.groups]
-    factors, steps, factor_cells, cells = place(problem.model.sizes, scopes, members, proto, itemsize, keep)
-    seconds = machine.seconds(steps, itemsize, cells * itemsize)
-    return _Layout(encoding, factors, steps, outputs, factor_cells, cells, keep, seconds)
+    factors, steps, factor_cells, cells = place(sizes, scopes, members, made.proto, itemsize, keep, made.levels)
+    runs = slice_runs([sizes[v] for v in made.fixed])
+    seconds = machine.seconds(steps, itemsize, cells * itemsize, [runs[level] for level in made.levels])
+    if made.fixed:
+        changes = zip(factors, made.factor_levels, strict=True)
+        again = sum(runs[level] * (_TABLE_SECONDS + f.span / _CELLS_ENCODED) for f, level in changes if level)
+        seconds += again + runs[-1] * _SLICE_SECONDS
+    return _Layout(encoding, made.fixed, made.levels, factors, steps, made.outputs, factor_cells, cells, keep, seconds)
 
 
 def place(
@@ -230,6 +320,7 @@ def place(
     proto: Sequence[ProtoStep],
     itemsize: int,
     keep: bool,
+    levels: Sequence[int] | None = None,
 ) -> tuple[tuple[FactorLayout, ...], tuple[Step, ...], int, int]:
     """Give every table its place in the arena; return factors, steps, and the cells of the factors and of everything.
 
@@ -240,6 +331,7 @@ def place(
         proto: The steps.
         itemsize: Bytes of a cell.
         keep: Whether messages stay when they have been read; else they make room for later ones.
+        levels: Of the steps, ascending: a message that a step of a higher level reads stays, too. None: all are 0.
     """
     arena = Arena(itemsize)
     factors = []
@@ -264,7 +356,8 @@ def place(
         steps.append(_step(step, offset, by_variable, span, readers[number], sizes, factors, steps))
         if not keep:
             for source in {read.source for read in step.reads if read.source >= 0}:
-                if readers[source][-1] == number:
+                stays = levels is not None and levels[readers[source][-1]] > levels[source]
+                if readers[source][-1] == number and not stays:
                     arena.give_back(steps[source].out_offset, steps[source].out_span)
     return tuple(factors), tuple(steps), factor_cells, arena.height
 

@@ -106,6 +106,24 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     return Problem(model, task, fixed, free, kept_variables, tables, _group(tables), constants, wanted)
 
 
+def restrict(problem: Problem, values: Mapping[int, int]) -> Problem:
+    """Fix more variables; the groups stay, for what is joined depends on all that its parts depend on.
+
+    Args:
+        problem: Of the task ``mpe``, ``pr`` or ``count``.
+        values: Free variable -> value index.
+    """
+    tables = tuple(table.restrict(values) for table in problem.tables)
+    left = [(tuple(v for v in group.scope if v not in values), group.members) for group in problem.groups]
+    return problem._replace(
+        fixed={**problem.fixed, **values},
+        free=tuple(v for v in problem.free if v not in values),
+        tables=tables,
+        groups=tuple(Group(scope, tuple(m for m in members if tables[m].scope)) for scope, members in left if scope),
+        constants=tuple(i for i, table in enumerate(tables) if not table.scope),
+    )
+
+
 def prepare_batch(model: Model, observed: Collection[int], query: Collection[int] | None, cases: int) -> Problem:
     """Prepare posteriors for many cases at once: a variable that numbers them is in every table that depends on them.
 

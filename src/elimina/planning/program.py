@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from elimina.planning.plan import Plan, Step
 
+_DOMAIN, _OUTER_CELLS, _MID_CELLS, _LO_CELLS = 1, 6, 7, 8
+"""Where a step's record has them."""
+
 
 class Program(NamedTuple):
     """What a backend runs.
@@ -28,7 +31,7 @@ class Program(NamedTuple):
         keep: Whether every output has a place of its own, so that steps may run in any order that their reads allow.
         decode: Whether the best assignment is wanted besides the value.
         outputs: int64 of shape (outputs, 3): step, arena offset and span in elements of each part of the answer.
-        work: Combinations of output cells and eliminated values, over all steps.
+        work: Combinations of output cells and eliminated values, over all steps, each run once.
     """
 
     semiring: str
@@ -50,6 +53,12 @@ class Program(NamedTuple):
         if not len(self.outputs):
             return 0, 0
         return int(self.outputs[:, 1].min()), int((self.outputs[:, 1] + self.outputs[:, 2]).max())
+
+
+def work_of(program: Program, steps: NDArray[np.int64]) -> int:
+    """Combinations of output cells and eliminated values of some steps."""
+    headers = program.words[program.starts[steps][:, None] + np.array([_DOMAIN, _OUTER_CELLS, _MID_CELLS, _LO_CELLS])]
+    return int(headers.prod(axis=1).sum())
 
 
 def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: float | None = None) -> Program:
@@ -76,7 +85,7 @@ def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: flo
         outputs=np.array(
             [(n, plan.steps[n].out_offset, plan.steps[n].out_span) for n, _ in plan.outputs], dtype=np.int64
         ).reshape(-1, 3),
-        work=max(plan.work, 1),
+        work=max(sum(step.work for step in plan.steps), 1),
     )
 
 

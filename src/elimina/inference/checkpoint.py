@@ -1,0 +1,279 @@
+"""Interrupted work: what a run knows, in a directory, so that another process can go on from there."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import time
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.errors import InputError
+from elimina.inference.choose import Choice, Options, Planned, choice_of
+from elimina.model import Model
+from elimina.planning.plan import Plan
+from elimina.planning.prepare import Problem
+from elimina.planning.program import pack_steps
+
+State = dict[str, Any]
+
+SAVE_SECONDS = 1.0
+"""Seconds between two writes of the state."""
+
+_FILE = "elimina-checkpoint.json"
+_MESSAGES = "elimina-messages-"
+_VERSION = 1
+
+
+class Checkpoint:
+    """A directory with the state of one run, or of none yet.
+
+    The state is written to another name, synchronised with the disk, and then renamed, so that a process that is killed
+    at any moment leaves the last state that was complete.
+
+    Args:
+        directory: Made if it is not there.
+
+    Raises:
+        InputError: The directory cannot be written, is in use by another process, or holds a damaged checkpoint.
+
+    Attributes:
+        state: What the run that goes on knows; empty for a new one.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
+        self._directory = Path(directory)
+        self._made = False
+        self._saved = 0.0
+        self._waiting: State | None = None
+        self.state: State = {}
+        with self._writing():
+            if not self._directory.exists():
+                self._directory.mkdir()
+                self._made = True
+            self._lock = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self.close()
+            raise InputError(f"another process uses the checkpoint in {directory}; wait for it or end it") from error
+        try:
+            self._known = self._read()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no run has left anything."""
+        return not self._known
+
+    @property
+    def choice(self) -> Choice:
+        """What the plan of the run that goes on was made from."""
+        return Choice(*self._known["choice"])
+
+    def check(self, model: Model, problem: Problem, options: Options) -> None:
+        """Make sure that the run that goes on was for the same.
+
+        Raises:
+            InputError: It was for something else.
+        """
+        asked = _identity(model, problem, options)
+        for name, value in asked.items():
+            if self._known["asked"][name] != value:
+                shown = f", {self._known['asked'][name]}, not {value}" if name not in _DIGESTS else ""
+                raise InputError(
+                    f"the checkpoint in {self._directory} was made for another {name}{shown}: "
+                    "go on with the same one, or give another directory"
+                )
+
+    def begin(self, model: Model, problem: Problem, planned: Planned, options: Options) -> None:
+        """Start to keep a run of a plan, or go on with one.
+
+        Raises:
+            InputError: The run that goes on had another plan, or the directory cannot be written.
+        """
+        digest = _plan_digest(planned.plan)
+        if not self._known:
+            asked = _identity(model, problem, options)
+            self._known = {"asked": asked, "choice": list(choice_of(planned)), "plan": digest, "state": {}}
+            self._write({})
+        elif self._known["plan"] != digest:
+            raise InputError(
+                f"the checkpoint in {self._directory} was made with another plan, perhaps by another release of "
+                "elimina: remove it to start again"
+            )
+        self.state = self._known["state"]
+
+    def save(self, state: State) -> None:
+        """Keep what is known so far; it is written once a second at most."""
+        self._waiting = state
+        if time.monotonic() - self._saved > SAVE_SECONDS:
+            self.flush()
+
+    @property
+    def steps(self) -> State:
+        """What is known of a sweep's only slice that was not finished."""
+        known: State = self._known["state"].get("steps", {})
+        return known
+
+    def save_steps(self, steps: State) -> None:
+        """Write what is known of a slice that is not finished, at once."""
+        self._write({**(self._waiting or self._known["state"]), "steps": steps})
+        self._waiting = None
+
+    def flush(self) -> None:
+        """Write what is not written yet."""
+        if self._waiting is not None:
+            self._write(self._waiting)
+            self._waiting = None
+
+    def save_messages(self, number: int, arrays: Iterable[NDArray[Any]]) -> list[Any]:
+        """Write arrays to a file of their own; return what ``read_messages`` wants to know."""
+        size = crc = 0
+        with self._replacing(f"{_MESSAGES}{number}") as file:
+            for array in arrays:
+                data = np.ascontiguousarray(array).view(np.uint8).data
+                file.write(data)
+                size, crc = size + data.nbytes, zlib.crc32(data, crc)
+        return [number, size, crc]
+
+    def read_messages(self, saved: Sequence[int]) -> NDArray[np.uint8]:
+        """Read a file of messages.
+
+        Raises:
+            InputError: It is damaged.
+        """
+        number, size, crc = saved
+        path = self._directory / f"{_MESSAGES}{number}"
+        try:
+            data = np.fromfile(path, dtype=np.uint8)
+        except OSError as error:
+            raise self._damaged(f"{path.name}: {error.strerror}") from error
+        if data.nbytes != size or zlib.crc32(data.data) != crc:
+            raise self._damaged(path.name)
+        return data
+
+    def drop_messages(self, kept: Collection[int]) -> None:
+        """Remove the files of messages but some."""
+        for path in self._directory.glob(f"{_MESSAGES}*"):
+            if path.name not in {f"{_MESSAGES}{number}" for number in kept}:
+                path.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Remove what was written, and the directory if this made it and nothing else is in it."""
+        self.drop_messages(())
+        (self._directory / _FILE).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            if self._known.get("made"):
+                self._directory.rmdir()
+        self.close()
+
+    def close(self) -> None:
+        """Let another process use the directory."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def _read(self) -> State:
+        path = self._directory / _FILE
+        try:
+            digest, _, payload = path.read_bytes().partition(b"\n")
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {error.strerror}") from error
+        if hashlib.sha256(payload).hexdigest().encode() != digest:
+            raise self._damaged(_FILE)
+        known: State = json.loads(payload)
+        if known["version"] != _VERSION:
+            raise InputError(
+                f"the checkpoint in {self._directory} is of version {known['version']}, this release of elimina reads "
+                f"{_VERSION}: remove it to start again"
+            )
+        return known
+
+    def _damaged(self, name: str) -> InputError:
+        return InputError(f"the checkpoint in {self._directory} is damaged ({name}): remove it to start again")
+
+    def _write(self, state: State) -> None:
+        self._known = {"version": _VERSION, "made": self._made, **self._known, "state": state}
+        payload = json.dumps(self._known).encode()
+        with self._replacing(_FILE) as file:
+            file.write(hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload)
+        self._saved = time.monotonic()
+
+    @contextlib.contextmanager
+    def _replacing(self, name: str) -> Iterator[BinaryIO]:
+        """A file that takes its name once it is on the disk as a whole."""
+        partial = self._directory / f"{name}.part"
+        with self._writing():
+            try:
+                with open(partial, "wb") as file:
+                    yield file
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(partial, self._directory / name)
+            finally:
+                partial.unlink(missing_ok=True)
+            os.fsync(self._lock)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise InputError(f"cannot write the checkpoint in {self._directory}: {error.strerror or error}") from error
+
+
+_DIGESTS = ("model", "evidence")
+
+
+def _identity(model: Model, problem: Problem, options: Options) -> State:
+    """What a run is for; the keys are what errors call it."""
+    order = options.order if isinstance(options.order, str) else " ".join(map(str, options.order))
+    return {
+        "model": _model_digest(model),
+        "task": problem.task,
+        "evidence": _digest(repr(sorted(problem.fixed.items())), _model_digest(problem.model)),
+        "device": options.device,
+        "memory": options.memory,
+        "order": order,
+        "dtype": options.dtype,
+        "slices": options.slices,
+    }
+
+
+def _digest(*parts: str | bytes) -> str:
+    found = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        found.update(len(data).to_bytes(8, "little"))
+        found.update(data)
+    return found.hexdigest()
+
+
+def _model_digest(model: Model) -> str:
+    variables = [(v.name, v.size, v.labels) for v in model.variables]
+    parts: list[str | bytes] = [repr((variables, model.sense, model.constant, model.upper_bound, model.children))]
+    for table in model.factors:
+        parts += [repr((table.scope, table.sizes, table.default, table.values.dtype.str)), table.values.tobytes()]
+        parts += [b"" if table.rows is None else table.rows.tobytes()]
+    return _digest(*parts)
+
+
+def _plan_digest(plan: Plan) -> str:
+    words, starts = pack_steps(plan.steps)
+    factors = [(factor.members, factor.scope, factor.offset) for factor in plan.factors]
+    fixed = None if plan.slicing is None else (plan.slicing.variables, plan.slicing.levels)
+    rest = (plan.task, plan.semiring, plan.dtype, plan.forbidden, factors, plan.outputs, plan.arena_cells, fixed)
+    return _digest(words.tobytes(), starts.tobytes(), repr(rest))

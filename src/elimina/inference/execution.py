@@ -1,0 +1,71 @@
+"""A plan that is being run: where, until when, and who listens."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from elimina.backends import Backend
+from elimina.errors import TimeLimitError
+from elimina.inference.checkpoint import Checkpoint, State
+from elimina.planning.plan import Plan
+from elimina.planning.prepare import Problem
+from elimina.planning.program import Program, pack
+
+Progress = Callable[[float], None]
+
+
+class Execution(NamedTuple):
+    """A plan on a backend, with a deadline and a listener.
+
+    Attributes:
+        part: The number of this run, and of all, for the report of progress.
+        checkpoint: Where it keeps what it knows.
+    """
+
+    problem: Problem
+    plan: Plan
+    backend: Backend
+    progress: Progress | None = None
+    deadline: float | None = None
+    part: tuple[int, int] = (0, 1)
+    checkpoint: Checkpoint | None = None
+
+    def program(self, semiring: str | None = None, parameter: int | None = None) -> Program:
+        """Pack the plan; see ``planning.program.pack``."""
+        return pack(self.plan, len(self.problem.model.variables), semiring, parameter)
+
+    def check_deadline(self, reached: str) -> None:
+        """Keep the time limit.
+
+        Raises:
+            TimeLimitError: The deadline passed.
+        """
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise TimeLimitError(
+                f"the time limit passed with {reached}; exact elimination has no answer before its end: "
+                "allow more time, or use another order or device"
+            )
+
+    @property
+    def state(self) -> State:
+        """What is known from before; ``done`` is the number of slices that have run, in all sweeps."""
+        known = {} if self.checkpoint is None else self.checkpoint.state
+        return {"done": 0, **{key: value for key, value in known.items() if key != "steps"}}
+
+    def save(self, state: State) -> None:
+        """Keep what is known so far, if it is to be kept."""
+        if self.checkpoint is not None:
+            self.checkpoint.save(state)
+
+    def report(self, share: float) -> None:
+        """Pass on the share of this run that is done.
+
+        Raises:
+            TimeLimitError: The deadline passed.
+        """
+        share = (self.part[0] + share) / self.part[1]
+        self.check_deadline(f"{share:.0%} of the elimination done")
+        if self.progress is not None:
+            self.progress(share)

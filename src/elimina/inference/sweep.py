@@ -1,0 +1,187 @@
+"""Running a plan slice by slice: what a change of the fixed values does not touch is used again."""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from elimina.backends import Run, Session
+from elimina.inference.encode import Encoded, Part, encoded, encoder, factor_view
+from elimina.inference.execution import Execution
+from elimina.inference.groups import Groups, ends_of_groups
+from elimina.planning.plan import Plan
+from elimina.planning.prepare import Problem, restrict
+
+
+class Slice(NamedTuple):
+    """A slice that has run.
+
+    Attributes:
+        number: Its number: that of the last fixed variable's value changes fastest.
+        problem: The problem with the slice's values fixed.
+        encoded: Its factors.
+        run: What the backend returned; None if the factors alone say that nothing is allowed.
+    """
+
+    number: int
+    problem: Problem
+    encoded: Encoded
+    run: Run | None
+
+
+class Sweep:
+    """The slices of a plan (a plan without slices has one), on one session at a time.
+
+    From one slice to the next, only factors with a variable whose value changes are written anew, and only steps that
+    depend on it run: they are the last ones (``Slicing.levels``).
+
+    Args:
+        execution: The plan, and where to run it.
+        clock: Seconds by phase, which are added to.
+        semiring: Another one than the plan's, over the same dtype.
+    """
+
+    def __init__(self, execution: Execution, clock: dict[str, float], semiring: str | None = None) -> None:
+        started = time.perf_counter()
+        self._execution, self._clock, self._semiring = execution, clock, semiring
+        plan = self._plan = execution.plan
+        slicing = plan.slicing
+        self._variables = () if slicing is None else slicing.variables
+        self._sizes = () if slicing is None else slicing.sizes
+        self._levels = (0,) * len(plan.steps) if slicing is None else slicing.levels
+        self._whole = execution.problem
+        self._values = [0] * len(self._variables)
+        self._problem = self._whole
+        if self._variables:
+            self._problem = restrict(self._whole, dict.fromkeys(self._variables, 0))
+        self._tables = list(self._problem.tables)
+        self._touched = _touched(self._whole, plan, self._variables)
+        self._encoder = encoder(self._whole, plan, semiring)
+        self._arena = np.zeros(plan.factor_cells, dtype=plan.dtype)
+        self._parts = [self._write(number) for number in range(len(plan.factors))]
+        self._note("encode", time.perf_counter() - started)
+        execution.check_deadline("the tables encoded")
+
+    @property
+    def count(self) -> int:
+        """Number of slices."""
+        return 1 if self._plan.slicing is None else self._plan.slicing.number
+
+    def run(
+        self, numbers: Iterable[int], parameter: int | None = None, part: tuple[int, int] = (0, 1)
+    ) -> Iterator[Slice]:
+        """Run slices, ascending; the session is closed when they are finished, or the iterator is.
+
+        Args:
+            numbers: Of the slices.
+            parameter: Another one than the plan's: see ``Program.parameter``.
+            part: The number of this sweep, and of all, for the report of progress.
+
+        Raises:
+            TimeLimitError: The deadline passed.
+        """
+        execution = self._execution._replace(part=part)
+        program = execution.program(self._semiring, parameter)
+        session: Session | None = None
+        run: Run | None = None
+        stale = 0
+        try:
+            for number in numbers:
+                stale = min(stale, self._move(number, session))
+                problem = self._problem._replace(tables=tuple(self._tables), fixed=self._fixed())
+                found = encoded(self._encoder, problem, self._arena, self._parts)
+                if found.impossible:
+                    yield Slice(number, problem, found, None)
+                    execution.report((number + 1) / self.count)
+                    continue
+                if session is None:
+                    session = execution.backend.open(program, self._arena)
+                first = bisect.bisect_left(self._levels, stale)
+                if run is None or first < len(self._levels):
+                    for run in self._runs(session, execution, parameter, number, first):
+                        for phase, seconds in run.seconds.items():
+                            self._note(phase, seconds)
+                assert run is not None
+                stale = len(self._variables) + 1
+                yield Slice(number, problem, found, run)
+                execution.report((number + 1) / self.count)
+        finally:
+            if session is not None:
+                session.close()
+
+    def _runs(
+        self, session: Session, execution: Execution, parameter: int | None, number: int, first: int
+    ) -> Iterator[Run]:
+        """Run the steps from one on, in groups if the only slice is long and is to be kept."""
+        plan, checkpoint = self._plan, execution.checkpoint
+        report = functools.partial(self._report, execution, number)
+        # On a GPU only a plan that keeps its messages has them in the arena.
+        if checkpoint is not None and plan.slicing is None and (plan.keep or plan.device == "cpu"):
+            ends = ends_of_groups(plan)
+            if len(ends) > 1:
+                semiring = self._semiring or plan.semiring
+                yield from Groups(plan, checkpoint, semiring, f"{semiring} {parameter}").run(session, ends, report)
+                return
+        steps = np.arange(first, len(self._levels), dtype=np.int64) if first else None
+        yield session.run(steps, report)
+
+    def _report(self, execution: Execution, number: int, share: float) -> None:
+        execution.report((number + share) / self.count)
+
+    def _move(self, number: int, session: Session | None) -> int:
+        """Fix a slice's values; return the lowest level of steps that have to run again."""
+        started = time.perf_counter()
+        values = _digits(number, self._sizes)
+        changed = [i for i, pair in enumerate(zip(values, self._values, strict=True)) if pair[0] != pair[1]]
+        self._values = values
+        fixed = dict(zip(self._variables, values, strict=True))
+        for table in sorted({t for i in changed for t in self._touched[i].tables}):
+            self._tables[table] = self._whole.tables[table].restrict(fixed)
+        for f in sorted({f for i in changed for f in self._touched[i].factors}):
+            self._parts[f] = self._write(f)
+            if session is not None:
+                factor = self._plan.factors[f]
+                session.load(factor.offset, self._arena[factor.offset : factor.offset + factor.span])
+        self._note("encode", time.perf_counter() - started)
+        return changed[0] + 1 if changed else len(self._variables) + 1
+
+    def _write(self, number: int) -> Part:
+        """Encode a factor of the present slice."""
+        factor = self._plan.factors[number]
+        return self._encoder.write(factor, [self._tables[m] for m in factor.members], factor_view(self._arena, factor))
+
+    def _fixed(self) -> dict[int, int]:
+        return {**self._whole.fixed, **dict(zip(self._variables, self._values, strict=True))}
+
+    def _note(self, phase: str, seconds: float) -> None:
+        self._clock[phase] = self._clock.get(phase, 0.0) + seconds
+
+
+class _Touched(NamedTuple):
+    """What a fixed variable's value is part of."""
+
+    tables: tuple[int, ...]
+    factors: tuple[int, ...]
+
+
+def _touched(problem: Problem, plan: Plan, variables: Sequence[int]) -> list[_Touched]:
+    result = []
+    for v in variables:
+        tables = {number for number, table in enumerate(problem.tables) if v in table.scope}
+        factors = (number for number, factor in enumerate(plan.factors) if not tables.isdisjoint(factor.members))
+        result.append(_Touched(tuple(tables), tuple(factors)))
+    return result
+
+
+def _digits(number: int, sizes: Sequence[int]) -> list[int]:
+    """A number's digits in mixed radix, the first one the slowest."""
+    digits = []
+    for size in reversed(sizes):
+        number, digit = divmod(number, size)
+        digits.append(digit)
+    return digits[::-1]

@@ -1,0 +1,244 @@
+"""Cutting a problem that does not fit into slices: which variables to fix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.planning.dependence import order_slices
+from elimina.planning.estimate import Machine
+from elimina.planning.plan import MOST_BYTES, Plan, slice_runs
+from elimina.planning.planner import make_plan
+from elimina.planning.prepare import Problem
+from elimina.tree import bucket_tree
+
+MOST_SLICES = 1 << 40
+MOST_SECONDS = 1e9
+"""Beyond these nobody need know how many slices it would be; slices save memory, but no work."""
+
+_ROUNDS = 20
+"""Plans made in search of one that fits."""
+
+_SPARED = 4
+"""Variables fixed that are looked at in the end, whether the others do without."""
+
+_OVERHEAD = 0.02
+"""What a value of a fixed variable costs besides work, as a share of the work: it decides where no work is lost."""
+
+_LOOKED_AT = 8
+_PAIRS = 20000
+"""Variables that are tried before one is fixed; fewer where scopes have more variables in all than this."""
+
+_TABLE_BYTES = 16
+"""Of the smallest table in an arena."""
+
+_NORM = 6
+
+_LARGEST_LOG = 600.0
+
+Floats = NDArray[np.float64]
+
+
+def make_sliced_plan(
+    problem: Problem, order: Sequence[int], machine: Machine, memory: int, dtype: str | None, unsliced: Plan
+) -> Plan | None:
+    """Plan with as many variables fixed as it takes to fit; None if that takes more slices than anyone could run.
+
+    Args:
+        problem: Of the task ``mpe``, ``pr`` or ``count``.
+        order: The free variables in elimination order.
+        machine: The device.
+        memory: Bytes that the plan may use there.
+        dtype: Override of the arena's dtype.
+        unsliced: A plan for the whole problem.
+    """
+    if unsliced.seconds > MOST_SECONDS:
+        return None
+    slicer = Slicer(problem, order, machine, unsliced)
+    memory = min(memory, MOST_BYTES)
+
+    def plan_without(fixed: Sequence[int]) -> Plan:
+        left = [v for v in order if v not in fixed]
+        return make_plan(problem, left, machine, memory, dtype, fixed, unsliced)
+
+    target = slicer.cut.bytes * min(memory / unsliced.peak_bytes, 0.999)
+    for _ in range(_ROUNDS):
+        slicer.reduce(target)
+        if slicer.number > MOST_SLICES or not slicer.cut.fixed:
+            return None
+        plan = plan_without(slicer.cut.fixed)
+        if plan.peak_bytes <= memory:
+            break
+        target = slicer.cut.bytes * min(memory / plan.peak_bytes, 0.999)
+    else:
+        return None
+    # Early choices may be superfluous once others were made.
+    for v in slicer.cut.fixed[:-1][:_SPARED]:
+        fewer = plan_without([u for u in _fixed(plan) if u != v])
+        if fewer.peak_bytes <= memory and fewer.seconds <= plan.seconds:
+            plan = fewer
+    return plan
+
+
+def _fixed(plan: Plan) -> tuple[int, ...]:
+    return () if plan.slicing is None else plan.slicing.variables
+
+
+class Cut:
+    """A problem's bucket tree with some variables fixed.
+
+    Args:
+        slicer: What is sliced.
+        fixed: Variables.
+
+    Attributes:
+        fixed: The variables.
+        bytes: Estimate of what a slice needs.
+        pressure: What should become less: the bytes, or, where messages make room for others, a norm of what is in
+            memory at each bucket's turn, since to lower one of many peaks is of use, too.
+        work: Combinations over all slices.
+    """
+
+    def __init__(self, slicer: Slicer, fixed: tuple[int, ...]) -> None:
+        self.fixed = fixed
+        gone = frozenset(fixed)
+        bits = {v: 1 << i for i, v in enumerate(fixed)}
+        left = [(tuple(v for v in scope if v not in gone), scope) for scope in slicer.scopes]
+        self._scopes = _Scopes([scope for scope, _ in left if scope], slicer.logs)
+        masks = [sum(bits.get(v, 0) for v in whole) for scope, whole in left if scope]
+        order = [v for v in slicer.order if v not in gone]
+        self._tree = bucket_tree([scope for scope, _ in left if scope], order)
+        self._messages = _Scopes([node.separator for node in self._tree.nodes], slicer.logs)
+        self._messages_cells = self._messages.cells()
+        once = self._messages_cells * slicer.sizes[order]
+        reached: list[int] = []
+        for node in self._tree.nodes:
+            mask = 0
+            for factor in node.factors:
+                mask |= masks[factor]
+            for child in node.children:
+                mask |= reached[child]
+            reached.append(mask)
+        ordered = order_slices(reached, once.tolist(), slicer.sizes.tolist(), fixed)
+        places = [ordered.index(v) + 1 for v in fixed]
+        depth = {mask: max((p for i, p in enumerate(places) if mask >> i & 1), default=0) for mask in set(reached)}
+        levels = [depth[mask] for mask in reached]
+        runs = slice_runs([int(slicer.sizes[v]) for v in ordered])
+        self._work = once * np.array([float(runs[level]) for level in levels])
+        self.work = float(self._work.sum())
+        spans = np.maximum(self._messages_cells * slicer.item, _TABLE_BYTES)
+        factors = float(slicer.copies * np.maximum(self._scopes.cells() * slicer.item, _TABLE_BYTES).sum())
+        if slicer.keep:
+            self._weights = np.ones(len(order))
+            self.bytes = self.pressure = float(spans.sum()) + factors
+        else:
+            filled = self._filled(spans, levels)
+            high = float(filled.max(initial=1.0))
+            self.bytes = high + factors
+            self.pressure = high * float(np.linalg.norm(filled / high, _NORM)) + factors
+            self._weights = (filled / high) ** (_NORM - 1)
+        self.pairs = self._messages.pairs
+
+    def _filled(self, spans: Floats, levels: Sequence[int]) -> Floats:
+        """Bytes of the messages in memory at each bucket's turn: from it until their parent's, or for good."""
+        nodes, sizes = self._tree.nodes, spans.tolist()
+        filled = np.zeros(len(nodes))
+        now = 0.0
+        for number in sorted(self._tree.postorder(), key=levels.__getitem__):
+            now += sizes[number]
+            filled[number] = now
+            now -= sum(sizes[child] for child in nodes[number].children if levels[child] == levels[number])
+        return filled
+
+    def candidates(self, slicer: Slicer, most: int) -> list[int]:
+        """The variables that seem best to fix next, by arithmetic on this tree."""
+        count = len(slicer.sizes)
+        variables = np.array([node.variable for node in self._tree.nodes], dtype=np.int64)
+        saved = self._messages.by_variable(self._messages_cells * self._weights, count)
+        saved += slicer.copies * self._scopes.by_variable(self._scopes.cells(), count)
+        saved *= slicer.item * (1 - 1 / slicer.sizes)
+        above = np.zeros(len(variables))
+        for number in range(len(variables) - 1, -1, -1):
+            parent = self._tree.nodes[number].parent
+            if parent >= 0:
+                above[number] = above[parent] + self._work[parent]
+        added = (slicer.sizes[variables] - 1) * above - self._work
+        score = slicer.score(self, variables, self.pressure - saved[variables], self.work + added)
+        return [int(v) for v in variables[np.argsort(score, kind="stable")[:most]]]
+
+
+class Slicer:
+    """Fixes one variable after another, the one that saves most memory for the least work.
+
+    Slicing a contraction tree greedily is due to Chen et al. (2018, "Classical simulation of intermediate-size quantum
+    circuits") and Gray and Kourtis (2021, "Hyper-optimized tensor network contraction"). Here a variable leaves the
+    buckets' scopes; buckets above its own, which depend on it without having it, run once for each of its values.
+
+    Args:
+        problem: What is to be sliced.
+        order: The free variables in elimination order.
+        machine: Where it would run.
+        unsliced: Its plan.
+
+    Attributes:
+        cut: What is fixed so far.
+    """
+
+    def __init__(self, problem: Problem, order: Sequence[int], machine: Machine, unsliced: Plan) -> None:
+        self.order = order
+        self.scopes = [group.scope for group in problem.groups]
+        self.sizes = np.array(problem.model.sizes, dtype=np.float64)
+        self.logs = np.log(self.sizes)
+        self.item = np.dtype(unsliced.dtype).itemsize
+        self.keep = unsliced.keep
+        self.copies = machine.tiers(1, 1)[machine.home]
+        self.cut = Cut(self, ())
+
+    @property
+    def number(self) -> int:
+        """Number of slices."""
+        return math.prod(int(self.sizes[v]) for v in self.cut.fixed)
+
+    def reduce(self, target: float) -> None:
+        """Fix variables until the estimate is at most so many bytes, or all are fixed."""
+        while self.cut.bytes > target and self.number <= MOST_SLICES and len(self.cut.fixed) < len(self.order):
+            looked_at = min(max(_PAIRS // max(1, self.cut.pairs), 1), _LOOKED_AT)
+            cuts = [Cut(self, (*self.cut.fixed, v)) for v in self.cut.candidates(self, looked_at)]
+            last = np.array([cut.fixed[-1] for cut in cuts])
+            costs = np.array([(cut.pressure, cut.work) for cut in cuts]).T
+            self.cut = cuts[int(self.score(self.cut, last, *costs).argmin())]
+
+    def score(self, cut: Cut, variables: NDArray[np.int64], sizes: Floats, work: Floats) -> Floats:
+        """The work that fixing a variable costs for what it saves, both as logarithms; the least is best.
+
+        Args:
+            cut: What is fixed already.
+            variables: Those to compare.
+            sizes: ``Cut.pressure`` with each of them fixed.
+            work: Likewise.
+        """
+        cost = np.log(np.maximum(work / max(cut.work, 1.0), 1e-3)) + _OVERHEAD * self.logs[variables]
+        gain = -np.log(np.clip(sizes / cut.pressure, 1e-9, 1.0))
+        return np.where(cost > 0, cost / np.maximum(gain, 1e-9), cost * gain)
+
+
+class _Scopes:
+    """Many scopes as flat arrays of pairs (scope, variable), and the logarithms of their tables' cells."""
+
+    def __init__(self, scopes: Sequence[Sequence[int]], logs: Floats) -> None:
+        self._owner = np.repeat(np.arange(len(scopes)), [len(scope) for scope in scopes])
+        self._variable = np.array([v for scope in scopes for v in scope], dtype=np.int64)
+        self.pairs = len(self._variable)
+        sums = np.bincount(self._owner, weights=logs[self._variable], minlength=len(scopes))
+        self._cells = np.exp(np.minimum(sums, _LARGEST_LOG))
+
+    def cells(self) -> Floats:
+        """Of each table; those beyond any memory are all alike."""
+        return self._cells
+
+    def by_variable(self, weights: Floats, variables: int) -> Floats:
+        """Sum of the weights of the scopes that have each variable."""
+        return np.bincount(self._variable, weights=weights[self._owner], minlength=variables).astype(np.float64)

@@ -1,0 +1,209 @@
+"""Runs that are interrupted and go on."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+import elimina
+from elimina.errors import InputError, TimeLimitError
+from elimina.generate import grid_model
+from elimina.inference import checkpoint as module
+from elimina.inference import groups
+from elimina.model import Model
+from elimina.table import FORBIDDEN
+from tests.devices import on_devices
+
+
+class Stop(Exception):
+    """What a listener ends a run with."""
+
+
+def stop_after(reports):
+    left = [reports]
+
+    def listen(share):
+        left[0] -= 1
+        if left[0] < 0:
+            raise Stop
+
+    return listen
+
+
+def grid(task, side=6, domain=4):
+    model = grid_model(side, domain, 0.1, seed=4)
+    if task != "pr":
+        return model
+    return Model(
+        model.variables, [elimina.Table(f.scope, np.exp(-f.dense() / 1e2)) for f in soft(model)], sense="probability"
+    )
+
+
+def soft(model):
+    return [elimina.Table(f.scope, np.where(f.dense() == FORBIDDEN, 500, f.dense())) for f in model.factors]
+
+
+def same(one, other, task):
+    if task == "pr":
+        assert one.log10_z == pytest.approx(other.log10_z, rel=1e-13)
+    assert (one.status, one.assignment, one.value if task != "pr" else 0) == (
+        other.status,
+        other.assignment,
+        other.value if task != "pr" else 0,
+    )
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Every state is written, every step is a group."""
+    monkeypatch.setattr(module, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(groups, "GROUP_SECONDS", 0.0)
+    monkeypatch.setattr(groups, "_PAYS", 0)
+
+
+@on_devices
+@pytest.mark.parametrize("task", ["mpe", "pr", "count"])
+@pytest.mark.parametrize("sliced", [False, True])
+def test_going_on(device, task, sliced, tmp_path, at_once):
+    model = grid(task)
+    options = {"device": device, "order": range(36)}
+    options["memory"] = elimina.plan(model, task, **options).peak_bytes * (2 if sliced else 3) // 3
+    expected = elimina.solve(model, task, **options)
+    assert ("slices" in expected.stats) == sliced
+    for reports in (1, 4, 7):
+        with pytest.raises(Stop):
+            elimina.solve(model, task, **options, checkpoint=tmp_path / "c", progress=stop_after(reports))
+        assert (tmp_path / "c").is_dir()
+    found = elimina.solve(model, task, **options, checkpoint=tmp_path / "c")
+    same(found, expected, task)
+    if sliced:
+        assert found.stats["resumed_slices"] > 10
+    elif device == "cpu" or task == "mpe":
+        assert found.stats["resumed_steps"] > 10
+    assert not (tmp_path / "c").exists()
+
+
+def test_underflow_is_made_up_for_after_an_interruption(tmp_path, at_once):
+    """Both sweeps of the partition function go on where they were."""
+    tiny = np.array([[1.0, 1e-250], [1e-250, 1e-250]])
+    factors = [((0, i), tiny) for i in range(1, 9)] + [((0,), np.array([0.0, 1.0]))]
+    factors.append(((9, 10, 11), np.linspace(0.5, 1.0, 64).reshape(4, 4, 4)))
+    model = Model.from_arrays([2] * 9 + [4] * 3, factors, sense="probability")
+    order = list(range(11, -1, -1))
+    whole = elimina.solve(model, "pr", device="cpu", order=order)
+    options = {"device": "cpu", "order": order, "memory": whole.stats["peak_bytes"] * 2 // 3}
+    sliced = elimina.solve(model, "pr", **options)
+    assert sliced.stats["slices"] > 1
+    same(sliced, whole, "pr")
+    for _ in range(2 * sliced.stats["slices"]):
+        with pytest.raises(Stop):
+            elimina.solve(model, "pr", **options, checkpoint=tmp_path / "c", progress=stop_after(0))
+    found = elimina.solve(model, "pr", **options, checkpoint=tmp_path / "c")
+    same(found, whole, "pr")
+    assert found.stats["resumed_slices"] == 2 * sliced.stats["slices"]
+
+
+def interrupted(tmp_path, reports=10, **options):
+    model = grid("mpe")
+    options = {"device": "cpu", "memory": 15000, "slices": 10**6, **options}
+    with pytest.raises(Stop):
+        elimina.solve(model, **options, checkpoint=tmp_path, progress=stop_after(reports))
+    return model, options
+
+
+@pytest.mark.parametrize(
+    ("change", "culprit"),
+    [
+        ({"task": "count"}, "another task, mpe, not count"),
+        ({"memory": 4000}, "another memory, 15000, not 4000"),
+        ({"dtype": "int64"}, "another dtype, None, not int64"),
+        ({"slices": 10**5}, "another slices, 1000000, not 100000"),
+        ({"order": "min-fill"}, "another order, auto, not min-fill"),
+        ({"evidence": {"x0": 1}}, "another evidence"),
+    ],
+)
+def test_something_else_cannot_go_on(tmp_path, change, culprit):
+    model, options = interrupted(tmp_path)
+    with pytest.raises(InputError, match=culprit):
+        elimina.solve(model, **{**options, **change}, checkpoint=tmp_path)
+
+
+def test_another_model_cannot_go_on(tmp_path):
+    _, options = interrupted(tmp_path)
+    with pytest.raises(InputError, match=f"the checkpoint in {tmp_path} was made for another model: go on with"):
+        elimina.solve(grid_model(5, 3, 0.1, seed=5), **options, checkpoint=tmp_path)
+
+
+def test_another_search_for_an_order_goes_on(tmp_path):
+    model, options = interrupted(tmp_path)
+    result = elimina.solve(model, **options, seed=3, order_seconds=0.1, threads=1, checkpoint=tmp_path)
+    assert result.stats["resumed_slices"] > 0
+
+
+def test_a_damaged_checkpoint(tmp_path, at_once):
+    model, options = interrupted(tmp_path)
+    path = tmp_path / "elimina-checkpoint.json"
+    path.write_bytes(path.read_bytes().replace(b'"done": ', b'"done": 1'))
+    with pytest.raises(InputError, match=r"is damaged \(elimina-checkpoint.json\): remove it to start again"):
+        elimina.solve(model, **options, checkpoint=tmp_path)
+
+
+def test_damaged_messages(tmp_path, at_once):
+    model, options = interrupted(tmp_path, memory=10**9, order=range(36))
+    path = min(tmp_path.glob("elimina-messages-*"))
+    data = bytearray(path.read_bytes())
+    data[0] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=rf"is damaged \({path.name}\)"):
+        elimina.solve(model, **options, checkpoint=tmp_path)
+    path.unlink()
+    with pytest.raises(InputError, match=rf"is damaged \({path.name}: No such file"):
+        elimina.solve(model, **options, checkpoint=tmp_path)
+
+
+def test_directories_that_cannot_be_used(tmp_path):
+    model = grid("mpe")
+    file = tmp_path / "file"
+    file.write_text("x")
+    for path, problem in ((file, "Not a directory"), (tmp_path / "no" / "way", "No such file"), ("/proc/x", "No such")):
+        with pytest.raises(InputError, match=f"cannot write the checkpoint in {path}: {problem}"):
+            elimina.solve(model, device="cpu", checkpoint=path)
+    with pytest.raises(InputError, match="mpe, pr and count, not with mar"):
+        elimina.solve(grid("pr"), "mar", checkpoint=tmp_path)
+
+
+def test_a_full_disk(tmp_path, at_once, monkeypatch):
+    model, options = interrupted(tmp_path)
+    before = (tmp_path / "elimina-checkpoint.json").read_bytes()
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match=f"cannot write the checkpoint in {tmp_path}: No space left on device"):
+        elimina.solve(model, **options, checkpoint=tmp_path)
+    monkeypatch.undo()
+    assert [path.name for path in tmp_path.iterdir()] == ["elimina-checkpoint.json"]
+    assert (tmp_path / "elimina-checkpoint.json").read_bytes() == before
+    assert elimina.solve(model, **options, checkpoint=tmp_path).stats["resumed_slices"] > 0
+
+
+def test_two_runs_cannot_share_a_directory(tmp_path):
+    kept = module.Checkpoint(tmp_path)
+    with pytest.raises(InputError, match=f"another process uses the checkpoint in {tmp_path}"):
+        elimina.solve(grid("mpe"), device="cpu", checkpoint=tmp_path)
+    kept.close()
+    elimina.solve(grid("mpe"), device="cpu", checkpoint=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_time_limit_leaves_what_is_known(tmp_path):
+    model = grid_model(9, 4, 0.1, seed=4)
+    options = {"device": "cpu", "memory": 30000, "slices": 10**9, "order": "min-fill"}
+    with pytest.raises(TimeLimitError):
+        elimina.solve(model, **options, time_limit=6, checkpoint=tmp_path)
+    known = json.loads((tmp_path / "elimina-checkpoint.json").read_bytes().partition(b"\n")[2])
+    assert known["state"]["done"] > 0
