@@ -108,7 +108,7 @@ def test_no_cases(elimina, asia, tmp_path):
         (["--task", "pr", "-o", "o.csv"], 2, "--cases goes with --task mar and -o"),
         (["--task", "mar"], 2, "--cases goes with --task mar and -o"),
         (["--task", "mar", "-o", "o.csv", "--evidence", "x0=1"], 2, "not with --evidence"),
-        (["--task", "mar", "-o", "o.csv", "--format", "json"], 2, "without --time-limit and --format"),
+        (["--task", "mar", "-o", "o.csv", "--format", "json"], 2, "without --time-limit, --checkpoint and --format"),
         (["--task", "mar", "-o", "o.txt"], 1, "posteriors are written to"),
         (["--task", "mar", "-o", "o.csv", "--query", "z"], 1, "the model has no variable 'z'"),
         (["--task", "mar", "-o", "o.csv", "--memory", "200"], 1, "the plan needs"),
