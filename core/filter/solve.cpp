@@ -1,6 +1,7 @@
 #include "solve.hpp"
 
 #include <chrono>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -13,15 +14,16 @@ namespace elimina::filter::ELIMINA_ISA {
 
 namespace {
 
-constexpr int kBits = 14;                    // mini-buckets have at most 2^kBits cells
+constexpr int kBits = 12;                    // mini-buckets have at most 2^kBits cells
 constexpr std::size_t kFirstRows = 1 << 15;  // of a message in the first attempt
 constexpr std::size_t kMostRows = 1 << 24;   // in the last one before the problem is sliced
-constexpr std::size_t kSliceRows = 1 << 17;  // of a message in a slice, which is divided further where that is too few
+constexpr std::size_t kSliceRows = 1 << 14;  // of a message in a slice, which is divided further where that is too few
 constexpr double kSliceCells = 1e9;          // a slice is eliminated when its dense tables would have this many cells
 constexpr Cost kPatience = 50;               // cost shifting stops when a pass gains less than this part of the gap
 constexpr Cost kUnit = 1000;                 // costs are shifted in such parts of the model's unit
-constexpr std::int64_t kClimb = 20000;       // steps
+constexpr std::int64_t kClimb = 2000;        // steps
 constexpr int kOrders = 20;                  // of min-fill
+constexpr double kPasses = 16;               // over a slice's cells that shifting is taken to make
 
 // A model with fewer values than the original, and what its variables and values were called there.
 struct Part {
@@ -121,40 +123,43 @@ class Solver {
     std::size_t rows = std::min(kFirstRows, options_.most_rows);
     // Where cost shifting alone is tight, hardly anything is left at its own bound.
     Cost limit = lower_;
-    int aborted = 0;
+    open_ = {part};
     while (lower_ < upper_ && goes_on()) {
       limit = std::clamp(limit, lower_, upper_ - 1);
       const Cost known = upper_;
-      const Attempt a = attempt(part, limit, rows, 128 * static_cast<std::uint64_t>(rows));
+      const double began = work();
+      const Attempt a = attempt(part, limit, rows, 512 * static_cast<std::uint64_t>(rows));
       lower_ = std::min(upper_, a.exact ? std::max(lower_, limit + 1) : std::max(lower_, a.bound));
       if (a.exact) {
         limit = upper_ - 1;
         continue;
       }
-      aborted += a.aborted;
-      if (aborted == 2 || (limit == lower_ && !a.ran) || (a.ran && rows >= std::min(kMostRows, options_.most_rows))) break;
+      // Slices have their turn, so that neither way can be starved by the other.
+      slice(work() + (work() - began));
+      if (lower_ >= upper_ || (limit == lower_ && !a.ran) || (a.ran && rows >= std::min(kMostRows, options_.most_rows))) break;
       if (a.ran) rows = std::min(rows * 8, options_.most_rows);
       // A better incumbent is worth another attempt at all that is left; else the gap is the trouble.
       limit = upper_ < known ? upper_ - 1 : lower_ + (limit - lower_) / 4;
     }
-    if (lower_ < upper_ && goes_on()) slice(part);
+    if (lower_ < upper_) slice(std::numeric_limits<double>::infinity());
   }
 
   struct Attempt {
-    bool ran = false, exact = false, aborted = false;
+    bool ran = false, exact = false;
     Cost bound = 0;
   };
 
   // Shifts, shrinks and eliminates with at most so many rows a message. Solutions that cost more than the limit are lost.
   Attempt attempt(const Part& part, Cost limit, std::size_t rows, std::uint64_t most_made) {
     Part left;
-    if (!shrink(part, limit, left)) return {true, true, false, limit + 1};
+    if (!shrink(part, limit, left)) return {true, true, limit + 1};
     return eliminate_part(left, limit, rows, most_made);
   }
 
   bool shrink(const Part& part, Cost limit, Part& left) {
     double t = now();
     left = part;
+    for (const Factor& f : part.model.factors) shifted_ += kPasses * double(f.cost.size());
     for (int round = 0; round < 4; ++round) {
       Shifter shifter(left.model);
       shifter.set_limit(limit * unit_);
@@ -193,7 +198,7 @@ class Solver {
       if (tree.fields.bits(node.cluster) > 63) return {};
     const Bounds bounds = bound_tree(tree, kBits);
     t = timed(report_.bounding, t);
-    if (bounds.total > tree.budget) return {true, true, false, limit + 1};
+    if (bounds.total > tree.budget) return {true, true, limit + 1};
     Filter filter;
     filter.bits = kBits;
     filter.most = rows;
@@ -209,8 +214,8 @@ class Solver {
     report_.largest = std::max(report_.largest, out.largest);
     if (out.value) take(part, *out.value, (model.constant + out.cost) / unit_);
     const Cost unseen = (model.constant + std::min(out.unseen, bounds.total > out.unseen ? bounds.total : out.unseen) + unit_ - 1) / unit_;
-    if (out.unseen > tree.budget) return {true, true, false, limit + 1};
-    return {true, false, out.aborted, std::min(limit + 1, std::min(unseen, out.value ? (model.constant + out.cost) / unit_ : limit + 1))};
+    if (out.unseen > tree.budget) return {true, true, limit + 1};
+    return {true, false, std::min(limit + 1, std::min(unseen, out.value ? (model.constant + out.cost) / unit_ : limit + 1))};
   }
 
   void take(const Part& part, const std::vector<int>& value, Cost cost) {
@@ -220,12 +225,14 @@ class Solver {
     for (std::size_t v = 0; v < value.size(); ++v) report_.value[part.name[v]] = part.values[v][value[v]];
   }
 
-  // Divides the problem until the slices can be eliminated; a slice whose bound is too high is dropped.
-  void slice(const Part& whole) {
-    std::vector<Part> open{whole};
-    while (!open.empty() && goes_on()) {
-      const Part part = std::move(open.back());
-      open.pop_back();
+  // What was done so far; time would give other answers on every run.
+  double work() const { return double(report_.made) + shifted_; }
+
+  // Divides the problem until the slices can be eliminated, or so much work was done; a slice whose bound is too high is dropped.
+  void slice(double until) {
+    while (!open_.empty() && work() < until && goes_on()) {
+      const Part part = std::move(open_.back());
+      open_.pop_back();
       ++report_.slices;
       Part left;
       if (!shrink(part, upper_ - 1, left)) continue;
@@ -243,11 +250,11 @@ class Solver {
       }
       const int x = cheapest(left.model, v);
       std::erase(kept[v], x);
-      open.push_back(narrow(left, left.model, kept));
+      open_.push_back(narrow(left, left.model, kept));
       kept[v] = {x};
-      open.push_back(narrow(left, left.model, kept));
+      open_.push_back(narrow(left, left.model, kept));
     }
-    if (open.empty()) lower_ = upper_;
+    if (open_.empty()) lower_ = upper_;
   }
 
   static double cells(const Model& model) {
@@ -303,6 +310,8 @@ class Solver {
   Model model_;
   Report report_;
   std::vector<double> blame_;  // how often each variable's costs closed a slice
+  std::vector<Part> open_;      // slices that are left
+  double shifted_ = 0;          // cells
   Cost unit_ = 1, upper_ = forbidden, lower_ = 0;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
