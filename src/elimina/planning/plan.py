@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from elimina.planning.stream import Stream
+
 MOST_BYTES = 2**62
 """No machine has more."""
 
@@ -128,8 +130,11 @@ class Plan(NamedTuple):
         decode: Whether the assignment is found from them.
         device: ``cpu`` or ``cuda``.
         memory_limit: Bytes that may be used on the device.
-        bytes: Peak bytes by memory tier: ``device``, ``host``.
+        bytes: Peak bytes by memory tier: ``device``, ``host``, ``disk``.
         seconds: Estimated time to run.
+        limits: Bytes that may be used of other tiers than the device's own.
+        stream: How the tables pass through a device that is smaller than the arena; None: they lie there.
+        scratch: The directory of the file that the arena lies in; None: it lies in memory.
     """
 
     task: str
@@ -150,6 +155,14 @@ class Plan(NamedTuple):
     memory_limit: int
     bytes: dict[str, int]
     seconds: float
+    limits: tuple[tuple[str, int], ...] = ()
+    stream: Stream | None = None
+    scratch: str | None = None
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element of the arena."""
+        return int(self.dtype.lstrip("uintfloa")) // 8
 
     @property
     def work(self) -> int:
@@ -174,8 +187,9 @@ class Plan(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether the plan stays within its memory limit."""
-        return self.peak_bytes <= min(self.memory_limit, MOST_BYTES)
+        """Whether the plan stays within its memory limits."""
+        within = all(self.bytes.get(tier, 0) <= limit for tier, limit in self.limits)
+        return within and self.peak_bytes <= min(self.memory_limit, MOST_BYTES)
 
     def __str__(self) -> str:
         rows = [
@@ -189,9 +203,18 @@ class Plan(NamedTuple):
                 "memory limit",
                 f"{bytes_text(self.memory_limit)} on {self.device}: {'fits' if self.fits else 'does not fit'}",
             ),
+            *((f"limit, {tier}", bytes_text(limit)) for tier, limit in self.limits),
+            *self._streaming(),
             ("estimated time", seconds_text(self.seconds)),
         ]
         return "\n".join(f"{name + ':':22}{text}" for name, text in rows)
+
+    def _streaming(self) -> list[tuple[str, str]]:
+        if self.stream is None:
+            return []
+        item = self.itemsize
+        moved = f"{bytes_text(self.stream.up * item)} to the device, {bytes_text(self.stream.down * item)} back"
+        return [("streamed", f"{len(self.stream.steps)} steps in tiles, {moved}")]
 
 
 def bytes_text(size: int) -> str:

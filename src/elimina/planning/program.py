@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.planning.plan import Plan, Step
+from elimina.planning.stream import Stream
 
 
 class Program(NamedTuple):
@@ -29,6 +30,8 @@ class Program(NamedTuple):
         decode: Whether the best assignment is wanted besides the value.
         outputs: int64 of shape (outputs, 3): step, arena offset and span in elements of each part of the answer.
         work: Combinations of output cells and eliminated values, over all steps.
+        stream: How it passes through a device that is smaller than the arena; None: the arena lies on the device.
+        scratch: The directory of the file that the arena lies in; None: it lies in memory.
     """
 
     semiring: str
@@ -43,6 +46,8 @@ class Program(NamedTuple):
     decode: bool
     outputs: NDArray[np.int64]
     work: int
+    stream: Stream | None = None
+    scratch: str | None = None
 
     @property
     def zone(self) -> tuple[int, int]:
@@ -77,6 +82,8 @@ def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: flo
             [(n, plan.steps[n].out_offset, plan.steps[n].out_span) for n, _ in plan.outputs], dtype=np.int64
         ).reshape(-1, 3),
         work=max(plan.work, 1),
+        stream=plan.stream,
+        scratch=plan.scratch,
     )
 
 
