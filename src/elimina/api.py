@@ -38,6 +38,7 @@ def plan(
     seed: int = 0,
     threads: int | None = None,
     dtype: str | None = None,
+    scratch: str | None = None,
 ) -> Plan:
     """Plan an exact elimination without allocating anything for it; ``print`` the plan to see its figures.
 
@@ -56,6 +57,7 @@ def plan(
         seed: Of the search for an order.
         threads: CPU threads; None for all that the process may use.
         dtype: Override of the tables' dtype; by default the narrowest one that is exact.
+        scratch: A directory for tables that memory does not hold; nothing is left there. None: none are kept on disk.
 
     Returns:
         The plan; ``plan.fits`` says whether it stays within the memory.
@@ -64,7 +66,7 @@ def plan(
         InputError: An option or the evidence does not fit the model.
         DeviceError: The device is missing or cannot be used.
     """
-    options = Options(device, memory, order, order_seconds, seed, threads, dtype)
+    options = Options(device, memory, order, order_seconds, seed, threads, dtype, scratch)
     return _plan(model, task, evidence, query, options).planned.plan
 
 
@@ -81,6 +83,7 @@ def solve(
     seed: int = 0,
     threads: int | None = None,
     dtype: str | None = None,
+    scratch: str | None = None,
     time_limit: float | None = None,
     on_plan: Callable[[Plan], None] | None = None,
     progress: Callable[[float], None] | None = None,
@@ -104,6 +107,7 @@ def solve(
         seed: See ``plan``.
         threads: See ``plan``.
         dtype: See ``plan``.
+        scratch: See ``plan``.
         time_limit: Seconds for the whole call.
         on_plan: Called with the plan before it runs.
         progress: Called now and then with the share of the work that is done, from 0 to 1.
@@ -115,7 +119,7 @@ def solve(
         TimeLimitError: The time limit passed.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    options = Options(device, memory, order, order_seconds, seed, threads, dtype)
+    options = Options(device, memory, order, order_seconds, seed, threads, dtype, scratch)
     inquiry, planned = _plan(model, task, evidence, query, options, time_limit)
     if deadline is not None and time.monotonic() > deadline:
         raise TimeLimitError(

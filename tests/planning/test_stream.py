@@ -5,23 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from elimina.planning.streaming import plan_stream
 from elimina.semiring import SEMIRINGS
 from tests.reference import program as plain
 from tests.reference import stream as device
-from tests.reference.random_programs import random_builder
+from tests.reference.random_programs import random_streamed
 
 KINDS = [(name, dtype) for name, semiring in SEMIRINGS.items() for dtype in semiring.dtypes]
-
-
-def streamed(rng, semiring, dtype, budget, *, decode, host_work, **options):
-    """A random program, and how it passes through a device of so many bytes; None if it cannot."""
-    builder = random_builder(rng, semiring, dtype, decode=decode, **options)
-    program, factors = builder.program(decode)
-    item = program.dtype.itemsize
-    outputs = set(program.outputs[:, 0].tolist())
-    stream = plan_stream(builder.placed(), outputs, item, budget // item, decode, host_work)
-    return program._replace(stream=stream), factors
 
 
 @pytest.mark.parametrize(("semiring", "dtype"), KINDS)
@@ -31,7 +20,7 @@ def test_same_as_unstreamed(semiring, dtype):
         rng = np.random.default_rng([seed, KINDS.index((semiring, dtype))])
         decode = seed % 2 == 0 and semiring in ("min-sum", "max-sum", "max-product")
         budget, host_work = int(rng.choice([1 << 13, 1 << 14, 1 << 16])), int(rng.choice([0, 0, 100]))
-        program, factors = streamed(rng, semiring, dtype, budget, decode=decode, host_work=host_work, rows=40000)
+        program, factors = random_streamed(rng, semiring, dtype, budget, decode=decode, host_work=host_work, rows=40000)
         if program.stream is None:
             refused += 1
             continue
@@ -41,4 +30,3 @@ def test_same_as_unstreamed(semiring, dtype):
         plain.assert_same(program, found, plain.run(program, factors))
     assert tiles > 10
     assert refused < 20
-    print(tiles, refused)

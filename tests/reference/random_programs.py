@@ -9,6 +9,7 @@ import numpy as np
 
 from elimina.planning.plan import Operand, Step
 from elimina.planning.program import Program, pack_steps
+from elimina.planning.streaming import plan_stream
 
 
 class Builder:
@@ -210,3 +211,13 @@ def random_builder(rng, semiring, dtype, *, rows=4000, depth=3, top=12, decode=F
         scopes = [[variable, *(a for a in axes if rng.random() < 0.4)] for _ in range(int(rng.integers(0, 3)))]
         number = builder.step(variable, axes, scopes, [number])
     return builder
+
+
+def random_streamed(rng, semiring, dtype, budget, *, decode=False, host_work=0, **options):
+    """A random program, and how it passes through a device of so many bytes (``stream`` is None if it cannot)."""
+    builder = random_builder(rng, semiring, dtype, decode=decode, **options)
+    program, factors = builder.program(decode)
+    item = program.dtype.itemsize
+    outputs = set(program.outputs[:, 0].tolist())
+    stream = plan_stream(builder.placed(), outputs, item, budget // item, decode, host_work)
+    return program._replace(stream=stream), factors

@@ -84,6 +84,12 @@ def model_options(command: Command) -> Command:
                 type=click.Choice(("int16", "int32", "int64", "float32", "float64", "uint64")),
                 help="Of the tables.  [default: the narrowest exact one]",
             ),
+            click.option(
+                "--scratch",
+                type=click.Path(),
+                metavar="DIR",
+                help="A directory for tables that memory does not hold; nothing is left there.",
+            ),
         ]
     ):
         command = option(command)
@@ -103,7 +109,7 @@ def query_of(given: str | None, model: Model) -> list[int] | None:
 
 def planning_of(options: dict[str, Any], model: Model) -> dict[str, Any]:
     """The options that say how to plan, by the names of ``elimina.inference.choose.Options``."""
-    kept = {name: options[name] for name in ("device", "memory", "seed", "threads", "dtype")}
+    kept = {name: options[name] for name in ("device", "memory", "seed", "threads", "dtype", "scratch")}
     return {**kept, "order": _order_of(options["order"], model), "order_seconds": options["order_time"]}
 
 

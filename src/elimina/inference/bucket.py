@@ -108,11 +108,16 @@ def statistics(execution: Execution, clock: Mapping[str, float]) -> dict[str, An
 
 def does_not_fit(plan: Plan) -> str:
     """What a plan would need, and which options help."""
+    tiers = [(plan.device, plan.peak_bytes, plan.memory_limit)]
+    tiers += [(tier, plan.bytes.get(tier, 0), limit) for tier, limit in plan.limits]
+    lacking = [tier for tier in tiers if tier[1] > tier[2]] or tiers[:1]
+    needs = ", ".join(f"{bytes_text(size)} on {tier} and may use {bytes_text(limit)}" for tier, size, limit in lacking)
+    scratch = ", a directory on a large disk (--scratch)" if plan.scratch is None else ""
     return (
-        f"the plan needs {bytes_text(plan.peak_bytes)} on {plan.device} and may use {bytes_text(plan.memory_limit)} "
+        f"the plan needs {needs} "
         f"(induced width {plan.width}, largest table {count_text(plan.largest_table)} cells, {plan.dtype}); more "
-        "memory (--memory), a better order (--order, a longer --order-time, another --seed) or evidence would help; "
-        "mini-buckets would bound the answer in less"
+        f"memory (--memory){scratch}, a better order (--order, a longer --order-time, another --seed) or evidence "
+        "would help; mini-buckets would bound the answer in less"
     )
 
 

@@ -15,6 +15,7 @@ from elimina.planning.estimate import cpu_machine, cuda_machine
 from elimina.planning.plan import Plan
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem
+from elimina.planning.tiers import check_scratch, in_tiers
 
 MOST_THREADS = 1024
 ORDER_SECONDS = 2.0
@@ -31,6 +32,7 @@ class Options(NamedTuple):
     seed: int = 0
     threads: int | None = None
     dtype: str | None = None
+    scratch: str | None = None
 
     def check(self) -> None:
         """Check what does not depend on a model.
@@ -44,6 +46,8 @@ class Options(NamedTuple):
             raise InputError(f"memory is {self.memory} bytes; it cannot be negative")
         if self.threads is not None and not 1 <= self.threads <= MOST_THREADS:
             raise InputError(f"threads is {self.threads}; it must be from 1 to {MOST_THREADS}")
+        if self.scratch is not None:
+            check_scratch(self.scratch)
 
 
 class Planned(NamedTuple):
@@ -65,12 +69,13 @@ def plan_problem(problem: Problem, options: Options) -> Planned:
     started = time.perf_counter()
     order = elimination_order(problem, options)
     ordered = time.perf_counter()
-    backend: Backend = CpuBackend(options.threads) if options.device != "cuda" else get_backend("cuda")
-    plan = plan_on(backend, problem, order, options)
+    host = CpuBackend(options.threads)
+    backend: Backend = host if options.device != "cuda" else get_backend("cuda")
+    plan = in_tiers(plan_on(backend, problem, order, options), host.memory(), options.scratch)
     if options.device == "auto" and (plan.seconds > 2 * cuda_machine().start or not plan.fits):
         cuda = find_cuda()
         if cuda is not None:
-            on_cuda = plan_on(cuda, problem, order, options)
+            on_cuda = in_tiers(plan_on(cuda, problem, order, options), host.memory(), options.scratch)
             if on_cuda.fits and (on_cuda.seconds < plan.seconds or not plan.fits):
                 backend, plan = cuda, on_cuda
     return Planned(problem, plan, backend, {"order": ordered - started, "plan": time.perf_counter() - ordered})

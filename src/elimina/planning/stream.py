@@ -1,4 +1,4 @@
-"""Steps whose tables pass through a device in tiles: what lies where, and in which order it is moved; needs no device."""
+"""Steps whose tables pass through a device in tiles: what lies where, and what is moved when; needs no device."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Window(NamedTuple):
 
     Attributes:
         place: Where the first slot begins on the device, or the whole table, in elements.
-        slots: Parts of the table that have room at a time; 0: the whole table lies there from its step to its last reader.
-        span: Elements from a slot to the next.
+        slots: Parts of the table that have room at a time; 0: all of it lies there, until its last reader has run.
+        span: Elements of a part, which is also what is from a slot to the next.
         strides: Elements between two values of each axis of the step's output.
         domain_stride: Elements between two values of the eliminated variable.
     """

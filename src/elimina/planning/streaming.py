@@ -17,7 +17,8 @@ SLOTS = 3
 """Parts of a table on the device: one is copied, one is computed on, one leaves."""
 
 _STAGING_BYTES = 1 << 30
-_TILE_SECONDS = 1.5e-4
+_TILE_SECONDS = 2e-5
+_QUEUE_SECONDS = 1.5e-4  # what a tile costs the host meanwhile
 _RUN_BYTES = 4096  # what starting a run of a copy costs
 _GOOD = 1.2
 _UNIT = 256
@@ -36,7 +37,7 @@ def plan_stream(
     itemsize: int,
     cells: int,
     decode: bool,
-    host_work: int = HOST_WORK,
+    host_work: int,
 ) -> Stream | None:
     """Plan the passage of a program through a device that holds so many elements; None if a step does not fit.
 
@@ -70,17 +71,17 @@ def plan_stream(
         if choice is None:
             return None
         seconds, up = seconds + choice.seconds, up + choice.up
-        windows = _windows(record, choice.lengths, room.places, number if stays else -1, itemsize, room.cells)
+        windows = _windows(record, choice.lengths, room, number if stays else -1, itemsize)
         after = room.before(number) if stays else ()
         made.append(StreamedStep(number, choice.lengths, choice.loops, windows, True, after))
         room.release(number)
     steps_made = [streamed._replace(download=streamed.step in wanted) for streamed in made]
     spans = [_tile_spans(streamed) for streamed in steps_made]
-    ends = [w.place + max(1, w.slots) * w.span for streamed in made for w in streamed.windows]
+    ends = [w.place + w.slots * w.span for streamed in made for w in streamed.windows if w.slots]
     down = sum(steps[streamed.step].out_span for streamed in steps_made if streamed.download)
     return Stream(
         tuple(steps_made),
-        max(ends, default=0),
+        max(ends, default=room.height),
         up,
         down,
         seconds,
@@ -112,6 +113,7 @@ class _Room:
 
     def __init__(self, cells: int, unit: int) -> None:
         self.cells, self._unit = cells, unit
+        self.height = 0
         self.places: dict[int, int] = {}
         self._spans: dict[int, int] = {}
         self._last: dict[int, int] = {}
@@ -138,6 +140,7 @@ class _Room:
             wanted.add(victim)
             self._remove(victim)
         self.places[step], self._spans[step], self._last[step] = place, span, last
+        self.height = max(self.height, place + span)
         return True
 
     def before(self, step: int) -> tuple[int, ...]:
@@ -252,28 +255,22 @@ def _estimate(
         first += span
     _, span, _, runs = parts[-1]
     back = tiles * (span * itemsize + _RUN_BYTES * runs)
-    seconds = (max(charged, back) + (first + span) * itemsize) / LINK + tiles * _TILE_SECONDS
+    copies = max(max(charged, back) / LINK, tiles * _QUEUE_SECONDS)
+    seconds = copies + (first + span) * itemsize / LINK + tiles * _TILE_SECONDS
     return _Choice(seconds, lengths, loops, moved)
 
 
-def _windows(
-    record: Record, lengths: tuple[int, ...], places: dict[int, int], stays: int, itemsize: int, staging: int
-) -> tuple[Window, ...]:
-    """Slots one after another from ``staging`` on; ``stays``: the step, if its output has a place of its own."""
+def _windows(record: Record, lengths: tuple[int, ...], room: _Room, stays: int, itemsize: int) -> tuple[Window, ...]:
+    """Slots one after another behind the room; ``stays``: the step, if its output has a place of its own."""
     windows: list[Window] = []
-    at = staging
-    parts = _parts(record, lengths, [table.source for table in record.tables if table.source in places], itemsize)
+    at = room.cells
+    parts = _parts(record, lengths, room.places, itemsize)
     for number, (table, span, slots, _) in enumerate(parts):
-        is_output = number == len(record.tables) - 1
-        step = stays if is_output else table.source
-        if step in places and (not is_output or stays >= 0):
-            windows.append(Window(places[step], 0, _whole(record, table, itemsize), table.strides, table.domain_stride))
+        step = stays if number == len(parts) - 1 else table.source
+        if step in room.places:
+            windows.append(Window(room.places[step], 0, span, table.strides, table.domain_stride))
             continue
         shape = shape_of(record, table, lengths, itemsize)
         windows.append(Window(at, slots, span, shape.strides, shape.domain_stride))
         at += slots * span
     return tuple(windows)
-
-
-def _whole(record: Record, table: Table, itemsize: int) -> int:
-    return shape_of(record, table, record.sizes, itemsize).span
