@@ -25,6 +25,7 @@ from elimina.backends import get_backend
 from elimina.backends.cuda_arena import PinnedArena
 from elimina.backends.cuda_stream import StreamSession
 from elimina.backends.scratch import Scratch
+from elimina.backends.tiled import TiledSession
 from elimina.model import Model
 from elimina.planning.estimate import cuda_machine
 from elimina.planning.plan import Plan, bytes_text
@@ -86,25 +87,24 @@ def check(plan: Plan, arena: Any, factors: Any) -> None:
     np.testing.assert_array_equal(arena[at], np.minimum(values.min(axis=0), int(plan.forbidden)))
 
 
-def best(call: Callable[[], object], repeat: int, before: Callable[[], object] = lambda: None) -> float:
-    """Seconds of the fastest call."""
+def best(call: Callable[[], float], repeat: int, before: Callable[[], object] = lambda: None) -> float:
+    """Seconds of the fastest call, which returns them."""
     times = []
     for _ in range(repeat):
         before()
-        started = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - started)
+        times.append(call())
     return min(times)
 
 
-def copies(backend: Any, arena: PinnedArena, up: int, down: int) -> Callable[[], None]:
+def copies(backend: Any, arena: PinnedArena, up: int, down: int) -> Callable[[], float]:
     """Copy so many bytes to the device and back at the same time."""
     runtime, cuda = backend.cupy.cuda.runtime, backend.cupy.cuda
     queues = [cuda.Stream(non_blocking=True) for _ in range(2)]
     device = [cuda.alloc(PIECE) for _ in range(2)]
     host = arena.array.ctypes.data
 
-    def copy() -> None:
+    def copy() -> float:
+        started = time.perf_counter()
         for at in range(0, max(up, down), PIECE):
             if at < up:
                 size = min(PIECE, up - at)
@@ -114,6 +114,7 @@ def copies(backend: Any, arena: PinnedArena, up: int, down: int) -> Callable[[],
                 runtime.memcpyAsync(host + up + at, device[1].ptr, size, runtime.memcpyDefault, queues[1].ptr)
         for queue in queues:
             queue.synchronize()
+        return time.perf_counter() - started
 
     return copy
 
@@ -125,12 +126,14 @@ def drop_cache(file: Scratch) -> None:
     os.posix_fadvise(file._file, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def read_all(file: int, size: int) -> None:
+def read_all(file: int, size: int) -> float:
     """Read the file's start."""
+    started = time.perf_counter()
     buffer = memoryview(bytearray(READ))
     at = 0
     while at < size:
         at += os.preadv(file, [buffer[: min(READ, size - at)]], at)
+    return time.perf_counter() - started
 
 
 def from_memory(backend: Any, size: int, kind: str, repeat: int) -> str:
@@ -140,14 +143,14 @@ def from_memory(backend: Any, size: int, kind: str, repeat: int) -> str:
     factors = numbers(program.factor_cells)
     session = backend.open(program, factors)
     assert isinstance(session, StreamSession)
-    assert isinstance(session._arena, PinnedArena)
+    assert isinstance(session._place, PinnedArena)
     step = plan.steps[0]
     # As many bytes as have to be moved: each table once.
     up, down = 4 * sum(o.cells for o in step.operands), 4 * step.out_cells
     session.run()
-    check(plan, session._arena.array, factors)
-    run = best(session.run, repeat)
-    peer = best(copies(backend, session._arena, up, down), repeat + 1)
+    check(plan, session.arena, factors)
+    run = best(lambda: session.run().seconds["run"], repeat)
+    peer = best(copies(backend, session._place, up, down), repeat + 1)
     text = figures(f"memory, {kind}", plan, run, peer, up + down)
     session.close()
     return text
@@ -158,18 +161,15 @@ def from_disk(backend: Any, size: int, kind: str, scratch: str, repeat: int, col
     plan, program = bucket(size, kind)
     program = program._replace(scratch=scratch)
     factors = numbers(program.factor_cells)
-    if backend.name == "cpu":
-        program = program._replace(stream=None)
     session = backend.open(program, factors)
-    file = session._arena._file if isinstance(session, StreamSession) else session._file
-    array = session._arena.array if isinstance(session, StreamSession) else session._arena
+    assert isinstance(session, TiledSession)
+    file = session._place._file if isinstance(session, StreamSession) else session._file
     read = 4 * program.factor_cells
     session.run()
-    check(plan, array, factors)
+    check(plan, session.arena, factors)
     before = (lambda: drop_cache(file)) if cold else (lambda: None)
-    run = best(session.run, repeat, before)
+    run = best(lambda: session.run().seconds["run"], repeat, before)
     peer = best(lambda: read_all(file._file, read), repeat, before)
-    del array
     text = figures(f"disk {'cold' if cold else 'cached'}, {kind}", plan, run, peer, read)
     session.close()
     return text

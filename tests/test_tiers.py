@@ -40,15 +40,17 @@ def test_streamed_runs_are_the_same(device, on_disk, task, sense, tmp_path, monk
     for seed in range(2):
         model, order = grid(np.random.default_rng(seed), 5, 6, 5, sense)
         expected = elimina.solve(model, task, device="cpu", order=order)
+        whole = elimina.plan(model, task, device="cpu", order=order)
+        room = (whole.arena_cells - whole.factor_cells) * whole.itemsize // 2
+        fixed = whole.factor_cells * whole.itemsize if device == "cpu" else tiers.fixed_bytes(len(whole.steps))
         plans = []
-        if on_disk:
-            monkeypatch.setattr("elimina.backends.cpu.available_memory", lambda: 10_000)
-        found = elimina.solve(
-            model, task, device=device, order=order, memory=330_000 if device == "cuda" else 80_000,
-            scratch=str(tmp_path) if on_disk else None, on_plan=plans.append,
-        )  # fmt: skip
-        monkeypatch.undo()
-        monkeypatch.setattr(tiers, "HOST_WORK", 0)
+        with monkeypatch.context() as patch:
+            if on_disk:
+                patch.setattr("elimina.backends.cpu.available_memory", lambda: 100_000)
+            found = elimina.solve(
+                model, task, device=device, order=order, memory=room + fixed,
+                scratch=str(tmp_path) if on_disk else None, on_plan=plans.append,
+            )  # fmt: skip
         assert plans[0].fits
         assert plans[0].stream is not None
         assert (plans[0].scratch is not None) == on_disk

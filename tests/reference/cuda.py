@@ -71,15 +71,12 @@ class Runtime:
         assert size >= 0
         ctypes.memmove(to, source, size)
 
-    def memcpy(self, to, source, size, kind):
-        ctypes.memmove(to, source, size)
-
     def memcpy2DAsync(self, to, to_pitch, source, source_pitch, width, height, kind, queue):
         assert width <= min(to_pitch, source_pitch) <= max(to_pitch, source_pitch) <= MOST_PITCH
         for row in range(height):
             ctypes.memmove(to + row * to_pitch, source + row * source_pitch, width)
 
-    def memset(self, to, value, size):
+    def memsetAsync(self, to, value, size, queue):
         ctypes.memset(to, value, size)
 
     def hostRegister(self, pointer, size, flags):

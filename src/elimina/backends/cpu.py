@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from elimina._core import DenseSession
 from elimina.backends.base import Progress, Run
-from elimina.backends.scratch import Scratch
+from elimina.backends.cpu_disk import DiskSession
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
 
@@ -34,8 +34,10 @@ class CpuBackend:
         """Bytes that may be taken: four fifths of what the system, or the process' control group, has left."""
         return available_memory() * 4 // 5
 
-    def open(self, program: Program, factors: NDArray[np.generic]) -> CpuSession:
-        """Put a program into memory: see ``Backend.open``."""
+    def open(self, program: Program, factors: NDArray[np.generic]) -> CpuSession | DiskSession:
+        """Put a program into memory, or into its scratch file: see ``Backend.open``."""
+        if program.stream is not None:
+            return DiskSession(program, factors, self.threads)
         return CpuSession(program, factors, self.threads)
 
 
@@ -45,7 +47,10 @@ class CpuSession:
     def __init__(self, program: Program, factors: NDArray[np.generic], threads: int) -> None:
         self._program = program
         started = time.perf_counter()
-        self._file, self._arena = allocate(program)
+        try:
+            self._arena = np.empty(program.arena_cells, dtype=program.dtype)
+        except MemoryError as error:
+            raise DeviceError(f"the host has no {program.arena_cells * program.dtype.itemsize} bytes left") from error
         self._arena[: program.factor_cells] = factors
         self._peaks = np.zeros((len(program.starts), 2))
         self._assignment = np.zeros(program.variables, dtype=np.int32) if program.decode else None
@@ -101,26 +106,6 @@ class CpuSession:
     def close(self) -> None:
         """Forget the arena."""
         del self._core, self._arena
-        if self._file is not None:
-            self._file.close()
-
-
-def allocate(program: Program) -> tuple[Scratch | None, NDArray[np.generic]]:
-    """The arena of a program, and the scratch file that it lies in, if it does not lie in memory.
-
-    Raises:
-        DeviceError: There is no memory left.
-        InputError: The scratch directory cannot be used.
-        MemoryLimitError: It has no room.
-    """
-    size = program.arena_cells * program.dtype.itemsize
-    if program.scratch is not None:
-        file = Scratch(program.scratch, size)
-        return file, file.array(program.dtype, program.arena_cells)
-    try:
-        return None, np.empty(program.arena_cells, dtype=program.dtype)
-    except MemoryError as error:
-        raise DeviceError(f"the host has no {size} bytes left") from error
 
 
 def available_memory() -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends.cpu import allocate
+from elimina.backends.boxes import Piece, pieces
 from elimina.backends.scratch import Scratch
 from elimina.planning.program import Program
 from elimina.planning.stream import Copy, Tile
@@ -24,14 +24,10 @@ LONG_RUN = 1 << 19
 """Bytes from which runs are copied one by one."""
 MOST_PITCH = (1 << 31) - 1
 """The largest stride of a copy in rows."""
-PIECE_BYTES = 4 << 20
-"""Bytes of a file that a thread reads or writes at a time."""
 TOUCH_BYTES = 64 << 20
 """Bytes that a thread touches, before they are pinned."""
 
 Rows = Sequence[tuple[int, int, int]]
-Piece = tuple[int, int, int]
-"""Where some bytes are in a stage and in the file, and how many they are."""
 
 
 def copy_box(runtime: Any, to: int, source: int, run: int, rows: Rows, stream: int) -> None:
@@ -83,7 +79,7 @@ class PinnedArena:
     def __init__(self, backend: CudaBackend, program: Program, factors: NDArray[np.generic]) -> None:
         self._runtime = backend.cupy.cuda.runtime
         self._item = program.dtype.itemsize
-        _, self.array = allocate(program)
+        self.array = np.empty(program.arena_cells, dtype=program.dtype)
         # Pinning is quick where the pages are there already.
         _in_parallel(lambda part: self._fill(part, factors), self.array.nbytes // self._item, self._item)
         self._pointer = self.array.ctypes.data
@@ -133,7 +129,7 @@ class FileArena:
         self._cuda, self._item = backend.cupy.cuda, program.dtype.itemsize
         self._file = Scratch(program.scratch, program.arena_cells * self._item)
         self.array = self._file.array(program.dtype, program.arena_cells)
-        self.array[: program.factor_cells] = factors
+        self._file.write(memoryview(np.ascontiguousarray(factors).reshape(-1).view(np.uint8)), 0)  # type: ignore[arg-type]
         self._threads = ThreadPoolExecutor(min(8, len(os.sched_getaffinity(0))))
         self._up = [_Stage(backend, program.stream.upload_span * self._item) for _ in range(UPLOAD_STAGES)]
         self._down = [_Stage(backend, program.stream.download_span * self._item) for _ in range(DOWNLOAD_STAGES)]
@@ -153,12 +149,12 @@ class FileArena:
         stage.wait()
         at = 0
         for part in tile.uploads:
-            for pieces in _pieces(part, self._item, at):
-                stage.jobs.append(self._threads.submit(self._read, stage, pieces))
+            for job in pieces(part, self._item, at):
+                stage.jobs.append(self._threads.submit(self._read, stage, job))
             at += part.runs * part.run * self._item
 
-    def _read(self, stage: _Stage, pieces: list[Piece]) -> None:
-        for at, offset, size in pieces:
+    def _read(self, stage: _Stage, job: list[Piece]) -> None:
+        for at, offset, size in job:
             self._file.read(stage.view[at : at + size], offset)
 
     def upload(self, tile: Tile, base: int, stream: Any) -> None:
@@ -191,12 +187,12 @@ class FileArena:
         copy_box(self._cuda.runtime, stage.pointer, base + part.device * self._item, run, rows, stream.ptr)
         stage.copied = self._cuda.Event(disable_timing=True)
         stage.copied.record(stream)
-        stage.jobs = [self._threads.submit(self._write, stage, pieces) for pieces in _pieces(part, self._item, 0)]
+        stage.jobs = [self._threads.submit(self._write, stage, job) for job in pieces(part, self._item, 0)]
         self._writes[tile.number] = stage.jobs
 
-    def _write(self, stage: _Stage, pieces: list[Piece]) -> None:
+    def _write(self, stage: _Stage, job: list[Piece]) -> None:
         stage.wait()
-        for at, offset, size in pieces:
+        for at, offset, size in job:
             self._file.write(stage.view[at : at + size], offset)
 
     def _unwritten(self) -> list[int]:
@@ -245,25 +241,6 @@ class _Stage:
         for job in self.jobs:
             job.result()
         self.jobs = []
-
-
-def _pieces(part: Copy, itemsize: int, at: int) -> Iterator[list[Piece]]:
-    """A box's runs, closely in a stage from ``at`` on, cut and put together to what a thread takes at once."""
-    pieces: list[Piece] = []
-    together = 0
-    strides = [stride for _, stride, _ in reversed(part.rows)]
-    for index in itertools.product(*(range(count) for count, _, _ in reversed(part.rows))):
-        offset = part.host + sum(i * stride for i, stride in zip(index, strides, strict=True))
-        for first in range(0, part.run * itemsize, PIECE_BYTES):
-            size = min(PIECE_BYTES, part.run * itemsize - first)
-            pieces.append((at, offset * itemsize + first, size))
-            at += size
-            together += size
-            if together >= PIECE_BYTES:
-                yield pieces
-                pieces, together = [], 0
-    if pieces:
-        yield pieces
 
 
 def _closely(part: Copy, run: int) -> Iterator[tuple[tuple[int, int, int], int]]:

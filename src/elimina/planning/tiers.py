@@ -62,15 +62,15 @@ def in_tiers(plan: Plan, host: int, scratch: str | None) -> Plan:
         return plan
     item = plan.itemsize
     arena, factors = plan.arena_cells * item, plan.factor_cells * item
+    outputs = {output.step for output in plan.outputs}
     if plan.device == "cpu":
-        return plan if scratch is None else _on_disk(plan, {"host": factors, "disk": arena}, scratch, 2 * arena / DISK)
+        return plan if scratch is None else _from_disk(plan, outputs, scratch)
     limits = (("host", host),)
     if arena + factors > host and scratch is None:
         return plan._replace(bytes={"device": plan.bytes["device"], "host": arena + factors}, limits=limits)
     if arena + factors > host and scratch is not None and arena > _free(scratch):
         return _on_disk(plan, {**plan.bytes, "disk": arena}, scratch, 0.0)
     fixed = fixed_bytes(len(plan.steps))
-    outputs = {output.step for output in plan.outputs}
     stream = plan_stream(plan.steps, outputs, item, (plan.memory_limit - fixed) // item, plan.decode, HOST_WORK)
     if stream is None:
         return plan
@@ -80,6 +80,22 @@ def in_tiers(plan: Plan, host: int, scratch: str | None) -> Plan:
         return streamed._replace(seconds=plan.seconds + stream.seconds + arena / FRESH)
     tiers = {"device": device, "host": factors + stage_bytes(stream, item), "disk": arena}
     return _on_disk(streamed, tiers, scratch, max(stream.up, stream.down) * item / DISK)
+
+
+def _from_disk(plan: Plan, outputs: set[int], scratch: str) -> Plan:
+    """The arena of a plan for the CPU in a file; tables pass through memory."""
+    item = plan.itemsize
+    arena, factors = plan.arena_cells * item, plan.factor_cells * item
+    if arena > _free(scratch):
+        return _on_disk(plan, {"host": factors, "disk": arena}, scratch, 0.0)
+    stream = plan_stream(
+        plan.steps, outputs, item, (plan.memory_limit - factors) // item, plan.decode, HOST_WORK
+    )  # fmt: skip
+    if stream is None:
+        return plan
+    moved = max(stream.up, stream.down) * item / DISK
+    tiers = {"host": factors + stream.cells * item, "disk": arena}
+    return _on_disk(plan._replace(stream=stream), tiers, scratch, moved)
 
 
 def _on_disk(plan: Plan, tiers: dict[str, int], scratch: str, seconds: float) -> Plan:
