@@ -46,6 +46,7 @@ def garbage(rng, cells, dtype):
 
 def compute(program, words, memory, peaks, step):
     """A step, or a tile of one, over some memory."""
+    assert_lo_contiguous(words)
     out = plain._marginal(program, plain._rows(program, words, memory, peaks))
     axes = np.array(words[13 : 13 + 3 * words[plain.AXES]]).reshape(-1, 3)
     plain._view(memory, words[plain.OUT], axes[:, 1].tolist(), axes[:, 0].tolist())[...] = out
@@ -55,6 +56,15 @@ def compute(program, words, memory, peaks, step):
         low = positive.min() if positive.size else np.inf
         # A step of the host has no value before; one of the device starts from infinity.
         peaks[step, 1] = min(peaks[step, 1] or np.inf, low)
+
+
+def assert_lo_contiguous(words):
+    """Kernels write an output's lo cells one after another."""
+    axes = np.array(words[13 : 13 + 3 * words[plain.AXES]]).reshape(-1, 3)
+    cells = 1
+    for size, stride, _ in reversed(axes[words[plain.OUTER_AXES] + words[plain.MID_AXES] :].tolist()):
+        assert size == 1 or stride == cells, (words, axes.tolist(), cells)
+        cells *= size
 
 
 def run_tiles(program, tiles, arena, device, peaks, rng):

@@ -41,8 +41,6 @@ class Scratch:
         except BaseException:
             os.close(self._file)
             raise
-        # What lies ahead is fetched early, and reading on is what steps do.
-        self._map.madvise(mmap.MADV_SEQUENTIAL)
 
     def array(self, dtype: np.dtype[np.generic], cells: int) -> NDArray[np.generic]:
         """The file as an array, which keeps it."""
@@ -69,13 +67,16 @@ class Scratch:
 
 def _open(folder: str) -> int:
     try:
-        return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
+                raise
+        # A file system without nameless files.
+        file, path = tempfile.mkstemp(prefix="elimina-", dir=folder)
+        os.unlink(path)
+        return file
     except OSError as error:
-        if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
-            raise InputError(
-                f"the scratch directory {folder!r} cannot be used ({error.strerror}); name another one (--scratch)"
-            ) from error
-    # A file system without nameless files.
-    file, path = tempfile.mkstemp(prefix="elimina-", dir=folder)
-    os.unlink(path)
-    return file
+        raise InputError(
+            f"the scratch directory {folder!r} cannot be used ({error.strerror}); name another one (--scratch)"
+        ) from error

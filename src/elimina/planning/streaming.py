@@ -178,7 +178,7 @@ def _choose(record: Record, here: Collection[int], stays: bool, itemsize: int, r
         for lengths, cut in _cuts(record.sizes, priority):
             parts = _parts(record, lengths, here, itemsize)
             spans = [slots * span for _, span, slots, _ in parts]
-            if sum(spans[:-1]) + (0 if stays else spans[-1]) > room:
+            if sum(spans[:-1]) + (0 if stays else spans[-1]) > room or not _in_one_row(record, lengths, stays):
                 continue
             for loops in _orders(cut, priority[0] if priority else -1):
                 choice = _estimate(record, lengths, loops, parts, itemsize)
@@ -212,6 +212,18 @@ def _cuts(sizes: Sequence[int], priority: Sequence[int]) -> Iterator[tuple[tuple
         while lengths[axis] > 1:
             lengths[axis] = -(-lengths[axis] // 2)
             yield tuple(lengths), tuple(priority[: position + 1])
+
+
+def _in_one_row(record: Record, lengths: Sequence[int], stays: bool) -> bool:
+    """Whether the lo cells of every tile follow each other where they are written, as kernels take for granted.
+
+    In the whole output (``stays``) they do so only if the axes behind the first one along which a tile has several
+    cells are not cut; in a slot, if these are cut into equal parts.
+    """
+    axes = [a for a in range(record.lo, len(lengths)) if record.sizes[a] > 1]
+    wide = next((i for i, a in enumerate(axes) if lengths[a] > 1), len(axes))
+    rest = [(record.sizes[a], lengths[a]) for a in axes[wide + 1 :]]
+    return all(size == length or (not stays and size % length == 0) for size, length in rest)
 
 
 def _orders(cut: tuple[int, ...], front: int) -> Iterator[tuple[int, ...]]:
