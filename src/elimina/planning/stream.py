@@ -23,6 +23,7 @@ class Window(NamedTuple):
         span: Elements of a part, which is also what is from a slot to the next.
         strides: Elements between two values of each axis of the step's output.
         domain_stride: Elements between two values of the eliminated variable.
+        whole: Whether the one part is the whole table, copied for the first tile.
     """
 
     place: int
@@ -30,6 +31,7 @@ class Window(NamedTuple):
     span: int
     strides: tuple[int, ...]
     domain_stride: int
+    whole: bool = False
 
 
 class StreamedStep(NamedTuple):
@@ -298,6 +300,8 @@ class _Operand:
         """Offset of the part that a tile reads, and the copy that brings it, if it is not there already."""
         if not self.window.slots:
             return self.window.place + _start(self.table, box.first), None
+        if self.window.whole:
+            return self._take_whole(box)
         part = tuple(at for at, stride in zip(box.first, self.table.strides, strict=True) if stride)
         copy = None
         if part != self._part:
@@ -310,6 +314,17 @@ class _Operand:
         slot = (self._loads - 1) % self.window.slots
         self._used[slot] = number
         return self.window.place + slot * self.window.span, copy
+
+    def _take_whole(self, box: _Box) -> tuple[int, Copy | None]:
+        copy = None
+        if not self._loads:
+            self._loads = 1
+            self.ran = self.fetched = self._before
+            sizes = box.record.sizes
+            whole = box._replace(first=(0,) * len(sizes), lengths=sizes)
+            copy = _copy(whole, self.table, self.window, self.window.place)
+        steps = zip(box.first, self.window.strides, strict=True)
+        return self.window.place + sum(at * stride for at, stride in steps), copy
 
 
 class _Output:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from elimina.planning.plan import Step
-from elimina.planning.stream import Record, Stream, StreamedStep, Table, Window, shape_of
+from elimina.planning.stream import Record, Shape, Stream, StreamedStep, Table, Window, shape_of
 
 LINK = 4.5e10
 """Bytes a second from the host to a device, and as many back at the same time."""
@@ -21,6 +21,8 @@ _TILE_SECONDS = 2e-5
 _QUEUE_SECONDS = 1.5e-4  # what a tile costs the host meanwhile
 _RUN_BYTES = 4096  # what starting a run of a copy costs
 _GOOD = 1.2
+_SMALL = 32
+"""The share of the room for parts up to which a table is copied as a whole: its parts would hold up larger ones."""
 _UNIT = 256
 
 
@@ -71,7 +73,7 @@ def plan_stream(
         if choice is None:
             return None
         seconds, up = seconds + choice.seconds, up + choice.up
-        windows = _windows(record, choice.lengths, room, number if stays else -1, itemsize)
+        windows = _windows(record, choice.lengths, room, number if stays else -1, itemsize, staging)
         after = room.before(number) if stays else ()
         made.append(StreamedStep(number, choice.lengths, choice.loops, windows, True, after))
         room.release(number)
@@ -176,8 +178,8 @@ def _choose(record: Record, here: Collection[int], stays: bool, itemsize: int, r
         if best is not None and best.seconds <= _GOOD * _least(record, here, itemsize):
             break
         for lengths, cut in _cuts(record.sizes, priority):
-            parts = _parts(record, lengths, here, itemsize)
-            spans = [slots * span for _, span, slots, _ in parts]
+            parts = _parts(record, lengths, here, itemsize, room)
+            spans = [part.slots * part.span for part in parts]
             if sum(spans[:-1]) + (0 if stays else spans[-1]) > room or not _in_one_row(record, lengths, stays):
                 continue
             for loops in _orders(cut, priority[0] if priority else -1):
@@ -233,21 +235,29 @@ def _orders(cut: tuple[int, ...], front: int) -> Iterator[tuple[int, ...]]:
         yield (*cut[1:], cut[0])
 
 
-_Part = tuple[Table, int, int, int]
+class _Part(NamedTuple):
+    """A table of a step in a tile: how it lies in a slot, a slot's elements, slots, whether that is the whole table."""
+
+    table: Table
+    shape: Shape
+    span: int
+    slots: int
+    whole: bool
 
 
-def _parts(record: Record, lengths: tuple[int, ...], here: Collection[int], itemsize: int) -> list[_Part]:
-    """Each table, its elements in a slot, its slots and the runs of a copy; the output at last."""
+def _parts(record: Record, lengths: tuple[int, ...], here: Collection[int], itemsize: int, room: int) -> list[_Part]:
+    """All tables of a step, the output at last; ``room``: elements for parts."""
     unit = _UNIT // itemsize
     parts = []
-    for table in record.tables:
-        shape = shape_of(record, table, lengths, itemsize)
+    for number, table in enumerate(record.tables):
+        shape = shape_of(record, table, record.sizes, itemsize)
+        is_output = number == len(record.tables) - 1
         cut = any(stride and n < size for stride, n, size in zip(table.strides, lengths, record.sizes, strict=True))
-        resident = table.source in here
-        runs = math.prod(count for _, count, _ in shape.rows)
-        parts.append(
-            (table, -(-shape.span // unit) * unit, 0 if resident else SLOTS if cut else 1, 0 if resident else runs)
-        )
+        whole = cut and not is_output and shape.span * _SMALL <= room
+        if cut and not whole:
+            shape = shape_of(record, table, lengths, itemsize)
+        slots = 0 if table.source in here else SLOTS if cut and not whole else 1
+        parts.append(_Part(table, shape, -(-shape.span // unit) * unit, slots, whole))
     return parts
 
 
@@ -257,32 +267,37 @@ def _estimate(
     counts = [-(-record.sizes[a] // lengths[a]) for a in loops]
     tiles = math.prod(counts)
     moved, charged, first = 0, 0.0, 0
-    for table, span, slots, runs in parts[:-1]:
-        if not slots:
+    for part in parts[:-1]:
+        if not part.slots:
             continue
-        deepest = max((i + 1 for i, a in enumerate(loops) if table.strides[a]), default=0)
-        loads = math.prod(counts[:deepest])
-        moved += loads * span
-        charged += loads * (span * itemsize + _RUN_BYTES * runs)
-        first += span
-    _, span, _, runs = parts[-1]
-    back = tiles * (span * itemsize + _RUN_BYTES * runs)
+        deepest = max((i + 1 for i, a in enumerate(loops) if part.table.strides[a]), default=0)
+        loads = 1 if part.whole else math.prod(counts[:deepest])
+        moved += loads * part.span
+        charged += loads * _charge(part, itemsize)
+        first += part.span
+    back = tiles * _charge(parts[-1], itemsize)
     copies = max(max(charged, back) / LINK, tiles * _QUEUE_SECONDS)
-    seconds = copies + (first + span) * itemsize / LINK + tiles * _TILE_SECONDS
+    seconds = copies + (first + parts[-1].span) * itemsize / LINK + tiles * _TILE_SECONDS
     return _Choice(seconds, lengths, loops, moved)
 
 
-def _windows(record: Record, lengths: tuple[int, ...], room: _Room, stays: int, itemsize: int) -> tuple[Window, ...]:
+def _charge(part: _Part, itemsize: int) -> int:
+    """Bytes of a copy, and what its runs cost besides."""
+    return part.span * itemsize + _RUN_BYTES * math.prod(count for _, count, _ in part.shape.rows)
+
+
+def _windows(
+    record: Record, lengths: tuple[int, ...], room: _Room, stays: int, itemsize: int, staging: int
+) -> tuple[Window, ...]:
     """Slots one after another behind the room; ``stays``: the step, if its output has a place of its own."""
     windows: list[Window] = []
     at = room.cells
-    parts = _parts(record, lengths, room.places, itemsize)
-    for number, (table, span, slots, _) in enumerate(parts):
+    parts = _parts(record, lengths, room.places, itemsize, staging)
+    for number, (table, shape, span, slots, whole) in enumerate(parts):
         step = stays if number == len(parts) - 1 else table.source
         if step in room.places:
             windows.append(Window(room.places[step], 0, span, table.strides, table.domain_stride))
             continue
-        shape = shape_of(record, table, lengths, itemsize)
-        windows.append(Window(at, slots, span, shape.strides, shape.domain_stride))
+        windows.append(Window(at, slots, span, shape.strides, shape.domain_stride, whole))
         at += slots * span
     return tuple(windows)
