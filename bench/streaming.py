@@ -1,6 +1,6 @@
 """Buckets larger than the device's budget, against plain copies of the same bytes and plain reads, in one run.
 
-    python bench/streaming.py [--device cuda|cpu] [--gib G] [--scratch DIR] [--disk-gib G] [--repeat R]
+    python bench/streaming.py [--device cuda|cpu] [--gib G] [--scratch DIR] [--disk-gib G] [--threads N] [--repeat R]
 
 The bucket's tables take G GiB, the device's budget is a quarter of that. 'both': a message over all variables but the
 last one, and a binary table; the new message is as large as the old one, so that copies run both ways at once (the
@@ -188,9 +188,10 @@ def main() -> None:
     parser.add_argument("--gib", type=float, default=8.0)
     parser.add_argument("--disk-gib", type=float, default=2.0)
     parser.add_argument("--scratch")
+    parser.add_argument("--threads", type=int)
     parser.add_argument("--repeat", type=int, default=3)
     args = parser.parse_args()
-    backend, size = get_backend(args.device), int(args.gib * 2**30)
+    backend, size = get_backend(args.device, args.threads), int(args.gib * 2**30)
     print(backend.name, flush=True)
     if args.device == "cuda":
         for kind in ("both, fastest", "both, slowest", "up"):
