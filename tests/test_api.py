@@ -207,7 +207,7 @@ class TestOptions:
     def test_callbacks(self):
         model = Model.from_arrays([200] * 4, [((i, j), np.ones((200, 200), int)) for i in range(4) for j in range(i)])
         plans, shares = [], []
-        result = solve(model, order=range(4), on_plan=plans.append, progress=shares.append)
+        result = solve(model, order=range(4), method="eliminate", on_plan=plans.append, progress=shares.append)
         assert [plan.width for plan in plans] == [3]
         assert shares == sorted(shares)
         assert shares

@@ -98,6 +98,9 @@ def test_the_seed_decides(build):
         (lambda: grid_model(0, 2), "a side of at least 1"),
         (lambda: grid_model(2, 2, columns=0), "a side of at least 1"),
         (lambda: grid_model(2, 2, -0.1), "p2 is a share"),
+        (lambda: grid_model(10**5, 2), "10000000000 variables are more than 100000"),
+        (lambda: scale_free_model(10**5, 100), "199997 tables of 100 x 100 costs are more"),
+        (lambda: random_model(5000, 2, 0.001), "12497500 pairs to draw from"),
     ],
 )
 def test_what_is_refused(build, problem):

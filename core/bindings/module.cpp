@@ -5,4 +5,6 @@ NB_MODULE(_core, m) {
   bind_text(m);
   bind_order(m);
   bind_dense(m);
+  bind_rows(m);
+  bind_filter(m);
 }

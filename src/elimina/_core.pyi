@@ -101,3 +101,40 @@ class DenseSession:
 
 def dense_instruction_set() -> str:
     """The instruction set that the dense executor uses here."""
+
+def rows_join(semiring: str, parameter: float, integer_parameter: int, left_keys: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], left_values: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu', writable=False)], right_keys: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], right_values: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], low: int, eliminate: bool, choose: bool, stage: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], budget: float, integer_budget: int, most: int, threads: int) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None, None))], Annotated[NDArray, dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))] | None, int]:
+    """
+    Join two sorted tables in one layout: keys, values, chosen values, candidates. `low`: the bits of the least significant variable, which may be eliminated. OverflowError: more than `most` rows.
+    """
+
+def rows_project(semiring: str, parameter: float, integer_parameter: int, keys: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu', writable=False)], low: int, choose: bool, threads: int) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None, None))], Annotated[NDArray, dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))] | None, int]:
+    """Eliminate the least significant variable of a sorted table."""
+
+def rows_semi_join(keys: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu', writable=False)], others: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None, None))], Annotated[NDArray, dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))] | None, int]:
+    """
+    Keep the rows of a sorted table whose bits of `group` occur in another one.
+    """
+
+def rows_sorted(keys: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], threads: int) -> bool:
+    """Whether no key is less than the one before it."""
+
+def rows_sort(keys: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None, None))], Annotated[NDArray, dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))] | None, int]:
+    """Sort rows by key."""
+
+def rows_move(keys: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], segments: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], words: int, threads: int) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, None))]:
+    """Keys in another layout of `words` words."""
+
+def rows_from_dense(semiring: str, parameter: float, integer_parameter: int, cells: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu', writable=False)], axes: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], words: int) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None, None))], Annotated[NDArray, dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))] | None, int]:
+    """
+    The feasible cells of a dense table as sorted rows; `axes`: terms, the most significant field first.
+    """
+
+def rows_to_dense(keys: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu', writable=False)], terms: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], cells: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """Write rows into the cells of a dense table."""
+
+FORBIDDEN_COST: int = 1125899906842624
+
+def minimise_costs(sizes: Sequence[int], scopes: Sequence[Sequence[int]], tables: Sequence[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]], constant: int, upper: int, seconds: float, most_rows: int, seed: int, poll: object) -> dict:
+    """
+    Least sum of costs (of 0 to 2^38, or FORBIDDEN_COST) below `upper`, by elimination that drops rows by bounds. `poll` gets both bounds now and then.
+    """

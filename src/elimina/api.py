@@ -11,9 +11,11 @@ import numpy as np
 from elimina.errors import InputError, TimeLimitError
 from elimina.inference.bucket import Execution, eliminate
 from elimina.inference.choose import ORDER_SECONDS, Options, Planned, plan_problem
+from elimina.inference.filtering import Listener
 from elimina.inference.junction import weights_of
 from elimina.inference.likelihood import Observed, with_factors, with_leaves
 from elimina.inference.marginals import Inquiry, posteriors
+from elimina.inference.method import OptimumMethod, Search
 from elimina.inference.structure import choose_structure
 from elimina.model import Model
 from elimina.order import Method
@@ -84,11 +86,18 @@ def solve(
     threads: int | None = None,
     dtype: str | None = None,
     scratch: str | None = None,
+    method: OptimumMethod = "auto",
+    upper_bound: int | None = None,
     time_limit: float | None = None,
     on_plan: Callable[[Plan], None] | None = None,
+    on_bounds: Listener | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Result:
     """Answer a task exactly, by bucket elimination.
+
+    The optimum of integer costs may also be found by filtered elimination, which stores only rows that can be part of a
+    better solution than the best one known, and divides the problem where these are too many: ``stats["method"]`` is
+    then ``filter``.
 
     Marginals come from one junction tree, or from several eliminations without what is irrelevant to a group of
     variables, whichever is estimated to take less time: ``stats["structure"]`` says which. The latter take it that each
@@ -108,8 +117,13 @@ def solve(
         threads: See ``plan``.
         dtype: See ``plan``.
         scratch: See ``plan``.
-        time_limit: Seconds for the whole call.
+        method: ``mpe``: ``eliminate``: run the plan; ``filter``: filtered elimination (integer costs, on the CPU);
+            ``auto``: filtered elimination first where a quick order's plan takes long or does not fit.
+        upper_bound: ``mpe`` of integer costs: a total that is known to be reached, the optimum at best; what is worse
+            is not looked for. If nothing reaches it, the answer is ``infeasible`` with a bound beyond it.
+        time_limit: Seconds for the whole call. Filtered elimination then returns what it has: ``bounded``.
         on_plan: Called with the plan before it runs.
+        on_bounds: Called now and then by filtered elimination with a lower and an upper bound (None: none known yet).
         progress: Called now and then with the share of the work that is done, from 0 to 1.
 
     Raises:
@@ -120,6 +134,16 @@ def solve(
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
     options = Options(device, memory, order, order_seconds, seed, threads, dtype, scratch)
+    search = Search(method, upper_bound, on_bounds)
+    search.check(task)
+    if task == "mpe" and method != "eliminate" and (model.is_integer or search.is_asked_for):
+        started = time.perf_counter()
+        options.check()
+        problem = prepare(model, task, model.evidence(evidence or {}))
+        spent = {"prepare": time.perf_counter() - started}
+        filtered = search.filter_first(problem, options, deadline, spent)
+        if filtered is not None:
+            return filtered
     inquiry, planned = _plan(model, task, evidence, query, options, time_limit)
     if deadline is not None and time.monotonic() > deadline:
         raise TimeLimitError(

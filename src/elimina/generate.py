@@ -8,6 +8,7 @@ connected. The same arguments give the same model under the same release of NumP
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Iterable
 
@@ -19,6 +20,8 @@ from elimina.table import FORBIDDEN, Table
 
 LARGEST_COST = 100
 _MOST_CELLS = 10**8
+_MOST_VARIABLES = 10**5
+_MOST_PAIRS = 10**7
 Edge = tuple[int, int]
 
 
@@ -47,6 +50,9 @@ def random_model(n: int, d: int, p1: float, p2: float = 0.5, seed: int = 0) -> M
     count = min(pairs, math.floor(p1 * n * (n - 1) / 2 + 1e-9) + 1)
     if count < n - 1:
         raise InputError(f"density {p1} gives {count} edges; {n} variables need {n - 1} to be connected")
+    _check_size(n, count, d)
+    if pairs > _MOST_PAIRS:
+        raise InputError(f"{n} variables have {pairs} pairs to draw from, more than {_MOST_PAIRS}; ask for less")
     rng = np.random.default_rng(seed)
     edges = set(_random_tree(n, rng))
     missing = [(a, b) for a in range(n) for b in range(a + 1, n) if (a, b) not in edges]
@@ -72,6 +78,7 @@ def scale_free_model(n: int, d: int, p2: float = 0.5, seed: int = 0) -> Model:
     _check(d, p2=p2)
     if n < 2:
         raise InputError(f"a scale-free network needs at least 2 variables, not {n}")
+    _check_size(n, 2 * n - 3, d)
     rng = np.random.default_rng(seed)
     edges = [(0, 1)]
     degree = np.zeros(n)
@@ -101,6 +108,7 @@ def grid_model(side: int, d: int, p2: float = 0.5, seed: int = 0, columns: int |
     width = side if columns is None else columns
     if side < 1 or width < 1:
         raise InputError(f"a grid needs a side of at least 1, not {min(side, width)}")
+    _check_size(side * width, 2 * side * width - side - width, d)
     cells = [(row, column) for row in range(side) for column in range(width)]
     edges = [(r * width + c, r * width + c + 1) for r, c in cells if c + 1 < width]
     edges += [(r * width + c, (r + 1) * width + c) for r, c in cells if r + 1 < side]
@@ -116,29 +124,34 @@ def _check(d: int, **shares: float) -> None:
             raise InputError(f"{name} is a share from 0 to 1, not {share}")
 
 
+def _check_size(n: int, edges: int, d: int) -> None:
+    if n > _MOST_VARIABLES:
+        raise InputError(f"{n} variables are more than {_MOST_VARIABLES}; ask for less")
+    if edges * d * d > _MOST_CELLS:
+        raise InputError(f"{edges} tables of {d} x {d} costs are more than {_MOST_CELLS} in all; ask for less")
+
+
 def _random_tree(n: int, rng: np.random.Generator) -> list[Edge]:
     """Draw a labelled tree uniformly, as the decoding of a random Pruefer sequence."""
     if n < 2:
         return []
     sequence = rng.integers(0, n, n - 2).tolist()
-    degree = [1 + sequence.count(v) for v in range(n)]
+    degree = (1 + np.bincount(sequence, minlength=n)).tolist()
+    leaves = [v for v in range(n) if degree[v] == 1]
     edges = []
     for v in sequence:
-        leaf = degree.index(1)
+        leaf = heapq.heappop(leaves)
         edges.append((min(leaf, v), max(leaf, v)))
-        degree[leaf] -= 1
         degree[v] -= 1
-    last = [v for v in range(n) if degree[v] == 1]
-    return [*edges, (last[0], last[1])]
+        if degree[v] == 1:
+            heapq.heappush(leaves, v)
+    return [*edges, (min(leaves), max(leaves))]
 
 
 def _model(name: str, n: int, d: int, edges: Iterable[Edge], p2: float, rng: np.random.Generator) -> Model:
     forbidden = round(p2 * d * d)
     factors = []
-    ordered = sorted(edges)
-    if len(ordered) * d * d > _MOST_CELLS:
-        raise InputError(f"{len(ordered)} tables of {d} x {d} costs are more than {_MOST_CELLS} in all; ask for less")
-    for edge in ordered:
+    for edge in sorted(edges):
         values = rng.integers(0, LARGEST_COST, d * d, endpoint=True)
         values[rng.permutation(d * d)[:forbidden]] = FORBIDDEN
         factors.append(Table(edge, values.reshape(d, d)))

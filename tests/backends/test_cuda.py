@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from elimina.backends import cuda_layout, run_once
+from elimina.backends import cuda_layout, cuda_tile, run_once
 from elimina.backends.cuda import CudaBackend
+from elimina.backends.cuda_kernels import TileKernel
 from elimina.errors import DeviceError
 from elimina.semiring import SEMIRINGS
 from tests.reference import program as reference
@@ -96,6 +97,49 @@ def test_products_of_small_tables(backend, semiring, dtype, sizes):
     check(backend, *one_step(rng, semiring, dtype, sizes, 30, scopes, 0, last))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    "scopes",
+    [
+        [(0, 2, 4), (1, 2, 3, 4)],
+        [(0, 2, 4), (1, 2, 3, 4), (1, 2, 3, 4)],
+        [(0, 1, 3), (0, 2), (0, 4), (4,), (1, 2, 3, 4)],
+        [(1, 2, 3, 4)],
+    ],
+)
+@pytest.mark.parametrize("shared", [2, 7, 9])
+def test_what_is_streamed_serves_several_outer_cells(backend, monkeypatch, dtype, scopes, shared):
+    monkeypatch.setattr(cuda_layout, "SMALL_WORK", -1)
+    outers = []
+    # Not where tables happen to start between words.
+    for seed in range(5):
+        rng = np.random.default_rng([shared, seed])
+        program, factors = one_step(
+            rng, "sum-product", dtype, (shared, 5, 3, 11, 208), 6, scopes, 1, 3, padding=float(seed > 0)
+        )
+        kernels = [launch.kernel for launch in backend.lay_out(program).launches if isinstance(launch, cuda_tile.Tile)]
+        outers += [kernel.outers for kernel in kernels if isinstance(kernel, TileKernel)]
+        check(backend, program, factors)
+    assert max(outers) > 1
+
+
+@pytest.mark.parametrize("semiring", ["min-sum", "sum-product"])
+@pytest.mark.parametrize("seed", [0, 3])
+def test_runs_again_and_again_of_new_values(backend, semiring, seed):
+    """The first run launches step by step; where messages are kept, later ones are a graph."""
+    program, factors = random_program(np.random.default_rng(seed), semiring, "float64", top=13)
+    session = backend.open(program, factors)
+    for scale in (1.0, 0.5, 0.25, 2.0):
+        changed = factors.copy()
+        changed[: len(factors) // 2] *= scale
+        session.load(0, changed[: len(factors) // 4])
+        session.load(len(factors) // 4, changed[len(factors) // 4 :])
+        assert np.array_equal(session.fetch(0, len(factors)), changed)
+        reference.assert_same(program, session.run(), reference.run(program, changed))
+        assert (session.part.graph is not None) == program.keep
+    session.close()
+
+
 @pytest.mark.parametrize("dtype", ["int16", "int32", "float64"])
 @pytest.mark.parametrize("streamed", [0, 1, 3])
 def test_large_domains(backend, dtype, streamed):
@@ -115,7 +159,7 @@ def test_chain_and_star(backend, semiring):
         number = builder.step(axes[n], [axes[n + 1]], [[axes[n], axes[n + 1]]], [number])
     builder.step(axes[3000], [], [], [number])
     found = check(backend, *builder.program(decode=semiring == "min-sum"))
-    assert set(found.seconds) == {"upload", "run", "decode"}
+    assert set(found.seconds) == {"upload", "run", "decode", "download"}
 
     builder = Builder(rng, semiring, "float64")
     centres = [builder.variable(4) for _ in range(200)]

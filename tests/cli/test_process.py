@@ -35,13 +35,15 @@ def interrupt(process, busy):
 def slow(elimina, tmp_path):
     """A problem that takes a while to order, and one that takes some seconds to solve."""
     elimina("generate", "grid", "--side", 40, "-d", 3, "grid.wcsp")
+    elimina("generate", "random", "-n", 60, "--p1", 0.5, "--p2", 0, "hard.wcsp")
     functions = "".join(f"2 {i} {j} 1 0\n" for i, j in combinations(range(4), 2))
     (tmp_path / "dense.wcsp").write_text(f"dense 4 700 6 1000\n700 700 700 700\n{functions}")
 
 
 def test_interrupts(slow, start):
     interrupt(start("plan", "grid.wcsp", "--order-time", 60), 1.5)
-    interrupt(start("solve", "dense.wcsp", "--threads", 1), 2.5)
+    interrupt(start("solve", "dense.wcsp", "--threads", 1, "--method", "eliminate"), 2.5)
+    interrupt(start("solve", "hard.wcsp", "--method", "filter"), 2.5)
 
 
 def test_an_interrupt_while_it_loads(elimina, monkeypatch):
@@ -71,7 +73,7 @@ def test_a_full_disk(start, radio):
 
 def test_a_bar_on_a_terminal_only(slow, start):
     master, slave = pty.openpty()
-    process = start("solve", "dense.wcsp", "--time-limit", 3, "--threads", 1, stderr=slave)
+    process = start("solve", "dense.wcsp", "--time-limit", 3, "--threads", 1, "--method", "eliminate", stderr=slave)
     os.close(slave)
     shown = b""
     while True:

@@ -144,6 +144,16 @@ def test_chunks_and_progress(monkeypatch):
         assert table == pytest.approx(large.marginals[name], abs=1e-12)
 
 
+def test_chunks_are_of_one_size(monkeypatch):
+    monkeypatch.setattr(batch_module, "_MOST_CASES", 64)
+    model = naive_bayes(6, 3)
+    engine = JunctionTree(model, device="cpu", threads=1)
+    for count, cases in ((64, 64), (65, 48), (129, 48), (200, 64), (20, 32), (3, 3), (1, 2)):
+        engine.batch(random_cases(model, np.random.default_rng(1), count))
+        assert engine._batch.cases == cases
+        engine._batch = None
+
+
 def test_evidence_that_was_set_takes_no_part():
     engine = JunctionTree(naive_bayes(3, 2), device="cpu")
     cases = np.full((3, 11), -1)

@@ -77,6 +77,11 @@ def tile_kernels(semiring: str, dtype: str) -> list[str]:
         for streamed in (1, 2)
         for kind in kinds
     ]
+    if semiring == "sum-product":
+        names += [
+            cuda_kernels.tile_kernel(semiring, np.dtype(dtype), n, True, outers=cuda_kernels.OUTERS).name
+            for n in (1, 2)
+        ]
     return names + [cuda_kernels.tile_kernel(semiring, np.dtype(dtype), -1, False, True, w).name for w in (True, False)]
 
 
@@ -90,3 +95,18 @@ def product_kernels(semiring: str, dtype: str) -> list[str]:
         for whole in (True, False)
         for word in words
     ]
+
+
+def rows_kernels(semiring: str, dtype: str, words: int) -> list[str]:
+    """The kernels of sparse tables that depend on the values' kind."""
+    ring = cuda_kernels.semiring_type(semiring, np.dtype(dtype))
+    flags = ("false, false", "false, true", "true, false", "true, true")
+    names = [f"rows_join<{ring}, {words}, {flag}>" for flag in flags]
+    return [f"elimina::{name}" for name in (*names, f"rows_project<{ring}, {words}>", f"rows_feasible<{ring}>")]
+
+
+def rows_key_kernels(words: int) -> list[str]:
+    """The kernels of sparse tables that depend on the keys' length."""
+    names = [f"rows_{name}<elimina::u32, {words}>" for name in ("gather", "keep", "from_dense", "to_dense")]
+    names += [f"rows_{name}<{words}>" for name in ("unsorted", "heads", "match")]
+    return [f"elimina::{name}" for name in (*names, "rows_starts", f"rows_move<{words}, {words % 4 + 1}>")]

@@ -10,6 +10,7 @@ import pytest
 from tests.kernels import nvrtc
 
 from elimina.backends import cuda_kernels
+from elimina.backends.rows import DTYPES
 from elimina.semiring import SEMIRINGS
 
 KINDS = [(name, dtype) for name, semiring in SEMIRINGS.items() for dtype in semiring.dtypes]
@@ -33,7 +34,7 @@ def test_each_semiring_and_dtype(compiler, semiring, dtype):
     _, compile_kernel = compiler
     tiles, products = nvrtc.tile_kernels(semiring, dtype), nvrtc.product_kernels(semiring, dtype)
     turn = KINDS.index((semiring, dtype))
-    chosen = {tiles[turn % 8], tiles[-1 - turn % 2], products[0], products[turn % len(products)]}
+    chosen = {tiles[turn % 8], *tiles[8:-2][:2], tiles[-1 - turn % 2], products[0], products[turn % len(products)]}
     kind = semiring, np.dtype(dtype)
     for name in [
         *(cuda_kernels.forest_kernel(*kind, tree) for tree in (True, False)),
@@ -60,6 +61,19 @@ def test_other_architectures(compiler):
     for architecture in sorted({*OTHERS, max(known)}):
         assert architecture in known
         for name in names:
+            assert compile_kernel(name, architecture) == "", (name, architecture)
+
+
+@pytest.mark.parametrize("words", [1, 2, 3, 4])
+def test_rows_kernels(compiler, words):
+    """Every kind of values with one length of keys; every length with the commonest kind, for other devices too."""
+    known, compile_kernel = compiler
+    kinds = [kind for n, kind in enumerate(KINDS) if kind[1] in DTYPES and n % 4 == words % 4]
+    names = [name for kind in kinds for name in nvrtc.rows_kernels(*kind, words)]
+    for name in [*names, *nvrtc.rows_kernels("min-sum", "int32", words), *nvrtc.rows_key_kernels(words)]:
+        assert compile_kernel(name, 90) == "", name
+    for architecture in sorted({*OTHERS, max(known)}) if words == 2 else ():
+        for name in [*nvrtc.rows_kernels("min-sum", "int32", words), *nvrtc.rows_key_kernels(words)]:
             assert compile_kernel(name, architecture) == "", (name, architecture)
 
 

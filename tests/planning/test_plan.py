@@ -133,6 +133,18 @@ def test_hopeless_problems_are_planned_quickly():
     assert "years" in str(plan)
 
 
+def test_posteriors_that_no_machine_holds_are_planned_at_once():
+    """All pairs of 120 variables: only the way to the root is planned."""
+    pairs = [((i, j), np.ones((3, 3))) for j in range(120) for i in range(j)]
+    model = Model.from_arrays([3] * 120, pairs, sense="probability")
+    started = time.monotonic()
+    plan = plan_of(model, "mar")
+    assert time.monotonic() - started < 5
+    assert not plan.fits
+    assert plan.largest_table == 3**119
+    assert all(not output.scope for output in plan.outputs)
+
+
 def test_messages_of_a_sum_make_room_for_others():
     model = chain(200, 30)
     kept, reused = plan_of(model, "mpe"), plan_of(model, "count")

@@ -36,7 +36,7 @@ class Session(Protocol):
     """A program on a device, its arena kept between runs."""
 
     def load(self, offset: int, values: NDArray[np.generic]) -> None:
-        """Write elements of the arena, of the program's dtype, from an offset on."""
+        """Write elements of the arena, of the program's dtype, from an offset on; they are read until the next run."""
         ...
 
     def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> Run:

@@ -22,6 +22,8 @@ from elimina.planning.stream import Copy, Schedule, StreamedStep, Tile, tile_rec
 AHEAD = 2
 """Tiles that are read in advance: with the one that is computed, they fill the slots of a table."""
 READERS = 8
+ALONE = 1 << 24
+"""Combinations of a tile up to which one thread computes it while the next one is read."""
 
 
 class DiskSession(TiledSession):
@@ -126,6 +128,7 @@ class _Core:
         self.peaks = np.zeros((tables + 1, 2))
         self.work = int(record[1] * math.prod(record[6:9]))
         words, starts = np.array(record, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        threads = 1 if self.work <= ALONE else threads
         self.session: DenseSession = dense_session(program, words, starts, slots, self.peaks, threads)
 
 

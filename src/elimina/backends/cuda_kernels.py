@@ -32,6 +32,10 @@ RING_UNITS = 3
 """Units of streamed values that a thread has on their way, where there is room."""
 
 
+OUTERS = 4
+"""Most outer cells of a block, where what is streamed serves several."""
+
+
 class TileKernel(NamedTuple):
     """One instantiation of the tile kernel (``kernels/tile.cu``).
 
@@ -46,6 +50,7 @@ class TileKernel(NamedTuple):
         whole: Whether all values of the eliminated variable are in shared memory at once.
         blocks: Blocks that are to fit a multiprocessor together.
         ring: Bytes of shared memory for streamed values on their way.
+        outers: Most outer cells of a block.
     """
 
     name: str
@@ -58,6 +63,7 @@ class TileKernel(NamedTuple):
     whole: bool
     blocks: int
     ring: int
+    outers: int
 
 
 class ProductShape(NamedTuple):
@@ -137,11 +143,13 @@ def tile_kernel(
     aligned: bool = True,
     whole: bool = True,
     units: int = RING_UNITS,
+    outers: int = 1,
 ) -> TileKernel:
     """Return the instantiation for a number of streamed tables (more than two: -1) and a way of reading.
 
     ``aligned``: dense rows start at 16-byte addresses. ``whole``: all values of the eliminated variable are in shared
-    memory at once. ``units``: how much of dense rows a thread has on its way.
+    memory at once. ``units``: how much of dense rows a thread has on its way. ``outers``: most outer
+    cells that share what is streamed; only where rows are aligned.
     """
     pairs = dtype == np.int16 and dense
     policy = policy_type(semiring, dtype)
@@ -152,14 +160,14 @@ def tile_kernel(
     if streamed < 0:
         rows, depth = 2, 1
     elif dense:
-        rows, depth = (4 if aligned else 2) // streamed, units + (not aligned)
+        rows, depth = (4 if aligned and outers == 1 else 2) // streamed, units + (not aligned)
         ring = rows * streamed * depth * (1 if aligned else 2) * 16 * THREADS
     else:
         rows, depth = 4, max(1, 2 // streamed)
     flags = ", ".join(str(flag).lower() for flag in (dense, aligned, whole))
-    name = f"elimina::tile<{policy}, {streamed}, {flags}, {rows}, {lanes}, {depth}, {blocks}>"
+    name = f"elimina::tile<{policy}, {streamed}, {flags}, {rows}, {lanes}, {depth}, {blocks}, {outers}>"
     return TileKernel(
-        name, rows, lanes * (2 if pairs else 1), lane, streamed, dense, aligned and dense, whole, blocks, ring
+        name, rows, lanes * (2 if pairs else 1), lane, streamed, dense, aligned and dense, whole, blocks, ring, outers
     )
 
 
@@ -176,6 +184,8 @@ def decode_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:
 def source(name: str) -> str:
     """Return the text of the file that defines a kernel, by its name expression."""
     file = name.removeprefix("elimina::").partition("<")[0]
+    if file.startswith("rows_"):
+        file = "rows"
     return (KERNELS / f"{'bench' if file in ('fill', 'pause', 'rate') else file}.cu").read_text(encoding="utf-8")
 
 

@@ -34,6 +34,7 @@ class Part:
 
     def __init__(self, session: CudaSession, layout: Layout) -> None:
         self.layout = layout
+        self.graph: Any = None
         words = layout.words.view(np.uint8)
         self.memory = session.allocate(len(words) + 2 * len(layout.state) + 64)
         self.words_at = int(self.memory.ptr)
@@ -51,6 +52,8 @@ class CudaSession:
         self._parts: dict[bytes | None, Part] = {}
         self._asked: set[bytes] = set()
         self._marks: list[tuple[Any, float]] = []
+        self._loads: dict[int, NDArray[np.uint8]] = {}
+        self._staged: list[Any] = []
         layout = backend.lay_out(program)
         with backend.at_work(layout.size):
             self._memory = self.allocate(layout.size)
@@ -66,10 +69,22 @@ class CudaSession:
         return self._backend.at_work(self.part.layout.size)
 
     def load(self, offset: int, values: NDArray[np.generic]) -> None:
-        """Write elements of the arena: see ``Session.load``."""
-        with self._here():
-            at = self.arena + offset * self._program.dtype.itemsize
-            self.upload(at, [np.ascontiguousarray(values).view(np.uint8)])
+        """Write elements of the arena, before anything else is done with it: see ``Session.load``."""
+        self._loads[offset * self._program.dtype.itemsize] = np.ascontiguousarray(values).view(np.uint8)
+
+    def _write_loads(self) -> None:
+        """Queue what has to be written: pieces that follow each other as one, through pinned memory."""
+        for first, pieces in _runs(self._loads):
+            size = sum(map(len, pieces))
+            if size > STAGE:
+                self.upload(self.arena + first, pieces)
+                continue
+            stage = self._backend.pinned.malloc(size)
+            np.concatenate(pieces, out=as_bytes(stage, size))
+            self._copy(self.arena + first, stage.ptr, size)
+            # Not to be used for anything else before the copy is made.
+            self._staged.append(stage)
+        self._loads.clear()
 
     def run(self, steps: NDArray[np.int64] | None = None, progress: Callable[[float], None] | None = None) -> Run:
         """Run all or some of the steps: see ``Session.run``."""
@@ -77,14 +92,17 @@ class CudaSession:
             part = self._part(steps)
             events = [self._cuda.Event() for _ in range(3)]
             try:
+                self._write_loads()
                 events[0].record(self._stream)
-                self.launch_steps(part, progress is not None)
+                self._launch(part, progress is not None)
                 events[1].record(self._stream)
                 if self._program.decode:
                     self._decode(part)
                 events[2].record(self._stream)
                 results, done = self._download(part.layout)
+                self._record(part)
                 self._wait(done, progress)
+                self._staged.clear()
             except BaseException:
                 self._stop(part)
                 raise
@@ -98,9 +116,11 @@ class CudaSession:
         """A copy of elements of the arena: see ``Session.fetch``."""
         item = self._program.dtype.itemsize
         with self._here():
+            self._write_loads()
             memory = self._backend.pinned.malloc(max(1, span * item))
             self._copy(memory.ptr, self.arena + offset * item, span * item)
             self._stream.synchronize()
+            self._staged.clear()
             return as_bytes(memory, span * item).view(self._program.dtype).copy()
 
     def close(self) -> None:
@@ -155,6 +175,23 @@ class CudaSession:
                 busy[turn % 2].record(self._stream)
             to += len(piece)
         self._stream.synchronize()
+
+    def _launch(self, part: Part, marked: bool) -> None:
+        """Queue every step, as one graph if there is one: launched one by one, small ones wait for the host."""
+        if marked or part.graph is None:
+            self.launch_steps(part, marked)
+        else:
+            part.graph.launch(self._stream)
+
+    def _record(self, part: Part) -> None:
+        """Make the graph of a program that is likely to run again, while the device is busy with the first run."""
+        if part.graph is None and self._program.keep and not self._program.decode:
+            self._stream.begin_capture()
+            try:
+                self.launch_steps(part, False)
+            finally:
+                part.graph = self._stream.end_capture()
+            part.graph.upload(self._stream)
 
     def launch_steps(self, part: Part, marked: bool) -> None:
         """Queue every step; ``marked``: with events that tell the progress."""
@@ -261,7 +298,20 @@ class CudaSession:
             peaks[:] = 0
         peaks[np.isinf(peaks[:, 1]), 1] = 0
         assignment = head[: 4 * program.variables].view(np.int32).copy() if program.decode else None
-        return Run(cells.copy(), peaks, assignment, seconds)
+        # Pinned memory is not used again before the last array of it is forgotten.
+        return Run(cells, peaks, assignment, seconds)
+
+
+def _runs(pieces: dict[int, NDArray[np.uint8]]) -> list[tuple[int, list[NDArray[np.uint8]]]]:
+    """Pieces of memory by their places: where each stretch without gaps begins, and its pieces."""
+    found: list[tuple[int, list[NDArray[np.uint8]]]] = []
+    end = -1
+    for at in sorted(pieces):
+        if at != end:
+            found.append((at, []))
+        found[-1][1].append(pieces[at])
+        end = at + len(pieces[at])
+    return found
 
 
 def as_bytes(memory: Any, size: int) -> NDArray[np.uint8]:

@@ -6,12 +6,21 @@ import math
 from typing import NamedTuple
 
 from elimina.backends import cuda_product
-from elimina.backends.cuda_kernels import PRODUCT_THREADS, RING_UNITS, THREADS, ProductKernel, TileKernel, tile_kernel
+from elimina.backends.cuda_kernels import (
+    OUTERS,
+    PRODUCT_THREADS,
+    RING_UNITS,
+    THREADS,
+    ProductKernel,
+    TileKernel,
+    tile_kernel,
+)
 from elimina.backends.cuda_product import RESERVED, SHARED
+from elimina.backends.cuda_record import HEADER, is_aligned, is_dense, tables, widen
+from elimina.backends.cuda_share import outers_of, share
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
 
-HEADER = 13
 START = 500.0
 """Cost of starting a block, in rows of the product a lo cell."""
 WAVES = 6
@@ -69,6 +78,8 @@ class _Shape(NamedTuple):
     tables_b: int
     streamed: int
     itemsize: int
+    sharing: int  # successive outer cells with the same streamed values
+    outers: int  # of these, in a block
 
 
 class _Cut(NamedTuple):
@@ -95,24 +106,22 @@ def choose(
     Raises:
         DeviceError: The step needs more blocks or shared memory than a launch can have.
     """
-    _widen(record)
+    widen(record)
+    sharing = share(record, program.dtype.itemsize) if program.semiring == "sum-product" and _streams(record) else 1
     axes, lo = record[3], record[4] + record[5]
     sizes = record[HEADER : HEADER + 3 * axes : 3]
     out_strides = record[HEADER + 1 : HEADER + 3 * axes : 3]
-    tables = _tables(record)
-    streams = tables[record[10] + record[11] :]
+    known, streams = tables(record), _streams(record)
     item = program.dtype.itemsize
-    shape = _Shape(
-        record[1], record[6], record[7], record[8], record[0], len(tables), record[10], record[11], len(streams), item
-    )
-    out_words = [
-        n for n in (16, 8, 4) if n >= item and _is_aligned(record[12], out_strides[:lo], sizes[:lo], n // item)
-    ]
-    place = number, start, record[0], len(tables), out_words[0] if out_words else 0
+    cells = record[6], record[7], record[8]
+    counts = len(known), record[10], record[11], len(streams)
+    shape = _Shape(record[1], *cells, record[0], *counts, item, sharing, outers_of(sharing))
+    out_words = [n for n in (16, 8, 4) if n >= item and is_aligned(record[12], out_strides[:lo], sizes[:lo], n // item)]
+    place = number, start, record[0], len(known), out_words[0] if out_words else 0
     if streams:
         tile = _choose_streams(program, shape, streams, (out_strides, sizes, lo), place, multiprocessors)
     else:
-        tile = _choose_product(program, shape, tables, (sizes, record[4], lo), place, multiprocessors)
+        tile = _choose_product(program, shape, known, (sizes, record[4], lo), place, multiprocessors)
     if tile.blocks >= 2**31 or tile.shared > shared_limit:
         raise DeviceError(
             f"a step with {shape.domain} x {tile.work // shape.domain} rows needs {tile.blocks} blocks "
@@ -120,6 +129,10 @@ def choose(
             "use --device cpu"
         )
     return tile
+
+
+def _streams(record: list[int]) -> list[list[int]]:
+    return tables(record)[record[10] + record[11] :]
 
 
 def _work(shape: _Shape) -> int:
@@ -157,22 +170,23 @@ def _choose_streams(
     place: tuple[int, int, int, int, int],
     multiprocessors: int,
 ) -> Tile:
-    number, start, words, tables, out_word = place
+    number, start, words, count, out_word = place
     out_strides, sizes, lo = axes
     vector = 16 // shape.itemsize
     few = len(streams) <= 2
     aligned = all(
-        table[1] % vector == 0 and _is_aligned(table[0], table[3 : 3 + lo], sizes[:lo], vector) for table in streams
+        table[1] % vector == 0 and is_aligned(table[0], table[3 : 3 + lo], sizes[:lo], vector) for table in streams
     )
-    dense = few and all(_is_dense(table[3:], out_strides, sizes, lo) for table in streams)
+    dense = few and all(is_dense(table[3:], out_strides, sizes, lo) for table in streams)
 
     # Reading through the ring is fastest, but leaves less room for B, so that large domains get short rows.
-    ways = ((True, True), (False, True), (False, False))
+    outers = OUTERS if shape.outers > 1 else 1
+    ways = ((True, True, outers), (False, True, 1), (False, False, 1))
     streamed = len(streams) if few else -1
     units = RING_UNITS - 1 if shape.itemsize == 2 and shape.domain >= SHORT_RING else RING_UNITS
     kernels = [
-        tile_kernel(program.semiring, program.dtype, streamed, vectors, aligned or not vectors, whole, units)
-        for vectors, whole in ways
+        tile_kernel(program.semiring, program.dtype, streamed, vectors, aligned or not vectors, whole, units, outers)
+        for vectors, whole, outers in ways
         if dense or not vectors
     ]
     cuts = [(kernel, _cut_streams(shape, kernel)) for kernel in kernels]
@@ -184,46 +198,15 @@ def _choose_streams(
     ]
     kernel, cut = (long_cuts or whole_cuts or cuts[-1:])[0]
     tile = _cover(shape, kernel, cut, multiprocessors)
-    arguments = (words, number, tables, len(streams), *tile, out_word)
-    blocks = shape.outer_cells * tile[0] * tile[2]
+    sharing, outers = (shape.sharing, shape.outers) if kernel.outers > 1 else (1, 1)
+    arguments = (words, number, count, len(streams), *tile, out_word, sharing, outers)
+    blocks = shape.outer_cells // sharing * -(-sharing // outers) * tile[0] * tile[2]
     return Tile(kernel, start, arguments, blocks, THREADS, _shared(shape, kernel, cut, tile[5]), _work(shape))
-
-
-def _tables(record: list[int]) -> list[list[int]]:
-    axes, at = record[3], HEADER + 3 * record[3]
-    return [record[at + n * (3 + axes) : at + (n + 1) * (3 + axes)] for n in range(record[9])]
-
-
-def _widen(record: list[int]) -> None:
-    """Make mid axes of the outer axes that no B table has: more cells share each B."""
-    axes, outer = record[3], record[4]
-    tables = _tables(record)
-    shared = tables[record[10] : record[10] + record[11]]
-    kept = [axis for axis in range(outer) if any(table[3 + axis] for table in shared)]
-    if len(kept) == outer:
-        return
-    order = kept + [axis for axis in range(outer) if axis not in kept] + list(range(outer, axes))
-    words = [record[HEADER + 3 * axis : HEADER + 3 * axis + 3] for axis in order]
-    cells = math.prod(words[n][0] for n in range(len(kept)))
-    record[4:8] = len(kept), record[5] + outer - len(kept), cells, record[7] * (record[6] // cells)
-    record[HEADER:] = [word for axis in words for word in axis]
-    for table in tables:
-        record += table[:3] + [table[3 + axis] for axis in order]
-
-
-def _is_aligned(offset: int, strides: list[int], sizes: list[int], unit: int) -> bool:
-    return offset % unit == 0 and all(
-        stride % unit == 0 for stride, size in zip(strides, sizes, strict=True) if size > 1
-    )
-
-
-def _is_dense(strides: list[int], out_strides: list[int], sizes: list[int], lo: int) -> bool:
-    return all(strides[axis] == out_strides[axis] for axis in range(lo, len(sizes)) if sizes[axis] > 1)
 
 
 def _cut_streams(shape: _Shape, kernel: TileKernel) -> _Cut:
     """Long rows of lo cells, since that is how memory is read; shorter if B would not fit with them."""
-    most = _most_columns(shape)
+    most = COLUMNS if kernel.outers > 1 else _most_columns(shape)
     widest = most * kernel.cells
     line = max(kernel.cells, 128 // shape.itemsize)
     chunks = -(-shape.lo_cells // widest)
@@ -235,10 +218,10 @@ def _cut_streams(shape: _Shape, kernel: TileKernel) -> _Cut:
             chunk = columns * kernel.cells
         rows = THREADS // columns * kernel.rows
         budget = _room(shape, kernel, rows)
-        cell_bytes = chunk * shape.itemsize + rows * kernel.lane_bytes
+        cell_bytes = _outers(shape, kernel) * (chunk * shape.itemsize + rows * kernel.lane_bytes)
         row = chunk * shape.itemsize
         fits = shape.domain * cell_bytes <= budget
-        short = shape.domain * row <= STREAM_B or row <= STREAM_ROW or not kernel.ring
+        short = shape.domain * row <= STREAM_B or row <= STREAM_ROW or not kernel.ring or kernel.outers > 1
         if (fits and short) or row <= 128:
             break
         chunks += 1
@@ -252,9 +235,13 @@ def _most_columns(shape: _Shape) -> int:
     return NARROW_COLUMNS if shape.itemsize == 2 and shape.domain >= NARROW_DOMAIN else COLUMNS
 
 
+def _outers(shape: _Shape, kernel: TileKernel) -> int:
+    return shape.outers if kernel.outers > 1 else 1
+
+
 def _room(shape: _Shape, kernel: TileKernel, rows: int) -> int:
     """Bytes of shared memory that a block has for A and B if as many blocks as wanted are to fit."""
-    words = shape.words + 2 * shape.tables + 6 + (shape.streamed + 1) * rows
+    words = shape.words + shape.tables + _outers(shape, kernel) * (shape.tables + 1) + 5 + (shape.streamed + 1) * rows
     return SHARED // kernel.blocks - RESERVED - kernel.ring - 8 * words - 64
 
 
@@ -263,11 +250,12 @@ def _cover(
 ) -> tuple[int, int, int, int, int, int, int]:
     """Return chunks, chunk, splits, mids, columns, batch, slab."""
     chunks = -(-shape.lo_cells // cut.chunk)
-    splits, mids = _split(shape, kernel, cut, shape.outer_cells * chunks, multiprocessors * kernel.blocks)
+    outers = _outers(shape, kernel)
+    splits, mids = _split(shape, kernel, cut, shape.outer_cells * chunks // outers, multiprocessors * kernel.blocks)
     batch = cut.rows
     if kernel.whole:
-        cell_bytes = shape.domain * kernel.lane_bytes + 8 * (shape.streamed + 1)
-        left = _room(shape, kernel, 0) - shape.domain * cut.chunk * shape.itemsize
+        cell_bytes = outers * shape.domain * kernel.lane_bytes + 8 * (shape.streamed + 1)
+        left = _room(shape, kernel, 0) - outers * shape.domain * cut.chunk * shape.itemsize
         room = min(left, 8 << 10) // cell_bytes
         batch = max(batch, min(_up(mids, cut.rows), room // cut.rows * cut.rows))
     return chunks, cut.chunk, splits, mids, cut.columns, batch, cut.slab
@@ -277,7 +265,7 @@ def _split(shape: _Shape, kernel: TileKernel, cut: _Cut, parts: int, places: int
     """Split the mid cells so that blocks fill whole waves, and each pays for building its B; return splits, mids."""
     # In rows of the product a lo cell; a byte of a streamed row costs as much as two, shifting an unaligned one more.
     row = max(2.0 * shape.itemsize, 0.0 if kernel.aligned else 8.0)
-    setup = 2 * BUILD * shape.tables_b + START / max(1, shape.domain)
+    setup = 2 * BUILD * shape.tables_b * _outers(shape, kernel) + START / max(1, shape.domain)
     setup *= STREAM_SETUP * (1 if kernel.ring else 2)
     best: tuple[float, int, int] | None = None
     for splits in range(1, max(1, min(shape.mid_cells // cut.rows, WAVES * places // parts)) + 1):
@@ -295,8 +283,9 @@ def _split(shape: _Shape, kernel: TileKernel, cut: _Cut, parts: int, places: int
 
 def _shared(shape: _Shape, kernel: TileKernel, cut: _Cut, batch: int) -> int:
     pitch = _up(cut.chunk, kernel.cells)
-    size = 8 * (_up(shape.words, 2) + 2 * shape.tables + 1 + (shape.streamed + 1) * batch)
+    outers = _outers(shape, kernel)
+    size = 8 * (_up(shape.words, 2) + shape.tables + outers * (shape.tables + 1) + (shape.streamed + 1) * batch)
     if kernel.streamed < 0:
         size += 4 * shape.streamed * pitch
-    size = _up(size, 16) + cut.slab * batch * kernel.lane_bytes
-    return _up(_up(size, 16) + cut.slab * pitch * shape.itemsize, 16) + kernel.ring
+    size = _up(size, 16) + outers * cut.slab * batch * kernel.lane_bytes
+    return _up(_up(size, 16) + outers * cut.slab * pitch * shape.itemsize, 16) + kernel.ring

@@ -12,6 +12,7 @@ import click
 from elimina.api import TASKS
 from elimina.backends.choose import DEVICES
 from elimina.errors import InputError
+from elimina.inference.choose import ORDER_SECONDS
 from elimina.io.evidence import parse_names
 from elimina.model import Model
 from elimina.order import Method, read_order
@@ -71,7 +72,7 @@ def model_options(command: Command) -> Command:
                 "--order-time",
                 type=seconds_of,
                 metavar="SECONDS",
-                default=2.0,
+                default=ORDER_SECONDS,
                 show_default=True,
                 help="Limit on the search for an order.",
             ),

@@ -16,6 +16,7 @@ class Progress:
     def __init__(self) -> None:
         self._bar: Any = None
         self._done = 0
+        self._bounds: tuple[int | None, int | None] | None = None
 
     def __enter__(self) -> Progress:
         return self
@@ -27,6 +28,13 @@ class Progress:
             self._bar = click.progressbar(length=1000, label=label, file=sys.stderr)
             self._bar.__enter__()
 
+    def bounds(self, lower: int | None, upper: int | None) -> None:
+        """Show bounds on the optimum, on a terminal."""
+        if sys.stderr.isatty() and (lower, upper) != self._bounds:
+            self._bounds = lower, upper
+            ends = " to ".join("unknown" if end is None else str(end) for end in (lower, upper))
+            click.echo(f"\roptimum: {ends}\033[K", err=True, nl=False)
+
     def update(self, share: float) -> None:
         """Move the bar to a share of the work."""
         if self._bar is not None:
@@ -35,5 +43,7 @@ class Progress:
             self._done += steps
 
     def __exit__(self, *error: object) -> None:
+        if self._bounds is not None:
+            click.echo("\r\033[K", err=True, nl=False)
         if self._bar is not None:
             self._bar.__exit__(None, None, None)

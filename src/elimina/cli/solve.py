@@ -15,6 +15,7 @@ from elimina.cli.options import model_options, planning_of, query_of, seconds_of
 from elimina.cli.progress import Progress
 from elimina.errors import InputError, TimeLimitError
 from elimina.inference.junction import plan_statistics
+from elimina.inference.method import METHODS, OptimumMethod
 from elimina.io import read, read_evidence
 from elimina.io.evidence import parse_assignments
 from elimina.io.files import save
@@ -29,6 +30,16 @@ FORMATS = ("human", "json", "uai")
 @click.command(short_help="Answer a task on a model.")
 @click.argument("file", type=click.Path())
 @model_options
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    default="auto",
+    show_default=True,
+    help="mpe: eliminate: run the plan; filter: keep only what can be better; auto: filter what is large.",
+)
+@click.option(
+    "--upper-bound", type=int, metavar="COST", help="mpe: a total known to be reached; worse ones are not looked for."
+)
 @click.option("--time-limit", type=seconds_of, metavar="SECONDS", help="For everything, reading included.")
 @click.option(
     "--format",
@@ -45,7 +56,14 @@ FORMATS = ("human", "json", "uai")
     "--cases", type=click.Path(), metavar="FILE", help="mar: a .csv or .parquet file with a row for each case."
 )
 def solve(
-    file: str, time_limit: float | None, format_: str, output: str | None, cases: str | None, **options: Any
+    file: str,
+    method: OptimumMethod,
+    upper_bound: int | None,
+    time_limit: float | None,
+    format_: str,
+    output: str | None,
+    cases: str | None,
+    **options: Any,
 ) -> None:
     """Answer a task on the model in FILE (.wcsp, .uai, .cfn, .bif, .xmlbif, .net, .xdsl, .erg; also .gz, .xz)."""
     started = time.monotonic()
@@ -68,8 +86,11 @@ def solve(
             evidence=_evidence(options["evidence"], model),
             query=query_of(options["query"], model),
             **planning_of(options, model),
+            method=method,
+            upper_bound=upper_bound,
             time_limit=time_limit,
             on_plan=progress.start,
+            on_bounds=progress.bounds,
             progress=progress.update,
         )
     text = {"human": _human, "json": _json, "uai": _uai}[format_](result, model)
@@ -130,7 +151,15 @@ def _human(result: Result, model: Model) -> str:
         if result.value is not None:
             rows.append(("Z", f"{result.value:.12g}"))
     stats = result.stats
-    rows.append(("width", f"{stats['induced_width']} (largest table: {count_text(stats['largest_table'])} cells)"))
+    if result.status == "bounded" or (result.value is None and {result.lower_bound, result.upper_bound} != {None}):
+        ends = (result.lower_bound, result.upper_bound)
+        rows.append(("bounds", " to ".join("unknown" if end is None else number_text(end) for end in ends)))
+    if stats.get("method") == "filter":
+        rows.append(
+            ("rows", f"{count_text(stats['rows_made'])}, {count_text(stats['rows_filtered'])} of them filtered")
+        )
+    else:
+        rows.append(("width", f"{stats['induced_width']} (largest table: {count_text(stats['largest_table'])} cells)"))
     rows.append(("memory", bytes_text(stats["peak_bytes"])))
     total = sum(stats["seconds"].values())
     rows.append(("time", f"{seconds_text(total)} on {stats['device']}, {stats['dtype']}"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
@@ -41,13 +41,15 @@ _COLUMN_SECONDS = 4e-5
 """What each observed or asked-for variable of a chunk costs besides the run."""
 
 Floats = NDArray[np.float64]
+_Chunk = tuple[CaseByCase | None, Codes, int, dict[int, Floats], Floats]
 
 
 class Posteriors(NamedTuple):
     """Posteriors of a batch.
 
     Attributes:
-        marginals: Variable name -> float64 array of shape ``(cases, size)``; zeros where the case is impossible.
+        marginals: Variable name -> float64 array of shape ``(cases, size)``, the cases its fastest axis; zeros where a
+            case is impossible.
         log10_evidence: float64 array of shape ``(cases,)``: base-10 logarithm of the probability of the case's
             observations; minus infinity where the case is impossible.
     """
@@ -115,14 +117,19 @@ class Batch:
             best = max(self._cached_cases(first.plan), self._amortised_cases(first.plan))
             share = -(-count // threads)
         most = max(2, (memory - _static_bytes(first.plan)) // max(1, _case_bytes(first.plan)))
-        cases = _rounded(min(max(best, _UNIT), _MOST_CASES, share, most))
-        self.planned = first if cases == _UNIT else self._plan_on(backend, self._prepare(cases))
-        while self.planned.plan.peak_bytes > memory and cases > 2:
-            cases = _rounded(cases // 2)
-            self.planned = self._plan_on(backend, self._prepare(cases))
+        # Chunks of one size, since what the last one lacks is computed all the same.
+        chunks = max(1, -(-share // min(max(best, _UNIT), _MOST_CASES, most)))
+        while True:
+            cases = _rounded(-(-share // chunks))
+            self.planned = first if cases == _UNIT else self._plan_on(backend, self._prepare(cases))
+            if self.planned.plan.peak_bytes <= memory or cases <= 2:
+                break
+            chunks += -(-chunks // 8)
         if not self.planned.plan.fits:
             raise MemoryLimitError(does_not_fit(self.planned.plan))
         self.cases = cases
+        outputs = self.planned.plan.outputs
+        self._outputs = {n: output.scope[0] for n, output in enumerate(outputs) if len(output.scope) > 1}
         self._enough = count if share < min(best, most) else sys.maxsize
         self.threads = max(1, min(threads, memory // max(1, self.planned.plan.peak_bytes))) if is_cpu else 1
 
@@ -146,17 +153,30 @@ class Batch:
             progress: Called now and then with the share of the cases that is done.
         """
         count = len(values)
-        marginals = {v: np.ones((count, self.model.variables[v].size)) for v in self._asked}
+        marginals = {v: np.ones((self.model.variables[v].size, count)).T for v in self._asked}
         log_sums = np.empty(count)
         one = self._case_by_case
         if not count or (one is not None and one.seconds(values) > self.planned.plan.seconds / self.cases):
             one = None
         size = self.cases if one is None else min(_CASES_IN_TURN, -(-count // self.threads))
+        chunks = [(one, values[at : at + size], at, marginals, log_sums) for at in range(0, count, size)]
+        if self.threads == 1:
+            for done, chunk in enumerate(chunks, 1):
+                self._chunk(*chunk)
+                if progress is not None:
+                    progress(done / len(chunks))
+        else:
+            self._run_threads(chunks, progress)
+        impossible = log_sums == -np.inf
+        if impossible.any():
+            for table in marginals.values():
+                table[impossible] = 0.0
+        named = {self.model.variables[v].name: table for v, table in marginals.items()}
+        return Posteriors(named, log_sums / math.log(10))
+
+    def _run_threads(self, chunks: Sequence[_Chunk], progress: Callable[[float], None] | None) -> None:
         with ThreadPoolExecutor(self.threads) as pool:
-            tasks = [
-                pool.submit(self._chunk, one, values[at : at + size], at, marginals, log_sums)
-                for at in range(0, count, size)
-            ]
+            tasks = [pool.submit(self._chunk, *chunk) for chunk in chunks]
             try:
                 for done, task in enumerate(as_completed(tasks), 1):
                     task.result()
@@ -165,11 +185,6 @@ class Batch:
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
-        impossible = log_sums == -np.inf
-        for table in marginals.values():
-            table[impossible] = 0.0
-        named = {self.model.variables[v].name: table for v, table in marginals.items()}
-        return Posteriors(named, log_sums / math.log(10))
 
     def close(self) -> None:
         """Give the memory back; the next run takes it again."""
@@ -192,40 +207,29 @@ class Batch:
                 for v in marginals.keys() & tables.keys():
                     marginals[v][rows] = tables[v]
                 return
-            answer = self._propagate(own, self._weights(values))
+            answer = self._propagate(own, values)
         finally:
             self._propagators.put(own)
-        self._write(answer, rows, marginals)
+        for v, table in zip(self._outputs.values(), answer.tables, strict=True):
+            marginals[v].T[:, rows] = normalised(table[:, : len(values)], answer.logarithmic)
         assert answer.log_sum is not None
         log_sums[rows] = np.broadcast_to(answer.log_sum, self.cases)[: len(values)]
 
-    def _propagate(self, own: dict[str, Propagator], weights: Mapping[int, NDArray[np.bool_]]) -> Answer:
+    def _propagate(self, own: dict[str, Propagator], values: Codes) -> Answer:
         """Propagate a chunk on a thread's own propagators, which are made when first needed."""
+        wide = [self.model.variables[v].size > 1 for v in self.columns]
+        codes = np.full((sum(wide), self.cases), -1, dtype=np.intp)
+        codes[:, : len(values)] = values.T[wide]
+        observed = [v for v, has_values in zip(self.columns, wide, strict=True) if has_values]
         # Scaled messages share a power of two over all cases: one that is much less likely may be lost, never silently.
         for semiring in ("sum-product", "log-sum-exp"):
             if semiring not in own:
                 own[semiring] = Propagator(self.planned, semiring)
-            own[semiring].weigh(weights)
-            answer = own[semiring].run(range(len(self.planned.plan.outputs)))
+            own[semiring].observe(observed, codes)
+            answer = own[semiring].run(tuple(self._outputs))
             if answer.sound:
                 break
         return answer
-
-    def _weights(self, values: Codes) -> dict[int, NDArray[np.bool_]]:
-        result: dict[int, NDArray[np.bool_]] = {}
-        for v, column in zip(self.columns, values.T, strict=True):
-            size = self.model.variables[v].size
-            if size > 1:
-                codes = np.full(self.cases, -1)
-                codes[: len(column)] = column
-                result[v] = (codes == np.arange(size)[:, None]) | (codes < 0)
-        return result
-
-    def _write(self, answer: Answer, rows: slice, marginals: dict[int, Floats]) -> None:
-        for output, table in zip(self.planned.plan.outputs, answer.tables, strict=True):
-            v = output.scope[0] if output.scope else -1
-            if v in marginals:
-                marginals[v][rows] = normalised(table, answer.logarithmic).T[: rows.stop - rows.start]
 
 
 def _rounded(cases: int) -> int:

@@ -107,6 +107,7 @@ class Propagator:
         self._weights: dict[int, dict[int, Array]] = {}
         program = pack(self._plan, len(problem.model.variables), semiring, -math.inf)
         self._session = planned.backend.open(program, self._encoded.arena)
+        self._levels_of: dict[int, Array] = {}
         self._slicing = self._session if isinstance(self._session, SlicingSession) and not self._plan.kept else None
         self._values = np.full(len(problem.model.variables), -1, dtype=np.int32)
         self._stale = np.ones(len(self._plan.steps), dtype=bool)
@@ -160,6 +161,31 @@ class Propagator:
         if self._slicing is not None:
             self._slicing.fix(self._values)
 
+    def observe(self, variables: Sequence[int], values: NDArray[np.intp]) -> None:
+        """Observe values in each case, instead of those before; for variables with a factor over them and the cases.
+
+        Args:
+            variables: Of the rows.
+            values: Shape ``(variables, cases)``; -1 where nothing is observed.
+        """
+        for v, row in zip(variables, values, strict=True):
+            factor = self._plan.factors[self._homes[v]]
+            region = np.empty(factor.span, dtype=self._plan.dtype)
+            np.take(self._levels(v), row, axis=1, out=factor_view(region, factor._replace(offset=0)), mode="wrap")
+            self._session.load(factor.offset, region)
+        # Steps without cases are cheap beside the others.
+        self._stale[:] = True
+
+    def _levels(self, variable: int) -> Array:
+        """A factor of a variable and cases for each value that is observed in a case (columns; the last one: none)."""
+        if variable not in self._levels_of:
+            values = factor_view(self._encoded.arena, self._plan.factors[self._homes[variable]])[:, :1]
+            forbidden = 0.0 if self._semiring == "sum-product" else -math.inf
+            levels = np.where(np.eye(len(values), len(values) + 1, dtype=bool), values, forbidden)
+            levels[:, -1:] = values
+            self._levels_of[variable] = levels.astype(self._plan.dtype)
+        return self._levels_of[variable]
+
     def _load(self, number: int) -> None:
         factor = self._plan.factors[number]
         region = self._encoded.arena[factor.offset : factor.offset + factor.span].copy()
@@ -209,7 +235,7 @@ class Propagator:
     def run(self, outputs: Sequence[int], *, log_sum: bool = True, progress: Progress | None = None) -> Answer:
         """Compute outputs of the plan (and the sum of everything), as far as they are not known from runs before."""
         if len(outputs) + log_sum * len(self._roots) == len(self._plan.outputs) or not self._plan.keep:
-            steps = np.flatnonzero(self._stale)
+            steps = self._stale.nonzero()[0]
         else:
             needed = np.zeros(len(self._plan.steps), dtype=bool)
             for output in (*outputs, *(self._roots if log_sum else ())):

@@ -25,6 +25,7 @@ class Scales:
         # Of each operand, in a list of all messages and then all factors.
         self._table = np.where(source >= 0, source, len(plan.steps) + factor)
         self._smallest = float(np.finfo(plan.dtype).minexp) + 2 * MAX_OPERANDS
+        self._operands = max((len(step.operands) for step in plan.steps), default=0)
         self._plan = plan
         below: list[int] = []
         free = set(plan.order)
@@ -57,6 +58,11 @@ class Scales:
             ranges: ``Encoded.ranges``.
             peaks: ``Run.peaks``, of any number of runs.
         """
+        least = float(min(peaks[..., 1].min(initial=1.0), ranges[:, 1].min(initial=1.0)))
+        most = float(peaks[..., 0].max(initial=1.0))
+        # Most often it is seen at once that nothing comes near.
+        if least > 0 and self._operands * (math.frexp(least)[1] - math.frexp(most)[1]) >= self._smallest:
+            return False
         lows = _lows(peaks[..., 1]) - _exponents(peaks[..., 0], self._plan.dtype)
         lows = np.concatenate([lows.min(axis=tuple(range(lows.ndim - 1))), _lows(ranges[:, 1])])
         products = np.bincount(self._reader, weights=lows[self._table], minlength=1)

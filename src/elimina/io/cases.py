@@ -219,10 +219,15 @@ def _from_array(array: NDArray[Any], model: Model) -> Cases:
             f"an array of cases has a column for each of the {len(model.variables)} variables; "
             f"this one has the shape {array.shape}"
         )
-    if array.dtype.kind not in "iuf":
+    limits = np.array(model.sizes)
+    if array.dtype.kind in "iu":
+        columns = np.ascontiguousarray(array.T)
+        if columns.min(initial=0) >= UNOBSERVED and (columns.max(axis=1, initial=UNOBSERVED) < limits).all():
+            return Cases(tuple(range(len(limits))), columns.astype(np.int32).T)
+    elif array.dtype.kind not in "iuf":
         return _from_columns({v.name: array[:, i] for i, v in enumerate(model.variables)}, model)
     values = np.where(np.isnan(array), UNOBSERVED, array)
-    bad = (values < UNOBSERVED) | (values >= np.array(model.sizes)) | (values != np.floor(values))
+    bad = (values < UNOBSERVED) | (values >= limits) | (values != np.floor(values))
     if bad.any():
         row, column = np.argwhere(bad)[0]
         variable = model.variables[column]

@@ -37,12 +37,14 @@ __device__ __forceinline__ void load_shared(typename P::Lane (&lanes)[kLanes], c
 
 // kDense: cells that follow each other along lo do so in every streamed table too; kAligned: at 16-byte addresses.
 // kWhole: all values of d are in shared memory at once, so sums live for one pass only.
+// kOuters > 1: a block takes up to that many outer cells, for which the streamed tables have the same values: each is read once.
 // `chunk` lo cells and `mids` mid cells a block; `columns` threads beside each other along lo; `batch` mid cells and `slab` values
-// of d in shared memory together; `vector`: bytes of the words that the output may be written in.
-template <class P, int kStreamed, bool kDense, bool kAligned, bool kWhole, int kRows, int kLanes, int kDepth, int kBlocks>
+// of d in shared memory together; `vector`: bytes of the words that the output may be written in. `sharing` successive outer cells
+// have the same streamed values; a block takes `outers` of them.
+template <class P, int kStreamed, bool kDense, bool kAligned, bool kWhole, int kRows, int kLanes, int kDepth, int kBlocks, int kOuters>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     tile(const i64* __restrict__ record, int record_words, int number, int tables, int some_streamed, int chunks, int chunk,
-         int splits, int mids, int columns, int batch, int slab, int vector, typename P::Cell* arena, u64* peaks,
+         int splits, int mids, int columns, int batch, int slab, int vector, int sharing, int outers, typename P::Cell* arena, u64* peaks,
          const i32* stop, typename P::Cell parameter) {
   using Cell = typename P::Cell;
   using Lane = typename P::Lane;
@@ -52,17 +54,26 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   constexpr int kFixed = kGeneric ? 1 : kStreamed;
   constexpr int kCells = kLanes * P::width;
   constexpr bool kRing = kDense && kWhole && kStreamed > 0;
-  static_assert(kStreamed != 0 && (kWhole || !kDense));
+  static_assert(kStreamed != 0 && (kWhole || !kDense) && (kRing || kOuters == 1));
   if (stopped(stop)) return;
   const int streamed = kGeneric ? some_streamed : kStreamed;
   const int pitch = (chunk + kCells - 1) / kCells * kCells;
-  const Map map = map_of<P>(record_words, tables, streamed, batch, slab, pitch, kGeneric ? streamed * pitch : 0);
+  if constexpr (kOuters == 1) outers = 1;
+  const Map map = map_of<P>(record_words, tables, streamed, batch, slab, pitch, kGeneric ? streamed * pitch : 0, outers);
 
-  u64 block = blockIdx.x;
+  // Blocks that read the same streamed values follow one another, so that a cache has them.
+  u64 block = blockIdx.x, shared_outer = 0;
+  if constexpr (kOuters > 1) {
+    const u32 groups = u32((sharing + outers - 1) / outers);
+    shared_outer = block % groups * outers;
+    block /= groups;
+  }
   const int split = int(block % u32(splits));
   block /= u32(splits);
   const i64 lo_first = i64(block % u32(chunks)) * chunk;
-  prepare<P>(record, record_words, block / u32(chunks), peaks, map.bases, map.scales);
+  block /= u32(chunks);
+  const int here = kOuters > 1 ? int(min(u64(outers), sharing - shared_outer)) : 1;
+  prepare<P>(record, record_words, kOuters > 1 ? block * sharing + shared_outer : block, peaks, map.bases, map.scales, here);
   __syncthreads();
   const StepView step{shared};
   const int cells = int(min(i64(chunk), step[kLoCells] - lo_first));
@@ -99,7 +110,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   }
   Peaks<typename P::Semiring> seen;
 
-  // Adds the rows of one value of d to the sums: kRows x kLanes of them, the streamed values at hand.
+  // Adds the rows of one value of d to the sums of an outer cell: kRows x kLanes of them, the streamed values at hand.
   const auto add_rows = [&](Sum(&sums)[kRows][kLanes], const Lane(&values)[kFixed][kRows][kLanes], const Lane* a, const Cell* b) {
     Lane lanes[kLanes];
     load_shared<P, kDense, kLanes>(lanes, b, columns);
@@ -111,7 +122,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
         for (int k = 0; k < kFixed; ++k) {
           Lane next = values[k][i][j];
-          if constexpr (P::Semiring::scaled) next *= stream_scale[k];
+          if constexpr (P::Semiring::scaled && !kRing) next *= stream_scale[k];
           if (k + 1 < kFixed) {
             value = policy.combine(value, next);
           } else {
@@ -190,11 +201,12 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
       for (int j = 0; j < kLanes; ++j) sums[i][j] = policy.start();
   };
 
-  const auto store = [&](Sum(&sums)[kRows][kLanes], int top, int count) {
+  const auto store = [&](Sum(&sums)[kRows][kLanes], int top, int count, int outer = 0) {
+    const i64 base = at<i64>(map.bases)[outer * (tables + 1) + tables] - at<i64>(map.bases)[tables];
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       if (top + i >= count) continue;
-      Cell* out = arena + at<i64>(map.mids)[streamed * batch + top + i] + lo_first + lo;
+      Cell* out = arena + at<i64>(map.mids)[streamed * batch + top + i] + base + lo_first + lo;
       Lane results[kLanes];
 #pragma unroll
       for (int j = 0; j < kLanes; ++j) results[j] = policy.finish(sums[i][j]);
@@ -264,8 +276,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
           for (int i = 0; i < kRows; ++i)
             shifts[k][i] = u32(at<i64>(map.mids)[k * batch + min(top + i, count - 1)] + lo_offset[k][0]);
       }
-      Sum sums[kRows][kLanes];
-      begin(sums);
+      Sum sums[kOuters][kRows][kLanes];
+#pragma unroll
+      for (int outer = 0; outer < kOuters; ++outer) begin(sums[outer]);
       const Lane* a = at<Lane>(map.a) + top;
       const Cell* b = at<Cell>(map.b) + lo;
 #pragma unroll 1
@@ -284,12 +297,20 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
               realign(values[k][i], *slot(unit, k, i, 0), *slot(unit, k, i, 1), shifts[k][i] * u32(sizeof(Cell)) % 16);
               shifts[k][i] += u32(stream_stride[k]);
             }
+            if constexpr (P::Semiring::scaled) {
+#pragma unroll
+              for (int j = 0; j < kLanes; ++j) values[k][i][j] *= stream_scale[k];
+            }
           }
         unit = unit + 1 == kDepth ? 0 : unit + 1;
         fetch();
-        add_rows(sums, values, a, b);
+#pragma unroll
+        for (int outer = 0; outer < kOuters; ++outer)
+          if (outer < here) add_rows(sums[outer], values, a + outer * domain * batch, b + outer * domain * pitch);
       }
-      store(sums, top, count);
+#pragma unroll
+      for (int outer = 0; outer < kOuters; ++outer)
+        if (outer < here) store(sums[outer], top, count, outer);
     }
     asm volatile("cp.async.wait_all;" ::: "memory");
   };
@@ -301,9 +322,10 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     __syncthreads();
     locate(first, count, batch, streamed, map.bases, map.mids);
     if constexpr (kWhole) {
-      build<P, Lane>(map.a, batch, count, first, outer_axes, lo_axis, 0, tables_a, 0, domain, arena, map, policy);
+      build<P, Lane, kOuters>(map.a, batch, count, first, outer_axes, lo_axis, 0, tables_a, 0, domain, arena, map, policy, here);
       if (first == mid_first) {
-        build<P, Cell>(map.b, pitch, cells, lo_first, lo_axis, axes, tables_a, tables_ab, 0, domain, arena, map, policy);
+        build<P, Cell, kOuters>(map.b, pitch, cells, lo_first, lo_axis, axes, tables_a, tables_ab, 0, domain, arena, map, policy,
+                                here);
       }
       __syncthreads();
       if constexpr (kRing) {

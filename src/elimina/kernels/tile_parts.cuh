@@ -101,24 +101,25 @@ constexpr int kAhead = 8;  // values of d whose loads are in flight together whi
 
 // Where things are in shared memory, in bytes; cuda_tile.py adds up the same.
 struct Map {
-  int bases;   // of each table, then of the output: offsets at this block's outer cell
+  int bases;   // of each table, then of the output: offsets at an outer cell; for each of the block's outer cells
   int scales;  // of each table
   int mids;    // offsets of the mid cells of a batch: [streamed tables, then the output][batch]
   int los;     // offsets of the lo cells, for any number of streamed tables: [streamed][pitch]
-  int a, b;    // [d][batch], [d][pitch]
+  int a, b;    // [outer cell][d][batch], [outer cell][d][pitch]
   int ring;    // streamed values on their way
 };
 
 template <class P>
-__device__ __forceinline__ Map map_of(int record_words, int tables, int streamed, int batch, int slab, int pitch, int los) {
+__device__ __forceinline__ Map map_of(int record_words, int tables, int streamed, int batch, int slab, int pitch, int los,
+                                      int outers = 1) {
   Map map;
   map.bases = 8 * ((record_words + 1) / 2 * 2);
-  map.scales = map.bases + 8 * (tables + 1);
+  map.scales = map.bases + 8 * outers * (tables + 1);
   map.mids = map.scales + 8 * tables;
   map.los = map.mids + 8 * (streamed + 1) * batch;
   map.a = (map.los + 4 * los + 15) / 16 * 16;
-  map.b = (map.a + slab * batch * int(sizeof(typename P::Lane)) + 15) / 16 * 16;
-  map.ring = (map.b + slab * pitch * int(sizeof(typename P::Cell)) + 15) / 16 * 16;
+  map.b = (map.a + outers * slab * batch * int(sizeof(typename P::Lane)) + 15) / 16 * 16;
+  map.ring = (map.b + outers * slab * pitch * int(sizeof(typename P::Cell)) + 15) / 16 * 16;
   return map;
 }
 
@@ -134,21 +135,21 @@ __device__ __forceinline__ T* at(int bytes) {
 // loops unrolled, since code that runs once waits for its own instructions.
 template <class P>
 __device__ __noinline__ void prepare(const i64* record, int record_words, u64 outer, const u64* peaks, int bases_at,
-                                     int scales_at) {
+                                     int scales_at, int outers = 1) {
 #pragma unroll 1
   for (int i = threadIdx.x; i < record_words; i += int(blockDim.x)) shared[i] = record[i];
   __syncthreads();
   const StepView step{shared};
   const int tables = int(step[kTables]);
 #pragma unroll 1
-  for (int number = threadIdx.x; number <= tables; number += int(blockDim.x)) {
+  for (int i = threadIdx.x; i < outers * (tables + 1); i += int(blockDim.x)) {
+    const int number = i % (tables + 1);
     const bool output = number == tables;
     const TableView table = step.table(output ? 0 : number);
-    at<i64>(bases_at)[number] =
-        (output ? step[kOut] : table.offset()) + offset_of(step, outer, 0, step[kOuterAxes], [&](i64 axis) {
-          return output ? step.out_stride(axis) : table.stride(axis);
-        });
-    if (!output) {
+    at<i64>(bases_at)[i] = (output ? step[kOut] : table.offset()) +
+                           offset_of(step, outer + i / (tables + 1), 0, step[kOuterAxes],
+                                     [&](i64 axis) { return output ? step.out_stride(axis) : table.stride(axis); });
+    if (i < tables) {
       at<typename P::Semiring::Value>(scales_at)[number] = scale_of<typename P::Semiring>(table, peaks);
     }
   }
@@ -197,10 +198,13 @@ __device__ __forceinline__ typename P::Cell of_slot(Slot slot) {
   }
 }
 
-// slots[d - d_first][i] = product of the tables [first, last) at cell number cell_first + i of the axes [axis_first, axis_last).
-template <class P, class Slot>
+// slots[outer cell][d - d_first][i] = product of the tables [first, last) at cell number cell_first + i of the axes [axis_first,
+// axis_last), for `outers` outer cells, kOuters at most.
+template <class P, class Slot, int kOuters = 1>
 __device__ __noinline__ void build(int slots_at, int pitch, int count, u64 cell_first, int axis_first, int axis_last, int first,
-                                   int last, i64 d_first, int depth, const typename P::Cell* arena, Map map, P policy) {
+                                   int last, i64 d_first, int depth, const typename P::Cell* arena, Map map, P policy,
+                                   int outers = 1) {
+  constexpr int kFlight = kAhead / kOuters;  // values of d whose loads are in flight together
   using Cell = typename P::Cell;
   const StepView step{shared};
   Slot* slots = at<Slot>(slots_at);
@@ -211,40 +215,54 @@ __device__ __noinline__ void build(int slots_at, int pitch, int count, u64 cell_
   for (int i = count < threads ? int(threadIdx.x) % count : int(threadIdx.x); i < count; i += threads) {
     if (first == last) {
 #pragma unroll 1
-      for (int d = group; d < depth; d += groups) slots[d * pitch + i] = to_slot<P, Slot>(policy.one());
+      for (int d = group; d < outers * depth; d += groups) slots[d * pitch + i] = to_slot<P, Slot>(policy.one());
     }
 #pragma unroll 1
     for (int number = first; number < last; number += 2) {
       const bool two = number + 1 < last;
       const auto start = [&](int table_number) {
         const TableView table = step.table(table_number);
-        return arena + at<i64>(map.bases)[table_number] + (d_first + group) * table.domain_stride() +
+        return arena + (d_first + group) * table.domain_stride() +
                offset_of(step, cell_first + i, axis_first, axis_last, [&](i64 axis) { return table.stride(axis); });
       };
       const int other_number = two ? number + 1 : number;
-      const Cell* cell = start(number);
-      const Cell* other_cell = two ? start(other_number) : cell;
+      const Cell *cells[kOuters], *other_cells[kOuters];
+      cells[0] = start(number);
+      other_cells[0] = two ? start(other_number) : cells[0];
+#pragma unroll
+      for (int outer = kOuters; outer-- > 0;) {
+        const i64* bases = at<i64>(map.bases) + min(outer, outers - 1) * int(step[kTables] + 1);
+        cells[outer] = cells[0] + bases[number];
+        other_cells[outer] = other_cells[0] + bases[other_number];
+      }
       const i64 stride = step.table(number).domain_stride() * groups;
       const i64 other_stride = step.table(other_number).domain_stride() * groups;
       Slot* slot = slots + group * pitch + i;
 #pragma unroll 1
-      for (int d = group; d < depth; d += kAhead * groups) {
-        Cell values[kAhead], others[kAhead];
+      for (int d = group; d < depth; d += kFlight * groups) {
+        Cell values[kOuters][kFlight], others[kOuters][kFlight];
 #pragma unroll
-        for (int u = 0; u < kAhead; ++u) {
-          if (d + u * groups < depth) {
-            values[u] = read<P>(cell, number, map.scales);
-            if (two) others[u] = read<P>(other_cell, other_number, map.scales);
+        for (int outer = 0; outer < kOuters; ++outer) {
+#pragma unroll
+          for (int u = 0; u < kFlight; ++u) {
+            if (d + u * groups < depth && outer < outers) {
+              values[outer][u] = read<P>(cells[outer], number, map.scales);
+              if (two) others[outer][u] = read<P>(other_cells[outer], other_number, map.scales);
+            }
+            cells[outer] += stride;
+            other_cells[outer] += other_stride;
           }
-          cell += stride;
-          other_cell += other_stride;
         }
 #pragma unroll
-        for (int u = 0; u < kAhead; ++u) {
-          if (d + u * groups < depth) {
-            Cell value = number == first ? values[u] : policy.combine_cells(of_slot<P, Slot>(*slot), values[u]);
-            if (two) value = policy.combine_cells(value, others[u]);
-            *slot = to_slot<P, Slot>(value);
+        for (int u = 0; u < kFlight; ++u) {
+#pragma unroll
+          for (int outer = 0; outer < kOuters; ++outer) {
+            if (d + u * groups < depth && outer < outers) {
+              Slot& own = slot[outer * depth * pitch];
+              Cell value = number == first ? values[outer][u] : policy.combine_cells(of_slot<P, Slot>(own), values[outer][u]);
+              if (two) value = policy.combine_cells(value, others[outer][u]);
+              own = to_slot<P, Slot>(value);
+            }
           }
           slot += groups * pitch;
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from elimina.errors import InputError
 from elimina.planning.estimate import Machine
 from elimina.planning.incumbent import incumbent_cost
 from elimina.planning.layout import Arena, table_strides
-from elimina.planning.plan import FactorLayout, Operand, Output, Plan, Step
+from elimina.planning.plan import MOST_BYTES, FactorLayout, Operand, Output, Plan, Step
 from elimina.planning.prepare import Problem, finite_range
 from elimina.planning.propagation import Passes
 from elimina.planning.structure import MAX_OPERANDS, ProtoStep, build_steps
@@ -74,8 +75,12 @@ def make_plan(problem: Problem, order: Sequence[int], machine: Machine, memory: 
         tree, scopes = _tree(problem, [v for v in central if v not in problem.kept])
     decode = problem.task == "mpe"
 
+    @functools.cache
+    def steps_of(operands: int) -> tuple[list[ProtoStep], tuple[Output, ...]]:
+        return _proto_steps(problem, tree, scopes, operands, decode)
+
     def lay_out(bound: int, operands: int = MAX_OPERANDS, keep: bool = decode) -> _Layout:
-        proto, outputs = _proto_steps(problem, tree, scopes, operands, decode)
+        proto, outputs = steps_of(operands)
         encoding = choose_encoding(problem, max((len(step.reads) for step in proto), default=0), bound, dtype)
         return _lay_out(problem, scopes, proto, outputs, encoding, keep, machine)
 
@@ -129,15 +134,19 @@ def _tree(problem: Problem, order: Sequence[int]) -> tuple[Tree, list[tuple[int,
 def _proto_steps(
     problem: Problem, tree: Tree, scopes: Sequence[tuple[int, ...]], operands: int, decode: bool
 ) -> tuple[list[ProtoStep], tuple[Output, ...]]:
+    sizes = problem.model.sizes
     if problem.task in ("mar", "joint"):
-        passes = Passes(tree, scopes, problem.model.sizes, problem.kept, operands)
+        passes = Passes(tree, scopes, sizes, problem.kept, operands)
         if problem.task == "joint":
             return passes.steps, (Output(passes.join_roots(), problem.kept),)
-        marginals = passes.outward(problem.wanted)
+        # Where no machine holds a message the plan is for its figures alone, and the way back would take minutes.
+        largest = max((math.prod(sizes[v] for v in node.separator) for node in tree.nodes), default=0)
+        wanted = problem.wanted if largest <= MOST_BYTES else ()
+        marginals = passes.outward(wanted)
         outputs = [Output(message.source, message.scope) for message in passes.roots()]
-        return passes.steps, (*outputs, *(Output(marginals[v], (v, *problem.kept)) for v in problem.wanted))
+        return passes.steps, (*outputs, *(Output(marginals[v], (v, *problem.kept)) for v in wanted))
     nodes = range(len(tree.nodes)) if decode else tree.postorder()
-    steps = build_steps(tree, nodes, scopes, problem.model.sizes, operands)
+    steps = build_steps(tree, nodes, scopes, sizes, operands)
     read = {read.source for step in steps for read in step.reads}
     return steps, tuple(Output(number, ()) for number in range(len(steps)) if number not in read)
 

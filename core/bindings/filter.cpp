@@ -1,0 +1,78 @@
+#include "filter/filter.hpp"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/vector.h>
+
+#include <utility>
+
+#include "module.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace elimina::filter;
+
+namespace {
+
+using Costs = nb::ndarray<const Cost, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+Model model_of(std::vector<int> sizes, std::vector<std::vector<Var>> scopes, const std::vector<Costs>& tables, Cost constant, Cost upper) {
+  Model model{std::move(sizes), {}, constant, upper};
+  if (scopes.size() != tables.size()) throw nb::value_error("as many scopes as tables are needed");
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    std::size_t cells = 1;
+    for (const Var v : scopes[i]) {
+      if (v < 0 || v >= model.count()) throw nb::index_error("a scope names no variable");
+      cells *= std::size_t(model.size[v]);
+    }
+    if (cells != tables[i].size()) throw nb::value_error("a table has other cells than its scope");
+    model.factors.push_back({std::move(scopes[i]), {tables[i].data(), tables[i].data() + cells}});
+  }
+  return model;
+}
+
+nb::dict minimise_costs(std::vector<int> sizes, std::vector<std::vector<Var>> scopes, const std::vector<Costs>& tables, Cost constant,
+                        Cost upper, double seconds, std::size_t most_rows, std::uint64_t seed, nb::object poll) {
+  const Model model = model_of(std::move(sizes), std::move(scopes), tables, constant, upper);
+  bool raised = false;
+  const Poll listener = [&](Cost lower, Cost best) {
+    if (raised) return false;
+    nb::gil_scoped_acquire gil;
+    PyObject* answer = PyErr_CheckSignals() == 0 ? PyObject_CallFunction(poll.ptr(), "LL", (long long)lower, (long long)best) : nullptr;
+    Py_XDECREF(answer);
+    raised = answer == nullptr;
+    return !raised;
+  };
+  Report report;
+  {
+    nb::gil_scoped_release release;
+    report = minimise(model, {seconds, most_rows, seed, listener});
+  }
+  if (raised) throw nb::python_error();
+  nb::dict result;
+  result["value"] = report.value;
+  result["cost"] = report.cost;
+  result["bound"] = report.bound;
+  result["made"] = report.made;
+  result["kept"] = report.kept;
+  result["slices"] = report.slices;
+  result["eliminations"] = report.eliminations;
+  result["largest"] = report.largest;
+  result["bytes"] = report.bytes;
+  nb::dict clock;
+  clock["shift"] = report.shifting;
+  clock["climb"] = report.climbing;
+  clock["bound"] = report.bounding;
+  clock["run"] = report.eliminating;
+  result["seconds"] = clock;
+  return result;
+}
+
+}  // namespace
+
+void bind_filter(nb::module_& m) {
+  m.attr("FORBIDDEN_COST") = forbidden;
+  m.def("minimise_costs", &minimise_costs, "sizes"_a, "scopes"_a, "tables"_a, "constant"_a, "upper"_a, "seconds"_a, "most_rows"_a,
+        "seed"_a, "poll"_a,
+        "Least sum of costs (of 0 to 2^38, or FORBIDDEN_COST) below `upper`, by elimination that drops rows by bounds. `poll` gets both "
+        "bounds now and then.");
+}

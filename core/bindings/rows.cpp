@@ -1,0 +1,209 @@
+#include "rows.hpp"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "module.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace elimina;
+using namespace elimina::sparse;
+
+namespace {
+
+template <class T>
+using Words = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Keys = Matrix<const u64>;
+using Values = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using MadeKeys = nb::ndarray<nb::numpy, u64, nb::ndim<2>>;
+using MadeValues = nb::ndarray<nb::numpy, nb::ndim<1>>;
+using MadeChoices = nb::ndarray<nb::numpy, i32, nb::ndim<1>>;
+using Rows = std::tuple<MadeKeys, MadeValues, std::optional<MadeChoices>, i64>;
+
+Ring ring_of(const std::string& semiring, double parameter, i64 integer_parameter, nb::dlpack::dtype dtype) {
+  constexpr std::array<const char*, 6> names{"min-sum", "max-sum", "max-product", "sum-product", "log-sum-exp", "count"};
+  const auto found = std::find(names.begin(), names.end(), semiring);
+  if (found == names.end()) throw nb::value_error(("unknown semiring " + semiring).c_str());
+  const SemiringKind kind = SemiringKind(found - names.begin());
+  const auto made = [&](ValueKind value) { return Ring{kind, value, parameter, integer_parameter}; };
+  const bool count = kind == SemiringKind::count;
+  if (kind == SemiringKind::min_sum && dtype == nb::dtype<i32>()) return made(ValueKind::int32);
+  if (kind == SemiringKind::min_sum && dtype == nb::dtype<i64>()) return made(ValueKind::int64);
+  if (!count && dtype == nb::dtype<float>()) return made(ValueKind::float32);
+  if (!count && dtype == nb::dtype<double>()) return made(ValueKind::float64);
+  if (count && dtype == nb::dtype<u64>()) return made(ValueKind::uint64);
+  throw nb::value_error("sparse tables have no such semiring in that dtype");
+}
+
+const RowsFunctions& functions_of(std::size_t words) {
+  const RowsFunctions* functions = rows_functions(int(std::min<std::size_t>(words, 1000)));
+  if (!functions) throw nb::value_error("keys have 1 to 4 words");
+  return *functions;
+}
+
+int value_bytes(const Values& values) {
+  const std::size_t bytes = values.itemsize();
+  if (bytes != 4 && bytes != 8) throw nb::value_error("values have 4 or 8 bytes");
+  return int(bytes);
+}
+
+Table table_of(const Keys& keys, const Values& values) {
+  if (keys.shape(0) != values.shape(0)) throw nb::value_error("there must be as many values as keys");
+  return {keys.data(), values.data(), i64(values.shape(0))};
+}
+
+nb::capsule owner_of(Buffer&& buffer) {
+  return nb::capsule(new Buffer(std::move(buffer)), [](void* at) noexcept { delete static_cast<Buffer*>(at); });
+}
+
+MadeKeys made_keys(Buffer&& buffer, i64 rows, std::size_t words) {
+  u64* data = buffer.as<u64>();
+  return MadeKeys(data, {std::size_t(rows), words}, owner_of(std::move(buffer)));
+}
+
+Rows rows_of(Made&& made, std::size_t words, nb::dlpack::dtype dtype, bool choose) {
+  const std::size_t rows = std::size_t(made.rows);
+  void* values = made.values.as<void>();
+  i32* choices = made.choices.as<i32>();
+  std::optional<MadeChoices> chosen;
+  if (choose) chosen = MadeChoices(choices, {rows}, owner_of(std::move(made.choices)));
+  return {made_keys(std::move(made.keys), made.rows, words), MadeValues(values, {rows}, owner_of(std::move(made.values)), {}, dtype),
+          std::move(chosen), made.candidates};
+}
+
+void check_words(const Words<const u64>& mask, std::size_t words) {
+  if (mask.size() != words) throw nb::value_error("a mask has as many words as a key");
+}
+
+Rows join(const std::string& semiring, double parameter, i64 integer_parameter, Keys left_keys, Values left_values, Keys right_keys,
+          Values right_values, Words<const u64> group, u64 low, bool eliminate, bool choose, Words<const i64> stage, double budget,
+          i64 integer_budget, i64 most, int threads) {
+  const std::size_t words = left_keys.shape(1);
+  if (right_keys.shape(1) != words || left_values.dtype() != right_values.dtype())
+    throw nb::value_error("both tables must have the same words and dtype");
+  check_words(group, words);
+  const Ring ring = ring_of(semiring, parameter, integer_parameter, left_values.dtype());
+  const Table left = table_of(left_keys, left_values), right = table_of(right_keys, right_values);
+  const RowsFunctions& functions = functions_of(words);
+  Made made;
+  {
+    nb::gil_scoped_release release;
+    made = functions.join(ring, left, right, {group.data(), low, eliminate, eliminate && choose, most},
+                          {stage.data(), budget, integer_budget}, threads);
+  }
+  return rows_of(std::move(made), words, left_values.dtype(), eliminate && choose);
+}
+
+Rows project(const std::string& semiring, double parameter, i64 integer_parameter, Keys keys, Values values, u64 low, bool choose,
+             int threads) {
+  const Ring ring = ring_of(semiring, parameter, integer_parameter, values.dtype());
+  const Table table = table_of(keys, values);
+  const RowsFunctions& functions = functions_of(keys.shape(1));
+  Made made;
+  {
+    nb::gil_scoped_release release;
+    made = functions.project(ring, table, low, choose, threads);
+  }
+  return rows_of(std::move(made), keys.shape(1), values.dtype(), choose);
+}
+
+Rows semi_join(Keys keys, Values values, Keys others, Words<const u64> group, int threads) {
+  if (others.shape(1) != keys.shape(1)) throw nb::value_error("both tables must have the same words");
+  check_words(group, keys.shape(1));
+  const Table left = table_of(keys, values), right{others.data(), nullptr, i64(others.shape(0))};
+  const RowsFunctions& functions = functions_of(keys.shape(1));
+  const int bytes = value_bytes(values);
+  Made made;
+  {
+    nb::gil_scoped_release release;
+    made = functions.semi_join(left, bytes, right, group.data(), threads);
+  }
+  return rows_of(std::move(made), keys.shape(1), values.dtype(), false);
+}
+
+bool sorted(Keys keys, int threads) {
+  const RowsFunctions& functions = functions_of(keys.shape(1));
+  nb::gil_scoped_release release;
+  return functions.sorted(keys.data(), i64(keys.shape(0)), threads);
+}
+
+Rows sort(Keys keys, Values values, int threads) {
+  const Table table = table_of(keys, values);
+  const RowsFunctions& functions = functions_of(keys.shape(1));
+  const int bytes = value_bytes(values);
+  Made made;
+  {
+    nb::gil_scoped_release release;
+    made = functions.sort(table, bytes, threads);
+  }
+  return rows_of(std::move(made), keys.shape(1), values.dtype(), false);
+}
+
+MadeKeys move(Keys keys, Matrix<const i64> segments, int words, int threads) {
+  if (segments.shape(1) != kSegmentWords) throw nb::value_error("a segment has five words");
+  functions_of(std::size_t(std::max(words, 0)));
+  const RowsFunctions& functions = functions_of(keys.shape(1));
+  const i64 rows = i64(keys.shape(0));
+  Buffer made;
+  {
+    nb::gil_scoped_release release;
+    made = functions.move(keys.data(), rows, segments.data(), i64(segments.shape(0)), words, threads);
+  }
+  return made_keys(std::move(made), rows, std::size_t(words));
+}
+
+Rows from_dense(const std::string& semiring, double parameter, i64 integer_parameter, Values cells, Matrix<const i64> axes,
+                Words<const i64> sizes, int words) {
+  if (axes.shape(1) != kTermWords || axes.shape(0) != sizes.size()) throw nb::value_error("an axis has a term and a size");
+  i64 all = 1;
+  for (std::size_t axis = 0; axis < sizes.size(); ++axis) all *= sizes(axis);
+  if (all != i64(cells.size())) throw nb::value_error("the sizes do not make up the table");
+  const Ring ring = ring_of(semiring, parameter, integer_parameter, cells.dtype());
+  const RowsFunctions& functions = functions_of(std::size_t(std::max(words, 0)));
+  Made made;
+  {
+    nb::gil_scoped_release release;
+    made = functions.from_dense(ring, cells.data(), axes.data(), sizes.data(), int(sizes.size()));
+  }
+  return rows_of(std::move(made), std::size_t(words), cells.dtype(), false);
+}
+
+void to_dense(Keys keys, Values values, Matrix<const i64> terms, nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu> cells) {
+  if (cells.dtype() != values.dtype() || terms.shape(1) != kTermWords) throw nb::value_error("cells and values differ in dtype");
+  const Table table = table_of(keys, values);
+  const RowsFunctions& functions = functions_of(keys.shape(1));
+  const int bytes = value_bytes(values);
+  nb::gil_scoped_release release;
+  functions.to_dense(table, bytes, terms.data(), i64(terms.shape(0)), cells.data());
+}
+
+}  // namespace
+
+void bind_rows(nb::module_& m) {
+  m.def("rows_join", &join, "semiring"_a, "parameter"_a, "integer_parameter"_a, "left_keys"_a, "left_values"_a, "right_keys"_a,
+        "right_values"_a, "group"_a, "low"_a, "eliminate"_a, "choose"_a, "stage"_a, "budget"_a, "integer_budget"_a, "most"_a,
+        "threads"_a,
+        "Join two sorted tables in one layout: keys, values, chosen values, candidates. `low`: the bits of the least significant "
+        "variable, which may be eliminated. OverflowError: more than `most` rows.");
+  m.def("rows_project", &project, "semiring"_a, "parameter"_a, "integer_parameter"_a, "keys"_a, "values"_a, "low"_a, "choose"_a,
+        "threads"_a, "Eliminate the least significant variable of a sorted table.");
+  m.def("rows_semi_join", &semi_join, "keys"_a, "values"_a, "others"_a, "group"_a, "threads"_a,
+        "Keep the rows of a sorted table whose bits of `group` occur in another one.");
+  m.def("rows_sorted", &sorted, "keys"_a, "threads"_a, "Whether no key is less than the one before it.");
+  m.def("rows_sort", &sort, "keys"_a, "values"_a, "threads"_a, "Sort rows by key.");
+  m.def("rows_move", &move, "keys"_a, "segments"_a, "words"_a, "threads"_a, "Keys in another layout of `words` words.");
+  m.def("rows_from_dense", &from_dense, "semiring"_a, "parameter"_a, "integer_parameter"_a, "cells"_a, "axes"_a, "sizes"_a, "words"_a,
+        "The feasible cells of a dense table as sorted rows; `axes`: terms, the most significant field first.");
+  m.def("rows_to_dense", &to_dense, "keys"_a, "values"_a, "terms"_a, "cells"_a, "Write rows into the cells of a dense table.");
+}

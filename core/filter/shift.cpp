@@ -1,0 +1,151 @@
+#include "shift.hpp"
+
+#include <algorithm>
+
+namespace elimina::filter::ELIMINA_ISA {
+
+Shifter::Shifter(const Model& model)
+    : size_(model.size),
+      unary_(model.size.size()),
+      touching_(model.size.size()),
+      constant_(model.constant),
+      limit_(model.upper - 1),
+      upper_(model.upper) {
+  for (Var v = 0; v < model.count(); ++v) unary_[v].assign(size_[v], 0);
+  for (const Factor& f : model.factors) {
+    if (f.scope.size() == 1) {
+      for (int x = 0; x < size_[f.scope[0]]; ++x) unary_[f.scope[0]][x] = add(unary_[f.scope[0]][x], f.cost[x]);
+      continue;
+    }
+    const auto [low, high] = std::minmax_element(f.scope.begin(), f.scope.end());
+    std::size_t stride = 1;
+    for (std::size_t i = f.scope.size(); i-- > 0;) {
+      const Var v = f.scope[i];
+      touching_[v].push_back({static_cast<int>(factors_.size()), stride, v == *low, v == *high});
+      stride *= size_[v];
+    }
+    factors_.push_back(f);
+  }
+}
+
+void Shifter::least(const Place& place, Var v) {
+  const auto& cost = factors_[place.factor].cost;
+  const std::size_t size = size_[v], stride = place.stride, block = stride * size;
+  message_.assign(size, forbidden);
+  Cost* low = message_.data();
+  for (std::size_t start = 0; start < cost.size(); start += block) {
+    const Cost* row = &cost[start];
+    if (stride == 1) {
+      for (std::size_t x = 0; x < size; ++x) low[x] = std::min(low[x], row[x]);
+      continue;
+    }
+    for (std::size_t x = 0; x < size; ++x, row += stride) {
+      Cost least = low[x];
+      for (std::size_t i = 0; i < stride; ++i) least = std::min(least, row[i]);
+      low[x] = least;
+    }
+  }
+}
+
+void Shifter::shift(const Place& place, Var v) {
+  auto& cost = factors_[place.factor].cost;
+  const std::size_t size = size_[v], stride = place.stride, block = stride * size;
+  const Cost* by = message_.data();
+  const auto moved = [](Cost c, Cost by) { return c >= forbidden || by >= forbidden ? forbidden : c + by; };
+  for (std::size_t start = 0; start < cost.size(); start += block) {
+    Cost* row = &cost[start];
+    if (stride == 1) {
+      for (std::size_t x = 0; x < size; ++x) row[x] = moved(row[x], by[x]);
+      continue;
+    }
+    for (std::size_t x = 0; x < size; ++x, row += stride)
+      for (std::size_t i = 0; i < stride; ++i) row[i] = moved(row[i], by[x]);
+  }
+}
+
+void Shifter::visit(Var v, bool forward) {
+  auto& mine = unary_[v];
+  int ahead = 0, behind = 0;
+  for (const Place& place : touching_[v]) {
+    ahead += !place.last;
+    behind += !place.first;
+    least(place, v);
+    for (int x = 0; x < size_[v]; ++x) {
+      mine[x] = add(mine[x], message_[x]);
+      if (message_[x] < forbidden) message_[x] = -message_[x];
+    }
+    shift(place, v);
+  }
+  Cost low = forbidden;
+  for (int x = 0; x < size_[v]; ++x) {
+    if (constant_ + mine[x] > limit_) mine[x] = forbidden;
+    low = std::min(low, mine[x]);
+  }
+  constant_ = add(constant_, low);
+  if (constant_ > limit_) {
+    blamed_ = v;
+    return;
+  }
+  for (Cost& c : mine)
+    if (c < forbidden) c -= low;
+  const Cost parts = std::max({ahead, behind, 1});
+  std::vector<Cost> left = mine;
+  for (const Place& place : touching_[v]) {
+    const bool gives = forward ? !place.last : !place.first;
+    for (int x = 0; x < size_[v]; ++x) {
+      message_[x] = mine[x] >= forbidden ? forbidden : gives ? mine[x] / parts : 0;
+      if (mine[x] < forbidden) left[x] -= message_[x];
+    }
+    shift(place, v);
+  }
+  mine = left;
+}
+
+void Shifter::drop_cells() {
+  for (Factor& f : factors_) {
+    std::vector<int> digit(f.scope.size(), 0);
+    for (Cost& c : f.cost) {
+      if (c < forbidden) {
+        Cost total = constant_ + c;
+        for (std::size_t i = 0; i < digit.size(); ++i) total = add(total, unary_[f.scope[i]][digit[i]]);
+        if (total > limit_) c = forbidden;
+      }
+      for (std::size_t i = digit.size(); i-- > 0;) {
+        if (++digit[i] < size_[f.scope[i]]) break;
+        digit[i] = 0;
+      }
+    }
+  }
+}
+
+void Shifter::run(int passes, Cost least_gain) {
+  const Var n = static_cast<Var>(size_.size());
+  for (int pass = 0; pass < passes; ++pass) {
+    const Cost before = constant_;
+    for (Var v = 0; v < n && !infeasible(); ++v) visit(v, true);
+    for (Var v = n; v-- > 0 && !infeasible();) visit(v, false);
+    if (infeasible()) return;
+    if (limit_ < forbidden - 1) drop_cells();
+    if (constant_ - before < least_gain) break;
+  }
+}
+
+std::vector<std::vector<int>> Shifter::kept() const {
+  std::vector<std::vector<int>> result(size_.size());
+  for (std::size_t v = 0; v < size_.size(); ++v)
+    for (int x = 0; x < size_[v]; ++x)
+      if (unary_[v][x] < forbidden) result[v].push_back(x);
+  return result;
+}
+
+Model Shifter::model() const {
+  Model result;
+  result.size = size_;
+  result.factors = factors_;
+  result.constant = constant_;
+  result.upper = std::min(upper_, limit_ + 1);
+  for (std::size_t v = 0; v < size_.size(); ++v) result.factors.push_back({{static_cast<Var>(v)}, unary_[v]});
+  return result;
+}
+
+}  // namespace elimina::filter::ELIMINA_ISA

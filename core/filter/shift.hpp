@@ -1,0 +1,47 @@
+// Cost shifting (reparametrisation) along unary separators until the constant is a strong lower bound.
+#pragma once
+#include "model.hpp"
+
+namespace elimina::filter::ELIMINA_ISA {
+
+// Sequential reweighted message passing (Kolmogorov, 2015) on factors of any arity, in integers, with values and cells
+// removed that no solution below the upper bound can have. The objective of every such solution is unchanged.
+class Shifter {
+ public:
+  explicit Shifter(const Model& model);
+
+  // Runs passes (a forward and a backward one) until the bound gains less than `least_gain` in one.
+  void run(int passes, Cost least_gain);
+  // A solution must cost at most this.
+  void set_limit(Cost limit) { limit_ = limit; }
+
+  Cost bound() const { return constant_; }
+  bool infeasible() const { return constant_ > limit_; }
+  // The variable at which the bound exceeded the limit.
+  Var blamed() const { return blamed_; }
+  const std::vector<Cost>& unary(Var v) const { return unary_[v]; }
+  std::vector<std::vector<int>> kept() const;
+  // The equivalent model, unary costs as factors.
+  Model model() const;
+
+ private:
+  struct Place {
+    int factor;
+    std::size_t stride;
+    bool first, last;
+  };
+  void visit(Var v, bool forward);
+  void least(const Place& place, Var v);
+  void shift(const Place& place, Var v);
+  void drop_cells();
+
+  std::vector<int> size_;
+  std::vector<Factor> factors_;
+  std::vector<std::vector<Cost>> unary_;
+  std::vector<std::vector<Place>> touching_;
+  std::vector<Cost> message_;
+  Cost constant_, limit_, upper_;
+  Var blamed_ = -1;
+};
+
+}  // namespace elimina::filter::ELIMINA_ISA

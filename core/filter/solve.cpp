@@ -1,0 +1,314 @@
+#include "solve.hpp"
+
+#include <chrono>
+#include <numeric>
+#include <utility>
+
+#include "climb.hpp"
+#include "dominance.hpp"
+#include "elimination.hpp"
+#include "shift.hpp"
+
+namespace elimina::filter::ELIMINA_ISA {
+
+namespace {
+
+constexpr int kBits = 14;                    // mini-buckets have at most 2^kBits cells
+constexpr std::size_t kFirstRows = 1 << 15;  // of a message in the first attempt
+constexpr std::size_t kMostRows = 1 << 24;   // in the last one before the problem is sliced
+constexpr std::size_t kSliceRows = 1 << 17;  // of a message in a slice, which is divided further where that is too few
+constexpr double kSliceCells = 1e9;          // a slice is eliminated when its dense tables would have this many cells
+constexpr Cost kPatience = 50;               // cost shifting stops when a pass gains less than this part of the gap
+constexpr Cost kUnit = 1000;                 // costs are shifted in such parts of the model's unit
+constexpr std::int64_t kClimb = 20000;       // steps
+constexpr int kOrders = 20;                  // of min-fill
+
+// A model with fewer values than the original, and what its variables and values were called there.
+struct Part {
+  Model model;
+  std::vector<Var> name;
+  std::vector<std::vector<int>> values;
+  std::vector<int> fixed;  // values of the original's variables that are not in the model, -1 for the others
+};
+
+Part narrow(const Part& part, const Model& shifted, const std::vector<std::vector<int>>& kept) {
+  Part out{restrict(shifted, kept), {}, {}, part.fixed};
+  absorb(out.model);
+  for (Var v = 0; v < shifted.count(); ++v) {
+    std::vector<int> values;
+    for (int x : kept[v]) values.push_back(part.values[v][x]);
+    if (values.size() == 1) {
+      out.fixed[part.name[v]] = values[0];
+    } else {
+      out.name.push_back(part.name[v]);
+      out.values.push_back(std::move(values));
+    }
+  }
+  return out;
+}
+
+Part reorder(const Part& part, const std::vector<Var>& order) {
+  Part out{renumber(part.model, order), {}, {}, part.fixed};
+  for (Var v : order) {
+    out.name.push_back(part.name[v]);
+    out.values.push_back(part.values[v]);
+  }
+  return out;
+}
+
+class Solver {
+ public:
+  Solver(const Model& model, const Options& options) : options_(options), model_(model) { absorb(model_); }
+
+  Report run() {
+    const Model original = model_;
+    blame_.assign(model_.count(), 1);
+    prepare();
+    Part part{model_, std::vector<Var>(model_.count()), {}, std::vector<int>(model_.count(), -1)};
+    std::iota(part.name.begin(), part.name.end(), 0);
+    for (int s : model_.size) {
+      part.values.emplace_back(s);
+      std::iota(part.values.back().begin(), part.values.back().end(), 0);
+    }
+    solve_part(part);
+    report_.cost = report_.value.empty() ? forbidden : original.at(report_.value);
+    report_.bound = lower_;
+    return report_;
+  }
+
+ private:
+  double now() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  double timed(double& total, double since) const { return total += now() - since, now(); }
+
+  bool goes_on() const { return now() < options_.seconds && options_.poll(lower_, upper_); }
+
+  // Shifts costs in fractions of the model's unit, as fine as the tables' type allows for the gap that is left.
+  void prepare() {
+    const Model plain = model_;
+    for (unit_ = kUnit;; unit_ = std::max<Cost>(1, never / 4 / (upper_ - lower_))) {
+      model_ = plain;
+      scale(model_, unit_);
+      double t = now();
+      Shifter shifter(model_);
+      shifter.run(100, unit_ / 20);
+      lower_ = (shifter.bound() + unit_ - 1) / unit_;
+      t = timed(report_.shifting, t);
+      if (report_.value.empty()) {
+        find_incumbent(shifter);
+        timed(report_.climbing, t);
+      }
+      model_ = shifter.model();
+      if (unit_ == 1 || upper_ == forbidden || (upper_ - lower_) * unit_ < never / 2) return;
+    }
+  }
+
+  void find_incumbent(const Shifter& shifter) {
+    std::vector<int> start;
+    for (Var v = 0; v < model_.count(); ++v) {
+      const auto& unary = shifter.unary(v);
+      start.push_back(static_cast<int>(std::min_element(unary.begin(), unary.end()) - unary.begin()));
+    }
+    const Solution found = climb(shifter.model(), start, Cost{1} << 40, kClimb, options_.seed);
+    upper_ = model_.upper == forbidden ? forbidden : model_.upper / unit_;
+    report_.value = found.value;
+    if (found.cost < upper_ * unit_)
+      upper_ = found.cost / unit_;
+    else
+      report_.value.clear();
+  }
+
+  void solve_part(const Part& part) {
+    std::size_t rows = std::min(kFirstRows, options_.most_rows);
+    // Where cost shifting alone is tight, hardly anything is left at its own bound.
+    Cost limit = lower_;
+    int aborted = 0;
+    while (lower_ < upper_ && goes_on()) {
+      limit = std::clamp(limit, lower_, upper_ - 1);
+      const Cost known = upper_;
+      const Attempt a = attempt(part, limit, rows, 128 * static_cast<std::uint64_t>(rows));
+      lower_ = std::min(upper_, a.exact ? std::max(lower_, limit + 1) : std::max(lower_, a.bound));
+      if (a.exact) {
+        limit = upper_ - 1;
+        continue;
+      }
+      aborted += a.aborted;
+      if (aborted == 2 || (limit == lower_ && !a.ran) || (a.ran && rows >= std::min(kMostRows, options_.most_rows))) break;
+      if (a.ran) rows = std::min(rows * 8, options_.most_rows);
+      // A better incumbent is worth another attempt at all that is left; else the gap is the trouble.
+      limit = upper_ < known ? upper_ - 1 : lower_ + (limit - lower_) / 4;
+    }
+    if (lower_ < upper_ && goes_on()) slice(part);
+  }
+
+  struct Attempt {
+    bool ran = false, exact = false, aborted = false;
+    Cost bound = 0;
+  };
+
+  // Shifts, shrinks and eliminates with at most so many rows a message. Solutions that cost more than the limit are lost.
+  Attempt attempt(const Part& part, Cost limit, std::size_t rows, std::uint64_t most_made) {
+    Part left;
+    if (!shrink(part, limit, left)) return {true, true, false, limit + 1};
+    return eliminate_part(left, limit, rows, most_made);
+  }
+
+  bool shrink(const Part& part, Cost limit, Part& left) {
+    double t = now();
+    left = part;
+    for (int round = 0; round < 4; ++round) {
+      Shifter shifter(left.model);
+      shifter.set_limit(limit * unit_);
+      shifter.run(30, std::max<Cost>(unit_ / 20, (limit * unit_ - left.model.constant) / kPatience));
+      timed(report_.shifting, t);
+      if (shifter.infeasible()) {
+        if (shifter.blamed() >= 0) ++blame_[left.name[shifter.blamed()]];
+        return false;
+      }
+      const Model shifted = shifter.model();
+      auto kept = shifter.kept();
+      const std::size_t before = std::accumulate(left.model.size.begin(), left.model.size.end(), std::size_t{0});
+      Part next = narrow(left, shifted, kept);
+      auto strong = std::vector<std::vector<int>>(next.model.count());
+      for (Var v = 0; v < next.model.count(); ++v) {
+        strong[v].resize(next.model.size[v]);
+        std::iota(strong[v].begin(), strong[v].end(), 0);
+      }
+      const bool dropped = drop_dominated(next.model, strong);
+      left = dropped ? narrow(next, next.model, strong) : std::move(next);
+      const std::size_t after = std::accumulate(left.model.size.begin(), left.model.size.end(), std::size_t{0});
+      t = now();
+      if (!dropped || after * 10 > before * 9) break;
+    }
+    return true;
+  }
+
+  Attempt eliminate_part(const Part& left, Cost limit, std::size_t rows, std::uint64_t most_made) {
+    double t = now();
+    const Part part = reorder(left, min_fill(left.model, kOrders, options_.seed));
+    Model model = part.model;
+    model.upper = limit * unit_ + 1;
+    if (model.upper - model.constant > never / 2) return {};
+    const Tree tree = bucket_tree(model);
+    for (const Node& node : tree.nodes)
+      if (tree.fields.bits(node.cluster) > 63) return {};
+    const Bounds bounds = bound_tree(tree, kBits);
+    t = timed(report_.bounding, t);
+    if (bounds.total > tree.budget) return {true, true, false, limit + 1};
+    Filter filter;
+    filter.bits = kBits;
+    filter.most = rows;
+    filter.most_made = most_made;
+    filter.most_stored = options_.most_rows;
+    filter.goes_on = [this] { return goes_on(); };
+    const Outcome out = filtered_elimination(tree, bounds, filter);
+    timed(report_.eliminating, t);
+    ++report_.eliminations;
+    report_.made += out.made;
+    report_.kept += out.kept;
+    report_.bytes = std::max(report_.bytes, out.bytes);
+    report_.largest = std::max(report_.largest, out.largest);
+    if (out.value) take(part, *out.value, (model.constant + out.cost) / unit_);
+    const Cost unseen = (model.constant + std::min(out.unseen, bounds.total > out.unseen ? bounds.total : out.unseen) + unit_ - 1) / unit_;
+    if (out.unseen > tree.budget) return {true, true, false, limit + 1};
+    return {true, false, out.aborted, std::min(limit + 1, std::min(unseen, out.value ? (model.constant + out.cost) / unit_ : limit + 1))};
+  }
+
+  void take(const Part& part, const std::vector<int>& value, Cost cost) {
+    if (cost >= upper_) return;
+    upper_ = cost;
+    report_.value = part.fixed;
+    for (std::size_t v = 0; v < value.size(); ++v) report_.value[part.name[v]] = part.values[v][value[v]];
+  }
+
+  // Divides the problem until the slices can be eliminated; a slice whose bound is too high is dropped.
+  void slice(const Part& whole) {
+    std::vector<Part> open{whole};
+    while (!open.empty() && goes_on()) {
+      const Part part = std::move(open.back());
+      open.pop_back();
+      ++report_.slices;
+      Part left;
+      if (!shrink(part, upper_ - 1, left)) continue;
+      if (left.model.count() == 0) {
+        take(left, {}, left.model.constant / unit_);
+        continue;
+      }
+      if (cells(left.model) <= kSliceCells && eliminate_part(left, upper_ - 1, std::min(kSliceRows, options_.most_rows), 64 * kSliceRows).exact)
+        continue;
+      const Var v = divide_on(left);
+      std::vector<std::vector<int>> kept;
+      for (int s : left.model.size) {
+        kept.emplace_back(s);
+        std::iota(kept.back().begin(), kept.back().end(), 0);
+      }
+      const int x = cheapest(left.model, v);
+      std::erase(kept[v], x);
+      open.push_back(narrow(left, left.model, kept));
+      kept[v] = {x};
+      open.push_back(narrow(left, left.model, kept));
+    }
+    if (open.empty()) lower_ = upper_;
+  }
+
+  static double cells(const Model& model) {
+    const Tree tree = bucket_tree(renumber(model, min_fill(model, 1, 1)));
+    double total = 0;
+    for (const Node& node : tree.nodes) {
+      double cluster = 1;
+      for (Var v : node.cluster) cluster *= tree.fields.size(v);
+      total += cluster;
+    }
+    return total;
+  }
+
+  // Mean cost that each value of each variable has in the factors.
+  static std::vector<std::vector<double>> weights(const Model& model, double cap) {
+    std::vector<std::vector<double>> out;
+    for (int s : model.size) out.emplace_back(s, 0.0);
+    for (const Factor& f : model.factors) {
+      std::size_t stride = 1;
+      for (std::size_t i = f.scope.size(); i-- > 0;) {
+        const Var v = f.scope[i];
+        for (std::size_t c = 0; c < f.cost.size(); ++c)
+          out[v][c / stride % model.size[v]] +=
+              std::min(cap, static_cast<double>(f.cost[c])) / (static_cast<double>(f.cost.size()) / model.size[v]);
+        stride *= model.size[v];
+      }
+    }
+    return out;
+  }
+
+  Var divide_on(const Part& part) const {
+    const Model& model = part.model;
+    const auto weight = weights(model, static_cast<double>(upper_ * unit_ - model.constant));
+    Var best = 0;
+    double most = -1;
+    for (Var v = 0; v < model.count(); ++v) {
+      const double mean = std::accumulate(weight[v].begin(), weight[v].end(), 1.0) / model.size[v];
+      const double score = mean * blame_[part.name[v]] / model.size[v];
+      if (score > most) {
+        most = score;
+        best = v;
+      }
+    }
+    return best;
+  }
+
+  int cheapest(const Model& model, Var v) const {
+    const auto weight = weights(model, static_cast<double>(upper_ * unit_ - model.constant))[v];
+    return static_cast<int>(std::min_element(weight.begin(), weight.end()) - weight.begin());
+  }
+
+  Options options_;
+  Model model_;
+  Report report_;
+  std::vector<double> blame_;  // how often each variable's costs closed a slice
+  Cost unit_ = 1, upper_ = forbidden, lower_ = 0;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+Report solve(const Model& model, const Options& options) { return Solver(model, options).run(); }
+
+}  // namespace elimina::filter::ELIMINA_ISA

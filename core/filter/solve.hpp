@@ -1,0 +1,10 @@
+// Exact minimisation: cost shifting, an incumbent, filtered elimination under rising row limits, slices where that fails.
+#pragma once
+#include "filter.hpp"
+#include "model.hpp"
+
+namespace elimina::filter::ELIMINA_ISA {
+
+Report solve(const Model& model, const Options& options);
+
+}  // namespace elimina::filter::ELIMINA_ISA

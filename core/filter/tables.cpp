@@ -1,0 +1,166 @@
+#include "tables.hpp"
+
+#include <bit>
+#include <iterator>
+#include <utility>
+
+namespace elimina::filter::ELIMINA_ISA {
+
+Fields::Fields(const std::vector<int>& size) : size_(size) {
+  for (int s : size) bits_.push_back(std::bit_width(static_cast<unsigned>(s - 1)));
+}
+
+int Fields::bits(const Scope& scope) const {
+  int total = 0;
+  for (Var v : scope) total += bits_[v];
+  return total;
+}
+
+int Fields::shift(Var v, const Scope& whole) const {
+  int at = 0;
+  for (Var u : whole) {
+    if (u == v) break;
+    at += bits_[u];
+  }
+  return at;
+}
+
+Key Fields::mask(const Scope& part, const Scope& whole) const {
+  Key mask = 0;
+  int at = 0;
+  auto next = part.begin();
+  for (Var u : whole) {
+    if (next != part.end() && *next == u) {
+      mask |= ((Key{1} << bits_[u]) - 1) << at;
+      ++next;
+    }
+    at += bits_[u];
+  }
+  return mask;
+}
+
+Scope join(const Scope& a, const Scope& b) {
+  Scope out;
+  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(out));
+  return out;
+}
+
+Scope meet(const Scope& a, const Scope& b) {
+  Scope out;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(out));
+  return out;
+}
+
+Scope without(Scope scope, Var v) {
+  scope.erase(std::remove(scope.begin(), scope.end(), v), scope.end());
+  return scope;
+}
+
+bool holds(const Scope& scope, Var v) { return std::binary_search(scope.begin(), scope.end(), v); }
+
+bool within(const Scope& part, const Scope& whole) {
+  return std::includes(whole.begin(), whole.end(), part.begin(), part.end());
+}
+
+Table sum(const Fields& fields, const Tables& parts, const Scope& scope, Value budget) {
+  const std::size_t cells = std::size_t{1} << fields.bits(scope);
+  Table out{scope, std::vector<Value>(cells, 0)};
+  for (const TablePtr& part : parts) {
+    const Key mask = fields.mask(part->scope, scope);
+    const Value* value = part->value.data();
+    for (std::size_t i = 0; i < cells; ++i) out.value[i] = clamp(out.value[i] + value[extract(i, mask)]);
+  }
+  for (Value& x : out.value)
+    if (x > budget) x = never;
+  return out;
+}
+
+Table project(const Fields& fields, const Table& table, const Scope& onto) {
+  if (onto == table.scope) return table;
+  Table out{onto, std::vector<Value>(std::size_t{1} << fields.bits(onto), never)};
+  const Key mask = fields.mask(onto, table.scope);
+  for (std::size_t i = 0; i < table.value.size(); ++i) {
+    Value& low = out.value[extract(i, mask)];
+    low = std::min(low, table.value[i]);
+  }
+  return out;
+}
+
+namespace {
+
+struct Bin {
+  Scope scope;
+  Tables parts;
+};
+
+std::vector<Bin> fill_bins(const Fields& fields, Tables parts, int bits) {
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const TablePtr& a, const TablePtr& b) { return a->value.size() > b->value.size(); });
+  std::vector<Bin> bins;
+  for (TablePtr& part : parts) {
+    Bin* chosen = nullptr;
+    int most = -1;
+    for (Bin& bin : bins) {
+      const Scope both = join(bin.scope, part->scope);
+      const int shared = fields.bits(bin.scope) + fields.bits(part->scope) - fields.bits(both);
+      if ((fields.bits(both) > bits && both != bin.scope) || shared <= most) continue;
+      chosen = &bin;
+      most = shared;
+    }
+    if (chosen) {
+      chosen->scope = join(chosen->scope, part->scope);
+      chosen->parts.push_back(std::move(part));
+    } else {
+      Scope scope = part->scope;
+      bins.push_back({std::move(scope), {std::move(part)}});
+    }
+  }
+  return bins;
+}
+
+void level(const Fields& fields, std::vector<Table>& tables) {
+  Scope shared = tables[0].scope;
+  for (const Table& t : tables) shared = meet(shared, t.scope);
+  std::vector<Table> low;
+  for (const Table& t : tables) low.push_back(project(fields, t, shared));
+  const Value count = static_cast<Value>(tables.size());
+  std::vector<Value> total(low[0].value.size(), 0);
+  for (const Table& l : low)
+    for (std::size_t i = 0; i < total.size(); ++i) total[i] = clamp(total[i] + l.value[i]);
+  for (std::size_t k = 0; k < tables.size(); ++k) {
+    const Key mask = fields.mask(shared, tables[k].scope);
+    for (std::size_t i = 0; i < tables[k].value.size(); ++i) {
+      const Key s = extract(i, mask);
+      Value& x = tables[k].value[i];
+      if (x >= never || total[s] >= never) {
+        x = never;
+        continue;
+      }
+      // The remainder of the division stays with the first tables.
+      const Value share = total[s] / count + (static_cast<Value>(k) < total[s] % count);
+      x += share - low[k].value[s];
+    }
+  }
+}
+
+}  // namespace
+
+Tables eliminate(const Fields& fields, Tables parts, Var v, int bits, Value budget) {
+  Tables out, mine;
+  for (TablePtr& part : parts) (holds(part->scope, v) ? mine : out).push_back(std::move(part));
+  std::vector<Table> sums;
+  for (Bin& bin : fill_bins(fields, std::move(mine), bits)) sums.push_back(sum(fields, bin.parts, bin.scope, budget));
+  if (sums.size() > 1) level(fields, sums);
+  for (Table& t : sums) out.push_back(std::make_shared<Table>(project(fields, t, without(t.scope, v))));
+  return out;
+}
+
+Tables pack(const Fields& fields, Tables parts, int bits, Value budget) {
+  Tables out;
+  for (Bin& bin : fill_bins(fields, std::move(parts), bits))
+    out.push_back(bin.parts.size() == 1 ? bin.parts[0]
+                                        : std::make_shared<Table>(sum(fields, bin.parts, bin.scope, budget)));
+  return out;
+}
+
+}  // namespace elimina::filter::ELIMINA_ISA

@@ -1,0 +1,59 @@
+// Dense tables of reduced costs whose cells are numbered by bit fields: a variable of s values has ceil(log2 s) bits.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "bits.hpp"
+#include "model.hpp"
+
+namespace elimina::filter::ELIMINA_ISA {
+
+using Value = std::int32_t;
+// Three of them can be added before the sum is clamped.
+inline constexpr Value never = Value{1} << 29;
+using Scope = std::vector<Var>;  // ascending: what is eliminated first is least significant
+
+inline Value clamp(Value x) { return x < never ? x : never; }
+
+// Widths of all variables' fields.
+class Fields {
+ public:
+  explicit Fields(const std::vector<int>& size);
+  int bits(Var v) const { return bits_[v]; }
+  int size(Var v) const { return size_[v]; }
+  int bits(const Scope& scope) const;
+  // The bits of `part` in a key over `whole`.
+  Key mask(const Scope& part, const Scope& whole) const;
+  int shift(Var v, const Scope& whole) const;
+
+ private:
+  std::vector<int> size_, bits_;
+};
+
+// Cells outside the domains are `never`.
+struct Table {
+  Scope scope;
+  std::vector<Value> value;
+};
+using TablePtr = std::shared_ptr<const Table>;
+using Tables = std::vector<TablePtr>;
+
+Scope join(const Scope& a, const Scope& b);
+Scope meet(const Scope& a, const Scope& b);
+Scope without(Scope scope, Var v);
+bool holds(const Scope& scope, Var v);
+bool within(const Scope& part, const Scope& whole);
+
+Table sum(const Fields& fields, const Tables& parts, const Scope& scope, Value budget);
+Table project(const Fields& fields, const Table& table, const Scope& onto);
+
+// Tables over the other variables whose sum is at most the least sum over v: mini-buckets of at most 2^bits cells, whose
+// costs are levelled on what they share before v is eliminated from each.
+Tables eliminate(const Fields& fields, Tables parts, Var v, int bits, Value budget);
+
+// Adds tables up while the sums have at most 2^bits cells.
+Tables pack(const Fields& fields, Tables parts, int bits, Value budget);
+
+}  // namespace elimina::filter::ELIMINA_ISA

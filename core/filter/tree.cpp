@@ -1,0 +1,75 @@
+#include "tree.hpp"
+
+namespace elimina::filter::ELIMINA_ISA {
+
+namespace {
+
+TablePtr padded(const Fields& fields, const Factor& factor, Value budget) {
+  Scope scope = factor.scope;
+  std::sort(scope.begin(), scope.end());
+  Table out{scope, std::vector<Value>(std::size_t{1} << fields.bits(scope), never)};
+  std::vector<int> shift, digit(scope.size(), 0);
+  for (Var v : factor.scope) shift.push_back(fields.shift(v, scope));
+  for (Cost c : factor.cost) {
+    std::size_t place = 0;
+    for (std::size_t i = 0; i < digit.size(); ++i) place |= static_cast<std::size_t>(digit[i]) << shift[i];
+    out.value[place] = c > budget ? never : static_cast<Value>(c);
+    for (std::size_t i = digit.size(); i-- > 0;) {
+      if (++digit[i] < fields.size(factor.scope[i])) break;
+      digit[i] = 0;
+    }
+  }
+  return std::make_shared<Table>(std::move(out));
+}
+
+}  // namespace
+
+Tree bucket_tree(const Model& model) {
+  const int n = model.count();
+  Tree tree{Fields(model.size), std::vector<Node>(n + 1), static_cast<Value>(model.upper - 1 - model.constant)};
+  for (const Factor& f : model.factors) {
+    TablePtr table = padded(tree.fields, f, tree.budget);
+    Node& node = tree.nodes[table->scope.empty() ? n : table->scope[0]];
+    node.cluster = join(node.cluster, table->scope);
+    node.factors.push_back(std::move(table));
+  }
+  for (int b = 0; b < n; ++b) {
+    Node& node = tree.nodes[b];
+    node.cluster = join(node.cluster, {b});
+    node.separator = without(node.cluster, b);
+    node.parent = node.separator.empty() ? n : node.separator[0];
+    Node& parent = tree.nodes[node.parent];
+    parent.cluster = join(parent.cluster, node.separator);
+    parent.children.push_back(b);
+  }
+  return tree;
+}
+
+Bounds bound_tree(const Tree& tree, int bits) {
+  const int root = tree.root();
+  Bounds bounds{std::vector<Tables>(root + 1), std::vector<Tables>(root + 1), 0};
+  for (int b = 0; b <= root; ++b) {
+    const Node& node = tree.nodes[b];
+    Tables parts = node.factors;
+    for (int c : node.children) parts.insert(parts.end(), bounds.up[c].begin(), bounds.up[c].end());
+    if (b < root)
+      bounds.up[b] = eliminate(tree.fields, std::move(parts), b, bits, tree.budget);
+    else
+      for (const TablePtr& part : parts) bounds.total = clamp(bounds.total + part->value[0]);
+  }
+  for (int p = root; p >= 0; --p) {
+    const Node& node = tree.nodes[p];
+    for (int b : node.children) {
+      Tables parts = node.factors;
+      parts.insert(parts.end(), bounds.down[p].begin(), bounds.down[p].end());
+      for (int c : node.children)
+        if (c != b) parts.insert(parts.end(), bounds.up[c].begin(), bounds.up[c].end());
+      for (Var v : node.cluster)
+        if (!holds(tree.nodes[b].separator, v)) parts = eliminate(tree.fields, std::move(parts), v, bits, tree.budget);
+      bounds.down[b] = pack(tree.fields, std::move(parts), bits, tree.budget);
+    }
+  }
+  return bounds;
+}
+
+}  // namespace elimina::filter::ELIMINA_ISA

@@ -1,0 +1,32 @@
+// A bucket tree whose nodes are the variables in elimination order, below one node without variables.
+#pragma once
+#include "tables.hpp"
+
+namespace elimina::filter::ELIMINA_ISA {
+
+struct Node {
+  Scope cluster, separator;  // the separator is the cluster without the node's variable
+  int parent = -1;
+  std::vector<int> children;
+  Tables factors;
+};
+
+struct Tree {
+  Fields fields;
+  std::vector<Node> nodes;  // the last one is the root
+  Value budget = 0;         // rows whose bound exceeds it are dropped
+  int root() const { return static_cast<int>(nodes.size()) - 1; }
+};
+
+// The model's variables are numbered by elimination order; costs above the constant must fit the budget's type.
+Tree bucket_tree(const Model& model);
+
+// Bounds from mini-buckets of at most 2^bits cells. The tables of `up[b]` and of `down[b]` are over subsets of b's
+// separator; their sums bound what b's subtree costs at least, and what the rest of the tree does.
+struct Bounds {
+  std::vector<Tables> up, down;
+  Value total = 0;
+};
+Bounds bound_tree(const Tree& tree, int bits);
+
+}  // namespace elimina::filter::ELIMINA_ISA

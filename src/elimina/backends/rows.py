@@ -1,0 +1,495 @@
+"""Sparse tables: sorted rows of packed keys and values, and what can be done with them on any device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.errors import InputError, UnsupportedError
+from elimina.semiring import SEMIRINGS
+
+WORD = 64
+MOST_WORDS = 4
+UNLIMITED = 2**63 - 1
+DTYPES = ("int32", "int64", "float32", "float64", "uint64")
+"""What values may be."""
+
+
+class Layout(NamedTuple):
+    """Where each variable's value index is in a key of 64-bit words; no field is cut by the end of a word.
+
+    Attributes:
+        scope: Variables, the most significant one first; the variable that is eliminated next belongs to the end.
+        sizes: Their domain sizes.
+        places: Word (0: the most significant one) and lowest bit of each field.
+        words: Words of a key.
+    """
+
+    scope: tuple[int, ...]
+    sizes: tuple[int, ...]
+    places: tuple[tuple[int, int], ...]
+    words: int
+
+    @staticmethod
+    def of(scope: Sequence[int], sizes: Sequence[int]) -> Layout:
+        """Pack fields as tightly as words allow.
+
+        Raises:
+            UnsupportedError: The key would have more than ``MOST_WORDS`` words.
+        """
+        word, shift = 0, 0
+        backwards = []
+        for size in reversed(sizes):
+            bits = field_bits(size)
+            if shift + bits > WORD:
+                word, shift = word + 1, 0
+            backwards.append((word, shift))
+            shift += bits
+        if word >= MOST_WORDS:
+            bits = sum(map(field_bits, sizes))
+            raise UnsupportedError(
+                f"a sparse table over {len(scope)} variables needs {bits} bits a row, more than {MOST_WORDS * WORD}: "
+                "use dense tables or a smaller bucket size"
+            )
+        places = tuple((word - w, s) for w, s in reversed(backwards))
+        return Layout(tuple(scope), tuple(sizes), places, word + 1)
+
+    def size(self, variable: int) -> int:
+        """The domain size of a variable of the scope."""
+        return self.sizes[self.scope.index(variable)]
+
+    def low(self) -> int:
+        """Bits of the last variable's field, which is the lowest one of the last word."""
+        return (1 << field_bits(self.sizes[-1])) - 1
+
+    def mask(self, variables: Iterable[int]) -> NDArray[np.uint64]:
+        """Bits of some variables' fields, a number for each word."""
+        words = [0] * self.words
+        for variable in variables:
+            at = self.scope.index(variable)
+            word, shift = self.places[at]
+            words[word] |= ((1 << field_bits(self.sizes[at])) - 1) << shift
+        return np.array(words, dtype=np.uint64)
+
+    def without_last(self) -> Layout:
+        """The layout of what is left when the last variable is eliminated: its bits are zero."""
+        return Layout(self.scope[:-1], self.sizes[:-1], self.places[:-1], self.words)
+
+    def segments(self, target: Layout) -> NDArray[np.int64]:
+        """How bits move into another layout: int64 of shape (n, 5), see ``SegmentWord`` in ``elimina/rows.hpp``."""
+        merged: list[list[int]] = []
+        for at in sorted(range(len(self.scope)), key=lambda at: self.places[at]):
+            bits = field_bits(self.sizes[at])
+            if not bits:
+                continue
+            (word, shift), (to_word, to_shift) = self.places[at], target.places[target.scope.index(self.scope[at])]
+            last = merged[-1] if merged else None
+            after = [last[0], last[1] + last[2], last[3], last[4] + last[2]] if last else []
+            if last and after == [word, shift, to_word, to_shift] and last[2] + bits < WORD:
+                last[2] += bits
+            else:
+                merged.append([word, shift, bits, to_word, to_shift])
+        found = np.array(merged, dtype=np.int64).reshape(-1, 5)
+        found[:, 2] = [_signed((1 << bits) - 1) for bits in found[:, 2].tolist()]
+        return found
+
+    def terms(self, scope: Sequence[int], strides: Sequence[int]) -> NDArray[np.int64]:
+        """How a key is a dense table's cell: int64 of shape (n, 4), see ``TermWord`` in ``elimina/rows.hpp``."""
+        merged: list[list[int]] = []
+        where = [self.scope.index(v) for v in scope]
+        fields = [(*self.places[at], self.sizes[at], stride) for at, stride in zip(where, strides, strict=True)]
+        for word, shift, size, stride in sorted(fields):
+            bits = field_bits(size)
+            last = merged[-1] if merged else None
+            after = [last[0], last[1] + last[2], last[3] << last[2]] if last else []
+            if last and after == [word, shift, stride] and last[2] + bits < WORD:
+                last[2] += bits
+            elif bits:
+                merged.append([word, shift, bits, stride])
+        found = np.array(merged, dtype=np.int64).reshape(-1, 4)
+        found[:, 2] = [_signed((1 << bits) - 1) for bits in found[:, 2].tolist()]
+        return found
+
+
+class Rows(NamedTuple):
+    """A sparse table: only the feasible rows.
+
+    Attributes:
+        layout: What the keys mean.
+        keys: uint64 of shape (rows, ``layout.words``), ascending as numbers of that many words; all different.
+        values: Shape (rows,), of the semiring's dtype; none is the semiring's zero. Integer costs are not negative, and
+            a sum that reaches the forbidden cost is forbidden.
+    """
+
+    layout: Layout
+    keys: Any
+    values: Any
+
+
+class Lookup(NamedTuple):
+    """A dense table that rows are joined with: its scope, and an array with an axis for each variable of it."""
+
+    scope: tuple[int, ...]
+    cells: Any
+
+
+class Filter(NamedTuple):
+    """Which rows are kept as they are made: those whose value joined with all bounds is not worse than the budget.
+
+    Attributes:
+        bounds: What the rest of the problem adds at least, as dense tables. No cell may improve a total: for min-sum
+            they are at least 0, for max-sum at most 0, for products at most 1.
+        budget: The worst total that is kept.
+    """
+
+    bounds: tuple[Lookup, ...]
+    budget: float
+
+
+class Made(NamedTuple):
+    """A table that was made.
+
+    Attributes:
+        rows: The table.
+        choices: int32, the best value index of the variable that was eliminated, for each row (the smallest of equals);
+            None unless asked for.
+        candidates: Rows that were looked at.
+    """
+
+    rows: Rows
+    choices: Any
+    candidates: int
+
+
+class RowsDevice(Protocol):
+    """The operations that differ between devices; arrays are the device's own. ``SparseTables`` puts them together."""
+
+    semiring: str
+    dtype: np.dtype[Any]
+    parameter: float
+
+    def upload(self, array: NDArray[Any]) -> Any:
+        """An array on the device."""
+        ...
+
+    def download(self, array: Any) -> NDArray[Any]:
+        """An array on the host."""
+        ...
+
+    def address(self, array: Any) -> int:
+        """Where an array's first element is."""
+        ...
+
+    def move(self, keys: Any, segments: NDArray[np.int64], words: int) -> Any:
+        """Keys in another layout."""
+        ...
+
+    def is_sorted(self, keys: Any) -> bool:
+        """Whether no key is less than the one before it."""
+        ...
+
+    def sort(self, keys: Any, values: Any) -> tuple[Any, Any]:
+        """Rows sorted by key."""
+        ...
+
+    def join(self, left: Rows, right: Rows, order: Order, stage: NDArray[np.int64], budget: float) -> tuple[Any, ...]:
+        """Keys, values, choices and number of candidates of the join of sorted tables in one layout."""
+        ...
+
+    def project(self, rows: Rows, low: int, choose: bool) -> tuple[Any, Any, Any]:
+        """Keys, values and choices without the low field."""
+        ...
+
+    def semi_join(self, left: Rows, others: Any, group: NDArray[np.uint64]) -> tuple[Any, Any]:
+        """The rows whose bits of ``group`` occur among other sorted keys."""
+        ...
+
+    def from_dense(self, cells: Any, axes: NDArray[np.int64], sizes: NDArray[np.int64], words: int) -> tuple[Any, Any]:
+        """The feasible cells, in the order of their keys."""
+        ...
+
+    def to_dense(self, rows: Rows, terms: NDArray[np.int64], cells: int) -> Any:
+        """A dense table's cells, the semiring's zero where there is no row."""
+        ...
+
+
+class Order(NamedTuple):
+    """How two tables are joined: ``JoinOrder`` in ``core/rows.hpp``; ``choose`` only with ``eliminate``."""
+
+    group: NDArray[np.uint64]
+    low: int
+    eliminate: bool
+    choose: bool
+    most: int
+
+
+class SparseTables:
+    """Sparse tables of one semiring and dtype on one device.
+
+    The join sum is that of CUBE (Bistaffa, Bombieri and Farinelli: 'An efficient approach for accelerating bucket
+    elimination on GPUs', section V), with runs of the eliminated variable instead of stored joint rows.
+
+    Args:
+        device: What computes.
+    """
+
+    def __init__(self, device: RowsDevice) -> None:
+        self.device, self.dtype = device, device.dtype
+
+    def from_dense(self, scope: Sequence[int], cells: Any) -> Rows:
+        """The feasible rows of a dense array (of the device) with an axis for each variable, the last one lowest."""
+        layout = Layout.of(scope, cells.shape)
+        axes = _axes(layout, [math.prod(cells.shape[axis + 1 :]) for axis in range(cells.ndim)])
+        sizes = np.array(cells.shape, dtype=np.int64)
+        return Rows(layout, *self.device.from_dense(cells.reshape(-1), axes, sizes, layout.words))
+
+    def from_rows(self, scope: Sequence[int], sizes: Sequence[int], rows: NDArray[Any], values: NDArray[Any]) -> Rows:
+        """Pack assignments, in any order, each at most once.
+
+        Args:
+            scope: Variables.
+            sizes: Their domain sizes.
+            rows: Integers of shape (rows, variables), value indices.
+            values: Feasible values, shape (rows,).
+        """
+        layout = Layout.of(scope, sizes)
+        keys = np.zeros((len(values), layout.words), dtype=np.uint64)
+        for axis, (word, shift) in enumerate(layout.places):
+            keys[:, word] |= rows[:, axis].astype(np.uint64) << np.uint64(shift)
+        device = self.device
+        return self._sorted(layout, device.upload(keys), device.upload(np.ascontiguousarray(values, dtype=self.dtype)))
+
+    def to_rows(self, rows: Rows) -> tuple[NDArray[np.int32], NDArray[Any]]:
+        """The assignments, int32 of shape (rows, variables), and their values, on the host."""
+        keys, layout = self.device.download(rows.keys), rows.layout
+        found = np.zeros((len(keys), len(layout.scope)), dtype=np.int32)
+        for axis, ((word, shift), size) in enumerate(zip(layout.places, layout.sizes, strict=True)):
+            mask = np.uint64((1 << field_bits(size)) - 1)
+            found[:, axis] = (keys[:, word] >> np.uint64(shift) & mask).astype(np.int32)
+        return found, self.device.download(rows.values)
+
+    def to_dense(self, rows: Rows, scope: Sequence[int]) -> Any:
+        """A dense array of the device with an axis for each variable; the semiring's zero where there is no row."""
+        sizes = [rows.layout.size(v) for v in scope]
+        strides = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+        return self.device.to_dense(rows, rows.layout.terms(scope, strides), math.prod(sizes)).reshape(sizes)
+
+    def arrange(self, rows: Rows, layout: Layout) -> Rows:
+        """The same rows in another layout (of all their variables, and others whose bits are then zero), sorted."""
+        if layout == rows.layout:
+            return rows
+        keys = self.device.move(rows.keys, rows.layout.segments(layout), layout.words)
+        return self._sorted(layout, keys, rows.values)
+
+    def lookup(self, rows: Rows, tables: Sequence[Lookup], keep: Filter | None = None) -> Made:
+        """Join with dense tables over variables of the rows, and drop rows that the filter does not keep."""
+        layout = rows.layout
+        one = 1 if self.device.semiring in ("max-product", "sum-product", "count") else 0
+        unit = Rows(
+            layout,
+            self.device.upload(np.zeros((1, layout.words), dtype=np.uint64)),
+            self.device.upload(np.array([one], dtype=self.dtype)),
+        )
+        order = Order(layout.mask(()), 0, False, False, UNLIMITED)
+        return self._join(rows, unit, order, tables, keep)
+
+    def project(self, rows: Rows, variable: int, choose: bool = False) -> Made:
+        """Eliminate a variable of one table."""
+        rows = self.arrange(rows, _with_last(rows.layout, variable)) if rows.layout.scope[-1] != variable else rows
+        if rows.layout.places[-1] != (rows.layout.words - 1, 0):
+            rows = self.arrange(rows, Layout.of(rows.layout.scope, rows.layout.sizes))
+        keys, values, choices = self.device.project(rows, rows.layout.low(), choose)
+        return Made(Rows(rows.layout.without_last(), keys, values), choices, len(rows.values))
+
+    def semi_join(self, left: Rows, right: Rows) -> Rows:
+        """The left table's rows that match a row of the right one; the order of its variables may change."""
+        layout = join_layout(left, right, None)
+        shared = [v for v in left.layout.scope if v in right.layout.scope]
+        own = tuple(at for at, v in enumerate(layout.scope) if v in left.layout.scope)
+        left, right = self.arrange(left, layout), self.arrange(right, layout)
+        keys, values = self.device.semi_join(left, right.keys, layout.mask(shared))
+        return Rows(_part(layout, own), keys, values)
+
+    def join(
+        self,
+        left: Rows,
+        right: Rows,
+        *,
+        eliminate: int | None = None,
+        last: int | None = None,
+        choose: bool = False,
+        tables: Sequence[Lookup] = (),
+        keep: Filter | None = None,
+        most: int = UNLIMITED,
+    ) -> Made:
+        """Join two tables over the union of their scopes, and eliminate a variable.
+
+        Args:
+            left: Rows in any layout.
+            right: Rows in any layout, over the same domain sizes.
+            eliminate: A variable that leaves; the joined table is not stored if both tables have it.
+            last: A variable of both tables that is to be the least significant one of the result, for a join that
+                eliminates it; implied by ``eliminate``.
+            choose: Whether to keep the eliminated variable's best values.
+            tables: Dense tables over variables of the union that are joined too.
+            keep: Drops rows of the joint table before anything is eliminated.
+            most: Rows of the result at most.
+
+        Raises:
+            MemoryLimitError: The result has more than ``most`` rows.
+            UnsupportedError: The union does not fit a key.
+        """
+        variable = last if eliminate is None else eliminate
+        both = variable in left.layout.scope and variable in right.layout.scope
+        layout = join_layout(left, right, variable if both else None)
+        shared = [v for v in left.layout.scope if v in right.layout.scope and not (both and v == variable)]
+        left, right = self.arrange(left, layout), self.arrange(right, layout)
+        fused = both and eliminate is not None
+        order = Order(layout.mask(shared), layout.low() if both else 0, fused, fused and choose, most)
+        made = self._join(left, right, order, tables, keep)
+        if eliminate is None or fused:
+            return made
+        return self.project(made.rows, eliminate, choose)._replace(candidates=made.candidates)
+
+    def join_all(
+        self,
+        parts: Sequence[Rows],
+        *,
+        eliminate: int | None = None,
+        choose: bool = False,
+        tables: Sequence[Lookup] = (),
+        keep: Filter | None = None,
+        most: int = UNLIMITED,
+    ) -> Made:
+        """Join one or more tables, and eliminate a variable in the last join: a bucket.
+
+        The largest table comes first, then always the one that adds the fewest bits to the rows. A dense table is
+        joined as soon as its variables are there; the filter is for whole rows, so it is asked at the end.
+
+        Args:
+            parts: Rows in any layouts.
+            eliminate: A variable that leaves.
+            choose: Whether to keep its best values.
+            tables: Dense tables over variables of the union that are joined too.
+            keep: Drops rows of the joint table before anything is eliminated.
+            most: Rows of any table that is made at most.
+
+        Raises:
+            InputError: There is no table.
+            MemoryLimitError: A table would have more than ``most`` rows.
+            UnsupportedError: A union does not fit a key.
+        """
+        if not parts:
+            raise InputError("there is no sparse table to join: give one at least")
+        waiting, dense, candidates = list(parts), list(tables), 0
+        rows = waiting.pop(max(range(len(waiting)), key=lambda at: len(waiting[at].values)))
+        while waiting:
+            at = min(range(len(waiting)), key=lambda at: (_added_bits(rows, waiting[at]), -len(waiting[at].values)))
+            part = waiting.pop(at)
+            if not waiting:
+                options: dict[str, Any] = {"eliminate": eliminate, "choose": choose, "keep": keep, "most": most}
+                made = self.join(rows, part, tables=dense, **options)
+                return made._replace(candidates=candidates + made.candidates)
+            scope = {*rows.layout.scope, *part.layout.scope}
+            ready = [table for table in dense if scope.issuperset(table.scope)]
+            dense = [table for table in dense if not scope.issuperset(table.scope)]
+            made = self.join(rows, part, last=eliminate, tables=ready, most=most)
+            rows, candidates = made.rows, candidates + made.candidates
+        made = self.lookup(rows, dense, keep) if dense or keep is not None else Made(rows, None, len(rows.values))
+        return made if eliminate is None else self.project(made.rows, eliminate, choose)
+
+    def _join(self, left: Rows, right: Rows, order: Order, tables: Sequence[Lookup], keep: Filter | None) -> Made:
+        layout = left.layout
+        bounds = keep.bounds if keep is not None else ()
+        words = [len(tables), len(bounds) if keep is not None else -1]
+        for table in (*tables, *bounds):
+            if table.cells.dtype != self.dtype or not table.cells.flags.c_contiguous:
+                raise InputError(
+                    f"the dense table over {table.scope} is {table.cells.dtype}, it must be contiguous {self.dtype}"
+                )
+            strides = [math.prod(table.cells.shape[axis + 1 :]) for axis in range(len(table.scope))]
+            terms = layout.terms(table.scope, strides)
+            words += [self.device.address(table.cells), len(terms), *terms.reshape(-1).tolist()]
+        stage = np.array(words, dtype=np.int64)
+        budget = keep.budget if keep is not None else 0
+        if self.device.semiring == "min-sum" and self.dtype.kind == "i":
+            budget = min(math.floor(min(budget, 2.0**62)), int(self.device.parameter) - 1)
+        keys, values, choices, candidates = self.device.join(left, right, order, stage, budget)
+        made = layout.without_last() if order.eliminate else layout
+        return Made(Rows(made, keys, values), choices, candidates)
+
+    def _sorted(self, layout: Layout, keys: Any, values: Any) -> Rows:
+        if not self.device.is_sorted(keys):
+            keys, values = self.device.sort(keys, values)
+        return Rows(layout, keys, values)
+
+
+def check_semiring(semiring: str, dtype: np.dtype[Any], parameter: float) -> None:
+    """Check that sparse tables have a semiring in a dtype, and that joins cannot wrap.
+
+    Raises:
+        InputError: They have not, or the forbidden cost is too near the dtype's end.
+    """
+    if semiring not in SEMIRINGS or dtype.name not in SEMIRINGS[semiring].dtypes or dtype.name not in DTYPES:
+        raise InputError(f"sparse tables have no {semiring} in {dtype}: use one of {', '.join(DTYPES)}")
+    if semiring == "min-sum" and dtype.kind == "i" and not 0 < parameter <= np.iinfo(dtype).max // 2:
+        raise InputError(
+            f"the forbidden cost {parameter} is not between 1 and {np.iinfo(dtype).max // 2}, "
+            f"so that sums of two stay within {dtype}: use a wider dtype"
+        )
+
+
+def zero_of(semiring: str, parameter: float) -> float:
+    """The value of a forbidden cell."""
+    if semiring in ("min-sum", "max-sum"):
+        return parameter
+    return -math.inf if semiring == "log-sum-exp" else 0
+
+
+def field_bits(size: int) -> int:
+    """Bits of a field for value indices below ``size``."""
+    return max(0, size - 1).bit_length()
+
+
+def join_layout(left: Rows, right: Rows, last: int | None) -> Layout:
+    """The layout of a join: shared variables, the left table's own, the right one's own, and ``last``.
+
+    Within each part the order is that of the larger table, which then needs no sorting more often.
+    """
+    sizes = dict(zip(left.layout.scope + right.layout.scope, left.layout.sizes + right.layout.sizes, strict=True))
+    larger, smaller = (left, right) if len(left.values) >= len(right.values) else (right, left)
+    shared = [v for v in larger.layout.scope if v in smaller.layout.scope and v != last]
+    own = [v for table in (left, right) for v in table.layout.scope if v not in shared and v != last]
+    scope = (*shared, *own, *(() if last is None else (last,)))
+    return Layout.of(scope, [sizes[v] for v in scope])
+
+
+def _added_bits(rows: Rows, part: Rows) -> int:
+    fields = zip(part.layout.scope, part.layout.sizes, strict=True)
+    return sum(field_bits(size) for v, size in fields if v not in rows.layout.scope)
+
+
+def _with_last(layout: Layout, variable: int) -> Layout:
+    scope = (*(v for v in layout.scope if v != variable), variable)
+    return Layout.of(scope, [layout.size(v) for v in scope])
+
+
+def _part(layout: Layout, at: tuple[int, ...]) -> Layout:
+    scope, sizes = tuple(layout.scope[n] for n in at), tuple(layout.sizes[n] for n in at)
+    return Layout(scope, sizes, tuple(layout.places[n] for n in at), layout.words)
+
+
+def _axes(layout: Layout, strides: Sequence[int]) -> NDArray[np.int64]:
+    axes = [
+        [word, shift, _signed((1 << field_bits(size)) - 1), stride]
+        for (word, shift), size, stride in zip(layout.places, layout.sizes, strides, strict=True)
+    ]
+    return np.array(axes, dtype=np.int64).reshape(-1, 4)
+
+
+def _signed(word: int) -> int:
+    return word - (1 << WORD) if word >> (WORD - 1) else word

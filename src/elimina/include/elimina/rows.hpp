@@ -1,0 +1,145 @@
+// Sparse tables: rows of a packed key and a value, sorted by key. What the CPU core and the kernels do with a row.
+//
+// A key is W words, the first one the most significant; each variable of the scope is a field of bits of one word, which holds
+// its value index. Bits of no field are zero, so the keys of two tables in one layout are joined by `or`.
+#pragma once
+#include "semiring.hpp"
+
+namespace elimina::sparse {
+
+template <int W>
+struct Key {
+  u64 word[W];
+};
+
+template <int W>
+ELIMINA_HD Key<W> operator|(const Key<W>& a, const Key<W>& b) {
+  Key<W> out;
+  for (int w = 0; w < W; ++w) out.word[w] = a.word[w] | b.word[w];
+  return out;
+}
+
+template <int W>
+ELIMINA_HD bool agree(const Key<W>& a, const Key<W>& b, const Key<W>& mask) {
+  u64 differing = 0;
+  for (int w = 0; w < W; ++w) differing |= (a.word[w] ^ b.word[w]) & mask.word[w];
+  return differing == 0;
+}
+
+template <int W>
+ELIMINA_HD bool less(const Key<W>& a, const Key<W>& b, const Key<W>& mask) {
+  for (int w = 0; w < W - 1; ++w)
+    if ((a.word[w] ^ b.word[w]) & mask.word[w]) return (a.word[w] & mask.word[w]) < (b.word[w] & mask.word[w]);
+  return (a.word[W - 1] & mask.word[W - 1]) < (b.word[W - 1] & mask.word[W - 1]);
+}
+
+// All bits but the eliminated variable's, which are the lowest of the last word.
+template <int W>
+ELIMINA_HD Key<W> all_but(u64 low) {
+  Key<W> mask;
+  for (int w = 0; w < W; ++w) mask.word[w] = ~u64(0);
+  mask.word[W - 1] = ~low;
+  return mask;
+}
+
+// Adjacent bits that move together from one layout to another.
+enum SegmentWord : int { kFromWord, kFromShift, kSegmentMask, kToWord, kToShift, kSegmentWords };
+
+template <int A, int B>
+ELIMINA_HD Key<B> move_key(const Key<A>& key, const i64* segments, i64 count) {
+  Key<B> out{};
+  for (i64 n = 0; n < count; ++n, segments += kSegmentWords) {
+    const u64 bits = key.word[A == 1 ? 0 : segments[kFromWord]] >> segments[kFromShift] & u64(segments[kSegmentMask]);
+    out.word[B == 1 ? 0 : segments[kToWord]] |= bits << segments[kToShift];
+  }
+  return out;
+}
+
+// A dense table's cell: the sum of fields times strides.
+enum TermWord : int { kTermWord, kTermShift, kTermMask, kTermStride, kTermWords };
+
+template <int W>
+ELIMINA_HD i64 cell_of(const Key<W>& key, const i64* terms, i64 count) {
+  i64 cell = 0;
+  for (i64 n = 0; n < count; ++n, terms += kTermWords)
+    cell += i64(key.word[W == 1 ? 0 : terms[kTermWord]] >> terms[kTermShift] & u64(terms[kTermMask])) * terms[kTermStride];
+  return cell;
+}
+
+template <class R>
+ELIMINA_HD bool feasible(const R& ring, typename R::Value value) {
+  return ring.better(value, ring.finish(ring.start()));
+}
+
+// Dense tables that a row is checked against as it is made, in 64-bit words: the number of tables that are joined, the number
+// that only bound what the rest of the problem adds (-1: there is no budget); then for each of them the address of its values,
+// its number of terms, and the terms.
+template <class R, int W>
+struct Stage {
+  using Value = typename R::Value;
+  R ring;
+  const i64* words;
+  Value budget;
+
+  // Integers do not wrap: stored values are feasible, and infinity is at most half of the largest integer.
+  ELIMINA_HD bool admits(const Key<W>& key, Value& value) const {
+    const i64* at = words + 2;
+    for (i64 n = 0; n < words[0] && feasible(ring, value); ++n) value = ring.combine(value, read(key, at));
+    if (!feasible(ring, value)) return false;
+    Value total = value;
+    for (i64 n = 0; n < words[1]; ++n) {
+      if (ring.better(budget, total)) return false;
+      total = ring.combine(total, read(key, at));
+    }
+    return words[1] < 0 || !ring.better(budget, total);
+  }
+
+ private:
+  ELIMINA_HD static Value read(const Key<W>& key, const i64*& at) {
+    const Value value = reinterpret_cast<const Value*>(at[0])[cell_of(key, at + 2, at[1])];
+    at += 2 + at[1] * kTermWords;
+    return value;
+  }
+};
+
+template <class R, int W>
+struct Side {
+  const Key<W>* keys;
+  const typename R::Value* values;
+};
+
+// Rows [i, i_end) and [j, j_end) that differ in the low field only: calls take(key, value) where they meet, in ascending order.
+template <class R, int W, class Take>
+ELIMINA_HD void meet(const Stage<R, W>& stage, u64 low, const Side<R, W>& a, i64 i, i64 i_end, const Side<R, W>& b, i64 j, i64 j_end,
+                     Take&& take) {
+  while (i < i_end && j < j_end) {
+    const u64 x = a.keys[i].word[W - 1] & low, y = b.keys[j].word[W - 1] & low;
+    if (x == y) {
+      const Key<W> key = a.keys[i] | b.keys[j];
+      typename R::Value value = stage.ring.combine(a.values[i], b.values[j]);
+      if (stage.admits(key, value)) take(key, value);
+    }
+    i += x <= y;
+    j += y <= x;
+  }
+}
+
+// The marginal over rows that come one by one, and the value of the low field where it is attained (the smallest one).
+template <class R>
+struct Marginal {
+  using Value = typename R::Value;
+  typename R::Sum sum;
+  Value best{};
+  i32 choice = -1;
+  ELIMINA_HD explicit Marginal(const R& ring) : sum(ring.start()) {}
+  ELIMINA_HD bool any() const { return choice >= 0; }
+  ELIMINA_HD void add(const R& ring, u64 x, Value value) {
+    ring.add(sum, value);
+    if (choice < 0 || ring.better(value, best)) {
+      best = value;
+      choice = i32(x);
+    }
+  }
+};
+
+}  // namespace elimina::sparse

@@ -1,0 +1,224 @@
+"""The optimum of a problem by elimination that keeps only rows which can be part of a better solution.
+
+Function filtering (M. Sanchez, J. Larrosa, P. Meseguer, "Improving tree decomposition methods with function
+filtering", IJCAI 2005; I. Brito, P. Meseguer, "Improving DPOP with function filtering", AAMAS 2010) drops each row of a
+bucket whose cost and a lower bound on the rest of the problem exceed an upper bound. How the bounds are made is said in
+``docs/decisions/0015-filtering.md``.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import FORBIDDEN_COST, minimise_costs
+from elimina.errors import InternalError, UnsupportedError
+from elimina.model import forbidden_value
+from elimina.planning.prepare import Problem, finite_range
+from elimina.result import Result
+from elimina.table import Table
+
+MOST_COST = 2**38
+"""Sums of costs stay below it, in parts of a thousandth they fit the core's type."""
+
+MOST_CELLS = 2**26
+"""Of all tables together: they are kept as dense ones."""
+
+_ROW_BYTES = 64
+"""Of a row in the making: key, cost and bound, in arrays that grow by doubling, and what sorting takes besides."""
+
+_LEAST_ROWS = 1 << 12
+
+Listener = Callable[[int | None, int | None], None]
+
+
+class Limits(NamedTuple):
+    """What a run may take.
+
+    Attributes:
+        memory: Bytes for rows.
+        seconds: After which it stops with bounds.
+        upper_bound: A total that is known to be reached (costs; the other way round where they are maximised): what is
+            worse is not looked for. None if none is known.
+        seed: Of the search for a first solution, and of orders.
+    """
+
+    memory: int
+    seconds: float = math.inf
+    upper_bound: int | None = None
+    seed: int = 0
+
+
+def why_unsupported(problem: Problem) -> str | None:
+    """Why a problem cannot be filtered; None if it can."""
+    if problem.task != "mpe" or not problem.model.is_integer:
+        return "filtering needs the task mpe and integer costs"
+    if sum(table.cells for table in problem.tables) > MOST_CELLS:
+        return f"filtering needs tables of at most {MOST_CELLS} cells together"
+    ranges = [finite_range(table, problem.model.sense) for table in problem.tables]
+    spread = sum(known[1] - known[0] for known in ranges if known is not None)
+    if spread >= MOST_COST:
+        return f"filtering adds costs up to {MOST_COST}, and the tables' ranges add up to {spread}"
+    return None
+
+
+def filtered_optimum(problem: Problem, limits: Limits, listener: Listener | None = None) -> Result:
+    """Find the optimum and an assignment, or bounds on it where time ends before.
+
+    Args:
+        problem: Of the task ``mpe``.
+        limits: What the run may take.
+        listener: Called now and then with both bounds (None: none is known), the lower one first.
+
+    Returns:
+        ``optimal``; ``infeasible`` (with the bound that was given, if one was); or ``bounded``, when the time was up.
+
+    Raises:
+        UnsupportedError: The problem has other than integer costs, or too large ones.
+        InternalError: The assignment's value, recomputed on the model, is not the value found.
+    """
+    reason = why_unsupported(problem)
+    if reason is not None:
+        raise UnsupportedError(f"{reason}; use --method eliminate")
+    started = time.perf_counter()
+    costs = _Costs.of(problem)
+    upper = costs.upper(limits.upper_bound)
+
+    def poll(lower: int, best: int) -> None:
+        if listener is not None:
+            listener(*costs.bounds(lower, best))
+
+    clock = {"encode": time.perf_counter() - started}
+    if upper <= 0 or not costs.possible:
+        found: dict[str, Any] = {"value": [], "cost": FORBIDDEN_COST, "bound": FORBIDDEN_COST}
+    elif not costs.sizes:
+        found = {"value": [], "cost": 0, "bound": 0}
+    else:
+        rows = max(_LEAST_ROWS, limits.memory // _ROW_BYTES)
+        found = minimise_costs(
+            costs.sizes, costs.scopes, costs.tables, 0, upper, limits.seconds, rows, limits.seed, poll
+        )
+    clock.update(found.get("seconds", {}))
+    return costs.result(found, upper, limits)._replace(stats=_statistics(found, clock))
+
+
+def _statistics(found: dict[str, Any], clock: dict[str, float]) -> dict[str, Any]:
+    made, kept = found.get("made", 0), found.get("kept", 0)
+    return {
+        "method": "filter",
+        "induced_width": None,
+        "largest_table": found.get("largest", 0),
+        "total_cells": made,
+        "rows_made": made,
+        "rows_filtered": made - kept,
+        "slices": found.get("slices", 0),
+        "eliminations": found.get("eliminations", 0),
+        "peak_bytes": found.get("bytes", 0),
+        "seconds": {phase: round(value, 6) for phase, value in clock.items()},
+        "device": "cpu",
+        "dtype": "int32",
+    }
+
+
+class _Costs(NamedTuple):
+    """A problem as distances from the best that each table has, which the core minimises.
+
+    Attributes:
+        problem: As given.
+        offset: The model's total where all distances are 0.
+        sizes: Of the free variables.
+        scopes: Their numbers in each table.
+        tables: int64, one after another cell.
+        possible: Whether no table forbids everything.
+    """
+
+    problem: Problem
+    offset: int
+    sizes: list[int]
+    scopes: list[list[int]]
+    tables: list[NDArray[np.int64]]
+    possible: bool
+
+    @staticmethod
+    def of(problem: Problem) -> _Costs:
+        number = {v: n for n, v in enumerate(problem.free)}
+        offset, possible = int(problem.model.constant), True
+        scopes, tables = [], []
+        for table in problem.tables:
+            known = finite_range(table, problem.model.sense)
+            if known is None:
+                possible = False
+                continue
+            best = known[0] if problem.model.sense == "min-cost" else known[1]
+            offset += best
+            if table.scope:
+                scopes.append([number[v] for v in table.scope])
+                tables.append(_distances(problem, table, best))
+        sizes = [problem.model.sizes[v] for v in problem.free]
+        return _Costs(problem, offset, sizes, scopes, tables, possible)
+
+    @property
+    def sign(self) -> int:
+        """1 where costs are minimised, else -1."""
+        return 1 if self.problem.model.sense == "min-cost" else -1
+
+    def upper(self, given: int | None) -> int:
+        """Distances from here on are no solution, or worse than a total that is known to be reached."""
+        limits = [MOST_COST + 1]
+        bound = self.problem.model.upper_bound
+        if bound is not None:
+            limits.append(math.ceil((bound - self.offset) * self.sign))
+        if given is not None:
+            limits.append((given - self.offset) * self.sign + 1)
+        return min(limits)
+
+    def total(self, distance: int) -> int:
+        """In the model's units."""
+        return self.offset + self.sign * distance
+
+    def bounds(self, least: int, most: int) -> tuple[int | None, int | None]:
+        """Both bounds in the model's units, the lower one first; None where none is known."""
+        ends = self.total(least), None if most > MOST_COST else self.total(most)
+        return ends if self.sign == 1 else ends[::-1]
+
+    def result(self, found: dict[str, Any], upper: int, limits: Limits) -> Result:
+        """The answer in the model's units."""
+        chosen, distance, bound = found["value"], found["cost"], found["bound"]
+        if distance >= FORBIDDEN_COST:
+            if bound >= upper:
+                return Result("infeasible", "mpe", None, *self._nothing_better(limits))
+            return Result("bounded", "mpe", None, *self.bounds(bound, FORBIDDEN_COST))
+        model = self.problem.model
+        values = [0] * len(model.variables)
+        for v, value in {**dict(zip(self.problem.free, chosen, strict=True)), **self.problem.fixed}.items():
+            values[v] = value
+        score = model.score(values)
+        if score != self.total(distance):
+            raise InternalError(
+                f"filtering found the cost {self.total(distance)}, its assignment is worth {score!r} on the model; "
+                "please report this"
+            )
+        assignment = {v.name: v.label(x) for v, x in zip(model.variables, values, strict=True)}
+        if bound >= distance:
+            return Result("optimal", "mpe", score, score, score, assignment)
+        return Result("bounded", "mpe", score, *self.bounds(bound, distance), assignment)
+
+    def _nothing_better(self, limits: Limits) -> tuple[int | None, int | None]:
+        """Bounds where nothing reaches the total that was given."""
+        if limits.upper_bound is None:
+            return None, None
+        beyond = limits.upper_bound + self.sign
+        return (beyond, None) if self.sign == 1 else (None, beyond)
+
+
+def _distances(problem: Problem, table: Table, best: int) -> NDArray[np.int64]:
+    forbidden = forbidden_value(problem.model.sense, np.int64)
+    values = table.dense()
+    distance = values - best if problem.model.sense == "min-cost" else best - values
+    distance[values == forbidden] = FORBIDDEN_COST
+    return np.ascontiguousarray(distance).reshape(-1)

@@ -1,0 +1,100 @@
+"""Whether an optimum is found by plain elimination or by filtered elimination."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, get_args
+
+from elimina.backends.cpu import CpuBackend
+from elimina.errors import InputError, UnsupportedError
+from elimina.inference.choose import Options
+from elimina.inference.filtering import Limits, Listener, filtered_optimum, why_unsupported
+from elimina.order import Order, find_order
+from elimina.planning.prepare import Problem
+from elimina.result import Result
+
+OptimumMethod = Literal["auto", "eliminate", "filter"]
+METHODS: tuple[OptimumMethod, ...] = get_args(OptimumMethod)
+
+LARGE_WORK = 10**9
+"""Cells of a quick order's buckets from which filtering is tried first: about a second."""
+
+_SHARE = 1e-9
+"""Seconds of that try for each of these cells, where the tables would fit."""
+
+
+class Search(NamedTuple):
+    """How the optimum is looked for.
+
+    Attributes:
+        method: ``filter``: only by filtering; ``eliminate``: never so; ``auto``: filtering first where elimination
+            takes long or its tables do not fit; if they do, for no longer than it would take.
+        upper_bound: A total that is known to be reached; None if none is.
+        listener: See ``filtered_optimum``.
+    """
+
+    method: OptimumMethod = "auto"
+    upper_bound: int | None = None
+    listener: Listener | None = None
+
+    def check(self, task: str) -> None:
+        """Check what does not depend on a model.
+
+        Raises:
+            InputError: There is no such method, it is not for the task, or the bound is of no use to it.
+        """
+        if self.method not in METHODS:
+            raise InputError(f"unknown method {self.method!r}; it is one of {', '.join(METHODS)}")
+        if task != "mpe" and (self.method == "filter" or self.upper_bound is not None):
+            raise InputError(f"the method filter and an upper bound go with the task mpe, not with {task}")
+        if self.method == "eliminate" and self.upper_bound is not None:
+            raise InputError("an upper bound goes with the methods auto and filter; elimination makes no use of it")
+        if self.upper_bound is not None and not hasattr(self.upper_bound, "__index__"):
+            raise InputError(f"the upper bound is {self.upper_bound!r}; it must be an integer, as the costs are")
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether filtering is the only way."""
+        return self.method == "filter" or self.upper_bound is not None
+
+    def filter_first(
+        self, problem: Problem, options: Options, deadline: float | None, spent: Mapping[str, float]
+    ) -> Result | None:
+        """Filter before a plan is made, if that may be better; None if there is no exact answer from it.
+
+        Raises:
+            UnsupportedError: Filtering is asked for, and not possible.
+        """
+        most = math.inf
+        if not self.is_asked_for:
+            if options.device == "cuda" or options.dtype is not None or why_unsupported(problem) is not None:
+                return None
+            rough = _rough_order(problem, options)
+            if rough.total_cells < LARGE_WORK:
+                return None
+            if 2 * rough.largest_table < _memory(options):
+                most = rough.total_cells * _SHARE
+        result = self._filter(problem, options, deadline, most)
+        if most < math.inf and result.status == "bounded":
+            return None
+        return result._replace(stats={**result.stats, "seconds": {**spent, **result.stats["seconds"]}})
+
+    def _filter(self, problem: Problem, options: Options, deadline: float | None, most: float) -> Result:
+        if options.device == "cuda":
+            raise UnsupportedError("filtering runs on the CPU: use --device auto or cpu, or --method eliminate")
+        left = math.inf if deadline is None else deadline - time.monotonic()
+        limits = Limits(_memory(options), min(most, left), self.upper_bound, options.seed)
+        return filtered_optimum(problem, limits, self.listener)
+
+
+def _memory(options: Options) -> int:
+    return CpuBackend(options.threads).memory() if options.memory is None else options.memory
+
+
+def _rough_order(problem: Problem, options: Options) -> Order:
+    number = {v: n for n, v in enumerate(problem.free)}
+    scopes = [[number[v] for v in group.scope] for group in problem.groups]
+    sizes = [problem.model.sizes[v] for v in problem.free]
+    return find_order(sizes, scopes, method="min-fill", iterations=1, seed=options.seed)

@@ -1,0 +1,132 @@
+"""Filtered elimination against brute force and against plain elimination."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elimina
+from elimina import InputError, Model, UnsupportedError
+from elimina.generate import random_model
+from elimina.inference import filtering
+from elimina.inference.filtering import Limits, filtered_optimum
+from elimina.planning.prepare import prepare
+from tests.reference import brute
+from tests.strategies import models
+from tests.test_bucket import some_evidence
+
+ROOM = 1 << 28
+
+
+def filtered(model, evidence=None, **limits):
+    return filtered_optimum(prepare(model, "mpe", evidence or {}), Limits(ROOM, **limits))
+
+
+def check_assignment(model, result, evidence):
+    chosen = [v.index(result.assignment[v.name]) for v in model.variables]
+    assert all(chosen[v] == value for v, value in evidence.items())
+    assert model.score(chosen) == result.value
+
+
+@pytest.mark.parametrize("kind", ["integer", "max-integer"])
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_optimum(kind, data):
+    model = data.draw(models(kind))
+    evidence = some_evidence(data, model)
+    result = filtered(model, evidence)
+    expected = brute.optimum(model, evidence)
+    if expected is None:
+        assert (result.status, result.assignment) == ("infeasible", None)
+        return
+    assert (result.status, result.value) == ("optimal", expected)
+    check_assignment(model, result, evidence)
+
+
+@pytest.mark.parametrize("kind", ["integer", "max-integer"])
+@settings(max_examples=150, deadline=None)
+@given(data=st.data(), off=st.integers(-3, 3))
+def test_a_bound_that_is_given(kind, data, off):
+    """The optimum itself, or a worse total, changes nothing; a better one than any says that nothing reaches it."""
+    model = data.draw(models(kind))
+    expected = brute.optimum(model)
+    if expected is None:
+        return
+    result = filtered(model, upper_bound=expected + off)
+    worse = off if model.sense == "min-cost" else -off
+    if worse >= 0:
+        assert (result.status, result.value) == ("optimal", expected)
+        check_assignment(model, result, {})
+    else:
+        assert (result.status, result.value) == ("infeasible", None)
+        beyond = expected + off + (1 if model.sense == "min-cost" else -1)
+        assert beyond in (result.lower_bound, result.upper_bound)
+
+
+def network(rng, variables, size, arity, factors, forbidden):
+    tables = []
+    for _ in range(factors):
+        scope = rng.choice(variables, arity, replace=False).tolist()
+        costs = rng.integers(0, 30, [size] * arity)
+        tables.append((scope, np.where(rng.random(costs.shape) < forbidden, elimina.FORBIDDEN, costs)))
+    return Model.from_arrays([size] * variables, tables)
+
+
+@pytest.mark.parametrize("rows", [3, 60, 1 << 20])
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_few_rows_cut_and_slice(rows, seed):
+    rng = np.random.default_rng(seed)
+    model = network(
+        rng, 14, int(rng.integers(2, 5)), int(rng.integers(2, 4)), int(rng.integers(14, 34)), rng.random() * 0.5
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(filtering, "_LEAST_ROWS", rows)
+        patch.setattr(filtering, "_ROW_BYTES", ROOM)
+        result = filtered(model)
+    expected = elimina.solve(model, device="cpu", order_seconds=0.05)
+    assert (result.status, result.value) == (expected.status, expected.value)
+    if rows == 3 and result.stats["eliminations"] > 3:
+        assert result.stats["largest_table"] <= 3
+
+
+def test_time_that_is_up_leaves_bounds():
+    model = random_model(40, 10, 0.5, 0.0, seed=3)
+    seen = []
+    result = filtered_optimum(
+        prepare(model, "mpe", {}), Limits(ROOM, seconds=0.3), lambda lower, upper: seen.append((lower, upper))
+    )
+    assert result.status == "bounded"
+    assert result.lower_bound < result.upper_bound == result.value
+    check_assignment(model, result, {})
+    assert all(a[0] <= b[0] and (a[1] is None or a[1] >= b[1]) for a, b in itertools.pairwise(seen))
+
+
+def test_interrupts_pass():
+    class Stop(Exception):
+        pass
+
+    def stop(lower, upper):
+        raise Stop
+
+    with pytest.raises(Stop):
+        filtered_optimum(prepare(random_model(30, 8, 0.5, 0.2), "mpe", {}), Limits(ROOM), stop)
+
+
+def test_costs_as_large_as_allowed():
+    most = filtering.MOST_COST - 2
+    model = Model.from_arrays([2, 2], [((0,), [most, 0]), ((0, 1), [[0, 1], [elimina.FORBIDDEN, elimina.FORBIDDEN]])])
+    assert filtered(model).value == most
+    with pytest.raises(UnsupportedError, match="ranges add up to"):
+        filtered(Model.from_arrays([2, 2], [((0,), [most, 0]), ((1,), [2, 0])]))
+
+
+@pytest.mark.parametrize("kind", ["float", "probability"])
+def test_what_is_no_integer_cost(kind):
+    sense = "probability" if kind == "probability" else "min-cost"
+    with pytest.raises(InputError, match="integer costs"):
+        filtered(Model.from_arrays([2], [((0,), [0.5, 0.25])], sense=sense))

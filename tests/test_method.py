@@ -1,0 +1,68 @@
+"""Which way to the optimum is taken, and what the options about it mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import elimina
+from elimina import InputError, Model, UnsupportedError
+from elimina.generate import grid_model, random_model
+from elimina.inference import method as method_module
+
+LARGE = grid_model(12, 4, 0.3, seed=1)
+"""Exact elimination would take 2e9 cells."""
+
+
+def test_large_problems_are_filtered_small_ones_are_not(monkeypatch):
+    seen = []
+    result = elimina.solve(LARGE, device="cpu", on_bounds=lambda *ends: seen.append(ends))
+    assert (result.status, result.stats["method"]) == ("optimal", "filter")
+    assert LARGE.score([v.index(result.assignment[v.name]) for v in LARGE.variables]) == result.value
+    assert all(lower <= result.value for lower, _ in seen)
+    assert "method" not in elimina.solve(grid_model(4, 4, 0.3), device="cpu").stats
+    monkeypatch.setattr(method_module, "LARGE_WORK", 10)
+    assert elimina.solve(grid_model(4, 4, 0.3), device="cpu").stats["method"] == "filter"
+
+
+def test_filtering_gives_way_to_a_plan_that_fits(monkeypatch):
+    monkeypatch.setattr(method_module, "LARGE_WORK", 10)
+    monkeypatch.setattr(method_module, "_SHARE", 0.0)
+    result = elimina.solve(random_model(12, 6, 0.6, 0.0, seed=1), device="cpu")
+    assert (result.status, "method" in result.stats) == ("optimal", False)
+
+
+def test_methods_agree():
+    model = random_model(16, 6, 0.3, 0.3, seed=4)
+    one, other = (elimina.solve(model, method=m, device="cpu") for m in ("eliminate", "filter"))
+    assert (one.status, one.value) == (other.status, other.value)
+
+
+@pytest.mark.parametrize("method", ["auto", "filter"])
+def test_bounds_from_outside(method):
+    best = elimina.solve(LARGE, device="cpu").value
+    assert elimina.solve(LARGE, device="cpu", method=method, upper_bound=best).value == best
+    result = elimina.solve(LARGE, device="cpu", method=method, upper_bound=best - 1)
+    assert (result.status, result.value, result.lower_bound) == ("infeasible", None, best)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "problem"),
+    [
+        ({"method": "best"}, InputError, "unknown method 'best'; it is one of auto, eliminate, filter"),
+        ({"method": "eliminate", "upper_bound": 3}, InputError, "makes no use of it"),
+        ({"upper_bound": 3.5}, InputError, "must be an integer"),
+        ({"task": "count", "method": "filter"}, InputError, "go with the task mpe, not with count"),
+        ({"method": "filter", "device": "cuda"}, UnsupportedError, "filtering runs on the CPU"),
+    ],
+)
+def test_what_is_refused(options, error, problem):
+    with pytest.raises(error, match=problem):
+        elimina.solve(LARGE, **options)
+
+
+def test_floats_are_not_filtered():
+    model = Model.from_arrays([2], [((0,), np.array([0.5, 1.5]))])
+    assert elimina.solve(model, device="cpu").value == 0.5
+    with pytest.raises(UnsupportedError, match="integer costs"):
+        elimina.solve(model, method="filter")
