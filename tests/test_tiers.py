@@ -65,6 +65,7 @@ def test_streamed_runs_are_the_same(device, on_disk, task, sense, tmp_path, monk
                 patch.setattr("elimina.backends.cpu.available_memory", lambda size=size: size)
             found = elimina.solve(
                 model, task, device=device, order=order, memory=room + fixed,
+                method="eliminate" if task == "mpe" else "auto",
                 scratch=str(tmp_path) if on_disk else None, on_plan=plans.append,
             )  # fmt: skip
         assert plans[0].fits
@@ -90,7 +91,7 @@ def wide(rng):
 def test_without_a_directory_it_does_not_fit():
     model, order = wide(np.random.default_rng(0))
     with pytest.raises(MemoryLimitError, match=r"1\.0 MiB.*--scratch"):
-        elimina.solve(model, device="cpu", order=order, memory=1 << 20)
+        elimina.solve(model, device="cpu", method="eliminate", order=order, memory=1 << 20)
 
 
 @pytest.mark.parametrize(("folder", "problem"), [("missing", "no directory"), ("file", "no directory")])
@@ -98,7 +99,7 @@ def test_a_directory_that_is_none(folder, problem, tmp_path):
     (tmp_path / "file").touch()
     model, order = wide(np.random.default_rng(0))
     with pytest.raises(InputError, match=f"{folder}.*{problem}"):
-        elimina.solve(model, device="cpu", order=order, scratch=str(tmp_path / folder))
+        elimina.solve(model, device="cpu", method="eliminate", order=order, scratch=str(tmp_path / folder))
 
 
 def test_a_directory_without_files():
@@ -118,7 +119,7 @@ def test_a_disk_that_is_too_small(tmp_path, monkeypatch):
     monkeypatch.setattr(tiers, "_free", lambda folder: 1000)
     model, order = wide(np.random.default_rng(0))
     with pytest.raises(MemoryLimitError, match="on disk and may use 1000 bytes"):
-        elimina.solve(model, device="cpu", order=order, memory=1 << 20, scratch=str(tmp_path))
+        elimina.solve(model, device="cpu", method="eliminate", order=order, memory=1 << 20, scratch=str(tmp_path))
 
 
 def test_a_limit_on_files(tmp_path):
@@ -128,7 +129,7 @@ def test_a_limit_on_files(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, limits[1]))
     try:
         with pytest.raises(MemoryLimitError, match=r"no room for [0-9]+ bytes"):
-            elimina.solve(model, device="cpu", order=order, memory=1 << 20, scratch=str(tmp_path))
+            elimina.solve(model, device="cpu", method="eliminate", order=order, memory=1 << 20, scratch=str(tmp_path))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not list(tmp_path.iterdir())
@@ -142,7 +143,9 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        elimina.solve(model, device="cpu", order=order, memory=1 << 20, scratch=str(tmp_path), progress=stop)
+        elimina.solve(
+            model, device="cpu", method="eliminate", order=order, memory=1 << 20, scratch=str(tmp_path), progress=stop
+        )
     assert not list(tmp_path.iterdir())
 
 
@@ -154,7 +157,8 @@ import elimina
 from tests.test_tiers import wide
 model, order = wide(np.random.default_rng(0))
 kill = lambda share: os.kill(os.getpid(), signal.SIGKILL)
-elimina.solve(model, device="cpu", order=order, memory=1 << 20, scratch={str(tmp_path)!r}, progress=kill)
+options = dict(device="cpu", method="eliminate", order=order, memory=1 << 20, scratch={str(tmp_path)!r})
+elimina.solve(model, **options, progress=kill)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1], check=False)
     assert done.returncode == -signal.SIGKILL

@@ -16,6 +16,7 @@ from elimina.backends import cuda_tile
 from elimina.backends.base import Progress
 from elimina.backends.boxes import with_following
 from elimina.backends.cuda_arena import Arena, FileArena, PinnedArena
+from elimina.backends.cuda_record import HEADER, tables
 from elimina.backends.tiled import Report, TiledSession
 from elimina.planning.program import Program
 from elimina.planning.stream import Schedule, StreamedStep, Tile, tile_record
@@ -51,7 +52,7 @@ class StreamSession(TiledSession):
         # The steps' peaks, the stop flag that no one raises, packed tiles, tables.
         self._records_at = self._base + 16 * len(program.starts) + VECTOR_BYTES
         self._tables_at = self._base + self._fixed - MARGIN
-        self._launches: dict[tuple[int, ...], tuple[cuda_tile.Tile, list[int]]] = {}
+        self._launches: dict[tuple[int, ...], tuple[cuda_tile.Tile, list[int], list[int]]] = {}
         threads = len(os.sched_getaffinity(0))
         super().__init__(program, self._place.array, threads, time.perf_counter() - started)
 
@@ -158,12 +159,14 @@ class StreamSession(TiledSession):
         if key not in self._launches:
             record = tile_record(program.words, int(program.starts[tile.step]), tile)
             cut = cuda_tile.choose(program, tile.step, 0, record, backend.multiprocessors, backend.shared_limit)
-            self._launches[key] = cut, record
-        cut, record = self._launches[key]
+            # Tables may be in another order now; those at the same place are the same.
+            order = [tile.offsets.index(table[0]) for table in tables(record)]
+            self._launches[key] = cut, record, order
+        cut, record, order = self._launches[key]
         axes = record[3]
         record[12] = tile.offsets[-1]
-        first = cuda_tile.HEADER + 3 * axes
-        record[first : first + (3 + axes) * record[9] : 3 + axes] = tile.offsets[:-1]
+        first = HEADER + 3 * axes
+        record[first : first + (3 + axes) * record[9] : 3 + axes] = [tile.offsets[n] for n in order]
         return cut, record
 
     def _settle(self) -> None:
