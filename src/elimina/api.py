@@ -44,6 +44,7 @@ def plan(
     threads: int | None = None,
     dtype: str | None = None,
     slices: Slices = "auto",
+    scratch: str | None = None,
 ) -> Plan:
     """Plan an exact elimination without allocating anything for it; ``print`` the plan to see its figures.
 
@@ -65,6 +66,7 @@ def plan(
         slices: What to do where the plan does not fit (``mpe``, ``pr``, ``count``). ``auto``: fix variables to each
             combination of their values in turn, if that takes no more than 65,536 slices and an estimated hour; a
             number: if it takes no more slices than that, however long; ``never``: do not.
+        scratch: A directory for tables that memory does not hold; nothing is left there. None: none are kept on disk.
 
     Returns:
         The plan; ``plan.fits`` says whether it stays within the memory.
@@ -73,7 +75,7 @@ def plan(
         InputError: An option or the evidence does not fit the model.
         DeviceError: The device is missing or cannot be used.
     """
-    options = Options(device, memory, order, order_seconds, seed, threads, dtype, slices)
+    options = Options(device, memory, order, order_seconds, seed, threads, dtype, slices, scratch)
     return _plan(model, task, evidence, query, options).planned.plan
 
 
@@ -91,6 +93,7 @@ def solve(
     threads: int | None = None,
     dtype: str | None = None,
     slices: Slices = "auto",
+    scratch: str | None = None,
     method: OptimumMethod = "auto",
     upper_bound: int | None = None,
     time_limit: float | None = None,
@@ -123,6 +126,7 @@ def solve(
         threads: See ``plan``.
         dtype: See ``plan``.
         slices: See ``plan``.
+        scratch: See ``plan``.
         method: ``mpe``: ``eliminate``: run the plan; ``filter``: filtered elimination (integer costs, on the CPU);
             ``auto``: filtered elimination first where a quick order's plan takes long or does not fit (without a
             checkpoint, for what it knows is not kept).
@@ -142,7 +146,7 @@ def solve(
         TimeLimitError: The time limit passed.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    options = Options(device, memory, order, order_seconds, seed, threads, dtype, slices)
+    options = Options(device, memory, order, order_seconds, seed, threads, dtype, slices, scratch)
     search = Search(method, upper_bound, on_bounds)
     search.check(task, checkpoint is not None)
     if checkpoint is not None and task == "mar":
@@ -158,6 +162,11 @@ def solve(
     kept = None if checkpoint is None else Checkpoint(checkpoint)
     try:
         inquiry, planned = _plan(model, task, evidence, query, options, time_limit, kept)
+        if kept is not None and planned.plan.stream is not None:
+            raise InputError(
+                "a checkpoint does not go with tables that pass through memory in tiles; leave one of --checkpoint and "
+                "--scratch out, or give more memory"
+            )
         if tried is not None and not planned.plan.fits:
             return search.go_on(planned.problem, options, deadline, tried)
         if deadline is not None and time.monotonic() > deadline:

@@ -10,6 +10,7 @@ import numpy as np
 from elimina.bench_kernels import Bucket, bucket_program
 from elimina.planning.plan import Operand, Step
 from elimina.planning.program import Program, pack_steps
+from elimina.planning.streaming import plan_stream
 
 
 class Builder:
@@ -125,18 +126,26 @@ class Builder:
         self.spans.append((at, at + span))
         return at
 
-    def program(self, decode=False):
-        """Pack."""
-        base = -(-self.factor_cells // 64) * 64
-        moved = [
+    @property
+    def base(self):
+        """Where the messages start."""
+        return -(-self.factor_cells // 64) * 64
+
+    def placed(self):
+        """The steps with their places in the arena."""
+        return [
             step._replace(
-                out_offset=step.out_offset + base,
-                operands=tuple(o._replace(offset=o.offset + base) if o.source >= 0 else o for o in step.operands),
+                out_offset=step.out_offset + self.base,
+                operands=tuple(o._replace(offset=o.offset + self.base) if o.source >= 0 else o for o in step.operands),
             )
             for step in self.steps
         ]
+
+    def program(self, decode=False):
+        """Pack."""
+        moved = self.placed()
         words, starts = pack_steps(moved)
-        arena = base + max(end for _, end in self.spans)
+        arena = self.base + max(end for _, end in self.spans)
         factors = np.concatenate([*self.factors, np.zeros(0, self.dtype)])
         program = Program(
             semiring=self.semiring,
@@ -158,7 +167,12 @@ class Builder:
         return program, factors
 
 
-def random_program(rng, semiring, dtype, *, rows=4000, depth=3, top=12, decode=False, parameter=None):
+def random_program(rng, semiring, dtype, *, decode=False, **options):
+    """A random forest: see `random_builder`."""
+    return random_builder(rng, semiring, dtype, decode=decode, **options).program(decode)
+
+
+def random_builder(rng, semiring, dtype, *, rows=4000, depth=3, top=12, decode=False, parameter=None):
     """A random forest; every step's rows stay below `rows`."""
     reuse = bool(rng.random() < 0.5) and not decode
     builder = Builder(rng, semiring, dtype, parameter=parameter, padding=float(rng.choice([0.0, 0.5])), reuse=reuse)
@@ -197,7 +211,17 @@ def random_program(rng, semiring, dtype, *, rows=4000, depth=3, top=12, decode=F
         variable, axes = axes[0], axes[1:]
         scopes = [[variable, *(a for a in axes if rng.random() < 0.4)] for _ in range(int(rng.integers(0, 3)))]
         number = builder.step(variable, axes, scopes, [number])
-    return builder.program(decode)
+    return builder
+
+
+def random_streamed(rng, semiring, dtype, budget, *, decode=False, host_work=0, **options):
+    """A random program, and how it passes through a device of so many bytes (``stream`` is None if it cannot)."""
+    builder = random_builder(rng, semiring, dtype, decode=decode, **options)
+    program, factors = builder.program(decode)
+    item = program.dtype.itemsize
+    outputs = set(program.outputs[:, 0].tolist())
+    stream = plan_stream(builder.placed(), outputs, item, budget // item, decode, host_work)
+    return program._replace(stream=stream), factors
 
 
 def padded_bucket(dtype):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from elimina._core import DenseSession
 from elimina.backends.base import Progress, Run
+from elimina.backends.cpu_disk import DiskSession
 from elimina.errors import DeviceError
 from elimina.planning.program import Program, work_of
 
@@ -33,8 +34,10 @@ class CpuBackend:
         """Bytes that may be taken: four fifths of what the system, or the process' control group, has left."""
         return available_memory() * 4 // 5
 
-    def open(self, program: Program, factors: NDArray[np.generic]) -> CpuSession:
-        """Put a program into memory: see ``Backend.open``."""
+    def open(self, program: Program, factors: NDArray[np.generic]) -> CpuSession | DiskSession:
+        """Put a program into memory, or into its scratch file: see ``Backend.open``."""
+        if program.stream is not None:
+            return DiskSession(program, factors, self.threads)
         return CpuSession(program, factors, self.threads)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from elimina.backends import cuda_compile
 from elimina.backends.cuda_layout import Layout, lay_out
 from elimina.backends.cuda_session import CudaSession
+from elimina.backends.cuda_stream import StreamSession
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
 from elimina.semiring import SEMIRINGS
@@ -85,7 +86,7 @@ class CudaBackend:
             free, _ = self.cupy.cuda.runtime.memGetInfo()
         return max(0, int(free) + int(self.pool.free_bytes()) - RESERVE)
 
-    def open(self, program: Program, factors: NDArray[np.generic]) -> CudaSession:
+    def open(self, program: Program, factors: NDArray[np.generic]) -> CudaSession | StreamSession:
         """Put a program on the device; see ``backends/base.py``.
 
         Raises:
@@ -94,7 +95,8 @@ class CudaBackend:
         dtype = program.dtype.name
         if program.semiring not in SEMIRINGS or dtype not in SEMIRINGS[program.semiring].dtypes:
             raise DeviceError(f"no CUDA kernel for {program.semiring} in {dtype}: use --device cpu")
-        return CudaSession(self, program, factors)
+        session = CudaSession if program.stream is None else StreamSession
+        return session(self, program, factors)
 
     def lay_out(self, program: Program, steps: NDArray[np.int64] | None = None) -> Layout:
         """Return what a program, or some of its steps, become on this device."""

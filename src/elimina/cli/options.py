@@ -102,6 +102,12 @@ def model_options(command: Command) -> Command:
                 metavar="auto|never|N",
                 help="Fix variables in turn where the plan does not fit otherwise; N: in N slices at most.",
             ),
+            click.option(
+                "--scratch",
+                type=click.Path(),
+                metavar="DIR",
+                help="A directory for tables that memory does not hold; nothing is left there.",
+            ),
         ]
     ):
         command = option(command)
@@ -121,7 +127,7 @@ def query_of(given: str | None, model: Model) -> list[int] | None:
 
 def planning_of(options: dict[str, Any], model: Model) -> dict[str, Any]:
     """The options that say how to plan, by the names of ``elimina.inference.choose.Options``."""
-    kept = {name: options[name] for name in ("device", "memory", "seed", "threads", "dtype", "slices")}
+    kept = {name: options[name] for name in ("device", "memory", "seed", "threads", "dtype", "slices", "scratch")}
     return {**kept, "order": _order_of(options["order"], model), "order_seconds": options["order_time"]}
 
 

@@ -75,11 +75,16 @@ def statistics(execution: Execution, clock: Mapping[str, float]) -> dict[str, An
 def does_not_fit(plan: Plan) -> str:
     """What a plan would need, and which options help."""
     whole = plan if plan.slicing is None else plan.slicing.unsliced
+    tiers = [(whole.device, whole.peak_bytes, whole.memory_limit)]
+    tiers += [(tier, whole.bytes.get(tier, 0), limit) for tier, limit in whole.limits]
+    lacking = [tier for tier in tiers if tier[1] > tier[2]] or tiers[:1]
+    needs = ", ".join(f"{bytes_text(size)} on {tier} and may use {bytes_text(limit)}" for tier, size, limit in lacking)
+    scratch = ", a directory on a large disk (--scratch)" if whole.scratch is None else ""
     return (
-        f"the plan needs {bytes_text(whole.peak_bytes)} on {whole.device} and may use {bytes_text(whole.memory_limit)} "
+        f"the plan needs {needs} "
         f"(induced width {whole.width}, largest table {count_text(whole.largest_table)} cells, {whole.dtype}); more "
-        "memory (--memory), a better order (--order, a longer --order-time, another --seed) or evidence would help; "
-        f"{_slices_needed(plan)}mini-buckets would bound the answer in less"
+        f"memory (--memory){scratch}, a better order (--order, a longer --order-time, another --seed) or evidence "
+        f"would help; {_slices_needed(plan)}mini-buckets would bound the answer in less"
     )
 
 

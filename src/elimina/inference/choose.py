@@ -16,6 +16,7 @@ from elimina.planning.plan import Plan
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem, restrict
 from elimina.planning.slicing import make_sliced_plan
+from elimina.planning.tiers import check_scratch, in_tiers
 
 MOST_THREADS = 1024
 MOST_SLICES = 1 << 16
@@ -40,6 +41,7 @@ class Options(NamedTuple):
     threads: int | None = None
     dtype: str | None = None
     slices: Slices = "auto"
+    scratch: str | None = None
 
     def check(self) -> None:
         """Check what does not depend on a model.
@@ -55,6 +57,8 @@ class Options(NamedTuple):
             raise InputError(f"threads is {self.threads}; it must be from 1 to {MOST_THREADS}")
         if self.slices not in ("auto", "never") and not (hasattr(self.slices, "__index__") and int(self.slices) >= 1):
             raise InputError(f"slices is {self.slices!r}; it is auto, never, or the most slices allowed, at least 1")
+        if self.scratch is not None:
+            check_scratch(self.scratch)
 
 
 class Planned(NamedTuple):
@@ -145,17 +149,32 @@ def _limits(backend: Backend, options: Options) -> tuple[Machine, int]:
 
 
 def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], options: Options) -> Plan:
-    """Plan for one backend, in slices if it does not fit without and the task can be merged from them.
+    """Plan for one backend; what does not fit goes down the memory tiers, or into slices, whichever takes less time.
 
     Too many slices, or too long a time, are planned too, for the figures; such a plan does not count as fitting.
     """
     machine, memory = _limits(backend, options)
     whole = make_plan(problem, order, machine, memory, options.dtype)
-    if whole.fits or options.slices == "never" or problem.task not in ("mpe", "pr", "count"):
+    if whole.fits:
         return whole
+    # An optimum is recomputed on the model; other answers that pass through a GPU in tiles have no such check.
+    if machine.name == "cpu" or problem.task == "mpe":
+        whole = in_tiers(whole, CpuBackend(options.threads).memory(), options.scratch)
+    plan = _sliced(machine, memory, problem, order, options, whole)
+    if plan is None or (whole.fits and not (plan.fits and plan.seconds < whole.seconds)):
+        return whole
+    return plan
+
+
+def _sliced(
+    machine: Machine, memory: int, problem: Problem, order: Sequence[int], options: Options, whole: Plan
+) -> Plan | None:
+    """A plan in slices; None if the task cannot be merged from them, or nothing helps."""
+    if options.slices == "never" or problem.task not in ("mpe", "pr", "count"):
+        return None
     plan = make_sliced_plan(problem, order, machine, memory, options.dtype, whole)
     if plan is None or plan.slicing is None:
-        return whole
+        return None
     slicing = plan.slicing
     if isinstance(options.order, str):
         # What was the best order with them need not be the best one without them, and may do with fewer.

@@ -8,6 +8,8 @@ import operator
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from elimina.planning.stream import Stream
+
 MOST_BYTES = 2**62
 """No machine has more."""
 
@@ -173,10 +175,13 @@ class Plan(NamedTuple):
         decode: Whether the assignment is found from them.
         device: ``cpu`` or ``cuda``.
         memory_limit: Bytes that may be used on the device.
-        bytes: Peak bytes by memory tier: ``device``, ``host``.
+        bytes: Peak bytes by memory tier: ``device``, ``host``, ``disk``.
         seconds: Estimated time to run, all slices.
         slicing: How it is cut into slices that fit; None if it is not. Steps, width, tables and bytes are then those of
             a slice, without the variables that are fixed.
+        limits: Bytes that may be used of other tiers than the device's own.
+        stream: How the tables pass through a device that is smaller than the arena; None: they lie there.
+        scratch: The directory of the file that the arena lies in; None: it lies in memory.
     """
 
     task: str
@@ -198,11 +203,19 @@ class Plan(NamedTuple):
     bytes: dict[str, int]
     seconds: float
     slicing: Slicing | None = None
+    limits: tuple[tuple[str, int], ...] = ()
+    stream: Stream | None = None
+    scratch: str | None = None
 
     @property
     def runs(self) -> Sequence[int]:
         """How often each step runs."""
         return [1] * len(self.steps) if self.slicing is None else self.slicing.runs
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element of the arena."""
+        return int(self.dtype.lstrip("uintfloa")) // 8
 
     @property
     def work(self) -> int:
@@ -228,8 +241,9 @@ class Plan(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether the plan stays within its memory limit, and in no more slices than are allowed."""
-        within = self.peak_bytes <= min(self.memory_limit, MOST_BYTES)
+        """Whether the plan stays within its memory limits, and in no more slices than are allowed."""
+        within = all(self.bytes.get(tier, 0) <= limit for tier, limit in self.limits)
+        within = within and self.peak_bytes <= min(self.memory_limit, MOST_BYTES)
         return within and (self.slicing is None or self.slicing.allowed)
 
     def __str__(self) -> str:
@@ -244,10 +258,19 @@ class Plan(NamedTuple):
                 "memory limit",
                 f"{bytes_text(self.memory_limit)} on {self.device}: {'fits' if self.fits else 'does not fit'}",
             ),
+            *((f"limit, {tier}", bytes_text(limit)) for tier, limit in self.limits),
+            *self._streaming(),
             ("estimated time", seconds_text(self.seconds)),
             *([] if self.slicing is None else _slicing_rows(self, self.slicing)),
         ]
         return "\n".join(f"{name + ':':22}{text}" for name, text in rows)
+
+    def _streaming(self) -> list[tuple[str, str]]:
+        if self.stream is None:
+            return []
+        item = self.itemsize
+        moved = f"{bytes_text(self.stream.up * item)} to the device, {bytes_text(self.stream.down * item)} back"
+        return [("streamed", f"{len(self.stream.steps)} steps in tiles, {moved}")]
 
 
 def _slicing_rows(plan: Plan, slicing: Slicing) -> list[tuple[str, str]]:

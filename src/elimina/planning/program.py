@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.planning.plan import Plan, Step
+from elimina.planning.stream import Stream
 
 _DOMAIN, _OUTER_CELLS, _MID_CELLS, _LO_CELLS = 1, 6, 7, 8
 """Where a step's record has them."""
@@ -32,6 +33,8 @@ class Program(NamedTuple):
         decode: Whether the best assignment is wanted besides the value.
         outputs: int64 of shape (outputs, 3): step, arena offset and span in elements of each part of the answer.
         work: Combinations of output cells and eliminated values, over all steps, each run once.
+        stream: How it passes through a device that is smaller than the arena; None: the arena lies on the device.
+        scratch: The directory of the file that the arena lies in; None: it lies in memory.
     """
 
     semiring: str
@@ -46,6 +49,8 @@ class Program(NamedTuple):
     decode: bool
     outputs: NDArray[np.int64]
     work: int
+    stream: Stream | None = None
+    scratch: str | None = None
 
     @property
     def zone(self) -> tuple[int, int]:
@@ -86,6 +91,8 @@ def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: flo
             [(n, plan.steps[n].out_offset, plan.steps[n].out_span) for n, _ in plan.outputs], dtype=np.int64
         ).reshape(-1, 3),
         work=max(sum(step.work for step in plan.steps), 1),
+        stream=plan.stream,
+        scratch=plan.scratch,
     )
 
 

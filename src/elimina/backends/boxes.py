@@ -1,0 +1,56 @@
+"""Boxes of tables as pieces of a file."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import TypeVar
+
+from elimina.planning.stream import Copy
+
+PIECE_BYTES = 4 << 20
+"""Bytes of a file that a thread reads or writes at a time."""
+
+Piece = tuple[int, int, int]
+"""Where some bytes are in memory and in the file, and how many they are."""
+Item = TypeVar("Item")
+
+
+def pieces(part: Copy, itemsize: int, closely: int | None = None) -> Iterator[list[Piece]]:
+    """A box's runs, cut and put together to what a thread takes at once.
+
+    Args:
+        part: The box.
+        itemsize: Bytes of an element.
+        closely: Where the runs lie in memory, one after another; None: as on the device.
+    """
+    together: list[Piece] = []
+    size = 0
+    for n, index in enumerate(itertools.product(*(range(count) for count, _, _ in reversed(part.rows)))):
+        steps = list(zip(index, reversed(part.rows), strict=True))
+        offset = itemsize * (part.host + sum(i * stride for i, (_, stride, _) in steps))
+        at = itemsize * (part.device + sum(i * own for i, (_, _, own) in steps))
+        if closely is not None:
+            at = closely + n * part.run * itemsize
+        for first in range(0, part.run * itemsize, PIECE_BYTES):
+            taken = min(PIECE_BYTES, part.run * itemsize - first)
+            together.append((at + first, offset + first, taken))
+            size += taken
+            if size >= PIECE_BYTES:
+                yield together
+                together, size = [], 0
+    if together:
+        yield together
+
+
+def with_following(items: Iterator[Item], ahead: int) -> Iterator[tuple[Item, list[Item]]]:
+    """Each item with the next ones."""
+    waiting: list[Item] = []
+    for item in items:
+        waiting.append(item)
+        if len(waiting) > ahead:
+            yield waiting[0], waiting[1:]
+            waiting.pop(0)
+    while waiting:
+        yield waiting[0], waiting[1:]
+        waiting.pop(0)

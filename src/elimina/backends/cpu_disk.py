@@ -1,0 +1,140 @@
+"""The CPU with an arena in a file: tables pass through memory in tiles, threads read ahead and write behind."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import DenseSession
+from elimina.backends.boxes import Piece, pieces, with_following
+from elimina.backends.scratch import Scratch
+from elimina.backends.tiled import Report, TiledSession, dense_session
+from elimina.planning.program import Program
+from elimina.planning.stream import Copy, Schedule, StreamedStep, Tile, tile_record
+
+AHEAD = 2
+"""Tiles that are read in advance: with the one that is computed, they fill the slots of a table."""
+READERS = 8
+ALONE = 1 << 24
+"""Combinations of a tile up to which one thread computes it while the next one is read."""
+
+
+class DiskSession(TiledSession):
+    """A program whose arena lies in its scratch file: see ``Session``."""
+
+    def __init__(self, program: Program, factors: NDArray[np.generic], threads: int) -> None:
+        assert program.scratch is not None
+        assert program.stream is not None
+        started = time.perf_counter()
+        item = program.dtype.itemsize
+        self._file = Scratch(program.scratch, program.arena_cells * item)
+        self._file.write(memoryview(np.ascontiguousarray(factors).reshape(-1).view(np.uint8)), 0)  # type: ignore[arg-type]
+        self._slots = np.empty(program.stream.cells, dtype=program.dtype)
+        self._view = memoryview(self._slots.view(np.uint8))  # type: ignore[arg-type]
+        self._threads, self._item = threads, item
+        self._pool = ThreadPoolExecutor(min(READERS, 2 * len(os.sched_getaffinity(0))))
+        self._reads: dict[int, list[Future[None]]] = {}
+        self._writes: dict[int, list[Future[None]]] = {}
+        self._cores: dict[tuple[int, ...], _Core] = {}
+        arena = self._file.array(program.dtype, program.arena_cells)
+        super().__init__(program, arena, threads, time.perf_counter() - started)
+
+    def close(self) -> None:
+        """Give the file and the memory back."""
+        self._pool.shutdown(cancel_futures=True)
+        super().close()
+        self._file.close()
+        self._cores.clear()
+        del self._view, self._slots
+
+    def run_tiles(self, schedule: Schedule, steps: Sequence[StreamedStep], report: Report | None) -> None:
+        """Run steps in tiles: see ``TiledSession.run_tiles``."""
+        done = 0
+        try:
+            tiles = itertools.chain.from_iterable(map(schedule.tiles, steps))
+            for tile, following in with_following(tiles, AHEAD):
+                if tile.number not in self._reads:
+                    self._wait(self._writes, max(tile.written, tile.fetched))
+                    self._read(tile)
+                for later in following:
+                    if later.number not in self._reads and self._is_readable(later, tile.number):
+                        self._read(later)
+                self._wait(self._reads, tile.number)
+                self._wait(self._writes, tile.free)
+                done += self._compute(tile, None if report is None else _shifted(report, done))
+                if tile.downloads:
+                    parts = _jobs(tile.downloads, self._item)
+                    self._writes[tile.number] = [self._pool.submit(self._write_pieces, part) for part in parts]
+        finally:
+            self._wait(self._reads)
+            self._wait(self._writes)
+
+    def _is_readable(self, tile: Tile, current: int) -> bool:
+        """Whether all is written that a tile reads, and its slots are free, while another one is computed."""
+        last = max(tile.written, tile.fetched)
+        under_way = [n for n, jobs in self._writes.items() if n <= last and not all(job.done() for job in jobs)]
+        return last < current and tile.ran < current and not under_way
+
+    def _read(self, tile: Tile) -> None:
+        parts = _jobs(tile.uploads, self._item)
+        self._reads[tile.number] = [self._pool.submit(self._read_pieces, part) for part in parts]
+
+    def _read_pieces(self, part: list[Piece]) -> None:
+        for at, offset, size in part:
+            self._file.read(self._view[at : at + size], offset)
+
+    def _write_pieces(self, part: list[Piece]) -> None:
+        for at, offset, size in part:
+            self._file.write(self._view[at : at + size], offset)
+
+    def _wait(self, jobs: dict[int, list[Future[None]]], last: float = math.inf) -> None:
+        """Wait for the reads or writes of the tiles up to one."""
+        for number in [number for number in jobs if number <= last]:
+            for job in jobs.pop(number):
+                job.result()
+
+    def _compute(self, tile: Tile, report: Report | None) -> int:
+        """Compute a tile; return its work."""
+        key = (tile.step, *tile.lengths, *tile.offsets)
+        if key not in self._cores:
+            record = tile_record(self.program.words, int(self.program.starts[tile.step]), tile)
+            self._cores[key] = _Core(self.program, record, self._slots, self._threads)
+        core = self._cores[key]
+        core.peaks[1:, 0] = self.peaks[core.sources, 0]
+        core.session.run(None, report)
+        if self.scaled:
+            high, low = core.peaks[0].tolist()
+            own = self.peaks[tile.step]
+            own[:] = max(own[0], high), min(own[1], low if high > 0 else math.inf)
+        return core.work
+
+
+class _Core:
+    """A tile as a program of one step; its first peak is the output's, the others are its operands'."""
+
+    def __init__(self, program: Program, record: list[int], slots: NDArray[np.generic], threads: int) -> None:
+        axes, tables = record[3], record[9]
+        sources = slice(13 + 3 * axes + 2, None, 3 + axes)
+        given = record[sources]
+        record[sources] = [n + 1 if source >= 0 else -1 for n, source in enumerate(given)]
+        self.sources = np.maximum(np.array(given, dtype=np.int64), 0)
+        self.peaks = np.zeros((tables + 1, 2))
+        self.work = int(record[1] * math.prod(record[6:9]))
+        words, starts = np.array(record, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        threads = 1 if self.work <= ALONE else threads
+        self.session: DenseSession = dense_session(program, words, starts, slots, self.peaks, threads)
+
+
+def _jobs(parts: Iterable[Copy], itemsize: int) -> Iterable[list[Piece]]:
+    return itertools.chain.from_iterable(pieces(part, itemsize) for part in parts)
+
+
+def _shifted(report: Report, before: int) -> Callable[[float], None]:
+    return lambda done: report(before + done)

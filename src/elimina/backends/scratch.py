@@ -1,0 +1,82 @@
+"""An arena in a file that nothing else sees, and that is gone as soon as nobody uses it."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import tempfile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.errors import InputError, MemoryLimitError
+
+
+class Scratch:
+    """A file without a name: not even a killed process leaves it behind.
+
+    Its space is reserved at once, so that a full disk is an error before the work and not within it.
+
+    Args:
+        folder: Where.
+        size: Bytes.
+
+    Raises:
+        InputError: The folder cannot be written to.
+        MemoryLimitError: The disk, a quota or a limit on files leaves no room.
+    """
+
+    def __init__(self, folder: str, size: int) -> None:
+        self._file = _open(folder)
+        try:
+            os.posix_fallocate(self._file, 0, max(1, size))
+            self._map = mmap.mmap(self._file, max(1, size))
+        except OSError as error:
+            os.close(self._file)
+            raise MemoryLimitError(
+                f"the scratch directory {folder!r} has no room for {size} bytes ({error.strerror}); "
+                "free some, raise the limit on files, or name another directory (--scratch)"
+            ) from error
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def array(self, dtype: np.dtype[np.generic], cells: int) -> NDArray[np.generic]:
+        """The file as an array, which keeps it."""
+        return np.frombuffer(self._map, dtype=dtype, count=cells)
+
+    def read(self, target: memoryview, offset: int) -> None:
+        """Read bytes from an offset on."""
+        done = 0
+        while done < len(target):
+            done += os.preadv(self._file, [target[done:]], offset + done)
+
+    def write(self, source: memoryview, offset: int) -> None:
+        """Write bytes from an offset on."""
+        done = 0
+        while done < len(source):
+            done += os.pwritev(self._file, [source[done:]], offset + done)
+
+    def close(self) -> None:
+        """Close the file; its space is free once no array uses it."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def _open(folder: str) -> int:
+    try:
+        try:
+            return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
+                raise
+        # A file system without nameless files.
+        file, path = tempfile.mkstemp(prefix="elimina-", dir=folder)
+        os.unlink(path)
+        return file
+    except OSError as error:
+        raise InputError(
+            f"the scratch directory {folder!r} cannot be used ({error.strerror}); name another one (--scratch)"
+        ) from error

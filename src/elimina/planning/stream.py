@@ -1,0 +1,364 @@
+"""Steps whose tables pass through a device in tiles: what lies where, and what is moved when; needs no device."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+UNIT_BYTES = 64
+"""Rows of a part start at multiples of this, where its table's own do not say where."""
+
+
+class Window(NamedTuple):
+    """What the device sees of a table.
+
+    Attributes:
+        place: Where the first slot begins on the device, or the whole table, in elements.
+        slots: Parts of the table that have room at a time; 0: all of it lies there, until its last reader has run.
+        span: Elements of a part, which is also what is from a slot to the next.
+        strides: Elements between two values of each axis of the step's output.
+        domain_stride: Elements between two values of the eliminated variable.
+        whole: Whether the one part is the whole table, copied for the first tile.
+    """
+
+    place: int
+    slots: int
+    span: int
+    strides: tuple[int, ...]
+    domain_stride: int
+    whole: bool = False
+
+
+class StreamedStep(NamedTuple):
+    """A step that a device runs in tiles: boxes of its output's cells.
+
+    Attributes:
+        step: Its number in the plan.
+        lengths: Of a tile along each axis of the output.
+        loops: The axes along which there are several tiles, the one that changes least often first.
+        windows: Of the operands, and at last of the output.
+        download: Whether the output is wanted on the host.
+        after: Steps whose outputs lay where this one's will stay.
+    """
+
+    step: int
+    lengths: tuple[int, ...]
+    loops: tuple[int, ...]
+    windows: tuple[Window, ...]
+    download: bool
+    after: tuple[int, ...]
+
+
+class Stream(NamedTuple):
+    """A plan whose arena is larger than its device.
+
+    Attributes:
+        steps: Those that the device runs; the host runs the others, in the order of all.
+        cells: Elements on the device.
+        up: Elements that are copied to the device.
+        down: Elements that are copied back.
+        seconds: Estimated time of the copies.
+        upload_span: Elements of the slots that a tile fills at most.
+        download_span: Elements of the slot that a tile writes at most.
+    """
+
+    steps: tuple[StreamedStep, ...]
+    cells: int
+    up: int
+    down: int
+    seconds: float
+    upload_span: int
+    download_span: int
+
+
+class Table(NamedTuple):
+    """A table in the arena; ``source``: the step that writes it, or -1."""
+
+    offset: int
+    domain_stride: int
+    source: int
+    strides: tuple[int, ...]
+
+
+class Record(NamedTuple):
+    """A step as packed; the output is the last table."""
+
+    domain: int
+    sizes: tuple[int, ...]
+    lo: int
+    tables: tuple[Table, ...]
+
+
+class Copy(NamedTuple):
+    """A box of a table: runs of elements that follow each other, repeated in rows.
+
+    Attributes:
+        host: Where it starts in the arena.
+        device: Where it starts on the device.
+        run: Elements of a run.
+        rows: Count, stride in the arena and stride on the device, fastest first.
+    """
+
+    host: int
+    device: int
+    run: int
+    rows: tuple[tuple[int, int, int], ...]
+
+    @property
+    def runs(self) -> int:
+        """Number of runs."""
+        return math.prod(count for count, _, _ in self.rows)
+
+
+class Tile(NamedTuple):
+    """What one tile of a step does. Numbers of tiles count from 1; 0: nothing to wait for.
+
+    Attributes:
+        number: Of the tile among all of a run.
+        step: The step.
+        lengths: Cells along each axis of the output.
+        offsets: Of the operands and then of the output on the device.
+        streamed: How its tables lie there.
+        uploads: What is copied to the device before it runs.
+        downloads: What is copied back afterwards.
+        written: The tile whose download wrote the last of what is uploaded.
+        ran: The tile that has to have run before the uploads.
+        fetched: The tile whose download has to be over before the uploads.
+        free: The tile whose download has to be over before this one runs.
+    """
+
+    number: int
+    step: int
+    lengths: tuple[int, ...]
+    offsets: tuple[int, ...]
+    streamed: StreamedStep
+    uploads: tuple[Copy, ...]
+    downloads: tuple[Copy, ...]
+    written: int
+    ran: int
+    fetched: int
+    free: int
+
+
+def read_record(words: NDArray[np.int64], start: int) -> Record:
+    """Read a packed step (``include/elimina/program.hpp``)."""
+    record = words[start : start + words[start]].tolist()
+    axes, lo = record[3], record[4] + record[5]
+    at = 13 + 3 * axes
+    tables = [record[at + n * (3 + axes) : at + (n + 1) * (3 + axes)] for n in range(record[9])]
+    sizes, out_strides = record[13:at:3], record[14:at:3]
+    read = [Table(table[0], table[1], table[2], tuple(table[3:])) for table in tables]
+    return Record(record[1], tuple(sizes), lo, (*read, Table(record[12], 0, -1, tuple(out_strides))))
+
+
+class Shape(NamedTuple):
+    """How a box of a table lies on the device; ``rows``: axis (-1: the eliminated variable), count, arena stride."""
+
+    strides: tuple[int, ...]
+    domain_stride: int
+    span: int
+    run: int
+    rows: tuple[tuple[int, int, int], ...]
+
+
+def shape_of(record: Record, table: Table, lengths: Sequence[int], itemsize: int) -> Shape:
+    """How the box of a tile lies on the device.
+
+    What the box has in full lies as in the arena, paddings included; slower axes follow closely. The output's lo axes
+    stay contiguous, for that is what kernels rely on.
+
+    Args:
+        record: The step.
+        table: One of its tables.
+        lengths: Of the tile along each axis of the output.
+        itemsize: Bytes of an element.
+    """
+    unit = UNIT_BYTES // itemsize
+    axes = [(stride, a) for a, stride in enumerate(table.strides) if stride and record.sizes[a] > 1]
+    if table.domain_stride and record.domain > 1:
+        axes.append((table.domain_stride, -1))
+    strides, domain_stride = [0] * len(lengths), 0
+    full, extent, run = True, 1, 1
+    rows: list[tuple[int, int, int]] = []
+    for stride, a in sorted(axes):
+        size, length = (record.domain, record.domain) if a < 0 else (record.sizes[a], lengths[a])
+        own = stride if full else extent if a >= record.lo else -(-extent // unit) * unit
+        if a < 0:
+            domain_stride = own
+        else:
+            strides[a] = own
+        extent += own * (length - 1)
+        if full:
+            run = extent
+        elif length > 1:
+            rows.append((a, length, stride))
+        full = full and length == size
+    return Shape(tuple(strides), domain_stride, extent, run, tuple(rows))
+
+
+class Schedule:
+    """The tiles of a run, numbered through.
+
+    Args:
+        words: The packed program.
+        starts: Where its steps start.
+        itemsize: Bytes of an element.
+    """
+
+    def __init__(self, words: NDArray[np.int64], starts: NDArray[np.int64], itemsize: int) -> None:
+        self._words, self._starts, self._item = words, starts, itemsize
+        self._last: dict[int, int] = {}
+        self.number = 0
+
+    def tiles(self, streamed: StreamedStep) -> Iterator[Tile]:
+        """The tiles of the next step; steps come in the plan's order."""
+        record = read_record(self._words, int(self._starts[streamed.step]))
+        *operands, output = zip(record.tables, streamed.windows, strict=True)
+        views = [_Operand(table, window, self.number) for table, window in operands]
+        place = _Output(*output, self.number, max((self._last[step] for step in streamed.after), default=0))
+        counts = [-(-record.sizes[a] // streamed.lengths[a]) for a in streamed.loops]
+        for index in itertools.product(*map(range, counts)):
+            first = [0] * len(record.sizes)
+            for a, i in zip(streamed.loops, index, strict=True):
+                first[a] = i * streamed.lengths[a]
+            lengths = tuple(
+                min(n, size - at) for n, size, at in zip(streamed.lengths, record.sizes, first, strict=True)
+            )
+            box = _Box(record, tuple(first), lengths, self._item)
+            self.number += 1
+            yield self._tile(streamed, views, place, box)
+        self._last[streamed.step] = self.number
+
+    def _tile(self, streamed: StreamedStep, views: list[_Operand], place: _Output, box: _Box) -> Tile:
+        uploads: list[Copy] = []
+        offsets: list[int] = []
+        written = ran = fetched = 0
+        for view in views:
+            offset, copy = view.take(box, self.number)
+            offsets.append(offset)
+            if copy is not None:
+                uploads.append(copy)
+                ran, fetched = max(ran, view.ran), max(fetched, view.fetched)
+                written = max(written, self._last.get(view.table.source, 0))
+        offset, free = place.take(box, self.number)
+        download = (_copy(box, place.table, place.window, offset),) if streamed.download else ()
+        return Tile(
+            self.number,
+            streamed.step,
+            box.lengths,
+            (*offsets, offset),
+            streamed,
+            tuple(uploads),
+            download,
+            written,
+            ran,
+            fetched,
+            free,
+        )
+
+
+class _Box(NamedTuple):
+    record: Record
+    first: tuple[int, ...]
+    lengths: tuple[int, ...]
+    itemsize: int
+
+
+def _start(table: Table, first: Sequence[int]) -> int:
+    return sum(at * stride for at, stride in zip(first, table.strides, strict=True))
+
+
+def _copy(box: _Box, table: Table, window: Window, device: int) -> Copy:
+    shape = shape_of(box.record, table, box.lengths, box.itemsize)
+    own = (*window.strides, window.domain_stride)
+    rows = tuple((count, stride, own[axis]) for axis, count, stride in shape.rows)
+    return Copy(table.offset + _start(table, box.first), device, shape.run, rows)
+
+
+class _Operand:
+    """Which part of an operand is in which of its slots.
+
+    Args:
+        table: The operand.
+        window: What the device sees of it.
+        before: The last tile of earlier steps, which had the slots' memory.
+    """
+
+    def __init__(self, table: Table, window: Window, before: int) -> None:
+        self.table, self.window = table, window
+        self._used = [before] * window.slots
+        self._before, self._loads = before, 0
+        self._part: tuple[int, ...] | None = None
+        self.ran = self.fetched = 0
+
+    def take(self, box: _Box, number: int) -> tuple[int, Copy | None]:
+        """Offset of the part that a tile reads, and the copy that brings it, if it is not there already."""
+        if not self.window.slots:
+            return self.window.place + _start(self.table, box.first), None
+        if self.window.whole:
+            return self._take_whole(box)
+        part = tuple(at for at, stride in zip(box.first, self.table.strides, strict=True) if stride)
+        copy = None
+        if part != self._part:
+            self._part = part
+            self._loads += 1
+            slot = (self._loads - 1) % self.window.slots
+            self.ran = self._used[slot]
+            self.fetched = self._before if self._loads <= self.window.slots else 0
+            copy = _copy(box, self.table, self.window, self.window.place + slot * self.window.span)
+        slot = (self._loads - 1) % self.window.slots
+        self._used[slot] = number
+        return self.window.place + slot * self.window.span, copy
+
+    def _take_whole(self, box: _Box) -> tuple[int, Copy | None]:
+        copy = None
+        if not self._loads:
+            self._loads = 1
+            self.ran = self.fetched = self._before
+            sizes = box.record.sizes
+            whole = box._replace(first=(0,) * len(sizes), lengths=sizes)
+            copy = _copy(whole, self.table, self.window, self.window.place)
+        steps = zip(box.first, self.window.strides, strict=True)
+        return self.window.place + sum(at * stride for at, stride in steps), copy
+
+
+class _Output:
+    """Where the parts of an output go; ``after``: the last tile that downloads what lay where it will stay."""
+
+    def __init__(self, table: Table, window: Window, before: int, after: int) -> None:
+        self.table, self.window = table, window
+        self._used = [before] * window.slots
+        self._taken, self._after = 0, after
+
+    def take(self, box: _Box, number: int) -> tuple[int, int]:
+        """Offset of a tile's part, and the tile whose download has to be over before it is written."""
+        if not self.window.slots:
+            return self.window.place + _start(self.table, box.first), self._after
+        slot = self._taken % self.window.slots
+        self._taken += 1
+        free, self._used[slot] = self._used[slot], number
+        return self.window.place + slot * self.window.span, free
+
+
+def tile_record(words: NDArray[np.int64], start: int, tile: Tile) -> list[int]:
+    """The packed step of a tile: other sizes, strides and offsets."""
+    record: list[int] = words[start : start + words[start]].tolist()
+    axes, outer, lo = record[3], record[4], record[4] + record[5]
+    *windows, output = tile.streamed.windows
+    record[6] = math.prod(tile.lengths[:outer])
+    record[7] = math.prod(tile.lengths[outer:lo])
+    record[8] = math.prod(tile.lengths[lo:])
+    record[12] = tile.offsets[-1]
+    record[13 : 13 + 3 * axes : 3] = tile.lengths
+    record[14 : 14 + 3 * axes : 3] = output.strides
+    at = 13 + 3 * axes
+    for window, offset in zip(windows, tile.offsets[:-1], strict=True):
+        record[at : at + 2] = offset, window.domain_stride
+        record[at + 3 : at + 3 + axes] = window.strides
+        at += 3 + axes
+    return record
