@@ -130,3 +130,11 @@ def test_what_is_no_integer_cost(kind):
     sense = "probability" if kind == "probability" else "min-cost"
     with pytest.raises(InputError, match="integer costs"):
         filtered(Model.from_arrays([2], [((0,), [0.5, 0.25])], sense=sense))
+
+
+def test_tables_that_are_too_large():
+    """3^16 cells would be 2^32 with sizes rounded up."""
+    table = elimina.Table(range(16), [5], sizes=[3] * 16, rows=[[0] * 16], default=0)
+    model = Model([elimina.Variable(f"v{i}", 3) for i in range(16)], [table])
+    with pytest.raises(UnsupportedError, match="tables of at most"):
+        filtered(model)

@@ -27,7 +27,7 @@ MOST_COST = 2**38
 """Sums of costs stay below it, in parts of a thousandth they fit the core's type."""
 
 MOST_CELLS = 2**26
-"""Of all tables together: they are kept as dense ones."""
+"""Of all tables together: they are kept as dense ones, their sizes rounded up to powers of two."""
 
 _ROW_BYTES = 64
 """Of a row in the making: key, cost and bound, in arrays that grow by doubling, and what sorting takes besides."""
@@ -58,7 +58,7 @@ def why_unsupported(problem: Problem) -> str | None:
     """Why a problem cannot be filtered; None if it can."""
     if problem.task != "mpe" or not problem.model.is_integer:
         return "filtering needs the task mpe and integer costs"
-    if sum(table.cells for table in problem.tables) > MOST_CELLS:
+    if sum(math.prod(1 << (size - 1).bit_length() for size in table.sizes) for table in problem.tables) > MOST_CELLS:
         return f"filtering needs tables of at most {MOST_CELLS} cells together"
     ranges = [finite_range(table, problem.model.sense) for table in problem.tables]
     spread = sum(known[1] - known[0] for known in ranges if known is not None)
