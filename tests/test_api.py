@@ -168,7 +168,7 @@ class TestOptions:
         plan = elimina.plan(model, device="cpu", memory=10**5, order="min-fill", slices="never")
         assert not plan.fits
         with pytest.raises(MemoryLimitError) as caught:
-            solve(model, memory=10**5, order="min-fill", slices="never")
+            solve(model, method="eliminate", memory=10**5, order="min-fill", slices="never")
         message = str(caught.value)
         assert f"may use {10**5 / 1024:.1f} KiB" in message
         assert f"induced width {plan.width}" in message

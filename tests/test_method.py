@@ -28,6 +28,7 @@ def test_large_problems_are_filtered_small_ones_are_not(monkeypatch):
 def test_filtering_gives_way_to_a_plan_that_fits(monkeypatch):
     monkeypatch.setattr(method_module, "LARGE_WORK", 10)
     monkeypatch.setattr(method_module, "_SHARE", 0.0)
+    monkeypatch.setattr(method_module, "SHORTEST_TRY", 0.0)
     result = elimina.solve(random_model(12, 6, 0.6, 0.0, seed=1), device="cpu")
     assert (result.status, "method" in result.stats) == ("optimal", False)
 

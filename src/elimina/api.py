@@ -157,7 +157,8 @@ def solve(
         options.check()
         problem = prepare(model, task, model.evidence(evidence or {}))
         tried = search.try_filtering(problem, options, deadline, {"prepare": time.perf_counter() - started})
-        if tried is not None and (tried.status != "bounded" or search.is_asked_for):
+        is_over = deadline is not None and time.monotonic() > deadline
+        if tried is not None and (tried.status != "bounded" or search.is_asked_for or is_over):
             return tried
     kept = None if checkpoint is None else Checkpoint(checkpoint)
     try:

@@ -18,10 +18,10 @@ from elimina.result import Result
 OptimumMethod = Literal["auto", "eliminate", "filter"]
 METHODS: tuple[OptimumMethod, ...] = get_args(OptimumMethod)
 
-LARGE_WORK = 10**9
-"""Cells of a quick order's buckets from which filtering is tried first: about a second."""
+LARGE_WORK = 10**8
+"""Cells of a quick order's buckets from which filtering is tried first."""
 
-LONGEST_TRY = 60.0
+SHORTEST_TRY, LONGEST_TRY = 0.2, 60.0
 """Seconds of that try."""
 
 _SHARE = 1e-9
@@ -83,7 +83,7 @@ class Search(NamedTuple):
             if rough.total_cells < LARGE_WORK:
                 return None
             fits = 2 * rough.largest_table < _memory(options)
-            most = min(LONGEST_TRY, rough.total_cells * _SHARE) if fits else LONGEST_TRY
+            most = max(SHORTEST_TRY, min(LONGEST_TRY, rough.total_cells * _SHARE)) if fits else LONGEST_TRY
         result = self._filter(problem, options, deadline, most)
         return result._replace(stats={**result.stats, "seconds": {**spent, **result.stats["seconds"]}})
 
@@ -92,9 +92,8 @@ class Search(NamedTuple):
         sign = 1 if problem.model.sense == "min-cost" else -1
         known = tried.upper_bound if sign == 1 else tried.lower_bound
         search = self if known is None else self._replace(upper_bound=int(known))
-        if deadline is not None and time.monotonic() > deadline:
-            return tried
-        return search._filter(problem, options, deadline, math.inf)
+        found = search._filter(problem, options, deadline, math.inf)
+        return tried if found.status == "bounded" and found.value is None else found
 
     def _filter(self, problem: Problem, options: Options, deadline: float | None, most: float) -> Result:
         if options.device == "cuda":
