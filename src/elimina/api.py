@@ -155,7 +155,8 @@ def solve(
     if task == "mpe" and checkpoint is None and method != "eliminate" and (model.is_integer or search.is_asked_for):
         started = time.perf_counter()
         options.check()
-        problem = prepare(model, task, model.evidence(evidence or {}))
+        observed = _observe(model, task, evidence or {})
+        problem = prepare(observed.model, task, observed.values)
         tried = search.try_filtering(problem, options, deadline, {"prepare": time.perf_counter() - started})
         is_over = deadline is not None and time.monotonic() > deadline
         if tried is not None and (tried.status != "bounded" or search.is_asked_for or is_over):
