@@ -5,26 +5,26 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from elimina.errors import InputError, TimeLimitError
 from elimina.inference.bucket import eliminate
-from elimina.inference.checkpoint import Checkpoint
 from elimina.inference.choose import ORDER_SECONDS, Options, Planned, Slices, plan_again, plan_problem
 from elimina.inference.execution import Execution
-from elimina.inference.filtering import Listener
-from elimina.inference.junction import weights_of
 from elimina.inference.likelihood import Observed, with_factors, with_leaves
-from elimina.inference.marginals import Inquiry, posteriors
 from elimina.inference.method import OptimumMethod, Search
-from elimina.inference.structure import choose_structure
 from elimina.model import Model
 from elimina.order import Method
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Task, prepare
 from elimina.result import Result
+
+if TYPE_CHECKING:
+    from elimina.inference.checkpoint import Checkpoint
+    from elimina.inference.filtering import Listener
+    from elimina.inference.marginals import Inquiry
 
 Evidence = Mapping[str | int, Any]
 TASKS: tuple[Task, ...] = ("mpe", "pr", "mar", "count")
@@ -161,7 +161,7 @@ def solve(
         is_over = deadline is not None and time.monotonic() > deadline
         if tried is not None and (tried.status != "bounded" or search.is_asked_for or is_over):
             return tried
-    kept = None if checkpoint is None else Checkpoint(checkpoint)
+    kept = None if checkpoint is None else _checkpoint(checkpoint)
     try:
         inquiry, planned = _plan(model, task, evidence, query, options, time_limit, kept)
         if kept is not None and planned.plan.stream is not None:
@@ -179,6 +179,8 @@ def solve(
             on_plan(planned.plan)
         execution = Execution(planned.problem, planned.plan, planned.backend, progress, deadline, checkpoint=kept)
         if inquiry is not None:
+            from elimina.inference.marginals import posteriors
+
             return posteriors(inquiry, execution, options, planned.seconds)
         result = eliminate(execution, planned.seconds)
         if kept is not None:
@@ -187,6 +189,12 @@ def solve(
     finally:
         if kept is not None:
             kept.close()
+
+
+def _checkpoint(folder: str | os.PathLike[str]) -> Checkpoint:
+    from elimina.inference.checkpoint import Checkpoint
+
+    return Checkpoint(folder)
 
 
 class _Prepared(NamedTuple):
@@ -237,6 +245,9 @@ def _plan(
 
 
 def _inquire(model: Model, observed: Observed, query: Sequence[str | int] | None, options: Options) -> Inquiry:
+    from elimina.inference.marginals import Inquiry
+    from elimina.inference.structure import choose_structure
+
     asked = range(len(model.variables)) if query is None else dict.fromkeys(model.index(v) for v in query)
     structure = choose_structure(observed.model, observed.values, None if query is None else tuple(asked), options)
     return Inquiry(observed.model, observed.values, tuple(asked), query is None, structure)
@@ -251,6 +262,8 @@ def _observe(model: Model, task: Task, evidence: Evidence) -> Observed:
     if model.sense != "probability" or task == "count":
         reason = "a count" if task == "count" else f"a model with costs ({model.sense})"
         raise InputError(f"the evidence about variable {name!r} is an array of likelihoods, which {reason} cannot take")
+    from elimina.inference.junction import weights_of
+
     weights: dict[int, Any] = {}
     for given, known in evidence.items():
         v = model.index(given)

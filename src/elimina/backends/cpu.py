@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import DenseSession
 from elimina.backends.base import Progress, Run
-from elimina.backends.cpu_disk import DiskSession
 from elimina.errors import DeviceError
 from elimina.planning.program import Program, work_of
+
+if TYPE_CHECKING:
+    from elimina.backends.cpu_disk import DiskSession
 
 
 class CpuBackend:
@@ -37,6 +40,8 @@ class CpuBackend:
     def open(self, program: Program, factors: NDArray[np.generic]) -> CpuSession | DiskSession:
         """Put a program into memory, or into its scratch file: see ``Backend.open``."""
         if program.stream is not None:
+            from elimina.backends.cpu_disk import DiskSession
+
             return DiskSession(program, factors, self.threads)
         return CpuSession(program, factors, self.threads)
 

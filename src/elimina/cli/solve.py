@@ -14,7 +14,6 @@ from elimina.cli.cases import solve_cases
 from elimina.cli.options import model_options, planning_of, query_of, seconds_of
 from elimina.cli.progress import Progress
 from elimina.errors import InputError, TimeLimitError
-from elimina.inference.junction import plan_statistics
 from elimina.inference.method import METHODS, OptimumMethod
 from elimina.io import read, read_evidence
 from elimina.io.evidence import parse_assignments
@@ -125,6 +124,8 @@ def plan(file: str, **options: Any) -> None:
     )
     click.echo(str(made))
     if made.task == "mar":
+        from elimina.inference.junction import plan_statistics
+
         click.echo(f"{plan_statistics(made)}\ncliques are not stored: messages and marginals are made from the factors")
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from elimina.errors import InternalError, MemoryLimitError
-from elimina.inference.checkpoint import State
 from elimina.inference.encode import decode_value
 from elimina.inference.execution import Execution
 from elimina.inference.scales import Scales, root_places, roots
 from elimina.inference.sweep import Sweep
 from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
 from elimina.result import Result
+
+if TYPE_CHECKING:
+    from elimina.inference.checkpoint import State
 
 _NAMES_SHOWN = 5
 

@@ -15,8 +15,6 @@ from elimina.planning.estimate import Machine, cpu_machine, cuda_machine
 from elimina.planning.plan import Plan
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem, restrict
-from elimina.planning.slicing import make_sliced_plan
-from elimina.planning.tiers import check_scratch, in_tiers
 
 MOST_THREADS = 1024
 MOST_SLICES = 1 << 16
@@ -58,6 +56,8 @@ class Options(NamedTuple):
         if self.slices not in ("auto", "never") and not (hasattr(self.slices, "__index__") and int(self.slices) >= 1):
             raise InputError(f"slices is {self.slices!r}; it is auto, never, or the most slices allowed, at least 1")
         if self.scratch is not None:
+            from elimina.planning.tiers import check_scratch
+
             check_scratch(self.scratch)
 
 
@@ -157,6 +157,8 @@ def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], optio
     whole = make_plan(problem, order, machine, memory, options.dtype)
     if whole.fits:
         return whole
+    from elimina.planning.tiers import in_tiers
+
     # An optimum is recomputed on the model; other answers that pass through a GPU in tiles have no such check.
     if machine.name == "cpu" or problem.task == "mpe":
         whole = in_tiers(whole, CpuBackend(options.threads).memory(), options.scratch)
@@ -172,6 +174,8 @@ def _sliced(
     """A plan in slices; None if the task cannot be merged from them, or nothing helps."""
     if options.slices == "never" or problem.task not in ("mpe", "pr", "count"):
         return None
+    from elimina.planning.slicing import make_sliced_plan
+
     plan = make_sliced_plan(problem, order, machine, memory, options.dtype, whole)
     if plan is None or plan.slicing is None:
         return None

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from elimina.backends import Backend
 from elimina.errors import TimeLimitError
-from elimina.inference.checkpoint import Checkpoint, State
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem
 from elimina.planning.program import Program, pack
+
+if TYPE_CHECKING:
+    from elimina.inference.checkpoint import Checkpoint, State
 
 Progress = Callable[[float], None]
 

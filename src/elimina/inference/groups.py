@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from elimina.backends import Run, Session
-from elimina.inference.checkpoint import Checkpoint, State
 from elimina.planning.plan import Plan
 from elimina.semiring import SEMIRINGS
+
+if TYPE_CHECKING:
+    from elimina.inference.checkpoint import Checkpoint, State
 
 GROUP_SECONDS = 5.0
 """Estimated seconds that a group takes at least."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import InputError, UnsupportedError
 from elimina.inference.choose import Options
-from elimina.inference.filtering import Limits, Listener, filtered_optimum, why_unsupported
 from elimina.order import Order, find_order
 from elimina.planning.prepare import Problem
 from elimina.result import Result
+
+if TYPE_CHECKING:
+    from elimina.inference.filtering import Listener
 
 OptimumMethod = Literal["auto", "eliminate", "filter"]
 METHODS: tuple[OptimumMethod, ...] = get_args(OptimumMethod)
@@ -75,6 +77,8 @@ class Search(NamedTuple):
         Raises:
             UnsupportedError: Filtering is asked for, and not possible.
         """
+        from elimina.inference.filtering import why_unsupported
+
         most = math.inf
         if not self.is_asked_for:
             if options.device == "cuda" or options.dtype is not None or why_unsupported(problem) is not None:
@@ -99,6 +103,8 @@ class Search(NamedTuple):
         if options.device == "cuda":
             raise UnsupportedError("filtering runs on the CPU: use --device auto or cpu, or --method eliminate")
         left = math.inf if deadline is None else deadline - time.monotonic()
+        from elimina.inference.filtering import Limits, filtered_optimum
+
         limits = Limits(_memory(options), min(most, left), self.upper_bound, options.seed)
         return filtered_optimum(problem, limits, self.listener)
 

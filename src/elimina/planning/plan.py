@@ -6,9 +6,11 @@ import itertools
 import math
 import operator
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from elimina.planning.stream import Stream
+if TYPE_CHECKING:
+    from elimina.planning.stream import Stream
+
 
 MOST_BYTES = 2**62
 """No machine has more."""

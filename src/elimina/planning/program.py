@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina.planning.plan import Plan, Step
-from elimina.planning.stream import Stream
+
+if TYPE_CHECKING:
+    from elimina.planning.stream import Stream
 
 _DOMAIN, _OUTER_CELLS, _MID_CELLS, _LO_CELLS = 1, 6, 7, 8
 """Where a step's record has them."""
