@@ -93,7 +93,7 @@ def test_limits():
 def test_too_many_slices_are_named_in_the_error():
     model = grid_model(14, 4, 0.2)
     with pytest.raises(elimina.EliminaError, match=r"fixing \d+ variables \(x.*, \.\.\.\) would do it in .* slices of"):
-        elimina.solve(model, device="cpu", memory=8 << 20, order="min-fill", method="eliminate")
+        elimina.solve(model, device="cpu", memory=8 << 20, order="min-fill", slices=4, method="eliminate")
 
 
 def test_where_slices_are_of_no_use_none_are_looked_for():
