@@ -75,7 +75,9 @@ def test_a_slice_keeps_what_later_slices_read(data):
 
 def test_limits():
     model = grid_model(10, 5, 0.2)
-    options = {"device": "cpu", "memory": 20 << 20, "order": "min-fill"}
+    # An order that is searched for is another one when the machine is busy.
+    order = elimina.plan(model, device="cpu", order="min-fill").order
+    options = {"device": "cpu", "memory": 20 << 20, "order": order}
     plan = elimina.plan(model, **options)
     slicing = plan.slicing
     assert plan.fits
