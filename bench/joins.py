@@ -11,6 +11,7 @@ them; on the CUDA device they are there already, and 'sorted' means that they ar
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.util
 import os
 import time
@@ -149,8 +150,9 @@ def report_cuda(columns: list[Any], repeat: int) -> None:
         ready: list[Rows] = [tables.arrange(side, layout) for side in sides]
         own = [Rows(layout_of(layout, side), ready[n].keys, ready[n].values) for n, side in enumerate(sides)]
         for order, pair in (("any order", sides), ("sorted", own)):
-            work = lambda pair=pair, options=options: tables.join(*pair, **options).rows.values  # noqa: E731
-            seconds, values = best(repeat + 2, work, backend.stream.synchronize)
+            join = functools.partial(tables.join, *pair, **options)
+            seconds, made = best(repeat + 2, join, backend.stream.synchronize)
+            values = made.rows.values
             print(
                 f"{backend.name}: {name}, {order}: {1e3 * seconds:.2f} ms, {joined} joined rows, {len(values)} stored, "
                 f"{joined / seconds:.2e} joined rows a second",

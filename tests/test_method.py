@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import elimina
-from elimina import InputError, Model, UnsupportedError
+from elimina import InputError, Model, TimeLimitError, UnsupportedError, api
 from elimina.generate import grid_model, random_model
 from elimina.inference import method as method_module
 
@@ -31,6 +31,20 @@ def test_filtering_gives_way_to_a_plan_that_fits(monkeypatch):
     monkeypatch.setattr(method_module, "SHORTEST_TRY", 0.0)
     result = elimina.solve(random_model(12, 6, 0.6, 0.0, seed=1), device="cpu")
     assert (result.status, "method" in result.stats) == ("optimal", False)
+
+
+def test_bounds_are_the_answer_where_elimination_ends_too_late(monkeypatch):
+    monkeypatch.setattr(method_module, "LARGE_WORK", 10)
+    monkeypatch.setattr(method_module, "_SHARE", 0.0)
+    monkeypatch.setattr(method_module, "SHORTEST_TRY", 0.0)
+
+    def late(*_):
+        raise TimeLimitError("late")
+
+    monkeypatch.setattr(api, "eliminate", late)
+    result = elimina.solve(random_model(12, 6, 0.6, 0.0, seed=1), device="cpu", time_limit=60)
+    assert result.status == "bounded"
+    assert result.lower_bound < result.upper_bound == result.value
 
 
 def test_methods_agree():

@@ -91,6 +91,12 @@ def wide(rng):
     return grid(rng, 6, 8, 6, "min-cost")
 
 
+def solve_on_disk(model, order, folder, **options):
+    """Solve with more tables than memory."""
+    given = {"device": "cpu", "method": "eliminate", "slices": "never", "memory": 1 << 20}
+    return elimina.solve(model, order=order, scratch=str(folder), **given, **options)
+
+
 @pytest.mark.usefixtures("all_streamed")
 def test_without_a_directory_it_does_not_fit():
     model, order = wide(np.random.default_rng(0))
@@ -125,9 +131,7 @@ def test_a_disk_that_is_too_small(tmp_path, monkeypatch):
     monkeypatch.setattr(tiers, "_free", lambda folder: 1000)
     model, order = wide(np.random.default_rng(0))
     with pytest.raises(MemoryLimitError, match="on disk and may use 1000 bytes"):
-        elimina.solve(
-            model, device="cpu", method="eliminate", slices="never", order=order, memory=1 << 20, scratch=str(tmp_path)
-        )
+        solve_on_disk(model, order, tmp_path)
 
 
 def test_a_limit_on_files(tmp_path):
@@ -137,15 +141,7 @@ def test_a_limit_on_files(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, limits[1]))
     try:
         with pytest.raises(MemoryLimitError, match=r"no room for [0-9]+ bytes"):
-            elimina.solve(
-                model,
-                device="cpu",
-                method="eliminate",
-                slices="never",
-                order=order,
-                memory=1 << 20,
-                scratch=str(tmp_path),
-            )
+            solve_on_disk(model, order, tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not list(tmp_path.iterdir())
@@ -159,16 +155,7 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        elimina.solve(
-            model,
-            device="cpu",
-            method="eliminate",
-            slices="never",
-            order=order,
-            memory=1 << 20,
-            scratch=str(tmp_path),
-            progress=stop,
-        )
+        solve_on_disk(model, order, tmp_path, progress=stop)
     assert not list(tmp_path.iterdir())
 
 

@@ -86,10 +86,7 @@ Rows join_rows(const Rows& left, const Rows& right, Key shared, Stage& stage) {
       const Key key = left.key[i] | right.key[*r];
       Value cost = left.cost[i] + right.cost[*r];
       Value total;
-      if (!stage.admits(key, cost, total)) continue;
-      out.key.push_back(key);
-      out.cost.push_back(cost);
-      out.total.push_back(total);
+      if (stage.admits(key, cost, total)) out.add(key, cost, total);
     }
   }
   return out;
@@ -102,10 +99,7 @@ Rows extend_rows(const Rows& rows, Var v, int size, int shift, Stage& stage) {
       const Key key = rows.key[i] | x << shift;
       Value cost = rows.cost[i];
       Value total;
-      if (!stage.admits(key, cost, total)) continue;
-      out.key.push_back(key);
-      out.cost.push_back(cost);
-      out.total.push_back(total);
+      if (stage.admits(key, cost, total)) out.add(key, cost, total);
     }
   return out;
 }

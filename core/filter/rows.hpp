@@ -10,6 +10,11 @@ struct Rows {
   std::vector<Value> cost;
   std::vector<Value> total;  // cost and bound, while the rows are being made
   std::size_t count() const { return key.size(); }
+  void add(Key k, Value c, Value t) {
+    key.push_back(k);
+    cost.push_back(c);
+    total.push_back(t);
+  }
 };
 
 // A dense table that is read at some bits of a key.

@@ -132,7 +132,7 @@ def solve(
             checkpoint, for what it knows is not kept).
         upper_bound: ``mpe`` of integer costs: a total that is known to be reached, the optimum at best; what is worse
             is not looked for. If nothing reaches it, the answer is ``infeasible`` with a bound beyond it.
-        time_limit: Seconds for the whole call. Filtered elimination then returns what it has: ``bounded``.
+        time_limit: Seconds for the whole call. What filtered elimination knows by then is the answer: ``bounded``.
         on_plan: Called with the plan before it runs.
         on_bounds: Called now and then by filtered elimination with a lower and an upper bound (None: none known yet).
         progress: Called now and then with the share of the work that is done, from 0 to 1.
@@ -143,7 +143,7 @@ def solve(
         InputError: An option or the evidence does not fit the model.
         MemoryLimitError: The plan needs more memory; nothing was allocated.
         DeviceError: The device is missing, unusable or out of memory.
-        TimeLimitError: The time limit passed.
+        TimeLimitError: The time limit passed, and no bounds are known.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
     options = Options(device, memory, order, order_seconds, seed, threads, dtype, slices, scratch)
@@ -153,22 +153,14 @@ def solve(
         raise InputError("a checkpoint goes with the tasks mpe, pr and count, not with mar")
     tried: Result | None = None
     if task == "mpe" and checkpoint is None and method != "eliminate" and (model.is_integer or search.is_asked_for):
-        started = time.perf_counter()
         options.check()
-        observed = _observe(model, task, evidence or {})
-        problem = prepare(observed.model, task, observed.values)
-        tried = search.try_filtering(problem, options, deadline, {"prepare": time.perf_counter() - started})
+        tried = _try_filtering(model, evidence or {}, search, options, deadline)
         is_over = deadline is not None and time.monotonic() > deadline
         if tried is not None and (tried.status != "bounded" or search.is_asked_for or is_over):
             return tried
     kept = None if checkpoint is None else _checkpoint(checkpoint)
     try:
         inquiry, planned = _plan(model, task, evidence, query, options, time_limit, kept)
-        if kept is not None and planned.plan.stream is not None:
-            raise InputError(
-                "a checkpoint does not go with tables that pass through memory in tiles; leave one of --checkpoint and "
-                "--scratch out, or give more memory"
-            )
         if tried is not None and not planned.plan.fits:
             return search.go_on(planned.problem, options, deadline, tried)
         if deadline is not None and time.monotonic() > deadline:
@@ -178,17 +170,39 @@ def solve(
         if on_plan is not None:
             on_plan(planned.plan)
         execution = Execution(planned.problem, planned.plan, planned.backend, progress, deadline, checkpoint=kept)
-        if inquiry is not None:
-            from elimina.inference.marginals import posteriors
-
-            return posteriors(inquiry, execution, options, planned.seconds)
-        result = eliminate(execution, planned.seconds)
-        if kept is not None:
-            kept.remove()
-        return result
+        return _run(inquiry, execution, options, planned.seconds)
+    except TimeLimitError:
+        if tried is None:
+            raise
+        return tried
     finally:
         if kept is not None:
             kept.close()
+
+
+def _try_filtering(
+    model: Model, evidence: Evidence, search: Search, options: Options, deadline: float | None
+) -> Result | None:
+    started = time.perf_counter()
+    observed = _observe(model, "mpe", evidence)
+    problem = prepare(observed.model, "mpe", observed.values)
+    return search.try_filtering(problem, options, deadline, {"prepare": time.perf_counter() - started})
+
+
+def _run(inquiry: Inquiry | None, execution: Execution, options: Options, seconds: Mapping[str, float]) -> Result:
+    if inquiry is not None:
+        from elimina.inference.marginals import posteriors
+
+        return posteriors(inquiry, execution, options, dict(seconds))
+    if execution.checkpoint is not None and execution.plan.stream is not None:
+        raise InputError(
+            "a checkpoint does not go with tables that pass through memory in tiles; leave one of --checkpoint and "
+            "--scratch out, or give more memory"
+        )
+    result = eliminate(execution, seconds)
+    if execution.checkpoint is not None:
+        execution.checkpoint.remove()
+    return result
 
 
 def _checkpoint(folder: str | os.PathLike[str]) -> Checkpoint:

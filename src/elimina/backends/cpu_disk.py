@@ -35,9 +35,9 @@ class DiskSession(TiledSession):
         started = time.perf_counter()
         item = program.dtype.itemsize
         self._file = Scratch(program.scratch, program.arena_cells * item)
-        self._file.write(memoryview(np.ascontiguousarray(factors).reshape(-1).view(np.uint8)), 0)  # type: ignore[arg-type]
+        self._file.write(np.ascontiguousarray(factors).reshape(-1).view(np.uint8).data, 0)
         self._slots = np.empty(program.stream.cells, dtype=program.dtype)
-        self._view = memoryview(self._slots.view(np.uint8))  # type: ignore[arg-type]
+        self._view = self._slots.view(np.uint8).data
         self._threads, self._item = threads, item
         self._pool = ThreadPoolExecutor(min(READERS, 2 * len(os.sched_getaffinity(0))))
         self._reads: dict[int, list[Future[None]]] = {}

@@ -129,7 +129,7 @@ class FileArena:
         self._cuda, self._item = backend.cupy.cuda, program.dtype.itemsize
         self._file = Scratch(program.scratch, program.arena_cells * self._item)
         self.array = self._file.array(program.dtype, program.arena_cells)
-        self._file.write(memoryview(np.ascontiguousarray(factors).reshape(-1).view(np.uint8)), 0)  # type: ignore[arg-type]
+        self._file.write(np.ascontiguousarray(factors).reshape(-1).view(np.uint8).data, 0)
         self._threads = ThreadPoolExecutor(min(8, len(os.sched_getaffinity(0))))
         self._up = [_Stage(backend, program.stream.upload_span * self._item) for _ in range(UPLOAD_STAGES)]
         self._down = [_Stage(backend, program.stream.download_span * self._item) for _ in range(DOWNLOAD_STAGES)]
@@ -227,7 +227,7 @@ class _Stage:
     def __init__(self, backend: CudaBackend, size: int) -> None:
         self._memory = backend.pinned.malloc(max(1, size))
         self.pointer = int(self._memory.ptr)
-        self.view = memoryview(np.frombuffer(self._memory, dtype=np.uint8, count=max(1, size)))  # type: ignore[arg-type]
+        self.view = np.frombuffer(self._memory, dtype=np.uint8, count=max(1, size)).data
         self.jobs: list[Future[None]] = []
         self.copied: Any = None
 

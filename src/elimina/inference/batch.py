@@ -88,11 +88,17 @@ class Batch:
         probe = self._prepare(_UNIT)
         self._order = elimination_order(probe, options)
         self._plan_chunks(probe, count, CpuBackend(options.threads).threads)
-        self._case_by_case: CaseByCase | None = None
-        if isinstance(self.planned.backend, CpuBackend):
-            single = self._plan_on(self.planned.backend, self._prepare(1))
-            if single.plan.fits and single.plan.keep:
-                self._case_by_case = CaseByCase(single, self.columns)
+        self._case_by_case = self._plan_case_by_case()
+
+    def _plan_case_by_case(self) -> CaseByCase | None:
+        """The other way on the CPU, if every thread may have its tables, in two semirings at worst."""
+        backend = self.planned.backend
+        if not isinstance(backend, CpuBackend):
+            return None
+        single = self._plan_on(backend, self._prepare(1))
+        memory = backend.memory() if self._options.memory is None else self._options.memory
+        fits = single.plan.keep and 2 * self.threads * single.plan.peak_bytes <= memory
+        return CaseByCase(single, self.columns) if fits else None
 
     def _prepare(self, cases: int) -> Problem:
         return prepare_batch(with_units(self.model), self.columns, self._query, cases)
