@@ -59,10 +59,6 @@ def test_streamed_runs_are_the_same(device, on_disk, task, sense, tmp_path, monk
         room = (whole.arena_cells - whole.factor_cells) * whole.itemsize // 2
         fixed = whole.factor_cells * whole.itemsize if device == "cpu" else tiers.fixed_bytes(len(whole.steps))
         plans = []
-        if device == "cuda" and task != "mpe":
-            with pytest.raises(MemoryLimitError):
-                elimina.solve(model, task, device=device, order=order, memory=room + fixed, slices="never")
-            continue
         with monkeypatch.context() as patch:
             if on_disk:
                 size = whole.arena_cells * whole.itemsize

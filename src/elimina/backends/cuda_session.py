@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -170,18 +170,17 @@ class CudaSession:
 
     def upload(self, to: int, pieces: list[NDArray[np.uint8]]) -> None:
         """Copy bytes to the device, one piece after another, through pinned memory; they are there on return."""
-        for piece in pieces:
-            stages = [self._backend.pinned.malloc(min(STAGE, max(1, len(piece)))) for _ in range(2)]
-            busy: list[Any] = [None, None]
-            for turn, at in enumerate(range(0, len(piece), STAGE)):
-                if busy[turn % 2] is not None:
-                    busy[turn % 2].synchronize()
-                size = min(STAGE, len(piece) - at)
-                as_bytes(stages[turn % 2], size)[:] = piece[at : at + size]
-                self._copy(to + at, stages[turn % 2].ptr, size)
-                busy[turn % 2] = self._cuda.Event(disable_timing=True)
-                busy[turn % 2].record(self._stream)
-            to += len(piece)
+        # A stage is not written, nor given back to the pool, before the copy from it is made.
+        size = min(STAGE, max(map(len, pieces), default=0) or 1)
+        stages = [self._backend.pinned.malloc(size) for _ in range(2)]
+        busy: list[Any] = [None, None]
+        for turn, (place, part) in enumerate(_in_parts(to, pieces)):
+            if busy[turn % 2] is not None:
+                busy[turn % 2].synchronize()
+            as_bytes(stages[turn % 2], len(part))[:] = part
+            self._copy(place, stages[turn % 2].ptr, len(part))
+            busy[turn % 2] = self._cuda.Event(disable_timing=True)
+            busy[turn % 2].record(self._stream)
         self._stream.synchronize()
 
     def _reset(self, part: Part) -> None:
@@ -314,6 +313,14 @@ class CudaSession:
         assignment = head[: 4 * program.variables].view(np.int32).copy() if program.decode else None
         # Pinned memory is not used again before the last array of it is forgotten.
         return Run(cells, peaks, assignment, seconds)
+
+
+def _in_parts(to: int, pieces: list[NDArray[np.uint8]]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """Pieces that follow one another from an address on, in parts that fit a stage, and where each one goes."""
+    for piece in pieces:
+        for at in range(0, len(piece), STAGE):
+            yield to + at, piece[at : at + STAGE]
+        to += len(piece)
 
 
 def _runs(pieces: dict[int, NDArray[np.uint8]]) -> list[tuple[int, list[NDArray[np.uint8]]]]:

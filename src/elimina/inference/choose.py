@@ -159,13 +159,11 @@ def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], optio
         return whole
     from elimina.planning.tiers import in_tiers
 
-    # An optimum is recomputed on the model; other answers that pass through a GPU in tiles have no such check.
-    if machine.name == "cpu" or problem.task == "mpe":
-        whole = in_tiers(whole, CpuBackend(options.threads).memory(), options.scratch)
-    plan = _sliced(machine, memory, problem, order, options, whole)
-    if plan is None or (whole.fits and not (plan.fits and plan.seconds < whole.seconds)):
-        return whole
-    return plan
+    tiered = in_tiers(whole, CpuBackend(options.threads).memory(), options.scratch)
+    sliced = _sliced(machine, memory, problem, order, options, whole)
+    if sliced is None or (tiered.fits and not (sliced.fits and sliced.seconds < tiered.seconds)):
+        return tiered
+    return sliced
 
 
 def _sliced(
