@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from elimina.errors import InputError, TimeLimitError
+from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.inference.bucket import eliminate
-from elimina.inference.choose import ORDER_SECONDS, Options, Planned, Slices, plan_again, plan_problem
+from elimina.inference.choose import ORDER_SECONDS, Options, Planned, Slices, Tables, plan_again, plan_problem
 from elimina.inference.execution import Execution
 from elimina.inference.likelihood import Observed, with_factors, with_leaves
 from elimina.inference.method import OptimumMethod, Search
@@ -45,6 +45,7 @@ def plan(
     dtype: str | None = None,
     slices: Slices = "auto",
     scratch: str | None = None,
+    tables: Tables = "auto",
 ) -> Plan:
     """Plan an exact elimination without allocating anything for it; ``print`` the plan to see its figures.
 
@@ -67,6 +68,9 @@ def plan(
             combination of their values in turn, if that takes no more than 65,536 slices and an estimated hour; a
             number: if it takes no more slices than that, however long; ``never``: do not.
         scratch: A directory for tables that memory does not hold; nothing is left there. None: none are kept on disk.
+        tables: ``mpe``, ``pr``, ``count``: whether steps work on rows, the feasible assignments alone. ``auto``: where
+            so much is forbidden that this is expected to be faster, or nothing else fits; ``dense``: never;
+            ``sparse``: all steps.
 
     Returns:
         The plan; ``plan.fits`` says whether it stays within the memory.
@@ -74,8 +78,9 @@ def plan(
     Raises:
         InputError: An option or the evidence does not fit the model.
         DeviceError: The device is missing or cannot be used.
+        UnsupportedError: Rows are asked for, and the task or the dtype has none.
     """
-    options = Options(device, memory, order, order_seconds, seed, threads, dtype, slices, scratch)
+    options = Options(device, memory, order, order_seconds, seed, threads, dtype, slices, scratch, tables)
     return _plan(model, task, evidence, query, options).planned.plan
 
 
@@ -94,6 +99,7 @@ def solve(
     dtype: str | None = None,
     slices: Slices = "auto",
     scratch: str | None = None,
+    tables: Tables = "auto",
     method: OptimumMethod = "auto",
     upper_bound: int | None = None,
     time_limit: float | None = None,
@@ -127,6 +133,7 @@ def solve(
         dtype: See ``plan``.
         slices: See ``plan``.
         scratch: See ``plan``.
+        tables: See ``plan``.
         method: ``mpe``: ``eliminate``: run the plan; ``filter``: filtered elimination (integer costs, on the CPU);
             ``auto``: filtered elimination first where a quick order's plan takes long or does not fit (without a
             checkpoint, for what it knows is not kept).
@@ -146,7 +153,7 @@ def solve(
         TimeLimitError: The time limit passed, and no bounds are known.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    options = Options(device, memory, order, order_seconds, seed, threads, dtype, slices, scratch)
+    options = Options(device, memory, order, order_seconds, seed, threads, dtype, slices, scratch, tables)
     search = Search(method, upper_bound, on_bounds)
     search.check(task, checkpoint is not None)
     if checkpoint is not None and task == "mar":
@@ -158,8 +165,11 @@ def solve(
         is_over = deadline is not None and time.monotonic() > deadline
         if tried is not None and (tried.status != "bounded" or search.is_asked_for or is_over):
             return tried
+    if checkpoint is not None:
+        options = _with_dense_tables(options)
     kept = None if checkpoint is None else _checkpoint(checkpoint)
-    try:
+
+    def attempt(options: Options) -> Result:
         inquiry, planned = _plan(model, task, evidence, query, options, time_limit, kept)
         if tried is not None and not planned.plan.fits:
             return search.go_on(planned.problem, options, deadline, tried)
@@ -170,7 +180,16 @@ def solve(
         if on_plan is not None:
             on_plan(planned.plan)
         execution = Execution(planned.problem, planned.plan, planned.backend, progress, deadline, checkpoint=kept)
-        return _run(inquiry, execution, options, planned.seconds)
+        try:
+            return _run(inquiry, execution, options, planned.seconds)
+        except MemoryLimitError:
+            if planned.plan.sparse is None or options.tables != "auto":
+                raise
+        # Rows turned out to be more than expected.
+        return attempt(options._replace(tables="dense"))
+
+    try:
+        return attempt(options)
     except TimeLimitError:
         if tried is None:
             raise
@@ -187,6 +206,12 @@ def _try_filtering(
     observed = _observe(model, "mpe", evidence)
     problem = prepare(observed.model, "mpe", observed.values)
     return search.try_filtering(problem, options, deadline, {"prepare": time.perf_counter() - started})
+
+
+def _with_dense_tables(options: Options) -> Options:
+    if options.tables == "sparse":
+        raise InputError("a checkpoint keeps dense tables; leave one of --checkpoint and --tables sparse out")
+    return options._replace(tables="dense")
 
 
 def _run(inquiry: Inquiry | None, execution: Execution, options: Options, seconds: Mapping[str, float]) -> Result:

@@ -10,7 +10,6 @@ import pytest
 
 from elimina.backends import cuda_session
 
-
 STAGE = 512
 
 

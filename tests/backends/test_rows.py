@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from elimina.backends.cpu_rows import CpuRows
-from elimina.backends.rows import DTYPES, Filter, Layout, Lookup, SparseTables
+from elimina.backends.rows import Filter, Lookup, SparseTables
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
+from elimina.planning.keys import DTYPES, Layout
 from elimina.semiring import SEMIRINGS
 from tests.reference import rows as reference
 from tests.reference.rows import Reference, Ring

@@ -10,7 +10,7 @@ import pytest
 from tests.kernels import nvrtc
 
 from elimina.backends import cuda_kernels
-from elimina.backends.rows import DTYPES
+from elimina.planning.keys import DTYPES
 from elimina.semiring import SEMIRINGS
 
 KINDS = [(name, dtype) for name, semiring in SEMIRINGS.items() for dtype in semiring.dtypes]

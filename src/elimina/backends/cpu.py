@@ -16,6 +16,7 @@ from elimina.planning.program import Program, work_of
 
 if TYPE_CHECKING:
     from elimina.backends.cpu_disk import DiskSession
+    from elimina.backends.rows_session import RowsSession
 
 
 class CpuBackend:
@@ -37,8 +38,14 @@ class CpuBackend:
         """Bytes that may be taken: four fifths of what the system, or the process' control group, has left."""
         return available_memory() * 4 // 5
 
-    def open(self, program: Program, factors: NDArray[np.generic]) -> CpuSession | DiskSession:
+    def open(self, program: Program, factors: NDArray[np.generic]) -> CpuSession | DiskSession | RowsSession:
         """Put a program into memory, or into its scratch file: see ``Backend.open``."""
+        if program.sparse is not None:
+            from elimina.backends.cpu_rows import CpuRows
+            from elimina.backends.rows_session import RowsSession
+
+            device = CpuRows(program.semiring, program.dtype, program.parameter, self.threads)
+            return RowsSession(self, device, program, factors)
         if program.stream is not None:
             from elimina.backends.cpu_disk import DiskSession
 

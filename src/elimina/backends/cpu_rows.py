@@ -102,6 +102,15 @@ class CpuRows:
         rows_to_dense(rows.keys, rows.values, terms, dense)
         return dense
 
+    def peaks(self, values: NDArray[Any]) -> tuple[float, float]:
+        """The largest and the smallest value; zeros if there is none."""
+        return (float(values.max()), float(values.min())) if len(values) else (0.0, 0.0)
+
+    def scale(self, values: NDArray[Any], factor: float) -> NDArray[Any]:
+        """Values times a factor."""
+        scaled: NDArray[Any] = values * self.dtype.type(factor)
+        return scaled
+
 
 def _integer(dtype: np.dtype[Any], number: float) -> int:
     return int(number) if dtype.kind in "iu" else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from elimina.backends.cuda_stream import StreamSession
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
 from elimina.semiring import SEMIRINGS
+
+if TYPE_CHECKING:
+    from elimina.backends.rows_session import RowsSession
 
 OLDEST_CUPY = (14, 2)
 RESERVE = 512 << 20
@@ -86,7 +89,7 @@ class CudaBackend:
             free, _ = self.cupy.cuda.runtime.memGetInfo()
         return max(0, int(free) + int(self.pool.free_bytes()) - RESERVE)
 
-    def open(self, program: Program, factors: NDArray[np.generic]) -> CudaSession | StreamSession:
+    def open(self, program: Program, factors: NDArray[np.generic]) -> CudaSession | StreamSession | RowsSession:
         """Put a program on the device; see ``backends/base.py``.
 
         Raises:
@@ -95,6 +98,12 @@ class CudaBackend:
         dtype = program.dtype.name
         if program.semiring not in SEMIRINGS or dtype not in SEMIRINGS[program.semiring].dtypes:
             raise DeviceError(f"no CUDA kernel for {program.semiring} in {dtype}: use --device cpu")
+        if program.sparse is not None:
+            from elimina.backends.cuda_rows import CudaRows
+            from elimina.backends.rows_session import RowsSession
+
+            device = CudaRows(self, program.semiring, program.dtype, program.parameter)
+            return RowsSession(self, device, program, factors)
         session = CudaSession if program.stream is None else StreamSession
         return session(self, program, factors)
 

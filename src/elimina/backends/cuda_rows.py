@@ -161,6 +161,16 @@ class CudaRows:
             self._launch(name, number, rows.keys, rows.values, number, self._cupy.asarray(terms), len(terms), dense)
             return dense
 
+    def peaks(self, values: Any) -> tuple[float, float]:
+        """The largest and the smallest value; zeros if there is none."""
+        with self._working(0):
+            return (float(values.max()), float(values.min())) if len(values) else (0.0, 0.0)
+
+    def scale(self, values: Any, factor: float) -> Any:
+        """Values times a factor."""
+        with self._working(values.nbytes):
+            return values * self.dtype.type(factor)
+
     def _starts(self, rows: Rows, low: int) -> tuple[Any, Any]:
         """Where each run starts, and the number of runs; both on the device."""
         number = len(rows.values)

@@ -42,7 +42,7 @@ def _row(
         first = table.offset + sum(digit * stride for digit, stride in zip(digits, table.strides, strict=True))
         values = arena[first : first + table.domain_stride * (record.domain - 1) + 1 : table.domain_stride or 1]
         if products and table.source >= 0:
-            values = np.multiply(values, program.dtype.type(_scale(float(peaks[table.source, 0]), program.dtype)))
+            values = np.multiply(values, program.dtype.type(scale_of(float(peaks[table.source, 0]), program.dtype)))
         if number == tables_a + tables_b:
             parts[0] = _combine(products, *parts)
         side = 1 if tables_a <= number < tables_a + tables_b else 0
@@ -55,8 +55,8 @@ def _combine(products: bool, a: NDArray[np.generic], b: NDArray[np.generic]) -> 
     return combined
 
 
-def _scale(peak: float, dtype: np.dtype[np.generic]) -> float:
-    """As ``scale_exponent`` in ``include/elimina/semiring.hpp``."""
+def scale_of(peak: float, dtype: np.dtype[np.generic]) -> float:
+    """What readers multiply a message by, given its largest value: ``scale_exponent`` in ``elimina/semiring.hpp``."""
     limit = 126 if dtype.itemsize == 4 else 1022
     exponent = math.frexp(peak)[1] - 1 if peak > 0 else 0
     return 2.0 ** -max(-limit, min(limit, exponent))

@@ -2,117 +2,19 @@
 
 from __future__ import annotations
 
+import bisect
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.errors import InputError, UnsupportedError
+from elimina.errors import InputError
+from elimina.planning.keys import DTYPES, Layout, field_bits, signed
 from elimina.semiring import SEMIRINGS
 
-WORD = 64
-MOST_WORDS = 4
 UNLIMITED = 2**63 - 1
-DTYPES = ("int32", "int64", "float32", "float64", "uint64")
-"""What values may be."""
-
-
-class Layout(NamedTuple):
-    """Where each variable's value index is in a key of 64-bit words; no field is cut by the end of a word.
-
-    Attributes:
-        scope: Variables, the most significant one first; the variable that is eliminated next belongs to the end.
-        sizes: Their domain sizes.
-        places: Word (0: the most significant one) and lowest bit of each field.
-        words: Words of a key.
-    """
-
-    scope: tuple[int, ...]
-    sizes: tuple[int, ...]
-    places: tuple[tuple[int, int], ...]
-    words: int
-
-    @staticmethod
-    def of(scope: Sequence[int], sizes: Sequence[int]) -> Layout:
-        """Pack fields as tightly as words allow.
-
-        Raises:
-            UnsupportedError: The key would have more than ``MOST_WORDS`` words.
-        """
-        word, shift = 0, 0
-        backwards = []
-        for size in reversed(sizes):
-            bits = field_bits(size)
-            if shift + bits > WORD:
-                word, shift = word + 1, 0
-            backwards.append((word, shift))
-            shift += bits
-        if word >= MOST_WORDS:
-            bits = sum(map(field_bits, sizes))
-            raise UnsupportedError(
-                f"a sparse table over {len(scope)} variables needs {bits} bits a row, more than {MOST_WORDS * WORD}: "
-                "use dense tables or a smaller bucket size"
-            )
-        places = tuple((word - w, s) for w, s in reversed(backwards))
-        return Layout(tuple(scope), tuple(sizes), places, word + 1)
-
-    def size(self, variable: int) -> int:
-        """The domain size of a variable of the scope."""
-        return self.sizes[self.scope.index(variable)]
-
-    def low(self) -> int:
-        """Bits of the last variable's field, which is the lowest one of the last word."""
-        return (1 << field_bits(self.sizes[-1])) - 1
-
-    def mask(self, variables: Iterable[int]) -> NDArray[np.uint64]:
-        """Bits of some variables' fields, a number for each word."""
-        words = [0] * self.words
-        for variable in variables:
-            at = self.scope.index(variable)
-            word, shift = self.places[at]
-            words[word] |= ((1 << field_bits(self.sizes[at])) - 1) << shift
-        return np.array(words, dtype=np.uint64)
-
-    def without_last(self) -> Layout:
-        """The layout of what is left when the last variable is eliminated: its bits are zero."""
-        return Layout(self.scope[:-1], self.sizes[:-1], self.places[:-1], self.words)
-
-    def segments(self, target: Layout) -> NDArray[np.int64]:
-        """How bits move into another layout: int64 of shape (n, 5), see ``SegmentWord`` in ``elimina/rows.hpp``."""
-        merged: list[list[int]] = []
-        for at in sorted(range(len(self.scope)), key=lambda at: self.places[at]):
-            bits = field_bits(self.sizes[at])
-            if not bits:
-                continue
-            (word, shift), (to_word, to_shift) = self.places[at], target.places[target.scope.index(self.scope[at])]
-            last = merged[-1] if merged else None
-            after = [last[0], last[1] + last[2], last[3], last[4] + last[2]] if last else []
-            if last and after == [word, shift, to_word, to_shift] and last[2] + bits < WORD:
-                last[2] += bits
-            else:
-                merged.append([word, shift, bits, to_word, to_shift])
-        found = np.array(merged, dtype=np.int64).reshape(-1, 5)
-        found[:, 2] = [_signed((1 << bits) - 1) for bits in found[:, 2].tolist()]
-        return found
-
-    def terms(self, scope: Sequence[int], strides: Sequence[int]) -> NDArray[np.int64]:
-        """How a key is a dense table's cell: int64 of shape (n, 4), see ``TermWord`` in ``elimina/rows.hpp``."""
-        merged: list[list[int]] = []
-        where = [self.scope.index(v) for v in scope]
-        fields = [(*self.places[at], self.sizes[at], stride) for at, stride in zip(where, strides, strict=True)]
-        for word, shift, size, stride in sorted(fields):
-            bits = field_bits(size)
-            last = merged[-1] if merged else None
-            after = [last[0], last[1] + last[2], last[3] << last[2]] if last else []
-            if last and after == [word, shift, stride] and last[2] + bits < WORD:
-                last[2] += bits
-            elif bits:
-                merged.append([word, shift, bits, stride])
-        found = np.array(merged, dtype=np.int64).reshape(-1, 4)
-        found[:, 2] = [_signed((1 << bits) - 1) for bits in found[:, 2].tolist()]
-        return found
 
 
 class Rows(NamedTuple):
@@ -216,6 +118,14 @@ class RowsDevice(Protocol):
         """A dense table's cells, the semiring's zero where there is no row."""
         ...
 
+    def peaks(self, values: Any) -> tuple[float, float]:
+        """The largest and the smallest value; zeros if there is none."""
+        ...
+
+    def scale(self, values: Any, factor: float) -> Any:
+        """Values times a factor."""
+        ...
+
 
 class Order(NamedTuple):
     """How two tables are joined: ``JoinOrder`` in ``core/rows.hpp``; ``choose`` only with ``eliminate``."""
@@ -296,6 +206,21 @@ class SparseTables:
         )
         order = Order(layout.mask(()), 0, False, False, UNLIMITED)
         return self._join(rows, unit, order, tables, keep)
+
+    def find(self, rows: Rows, values: Mapping[int, int]) -> int | None:
+        """The number of the row with these values of its variables; None if there is none."""
+        layout = rows.layout
+        wanted = [0] * layout.words
+        for variable, (word, shift) in zip(layout.scope, layout.places, strict=True):
+            wanted[word] |= values[variable] << shift
+
+        def key(number: int) -> list[int]:
+            found: list[int] = self.device.download(rows.keys[number : number + 1])[0].tolist()
+            return found
+
+        numbers = range(len(rows.values))
+        at = bisect.bisect_left(numbers, wanted, key=key)
+        return at if at < len(numbers) and key(at) == wanted else None
 
     def project(self, rows: Rows, variable: int, choose: bool = False) -> Made:
         """Eliminate a variable of one table."""
@@ -450,11 +375,6 @@ def zero_of(semiring: str, parameter: float) -> float:
     return -math.inf if semiring == "log-sum-exp" else 0
 
 
-def field_bits(size: int) -> int:
-    """Bits of a field for value indices below ``size``."""
-    return max(0, size - 1).bit_length()
-
-
 def join_layout(left: Rows, right: Rows, last: int | None) -> Layout:
     """The layout of a join: shared variables, the left table's own, the right one's own, and ``last``.
 
@@ -485,11 +405,7 @@ def _part(layout: Layout, at: tuple[int, ...]) -> Layout:
 
 def _axes(layout: Layout, strides: Sequence[int]) -> NDArray[np.int64]:
     axes = [
-        [word, shift, _signed((1 << field_bits(size)) - 1), stride]
+        [word, shift, signed((1 << field_bits(size)) - 1), stride]
         for (word, shift), size, stride in zip(layout.places, layout.sizes, strides, strict=True)
     ]
     return np.array(axes, dtype=np.int64).reshape(-1, 4)
-
-
-def _signed(word: int) -> int:
-    return word - (1 << WORD) if word >> (WORD - 1) else word

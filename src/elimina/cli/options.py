@@ -12,7 +12,7 @@ import click
 from elimina.api import TASKS
 from elimina.backends.choose import DEVICES
 from elimina.errors import InputError
-from elimina.inference.choose import ORDER_SECONDS
+from elimina.inference.choose import ORDER_SECONDS, TABLES
 from elimina.io.evidence import parse_names
 from elimina.model import Model
 from elimina.order import Method, read_order
@@ -108,6 +108,13 @@ def model_options(command: Command) -> Command:
                 metavar="DIR",
                 help="A directory for tables that memory does not hold; nothing is left there.",
             ),
+            click.option(
+                "--tables",
+                type=click.Choice(TABLES),
+                default="auto",
+                show_default=True,
+                help="sparse: keep only what is allowed; auto: where that is expected to be faster.",
+            ),
         ]
     ):
         command = option(command)
@@ -127,7 +134,9 @@ def query_of(given: str | None, model: Model) -> list[int] | None:
 
 def planning_of(options: dict[str, Any], model: Model) -> dict[str, Any]:
     """The options that say how to plan, by the names of ``elimina.inference.choose.Options``."""
-    kept = {name: options[name] for name in ("device", "memory", "seed", "threads", "dtype", "slices", "scratch")}
+    kept = {
+        name: options[name] for name in ("device", "memory", "seed", "threads", "dtype", "slices", "scratch", "tables")
+    }
     return {**kept, "order": _order_of(options["order"], model), "order_seconds": options["order_time"]}
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple, cast, get_args
+
+import numpy as np
 
 from elimina.backends.base import Backend
 from elimina.backends.choose import DEVICES, find_cuda, get_backend
@@ -13,8 +15,9 @@ from elimina.errors import InputError
 from elimina.order import Method, find_order
 from elimina.planning.estimate import Machine, cpu_machine, cuda_machine
 from elimina.planning.plan import Plan
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import cost_bound, make_plan
 from elimina.planning.prepare import Problem, restrict
+from elimina.planning.structure import MAX_OPERANDS
 
 MOST_THREADS = 1024
 MOST_SLICES = 1 << 16
@@ -23,6 +26,13 @@ MOST_SLICED_SECONDS = 3600.0
 
 Slices = int | Literal["auto", "never"]
 """Whether to fix variables where a plan does not fit otherwise, and in how many slices at most."""
+
+Tables = Literal["auto", "dense", "sparse"]
+"""Whether steps work on rows, the feasible assignments alone: where that is expected to be faster, never, or all."""
+TABLES: tuple[Tables, ...] = get_args(Tables)
+
+LONG_SECONDS = 0.5
+"""Estimated time of dense tables from which rows are thought of."""
 
 ORDER_SECONDS = 2.0
 """Default limit on the search for an order; it ends earlier where the plan would not gain."""
@@ -40,6 +50,7 @@ class Options(NamedTuple):
     dtype: str | None = None
     slices: Slices = "auto"
     scratch: str | None = None
+    tables: Tables = "auto"
 
     def check(self) -> None:
         """Check what does not depend on a model.
@@ -55,6 +66,8 @@ class Options(NamedTuple):
             raise InputError(f"threads is {self.threads}; it must be from 1 to {MOST_THREADS}")
         if self.slices not in ("auto", "never") and not (hasattr(self.slices, "__index__") and int(self.slices) >= 1):
             raise InputError(f"slices is {self.slices!r}; it is auto, never, or the most slices allowed, at least 1")
+        if self.tables not in TABLES:
+            raise InputError(f"tables is {self.tables!r}; it is one of {', '.join(TABLES)}")
         if self.scratch is not None:
             from elimina.planning.tiers import check_scratch
 
@@ -149,21 +162,42 @@ def _limits(backend: Backend, options: Options) -> tuple[Machine, int]:
 
 
 def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], options: Options) -> Plan:
-    """Plan for one backend; what does not fit goes down the memory tiers, or into slices, whichever takes less time.
+    """Plan for one backend: dense tables, or rows where that is faster.
 
-    Too many slices, or too long a time, are planned too, for the figures; such a plan does not count as fitting.
+    What does not fit goes onto rows, down the memory tiers, or into slices, whichever takes least time. Too many
+    slices, or too long a time, are planned too, for the figures; such a plan does not count as fitting.
+
+    Raises:
+        UnsupportedError: Rows are asked for, and not possible.
     """
     machine, memory = _limits(backend, options)
     whole = make_plan(problem, order, machine, memory, options.dtype)
+    on_rows = None
+    if options.tables == "sparse" or (options.tables == "auto" and not (whole.fits and whole.seconds < LONG_SECONDS)):
+        on_rows = _on_rows(machine, memory, problem, order, options, whole)
+    if on_rows is not None and options.tables == "sparse":
+        return on_rows
     if whole.fits:
-        return whole
+        return whole if on_rows is None or not on_rows.fits else min(whole, on_rows, key=lambda plan: plan.seconds)
     from elimina.planning.tiers import in_tiers
 
     tiered = in_tiers(whole, CpuBackend(options.threads).memory(), options.scratch)
     sliced = _sliced(machine, memory, problem, order, options, whole)
-    if sliced is None or (tiered.fits and not (sliced.fits and sliced.seconds < tiered.seconds)):
-        return tiered
-    return sliced
+    others = [plan for plan in (tiered, sliced, on_rows) if plan is not None]
+    # What nothing makes fit is explained by its slices, or else by its tiers.
+    return min((plan for plan in others if plan.fits), key=lambda plan: plan.seconds, default=sliced or tiered)
+
+
+def _on_rows(
+    machine: Machine, memory: int, problem: Problem, order: Sequence[int], options: Options, whole: Plan
+) -> Plan | None:
+    """A plan with steps on rows, if that may be of use."""
+    from elimina.planning.sparse import in_rows
+
+    if whole.dtype == "int16" and options.dtype is None:
+        wide = MAX_OPERANDS * cost_bound(problem) > np.iinfo(np.int32).max
+        whole = make_plan(problem, order, machine, memory, "int64" if wide else "int32")
+    return in_rows(whole, problem, machine, options.tables == "sparse")
 
 
 def _sliced(

@@ -20,6 +20,8 @@ class Machine(NamedTuple):
         fresh: Bytes a second at which memory is had from the system.
         step: Seconds that each step takes at least.
         start: Seconds before the first step (a GPU's context, loading of kernels).
+        rows: Rows a second that a join of sparse tables makes, sorting of what it reads left out.
+        rows_step: Seconds that each step on sparse tables takes at least.
     """
 
     name: str
@@ -28,6 +30,8 @@ class Machine(NamedTuple):
     fresh: float
     step: float
     start: float
+    rows: float
+    rows_step: float
 
     def seconds(
         self, steps: Iterable[Step], itemsize: int, arena: int, runs: Iterable[int] = itertools.repeat(1)
@@ -66,10 +70,13 @@ class Machine(NamedTuple):
 def cpu_machine(threads: int) -> Machine:
     """Cost model of a host with so many threads."""
     return Machine(
-        "cpu", bandwidth=1.2e10 * min(threads, 8), combinations=1.5e9 * threads, fresh=2.5e9, step=1e-6, start=0.0
-    )
+        "cpu", bandwidth=1.2e10 * min(threads, 8), combinations=1.5e9 * threads, fresh=2.5e9, step=1e-6, start=0.0,
+        rows=1e8 * threads, rows_step=2e-4,
+    )  # fmt: skip
 
 
 def cuda_machine() -> Machine:
     """Cost model of a data-centre GPU."""
-    return Machine("cuda", bandwidth=3.5e12, combinations=3e12, fresh=1e12, step=2e-6, start=1.0)
+    return Machine(
+        "cuda", bandwidth=3.5e12, combinations=3e12, fresh=1e12, step=2e-6, start=1.0, rows=1e10, rows_step=2e-3
+    )

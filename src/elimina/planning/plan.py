@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from elimina.planning.sparse import Sparse
     from elimina.planning.stream import Stream
 
 
@@ -184,6 +185,8 @@ class Plan(NamedTuple):
         limits: Bytes that may be used of other tiers than the device's own.
         stream: How the tables pass through a device that is smaller than the arena; None: they lie there.
         scratch: The directory of the file that the arena lies in; None: it lies in memory.
+        sparse: Which steps work on rows, the feasible assignments alone; None: all tables are dense. Bytes and seconds
+            are then predictions.
     """
 
     task: str
@@ -208,6 +211,7 @@ class Plan(NamedTuple):
     limits: tuple[tuple[str, int], ...] = ()
     stream: Stream | None = None
     scratch: str | None = None
+    sparse: Sparse | None = None
 
     @property
     def runs(self) -> Sequence[int]:
@@ -262,6 +266,7 @@ class Plan(NamedTuple):
             ),
             *((f"limit, {tier}", bytes_text(limit)) for tier, limit in self.limits),
             *self._streaming(),
+            *self._on_rows(),
             ("estimated time", seconds_text(self.seconds)),
             *([] if self.slicing is None else _slicing_rows(self, self.slicing)),
         ]
@@ -273,6 +278,13 @@ class Plan(NamedTuple):
         item = self.itemsize
         moved = f"{bytes_text(self.stream.up * item)} to the device, {bytes_text(self.stream.down * item)} back"
         return [("streamed", f"{len(self.stream.steps)} steps in tiles, {moved}")]
+
+    def _on_rows(self) -> list[tuple[str, str]]:
+        if self.sparse is None:
+            return []
+        steps, largest, total = self.sparse.predicted
+        rows = f"{rows_text(largest)} predicted in the largest table, {rows_text(total)} in all"
+        return [("on rows", f"{steps} of {len(self.steps)} steps; {rows}")]
 
 
 def _slicing_rows(plan: Plan, slicing: Slicing) -> list[tuple[str, str]]:
@@ -314,6 +326,11 @@ def count_text(number: int) -> str:
     exponent = math.log10(number)
     digits = round(100 * 10 ** (exponent % 1))
     return f"{digits / 100:.2f}e{int(exponent)}" if digits < 1000 else f"1.00e{int(exponent) + 1}"
+
+
+def rows_text(rows: float) -> str:
+    """Format a predicted number of rows."""
+    return "more than 1e+300 rows" if rows > 1e300 else f"{count_text(math.ceil(rows))} rows"
 
 
 def seconds_text(seconds: float) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from elimina.planning.plan import Plan, Step
 
 if TYPE_CHECKING:
+    from elimina.planning.sparse import Sparse
     from elimina.planning.stream import Stream
 
 _DOMAIN, _OUTER_CELLS, _MID_CELLS, _LO_CELLS = 1, 6, 7, 8
@@ -37,6 +38,7 @@ class Program(NamedTuple):
         work: Combinations of output cells and eliminated values, over all steps, each run once.
         stream: How it passes through a device that is smaller than the arena; None: the arena lies on the device.
         scratch: The directory of the file that the arena lies in; None: it lies in memory.
+        sparse: The steps, where some of them work on rows; they are not packed then.
     """
 
     semiring: str
@@ -53,6 +55,7 @@ class Program(NamedTuple):
     work: int
     stream: Stream | None = None
     scratch: str | None = None
+    sparse: Sparse | None = None
 
     @property
     def zone(self) -> tuple[int, int]:
@@ -77,7 +80,7 @@ def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: flo
         semiring: Another semiring over the same dtype.
         parameter: Another parameter than the plan's forbidden value.
     """
-    words, starts = pack_steps(plan.steps)
+    words, starts = pack_steps(plan.steps if plan.sparse is None else ())
     return Program(
         semiring=semiring or plan.semiring,
         dtype=np.dtype(plan.dtype),
@@ -95,6 +98,7 @@ def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: flo
         work=max(sum(step.work for step in plan.steps), 1),
         stream=plan.stream,
         scratch=plan.scratch,
+        sparse=plan.sparse,
     )
 
 

@@ -1,0 +1,302 @@
+"""A program whose large tables are sparse: each step joins rows, or is a dense one where its output is dense."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.backends.base import Backend, Progress, Run, run_once
+from elimina.backends.decode import scale_of
+from elimina.backends.rows import Lookup, Rows, RowsDevice, SparseTables, zero_of
+from elimina.errors import MemoryLimitError
+from elimina.planning.layout import Arena
+from elimina.planning.plan import Operand, Step, bytes_text
+from elimina.planning.program import Program, pack_steps
+from elimina.planning.sparse import Sparse, groups, log_cells, predicted_density, row_bytes, scope_of
+from elimina.semiring import SEMIRINGS
+
+Array = NDArray[np.generic]
+
+_IN_WORK = 3
+"""Copies of a table that its making takes: what is read is sorted, and what is made grows."""
+
+_MOST_LOOKUP = 1 << 22
+"""Cells of the largest dense table that rows are looked up in, rather than joined with its rows."""
+
+
+class Flat(NamedTuple):
+    """A dense table: elements of an arena, on the host, and how they are its cells."""
+
+    cells: Array
+    scope: tuple[int, ...]
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def view(self) -> Array:
+        """An array with an axis for each variable."""
+        item = self.cells.itemsize
+        return np.ndarray(self.sizes, self.cells.dtype, self.cells, 0, [item * stride for stride in self.strides])
+
+
+class RowsSession:
+    """A program with ``sparse``: see ``Session``. Dense steps run on the backend itself, as programs of their own.
+
+    Which steps work on rows is the plan's choice, made with what it expected of the messages; a step changes over to a
+    dense one once the tables that it reads turn out to be so full that this takes less memory.
+
+    Args:
+        backend: Runs the dense steps.
+        device: Runs the others.
+        program: It has ``sparse``.
+        factors: The arena's first elements.
+    """
+
+    def __init__(self, backend: Backend, device: RowsDevice, program: Program, factors: Array) -> None:
+        assert program.sparse is not None
+        self._backend, self._program = backend, program
+        self._sparse: Sparse = program.sparse
+        self._tables = SparseTables(device)
+        self._device = device
+        self._factors = np.array(factors, dtype=program.dtype)
+        self._messages: dict[int, Rows | Flat] = {}
+        self._peaks = np.zeros((len(self._sparse.steps), 2))
+        self._scaled = SEMIRINGS[program.semiring].scaled
+        self._item = program.dtype.itemsize
+        self._last = [max(step.readers, default=len(self._sparse.steps)) for step in self._sparse.steps]
+
+    def load(self, offset: int, values: Array) -> None:
+        """Write elements of the factors: see ``Session.load``."""
+        self._factors[offset : offset + len(values)] = values
+
+    def load_peaks(self, peaks: NDArray[np.float64]) -> None:
+        """Write the peaks of an earlier session: see ``Session.load_peaks``."""
+        self._peaks[:] = peaks
+
+    def fetch(self, offset: int, span: int) -> Array:
+        """A copy of elements of the factors; messages have no place in an arena."""
+        return self._factors[offset : offset + span].copy()
+
+    def close(self) -> None:
+        """Forget all tables."""
+        self._messages.clear()
+
+    def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> Run:
+        """Run all or some of the steps: see ``Session.run``.
+
+        Raises:
+            MemoryLimitError: A table turned out to be larger than expected, and neither its rows nor its cells fit.
+        """
+        started = time.perf_counter()
+        chosen = None if steps is None else set(steps.tolist())
+        done = 0
+        for on_rows, group in groups(self._sparse):
+            numbers = [number for number in group if chosen is None or number in chosen]
+            for part in [[number] for number in numbers] if on_rows else [numbers][: len(numbers)]:
+                if on_rows:
+                    self._run_rows(part[0])
+                else:
+                    self._run_dense(part)
+                self._forget(part[-1])
+                done += len(part)
+                if progress is not None:
+                    progress(done / len(self._sparse.steps))
+        ran = time.perf_counter()
+        assignment = self._decode() if self._program.decode else None
+        seconds = {"upload": 0.0, "run": ran - started, "decode": time.perf_counter() - ran, "download": 0.0}
+        return Run(self._zone(), self._peaks.copy(), assignment, seconds)
+
+    def _run_rows(self, number: int) -> None:
+        """Join what the step reads, and eliminate its variable."""
+        step = self._sparse.steps[number]
+        read = [self._read(operand) for operand in step.operands]
+        _, kept = predicted_density(step, [self._share(table) for table in read])
+        if self._is_smaller_dense(step, math.exp(kept + log_cells(step)) / step.domain):
+            self._run_dense([number])
+            return
+        parts, lookups = self._split(read)
+        most = self._free() // (_IN_WORK * row_bytes(step.sizes, self._item))
+        variable = step.variable if step.variable >= 0 else None
+        try:
+            rows = self._tables.join_all(parts, eliminate=variable, tables=lookups, most=max(most, 1)).rows
+        except MemoryLimitError as error:
+            if step.out_cells * self._item > self._free():
+                raise MemoryLimitError(
+                    f"a table over {len(step.axes)} variables has more than the {most} rows that the memory limit "
+                    f"leaves room for, and {self._sparse.forms[number].rows:.3g} were expected; more memory (--memory) or "
+                    "dense tables (--tables dense) would help"
+                ) from error
+            self._run_dense([number])
+            return
+        self._keep(number, rows)
+
+    def _split(self, tables: Sequence[Rows | Flat]) -> tuple[list[Rows], list[Lookup]]:
+        """What is joined as rows, and what rows are looked up in; the former have all the variables."""
+        parts = [table for table in tables if isinstance(table, Rows)]
+        known = {v for part in parts for v in part.layout.scope}
+        lookups = []
+        dense = [table for table in tables if isinstance(table, Flat)]
+        for table in sorted(dense, key=self._share):
+            cells = self._device.upload(np.ascontiguousarray(table.view))
+            if known.issuperset(table.scope) and table.cells.size <= _MOST_LOOKUP:
+                lookups.append(Lookup(table.scope, cells))
+            else:
+                parts.append(self._tables.from_dense(table.scope, cells))
+                known.update(table.scope)
+        return parts, lookups
+
+    def _run_dense(self, numbers: Sequence[int]) -> None:
+        """Run steps as a program of their own: what others made comes first in its arena, then what others read."""
+        inside = {number: place for place, number in enumerate(numbers)}
+        arena = Arena(self._item)
+        pieces: list[tuple[int, Array]] = []
+        place_of: dict[tuple[int, int], int] = {}
+        for operand in (o for number in numbers for o in self._sparse.steps[number].operands):
+            key = operand.factor, operand.source
+            if operand.source not in inside and key not in place_of:
+                cells = self._flat(operand).cells
+                place_of[key] = arena.take(len(cells))
+                pieces.append((place_of[key], cells))
+        arena.seal()
+        factor_cells = arena.height
+        leaving = [number for number in numbers if self._program.decode or self._last[number] not in inside]
+        sequence = [*leaving, *(number for number in numbers if number not in leaving)]
+        if (arena.height + sum(self._sparse.steps[n].out_span for n in sequence)) * self._item > self._free():
+            raise MemoryLimitError(
+                f"dense tables of {len(numbers)} steps do not fit the {bytes_text(max(self._free(), 0))} that the "
+                "memory limit leaves; more memory (--memory) would help"
+            )
+        offsets = {number: arena.take(self._sparse.steps[number].out_span) for number in sequence}
+        steps = [self._moved(number, place_of, inside, offsets) for number in numbers]
+        words, starts = pack_steps(steps)
+        outputs = [(inside[number], offsets[number], self._sparse.steps[number].out_span) for number in leaving]
+        program = self._program._replace(
+            words=words, starts=starts, factor_cells=factor_cells, arena_cells=arena.height, keep=True, decode=False,
+            outputs=np.array(outputs, dtype=np.int64).reshape(-1, 3), work=max(1, sum(step.work for step in steps)),
+            sparse=None,
+        )  # fmt: skip
+        factors = np.zeros(factor_cells, dtype=program.dtype)
+        for at, cells in pieces:
+            factors[at : at + len(cells)] = cells
+        run = run_once(self._backend, program, factors)
+        first = program.zone[0]
+        for number in numbers:
+            self._peaks[number] = run.peaks[inside[number]]
+        for number in leaving:
+            step = self._sparse.steps[number]
+            at = offsets[number] - first
+            cells = run.zone[at : at + step.out_span].copy()
+            if self._scaled and step.readers:
+                cells = np.multiply(cells, program.dtype.type(scale_of(float(self._peaks[number, 0]), program.dtype)))
+            self._messages[number] = Flat(cells, step.axes, step.sizes, step.out_strides)
+
+    def _moved(
+        self,
+        number: int,
+        place_of: dict[tuple[int, int], int],
+        inside: dict[int, int],
+        offsets: dict[int, int],
+    ) -> Step:
+        """A step with its tables at other places; what steps of other programs made is a factor here."""
+        step = self._sparse.steps[number]
+        operands = [
+            o._replace(source=inside[o.source], offset=offsets[o.source])
+            if o.source in inside
+            else o._replace(source=-1, offset=place_of[o.factor, o.source])
+            for o in step.operands
+        ]
+        return step._replace(operands=tuple(operands), out_offset=offsets[number])
+
+    def _read(self, operand: Operand) -> Rows | Flat:
+        if operand.source >= 0:
+            return self._messages[operand.source]
+        factor = self._sparse.factors[operand.factor]
+        cells = self._factors[factor.offset : factor.offset + factor.span]
+        return Flat(cells, factor.scope, factor.sizes, factor.strides)
+
+    def _flat(self, operand: Operand) -> Flat:
+        """A table as the arena's elements that the plan gave it."""
+        table = self._read(operand)
+        if isinstance(table, Flat):
+            return table
+        step = self._sparse.steps[operand.source]
+        terms = table.layout.terms(step.axes, step.out_strides)
+        cells = self._device.download(self._device.to_dense(table, terms, step.out_span))
+        return Flat(cells, step.axes, step.sizes, step.out_strides)
+
+    def _keep(self, number: int, rows: Rows) -> None:
+        if self._scaled:
+            high, low = self._device.peaks(rows.values)
+            self._peaks[number] = high, low
+            if self._sparse.steps[number].readers:
+                scale = scale_of(high, self._program.dtype)
+                rows = rows._replace(values=self._device.scale(rows.values, scale))
+        self._messages[number] = rows
+
+    def _forget(self, number: int) -> None:
+        """Drop what is not read again."""
+        if not self._program.keep:
+            for source in [source for source in self._messages if self._last[source] <= number]:
+                del self._messages[source]
+
+    def _is_smaller_dense(self, step: Step, rows: float) -> bool:
+        return step.out_cells * self._item <= min(rows * row_bytes(step.sizes, self._item) / 2, self._free())
+
+    def _free(self) -> int:
+        """Bytes that the memory limit leaves."""
+        taken = sum(
+            table.cells.nbytes if isinstance(table, Flat) else table.keys.nbytes + table.values.nbytes
+            for table in self._messages.values()
+        )
+        return self._sparse.memory - self._factors.nbytes - taken
+
+    def _share(self, table: Rows | Flat) -> float:
+        """Share of a table's cells that is feasible."""
+        if isinstance(table, Rows):
+            return len(table.values) * math.exp(-sum(map(math.log, table.layout.sizes)))
+        zero = zero_of(self._program.semiring, self._program.parameter)
+        return int(np.count_nonzero(table.view != zero)) / table.view.size
+
+    def _zone(self) -> Array:
+        first, last = self._program.zone
+        zero = zero_of(self._program.semiring, self._program.parameter)
+        zone = np.full(last - first, zero, dtype=self._program.dtype)
+        for number, offset, _ in self._program.outputs.tolist():
+            table = self._messages[number]
+            values = table.cells if isinstance(table, Flat) else self._device.download(table.values)
+            if len(values):
+                zone[offset - first] = values[0]
+        return zone
+
+    def _decode(self) -> NDArray[np.int32]:
+        """Walk the steps from the roots to the leaves; each value is the first best one, given those of the axes."""
+        assignment = np.zeros(self._program.variables, dtype=np.int32)
+        for step in reversed(self._sparse.steps):
+            if step.variable < 0:
+                continue
+            total: NDArray[Any] = np.zeros(step.domain, np.float64 if self._program.dtype.kind == "f" else np.int64)
+            for operand in step.operands:
+                scope = scope_of(operand, self._sparse.factors, self._sparse.steps)
+                total = total + list(self._values(self._read(operand), scope, step, assignment))
+            assignment[step.variable] = total.argmin() if self._program.semiring == "min-sum" else total.argmax()
+        return assignment
+
+    def _values(
+        self, table: Rows | Flat, scope: Sequence[int], step: Step, assignment: NDArray[np.int32]
+    ) -> Iterator[int | float]:
+        """A table's value for each value of the step's variable."""
+        for value in range(step.domain):
+            chosen = {v: value if v == step.variable else int(assignment[v]) for v in scope}
+            if isinstance(table, Flat):
+                yield table.view[tuple(chosen[v] for v in table.scope)].item()
+                continue
+            at = self._tables.find(table, chosen)
+            if at is None:
+                yield zero_of(self._program.semiring, self._program.parameter)
+            else:
+                yield self._device.download(table.values[at : at + 1])[0].item()

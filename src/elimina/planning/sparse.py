@@ -1,0 +1,234 @@
+"""Which steps of a plan work on rows, the feasible assignments alone, instead of dense tables."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from elimina.errors import UnsupportedError
+from elimina.model import forbidden_value
+from elimina.planning.estimate import Machine
+from elimina.planning.keys import DTYPES, MOST_WORDS, WORD, field_bits
+from elimina.planning.plan import FactorLayout, Operand, Plan, Step
+from elimina.planning.prepare import Problem
+from elimina.table import Table, blocks
+
+TASKS = ("mpe", "pr", "count")
+
+_DENSE_SHARE = 0.5
+"""Share of a table's cells from which rows do not pay: a row takes its key besides, and is found by searching."""
+
+_SORTED = 3
+"""What sorting a table that is read costs, in rows made."""
+
+
+class Form(NamedTuple):
+    """How a step's output is kept.
+
+    Attributes:
+        in_rows: Whether the step joins rows and makes rows; else it is a dense step of the plan.
+        rows: Predicted number of feasible cells of the output.
+    """
+
+    in_rows: bool
+    rows: float
+
+
+class Sparse(NamedTuple):
+    """A plan's steps and tables as a session on rows needs them: places in an arena are for dense steps only.
+
+    Attributes:
+        factors: The plan's, at the start of the arena.
+        steps: The plan's; those that rows do not reach come first.
+        forms: Of each step.
+        memory: Bytes that all tables together may take.
+    """
+
+    factors: tuple[FactorLayout, ...]
+    steps: tuple[Step, ...]
+    forms: tuple[Form, ...]
+    memory: int
+
+    @property
+    def predicted(self) -> tuple[int, float, float]:
+        """Number of steps on rows, the largest output of theirs in rows, and all of them together."""
+        rows = [form.rows for form in self.forms if form.in_rows]
+        return len(rows), max(rows, default=0.0), sum(rows)
+
+
+def why_dense(problem: Problem) -> str | None:
+    """Why a problem cannot be planned on rows; None if it can."""
+    return None if problem.task in TASKS else f"rows are for the tasks {', '.join(TASKS)}, not for {problem.task}"
+
+
+def densities(problem: Problem, factors: Sequence[FactorLayout]) -> list[float]:
+    """Share of each factor's cells that is feasible, if the tables joined to it forbid independently."""
+    known = {member: _density(problem.tables[member], problem) for factor in factors for member in factor.members}
+    return [math.prod(known[member] for member in factor.members) for factor in factors]
+
+
+def _density(table: Table, problem: Problem) -> float:
+    worst = forbidden_value(problem.model.sense, table.values.dtype)
+    allowed = sum(int(np.count_nonzero(table.values[box] != worst)) for box in blocks(table.values.shape))
+    if table.rows is not None and table.default != worst:
+        allowed += table.cells - len(table.values)
+    return allowed / max(1, table.cells)
+
+
+def scope_of(operand: Operand, factors: Sequence[FactorLayout], steps: Sequence[Step]) -> tuple[int, ...]:
+    """The variables of a table that a step reads."""
+    return steps[operand.source].axes if operand.source >= 0 else factors[operand.factor].scope
+
+
+def log_cells(step: Step) -> float:
+    """Natural logarithm of the number of combinations of the output's cells and the eliminated values."""
+    return sum(map(math.log, step.sizes)) + math.log(step.domain)
+
+
+def predicted_density(step: Step, tables: Sequence[float]) -> tuple[float, float]:
+    """Natural logarithm of the share of combinations that all tables allow, and of output cells with one of them."""
+    share = sum(math.log(table) if table > 0 else -math.inf for table in tables)
+    if share > math.log(1e-9):
+        kept = -math.expm1(step.domain * math.log1p(-min(math.exp(share), 1 - 1e-16)))
+        return share, math.log(kept) if kept > 0 else -math.inf
+    return share, share + math.log(step.domain)
+
+
+def row_bytes(sizes: Sequence[int], itemsize: int) -> int:
+    """Bytes of a row: its key's words and its value."""
+    return 8 * max(1, -(-sum(map(field_bits, sizes)) // WORD)) + itemsize
+
+
+def in_rows(plan: Plan, problem: Problem, machine: Machine, whole: bool = False) -> Plan | None:
+    """Plan steps on rows where that is expected to take less time; None if it is so nowhere.
+
+    The expectation of a message's rows takes tables for independent; a run looks again once it knows better.
+
+    Args:
+        plan: Dense, without slices, and in a dtype of ``DTYPES``.
+        problem: What it was made for.
+        machine: The device.
+        whole: All steps that read a table are to work on rows.
+
+    Raises:
+        UnsupportedError: All steps are to work on rows, and this is not possible.
+    """
+    reason = why_dense(problem)
+    if reason is None and plan.dtype not in DTYPES:
+        reason = f"rows are of {', '.join(DTYPES)}, not of {plan.dtype}"
+    if reason is not None:
+        if whole:
+            raise UnsupportedError(f"{reason}; use --tables dense")
+        return None
+    feasible = densities(problem, plan.factors)
+    if not whole and all(share == 1 for share in feasible):
+        return None
+    item = plan.itemsize
+    chooser = _Chooser(plan, machine, feasible)
+    forms = [chooser.choose(step, whole) for step in plan.steps]
+    if not any(form.in_rows for form in forms):
+        return None
+    steps, forms = _dense_first(plan.steps, forms)
+    outputs = [number for number, step in enumerate(steps) if not step.readers]
+    sparse = Sparse(plan.factors, tuple(steps), tuple(forms), plan.memory_limit)
+    size = min(_peak(sparse, item, plan.keep) + plan.factor_cells * item, 2**70)
+    tiers = machine.tiers(size, plan.factor_cells * item)
+    return plan._replace(
+        steps=sparse.steps,
+        outputs=tuple(plan.outputs[0]._replace(step=number) for number in outputs),
+        bytes=tiers,
+        seconds=chooser.seconds,
+        sparse=sparse,
+    )
+
+
+class _Chooser:
+    """Goes through the steps in order: what is expected of each message is needed for the next."""
+
+    def __init__(self, plan: Plan, machine: Machine, feasible: Sequence[float]) -> None:
+        self._plan, self._machine, self._feasible = plan, machine, feasible
+        self._shares: list[float] = []
+        self._forms: list[Form] = []
+        self.seconds = machine.start
+
+    def choose(self, step: Step, whole: bool) -> Form:
+        """The form of the next step; its expected time is added up."""
+        tables = [self._share(operand) for operand in step.operands]
+        joint, kept = predicted_density(step, tables)
+        self._shares.append(math.exp(kept))
+        combinations = log_cells(step)
+        rows = _exp(combinations - math.log(step.domain) + kept)
+        read = sum(self._rows(operand) for operand in step.operands)
+        machine = self._machine
+        on_rows = machine.rows_step + (_exp(combinations + joint) + _SORTED * read) / machine.rows
+        item = self._plan.itemsize
+        dense = machine.seconds([step], item, 0) - machine.start
+        if step.out_cells * item > self._plan.memory_limit:
+            dense = math.inf
+        possible = bool(step.operands) and sum(map(field_bits, (*step.sizes, step.domain))) <= WORD * (MOST_WORDS - 1)
+        sparse = self._shares[-1] < _DENSE_SHARE or any(self._reads_rows(o) for o in step.operands)
+        form = Form(possible and (whole or (sparse and on_rows < dense)), rows)
+        self._forms.append(form)
+        self.seconds += on_rows if form.in_rows else dense
+        return form
+
+    def _share(self, operand: Operand) -> float:
+        return self._shares[operand.source] if operand.source >= 0 else self._feasible[operand.factor]
+
+    def _reads_rows(self, operand: Operand) -> bool:
+        return operand.source >= 0 and self._forms[operand.source].in_rows
+
+    def _rows(self, operand: Operand) -> float:
+        return self._forms[operand.source].rows if operand.source >= 0 else float(operand.cells)
+
+
+def _exp(exponent: float) -> float:
+    return math.exp(exponent) if exponent < 700 else math.inf
+
+
+def _dense_first(steps: Sequence[Step], forms: Sequence[Form]) -> tuple[list[Step], list[Form]]:
+    """Put the dense steps that need no rows first, so that they run together."""
+    late: list[bool] = []
+    for step, form in zip(steps, forms, strict=True):
+        late.append(form.in_rows or any(late[o.source] for o in step.operands if o.source >= 0))
+    sequence = sorted(range(len(steps)), key=late.__getitem__)
+    number = {old: new for new, old in enumerate(sequence)}
+    moved = [
+        steps[old]._replace(
+            operands=tuple(o._replace(source=number[o.source]) if o.source >= 0 else o for o in steps[old].operands),
+            readers=tuple(sorted(number[reader] for reader in steps[old].readers)),
+        )
+        for old in sequence
+    ]
+    return moved, [forms[old] for old in sequence]
+
+
+def _peak(sparse: Sparse, item: int, keep: bool) -> int:
+    """Bytes that the messages are expected to take at most at a time, and what the largest step takes besides."""
+    sizes = [
+        math.ceil(min(form.rows, 2.0**62)) * row_bytes(step.sizes, item) if form.in_rows else step.out_span * item
+        for step, form in zip(sparse.steps, sparse.forms, strict=True)
+    ]
+    last = [max(step.readers, default=len(sparse.steps)) for step in sparse.steps]
+    gone: dict[int, int] = {}
+    for number, reader in enumerate(last):
+        gone[reader] = gone.get(reader, 0) + sizes[number]
+    live = peak = 0
+    for number, step in enumerate(sparse.steps):
+        # Tables that are read are brought into the step's order of variables first.
+        read = sum(sizes[o.source] for o in step.operands if o.source >= 0)
+        live += sizes[number]
+        peak = max(peak, live + read + sizes[number])
+        if not keep:
+            live -= gone.get(number, 0)
+    return peak
+
+
+def groups(sparse: Sparse) -> list[tuple[bool, list[int]]]:
+    """Steps that follow one another and are of one kind: whether they work on rows, and their numbers."""
+    numbers = range(len(sparse.steps))
+    return [(kind, list(group)) for kind, group in itertools.groupby(numbers, lambda n: sparse.forms[n].in_rows)]
