@@ -127,9 +127,9 @@ class RowsSession:
         except MemoryLimitError as error:
             if step.out_cells * self._item > self._free():
                 raise MemoryLimitError(
-                    f"a table over {len(step.axes)} variables has more than the {most} rows that the memory limit "
-                    f"leaves room for, and {self._sparse.forms[number].rows:.3g} were expected; more memory (--memory) or "
-                    "dense tables (--tables dense) would help"
+                    f"a table over {len(step.axes)} variables has more rows than the {most} that the memory limit "
+                    f"leaves room for; {self._sparse.forms[number].rows:.3g} were expected; more memory (--memory) or dense "
+                    "tables (--tables dense) would help"
                 ) from error
             self._run_dense([number])
             return

@@ -1,0 +1,111 @@
+"""Every way through the same random model gives the same answer: dense, on rows, streamed, in slices, filtered."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import elimina
+from elimina.backends.rows_session import RowsSession
+from elimina.generate import grid_model
+from elimina.inference.filtering import why_unsupported
+from elimina.planning import tiers
+from elimina.planning.prepare import prepare
+from tests.devices import on_devices
+from tests.reference import brute
+from tests.strategies import KINDS, models
+
+FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(params=["rows", "mixed"])
+def forms(request, monkeypatch):
+    """``rows``: steps stay on rows however full their tables are; ``mixed``: full ones change over."""
+    if request.param == "rows":
+        monkeypatch.setattr(RowsSession, "_is_smaller_dense", lambda *_: False)
+    return request.param
+
+
+def ways(data, model, task, device, folder):
+    """The options of every way that this model has; a way that memory does not force upon it is left out."""
+    plain = {"device": device, "order": "min-fill"}
+    if task == "mpe":
+        plain["method"] = "eliminate"
+    known = {"dense": {**plain, "tables": "dense"}, "rows": {**plain, "tables": "sparse"}}
+    planned = {name: value for name, value in known["dense"].items() if name != "method"}
+    whole = elimina.plan(model, task, **planned)
+    share = data.draw(st.sampled_from([0.3, 0.6, 0.9]))
+    fixed = tiers.fixed_bytes(len(whole.steps)) if device == "cuda" else 0
+    for name, own in (
+        ("slices", {"memory": max(1, int(whole.peak_bytes * share)), "slices": 10**6}),
+        (
+            "streamed",
+            {"memory": max(1, int(whole.peak_bytes * share)) + fixed, "slices": "never", "scratch": str(folder)},
+        ),
+    ):
+        plan = elimina.plan(model, task, **planned, **own)
+        if plan.fits and (plan.slicing, plan.stream) != (None, None):
+            known[name] = {**known["dense"], **own}
+    if device == "cpu" and why_unsupported(prepare(model, task, {})) is None:
+        known["filtered"] = {"device": "cpu", "method": "filter"}
+    return known
+
+
+@on_devices
+@pytest.mark.parametrize("kind", KINDS)
+@FEW
+@given(data=st.data())
+def test_optimum(device, kind, data, forms, tmp_path, monkeypatch):
+    monkeypatch.setattr(tiers, "HOST_WORK", 0)
+    model = data.draw(models(kind))
+    expected = brute.optimum(model)
+    for way, options in ways(data, model, "mpe", device, tmp_path).items():
+        result = elimina.solve(model, **options)
+        if expected is None:
+            assert (way, result.status, result.assignment) == (way, "infeasible", None)
+            continue
+        assert (way, result.status) == (way, "optimal")
+        score = model.score([v.index(result.assignment[v.name]) for v in model.variables])
+        assert score == result.value
+        assert result.value == pytest.approx(expected, rel=0 if model.is_integer else 1e-12, abs=1e-9)
+    assert not list(tmp_path.iterdir())
+
+
+@on_devices
+@pytest.mark.parametrize("kind", ["integer", "max-float", "probability"])
+@FEW
+@given(data=st.data())
+def test_count(device, kind, data, forms, tmp_path, monkeypatch):
+    monkeypatch.setattr(tiers, "HOST_WORK", 0)
+    model = data.draw(models(kind))
+    expected = brute.count(model)
+    for way, options in ways(data, model, "count", device, tmp_path).items():
+        assert (way, elimina.solve(model, "count", **options).value) == (way, expected)
+
+
+@on_devices
+@FEW
+@given(data=st.data())
+def test_partition(device, data, forms, tmp_path, monkeypatch):
+    monkeypatch.setattr(tiers, "HOST_WORK", 0)
+    model = data.draw(models("probability"))
+    expected = brute.partition(model)
+    for way, options in ways(data, model, "pr", device, tmp_path).items():
+        found = elimina.solve(model, "pr", **options).log10_z
+        assert (way, found) == (way, pytest.approx(expected, rel=1e-12, abs=1e-9))
+
+
+@on_devices
+def test_large_enough_for_everything(device, forms, tmp_path):
+    """A model with tables of thousands of rows, where the few allowed ones decide."""
+    model = grid_model(7, 5, 0.5, seed=3)
+    results = [
+        elimina.solve(model, task, device=device, order="min-fill", tables=tables, **options)
+        for task, options in (("mpe", {"method": "eliminate"}), ("count", {}))
+        for tables in ("dense", "sparse")
+    ]
+    assert [r.value for r in results[::2]] == [r.value for r in results[1::2]]
+    assert results[0].assignment == results[1].assignment
+    assert np.isfinite(float(results[0].value or 0))
