@@ -126,10 +126,11 @@ class RowsSession:
             rows = self._tables.join_all(parts, eliminate=variable, tables=lookups, most=max(most, 1)).rows
         except MemoryLimitError as error:
             if step.out_cells * self._item > self._free():
+                expected = self._sparse.forms[number].rows
                 raise MemoryLimitError(
                     f"a table over {len(step.axes)} variables has more rows than the {most} that the memory limit "
-                    f"leaves room for; {self._sparse.forms[number].rows:.3g} were expected; more memory (--memory) or dense "
-                    "tables (--tables dense) would help"
+                    f"leaves room for, {expected:.3g} were expected; more memory (--memory) or dense tables "
+                    "(--tables dense) would help"
                 ) from error
             self._run_dense([number])
             return
