@@ -292,8 +292,9 @@ class SparseTables:
     ) -> Made:
         """Join one or more tables, and eliminate a variable in the last join: a bucket.
 
-        The largest table comes first, then always the one that adds the fewest bits to the rows. A dense table is
-        joined as soon as its variables are there; the filter is for whole rows, so it is asked at the end.
+        The largest table comes first, without the rows that some other one has no match for, then always the one that
+        adds the fewest bits to the rows. A dense table is joined as soon as its variables are there; the filter is for
+        whole rows, so it is asked at the end.
 
         Args:
             parts: Rows in any layouts.
@@ -312,6 +313,10 @@ class SparseTables:
             raise InputError("there is no sparse table to join: give one at least")
         waiting, dense, candidates = list(parts), list(tables), 0
         rows = waiting.pop(max(range(len(waiting)), key=lambda at: len(waiting[at].values)))
+        for part in waiting[: len(waiting) if len(waiting) > 1 else 0]:
+            # Others are joined before it grows.
+            if _added_bits(rows, part) and not set(rows.layout.scope).isdisjoint(part.layout.scope):
+                rows = self.semi_join(rows, part)
         while waiting:
             at = min(range(len(waiting)), key=lambda at: (_added_bits(rows, waiting[at]), -len(waiting[at].values)))
             part = waiting.pop(at)

@@ -17,7 +17,7 @@ from elimina.errors import MemoryLimitError
 from elimina.planning.layout import Arena
 from elimina.planning.plan import Operand, Step, bytes_text
 from elimina.planning.program import Program, pack_steps
-from elimina.planning.sparse import Sparse, groups, log_cells, predicted_density, row_bytes, scope_of
+from elimina.planning.sparse import Fill, Sparse, groups, log_cells, predicted_shares, row_bytes, scope_of
 from elimina.semiring import SEMIRINGS
 
 Array = NDArray[np.generic]
@@ -115,7 +115,7 @@ class RowsSession:
         """Join what the step reads, and eliminate its variable."""
         step = self._sparse.steps[number]
         read = [self._read(operand) for operand in step.operands]
-        _, kept = predicted_density(step, [self._share(table) for table in read])
+        _, kept = predicted_shares(step.domain, [Fill.independent(self._share(table), step.domain) for table in read])
         if self._is_smaller_dense(step, math.exp(kept + log_cells(step)) / step.domain):
             self._run_dense([number])
             return

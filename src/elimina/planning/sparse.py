@@ -22,6 +22,9 @@ TASKS = ("mpe", "pr", "count")
 _DENSE_SHARE = 0.5
 """Share of a table's cells from which rows do not pay: a row takes its key besides, and is found by searching."""
 
+_MOST_LOOKED_AT = 1 << 22
+"""Cells of a factor whose joint support is counted."""
+
 _SORTED = 3
 """What sorting a table that is read costs, in rows made."""
 
@@ -65,10 +68,39 @@ def why_dense(problem: Problem) -> str | None:
     return None if problem.task in TASKS else f"rows are for the tasks {', '.join(TASKS)}, not for {problem.task}"
 
 
-def densities(problem: Problem, factors: Sequence[FactorLayout]) -> list[float]:
-    """Share of each factor's cells that is feasible, if the tables joined to it forbid independently."""
-    known = {member: _density(problem.tables[member], problem) for factor in factors for member in factor.members}
-    return [math.prod(known[member] for member in factor.members) for factor in factors]
+class Fill(NamedTuple):
+    """How full a table is.
+
+    Attributes:
+        share: Share of its cells that are feasible.
+        kept: Share of the assignments of all variables but the one eliminated next that have a feasible value of it.
+    """
+
+    share: float
+    kept: float
+
+    @staticmethod
+    def independent(share: float, domain: int) -> Fill:
+        """Of a table whose cells are feasible independently."""
+        return Fill(share, -math.expm1(domain * math.log1p(-min(share, 1 - 1e-16))))
+
+
+def fills(problem: Problem, factors: Sequence[FactorLayout]) -> list[Fill]:
+    """How full each factor is, for the first variable of its scope; large ones by their members' shares."""
+    return [_fill(problem, factor) for factor in factors]
+
+
+def _fill(problem: Problem, factor: FactorLayout) -> Fill:
+    tables = [problem.tables[member] for member in factor.members]
+    if math.prod(factor.sizes) > _MOST_LOOKED_AT:
+        return Fill.independent(math.prod(_density(table, problem) for table in tables), factor.sizes[0])
+    support = np.ones(factor.sizes, dtype=bool)
+    for table in tables:
+        axes = [table.scope.index(v) for v in factor.scope if v in table.scope]
+        shape = [size if v in table.scope else 1 for v, size in zip(factor.scope, factor.sizes, strict=True)]
+        allowed = table.dense() != forbidden_value(problem.model.sense, table.values.dtype)
+        support &= allowed.transpose(axes).reshape(shape)
+    return Fill(float(support.mean()), float(support.any(axis=0).mean()))
 
 
 def _density(table: Table, problem: Problem) -> float:
@@ -89,13 +121,23 @@ def log_cells(step: Step) -> float:
     return sum(map(math.log, step.sizes)) + math.log(step.domain)
 
 
-def predicted_density(step: Step, tables: Sequence[float]) -> tuple[float, float]:
-    """Natural logarithm of the share of combinations that all tables allow, and of output cells with one of them."""
-    share = sum(math.log(table) if table > 0 else -math.inf for table in tables)
-    if share > math.log(1e-9):
-        kept = -math.expm1(step.domain * math.log1p(-min(math.exp(share), 1 - 1e-16)))
-        return share, math.log(kept) if kept > 0 else -math.inf
-    return share, share + math.log(step.domain)
+def predicted_shares(domain: int, tables: Sequence[Fill]) -> tuple[float, float]:
+    """Natural logarithms of the share of a step's combinations that all tables allow, and of output cells with one.
+
+    The table that leaves the eliminated variable the fewest values decides which are left; the others, taken for
+    independent, allow each of them or not. So a variable that a table makes a function of others costs no cell.
+    """
+    logs = [math.log(table.share) if table.share > 0 else -math.inf for table in tables]
+    joint = sum(logs)
+    if not tables or joint == -math.inf:
+        return joint, joint if tables else 0.0
+    values = [domain * table.share / table.kept for table in tables]
+    first = min(range(len(tables)), key=values.__getitem__)
+    others = joint - logs[first]
+    some = others + math.log(values[first])
+    if others > math.log(1e-9):
+        some = math.log(-math.expm1(values[first] * math.log1p(-min(math.exp(others), 1 - 1e-16))))
+    return joint, min(0.0, math.log(tables[first].kept) + some)
 
 
 def row_bytes(sizes: Sequence[int], itemsize: int) -> int:
@@ -124,11 +166,11 @@ def in_rows(plan: Plan, problem: Problem, machine: Machine, whole: bool = False)
         if whole:
             raise UnsupportedError(f"{reason}; use --tables dense")
         return None
-    feasible = densities(problem, plan.factors)
-    if not whole and all(share == 1 for share in feasible):
+    known = fills(problem, plan.factors)
+    if not whole and all(table.share == 1 for table in known):
         return None
     item = plan.itemsize
-    chooser = _Chooser(plan, machine, feasible)
+    chooser = _Chooser(plan, machine, known)
     forms = [chooser.choose(step, whole) for step in plan.steps]
     if not any(form.in_rows for form in forms):
         return None
@@ -149,16 +191,15 @@ def in_rows(plan: Plan, problem: Problem, machine: Machine, whole: bool = False)
 class _Chooser:
     """Goes through the steps in order: what is expected of each message is needed for the next."""
 
-    def __init__(self, plan: Plan, machine: Machine, feasible: Sequence[float]) -> None:
-        self._plan, self._machine, self._feasible = plan, machine, feasible
+    def __init__(self, plan: Plan, machine: Machine, factors: Sequence[Fill]) -> None:
+        self._plan, self._machine, self._factors = plan, machine, factors
         self._shares: list[float] = []
         self._forms: list[Form] = []
         self.seconds = machine.start
 
     def choose(self, step: Step, whole: bool) -> Form:
         """The form of the next step; its expected time is added up."""
-        tables = [self._share(operand) for operand in step.operands]
-        joint, kept = predicted_density(step, tables)
+        joint, kept = predicted_shares(step.domain, [self._fill(operand, step.domain) for operand in step.operands])
         self._shares.append(math.exp(kept))
         combinations = log_cells(step)
         rows = _exp(combinations - math.log(step.domain) + kept)
@@ -176,8 +217,12 @@ class _Chooser:
         self.seconds += on_rows if form.in_rows else dense
         return form
 
-    def _share(self, operand: Operand) -> float:
-        return self._shares[operand.source] if operand.source >= 0 else self._feasible[operand.factor]
+    def _fill(self, operand: Operand, domain: int) -> Fill:
+        if operand.source >= 0:
+            return Fill.independent(self._shares[operand.source], domain)
+        factor = self._factors[operand.factor]
+        # A step that only joins takes no variable away.
+        return factor if domain > 1 else Fill.independent(factor.share, 1)
 
     def _reads_rows(self, operand: Operand) -> bool:
         return operand.source >= 0 and self._forms[operand.source].in_rows

@@ -1,0 +1,172 @@
+"""Plans on rows: which steps, what is expected of them, what happens where expectations fail."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elimina
+from elimina.backends.rows_session import RowsSession
+from elimina.errors import InputError, MemoryLimitError, UnsupportedError
+from elimina.generate import grid_model, random_model
+from elimina.inference import choose
+from elimina.planning.estimate import cpu_machine
+from elimina.planning.planner import make_plan
+from elimina.planning.prepare import prepare
+from elimina.planning.sparse import Fill, in_rows, predicted_shares
+from elimina.table import FORBIDDEN
+from tests.strategies import models
+
+
+def chain(share, length=12, size=30, seed=0):
+    """A chain of tables that allow a share of their cells, closed to a ring so that messages have two variables."""
+    rng = np.random.default_rng(seed)
+    factors = []
+    for i in range(length):
+        values = rng.integers(0, 9, (size, size))
+        values[rng.random((size, size)) >= share] = FORBIDDEN
+        factors.append(((i, (i + 1) % length), values))
+    return elimina.Model.from_arrays([size] * length, factors)
+
+
+def sparse_plan(model, task="count", memory=1 << 30, whole=False, order=None):
+    problem = prepare(model, task, {})
+    machine = cpu_machine(2)
+    dtype = None if task == "count" else "int32"
+    dense = make_plan(problem, problem.free if order is None else order, machine, memory, dtype)
+    return dense, in_rows(dense, problem, machine, whole)
+
+
+def test_a_plan_without_forbidden_cells_stays_dense():
+    assert sparse_plan(chain(1.0))[1] is None
+
+
+def test_large_sparse_tables_are_on_rows():
+    # One allowed value in ten for each of 400: the message over two variables stays far from full.
+    dense, plan = sparse_plan(chain(0.002, length=4, size=400))
+    steps, largest, total = plan.sparse.predicted
+    assert steps >= 2
+    assert largest <= total < 10000
+    assert plan.seconds < dense.seconds
+    assert plan.peak_bytes < dense.peak_bytes
+    assert f"on rows:              {steps} of {len(plan.steps)} steps; " in str(plan)
+
+
+def test_expected_rows_of_independent_tables():
+    """One step over tables that are drawn independently: the expectation is within a tenth."""
+    rng = np.random.default_rng(1)
+    one, two = rng.random((60, 200)) < 0.05, rng.random((60, 300)) < 0.03
+    factors = [((0, 1), one.astype(float)), ((0, 2), two.astype(float))]
+    model = elimina.Model.from_arrays([60, 200, 300], factors, sense="probability")
+    _, plan = sparse_plan(model, whole=True, order=[0, 1, 2])
+    actual = np.count_nonzero(one.T.astype(int) @ two.astype(int))
+    assert plan.sparse.forms[0].rows == pytest.approx(actual, rel=0.1)
+
+
+@given(st.lists(st.floats(0, 1), max_size=5), st.integers(1, 50))
+def test_shares_are_shares(tables, domain):
+    joint, kept = predicted_shares(domain, [Fill.independent(share, domain) for share in tables])
+    assert joint - 1e-9 <= kept <= 0 or joint == kept == -math.inf
+
+
+def test_a_function_of_other_variables_costs_no_cell():
+    """A circuit's gates, and an input that is eliminated: every output cell stays."""
+    gate = np.zeros((2, 2, 2))
+    for x, y in np.ndindex(2, 2):
+        gate[x ^ y, x, y] = 1.0
+    factors = [((i + 2, i, i + 1), gate) for i in range(30)]
+    model = elimina.Model.from_arrays([2] * 32, factors, sense="probability")
+    _, plan = sparse_plan(model, whole=True, order=range(31, -1, -1))
+    assert [form.rows for form in plan.sparse.forms] == pytest.approx([4.0] * 30 + [2.0, 1.0])
+
+
+def test_dense_steps_that_need_no_rows_come_first():
+    dense, plan = sparse_plan(grid_model(6, 8, 0.9, seed=1), "mpe")
+    if plan is None:
+        pytest.skip("this grid is planned dense")
+    late = [form.in_rows for form in plan.sparse.forms]
+    first = late.index(True)
+    assert not any(late[:first])
+    for number, step in enumerate(plan.steps):
+        assert all(o.source < number for o in step.operands)
+        assert all(number in {o.source for o in plan.steps[reader].operands} for reader in step.readers)
+    assert sorted(step.variable for step in plan.steps) == sorted(step.variable for step in dense.steps)
+
+
+@pytest.mark.parametrize("kind", ["integer", "probability"])
+@settings(max_examples=50, deadline=None)
+@given(data=st.data())
+def test_every_step_runs_once_and_after_what_it_reads(kind, data):
+    model = data.draw(models(kind))
+    plan = sparse_plan(model, whole=True)[1]
+    if plan is None:
+        return
+    assert all(form.in_rows == bool(step.operands) for form, step in zip(plan.sparse.forms, plan.steps, strict=True))
+    for number, step in enumerate(plan.steps):
+        assert all(o.source < number for o in step.operands)
+    assert {n for n, step in enumerate(plan.steps) if not step.readers} == {output.step for output in plan.outputs}
+
+
+def test_more_rows_than_expected_change_over_to_dense_tables(monkeypatch):
+    """What no longer fits as rows is made dense, step by step."""
+    model = chain(0.5, length=5, size=12)
+    expected = elimina.solve(model, "count", tables="dense", device="cpu").value
+    ran = []
+    own = RowsSession._run_dense
+    monkeypatch.setattr(
+        RowsSession, "_run_dense", lambda self, numbers: (ran.append(list(numbers)), own(self, numbers))
+    )
+    monkeypatch.setattr(RowsSession, "_is_smaller_dense", lambda *_: False)
+    for most, dense in ((1 << 40, False), (0, True)):
+        ran.clear()
+        monkeypatch.setattr("elimina.backends.rows_session._IN_WORK", 1 if most else 1 << 40)
+        assert elimina.solve(model, "count", tables="sparse", device="cpu").value == expected
+        assert bool(ran) == dense
+
+
+def test_rows_that_do_not_fit_after_all(monkeypatch):
+    """Asked for, they are an error that says so; else the dense plan runs."""
+    model = chain(0.002, length=4, size=400)
+    expected = elimina.solve(model, "count", tables="dense", device="cpu").value
+    monkeypatch.setattr(RowsSession, "_free", lambda self: 100)
+    monkeypatch.setattr(RowsSession, "_is_smaller_dense", lambda *_: False)
+    with pytest.raises(MemoryLimitError, match=r"more rows than the [0-9]+ that the memory limit leaves room for"):
+        elimina.solve(model, "count", tables="sparse", device="cpu")
+    monkeypatch.setattr(choose, "LONG_SECONDS", 0.0)
+    plans = []
+    assert elimina.solve(model, "count", device="cpu", on_plan=plans.append).value == expected
+    assert [plan.sparse is None for plan in plans] == [False, True]
+
+
+def test_a_model_that_no_dense_table_holds():
+    """40 variables that must all differ by one from the next, pairwise connected: few rows, 3^39 cells."""
+    size, factors = 40, []
+    for i in range(size):
+        for j in range(i):
+            factors.append(((j, i), np.where((np.arange(3)[None, :] - np.arange(3)[:, None] - (i - j)) % 3, 0.0, 1.0)))
+    model = elimina.Model.from_arrays([3] * size, factors, sense="probability")
+    result = elimina.solve(model, "count", device="cpu", memory=1 << 26)
+    assert result.value == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "culprit"),
+    [
+        ({"tables": "thin"}, InputError, "tables is 'thin'; it is one of auto, dense, sparse"),
+        ({"tables": "sparse", "dtype": "int16"}, UnsupportedError, "rows are of int32, .* not of int16; use --tables"),
+        ({"tables": "sparse", "checkpoint": "c"}, InputError, "a checkpoint keeps dense tables"),
+    ],
+)
+def test_errors(options, error, culprit):
+    with pytest.raises(error, match=culprit):
+        elimina.solve(random_model(6, 3, 0.5, 0.2, seed=1), method="eliminate", device="cpu", **options)
+
+
+def test_marginals_have_no_rows():
+    model = elimina.Model.from_arrays([2, 2], [((0, 1), [[1.0, 0.0], [0.0, 1.0]])], sense="probability")
+    with pytest.raises(UnsupportedError, match="rows are for the tasks mpe, pr, count, not for mar"):
+        elimina.solve(model, "mar", tables="sparse")
