@@ -124,20 +124,27 @@ def log_cells(step: Step) -> float:
 def predicted_shares(domain: int, tables: Sequence[Fill]) -> tuple[float, float]:
     """Natural logarithms of the share of a step's combinations that all tables allow, and of output cells with one.
 
-    The table that leaves the eliminated variable the fewest values decides which are left; the others, taken for
-    independent, allow each of them or not. So a variable that a table makes a function of others costs no cell.
+    The latter is exact for one table among full ones. Else it lies halfway between two guesses: one takes all cells for
+    independent, which is too low where tables make variables functions of others; for the other one, the table that
+    leaves the eliminated variable the fewest values decides which are left, and the rest allow each of them or not.
     """
     logs = [math.log(table.share) if table.share > 0 else -math.inf for table in tables]
     joint = sum(logs)
     if not tables or joint == -math.inf:
-        return joint, joint if tables else 0.0
+        return joint, joint
     values = [domain * table.share / table.kept for table in tables]
     first = min(range(len(tables)), key=values.__getitem__)
-    others = joint - logs[first]
-    some = others + math.log(values[first])
-    if others > math.log(1e-9):
-        some = math.log(-math.expm1(values[first] * math.log1p(-min(math.exp(others), 1 - 1e-16))))
-    return joint, min(0.0, math.log(tables[first].kept) + some)
+    others, kept = joint - logs[first], math.log(tables[first].kept)
+    if others > -1e-12:
+        return joint, kept
+    return joint, min(0.0, (_any(joint, domain) + kept + _any(others, values[first])) / 2)
+
+
+def _any(share: float, number: float) -> float:
+    """Logarithm of the chance that one of so many independent events occurs, given that of each one's."""
+    if share < math.log(1e-9):
+        return share + math.log(number)
+    return math.log(-math.expm1(number * math.log1p(-min(math.exp(share), 1 - 1e-16))))
 
 
 def row_bytes(sizes: Sequence[int], itemsize: int) -> int:
