@@ -83,7 +83,10 @@ def run(task: str, path: Path, reference: str, device: str, memory: int, limit: 
     if not plan.fits or plan.seconds > limit:
         return "too large", f"width {plan.width}, {bytes_text(plan.peak_bytes)}, about {seconds_text(plan.seconds)}"
     started = time.perf_counter()
-    result = elimina.solve(model, task, evidence=evidence, device=device, memory=memory)
+    try:
+        result = elimina.solve(model, task, evidence=evidence, device=device, memory=memory)
+    except elimina.MemoryLimitError as error:
+        return "too large", f"{error}"[:100]
     elapsed = time.perf_counter() - started
     phases = " ".join(f"{name} {seconds:.3f}" for name, seconds in result.stats["seconds"].items())
     if task == "mar":
@@ -92,7 +95,9 @@ def run(task: str, path: Path, reference: str, device: str, memory: int, limit: 
         return "equal" if gap <= 1e-6 else "DIFFERENT", f"gap {gap:.1e}, {structure}, {elapsed:.2f} s: {phases}"
     found = result.value if task == "mpe" else result.log10_z
     verdict = "equal" if agrees(task, result, reference) else "DIFFERENT"
-    return verdict, f"{found} (reference {reference}), width {plan.width}, {plan.dtype}, {elapsed:.2f} s: {phases}"
+    rows = "" if plan.sparse is None else f", {plan.sparse.predicted[0]} of {len(plan.steps)} steps on rows"
+    figures = f"width {plan.width}, {plan.dtype}{rows}, {elapsed:.2f} s: {phases}"
+    return verdict, f"{found} (reference {reference}), {figures}"
 
 
 def main() -> None:
