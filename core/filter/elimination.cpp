@@ -107,7 +107,8 @@ class Elimination {
 
   // What the rows over a part of the cluster are checked against: factors that are complete now, and what is left.
   Stage prepare(const Scope& scope, std::size_t rows, int b) {
-    Stage stage{{}, {}, tree_.budget, filter_.most_made - std::min(filter_.most_made, out_.made), filter_.most_stored, 0};
+    Stage stage{{}, {}, tree_.budget, filter_.most_made - std::min(filter_.most_made, out_.made), filter_.most_stored,
+                filter_.goes_on};
     held_.clear();
     Tables complete, rest = bounds_.down[b];
     std::erase_if(factors_, [&](const TablePtr& f) {
@@ -158,7 +159,7 @@ class Elimination {
     return t;
   }
 
-  void finish(const Stage& stage, Rows& rows) {
+  void finish(Stage& stage, Rows& rows) {
     out_.made += stage.made;
     out_.aborted = out_.aborted || stage.is_over(rows) || !filter_.goes_on();
     out_.bytes = std::max(out_.bytes, held_bytes_ + rows.key.capacity() * kRowBytes);

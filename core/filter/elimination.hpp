@@ -13,7 +13,7 @@ struct Filter {
   std::size_t most = SIZE_MAX;           // rows of a message kept at most, those of least bound
   std::uint64_t most_made = UINT64_MAX;  // candidate rows, after which it gives up
   std::size_t most_stored = SIZE_MAX;    // rows of a table in the making, likewise
-  std::function<bool()> goes_on;         // asked after each table
+  std::function<bool()> goes_on;         // asked now and then
 };
 
 struct Outcome {

@@ -1,5 +1,8 @@
 // Sparse tables: packed keys and costs; joins that drop a row as soon as a bound shows that it is useless.
 #pragma once
+#include <cstdint>
+#include <functional>
+
 #include "tables.hpp"
 
 namespace elimina::filter::ELIMINA_ISA {
@@ -24,14 +27,23 @@ struct Term {
 };
 
 struct Stage {
+  static constexpr std::uint64_t kAsk = 1 << 18;  // candidates, after which it asks whether to go on
   std::vector<Term> exact;  // added to a row's cost
   std::vector<Term> bound;  // only to decide whether the row is kept
   Value budget;
   std::uint64_t most_made;  // the stage stops after so many candidates,
   std::size_t most_stored;  // or rows
-  std::uint64_t made = 0;
+  const std::function<bool()>& goes_on;
+  std::uint64_t made = 0, asked = 0;
+  bool stopped = false;
 
-  bool is_over(const Rows& out) const { return made > most_made || out.count() > most_stored; }
+  bool is_over(const Rows& out) {
+    if (made - asked > kAsk) {
+      asked = made;
+      stopped = !goes_on();
+    }
+    return stopped || made > most_made || out.count() > most_stored;
+  }
 
   bool admits(Key key, Value& cost, Value& total) {
     ++made;

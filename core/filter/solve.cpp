@@ -17,6 +17,7 @@ namespace {
 constexpr int kBits = 12;                    // mini-buckets have at most 2^kBits cells
 constexpr std::size_t kFirstRows = 1 << 15;  // of a message in the first attempt
 constexpr std::size_t kMostRows = 1 << 24;   // in the last one before the problem is sliced
+constexpr Cost kRungs = 8;                   // attempts that may raise the bound as much as the last one did; else it is sliced
 constexpr std::size_t kSliceRows = 1 << 14;  // of a message in a slice, which is divided further where that is too few
 constexpr double kSliceCells = 1e9;          // a slice is eliminated when its dense tables would have this many cells
 constexpr Cost kPatience = 50;               // cost shifting stops when a pass gains less than this part of the gap
@@ -126,7 +127,7 @@ class Solver {
     open_ = {part};
     while (lower_ < upper_ && goes_on()) {
       limit = std::clamp(limit, lower_, upper_ - 1);
-      const Cost known = upper_;
+      const Cost known = upper_, bound = lower_;
       const double began = work();
       const Attempt a = attempt(part, limit, rows, 512 * static_cast<std::uint64_t>(rows));
       lower_ = std::min(upper_, a.exact ? std::max(lower_, limit + 1) : std::max(lower_, a.bound));
@@ -137,6 +138,7 @@ class Solver {
       // Slices have their turn, so that neither way can be starved by the other.
       slice(work() + (work() - began));
       if (lower_ >= upper_ || (limit == lower_ && !a.ran) || (a.ran && rows >= std::min(kMostRows, options_.most_rows))) break;
+      if (rows > kFirstRows && (upper_ - lower_) / kRungs > lower_ - bound) break;
       if (a.ran) rows = std::min(rows * 8, options_.most_rows);
       // A better incumbent is worth another attempt at all that is left; else the gap is the trouble.
       limit = upper_ < known ? upper_ - 1 : lower_ + (limit - lower_) / 4;
