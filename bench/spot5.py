@@ -42,7 +42,7 @@ def instances(data: Path, match: str) -> Iterator[tuple[Path, str]]:
 
 
 def ours(model: elimina.Model, method: str, device: str, args: argparse.Namespace) -> tuple[str, ...]:
-    memory = args.memory if method == "eliminate" else None
+    memory = args.memory if (method, device) == ("eliminate", "cpu") else None
     started = time.perf_counter()
     try:
         result = elimina.solve(
@@ -90,7 +90,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=["eliminate", "filter"], choices=["eliminate", "filter"])
     parser.add_argument("--threads", type=int)
     parser.add_argument("--limit", type=float, default=60, help="seconds for each answer")
-    parser.add_argument("--memory", type=bytes_of, default=16 << 30, help="of plain elimination")
+    parser.add_argument("--memory", type=bytes_of, default=16 << 30, help="of plain elimination on the CPU")
     parser.add_argument("--toulbar2", help="its command: run it too")
     args = parser.parse_args()
     print(HEAD)

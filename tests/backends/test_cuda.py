@@ -213,6 +213,17 @@ def test_out_of_memory_is_explained(backend):
     assert run_once(backend, program, factors).zone.shape == (1,)
 
 
+def test_memory_of_a_forgotten_session_is_free():
+    """Also for another backend, and without being closed."""
+    before = CudaBackend().memory()
+    program, factors = padded_bucket("int32")
+    program = program._replace(arena_cells=1 << 28)
+    session = CudaBackend().open(program, factors)
+    assert CudaBackend().memory() <= before - (1 << 30)
+    del session
+    assert CudaBackend().memory() >= before - (1 << 28)
+
+
 def test_interrupt_frees_the_memory(backend):
     program, factors = one_step(
         np.random.default_rng(0), "min-sum", "int32", (64, 64, 64, 64), 4, [(0, 1), (2, 3)], 0, 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,12 @@ def _import_cupy() -> Any:
     return cupy
 
 
+@functools.cache
+def _pools(cupy: Any) -> tuple[Any, Any]:
+    """Device and pinned memory of this process: what one backend has given back another one may take."""
+    return cupy.cuda.MemoryPool(), cupy.cuda.PinnedMemoryPool()
+
+
 class CudaBackend:
     """Runs programs on one CUDA device.
 
@@ -70,8 +77,7 @@ class CudaBackend:
             self._device = cupy.cuda.Device(device)
             with self._device:
                 self.stream = cupy.cuda.Stream(non_blocking=True)
-                self.pool = cupy.cuda.MemoryPool()
-                self.pinned = cupy.cuda.PinnedMemoryPool()
+                self.pool, self.pinned = _pools(cupy)
         self.multiprocessors = int(properties["multiProcessorCount"])
         self.shared_limit = int(properties["sharedMemPerBlockOptin"])
         self._architecture = f"sm_{properties['major']}{properties['minor']}"
