@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import click
+from click.core import ParameterSource
 
 from elimina import api
 from elimina.cli.cases import solve_cases
@@ -77,10 +78,7 @@ def solve(
         _check_writable(Path(output))
     model = read(file)
     if cases is not None:
-        if (time_limit, format_, checkpoint) != (None, "human", None):
-            raise click.UsageError(
-                "--cases goes without --time-limit, --checkpoint and --format; the suffix of -o names the format"
-            )
+        _check_batch()
         solve_cases(model, cases, output, options)
         return
     if time_limit is not None:
@@ -107,6 +105,18 @@ def solve(
         click.echo(text)
     else:
         save(Path(output), [text, "\n"])
+
+
+_NOT_WITH_CASES = ("time_limit", "format_", "checkpoint", "scratch", "tables", "slices", "method", "upper_bound")
+
+
+def _check_batch() -> None:
+    """Reject what a batch of cases makes no use of."""
+    context = click.get_current_context()
+    own = [p for p in context.command.params if p.name in _NOT_WITH_CASES]
+    given = [p.opts[0] for p in own if context.get_parameter_source(str(p.name)) is not ParameterSource.DEFAULT]
+    if given:
+        raise click.UsageError(f"--cases goes without {', '.join(given)}; the suffix of -o names the format")
 
 
 @click.command(short_help="Show what solving a model would take.")
