@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -102,6 +105,28 @@ def test_going_on_where_messages_make_room_for_others(task, tmp_path, at_once):
         elimina.solve(model, task, **options, checkpoint=tmp_path, progress=stop_at(0.7))
     found = elimina.solve(model, task, **options, checkpoint=tmp_path)
     same(found, elimina.solve(model, task, **options), task)
+    assert found.stats["resumed_steps"] > 10
+
+
+KILLED = """
+import os, signal, elimina
+from elimina.inference import checkpoint, groups
+from tests.inference.test_checkpoint import grid
+checkpoint.SAVE_SECONDS = groups.GROUP_SECONDS = groups._PAYS = 0.0
+def kill(share):
+    if share >= 0.7:
+        os.kill(os.getpid(), signal.SIGKILL)
+elimina.solve(grid("mpe"), device="cpu", order=range(36), method="eliminate", checkpoint={folder!r}, progress=kill)
+"""
+
+
+def test_a_killed_run_without_slices_goes_on(tmp_path, at_once):
+    """The messages of the groups that were finished are read from the disk."""
+    ran = subprocess.run([sys.executable, "-c", KILLED.format(folder=str(tmp_path))], check=False)
+    assert ran.returncode == -signal.SIGKILL
+    model, options = grid("mpe"), {"device": "cpu", "order": range(36), "method": "eliminate"}
+    found = elimina.solve(model, **options, checkpoint=tmp_path)
+    same(found, elimina.solve(model, **options), "mpe")
     assert found.stats["resumed_steps"] > 10
 
 

@@ -60,16 +60,8 @@ def ways(data, model, task, device, folder):
 def test_optimum(device, kind, data, forms, tmp_path, monkeypatch):
     monkeypatch.setattr(tiers, "HOST_WORK", 0)
     model = data.draw(models(kind))
-    expected = brute.optimum(model)
-    for way, options in ways(data, model, "mpe", device, tmp_path).items():
-        result = elimina.solve(model, **options)
-        if expected is None:
-            assert (way, result.status, result.assignment) == (way, "infeasible", None)
-            continue
-        assert (way, result.status) == (way, "optimal")
-        score = model.score([v.index(result.assignment[v.name]) for v in model.variables])
-        assert score == result.value
-        assert result.value == pytest.approx(expected, rel=0 if model.is_integer else 1e-12, abs=1e-9)
+    for options in ways(data, model, "mpe", device, tmp_path).values():
+        brute.check_optimum(model, elimina.solve(model, **options))
     assert not list(tmp_path.iterdir())
 
 

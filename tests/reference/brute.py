@@ -6,7 +6,10 @@ import itertools
 import math
 from fractions import Fraction
 
+import pytest
+
 from elimina.model import Model
+from elimina.result import Result
 
 
 def assignments(model: Model, evidence: dict[int, int] | None = None):
@@ -25,6 +28,22 @@ def optimum(model: Model, evidence: dict[int, int] | None = None) -> int | float
     if not scores:
         return None
     return min(scores) if model.sense == "min-cost" else max(scores)
+
+
+def check_optimum(model: Model, result: Result, evidence: dict[int, int] | None = None) -> None:
+    """Check an optimum against every assignment, and that its own assignment is worth it."""
+    expected = optimum(model, evidence)
+    if expected is None:
+        assert (result.status, result.assignment) == ("infeasible", None)
+        return
+    assert result.status == "optimal"
+    chosen = [v.index(result.assignment[v.name]) for v in model.variables]
+    assert all(chosen[v] == value for v, value in (evidence or {}).items())
+    assert model.score(chosen) == result.value
+    if model.is_integer:
+        assert (result.value, type(result.value)) == (expected, int)
+    else:
+        assert result.value == pytest.approx(expected, rel=1e-12, abs=1e-9)
 
 
 def partition(model: Model, evidence: dict[int, int] | None = None) -> float:
