@@ -99,8 +99,7 @@ class Bucket:
         """Append what turns the tables into the bucket's message; no step reads more than so many operands."""
         left = list(reads)
         self.limit_operands(left, operands)
-        self.join_streamed(left)
-        tile = self.tile(self.variable, self.separator, left)
+        tile = self.join_streamed(left)
         if self.variable >= 0 and not tile.streamed and _PACK_WORK <= self.work <= HOPELESS_WORK:
             self.pack_sides(left, tile)
             tile = classify(tile.outer, tile.mid, tile.lo, _members(self.separator, left))
@@ -168,10 +167,12 @@ class Bucket:
                 left -= len(chosen) - 1
         reads[:] = chain.from_iterable(by_scope.values())
 
-    def join_streamed(self, reads: list[Read]) -> None:
-        """Join pairs of streamed tables whose common scope is much smaller than the bucket's."""
-        while SMALL_WORK <= self.work <= HOPELESS_WORK:
+    def join_streamed(self, reads: list[Read]) -> Tile:
+        """Join pairs of streamed tables whose common scope is much smaller than the bucket's; return the split then."""
+        while True:
             tile = self.tile(self.variable, self.separator, reads)
+            if not SMALL_WORK <= self.work <= HOPELESS_WORK:
+                return tile
             streamed = [reads[t] for t in tile.streamed]
             pairs = [
                 (self.cells({*one.scope, *other.scope}), i, j)
@@ -179,10 +180,10 @@ class Bucket:
                 for i, one in enumerate(streamed[:j])
             ]
             if not pairs:
-                return
+                return tile
             cells, i, j = min(pairs)
             if cells * _JOIN_GAIN > self.work:
-                return
+                return tile
             self.join(reads, [streamed[i], streamed[j]])
 
     def pack_sides(self, reads: list[Read], tile: Tile) -> None:

@@ -66,18 +66,25 @@ def _mid_choices(
 ) -> Iterator[tuple[int, ...]]:
     """Growing sets of axes over which the B tables stay: first those that the fewest tables share with the lo axes."""
     touching = [m for m in members if not m.isdisjoint(lo)]
-    mid: list[int] = []
     left = list(rest)
+    # Of equals the last axis: a table counts for more than all differences of positions.
+    table = len(sizes)
+    keys = [table * sum(a in m for m in touching) - a for a in left]
+    mid: list[int] = []
     cells = 1
     if not left:
         yield ()
     while left:
-        axis = min(left, key=lambda a: (sum(a in m and m.isdisjoint(mid) for m in touching), -a))
+        axis = min(left, key=keys.__getitem__)
         cells *= sizes[axis]
         if mid and cells > _MID_LIMIT:
             return
         mid.append(axis)
         left.remove(axis)
+        for m in [m for m in touching if axis in m]:
+            touching.remove(m)
+            for a in m.intersection(left):
+                keys[a] -= table
         yield tuple(sorted(mid))
 
 
