@@ -68,9 +68,8 @@ def plan(
             combination of their values in turn, if that takes no more than 65,536 slices and an estimated hour; a
             number: if it takes no more slices than that, however long; ``never``: do not.
         scratch: A directory for tables that memory does not hold; nothing is left there. None: none are kept on disk.
-        tables: ``mpe``, ``pr``, ``count``: whether steps work on rows, the feasible assignments alone. ``auto``: where
-            so much is forbidden that this is expected to be faster, or nothing else fits; ``dense``: never;
-            ``sparse``: all steps.
+        tables: Whether steps work on rows, the feasible assignments alone. ``auto``: where so much is forbidden that
+            this is expected to be faster, or nothing else fits; ``dense``: never; ``sparse``: all steps.
 
     Returns:
         The plan; ``plan.fits`` says whether it stays within the memory.

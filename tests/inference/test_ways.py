@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -87,6 +89,22 @@ def test_partition(device, data, forms, tmp_path, monkeypatch):
     for way, options in ways(data, model, "pr", device, tmp_path).items():
         found = elimina.solve(model, "pr", **options).log10_z
         assert (way, found) == (way, pytest.approx(expected, rel=1e-12, abs=1e-9))
+
+
+@on_devices
+@FEW
+@given(data=st.data())
+def test_marginals(device, data, forms, tmp_path):
+    model = data.draw(models("probability").filter(lambda model: model.variables))
+    total, expected = brute.posteriors(model)
+    for tables in ("dense", "sparse"):
+        result = elimina.solve(model, "mar", device=device, tables=tables)
+        if total == -math.inf:
+            assert (tables, result.status) == (tables, "infeasible")
+            continue
+        found = [list(result.marginals[v.name].values()) for v in model.variables]
+        for own, known in zip(found, expected, strict=True):
+            assert own == pytest.approx(known, abs=1e-12)
 
 
 @on_devices

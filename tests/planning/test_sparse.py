@@ -166,7 +166,13 @@ def test_errors(options, error, culprit):
         elimina.solve(random_model(6, 3, 0.5, 0.2, seed=1), method="eliminate", device="cpu", **options)
 
 
-def test_marginals_have_no_rows():
-    model = elimina.Model.from_arrays([2, 2], [((0, 1), [[1.0, 0.0], [0.0, 1.0]])], sense="probability")
-    with pytest.raises(UnsupportedError, match="rows are for the tasks mpe, pr, count, not for mar"):
-        elimina.solve(model, "mar", tables="sparse")
+def test_marginals_that_no_dense_table_holds():
+    """40 variables, each the one before plus one, and pairwise connected: three assignments in all."""
+    size, step = 40, np.eye(3)[[1, 2, 0]]
+    factors = [((i, i + 1), step) for i in range(size - 1)] + [((0,), [0.5, 0.25, 0.25])]
+    whole = [np.linalg.matrix_power(step, n) for n in range(3)]
+    factors += [((j, i), whole[(i - j) % 3]) for i in range(size) for j in range(i - 1)]
+    model = elimina.Model.from_arrays([3] * size, factors, sense="probability")
+    result = elimina.solve(model, "mar", device="cpu", memory=1 << 26, order="min-fill")
+    for n, table in enumerate(result.marginals.values()):
+        np.testing.assert_allclose(list(table.values()), np.roll([0.5, 0.25, 0.25], n))

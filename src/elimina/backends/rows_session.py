@@ -69,6 +69,8 @@ class RowsSession:
         self._scaled = SEMIRINGS[program.semiring].scaled
         self._item = program.dtype.itemsize
         self._last = [max(step.readers, default=len(self._sparse.steps)) for step in self._sparse.steps]
+        for number in program.outputs[:, 0].tolist():
+            self._last[number] = len(self._sparse.steps)
 
     def load(self, offset: int, values: Array) -> None:
         """Write elements of the factors: see ``Session.load``."""
@@ -226,9 +228,15 @@ class RowsSession:
         if isinstance(table, Flat):
             return table
         step = self._sparse.steps[operand.source]
+        return Flat(self._cells(operand.source), step.axes, step.sizes, step.out_strides)
+
+    def _cells(self, number: int) -> Array:
+        """A message as the elements of an arena."""
+        table, step = self._messages[number], self._sparse.steps[number]
+        if isinstance(table, Flat):
+            return table.cells
         terms = table.layout.terms(step.axes, step.out_strides)
-        cells = self._device.download(self._device.to_dense(table, terms, step.out_span))
-        return Flat(cells, step.axes, step.sizes, step.out_strides)
+        return self._device.download(self._device.to_dense(table, terms, step.out_span))
 
     def _keep(self, number: int, rows: Rows) -> None:
         if self._scaled:
@@ -265,13 +273,9 @@ class RowsSession:
 
     def _zone(self) -> Array:
         first, last = self._program.zone
-        zero = zero_of(self._program.semiring, self._program.parameter)
-        zone = np.full(last - first, zero, dtype=self._program.dtype)
-        for number, offset, _ in self._program.outputs.tolist():
-            table = self._messages[number]
-            values = table.cells if isinstance(table, Flat) else self._device.download(table.values)
-            if len(values):
-                zone[offset - first] = values[0]
+        zone = np.zeros(last - first, dtype=self._program.dtype)
+        for number, offset, span in self._program.outputs.tolist():
+            zone[offset - first : offset - first + span] = self._cells(number)
         return zone
 
     def _decode(self) -> NDArray[np.int32]:

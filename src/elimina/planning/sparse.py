@@ -13,11 +13,11 @@ from elimina.errors import UnsupportedError
 from elimina.model import forbidden_value
 from elimina.planning.estimate import Machine
 from elimina.planning.keys import DTYPES, MOST_WORDS, WORD, field_bits
-from elimina.planning.plan import FactorLayout, Operand, Plan, Step
+from elimina.planning.plan import FactorLayout, Operand, Output, Plan, Step
 from elimina.planning.prepare import Problem
 from elimina.table import Table, blocks
 
-TASKS = ("mpe", "pr", "count")
+TASKS = ("mpe", "pr", "count", "mar")
 
 _DENSE_SHARE = 0.5
 """Share of a table's cells from which rows do not pay: a row takes its key besides, and is found by searching."""
@@ -65,7 +65,9 @@ class Sparse(NamedTuple):
 
 def why_dense(problem: Problem) -> str | None:
     """Why a problem cannot be planned on rows; None if it can."""
-    return None if problem.task in TASKS else f"rows are for the tasks {', '.join(TASKS)}, not for {problem.task}"
+    if problem.task in TASKS and not problem.kept:
+        return None
+    return f"rows are for the tasks {', '.join(TASKS)}, without cases, not for {problem.task}"
 
 
 class Fill(NamedTuple):
@@ -169,6 +171,8 @@ def in_rows(plan: Plan, problem: Problem, machine: Machine, whole: bool = False)
     reason = why_dense(problem)
     if reason is None and plan.dtype not in DTYPES:
         reason = f"rows are of {', '.join(DTYPES)}, not of {plan.dtype}"
+    if reason is None and sum(bool(output.scope) for output in plan.outputs) < len(problem.wanted):
+        reason = "the plan is for its figures alone, for no machine holds one of its tables"
     if reason is not None:
         if whole:
             raise UnsupportedError(f"{reason}; use --tables dense")
@@ -181,14 +185,16 @@ def in_rows(plan: Plan, problem: Problem, machine: Machine, whole: bool = False)
     forms = [chooser.choose(step, whole) for step in plan.steps]
     if not any(form.in_rows for form in forms):
         return None
-    steps, forms = _dense_first(plan.steps, forms)
-    outputs = [number for number, step in enumerate(steps) if not step.readers]
-    sparse = Sparse(plan.factors, tuple(steps), tuple(forms), plan.memory_limit)
+    sequence = _dense_first(plan.steps, forms)
+    number = {old: new for new, old in enumerate(sequence)}
+    outputs = tuple(output._replace(step=number[output.step]) for output in plan.outputs)
+    steps = _place_outputs(_moved(plan.steps, sequence), outputs, plan.factor_cells)
+    sparse = Sparse(plan.factors, tuple(steps), tuple(forms[old] for old in sequence), plan.memory_limit)
     size = min(_peak(sparse, item, plan.keep) + plan.factor_cells * item, 2**70)
     tiers = machine.tiers(size, plan.factor_cells * item)
     return plan._replace(
         steps=sparse.steps,
-        outputs=tuple(plan.outputs[0]._replace(step=number) for number in outputs),
+        outputs=outputs,
         bytes=tiers,
         seconds=chooser.seconds,
         sparse=sparse,
@@ -242,21 +248,31 @@ def _exp(exponent: float) -> float:
     return math.exp(exponent) if exponent < 700 else math.inf
 
 
-def _dense_first(steps: Sequence[Step], forms: Sequence[Form]) -> tuple[list[Step], list[Form]]:
-    """Put the dense steps that need no rows first, so that they run together."""
+def _dense_first(steps: Sequence[Step], forms: Sequence[Form]) -> list[int]:
+    """The steps in a new sequence: dense ones that need no rows come first, so that they run together."""
     late: list[bool] = []
     for step, form in zip(steps, forms, strict=True):
         late.append(form.in_rows or any(late[o.source] for o in step.operands if o.source >= 0))
-    sequence = sorted(range(len(steps)), key=late.__getitem__)
+    return sorted(range(len(steps)), key=late.__getitem__)
+
+
+def _moved(steps: Sequence[Step], sequence: Sequence[int]) -> list[Step]:
     number = {old: new for new, old in enumerate(sequence)}
-    moved = [
+    return [
         steps[old]._replace(
             operands=tuple(o._replace(source=number[o.source]) if o.source >= 0 else o for o in steps[old].operands),
             readers=tuple(sorted(number[reader] for reader in steps[old].readers)),
         )
         for old in sequence
     ]
-    return moved, [forms[old] for old in sequence]
+
+
+def _place_outputs(steps: list[Step], outputs: Sequence[Output], first: int) -> list[Step]:
+    """Let the parts of the answer follow one another, for what lies between them need have no place."""
+    for number in dict.fromkeys(output.step for output in outputs):
+        steps[number] = steps[number]._replace(out_offset=first)
+        first += steps[number].out_span
+    return steps
 
 
 def _peak(sparse: Sparse, item: int, keep: bool) -> int:
