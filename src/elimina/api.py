@@ -181,11 +181,14 @@ def solve(
         execution = Execution(planned.problem, planned.plan, planned.backend, progress, deadline, checkpoint=kept)
         try:
             return _run(inquiry, execution, options, planned.seconds)
-        except MemoryLimitError:
+        except MemoryLimitError as error:
             if planned.plan.sparse is None or options.tables != "auto":
                 raise
-        # Rows turned out to be more than expected.
-        return attempt(options._replace(tables="dense"))
+            rows = error
+        try:
+            return attempt(options._replace(tables="dense"))
+        except MemoryLimitError as error:
+            raise MemoryLimitError(f"{error}. Rows were tried, too: {rows}") from rows
 
     try:
         return attempt(options)

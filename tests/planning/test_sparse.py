@@ -142,6 +142,14 @@ def test_rows_that_do_not_fit_after_all(monkeypatch):
     assert [plan.sparse is None for plan in plans] == [False, True]
 
 
+def test_rows_that_do_not_fit_where_nothing_else_does(monkeypatch):
+    model = chain(0.002, length=4, size=400)
+    monkeypatch.setattr(RowsSession, "_free", lambda self: 100)
+    monkeypatch.setattr(RowsSession, "_is_smaller_dense", lambda *_: False)
+    with pytest.raises(MemoryLimitError, match=r"the plan needs .* Rows were tried, too: a table over 2 variables has"):
+        elimina.solve(model, "count", device="cpu", memory=11 << 20, slices="never", order="min-fill")
+
+
 def test_a_model_that_no_dense_table_holds():
     """40 variables that must all differ by one from the next, pairwise connected: few rows, 3^39 cells."""
     size, factors = 40, []
