@@ -15,9 +15,9 @@ from elimina.backends.decode import scale_of
 from elimina.backends.rows import Lookup, Rows, RowsDevice, SparseTables, zero_of
 from elimina.errors import MemoryLimitError
 from elimina.planning.layout import Arena
-from elimina.planning.plan import Operand, Step, bytes_text
+from elimina.planning.plan import Operand, Sparse, Step, bytes_text
 from elimina.planning.program import Program, pack_steps
-from elimina.planning.sparse import Fill, Sparse, groups, log_cells, predicted_shares, row_bytes, scope_of
+from elimina.planning.sparse import Fill, groups, log_cells, predicted_shares, row_bytes, scope_of
 from elimina.semiring import SEMIRINGS
 
 Array = NDArray[np.generic]

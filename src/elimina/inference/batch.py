@@ -16,16 +16,16 @@ from elimina.backends import Backend
 from elimina.backends.choose import find_cuda, get_backend
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import MemoryLimitError
+from elimina.inference.answer import Answer, normalised
 from elimina.inference.bucket import does_not_fit
 from elimina.inference.case_by_case import CaseByCase
 from elimina.inference.choose import Options, Planned, elimination_order, plan_on
-from elimina.inference.junction import normalised, with_units
-from elimina.inference.propagator import Answer, Propagator
+from elimina.inference.propagator import Propagator
 from elimina.io.cases import Codes
 from elimina.model import Model
 from elimina.planning.estimate import cuda_machine
 from elimina.planning.plan import Plan
-from elimina.planning.prepare import Problem, prepare_batch
+from elimina.planning.prepare import Problem, prepare_batch, with_units
 
 _MOST_CASES = 8192
 _UNIT = 16

@@ -10,23 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
+from elimina.inference.answer import Answer, normalised
 from elimina.inference.bucket import does_not_fit, eliminate
 from elimina.inference.choose import ORDER_SECONDS, Options, plan_problem
 from elimina.inference.execution import Execution
 from elimina.inference.likelihood import with_factors, with_leaves
-from elimina.inference.propagator import Answer, Propagator
+from elimina.inference.propagator import Propagator
 from elimina.model import Model
 from elimina.order import Method
 from elimina.planning.plan import Plan, bytes_text, count_text
-from elimina.planning.prepare import Problem, prepare
-from elimina.table import Table
+from elimina.planning.prepare import Problem, prepare, with_units
 from elimina.tree import Tree, bucket_tree, junction_tree
 
 if TYPE_CHECKING:
     from elimina.inference.batch import Batch, Posteriors
-
-_SAFE_TOTAL = 1e-280
-"""Sums from which probabilities are had by one division."""
 
 Array = NDArray[Any]
 Evidence = Mapping[str | int, Any]
@@ -393,34 +390,6 @@ def impossible_text(model: Model, weights: Mapping[int, Array]) -> str:
         return "the model's sum is 0: no assignment has a positive probability"
     more = ", ..." if len(weights) > 5 else ""
     return f"the evidence ({', '.join(known)}{more}) has probability 0: nothing follows from it; take back some of it"
-
-
-def with_units(model: Model) -> Model:
-    """The model with a factor of ones for each variable in no factor, so that evidence has a place."""
-    used = {v for factor in model.factors for v in factor.scope}
-    unused = [v for v in range(len(model.variables)) if v not in used]
-    if not unused:
-        return model
-    ones = [Table([v], np.ones(model.variables[v].size)) for v in unused]
-    return Model(model.variables, [*model.factors, *ones], sense=model.sense, constant=model.constant)
-
-
-def normalised(table: Array, logarithmic: bool, scale: str = "sum") -> NDArray[np.float64]:
-    """Probabilities along axis 0: divided by their sum (or ``max``: by the largest); zeros where all of them are 0."""
-    if not logarithmic and scale == "sum" and table.dtype == np.float64:
-        totals = table.sum(axis=0)
-        if totals.min(initial=1.0) > _SAFE_TOTAL:
-            quotients: NDArray[np.float64] = table / totals
-            return quotients
-    values = table.astype(np.float64)
-    high = values.max(axis=0)
-    if logarithmic:
-        values = np.exp(values - np.where(np.isfinite(high), high, 0.0))
-    elif (high > 0).any():
-        values = np.divide(values, high, out=np.zeros_like(values), where=high > 0)
-    total = values.sum(axis=0) if scale == "sum" else values.max(axis=0)
-    shares: NDArray[np.float64] = np.divide(values, total, out=np.zeros_like(values), where=total > 0)
-    return shares
 
 
 def joint_table(

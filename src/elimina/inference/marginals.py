@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from elimina.errors import MemoryLimitError
+from elimina.inference.answer import Answer, normalised
 from elimina.inference.bucket import does_not_fit, eliminate, statistics
 from elimina.inference.choose import Options, Planned, plan_problem
 from elimina.inference.execution import Execution
-from elimina.inference.junction import normalised
-from elimina.inference.propagator import Answer, Propagator
+from elimina.inference.propagator import Propagator
 from elimina.inference.structure import Structure
 from elimina.model import Model
 from elimina.planning.prepare import prepare

@@ -5,85 +5,21 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends.base import Progress, SlicingSession
+from elimina.inference.answer import Answer, Written, step_table
 from elimina.inference.choose import Planned
 from elimina.inference.encode import encode, factor_view
 from elimina.inference.scales import Scales, root_places
 from elimina.planning.dependence import dependence
-from elimina.planning.plan import FactorLayout, Step
+from elimina.planning.plan import FactorLayout
 from elimina.planning.program import pack
 
 Array = NDArray[Any]
-
-
-class Written:
-    """Where outputs of a program lie in the zone: their steps, and their axes as in ``Plan.outputs``."""
-
-    def __init__(self, steps: Sequence[tuple[Step, tuple[int, ...]]], first: int) -> None:
-        self._steps, self._first = steps, first
-
-    def tables(self, zone: Array) -> list[Array]:
-        """Each output as an array."""
-        return [step_table(step, zone[step.out_offset - self._first :], scope) for step, scope in self._steps]
-
-    @functools.cached_property
-    def vectors(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], list[slice]]:
-        """Of outputs with one axis each, one after another: their places, starts, sizes and slices."""
-        sizes = np.array([step.sizes[0] for step, _ in self._steps], dtype=np.int64)
-        starts = np.cumsum(sizes) - sizes
-        at = np.array([step.out_offset - self._first for step, _ in self._steps], dtype=np.int64)
-        places = np.arange(sizes.sum()) + np.repeat(at - starts, sizes)
-        ends = (starts + sizes).tolist()
-        return places, starts, sizes, [slice(*span) for span in zip(starts.tolist(), ends, strict=True)]
-
-
-class Answer(NamedTuple):
-    """What a propagation gives.
-
-    Attributes:
-        zone: The elements of the program's outputs; the last axis, if there is one for runs of one case after another.
-        written: Where those are that were asked for.
-        log_sum: Natural logarithm of the model's sum given the evidence (``max-sum``: of the best product), a scalar or
-            one for each case; None if it was not asked for.
-        logarithmic: Whether tables hold natural logarithms.
-        sound: False if a product may have left the dtype's range: then ask again in ``log-sum-exp``.
-    """
-
-    zone: Array
-    written: Written
-    log_sum: NDArray[np.float64] | None
-    logarithmic: bool
-    sound: bool
-
-    @property
-    def tables(self) -> list[Array]:
-        """For each asked-for output, unnormalised, its axes those of ``Plan.outputs``."""
-        return self.written.tables(self.zone)
-
-    def vectors(self, scale: str = "sum") -> list[NDArray[np.float64]]:
-        """Marginals of one variable each, without an axis of cases in the tables, divided by their sum.
-
-        Args:
-            scale: ``max``: by the largest.
-
-        Returns:
-            One array a marginal, the values along its last axis; NaN where all are 0.
-        """
-        places, starts, sizes, slices = self.written.vectors
-        if not slices:
-            return []
-        cells = self.zone[..., places].astype(np.float64)
-        highs = np.repeat(np.maximum.reduceat(cells, starts, axis=-1), sizes, axis=-1)
-        with np.errstate(invalid="ignore"):
-            cells = np.exp(cells - highs) if self.logarithmic else cells / highs
-        if scale == "sum":
-            cells /= np.repeat(np.add.reduceat(cells, starts, axis=-1), sizes, axis=-1)
-        return [cells[..., part] for part in slices]
 
 
 class Propagator:
@@ -339,18 +275,6 @@ class Propagator:
 
     def _nothing(self, sizes: Sequence[int]) -> Array:
         return np.full(sizes, -np.inf if self.logarithmic else 0.0, dtype=self._plan.dtype)
-
-
-def step_table(step: Step, values: Array, scope: Sequence[int]) -> Array:
-    """A step's output as an array whose axes are those of the scope (of length 1 where the output lacks one)."""
-    if not step.sizes:
-        return values[:1].reshape((1,) * len(scope)) if scope else values[0]
-    item = values.itemsize
-    view = np.lib.stride_tricks.as_strided(values, step.sizes, [stride * item for stride in step.out_strides])
-    axes = [step.axes.index(v) for v in scope if v in step.axes]
-    shape = [step.sizes[step.axes.index(v)] if v in step.axes else 1 for v in scope]
-    table: Array = view.transpose(axes).reshape(shape)
-    return table
 
 
 def _is_observation(weights: Array | None) -> TypeGuard[Array]:

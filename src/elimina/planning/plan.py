@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from elimina.planning.sparse import Sparse
     from elimina.planning.stream import Stream
 
 
@@ -114,6 +113,40 @@ class Output(NamedTuple):
 
     step: int
     scope: tuple[int, ...]
+
+
+class Form(NamedTuple):
+    """How a step's output is kept.
+
+    Attributes:
+        in_rows: Whether the step joins rows and makes rows; else it is a dense step of the plan.
+        rows: Predicted number of feasible cells of the output.
+    """
+
+    in_rows: bool
+    rows: float
+
+
+class Sparse(NamedTuple):
+    """A plan's steps and tables as a session on rows needs them: places in an arena are for dense steps only.
+
+    Attributes:
+        factors: The plan's, at the start of the arena.
+        steps: The plan's; those that rows do not reach come first.
+        forms: Of each step.
+        memory: Bytes that all tables together may take.
+    """
+
+    factors: tuple[FactorLayout, ...]
+    steps: tuple[Step, ...]
+    forms: tuple[Form, ...]
+    memory: int
+
+    @property
+    def predicted(self) -> tuple[int, float, float]:
+        """Number of steps on rows, the largest output of theirs in rows, and all of them together."""
+        rows = [form.rows for form in self.forms if form.in_rows]
+        return len(rows), max(rows, default=0.0), sum(rows)
 
 
 class Slicing(NamedTuple):

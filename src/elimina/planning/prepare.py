@@ -124,6 +124,16 @@ def restrict(problem: Problem, values: Mapping[int, int]) -> Problem:
     )
 
 
+def with_units(model: Model) -> Model:
+    """The model with a factor of ones for each variable in no factor, so that evidence has a place."""
+    used = {v for factor in model.factors for v in factor.scope}
+    unused = [v for v in range(len(model.variables)) if v not in used]
+    if not unused:
+        return model
+    ones = [Table([v], np.ones(model.variables[v].size)) for v in unused]
+    return Model(model.variables, [*model.factors, *ones], sense=model.sense, constant=model.constant)
+
+
 def prepare_batch(model: Model, observed: Collection[int], query: Collection[int] | None, cases: int) -> Problem:
     """Prepare posteriors for many cases at once: a variable that numbers them is in every table that depends on them.
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.planning.plan import Plan, Step
+from elimina.planning.plan import Plan, Sparse, Step
 
 if TYPE_CHECKING:
-    from elimina.planning.sparse import Sparse
     from elimina.planning.stream import Stream
 
 _DOMAIN, _OUTER_CELLS, _MID_CELLS, _LO_CELLS = 1, 6, 7, 8

@@ -13,7 +13,7 @@ from elimina.errors import UnsupportedError
 from elimina.model import forbidden_value
 from elimina.planning.estimate import Machine
 from elimina.planning.keys import DTYPES, MOST_WORDS, WORD, field_bits
-from elimina.planning.plan import FactorLayout, Operand, Output, Plan, Step
+from elimina.planning.plan import FactorLayout, Form, Operand, Output, Plan, Sparse, Step
 from elimina.planning.prepare import Problem
 from elimina.table import Table, blocks
 
@@ -27,40 +27,6 @@ _MOST_LOOKED_AT = 1 << 22
 
 _SORTED = 3
 """What sorting a table that is read costs, in rows made."""
-
-
-class Form(NamedTuple):
-    """How a step's output is kept.
-
-    Attributes:
-        in_rows: Whether the step joins rows and makes rows; else it is a dense step of the plan.
-        rows: Predicted number of feasible cells of the output.
-    """
-
-    in_rows: bool
-    rows: float
-
-
-class Sparse(NamedTuple):
-    """A plan's steps and tables as a session on rows needs them: places in an arena are for dense steps only.
-
-    Attributes:
-        factors: The plan's, at the start of the arena.
-        steps: The plan's; those that rows do not reach come first.
-        forms: Of each step.
-        memory: Bytes that all tables together may take.
-    """
-
-    factors: tuple[FactorLayout, ...]
-    steps: tuple[Step, ...]
-    forms: tuple[Form, ...]
-    memory: int
-
-    @property
-    def predicted(self) -> tuple[int, float, float]:
-        """Number of steps on rows, the largest output of theirs in rows, and all of them together."""
-        rows = [form.rows for form in self.forms if form.in_rows]
-        return len(rows), max(rows, default=0.0), sum(rows)
 
 
 def why_dense(problem: Problem) -> str | None:
