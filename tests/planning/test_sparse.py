@@ -14,6 +14,7 @@ from elimina.backends.rows_session import RowsSession
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
 from elimina.generate import grid_model, random_model
 from elimina.inference import choose
+from elimina.order import find_order
 from elimina.planning.estimate import cpu_machine
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
@@ -54,6 +55,34 @@ def test_large_sparse_tables_are_on_rows():
     assert plan.seconds < dense.seconds
     assert plan.peak_bytes < dense.peak_bytes
     assert f"on rows:              {steps} of {len(plan.steps)} steps; " in str(plan)
+
+
+def circuit(gates, inputs, seed):
+    """Gates of two inputs each, the last one of which is true."""
+    rng = np.random.default_rng(seed)
+    factors = [((gates - 1,), np.array([0.0, 1.0]))]
+    for v in range(inputs, gates):
+        x, y = rng.choice(np.arange(max(0, v - inputs), v), 2, replace=False).tolist()
+        table, kind = np.zeros((2, 2, 2)), rng.integers(3)
+        for a, b in np.ndindex(2, 2):
+            table[(a & b, a | b, a ^ b)[kind], a, b] = 1.0
+        factors.append(((v, x, y), table))
+    return elimina.Model.from_arrays([2] * gates, factors, sense="probability")
+
+
+def test_less_memory_has_more_steps_on_rows():
+    """Quickest is a mixture, whose dense tables half of the memory has no room for."""
+    model = circuit(120, 24, seed=2)
+    problem, machine = prepare(model, "count", {}), cpu_machine(2)._replace(rows_step=1e-6)
+    scopes = [group.scope for group in problem.groups]
+    order = find_order(model.sizes, scopes, method="min-fill", iterations=1).order
+    quickest = in_rows(make_plan(problem, order, machine, 1 << 40), problem, machine)
+    smaller = in_rows(make_plan(problem, order, machine, quickest.peak_bytes // 2), problem, machine)
+    assert 0 < quickest.sparse.predicted[0] < smaller.sparse.predicted[0]
+    assert quickest.fits
+    assert smaller.fits
+    expected = elimina.solve(model, "count", device="cpu", tables="dense").value
+    assert elimina.solve(model, "count", device="cpu", tables="sparse").value == expected
 
 
 def test_expected_rows_of_independent_tables():

@@ -146,8 +146,16 @@ def in_rows(plan: Plan, problem: Problem, machine: Machine, whole: bool = False)
     known = fills(problem, plan.factors)
     if not whole and all(table.share == 1 for table in known):
         return None
-    item = plan.itemsize
-    chooser = _Chooser(plan, machine, known)
+    chosen = _with_forms(plan, machine, known, whole)
+    if whole or chosen is None or chosen.fits:
+        return chosen
+    # What is quickest with some dense tables may be small without.
+    rows = _with_forms(plan, machine, known, whole=True)
+    return rows if rows is not None and rows.fits else chosen
+
+
+def _with_forms(plan: Plan, machine: Machine, factors: Sequence[Fill], whole: bool) -> Plan | None:
+    chooser = _Chooser(plan, machine, factors)
     forms = [chooser.choose(step, whole) for step in plan.steps]
     if not any(form.in_rows for form in forms):
         return None
@@ -156,12 +164,12 @@ def in_rows(plan: Plan, problem: Problem, machine: Machine, whole: bool = False)
     outputs = tuple(output._replace(step=number[output.step]) for output in plan.outputs)
     steps = _place_outputs(_moved(plan.steps, sequence), outputs, plan.factor_cells)
     sparse = Sparse(plan.factors, tuple(steps), tuple(forms[old] for old in sequence), plan.memory_limit)
-    size = min(_peak(sparse, item, plan.keep) + plan.factor_cells * item, 2**70)
-    tiers = machine.tiers(size, plan.factor_cells * item)
+    factor_bytes = plan.factor_cells * plan.itemsize
+    size = min(_peak(sparse, plan.itemsize, plan.keep) + factor_bytes, 2**70)
     return plan._replace(
         steps=sparse.steps,
         outputs=outputs,
-        bytes=tiers,
+        bytes=machine.tiers(size, factor_bytes),
         seconds=chooser.seconds,
         sparse=sparse,
     )
