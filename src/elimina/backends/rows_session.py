@@ -17,7 +17,7 @@ from elimina.errors import MemoryLimitError
 from elimina.planning.layout import Arena
 from elimina.planning.plan import Operand, Sparse, Step, bytes_text
 from elimina.planning.program import Program, pack_steps
-from elimina.planning.sparse import Fill, groups, log_cells, predicted_shares, row_bytes, scope_of
+from elimina.planning.sparse import Fill, exp, groups, log_cells, predicted_shares, row_bytes, scope_of
 from elimina.semiring import SEMIRINGS
 
 Array = NDArray[np.generic]
@@ -65,12 +65,17 @@ class RowsSession:
         self._device = device
         self._factors = np.array(factors, dtype=program.dtype)
         self._messages: dict[int, Rows | Flat] = {}
+        self._taken = 0
         self._peaks = np.zeros((len(self._sparse.steps), 2))
         self._scaled = SEMIRINGS[program.semiring].scaled
         self._item = program.dtype.itemsize
-        self._last = [max(step.readers, default=len(self._sparse.steps)) for step in self._sparse.steps]
-        for number in program.outputs[:, 0].tolist():
-            self._last[number] = len(self._sparse.steps)
+        outputs = set(program.outputs[:, 0].tolist())
+        steps = enumerate(self._sparse.steps)
+        self._last = [len(self._peaks) if n in outputs or not s.readers else max(s.readers) for n, s in steps]
+        # By the last step that reads them.
+        self._read_last: list[list[int]] = [[] for _ in range(len(self._peaks) + 1)]
+        for number, last in enumerate(self._last):
+            self._read_last[last].append(number)
 
     def load(self, offset: int, values: Array) -> None:
         """Write elements of the factors: see ``Session.load``."""
@@ -87,6 +92,7 @@ class RowsSession:
     def close(self) -> None:
         """Forget all tables."""
         self._messages.clear()
+        self._taken = 0
 
     def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> Run:
         """Run all or some of the steps: see ``Session.run``.
@@ -99,12 +105,13 @@ class RowsSession:
         done = 0
         for on_rows, group in groups(self._sparse):
             numbers = [number for number in group if chosen is None or number in chosen]
-            for part in [[number] for number in numbers] if on_rows else [numbers][: len(numbers)]:
+            # Dense steps that follow one another run together.
+            for part in [[number] for number in numbers] if on_rows else filter(None, [numbers]):
                 if on_rows:
                     self._run_rows(part[0])
                 else:
                     self._run_dense(part)
-                self._forget(part[-1])
+                self._forget(part)
                 done += len(part)
                 if progress is not None:
                     progress(done / len(self._sparse.steps))
@@ -118,7 +125,7 @@ class RowsSession:
         step = self._sparse.steps[number]
         read = [self._read(operand) for operand in step.operands]
         _, kept = predicted_shares(step.domain, [Fill.independent(self._share(table), step.domain) for table in read])
-        if self._is_smaller_dense(step, math.exp(kept + log_cells(step)) / step.domain):
+        if self._is_smaller_dense(step, exp(kept + log_cells(step)) / step.domain):
             self._run_dense([number])
             return
         parts, lookups = self._split(read)
@@ -195,8 +202,8 @@ class RowsSession:
             at = offsets[number] - first
             cells = run.zone[at : at + step.out_span].copy()
             if self._scaled and step.readers:
-                cells = np.multiply(cells, program.dtype.type(scale_of(float(self._peaks[number, 0]), program.dtype)))
-            self._messages[number] = Flat(cells, step.axes, step.sizes, step.out_strides)
+                cells = np.multiply(cells, program.dtype.type(self._scale(number)))
+            self._put(number, Flat(cells, step.axes, step.sizes, step.out_strides))
 
     def _moved(
         self,
@@ -240,29 +247,36 @@ class RowsSession:
 
     def _keep(self, number: int, rows: Rows) -> None:
         if self._scaled:
-            high, low = self._device.peaks(rows.values)
-            self._peaks[number] = high, low
+            self._peaks[number] = self._device.peaks(rows.values)
             if self._sparse.steps[number].readers:
-                scale = scale_of(high, self._program.dtype)
-                rows = rows._replace(values=self._device.scale(rows.values, scale))
-        self._messages[number] = rows
+                rows = rows._replace(values=self._device.scale(rows.values, self._scale(number)))
+        self._put(number, rows)
 
-    def _forget(self, number: int) -> None:
-        """Drop what is not read again."""
+    def _scale(self, number: int) -> float:
+        """What readers multiply a message by."""
+        return scale_of(float(self._peaks[number, 0]), self._program.dtype)
+
+    def _put(self, number: int, table: Rows | Flat) -> None:
+        self._drop(number)
+        self._messages[number] = table
+        self._taken += _size(table)
+
+    def _drop(self, number: int) -> None:
+        table = self._messages.pop(number, None)
+        self._taken -= 0 if table is None else _size(table)
+
+    def _forget(self, numbers: Sequence[int]) -> None:
+        """Drop what only these steps were still to read."""
         if not self._program.keep:
-            for source in [source for source in self._messages if self._last[source] <= number]:
-                del self._messages[source]
+            for source in (source for number in numbers for source in self._read_last[number]):
+                self._drop(source)
 
     def _is_smaller_dense(self, step: Step, rows: float) -> bool:
         return step.out_cells * self._item <= min(rows * row_bytes(step.sizes, self._item) / 2, self._free())
 
     def _free(self) -> int:
         """Bytes that the memory limit leaves."""
-        taken = sum(
-            table.cells.nbytes if isinstance(table, Flat) else table.keys.nbytes + table.values.nbytes
-            for table in self._messages.values()
-        )
-        return self._sparse.memory - self._factors.nbytes - taken
+        return self._sparse.memory - self._factors.nbytes - self._taken
 
     def _share(self, table: Rows | Flat) -> float:
         """Share of a table's cells that is feasible."""
@@ -275,7 +289,10 @@ class RowsSession:
         first, last = self._program.zone
         zone = np.zeros(last - first, dtype=self._program.dtype)
         for number, offset, span in self._program.outputs.tolist():
-            zone[offset - first : offset - first + span] = self._cells(number)
+            cells = self._cells(number)
+            if self._scaled and self._sparse.steps[number].readers:
+                cells = np.multiply(cells, self._program.dtype.type(1 / self._scale(number)))
+            zone[offset - first : offset - first + span] = cells
         return zone
 
     def _decode(self) -> NDArray[np.int32]:
@@ -305,3 +322,8 @@ class RowsSession:
                 yield zero_of(self._program.semiring, self._program.parameter)
             else:
                 yield self._device.download(table.values[at : at + 1])[0].item()
+
+
+def _size(table: Rows | Flat) -> int:
+    """Bytes."""
+    return int(table.cells.nbytes if isinstance(table, Flat) else table.keys.nbytes + table.values.nbytes)

@@ -189,10 +189,10 @@ class _Chooser:
         joint, kept = predicted_shares(step.domain, [self._fill(operand, step.domain) for operand in step.operands])
         self._shares.append(math.exp(kept))
         combinations = log_cells(step)
-        rows = _exp(combinations - math.log(step.domain) + kept)
+        rows = exp(combinations - math.log(step.domain) + kept)
         read = sum(self._rows(operand) for operand in step.operands)
         machine = self._machine
-        on_rows = machine.rows_step + (_exp(combinations + joint) + _SORTED * read) / machine.rows
+        on_rows = machine.rows_step + (exp(combinations + joint) + _SORTED * read) / machine.rows
         item = self._plan.itemsize
         dense = machine.seconds([step], item, 0) - machine.start
         if step.out_cells * item > self._plan.memory_limit:
@@ -218,7 +218,8 @@ class _Chooser:
         return self._forms[operand.source].rows if operand.source >= 0 else float(operand.cells)
 
 
-def _exp(exponent: float) -> float:
+def exp(exponent: float) -> float:
+    """A number by its natural logarithm; infinity where it is beyond a float."""
     return math.exp(exponent) if exponent < 700 else math.inf
 
 
