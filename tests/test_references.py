@@ -31,15 +31,12 @@ def answer(path, task, evidence=None):
     """The answer, or None where it would take too much."""
     model = elimina.read(path)
     given = elimina.read_evidence(evidence, model) if evidence else {}
-    plan = elimina.plan(model, task, evidence=given, device="cpu", memory=MEMORY, order_seconds=0.05)
+    # How long rows take is not known before.
+    options = {"evidence": given, "device": "cpu", "memory": MEMORY, "tables": "dense"}
+    plan = elimina.plan(model, task, order_seconds=0.05, **options)
     if not plan.fits or plan.seconds > SECONDS:
         return None
-    try:
-        return elimina.solve(model, task, evidence=given, device="cpu", memory=MEMORY, order=plan.order)
-    except elimina.MemoryLimitError:
-        # How many rows there will be is not known before.
-        assert plan.sparse is not None
-        return None
+    return elimina.solve(model, task, order=plan.order, **options)
 
 
 def test_proven_optima(data_dir):
