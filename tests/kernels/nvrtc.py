@@ -13,7 +13,7 @@ import numpy as np
 from elimina.backends import cuda_kernels
 
 
-def library() -> ctypes.CDLL | None:
+def load() -> ctypes.CDLL | None:
     """The NVRTC library, if the package is installed."""
     spec = importlib.util.find_spec("nvidia")
     for folder in (spec.submodule_search_locations or []) if spec else []:

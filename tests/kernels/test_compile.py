@@ -19,7 +19,7 @@ OTHERS = (80, 100)
 
 @pytest.fixture(scope="module")
 def compiler(tmp_path_factory):
-    library = nvrtc.library()
+    library = nvrtc.load()
     if library is not None:
         return nvrtc.architectures(library), lambda name, arch: nvrtc.compile_kernel(library, name, arch)
     if nvrtc.has_nvcc():

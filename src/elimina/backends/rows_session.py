@@ -174,7 +174,7 @@ class RowsSession:
                 pieces.append((place_of[key], cells))
         arena.seal()
         factor_cells = arena.height
-        leaving = [number for number in numbers if self._program.decode or self._last[number] not in inside]
+        leaving = [number for number in numbers if self._program.keep or self._last[number] not in inside]
         sequence = [*leaving, *(number for number in numbers if number not in leaving)]
         if (arena.height + sum(self._sparse.steps[n].out_span for n in sequence)) * self._item > self._free():
             raise MemoryLimitError(
