@@ -9,6 +9,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from elimina.planning.layout import table_strides
+from elimina.planning.plan import JOIN, LEVEL
 from elimina.planning.tile import HOPELESS_WORK, SMALL_WORK, Tile, choose_tile, classify
 from elimina.tree import Tree
 
@@ -36,7 +37,8 @@ class Read(NamedTuple):
 class ProtoStep(NamedTuple):
     """A step before memory is laid out: ``axes`` are the output's variables, slow to fast.
 
-    ``rows`` is the position of the first axis of the output's rows; None: where ``row_axes`` puts it.
+    ``rows`` is the position of the first axis of the output's rows; None: where ``row_axes`` puts it. A levelling reads
+    the marginals of all mini-buckets, and its tile's ``tables_a`` are those before its own.
     """
 
     variable: int
@@ -76,7 +78,7 @@ def build_steps(
 
 
 class Bucket:
-    """Appends the steps of one bucket, or (``variable`` -1) of a join."""
+    """Appends the steps of one bucket, or (``variable`` ``JOIN``) of a join."""
 
     def __init__(
         self,
@@ -131,7 +133,19 @@ class Bucket:
         axes = axes or tuple(sorted(union, key=self.position.__getitem__))
         for read in chosen:
             reads.remove(read)
-        reads.append(Read(-1, self.add(-1, axes, chosen, self.tile(-1, axes, chosen, rows), rows), axes))
+        reads.append(Read(-1, self.add(JOIN, axes, chosen, self.tile(JOIN, axes, chosen, rows), rows), axes))
+
+    def level(self, marginals: Sequence[Read]) -> list[Read]:
+        """Append what evens out mini-buckets of this bucket: for each of them one more table, which add up to nothing.
+
+        Args:
+            marginals: Of each mini-bucket, over one scope that all of them have: what its tables leave when everything
+                else is eliminated. ``MAX_OPERANDS`` at most.
+        """
+        scope = marginals[0].scope
+        everything = tuple(range(len(marginals)))
+        tiles = [Tile(tuple(range(len(scope))), (), (), everything[:n], (), everything[n:]) for n in everything]
+        return [Read(-1, self.add(LEVEL, scope, marginals, tile), scope) for tile in tiles]
 
     def limit_operands(self, reads: list[Read], most: int) -> None:
         """Join small tables, those with the smallest common scope first, until a step can read all."""
