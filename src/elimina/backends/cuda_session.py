@@ -224,7 +224,8 @@ class CudaSession:
         done, reported = 0, 0.0
         for launch in layout.launches:
             if isinstance(launch, Forest):
-                kernel = backend.function(cuda_kernels.forest_kernel(program.semiring, program.dtype, launch.tree))
+                kind = program.semiring, program.dtype, launch.tree, launch.levels
+                kernel = backend.function(cuda_kernels.forest_kernel(*kind))
                 queue = np.uint64(part.state_at + layout.queues_at + 8 * launch.queue)
                 counters = np.uint64(part.state_at + 4 * launch.counter)
                 where = [np.int64(n) for n in (layout.links_at, layout.starts_at)]

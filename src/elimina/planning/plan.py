@@ -26,7 +26,7 @@ class Operand(NamedTuple):
         factor: Index of the prepared factor, or -1 if the table is a message.
         source: Index of the step that wrote the message, or -1 if the table is a factor.
         offset: Where it starts in the arena, in elements.
-        domain_stride: Elements between two values of the eliminated variable (0 for a join).
+        domain_stride: Elements between two values of the eliminated variable (0 if there is none).
         strides: Elements between two values of each axis of the step's output; 0 where the table lacks the axis.
         cells: Number of cells.
     """
@@ -40,13 +40,13 @@ class Operand(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One fused aggregation and elimination (or, with ``variable`` -1 and ``domain`` 1, a join of tables).
+    """One fused aggregation and elimination; or a join, or a levelling of mini-buckets, with ``domain`` 1.
 
     The output's axes come in the order outer, mid, lo (see ``include/elimina/program.hpp``); operands in the order A,
-    B, streamed.
+    B, streamed. Those of a levelling are the marginals of all mini-buckets.
 
     Attributes:
-        variable: The eliminated variable.
+        variable: The eliminated variable, ``JOIN`` or ``LEVEL``.
         domain: Its number of values.
         axes: The output's variables.
         sizes: Their numbers of values.
@@ -54,7 +54,7 @@ class Step(NamedTuple):
         outer: Number of outer axes.
         mid: Number of mid axes.
         operands: The tables read.
-        tables_a: How many of them have no lo axis.
+        tables_a: How many of them have no lo axis; of a levelling, the number of the mini-bucket that it is for.
         tables_b: How many of the next ones have no mid axis.
         out_offset: Where the output starts in the arena, in elements.
         out_span: Elements that the output takes there, padding included.

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, groupby
 from typing import NamedTuple
 
-from elimina.planning.layout import row_axes, table_strides
-from elimina.planning.plan import LEVEL
+from elimina.planning.layout import table_strides
+from elimina.planning.plan import JOIN, LEVEL
 from elimina.planning.tile import HOPELESS_WORK, SMALL_WORK, Tile, choose_tile, classify
 from elimina.tree import Tree
 
@@ -37,7 +37,8 @@ class Read(NamedTuple):
 class ProtoStep(NamedTuple):
     """A step before memory is laid out: ``axes`` are the output's variables, slow to fast.
 
-    ``rows`` is the position of the first axis of the output's rows; None: where ``row_axes`` puts it.
+    ``rows`` is the position of the first axis of the output's rows; None: where ``row_axes`` puts it. A levelling reads
+    the marginals of all mini-buckets, and its tile's ``tables_a`` are those before its own.
     """
 
     variable: int
@@ -93,13 +94,15 @@ def _level(parts: Sequence[tuple[Bucket, list[Read]]], operands: int) -> None:
     one = parts[0][0]
     shared = set(one.separator).intersection(*(bucket.separator for bucket, _ in parts))
     axes = tuple(sorted({one.variable, *shared}, key=one.position.__getitem__))
-    bests = [bucket.project(reads, axes, operands) for bucket, reads in parts]
-    for number, (bucket, reads) in enumerate(parts):
-        reads.append(bucket.level(bests, number))
+    for first in range(0, len(parts), MAX_OPERANDS):
+        some = parts[first : first + MAX_OPERANDS]
+        bests = [bucket.project(reads, axes, operands) for bucket, reads in some]
+        for (_, reads), table in zip(some, one.level(bests), strict=True):
+            reads.append(table)
 
 
 class Bucket:
-    """Appends the steps of one bucket, or (``variable`` -1) of a join."""
+    """Appends the steps of one bucket, or (``variable`` ``JOIN``) of a join."""
 
     def __init__(
         self,
@@ -139,15 +142,6 @@ class Bucket:
             self.join(left, list(left), axes)
         return left[0]
 
-    def level(self, bests: Sequence[Read], number: int) -> Read:
-        """Append the step that levels the mini-bucket of a number, given each one's best costs."""
-        axes = bests[0].scope
-        rows = row_axes([self.sizes[v] for v in axes])
-        tables = tuple(range(len(bests)))
-        tile = Tile(tuple(range(rows)), (), tuple(range(rows, len(axes))), tables[:number], (), tables[number:])
-        self.steps.append(ProtoStep(LEVEL, 1, axes, tuple(bests), tile, None))
-        return Read(-1, len(self.steps) - 1, axes)
-
     def cells(self, scope: Iterable[int]) -> int:
         """Cells of a table over these variables."""
         return math.prod(self.sizes[v] for v in scope)
@@ -174,7 +168,19 @@ class Bucket:
         axes = axes or tuple(sorted(union, key=self.position.__getitem__))
         for read in chosen:
             reads.remove(read)
-        reads.append(Read(-1, self.add(-1, axes, chosen, self.tile(-1, axes, chosen, rows), rows), axes))
+        reads.append(Read(-1, self.add(JOIN, axes, chosen, self.tile(JOIN, axes, chosen, rows), rows), axes))
+
+    def level(self, marginals: Sequence[Read]) -> list[Read]:
+        """Append what evens out mini-buckets of this bucket: for each of them one more table, which add up to nothing.
+
+        Args:
+            marginals: Of each mini-bucket, over one scope that all of them have: what its tables leave when everything
+                else is eliminated. ``MAX_OPERANDS`` at most.
+        """
+        scope = marginals[0].scope
+        everything = tuple(range(len(marginals)))
+        tiles = [Tile(tuple(range(len(scope))), (), (), everything[:n], (), everything[n:]) for n in everything]
+        return [Read(-1, self.add(LEVEL, scope, marginals, tile), scope) for tile in tiles]
 
     def limit_operands(self, reads: list[Read], most: int) -> None:
         """Join small tables, those with the smallest common scope first, until a step can read all."""
