@@ -18,6 +18,8 @@ using Word = Cache::Word;
 Word note(std::uint64_t nodes, bool solved, int best) {
   return std::clamp<std::uint64_t>(nodes, 1, 0x7fffffff) << 33 | Word(solved) << 32 | Word(static_cast<std::uint32_t>(best));
 }
+constexpr std::size_t first_buckets = 1 << 12;
+
 std::uint64_t nodes_of(Word note) { return note >> 33; }
 bool solved_of(Word note) { return note >> 32 & 1; }
 int best_of(Word note) { return static_cast<int>(static_cast<std::uint32_t>(note)); }
@@ -58,14 +60,17 @@ Cache::Cache(const Problem& problem, std::size_t bytes, bool shared) {
   }
   first_.push_back(digits_.size());
   bucket_words_ = static_cast<std::size_t>(ways) * (words_ + 2);
-  buckets_ = std::max<std::size_t>(1, bytes / (bucket_words_ * sizeof(Word)));
+  active_ = std::max<std::size_t>(1, bytes / (bucket_words_ * sizeof(Word)));
+  int doublings = 0;
+  for (; active_ > first_buckets; ++doublings) active_ /= 2;
+  buckets_ = active_ << doublings;
   // Fresh pages are zeros, and not there before they are used.
   cells_.reset(static_cast<Word*>(std::calloc(buckets_, bucket_words_ * sizeof(Word))));
   if (!cells_) throw std::bad_alloc();
 #if defined(__linux__)
   constexpr std::size_t huge = std::size_t{1} << 21;
   const auto from = (reinterpret_cast<std::uintptr_t>(cells_.get()) + huge - 1) / huge * huge;
-  const auto to = (reinterpret_cast<std::uintptr_t>(cells_.get()) + this->bytes()) / huge * huge;
+  const auto to = reinterpret_cast<std::uintptr_t>(cells_.get() + buckets_ * bucket_words_) / huge * huge;
   if (from < to) madvise(reinterpret_cast<void*>(from), to - from, MADV_HUGEPAGE);
 #endif
   if (shared) locks_ = std::make_unique<std::atomic_flag[]>(stripes);
@@ -84,7 +89,26 @@ std::size_t Cache::place(const Word* key) const {
     hash ^= hash >> 32;
     hash *= 0xd6e8feb86659fd93;
   }
-  return static_cast<std::size_t>(static_cast<unsigned __int128>(hash) * buckets_ >> 64);
+  return static_cast<std::size_t>(static_cast<unsigned __int128>(hash) * active_ >> 64);
+}
+
+// The entries of a bucket go to two neighbours, at places that are not before it: from the last one on, nothing is overwritten.
+void Cache::grow() {
+  const std::size_t old = active_;
+  const std::size_t width = words_ + 2;
+  active_ *= 2;
+  std::vector<Word> moved(bucket_words_);
+  for (std::size_t i = old; i-- > 0;) {
+    Word* const from = cells_.get() + i * bucket_words_;
+    std::copy_n(from, bucket_words_, moved.begin());
+    std::fill_n(from, bucket_words_, Word{0});
+    for (auto entry = moved.begin(); entry != moved.end(); entry += width) {
+      if (!entry[words_ + 1]) continue;
+      Word* to = bucket(&*entry);
+      while (to[words_ + 1]) to += width;
+      std::copy_n(entry, width, to);
+    }
+  }
 }
 
 Word* Cache::way_of(Word* bucket, const Word* key) const {

@@ -32,7 +32,11 @@ class Cache {
   // Keeps the better of two bounds. What cost fewer nodes makes room.
   void store(const Word* key, const Entry& entry, std::uint64_t nodes);
 
-  std::size_t bytes() const { return buckets_ * bucket_words_ * sizeof(Word); }
+  // Whether it is crowded and may become larger; only one thread may use it while it does.
+  bool crowded() const { return active_ < buckets_ && entries() > active_ * ways / 2; }
+  void grow();
+
+  std::size_t bytes() const { return active_ * bucket_words_ * sizeof(Word); }
   std::uint64_t entries() const { return entries_.load(std::memory_order_relaxed); }
 
  private:
@@ -54,7 +58,7 @@ class Cache {
   Word* way_of(Word* bucket, const Word* key) const;
 
   int words_ = 1;
-  std::size_t buckets_, bucket_words_;
+  std::size_t buckets_, active_, bucket_words_;  // a fresh page costs more than what is kept in it: few are in use at first
   std::vector<std::size_t> first_;
   std::vector<Digit> digits_;
   std::unique_ptr<Word, Free> cells_;

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <shared_mutex>
 #include <thread>
 
 #include "cache.hpp"
@@ -63,6 +64,7 @@ class Run {
   }
 
   void descend(int number) {
+    std::shared_lock shared(growing_);
     Greedy greedy(problem_, &cache_);
     if (number == 0) offer(greedy.run());
     Searcher searcher(problem_, cache_, step(number));
@@ -71,11 +73,13 @@ class Run {
     while (!stop_) {
       const double upper = upper_;
       searcher.start(problem_.root(), limit(upper));
+      raise(searcher.lower());
       bool ended = false;
       while (!stop_ && upper == upper_ && !(ended = searcher.run(quantum))) {
         nodes_ += searcher.nodes() - counted;
         counted = searcher.nodes();
         raise(searcher.lower());
+        make_room(shared);
         if (counted - dived > between_dives) {
           dived = counted;
           offer(greedy.run());
@@ -91,6 +95,17 @@ class Run {
     }
     nodes_ += searcher.nodes() - counted;
     hits_ += searcher.hits();
+  }
+
+  // The cache grows once all threads wait for it.
+  void make_room(std::shared_lock<std::shared_mutex>& shared) {
+    if (!cache_.crowded()) return;
+    shared.unlock();
+    {
+      const std::unique_lock lock(growing_);
+      if (cache_.crowded()) cache_.grow();
+    }
+    shared.lock();
   }
 
   // The root is decided: its value is the optimum, or nothing is better than the best solution.
@@ -157,6 +172,7 @@ class Run {
   std::atomic<std::uint64_t> nodes_ = 0, hits_ = 0;
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;
+  std::shared_mutex growing_;
   std::condition_variable ended_;
   std::exception_ptr failure_;
   int running_ = 0;
