@@ -114,6 +114,7 @@ def solve(
     shift: Shift = "all",
     method: OptimumMethod = "auto",
     upper_bound: int | None = None,
+    gap: float = 0.0,
     time_limit: float | None = None,
     on_plan: Callable[[Plan], None] | None = None,
     on_bounds: Listener | None = None,
@@ -146,18 +147,23 @@ def solve(
         slices: See ``plan``.
         scratch: See ``plan``.
         tables: See ``plan``.
-        ibound: See ``plan``; with the method ``mbe``, which takes ``auto`` by default.
+        ibound: See ``plan``; with the methods ``mbe``, which takes ``auto`` by default, and ``search``, which starts
+            with a small one and raises it.
         shift: See ``plan``.
         method: ``mpe``: ``eliminate``: run the plan; ``filter``: filtered elimination (integer costs, on the CPU);
             ``mbe``: mini-bucket elimination, which bounds the optimum from one side by itself, and from the other by
             the value of an assignment that it leads to (``bounded``, or ``optimal`` where both are the same);
-            ``auto``: filtered elimination first where a quick order's plan takes long or does not fit (without a
-            checkpoint, for what it knows is not kept).
+            ``search``: AND/OR branch and bound, guided by mini-buckets, which knows both bounds at any time;
+            ``auto``: filtered elimination first where a quick order's plan takes long or does not fit, and search
+            where nothing fits (neither with a checkpoint, for what they know is not kept).
         upper_bound: ``mpe`` of integer costs: a total that is known to be reached, the optimum at best; what is worse
             is not looked for. If nothing reaches it, the answer is ``infeasible`` with a bound beyond it.
-        time_limit: Seconds for the whole call. What filtered elimination knows by then is the answer: ``bounded``.
+        gap: A distance of the bounds, relative to the value found, at which search may end (``bounded``).
+        time_limit: Seconds for the whole call. What filtered elimination or search knows by then is the answer:
+            ``bounded``.
         on_plan: Called with the plan before it runs.
-        on_bounds: Called now and then by filtered elimination with a lower and an upper bound (None: none known yet).
+        on_bounds: Called now and then by filtered elimination and search with a lower and an upper bound (None: none
+            known yet).
         progress: Called now and then with the share of the work that is done, from 0 to 1.
         checkpoint: A directory to keep what a long run knows in (``mpe``, ``pr``, ``count``); the same call goes on
             from there after the process was ended in any way. It is emptied when the answer is known.
@@ -174,21 +180,16 @@ def solve(
     )
     if method == "mbe" and ibound is None:
         options = options._replace(ibound="auto")
-    if method != "mbe" and ibound is not None:
-        raise InputError("an i-bound goes with the method mbe")
-    search = Search(method, upper_bound, on_bounds)
+    if ibound is not None and method not in ("mbe", "search"):
+        raise InputError("an i-bound goes with the methods mbe and search")
+    search = Search(method, upper_bound, on_bounds, gap)
     search.check(task, checkpoint is not None)
     if checkpoint is not None and task == "mar":
         raise InputError("a checkpoint goes with the tasks mpe, pr and count, not with mar")
     tried: Result | None = None
-    if (
-        task == "mpe"
-        and checkpoint is None
-        and method not in ("eliminate", "mbe")
-        and (model.is_integer or search.is_asked_for)
-    ):
+    if task == "mpe" and checkpoint is None and method in ("auto", "filter", "search"):
         options.check()
-        tried = _try_filtering(model, evidence or {}, search, options, deadline)
+        tried = _without_plan(model, evidence or {}, search, options, deadline)
         is_over = deadline is not None and time.monotonic() > deadline
         if tried is not None and (tried.status != "bounded" or search.is_asked_for or is_over):
             return tried
@@ -198,8 +199,8 @@ def solve(
 
     def attempt(options: Options) -> Result:
         inquiry, planned, original = _plan(model, task, evidence, query, options, time_limit, kept)
-        if tried is not None and not planned.plan.fits:
-            return search.go_on(planned.problem, options, deadline, tried)
+        if method == "auto" and task == "mpe" and kept is None and not planned.plan.fits:
+            return search.by_search(planned.problem, options, deadline, tried)
         if deadline is not None and time.monotonic() > deadline:
             raise TimeLimitError(
                 f"the time limit of {time_limit:g} s passed while the elimination was planned; allow more time"
@@ -233,12 +234,17 @@ def solve(
             kept.close()
 
 
-def _try_filtering(
+def _without_plan(
     model: Model, evidence: Evidence, search: Search, options: Options, deadline: float | None
 ) -> Result | None:
+    """Filter or search before anything is planned, if that is asked for or may be better."""
+    if not (model.is_integer or search.is_asked_for):
+        return None
     started = time.perf_counter()
     observed = _observe(model, "mpe", evidence)
     problem = prepare(observed.model, "mpe", observed.values)
+    if search.method == "search":
+        return search.by_search(problem, options, deadline, None)
     return search.try_filtering(problem, options, deadline, {"prepare": time.perf_counter() - started})
 
 

@@ -116,8 +116,8 @@ def chain(dtype, parameter, count, length, seed):
         own, *rest = variables[n : n + 3]
         parts = [[builder.step(-1, scope, [scope], [])] for scope in [[own, rest[0]], [own, *rest], [own, rest[1]]] * 2]
         parts = parts[:count]
-        for place, message in enumerate(sent):
-            parts[place % count].append(message)
+        for number, message in enumerate(sent):
+            parts[number % count].append(message)
         sent = builder.minibuckets(own, parts, [own])
     top = builder.step(-1, variables[-2:], [], sent)
     builder.step(variables[-1], [], [], [builder.step(variables[-2], variables[-1:], [], [top])])
@@ -159,7 +159,7 @@ def minibucket_plan(sizes, scopes, parts, shared, *, levelled):
         marginals = []
         for part in reads:
             left = [*part]
-            for v in reversed(sorted({v for read in part for v in read.scope} - set(shared))):
+            for v in sorted({v for read in part for v in read.scope} - set(shared), reverse=True):
                 axes = tuple(sorted({u for read in left for u in read.scope} - {v}))
                 left = [Bucket(v, axes, sizes, position, steps).eliminate(left, 16)]
             if left == part or left[0].scope != shared:
@@ -170,7 +170,7 @@ def minibucket_plan(sizes, scopes, parts, shared, *, levelled):
         axes = tuple(sorted({v for read in part for v in read.scope} - {0}))
         messages.append(Bucket(0, axes, sizes, position, steps).eliminate([*part, *more], 16).source)
     members = [(f,) for f in range(len(scopes))]
-    factors, placed, factor_cells, cells = place(sizes, scopes, members, steps, 4, True)
+    factors, placed, factor_cells, cells = place(sizes, scopes, members, steps, 4, range(len(steps)))
     return Plan(
         task="mpe", semiring="min-sum", dtype="int32", forbidden=10**6, order=(0,), kept=(), width=2, factors=factors,
         steps=placed, outputs=tuple(Output(n, placed[n].axes) for n in messages), factor_cells=factor_cells,

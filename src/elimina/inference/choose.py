@@ -115,6 +115,41 @@ def plan_problem(problem: Problem, options: Options) -> Planned:
     return Planned(problem, plan, backend, {"order": ordered - started, "plan": time.perf_counter() - ordered})
 
 
+def plan_within(problem: Problem, order: Sequence[int], options: Options, share: float, seconds: float) -> Planned:
+    """Plan mini-buckets whose messages go to the host.
+
+    Args:
+        problem: Of the task ``mpe``.
+        order: The free variables in elimination order.
+        options: How; without an i-bound, it is the largest possible.
+        share: Of the host's memory that the messages may take.
+        seconds: Estimated time that they may take.
+
+    Raises:
+        DeviceError: The device is missing or cannot be used.
+    """
+    backend: Backend = CpuBackend(options.threads)
+    if options.device != "cpu" and (options.device == "cuda" or seconds > 2 * cuda_machine().start):
+        backend = get_backend("cuda") if options.device == "cuda" else find_cuda() or backend
+    machine, memory = _limits(backend, options)
+    memory = min(memory, int(share * host_memory(options)))
+    levelled = options.shift in ("buckets", "all")
+    ibound = "auto" if options.ibound is None else options.ibound
+    plan = make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled, seconds)
+    return Planned(problem, plan, backend, {})
+
+
+def host_memory(options: Options) -> int:
+    """Bytes of the host that may be used."""
+    free = CpuBackend().memory()
+    return free if options.memory is None or options.device == "cuda" else options.memory
+
+
+def host_threads(options: Options) -> int:
+    """CPU threads that may be used."""
+    return CpuBackend(options.threads).threads
+
+
 class Choice(NamedTuple):
     """What a plan can be made from again, in another process.
 

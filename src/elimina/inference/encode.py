@@ -188,13 +188,12 @@ def distances(problem: Problem, forbidden: int) -> Distances:
     tables, parts, lows = [], [], []
     for group in problem.groups:
         sizes = tuple(model.sizes[v] for v in group.scope)
-        table = np.empty(sizes, dtype=np.int64 if model.is_integer else np.float64)
+        table: Array = np.empty(sizes, dtype=np.int64 if model.is_integer else np.float64)
         layout = FactorLayout(group.members, group.scope, sizes, (), 0, table.size)
         parts.append(own.write(layout, [problem.tables[m] for m in group.members], table))
         if not model.is_integer:
-            table = sign * table
-            lows.append(float(table.min()))
-            table -= lows[-1] if math.isfinite(lows[-1]) else 0.0
+            lows.append(float((sign * table).min()))
+            table = sign * table - (lows[-1] if math.isfinite(lows[-1]) else 0.0)
         tables.append(table)
     constants, possible = own.constants(problem, sum(part.offset for part in parts))
     offset = sign * constants[0] if model.is_integer else math.fsum([*lows, *(sign * c for c in constants)])

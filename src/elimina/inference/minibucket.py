@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from elimina._core import greedy_assignment
 from elimina.errors import MemoryLimitError
 from elimina.inference.bucket import does_not_fit, statistics
-from elimina.inference.encode import Encoded, decode_value, encode
+from elimina.inference.encode import Encoded, encode
 from elimina.inference.execution import Execution
 from elimina.inference.scales import roots
 from elimina.planning.guide import Guide, guide_of
@@ -24,19 +24,40 @@ from elimina.result import Result
 if TYPE_CHECKING:
     from elimina.inference.shifting import Shifted
 
+_ROUNDING = 1e-6
+"""Of bounds on integers."""
+
 _TOLERANCE = 1e-9
 """Of sums of floats, relative: bounds that are closer to each other are the same number."""
 
 
+_Tables = tuple[
+    NDArray[Any], NDArray[np.int64], Sequence[int], Sequence[int], Sequence[Sequence[int]], float, float, bool
+]
+
+
 class Original(NamedTuple):
-    """A problem before its costs were shifted, if they were."""
+    """A problem, and the one that its costs were shifted to, if they were."""
 
     problem: Problem
     shifted: Shifted | None
 
-    def bound(self, bound: int | float | None) -> int | float | None:
-        """A bound on totals of the problem that is run as one on this one's; None for infinity."""
-        return bound if bound is None or self.shifted is None else self.shifted.original(bound)
+    @property
+    def moved(self) -> Problem:
+        """The problem to run."""
+        return self.problem if self.shifted is None else self.shifted.problem
+
+    def bound(self, bound: int | float) -> int | float:
+        """A bound on totals of the problem that is run as one on this one's."""
+        return bound if self.shifted is None else self.shifted.original(bound)
+
+    def total(self, total: int | float) -> int | float:
+        """An assignment's total there as its total here."""
+        return total if self.shifted is None else self.shifted.original(total)
+
+    def moved_total(self, total: int | float) -> int | float:
+        """An assignment's total here as its total there."""
+        return total if self.shifted is None else self.shifted.shifted(total)
 
 
 class Heuristic(NamedTuple):
@@ -63,9 +84,28 @@ class Heuristic(NamedTuple):
         """-1 where the plan maximises."""
         return sign_of(self.plan)
 
-    def value_of(self, cost: int | float) -> int | float | None:
-        """A cost of the plan, in the model's units; None for an infinite one."""
-        return None if math.isinf(cost) else decode_value(self.problem, self.plan, self.encoded, [self.sign * cost])
+    def total_of(self, cost: int | float) -> int | float:
+        """A bound on costs of the plan as one on the model's totals; integers are rounded to what is reached."""
+        if self.is_integer:
+            whole = cost if isinstance(cost, int) else math.ceil(cost - _ROUNDING)
+            return int(self.encoded.offset) + self.least * whole
+        return math.fsum([*self.encoded.constants, self.sign * cost])
+
+    def cost_of(self, total: int | float) -> float:
+        """A total of the model as a cost of the plan."""
+        if self.is_integer:
+            return float(self.least * (int(total) - int(self.encoded.offset)))
+        return self.sign * math.fsum([total, *(-constant for constant in self.encoded.constants)])
+
+    @property
+    def tables(self) -> _Tables:
+        """What the core's search is given of them."""
+        return (self.arena, *self.guide, float(abs(self.plan.forbidden)), self.sign, self.is_integer)
+
+    @property
+    def least(self) -> int:
+        """1 where the model's totals are minimised, else -1."""
+        return 1 if self.problem.model.sense == "min-cost" else -1
 
     @property
     def is_integer(self) -> bool:
@@ -77,9 +117,8 @@ class Heuristic(NamedTuple):
         guide = self.guide
         if not guide.sizes:
             return self.complete([])
-        forbidden = float(abs(self.plan.forbidden))
         # Rounding may only let another value of about the same bound be taken.
-        values, _ = greedy_assignment(self.arena, *guide, forbidden, self.sign, False)
+        values, _ = greedy_assignment(self.arena, *guide, float(abs(self.plan.forbidden)), self.sign, False)
         return self.complete(values)
 
     def complete(self, values: Sequence[int]) -> list[int]:
@@ -148,7 +187,8 @@ def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original
     started = time.perf_counter()
     chosen = None if math.isinf(heuristic.cost) else heuristic.decode()
     _note(clock, "decode", time.perf_counter() - started)
-    result = result_between(original.problem, original.bound(heuristic.value_of(heuristic.cost)), chosen)
+    bound = None if math.isinf(heuristic.cost) else original.bound(heuristic.total_of(heuristic.cost))
+    result = result_between(original.problem, bound, chosen)
     return result._replace(stats={**statistics(execution, clock), "method": "mbe", **division(heuristic.plan)})
 
 

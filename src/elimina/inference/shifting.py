@@ -101,8 +101,8 @@ def shift(problem: Problem, seconds: float) -> Shifted | None:
     factors = _tables(problem, known.tables, given, found, unit)
     constant = scale * known.offset + bound if model.is_integer else known.offset + bound / unit
     sign = 1 if model.sense == "min-cost" else -1
-    limit = None if model.upper_bound is None else sign * scale * model.upper_bound
-    shifted = Model(model.variables, factors, sense="min-cost", constant=constant, upper_bound=limit)
+    worst = None if model.upper_bound is None else sign * scale * model.upper_bound
+    shifted = Model(model.variables, factors, sense="min-cost", constant=constant, upper_bound=worst)
     return Shifted(prepare(shifted, "mpe", problem.fixed), scale, sign)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Literal
@@ -44,22 +45,25 @@ def make_bounded_plan(
         do not, or the i-bound is given.
     """
 
+    @functools.cache
     def plan(number: int) -> Plan:
         return make_plan(problem, order, machine, memory, dtype, ibound=number, levelled=levelled)
 
+    def is_within(number: int) -> bool:
+        return plan(number).fits and plan(number).seconds - machine.start <= seconds
+
     if ibound != "auto":
         return plan(int(ibound))
-    least = plan(1)
-    itemsize = np.dtype(least.dtype).itemsize
-    # Message cells grow with the i-bound: the first one too many is found by halving, without plans.
+    # Message cells grow with the i-bound: what is far too large is not planned.
+    itemsize = np.dtype(plan(1).dtype).itemsize
     low, high = 1, max(1, mini_bucket_tree(problem, order, None).width)
     while low < high:
         middle = (low + high + 1) // 2
         nodes = mini_bucket_tree(problem, order, middle).nodes
         cells = sum(math.prod(problem.model.sizes[v] for v in node.separator) for node in nodes)
-        low, high = (middle, high) if cells * itemsize <= memory else (low, middle - 1)
-    for number in range(low, 1, -1):
-        found = plan(number)
-        if found.fits and found.seconds - machine.start <= seconds:
-            return found
-    return least
+        low, high = (middle, high) if cells * itemsize <= min(memory, seconds * machine.fresh) else (low, middle - 1)
+    low, high = 1, low
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if is_within(middle) else (low, middle - 1)
+    return plan(low)

@@ -56,12 +56,12 @@ def build_steps(
     sizes: Sequence[int],
     operands: int = MAX_OPERANDS,
     levelled: bool = False,
-) -> list[ProtoStep]:
-    """Return the steps for the tree's nodes, in the given sequence of nodes (children before parents).
+) -> tuple[list[ProtoStep], dict[int, int]]:
+    """Return the steps for the tree's nodes, and the one that writes each node's message.
 
     Args:
         tree: A bucket tree over the scopes.
-        nodes: All node numbers.
+        nodes: All node numbers, children before parents: the sequence of the steps.
         scopes: The prepared factors' scopes, sorted by elimination order.
         sizes: Domain size of every variable of the model.
         operands: Tables that a step may read.
@@ -82,7 +82,7 @@ def build_steps(
             _level(parts, operands)
         for number, (bucket, reads) in zip(numbers, parts, strict=True):
             written[number] = bucket.eliminate(reads, operands).source
-    return steps
+    return steps, written
 
 
 def _level(parts: Sequence[tuple[Bucket, list[Read]]], operands: int) -> None:
@@ -268,7 +268,7 @@ class Bucket:
         strides = dict(zip(read.scope, table_strides([self.sizes[v] for v in read.scope], 1)[0], strict=True))
         along = [strides.get(v, 0) for v in cells if self.sizes[v] > 1]
         wanted = [self.cells(cells[i + 1 :]) for i, v in enumerate(cells) if self.sizes[v] > 1]
-        return along == wanted and all(strides[v] % 4 == 0 for v in (self.variable, *key))
+        return along == wanted and all(strides.get(v, 0) % 4 == 0 for v in (self.variable, *key))
 
 
 def _members(axes: Sequence[int], reads: Sequence[Read]) -> list[frozenset[int]]:
