@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from elimina._core import search_tree
-from elimina.errors import UnsupportedError
+from elimina.errors import TimeLimitError, UnsupportedError
 from elimina.inference.bucket import statistics
 from elimina.inference.choose import Options, elimination_order, host_memory, host_threads, plan_within
 from elimina.inference.execution import Execution
@@ -133,7 +133,12 @@ class _Search:
                 continue
             is_last = plan.minibuckets in (None, known) or options.ibound not in (None, "auto")
             execution = Execution(problem, plan, planned.backend, deadline=limits.deadline)
-            heuristic = heuristic_of(execution, self.clock)
+            try:
+                heuristic = heuristic_of(execution, self.clock)
+            except TimeLimitError:
+                if self.bound is None:
+                    raise
+                return
             self.stats.update({**statistics(execution, {}), **division(plan), "rounds": self.stats["rounds"] + 1})
             spent = time.monotonic() - self.started
             self.search(original, heuristic, math.inf if is_last else max(_LEAST_SEARCH, _SEARCH_SHARE * spent))

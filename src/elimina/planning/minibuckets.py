@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Literal
-
-import numpy as np
+from typing import Literal, NamedTuple
 
 from elimina.planning.estimate import Machine
 from elimina.planning.plan import Plan
 from elimina.planning.planner import make_plan, mini_bucket_tree
 from elimina.planning.prepare import Problem
+
+_LEVELLED_PASSES = 2.5
+"""Passes over the cells of a bucket that is levelled, for each one otherwise."""
 
 IBound = int | Literal["auto"]
 """The most variables of a message, or as many as memory (and time) allow."""
@@ -45,25 +46,44 @@ def make_bounded_plan(
         do not, or the i-bound is given.
     """
 
-    @functools.cache
     def plan(number: int) -> Plan:
         return make_plan(problem, order, machine, memory, dtype, ibound=number, levelled=levelled)
 
-    def is_within(number: int) -> bool:
-        return plan(number).fits and plan(number).seconds - machine.start <= seconds
-
     if ibound != "auto":
         return plan(int(ibound))
-    # Message cells grow with the i-bound: what is far too large is not planned.
-    itemsize = np.dtype(plan(1).dtype).itemsize
-    low, high = 1, max(1, mini_bucket_tree(problem, order, None).width)
+    largest = max(1, mini_bucket_tree(problem, order, None).width)
+    rough = functools.partial(_rough, problem, order, machine, levelled)
+    low, high = 1, largest
     while low < high:
         middle = (low + high + 1) // 2
-        nodes = mini_bucket_tree(problem, order, middle).nodes
-        cells = sum(math.prod(problem.model.sizes[v] for v in node.separator) for node in nodes)
-        low, high = (middle, high) if cells * itemsize <= min(memory, seconds * machine.fresh) else (low, middle - 1)
-    low, high = 1, low
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if is_within(middle) else (low, middle - 1)
-    return plan(low)
+        needed = rough(middle)
+        low, high = (middle, high) if needed.bytes <= memory and needed.seconds <= seconds else (low, middle - 1)
+    found = plan(low)
+    # Where memory decides it is used to the last: what was rough is made up for by plans.
+    while low > 1 and not found.fits:
+        low -= 1
+        found = plan(low)
+    while seconds == math.inf and low < largest and found.fits:
+        larger = plan(low + 1)
+        if not larger.fits:
+            break
+        low, found = low + 1, larger
+    return found
+
+
+class _Rough(NamedTuple):
+    """What mini-buckets take, about."""
+
+    bytes: float
+    seconds: float
+
+
+def _rough(problem: Problem, order: Sequence[int], machine: Machine, levelled: bool, ibound: int) -> _Rough:
+    sizes = problem.model.sizes
+    itemsize = 4 if problem.model.is_integer else 8
+    nodes = mini_bucket_tree(problem, order, ibound).nodes
+    cells = [math.prod(sizes[v] for v in node.separator) for node in nodes]
+    work = sum(sizes[node.variable] * count for node, count in zip(nodes, cells, strict=True))
+    size = sum(cells) * itemsize
+    passes = _LEVELLED_PASSES if levelled else 1
+    return _Rough(size, size / machine.fresh + passes * (work / machine.combinations + len(nodes) * machine.step))
