@@ -36,9 +36,8 @@ LONGEST_MESSAGES = 300.0
 
 _RISE = 10.0
 
-_SEARCH_SHARE = 3.0
-_LEAST_SEARCH = 0.2
-"""Seconds of search in a round, by those that went before it, and at least."""
+_SEARCH_SHARE = 10.0
+"""Seconds of search in a round, by those that its mini-buckets may take."""
 
 _MESSAGES = 0.5
 _CACHE = 0.25
@@ -140,8 +139,7 @@ class _Search:
                     raise
                 return
             self.stats.update({**statistics(execution, {}), **division(plan), "rounds": self.stats["rounds"] + 1})
-            spent = time.monotonic() - self.started
-            self.search(original, heuristic, math.inf if is_last else max(_LEAST_SEARCH, _SEARCH_SHARE * spent))
+            self.search(original, heuristic, math.inf if is_last else _SEARCH_SHARE * budget)
             if is_last:
                 return
             budget, known = budget * _RISE, plan.minibuckets
