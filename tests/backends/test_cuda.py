@@ -11,7 +11,7 @@ from elimina.backends.cuda_kernels import TileKernel
 from elimina.errors import DeviceError
 from elimina.semiring import SEMIRINGS
 from tests.reference import program as reference
-from tests.reference.random_programs import Builder, padded_bucket, random_program
+from tests.reference.random_programs import Builder, one_levelling, padded_bucket, random_program
 
 pytestmark = pytest.mark.gpu
 KINDS = [(name, dtype) for name, semiring in SEMIRINGS.items() for dtype in semiring.dtypes]
@@ -97,6 +97,17 @@ def test_products_of_small_tables(backend, semiring, dtype, sizes):
     last = len(sizes) - 1
     scopes = [tuple(range(last)), (0,), (last,), (last,)]
     check(backend, *one_step(rng, semiring, dtype, sizes, 30, scopes, 0, last))
+
+
+@pytest.mark.parametrize(("semiring", "dtype"), [kind for kind in KINDS if SEMIRINGS[kind[0]].levels])
+def test_levellings_of_all_sizes(backend, route, semiring, dtype):
+    rng = np.random.default_rng(4)
+    for count in (2, 3, 4, 5, 6, 16):
+        for sizes in [(3, 5), (700,), (40, 30, 100), (7, 3, 2, 5, 333), (50, 3, 1, 1, 417)]:
+            for same_order, padding in [(True, 0.0), (True, 1.0), (False, 0.5)]:
+                options = {"same_order": same_order, "padding": padding}
+                builder, _ = one_levelling(rng, semiring, dtype, sizes, count, **options)
+                check(backend, *builder.program())
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
