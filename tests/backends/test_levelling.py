@@ -19,7 +19,7 @@ from elimina.planning.program import pack, pack_steps
 from elimina.planning.structure import Bucket, Read
 from elimina.semiring import SEMIRINGS
 from tests.reference import program as reference
-from tests.reference.random_programs import Builder, one_levelling
+from tests.reference.random_programs import Builder, one_levelling, planned_levelling
 
 KINDS = [(name, dtype) for name, ring in SEMIRINGS.items() if ring.levels for dtype in ring.dtypes]
 
@@ -95,6 +95,14 @@ def test_large_scopes_on_two_threads(semiring, dtype, count):
         one, two = (run_once(CpuBackend(threads), program, factors) for threads in (1, 2))
         np.testing.assert_array_equal(reference.cells(program, one), reference.cells(program, two))
         reference.assert_same(program, two, reference.run(program, factors))
+
+
+@pytest.mark.parametrize(("semiring", "dtype"), KINDS)
+def test_padded_rows(semiring, dtype):
+    for sizes in [(9,), (33, 65), (400, 71), (300, 3, 43), (7, 2, 3001)]:
+        program, factors = planned_levelling(np.random.default_rng(6), semiring, dtype, sizes, 3)
+        run = run_once(CpuBackend(2), program, factors)
+        reference.assert_same(program, run, reference.run(program, factors))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
