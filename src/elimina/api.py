@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,20 +12,22 @@ import numpy as np
 
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.inference.bucket import eliminate
-from elimina.inference.choose import ORDER_SECONDS, Options, Planned, Slices, Tables, plan_again, plan_problem
+from elimina.inference.choose import ORDER_SECONDS, Options, Planned, Shift, Slices, Tables, plan_again, plan_problem
 from elimina.inference.execution import Execution
 from elimina.inference.likelihood import Observed, with_factors, with_leaves
 from elimina.inference.method import OptimumMethod, Search
 from elimina.model import Model
 from elimina.order import Method
+from elimina.planning.minibuckets import IBound
 from elimina.planning.plan import Plan
-from elimina.planning.prepare import Task, prepare
+from elimina.planning.prepare import Problem, Task, prepare
 from elimina.result import Result
 
 if TYPE_CHECKING:
     from elimina.inference.checkpoint import Checkpoint
     from elimina.inference.filtering import Listener
     from elimina.inference.marginals import Inquiry
+    from elimina.inference.minibucket import Original
 
 Evidence = Mapping[str | int, Any]
 TASKS: tuple[Task, ...] = ("mpe", "pr", "mar", "count")
@@ -46,6 +49,8 @@ def plan(
     slices: Slices = "auto",
     scratch: str | None = None,
     tables: Tables = "auto",
+    ibound: IBound | None = None,
+    shift: Shift = "all",
 ) -> Plan:
     """Plan an exact elimination without allocating anything for it; ``print`` the plan to see its figures.
 
@@ -70,6 +75,10 @@ def plan(
         scratch: A directory for tables that memory does not hold; nothing is left there. None: none are kept on disk.
         tables: Whether steps work on rows, the feasible assignments alone. ``auto``: where so much is forbidden that
             this is expected to be faster, or nothing else fits; ``dense``: never; ``sparse``: all steps.
+        ibound: ``mpe``: divide buckets into mini-buckets, so that no message has more variables than this; the plan
+            then bounds the optimum. ``auto``: as many variables as the memory holds.
+        shift: Where costs are shifted for better bounds: ``tables``: between tables, before anything is planned;
+            ``buckets``: between mini-buckets of a variable; ``all``: both; ``none``: nowhere.
 
     Returns:
         The plan; ``plan.fits`` says whether it stays within the memory.
@@ -79,7 +88,9 @@ def plan(
         DeviceError: The device is missing or cannot be used.
         UnsupportedError: Rows are asked for, and the task or the dtype has none.
     """
-    options = Options(device, memory, order, order_seconds, seed, threads, dtype, slices, scratch, tables)
+    options = Options(
+        device, memory, order, order_seconds, seed, threads, dtype, slices, scratch, tables, ibound, shift
+    )
     return _plan(model, task, evidence, query, options).planned.plan
 
 
@@ -99,6 +110,8 @@ def solve(
     slices: Slices = "auto",
     scratch: str | None = None,
     tables: Tables = "auto",
+    ibound: IBound | None = None,
+    shift: Shift = "all",
     method: OptimumMethod = "auto",
     upper_bound: int | None = None,
     time_limit: float | None = None,
@@ -133,7 +146,11 @@ def solve(
         slices: See ``plan``.
         scratch: See ``plan``.
         tables: See ``plan``.
+        ibound: See ``plan``; with the method ``mbe``, which takes ``auto`` by default.
+        shift: See ``plan``.
         method: ``mpe``: ``eliminate``: run the plan; ``filter``: filtered elimination (integer costs, on the CPU);
+            ``mbe``: mini-bucket elimination, which bounds the optimum from one side by itself, and from the other by
+            the value of an assignment that it leads to (``bounded``, or ``optimal`` where both are the same);
             ``auto``: filtered elimination first where a quick order's plan takes long or does not fit (without a
             checkpoint, for what it knows is not kept).
         upper_bound: ``mpe`` of integer costs: a total that is known to be reached, the optimum at best; what is worse
@@ -152,13 +169,24 @@ def solve(
         TimeLimitError: The time limit passed, and no bounds are known.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    options = Options(device, memory, order, order_seconds, seed, threads, dtype, slices, scratch, tables)
+    options = Options(
+        device, memory, order, order_seconds, seed, threads, dtype, slices, scratch, tables, ibound, shift
+    )
+    if method == "mbe" and ibound is None:
+        options = options._replace(ibound="auto")
+    if method != "mbe" and ibound is not None:
+        raise InputError("an i-bound goes with the method mbe")
     search = Search(method, upper_bound, on_bounds)
     search.check(task, checkpoint is not None)
     if checkpoint is not None and task == "mar":
         raise InputError("a checkpoint goes with the tasks mpe, pr and count, not with mar")
     tried: Result | None = None
-    if task == "mpe" and checkpoint is None and method != "eliminate" and (model.is_integer or search.is_asked_for):
+    if (
+        task == "mpe"
+        and checkpoint is None
+        and method not in ("eliminate", "mbe")
+        and (model.is_integer or search.is_asked_for)
+    ):
         options.check()
         tried = _try_filtering(model, evidence or {}, search, options, deadline)
         is_over = deadline is not None and time.monotonic() > deadline
@@ -169,7 +197,7 @@ def solve(
     kept = None if checkpoint is None else _checkpoint(checkpoint)
 
     def attempt(options: Options) -> Result:
-        inquiry, planned = _plan(model, task, evidence, query, options, time_limit, kept)
+        inquiry, planned, original = _plan(model, task, evidence, query, options, time_limit, kept)
         if tried is not None and not planned.plan.fits:
             return search.go_on(planned.problem, options, deadline, tried)
         if deadline is not None and time.monotonic() > deadline:
@@ -180,6 +208,10 @@ def solve(
             on_plan(planned.plan)
         execution = Execution(planned.problem, planned.plan, planned.backend, progress, deadline, checkpoint=kept)
         try:
+            if original is not None:
+                from elimina.inference.minibucket import bounded_optimum
+
+                return bounded_optimum(execution, planned.seconds, original)
             return _run(inquiry, execution, options, planned.seconds)
         except MemoryLimitError as error:
             if planned.plan.sparse is None or options.tables != "auto":
@@ -239,10 +271,11 @@ def _checkpoint(folder: str | os.PathLike[str]) -> Checkpoint:
 
 
 class _Prepared(NamedTuple):
-    """A plan, and for ``mar`` what it is for."""
+    """A plan, for ``mar`` what it is for, and for mini-buckets what its problem was made from."""
 
     inquiry: Inquiry | None
     planned: Planned
+    original: Original | None
 
 
 def _plan(
@@ -261,6 +294,8 @@ def _plan(
             raise InputError(f"{name} is {number!r}; it must be an integer")
     if task not in TASKS:
         raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
+    if options.ibound is not None and task != "mpe":
+        raise InputError(f"an i-bound goes with the task mpe, not with {task}")
     if query is not None and task != "mar":
         raise InputError(f"a query goes with the task mar, not with {task}")
     if time_limit is not None:
@@ -271,6 +306,8 @@ def _plan(
     observed = _observe(model, task, evidence or {})
     inquiry = _inquire(model, observed, query, options) if task == "mar" else None
     problem = prepare(observed.model, task, observed.values) if inquiry is None else inquiry.structure.problem
+    original = None if options.ibound is None else _original(problem, options, time_limit)
+    problem = problem if original is None or original.shifted is None else original.shifted.problem
     prepared = time.perf_counter()
     if checkpoint is None:
         planned = plan_problem(problem, options)
@@ -282,7 +319,19 @@ def _plan(
         checkpoint.check(model, problem, given)
         planned = plan_again(problem, checkpoint.choice, options)
         checkpoint.begin(model, problem, planned, given)
-    return _Prepared(inquiry, planned._replace(seconds={"prepare": prepared - started, **planned.seconds}))
+    seconds = {"prepare": prepared - started, **planned.seconds}
+    return _Prepared(inquiry, planned._replace(seconds=seconds), original)
+
+
+def _original(problem: Problem, options: Options, time_limit: float | None) -> Original:
+    """The problem, and the one with shifted costs if that is asked for and possible."""
+    from elimina.inference.minibucket import Original
+
+    if options.shift not in ("tables", "all"):
+        return Original(problem, None)
+    from elimina.inference.shifting import LONGEST_SHIFT, shift
+
+    return Original(problem, shift(problem, min(LONGEST_SHIFT, (time_limit or math.inf) / 10)))
 
 
 def _inquire(model: Model, observed: Observed, query: Sequence[str | int] | None, options: Options) -> Inquiry:

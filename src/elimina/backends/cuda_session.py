@@ -117,13 +117,18 @@ class CudaSession:
     def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
         """A copy of elements of the arena: see ``Session.fetch``."""
         item = self._program.dtype.itemsize
+        values = np.empty(span, dtype=self._program.dtype)
+        whole = values.view(np.uint8)
         with self._here():
             self._write_loads()
-            memory = self._backend.pinned.malloc(max(1, span * item))
-            self._copy(memory.ptr, self.arena + offset * item, span * item)
-            self._stream.synchronize()
+            memory = self._backend.pinned.malloc(max(1, min(STAGE, len(whole))))
+            for first in range(0, len(whole), STAGE):
+                size = min(STAGE, len(whole) - first)
+                self._copy(memory.ptr, self.arena + offset * item + first, size)
+                self._stream.synchronize()
+                whole[first : first + size] = as_bytes(memory, size)
             self._staged.clear()
-            return as_bytes(memory, span * item).view(self._program.dtype).copy()
+        return values
 
     def load_peaks(self, peaks: NDArray[np.float64]) -> None:
         """Write the peaks of an earlier session: see ``Session.load_peaks``."""

@@ -17,7 +17,7 @@ from elimina.result import Result
 if TYPE_CHECKING:
     from elimina.inference.filtering import Listener
 
-OptimumMethod = Literal["auto", "eliminate", "filter"]
+OptimumMethod = Literal["auto", "eliminate", "filter", "mbe"]
 METHODS: tuple[OptimumMethod, ...] = get_args(OptimumMethod)
 
 LARGE_WORK = 10**8
@@ -53,8 +53,10 @@ class Search(NamedTuple):
         """
         if self.method not in METHODS:
             raise InputError(f"unknown method {self.method!r}; it is one of {', '.join(METHODS)}")
-        if task != "mpe" and (self.method == "filter" or self.upper_bound is not None):
-            raise InputError(f"the method filter and an upper bound go with the task mpe, not with {task}")
+        if task != "mpe" and (self.method in ("filter", "mbe") or self.upper_bound is not None):
+            raise InputError(f"the methods filter and mbe and an upper bound go with the task mpe, not with {task}")
+        if self.method == "mbe" and (has_checkpoint or self.upper_bound is not None):
+            raise InputError("mini-buckets make no use of a checkpoint or an upper bound; leave it out")
         if has_checkpoint and self.is_asked_for:
             raise InputError(
                 "a checkpoint keeps what elimination knows, not what filtering does; leave one of them out"

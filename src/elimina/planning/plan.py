@@ -189,6 +189,22 @@ class Slicing(NamedTuple):
         return self.levels.count(0)
 
 
+class MiniBuckets(NamedTuple):
+    """Buckets divided into mini-buckets: the plan makes a bound on the optimum.
+
+    Attributes:
+        ibound: The most variables of a message.
+        divided: Number of buckets that are divided.
+        parts: Number of all buckets and mini-buckets.
+        levelled: Whether costs are shifted between the mini-buckets of a variable.
+    """
+
+    ibound: int
+    divided: int
+    parts: int
+    levelled: bool
+
+
 def slice_runs(sizes: Sequence[int]) -> list[int]:
     """How often a step of each level runs (see ``Slicing.levels``), from 0 on."""
     return list(itertools.accumulate(sizes, operator.mul, initial=1))
@@ -223,6 +239,7 @@ class Plan(NamedTuple):
         scratch: The directory of the file that the arena lies in; None: it lies in memory.
         sparse: Which steps work on rows, the feasible assignments alone; None: all tables are dense. Bytes and seconds
             are then predictions.
+        minibuckets: How buckets are divided; None: the plan is exact.
     """
 
     task: str
@@ -248,6 +265,7 @@ class Plan(NamedTuple):
     stream: Stream | None = None
     scratch: str | None = None
     sparse: Sparse | None = None
+    minibuckets: MiniBuckets | None = None
 
     @property
     def runs(self) -> Sequence[int]:
@@ -293,6 +311,7 @@ class Plan(NamedTuple):
             ("task", f"{self.task} ({self.semiring}, {self.dtype})"),
             ("variables", f"{len(self.order)} to eliminate, {len(self.factors)} tables, {len(self.steps)} steps"),
             ("induced width", str(self.width)),
+            *self._divided(),
             ("largest table", f"{count_text(self.largest_table)} cells"),
             ("work", f"{count_text(self.work)} combinations, {count_text(self.operations)} operations"),
             *((f"peak memory, {tier}", bytes_text(size)) for tier, size in self.bytes.items()),
@@ -314,6 +333,13 @@ class Plan(NamedTuple):
         item = self.itemsize
         moved = f"{bytes_text(self.stream.up * item)} to the device, {bytes_text(self.stream.down * item)} back"
         return [("streamed", f"{len(self.stream.steps)} steps in tiles, {moved}")]
+
+    def _divided(self) -> list[tuple[str, str]]:
+        if self.minibuckets is None:
+            return []
+        ibound, divided, parts, levelled = self.minibuckets
+        text = f"i-bound {ibound}: {divided} of {len(self.order)} buckets divided, {parts} parts"
+        return [("mini-buckets", text + (", levelled" if levelled else ""))]
 
     def _on_rows(self) -> list[tuple[str, str]]:
         if self.sparse is None:

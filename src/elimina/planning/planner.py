@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -15,7 +16,17 @@ from elimina.planning.dependence import dependence, order_slices
 from elimina.planning.estimate import Machine
 from elimina.planning.incumbent import incumbent_cost
 from elimina.planning.layout import Arena, table_strides
-from elimina.planning.plan import MOST_BYTES, FactorLayout, Operand, Output, Plan, Slicing, Step, slice_runs
+from elimina.planning.plan import (
+    MOST_BYTES,
+    FactorLayout,
+    MiniBuckets,
+    Operand,
+    Output,
+    Plan,
+    Slicing,
+    Step,
+    slice_runs,
+)
 from elimina.planning.prepare import Problem, finite_range, restrict
 from elimina.planning.propagation import Passes
 from elimina.planning.structure import MAX_OPERANDS, ProtoStep, build_steps
@@ -73,6 +84,8 @@ def make_plan(
     dtype: str | None = None,
     sliced: Sequence[int] = (),
     unsliced: Plan | None = None,
+    ibound: int | None = None,
+    levelled: bool = False,
 ) -> Plan:
     """Lay out a whole elimination.
 
@@ -85,22 +98,26 @@ def make_plan(
         sliced: Variables that are not in the order, but fixed to each combination of their values in turn (tasks
             ``mpe``, ``pr``, ``count``).
         unsliced: The plan without such variables, if there are any.
+        ibound: The most variables of a message (task ``mpe``): buckets that would send a larger one are divided into
+            mini-buckets, and the plan makes a bound on the optimum. None: the plan is exact.
+        levelled: Whether mini-buckets of a variable are levelled (``planning.structure``).
 
     Raises:
         InputError: The dtype does not fit the task or cannot hold the costs exactly.
     """
     part = restrict(problem, dict.fromkeys(sliced, 0)) if sliced else problem
-    tree, scopes = _tree(part, order)
+    tree, scopes = _tree(part, order, ibound)
     if problem.task == "mar":
         central = central_order(tree, problem.model.sizes)
         tree, scopes = _tree(problem, [v for v in central if v not in problem.kept])
-    decode = problem.task == "mpe"
+    is_optimum = problem.task == "mpe"
+    minibuckets = _minibuckets(tree, ibound, levelled)
 
     @functools.cache
     def steps_of(operands: int) -> tuple[list[ProtoStep], tuple[Output, ...]]:
-        return _proto_steps(part, tree, scopes, operands, decode)
+        return _proto_steps(part, tree, scopes, operands, levelled)
 
-    def lay_out(bound: int, operands: int = MAX_OPERANDS, keep: bool = decode) -> _Layout:
+    def lay_out(bound: int, operands: int = MAX_OPERANDS, keep: bool = is_optimum) -> _Layout:
         proto, outputs = steps_of(operands)
         encoding = choose_encoding(problem, max((len(step.reads) for step in proto), default=0), bound, dtype)
         levelled = _levelled(problem, part, proto, outputs, sliced)
@@ -113,7 +130,7 @@ def make_plan(
         bound = int(unsliced.forbidden)
     # A batch's cases change from run to run: what is kept is of no use again, but lets a GPU's steps run in any order.
     reuse = problem.task != "mar" or (bool(problem.kept) and machine.name == "cpu")
-    chosen = lay_out(bound, keep=decode or not reuse)
+    chosen = lay_out(bound, keep=is_optimum or not reuse)
     if problem.task == "mar" and chosen.keep and _tiers(chosen, machine)[machine.home] > memory:
         chosen = lay_out(bound)
     if dtype is None and chosen.encoding.dtype in INTEGERS[1:] and chosen.seconds < _HOPELESS:
@@ -149,12 +166,13 @@ def make_plan(
         factor_cells=chosen.factor_cells,
         arena_cells=chosen.arena_cells,
         keep=chosen.keep,
-        decode=decode,
+        decode=is_optimum and minibuckets is None,
         device=machine.name,
         memory_limit=memory,
         bytes=_tiers(chosen, machine),
         seconds=chosen.seconds,
         slicing=slicing,
+        minibuckets=minibuckets,
     )
 
 
@@ -163,15 +181,28 @@ def _tiers(layout: _Layout, machine: Machine) -> dict[str, int]:
     return machine.tiers(layout.arena_cells * itemsize, layout.factor_cells * itemsize)
 
 
-def _tree(problem: Problem, order: Sequence[int]) -> tuple[Tree, list[tuple[int, ...]]]:
+def mini_bucket_tree(problem: Problem, order: Sequence[int], ibound: int | None) -> Tree:
+    """The tree of a plan; see ``make_plan``."""
+    return _tree(problem, order, ibound)[0]
+
+
+def _tree(problem: Problem, order: Sequence[int], ibound: int | None = None) -> tuple[Tree, list[tuple[int, ...]]]:
     """The bucket tree of an order, and the groups' scopes sorted by it, kept variables last."""
     position = {v: i for i, v in enumerate((*order, *problem.kept))}
     scopes = [tuple(sorted(group.scope, key=position.__getitem__)) for group in problem.groups]
-    return bucket_tree(scopes, order, problem.kept), scopes
+    return bucket_tree(scopes, order, problem.kept, ibound), scopes
+
+
+def _minibuckets(tree: Tree, ibound: int | None, levelled: bool) -> MiniBuckets | None:
+    """What is divided; None if nothing is."""
+    if ibound is None or len(tree.nodes) == len(tree.order):
+        return None
+    parts = Counter(node.variable for node in tree.nodes)
+    return MiniBuckets(ibound, sum(number > 1 for number in parts.values()), len(tree.nodes), levelled)
 
 
 def _proto_steps(
-    problem: Problem, tree: Tree, scopes: Sequence[tuple[int, ...]], operands: int, decode: bool
+    problem: Problem, tree: Tree, scopes: Sequence[tuple[int, ...]], operands: int, levelled: bool
 ) -> tuple[list[ProtoStep], tuple[Output, ...]]:
     sizes = problem.model.sizes
     if problem.task in ("mar", "joint"):
@@ -184,8 +215,8 @@ def _proto_steps(
         marginals = passes.outward(wanted)
         outputs = [Output(message.source, message.scope) for message in passes.roots()]
         return passes.steps, (*outputs, *(Output(marginals[v], (v, *problem.kept)) for v in wanted))
-    nodes = range(len(tree.nodes)) if decode else tree.postorder()
-    steps = build_steps(tree, nodes, scopes, sizes, operands)
+    nodes = range(len(tree.nodes)) if problem.task == "mpe" else tree.postorder()
+    steps = build_steps(tree, nodes, scopes, sizes, operands, levelled)
     read = {read.source for step in steps for read in step.reads}
     return steps, tuple(Output(number, ()) for number in range(len(steps)) if number not in read)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from elimina.planning.layout import table_strides
@@ -55,6 +55,7 @@ def build_steps(
     scopes: Sequence[tuple[int, ...]],
     sizes: Sequence[int],
     operands: int = MAX_OPERANDS,
+    levelled: bool = False,
 ) -> list[ProtoStep]:
     """Return the steps for the tree's nodes, in the given sequence of nodes (children before parents).
 
@@ -64,17 +65,40 @@ def build_steps(
         scopes: The prepared factors' scopes, sorted by elimination order.
         sizes: Domain size of every variable of the model.
         operands: Tables that a step may read.
+        levelled: Whether mini-buckets of a variable, which follow each other then, are levelled before they are
+            eliminated.
     """
     steps: list[ProtoStep] = []
     written: dict[int, int] = {}
     position = {v: i for i, v in enumerate(tree.order)}
-    for number in nodes:
-        node = tree.nodes[number]
-        reads = [Read(f, -1, scopes[f]) for f in node.factors]
-        reads += [Read(-1, written[child], tree.nodes[child].separator) for child in node.children]
-        bucket = Bucket(node.variable, node.separator, sizes, position, steps)
-        written[number] = bucket.eliminate(reads, operands).source
+    for _, group in groupby(nodes, key=lambda number: tree.nodes[number].variable):
+        parts: list[tuple[Bucket, list[Read]]] = []
+        numbers = list(group)
+        for node in (tree.nodes[number] for number in numbers):
+            reads = [Read(f, -1, scopes[f]) for f in node.factors]
+            reads += [Read(-1, written[child], tree.nodes[child].separator) for child in node.children]
+            parts.append((Bucket(node.variable, node.separator, sizes, position, steps), reads))
+        if levelled and len(parts) > 1:
+            _level(parts, operands)
+        for number, (bucket, reads) in zip(numbers, parts, strict=True):
+            written[number] = bucket.eliminate(reads, operands).source
     return steps
+
+
+def _level(parts: Sequence[tuple[Bucket, list[Read]]], operands: int) -> None:
+    """Give each mini-bucket one more table, so that all agree on the best cost for each value of what they share.
+
+    What a mini-bucket has above the mean of all there goes to the others (moment matching: Ihler, Flerova, Dechter and
+    Otten 2012, "Join-graph based cost-shifting schemes", section 3.2).
+    """
+    one = parts[0][0]
+    shared = set(one.separator).intersection(*(bucket.separator for bucket, _ in parts))
+    axes = tuple(sorted({one.variable, *shared}, key=one.position.__getitem__))
+    for first in range(0, len(parts), MAX_OPERANDS):
+        some = parts[first : first + MAX_OPERANDS]
+        bests = [bucket.project(reads, axes, operands) for bucket, reads in some]
+        for (_, reads), table in zip(some, one.level(bests), strict=True):
+            reads.append(table)
 
 
 class Bucket:
@@ -106,6 +130,17 @@ class Bucket:
             self.pack_sides(left, tile)
             tile = classify(tile.outer, tile.mid, tile.lo, _members(self.separator, left))
         return Read(-1, self.add(self.variable, self.separator, left, tile), self.separator)
+
+    def project(self, reads: Sequence[Read], axes: tuple[int, ...], operands: int) -> Read:
+        """Append what eliminates all variables but these, the earliest first."""
+        scope = (self.variable, *self.separator)
+        left = list(reads)
+        for v in [v for v in scope if v not in axes]:
+            scope = tuple(u for u in scope if u != v)
+            left = [Bucket(v, scope, self.sizes, self.position, self.steps).eliminate(left, operands)]
+        if len(left) > 1 or left[0].scope != axes:
+            self.join(left, list(left), axes)
+        return left[0]
 
     def cells(self, scope: Iterable[int]) -> int:
         """Cells of a table over these variables."""
