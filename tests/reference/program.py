@@ -121,7 +121,7 @@ def _level(program, words, arena):
         with np.errstate(all="ignore"):
             mean = sum(marginals[1:], marginals[0]) / program.dtype.type(count)
             return np.where(np.isfinite(mean), mean - own, program.dtype.type(0))
-    wide = [marginal.astype(object) for marginal in marginals]
+    wide = [marginal.astype(np.int64 if program.dtype.itemsize < 8 else object) for marginal in marginals]
     mean = (sum(wide) + words[TABLES_A]) // count
     forbidden = np.any([marginal >= program.parameter for marginal in marginals], axis=0)
     level = np.where(forbidden, 0, mean - wide[words[TABLES_A]])

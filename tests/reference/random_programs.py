@@ -9,8 +9,11 @@ import numpy as np
 
 from elimina.bench_kernels import Bucket, bucket_program
 from elimina.planning.plan import JOIN, LEVEL, Operand, Step
+from elimina.planning.planner import place
 from elimina.planning.program import Program, pack_steps
 from elimina.planning.streaming import plan_stream
+from elimina.planning.structure import Bucket as PlannedBucket
+from elimina.planning.structure import ProtoStep, Read
 
 
 class Builder:
@@ -187,28 +190,28 @@ class Builder:
 
     def program(self, decode=False):
         """Pack."""
-        moved = self.placed()
-        words, starts = pack_steps(moved)
         arena = self.base + max(end for _, end in self.spans)
         factors = np.concatenate([*self.factors, np.zeros(0, self.dtype)])
-        program = Program(
+        return self.packed(self.placed(), self.factor_cells, arena, decode), factors
+
+    def packed(self, steps, factor_cells, arena_cells, decode=False):
+        """Pack steps that have their places."""
+        words, starts = pack_steps(steps)
+        outputs = [(n, step.out_offset, step.out_span) for n, step in enumerate(steps) if not step.readers]
+        return Program(
             semiring=self.semiring,
             dtype=self.dtype,
             parameter=self.parameter,
             words=words,
             starts=starts,
             variables=len(self.sizes),
-            factor_cells=self.factor_cells,
-            arena_cells=arena,
+            factor_cells=factor_cells,
+            arena_cells=arena_cells,
             keep=not self.reuse,
             decode=decode,
-            outputs=np.array(
-                [(n, step.out_offset, step.out_span) for n, step in enumerate(moved) if not step.readers],
-                dtype=np.int64,
-            ).reshape(-1, 3),
-            work=max(1, sum(step.work for step in moved)),
+            outputs=np.array(outputs, dtype=np.int64).reshape(-1, 3),
+            work=max(1, sum(step.work for step in steps)),
         )
-        return program, factors
 
 
 def random_program(rng, semiring, dtype, *, decode=False, **options):
@@ -279,6 +282,17 @@ def one_levelling(rng, semiring, dtype, sizes, count, *, same_order=True, **opti
     axes = [builder.variable(size) for size in sizes]
     orders = [axes if same_order else rng.permutation(axes).tolist() for _ in range(count)]
     return builder, builder.level([builder.step(JOIN, order, [order], []) for order in orders])
+
+
+def planned_levelling(rng, semiring, dtype, sizes, count):
+    """Levellings of factors over axes of these sizes as the planner lays them out, which are the answer."""
+    scope = tuple(range(len(sizes)))
+    steps: list[ProtoStep] = []
+    PlannedBucket(0, scope, sizes, {}, steps).level([Read(factor, -1, scope) for factor in range(count)])
+    members = [(factor,) for factor in range(count)]
+    _, placed, factor_cells, cells = place(sizes, [scope] * count, members, steps, np.dtype(dtype).itemsize, True)
+    builder = Builder(rng, semiring, dtype)
+    return builder.packed(placed, factor_cells, cells), builder.values(factor_cells)
 
 
 def random_streamed(rng, semiring, dtype, budget, *, decode=False, host_work=0, **options):
