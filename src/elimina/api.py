@@ -78,7 +78,8 @@ def plan(
         ibound: ``mpe``: divide buckets into mini-buckets, so that no message has more variables than this; the plan
             then bounds the optimum. ``auto``: as many variables as the memory holds.
         shift: Where costs are shifted for better bounds: ``tables``: between tables, before anything is planned;
-            ``buckets``: between mini-buckets of a variable; ``all``: both; ``none``: nowhere.
+            ``buckets``: between mini-buckets of a variable; ``all``: both; ``none``: nowhere. What is solved by
+            ``mbe`` runs without shifts, too, and the better bounds count.
 
     Returns:
         The plan; ``plan.fits`` says whether it stays within the memory.
@@ -197,8 +198,11 @@ def solve(
         options = _with_dense_tables(options)
     kept = None if checkpoint is None else _checkpoint(checkpoint)
 
+    tried_orders: list[tuple[int, ...]] = []
+
     def attempt(options: Options) -> Result:
         inquiry, planned, original = _plan(model, task, evidence, query, options, time_limit, kept)
+        tried_orders.append(planned.plan.order)
         if method == "auto" and task == "mpe" and kept is None and not planned.plan.fits:
             return search.by_search(planned.problem, options, deadline, tried)
         if deadline is not None and time.monotonic() > deadline:
@@ -224,6 +228,13 @@ def solve(
             raise MemoryLimitError(f"{error}. Rows were tried, too: {rows}") from rows
 
     try:
+        if method == "mbe" and shift != "none":
+            from elimina.inference.minibucket import better
+
+            shifted = attempt(options)
+            if shifted.status == "optimal":
+                return shifted
+            return better(shifted, attempt(options._replace(shift="none", order=tried_orders[-1])))
         return attempt(options)
     except TimeLimitError:
         if tried is None:

@@ -135,3 +135,23 @@ def test_evidence_and_models_without_variables():
     assert elimina.solve(model, method="mbe", evidence={"x0": "2"}, device="cpu").value == 13.0
     assert elimina.solve(model, method="mbe", evidence={"x0": "2", "x1": "1"}, device="cpu").value == 14.0
     assert elimina.solve(Model.from_arrays([], []), method="mbe", device="cpu").value == 0
+
+
+@pytest.mark.parametrize("costs", ["tables", "buckets", "all"])
+@pytest.mark.parametrize("sense", ["min-cost", "max-cost"])
+def test_bounds_with_shifts_are_never_worse(sense, costs):
+    model = random_model(16, 5, 0.5, 0.0, seed=4)
+    model = Model(model.variables, model.factors, sense=sense)
+    order = elimina.plan(model, device="cpu").order
+    for ibound in range(1, 6):
+        plain, shifted = (
+            elimina.solve(model, method="mbe", ibound=ibound, shift=kind, order=order, device="cpu")
+            for kind in ("none", costs)
+        )
+        assert plain.lower_bound <= shifted.lower_bound <= shifted.upper_bound <= plain.upper_bound
+        chosen = [v.index(shifted.assignment[v.name]) for v in model.variables]
+        assert (
+            model.score(chosen)
+            == shifted.value
+            == (shifted.lower_bound if sense == "max-cost" else shifted.upper_bound)
+        )

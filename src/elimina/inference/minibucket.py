@@ -19,7 +19,7 @@ from elimina.inference.scales import roots
 from elimina.planning.guide import Guide, guide_of
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem
-from elimina.result import Result
+from elimina.result import Result, Status
 
 if TYPE_CHECKING:
     from elimina.inference.shifting import Shifted
@@ -190,6 +190,27 @@ def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original
     bound = None if math.isinf(heuristic.cost) else original.bound(heuristic.total_of(heuristic.cost))
     result = result_between(original.problem, bound, chosen)
     return result._replace(stats={**statistics(execution, clock), "method": "mbe", **division(heuristic.plan)})
+
+
+def better(one: Result, other: Result) -> Result:
+    """What two runs say of one problem together: costs shifted need not bound better than costs as they are.
+
+    Args:
+        one: Of ``bounded_optimum``; the figures are its own, seconds of both.
+        other: Likewise, of the same problem.
+    """
+    seconds = dict(other.stats["seconds"])
+    for phase, spent in one.stats["seconds"].items():
+        seconds[phase] = seconds.get(phase, 0.0) + spent
+    stats = {**one.stats, "seconds": seconds}
+    for result in (one, other):
+        if result.status != "bounded":
+            return result._replace(stats=stats)
+    lower = max((end for end in (one.lower_bound, other.lower_bound) if end is not None), default=None)
+    upper = min((end for end in (one.upper_bound, other.upper_bound) if end is not None), default=None)
+    best = next((result for result in (one, other) if result.value in (lower, upper)), one)
+    status: Status = "optimal" if lower == upper else "bounded"
+    return Result(status, one.task, best.value, lower, upper, best.assignment, stats=stats)
 
 
 def division(plan: Plan) -> dict[str, int]:

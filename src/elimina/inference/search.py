@@ -80,14 +80,19 @@ def searched_optimum(
     Raises:
         UnsupportedError: Integer costs are too large.
         MemoryLimitError: Not even the factors fit the memory.
-        KeyboardInterrupt: Interrupted before anything was known.
+        TimeLimitError: The deadline passed before anything was known.
+        KeyboardInterrupt: Interrupted likewise.
     """
     if problem.model.is_integer and cost_bound(problem) > MOST_COST:
         raise UnsupportedError(f"search adds costs up to {MOST_COST}, and the tables' ranges add up to more")
     search = _Search(problem, options, limits, listener)
     if tried is not None:
         search.begin(tried)
-    search.run()
+    try:
+        search.run()
+    except (KeyboardInterrupt, TimeLimitError):
+        if search.bound is None:
+            raise
     return search.result()
 
 
@@ -132,12 +137,7 @@ class _Search:
                 continue
             is_last = plan.minibuckets in (None, known) or options.ibound not in (None, "auto")
             execution = Execution(problem, plan, planned.backend, deadline=limits.deadline)
-            try:
-                heuristic = heuristic_of(execution, self.clock)
-            except TimeLimitError:
-                if self.bound is None:
-                    raise
-                return
+            heuristic = heuristic_of(execution, self.clock)
             self.stats.update({**statistics(execution, {}), **division(plan), "rounds": self.stats["rounds"] + 1})
             self.search(original, heuristic, math.inf if is_last else _SEARCH_SHARE * budget)
             if is_last:
@@ -190,9 +190,10 @@ class _Search:
             )
         self.stats["nodes"] = before + found["nodes"]
         self.interrupted = found["interrupted"]
-        if found["value"]:
+        if math.isfinite(found["cost"]):
             self.take(heuristic.complete(found["value"]))
-        self.is_empty = self.chosen is None and found["bound"] >= known
+        # The best one may be no solution by the model's own bound.
+        self.is_empty = self.chosen is None and found["bound"] >= min(known, found["cost"])
         self.raise_bound(original, heuristic, found["bound"])
         self.report(self.score)
 

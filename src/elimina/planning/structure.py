@@ -94,8 +94,9 @@ def _level(parts: Sequence[tuple[Bucket, list[Read]]], operands: int) -> None:
     one = parts[0][0]
     shared = set(one.separator).intersection(*(bucket.separator for bucket, _ in parts))
     axes = tuple(sorted({one.variable, *shared}, key=one.position.__getitem__))
-    for first in range(0, len(parts), MAX_OPERANDS):
-        some = parts[first : first + MAX_OPERANDS]
+    groups = -(-len(parts) // operands)
+    for group in range(groups):
+        some = parts[group::groups]
         bests = [bucket.project(reads, axes, operands) for bucket, reads in some]
         for (_, reads), table in zip(some, one.level(bests), strict=True):
             reads.append(table)
