@@ -21,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double tolerance = 1e-9;
-constexpr std::uint64_t quantum = 2048;
+constexpr std::uint64_t first_quantum = 8, last_quantum = 2048;
 constexpr double first_part = 32;  // of the gap: an iteration's limit
 constexpr auto between_polls = std::chrono::milliseconds(200);
 
@@ -75,13 +75,14 @@ class Run {
     Diver diver(problem_, cache_, options_.seed + static_cast<std::uint64_t>(number));
     if (number == 0) improve(diver, 0);
     Searcher searcher(problem_, cache_, number);
-    std::uint64_t counted = 0;
+    std::uint64_t counted = 0, quantum = first_quantum;
     while (!stop_) {
       const double below = next_limit();
       searcher.start(problem_.root(), below);
       bool ended = false;
       while (!stop_ && limit(upper_) >= below && !(ended = searcher.run(quantum))) {
         if (options_.threads > 1) searcher.skip();
+        quantum = std::min(2 * quantum, last_quantum);
         nodes_ += searcher.nodes() - counted;
         counted = searcher.nodes();
         raise(searcher.lower());
@@ -122,10 +123,9 @@ class Run {
       stop_ = true;
     } else if (searcher.solved()) {
       std::vector<int> value;
-      if (searcher.decode([&] { return stop_.load(); }, value)) {
-        offer(value);
-        raise(upper_);
-      }
+      if (searcher.decode([&] { return stop_.load(); }, value)) offer(value);
+      // Its cost is a sum in another order.
+      if (lower_ >= limit(upper_)) raise(upper_);
       stop_ = true;
     } else {
       widen(below);
@@ -144,7 +144,7 @@ class Run {
     const std::lock_guard lock(mutex_);
     if (below <= last_limit_) return;
     last_limit_ = below;
-    if (nodes_ - nodes_before_ < 2 * nodes_before_ + quantum) width_ *= 2;
+    if (nodes_ - nodes_before_ < 2 * nodes_before_ + last_quantum) width_ *= 2;
     nodes_before_ = nodes_;
   }
 

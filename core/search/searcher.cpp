@@ -178,8 +178,13 @@ void Searcher::skip() {
   std::vector<Var> path;
   for (Var v = at_; v != top_; v = problem_.parent[v]) path.push_back(v);
   path.push_back(top_);
+  Cache::Entry entry;
   for (auto v = path.rbegin(); v != path.rend(); ++v) {
-    if (!look_up(*v) || (!node_[*v].solved && node_[*v].lower < node_[*v].limit)) continue;
+    Node& node = node_[*v];
+    if (problem_.children[*v].empty() || !cache_.find(key(*v), entry) || (!entry.solved && entry.lower < node.limit)) continue;
+    node.lower = entry.lower;
+    node.solved = entry.solved;
+    node.best = entry.best;
     at_ = *v;
     ended_ = at_ == top_;
     if (!ended_ && ascend()) advance();
