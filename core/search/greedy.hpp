@@ -1,5 +1,7 @@
 // Solutions along the least bounds: the decoding of mini-buckets.
 #pragma once
+#include <random>
+
 #include "cache.hpp"
 #include "path.hpp"
 #include "problem.hpp"
@@ -8,19 +10,21 @@ namespace elimina::search {
 
 class Greedy {
  public:
-  explicit Greedy(const Problem& problem, const Cache* cache = nullptr);
+  explicit Greedy(const Problem& problem, const Cache* cache = nullptr, std::uint64_t seed = 0);
 
-  // Gives each variable, ancestors first, the value of the least bound, which what the cache knows of the children raises.
-  std::vector<int> run();
+  // Gives each variable, ancestors first, the value of the least bound, which what the cache knows of the children raises. Bounds are
+  // raised at random by `noise` on average.
+  std::vector<int> run(double noise = 0);
 
  private:
-  int pick(Var v);
+  int pick(Var v, double noise);
   double look_ahead(Var v, int x);
 
   const Problem& problem_;
   const Cache* cache_;
   Path path_;
-  std::vector<double> cost_, bound_;
+  std::mt19937_64 random_;
+  std::vector<double> cost_, bound_, known_;
   std::vector<char> raised_;
   std::vector<Cache::Word> key_;
 };

@@ -46,6 +46,7 @@ Problem::Problem(const Arena& arena, std::span<const std::int64_t> words, const 
   auto lists = contexts;
   lists.emplace_back();
   this->contexts = Lists(lists);
+  order_children();
   check_range();
   list_tables();
 }
@@ -66,6 +67,16 @@ void Problem::build_tree() {
   if (preorder.size() != size.size()) invalid("the parents are no forest: some variable is its own ancestor");
   for (std::size_t i = preorder.size() - 1; i > 0; --i) exit_[parent[preorder[i]]] += exit_[preorder[i]];
   for (const Var v : preorder) exit_[v] += entry_[v];
+  children = Lists(lists);
+}
+
+// What depends on fewest variables first: it is decided in fewest ways.
+void Problem::order_children() {
+  std::vector<std::vector<int>> lists;
+  for (Var v = 0; v <= root(); ++v) {
+    lists.emplace_back(children[v].begin(), children[v].end());
+    std::stable_sort(lists.back().begin(), lists.back().end(), [&](Var a, Var b) { return contexts[a].size() < contexts[b].size(); });
+  }
   children = Lists(lists);
 }
 

@@ -82,7 +82,6 @@ struct Problem {
 
   Var root() const { return static_cast<Var>(size.size()) - 1; }
   bool is_ancestor(Var upper, Var lower) const { return upper != lower && entry_[upper] <= entry_[lower] && entry_[lower] < exit_[upper]; }
-  int subtree(Var v) const { return exit_[v] - entry_[v]; }
 
   // What the factors cost.
   double cost(const std::vector<int>& value) const;
@@ -93,6 +92,7 @@ struct Problem {
  private:
   void read_tables(std::span<const std::int64_t> words);
   void build_tree();
+  void order_children();
   void check_table(const Table& table) const;
   void check_contexts(const std::vector<std::vector<Var>>& contexts) const;
   void check_range() const;

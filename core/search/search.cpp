@@ -10,7 +10,8 @@
 #include <thread>
 
 #include "cache.hpp"
-#include "greedy.hpp"
+#include "diver.hpp"
+#include "path.hpp"
 #include "searcher.hpp"
 
 namespace elimina::search {
@@ -20,7 +21,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double tolerance = 1e-9;
-constexpr std::uint64_t quantum = 2048;
+constexpr std::uint64_t first_quantum = 8, last_quantum = 2048;
+constexpr double first_part = 32;  // of the gap: an iteration's limit
 constexpr auto between_polls = std::chrono::milliseconds(200);
 
 class Run {
@@ -30,6 +32,9 @@ class Run {
 
   Report run() {
     if (!options_.start.empty()) offer(options_.start);
+    double cost, bound;
+    Path(problem_).expand(problem_.root(), &cost, &bound);
+    raise(bound);
     std::vector<std::thread> threads;
     running_ = options_.threads;
     for (int i = 0; i < options_.threads; ++i) threads.emplace_back([this, i] { work(i); });
@@ -63,38 +68,40 @@ class Run {
     if (--running_ == 0) ended_.notify_one();
   }
 
+  // Iterations of depth-first search, each up to a higher limit on the root, until a solution below the limit is the optimum or none is
+  // better than the best one known.
   void descend(int number) {
     std::shared_lock shared(growing_);
-    Greedy greedy(problem_, &cache_);
-    if (number == 0) offer(greedy.run());
-    Searcher searcher(problem_, cache_, step(number));
-    std::uint64_t counted = 0, dived = 0;
-    const std::uint64_t between_dives = 16 * problem_.size.size();
+    Diver diver(problem_, cache_, options_.seed + static_cast<std::uint64_t>(number));
+    if (number == 0) improve(diver, 0);
+    Searcher searcher(problem_, cache_, number);
+    std::uint64_t counted = 0, quantum = first_quantum;
     while (!stop_) {
-      const double upper = upper_;
-      searcher.start(problem_.root(), limit(upper));
-      raise(searcher.lower());
+      const double below = next_limit();
+      searcher.start(problem_.root(), below);
       bool ended = false;
-      while (!stop_ && upper == upper_ && !(ended = searcher.run(quantum))) {
+      while (!stop_ && limit(upper_) >= below && !(ended = searcher.run(quantum))) {
+        if (options_.threads > 1) searcher.skip();
+        quantum = std::min(2 * quantum, last_quantum);
         nodes_ += searcher.nodes() - counted;
         counted = searcher.nodes();
         raise(searcher.lower());
         make_room(shared);
-        if (counted - dived > between_dives) {
-          dived = counted;
-          offer(greedy.run());
-        }
+        improve(diver, counted);
         if (nodes_ >= options_.nodes || since_start() > options_.seconds) stop_ = true;
       }
-      if (ended) {
-        finish(searcher);
-      } else {
-        raise(searcher.lower());
+      raise(searcher.lower());
+      if (ended)
+        finish(searcher, below);
+      else
         searcher.leave();
-      }
     }
     nodes_ += searcher.nodes() - counted;
     hits_ += searcher.hits();
+  }
+
+  void improve(Diver& diver, std::uint64_t nodes) {
+    while (diver.is_due(nodes) && !stop_) offer(diver.solution(upper_ - lower_));
   }
 
   // The cache grows once all threads wait for it.
@@ -108,22 +115,38 @@ class Run {
     shared.lock();
   }
 
-  // The root is decided: its value is the optimum, or nothing is better than the best solution.
-  void finish(Searcher& searcher) {
-    if (!searcher.solved()) {
-      if (searcher.lower() >= limit(upper_)) raise(upper_), stop_ = true;
-      return;
+  // The root is decided: its value is the optimum, or nothing is below the limit.
+  void finish(Searcher& searcher, double below) {
+    const double upper = upper_;
+    if (searcher.lower() >= limit(upper)) {
+      raise(upper);
+      stop_ = true;
+    } else if (searcher.solved()) {
+      std::vector<int> value;
+      if (searcher.decode([&] { return stop_.load(); }, value)) offer(value);
+      // Its cost is a sum in another order.
+      if (lower_ >= limit(upper_)) raise(upper_);
+      stop_ = true;
+    } else {
+      widen(below);
     }
-    raise(searcher.lower());
-    std::vector<int> value;
-    if (searcher.decode([&] { return stop_.load(); }, value)) {
-      offer(value);
-      raise(upper_);
-    }
-    stop_ = true;
   }
 
-  double step(int number) const { return (problem_.integral ? 1 : 1e-3) * (1 + number); }
+  double next_limit() {
+    const std::lock_guard lock(mutex_);
+    if (width_ == 0) width_ = (upper_ < infinite ? upper_ - lower_ : 1 + std::abs(lower_)) / first_part;
+    if (problem_.integral) width_ = std::max(1.0, std::ceil(width_));
+    return std::min(limit(upper_), lower_ + width_);
+  }
+
+  // Unless the iteration was most of the work so far, which the next one would be again.
+  void widen(double below) {
+    const std::lock_guard lock(mutex_);
+    if (below <= last_limit_) return;
+    last_limit_ = below;
+    if (nodes_ - nodes_before_ < 2 * nodes_before_ + last_quantum) width_ *= 2;
+    nodes_before_ = nodes_;
+  }
 
   // Solutions have to be below it.
   double limit(double upper) const {
@@ -176,6 +199,8 @@ class Run {
   std::condition_variable ended_;
   std::exception_ptr failure_;
   int running_ = 0;
+  double width_ = 0, last_limit_ = -infinite;
+  std::uint64_t nodes_before_ = 0;
   Report best_;
 };
 

@@ -7,15 +7,13 @@ namespace elimina::search {
 
 namespace {
 
-// What took fewer nodes is searched again rather than kept.
-constexpr std::uint64_t least_kept = 3;
 // Sums of fractions differ by less, relatively.
 constexpr double rounding = 1e-9;
 
 }  // namespace
 
-Searcher::Searcher(const Problem& problem, Cache& cache, double step)
-    : problem_(problem), cache_(cache), path_(problem), step_(step), node_(problem.size.size()),
+Searcher::Searcher(const Problem& problem, Cache& cache, int number)
+    : problem_(problem), cache_(cache), path_(problem), number_(number), node_(problem.size.size()),
       keys_(problem.size.size() * static_cast<std::size_t>(cache.words())) {
   std::size_t values = 0;
   for (const int size : problem.size) {
@@ -61,44 +59,50 @@ void Searcher::open(Var v, double limit) {
   Node& node = node_[v];
   node.limit = limit;
   node.least = infinite;
-  node.step = step_;
   node.chosen = -1;
   node.entered = nodes_++;
   path_.expand(v, cost_.data() + first_[v], bound(v));
+  if (!problem_.children[v].empty()) return;
+  const double* least = std::min_element(bound(v), bound(v) + problem_.size[v]);
+  node.least = *least;
+  node.best = static_cast<int>(least - bound(v));
 }
 
-void Searcher::look_up(Var v) {
+bool Searcher::look_up(Var v) {
   Cache::Entry entry;
-  if (!cache_.find(key(v), entry)) return;
-  ++hits_;
+  if (problem_.children[v].empty() || !cache_.find(key(v), entry)) return false;
   Node& node = node_[v];
   node.lower = entry.solved ? entry.lower : std::max(node.lower, entry.lower);
   node.solved = entry.solved;
   node.best = entry.best;
+  return true;
 }
 
-// Picks the value of the least bound, unless the OR node is decided.
+// Picks a value, unless the OR node is decided.
 bool Searcher::choose() {
   Node& node = node_[at_];
   const double* bounds = bound(at_);
-  double first = infinite, second = infinite;
-  for (int x = 0; x < problem_.size[at_]; ++x) {
-    if (bounds[x] < first) {
-      second = first;
-      first = bounds[x];
-      node.chosen = x;
-    } else {
-      second = std::min(second, bounds[x]);
-    }
-  }
-  if (node.least <= first || first >= node.limit) {
-    node.solved = node.least <= first && node.least < infinite;
-    node.lower = node.solved ? node.least : std::max(node.lower, first);
+  const double* first = std::min_element(bounds, bounds + problem_.size[at_]);
+  if (node.least <= *first || *first >= node.limit) {
+    node.solved = node.least <= *first && node.least < infinite;
+    node.lower = node.solved ? node.least : std::max(node.lower, *first);
     return false;
   }
-  const double more = std::max(node.step, rounding * (1 + std::abs(second)));
-  node.target = std::min({node.limit, node.least, second + more});
+  node.target = std::min(node.limit, node.least);
+  node.chosen = number_ == 0 ? static_cast<int>(first - bounds) : pick(at_, node.target);
   return true;
+}
+
+int Searcher::pick(Var v, double target) const {
+  const double* bounds = bound(v);
+  const auto rank = [&](int x) {
+    if (number_ == 1) return bounds[x];
+    return static_cast<double>((static_cast<std::uint64_t>(v + 1) * number_ + x + 1) * 0x9e3779b97f4a7c15 >> 11);
+  };
+  int best = -1;
+  for (int x = 0; x < problem_.size[v]; ++x)
+    if (bounds[x] < target && (best < 0 || rank(x) > rank(best))) best = x;
+  return best;
 }
 
 void Searcher::enter() {
@@ -112,8 +116,7 @@ void Searcher::enter() {
     cache_.pack(c, path_.value(), key(c));
     cache_.prefetch(key(c));
   }
-  for (const Var c : children)
-    if (!problem_.children[c].empty()) look_up(c);
+  for (const Var c : children) hits_ += look_up(c);
 }
 
 double Searcher::sum_of_children(Var v) const {
@@ -131,11 +134,9 @@ void Searcher::advance() {
     known = std::max(known, node.sum);
     return;
   }
-  Var next = -1;
-  for (const Var c : problem_.children[at_])
-    if (!node_[c].solved && (next < 0 || problem_.subtree(c) < problem_.subtree(next))) next = c;
-  if (next >= 0) {
-    open(next, node.target - (node.sum - node_[next].lower));
+  for (const Var c : problem_.children[at_]) {
+    if (node_[c].solved) continue;
+    open(c, node.target - (node.sum - node_[c].lower));
     return;
   }
   known = infinite;
@@ -151,15 +152,12 @@ bool Searcher::ascend() {
   Node& node = node_[at_];
   double& known = bound(at_)[node.chosen];
   known = std::max({known, node.target, sum_of_children(at_)});
-  node.step *= 2;
   return false;
 }
 
 void Searcher::keep(Var v) {
   const Node& node = node_[v];
-  const std::uint64_t nodes = nodes_ - node.entered;
-  if (nodes < least_kept || problem_.children[v].empty()) return;
-  cache_.store(key(v), {node.lower, node.solved, node.best}, nodes);
+  if (!problem_.children[v].empty()) cache_.store(key(v), {node.lower, node.solved, node.best}, nodes_ - node.entered);
 }
 
 double Searcher::least_bound(Var v, double of_chosen) const {
@@ -173,6 +171,25 @@ double Searcher::raised(Var v, double of_child) const {
   const Var above = problem_.parent[v];
   const double sum = sum_of_children(above) - node_[v].lower + std::max(node_[v].lower, of_child);
   return least_bound(above, std::max(sum, bound(above)[node_[above].chosen]));
+}
+
+void Searcher::skip() {
+  if (ended_) return;
+  std::vector<Var> path;
+  for (Var v = at_; v != top_; v = problem_.parent[v]) path.push_back(v);
+  path.push_back(top_);
+  Cache::Entry entry;
+  for (auto v = path.rbegin(); v != path.rend(); ++v) {
+    Node& node = node_[*v];
+    if (problem_.children[*v].empty() || !cache_.find(key(*v), entry) || (!entry.solved && entry.lower < node.limit)) continue;
+    node.lower = entry.lower;
+    node.solved = entry.solved;
+    node.best = entry.best;
+    at_ = *v;
+    ended_ = at_ == top_;
+    if (!ended_ && ascend()) advance();
+    return;
+  }
 }
 
 double Searcher::lower() const {

@@ -1,4 +1,4 @@
-// Depth-first search of the AND/OR graph, best values first, with limits, whose bounds are kept in a cache.
+// Depth-first search of the AND/OR graph under a limit, with a cache of bounds.
 #pragma once
 #include <functional>
 #include <vector>
@@ -13,9 +13,9 @@ namespace elimina::search {
 // searched below it are kept with the variable: there is no stack, and a return goes to the parent.
 class Searcher {
  public:
-  // An AND node is left once its bound exceeds the next best one's by `step`, which doubles with each return to the same OR node:
-  // without a step it is best-first search, with an infinite one it is depth-first.
-  Searcher(const Problem& problem, Cache& cache, double step);
+  // Searchers of one cache share the work if their numbers differ: 0 tries values of the least bound first, 1 those of the greatest, others
+  // any.
+  Searcher(const Problem& problem, Cache& cache, int number);
 
   // Begins at an OR node whose ancestors have values. A solution below the limit is sought.
   void start(Var top, double limit);
@@ -26,6 +26,9 @@ class Searcher {
   // At the end: whether there is a solution below the limit, whose cost is lower().
   bool solved() const { return node_[top_].solved; }
   int best() const { return node_[top_].best; }
+
+  // Leaves what other searchers have decided meanwhile.
+  void skip();
 
   // A lower bound on the top, at any time.
   double lower() const;
@@ -44,14 +47,14 @@ class Searcher {
     double limit, lower;
     double least;          // of the values that are solved
     double sum, target;    // of the AND node: its bound, and the limit on it
-    double step;
     std::uint64_t entered;
     int chosen, best;
     bool solved;
   };
 
   void open(Var v, double limit);
-  void look_up(Var v);
+  bool look_up(Var v);
+  int pick(Var v, double target) const;
   bool choose();
   void enter();
   void advance();
@@ -67,7 +70,7 @@ class Searcher {
   const Problem& problem_;
   Cache& cache_;
   Path path_;
-  double step_;
+  int number_;
   std::vector<Node> node_;
   std::vector<std::size_t> first_;
   std::vector<double> cost_, bound_;  // of the values of OR nodes; infinite: solved
