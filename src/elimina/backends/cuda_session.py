@@ -133,7 +133,7 @@ class CudaSession:
     def gather(self, places: NDArray[np.int64]) -> NDArray[np.generic]:
         """Elements of the arena at these places: see ``GatheringSession.gather``."""
         cupy = self._backend.cupy
-        with self._here(), self._stream:
+        with self._here():
             self._write_loads()
             size = self._program.arena_cells * self._program.dtype.itemsize
             whole = self._cuda.UnownedMemory(self.arena, size, self._memory)
