@@ -8,8 +8,8 @@ namespace {
 
 // For each variable: nodes between two dives, and cells that a local search visits.
 constexpr std::uint64_t nodes_between = 32, cells_of_climb = 200;
-// The first local searches find most: they may take longer.
-constexpr std::uint64_t first_dives = 4, first_cells = 10'000;
+// The first local searches find most: they may visit more.
+constexpr std::uint64_t first_dives = 4, first_cells_each = 10'000, first_cells = 4'000'000;
 
 }  // namespace
 
@@ -21,7 +21,7 @@ std::vector<int> Diver::solution(double gap) {
   const auto variables = static_cast<std::uint64_t>(problem_.size.size());
   const double width = gap < infinite ? gap : 1;
   climber_.start(greedy_.run(width * widths[count_ % 4]));
-  climber_.run(variables * (count_ < first_dives ? first_cells : cells_of_climb));
+  climber_.run(count_ < first_dives ? std::min(first_cells, variables * first_cells_each) : variables * cells_of_climb);
   if (++count_ >= first_dives) next_ += variables * nodes_between;
   return climber_.best();
 }
