@@ -73,15 +73,22 @@ nb::dict search_tree(const Cells& cells, const Words& tables, const std::vector<
                      nb::object poll) {
   const Problem problem(arena_of(cells, forbidden, sign), span_of(tables), sizes, parents, contexts, integral);
   Options options = options_of(problem, upper, std::move(start), seconds, nodes, threads, memory, seed);
-  bool raised = false;
+  bool raised = false, interrupted = false;
   options.poll = [&](double lower, double best, std::uint64_t count) {
-    if (raised) return false;
+    if (raised || interrupted) return false;
     nb::gil_scoped_acquire gil;
-    PyObject* answer =
-        PyErr_CheckSignals() == 0 ? PyObject_CallFunction(poll.ptr(), "ddK", lower, best, (unsigned long long)count) : nullptr;
-    Py_XDECREF(answer);
+    if (PyErr_CheckSignals() != 0) {
+      // What is known by then is worth returning.
+      interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
+      raised = !interrupted;
+      if (interrupted) PyErr_Clear();
+      return false;
+    }
+    PyObject* answer = PyObject_CallFunction(poll.ptr(), "ddK", lower, best, (unsigned long long)count);
     raised = answer == nullptr;
-    return !raised;
+    const bool goes_on = answer != Py_False;
+    Py_XDECREF(answer);
+    return !raised && goes_on;
   };
   Report report;
   {
@@ -89,7 +96,9 @@ nb::dict search_tree(const Cells& cells, const Words& tables, const std::vector<
     report = search(problem, options);
   }
   if (raised) throw nb::python_error();
-  return result_of(report);
+  nb::dict result = result_of(report);
+  result["interrupted"] = interrupted;
+  return result;
 }
 
 nb::tuple greedy_assignment(const Cells& cells, const Words& tables, const std::vector<int>& sizes, const std::vector<Var>& parents,
@@ -106,7 +115,7 @@ void bind_search(nb::module_& m) {
   m.def("search_tree", &search_tree, "arena"_a, "tables"_a, "sizes"_a, "parents"_a, "contexts"_a, "forbidden"_a, "sign"_a, "integral"_a,
         "upper"_a, "start"_a.none(), "seconds"_a, "nodes"_a, "threads"_a, "memory"_a, "seed"_a, "poll"_a,
         "Least sum of costs below `upper`, by AND/OR branch and bound with the messages of mini-buckets as bounds. `poll` gets both bounds "
-        "and the nodes now and then. For each table, `tables` has: offset, home, the home's stride, origin (-1: a factor), k, and k times a "
+        "and the nodes now and then, and ends it by False; so does an interruption. For each table, `tables` has: offset, home, the home's stride, origin (-1: a factor), k, and k times a "
         "variable and its stride.");
   m.def("greedy_assignment", &greedy_assignment, "arena"_a, "tables"_a, "sizes"_a, "parents"_a, "contexts"_a, "forbidden"_a, "sign"_a,
         "integral"_a, "The values that the messages of mini-buckets suggest, ancestors first, and what they cost.");

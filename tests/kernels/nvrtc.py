@@ -97,6 +97,13 @@ def product_kernels(semiring: str, dtype: str) -> list[str]:
     ]
 
 
+def level_kernels(semiring: str, dtype: str) -> list[str]:
+    """What levels mini-buckets; the large steps' kernels of 2, 5 and 16 of them."""
+    kind = semiring, np.dtype(dtype)
+    names = [cuda_kernels.level_kernel(*kind, tables, words).name for tables in (2, 5, 16) for words in (True, False)]
+    return names + [cuda_kernels.forest_kernel(*kind, tree, levels=True) for tree in (True, False)]
+
+
 def rows_kernels(semiring: str, dtype: str, words: int) -> list[str]:
     """The kernels of sparse tables that depend on the values' kind."""
     ring = cuda_kernels.semiring_type(semiring, np.dtype(dtype))

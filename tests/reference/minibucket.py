@@ -75,7 +75,7 @@ def packed(sizes, tables: list[Sent], order, dtype, sign=1):
     for origin, scope, values in tables:
         values = np.ascontiguousarray(sign * values, dtype)
         strides = [s // values.itemsize for s in values.strides]
-        home, *axes = [-1] if not scope else scope
+        home, *axes = scope or [-1]
         words += [offset, home, strides[0] if scope else 0, origin, len(axes)]
         for v, stride in zip(axes, strides[1:], strict=True):
             words += [v, stride]
