@@ -189,7 +189,7 @@ def _evidence(given: str | None, model: Model) -> api.Evidence:
 
 def _human(result: Result, model: Model) -> str:
     rows = [("status", str(result.status))]
-    if result.task == "mpe" and result.value is not None:
+    if result.task in ("mpe", "mmap") and result.value is not None:
         rows.append(("log score" if model.sense == "probability" else "value", number_text(result.value)))
     if "structure" in result.stats:
         rows.append(("structure", result.stats["structure"]))
@@ -239,4 +239,9 @@ def _uai(result: Result, model: Model) -> str:
                 "format uai has no place for some of the variables; leave --query out or use --format json"
             )
         return write_marginals(list(values.values()) for values in result.marginals.values()).rstrip("\n")
+    if result.task == "mmap":
+        if result.assignment is None:
+            raise InputError("there is no assignment to write; use --format human or json")
+        values = [v.index(result.assignment[v.name]) for v in model.variables if v.name in result.assignment]
+        return "MMAP\n" + " ".join(map(str, [len(values), *values]))
     raise InputError("format uai has no place for a count; use --format human or json")
