@@ -100,6 +100,26 @@ class ProductKernel(NamedTuple):
     blocks: int
 
 
+class FacesKernel(NamedTuple):
+    """One instantiation of the kernel for steps whose tables are faces of a box of cells (``kernels/faces.cu``).
+
+    Attributes:
+        name: The template's name expression.
+        outers, rows, cells: Outer, mid and lo cells that a thread owns.
+        lane_bytes: Bytes of a register that holds cells.
+        threads: Most threads of a block.
+        blocks: Blocks that are to fit a multiprocessor together.
+    """
+
+    name: str
+    outers: int
+    rows: int
+    cells: int
+    lane_bytes: int
+    threads: int
+    blocks: int
+
+
 def semiring_type(semiring: str, dtype: np.dtype[np.generic]) -> str:
     """Return the C++ type of a semiring."""
     if semiring == "count":
@@ -136,6 +156,18 @@ def product_kernel(semiring: str, dtype: np.dtype[np.generic], word: int, whole:
     name = f"elimina::product<{policy_type(semiring, dtype)}, {word}, {flag}, {rows}, {vectors}, {blocks}>"
     cells = vectors * 16 // dtype.itemsize
     return ProductKernel(name, rows, cells, max(4, dtype.itemsize), word, vectors, blocks)
+
+
+@functools.cache
+def faces_kernels(semiring: str, dtype: np.dtype[np.generic]) -> tuple[FacesKernel, ...]:
+    """Return the instantiations for a kind of cells."""
+    forms = [(4, 4, 128, 3), (2, 4, 128, 4), (2, 4, 256, 2), (4, 4, 256, 1)]
+    lane = max(4, dtype.itemsize)
+    kernels = []
+    for outers, rows, threads, blocks in forms:
+        name = f"elimina::faces<{policy_type(semiring, dtype)}, {outers}, {rows}, {threads}, {blocks}>"
+        kernels.append(FacesKernel(name, outers, rows, 16 // dtype.itemsize, lane, threads, blocks))
+    return tuple(kernels)
 
 
 @functools.cache

@@ -80,13 +80,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   const i64 mid_first = i64(split) * mids, mid_last = min(mid_first + mids, step[kMidCells]);
   const int domain = int(step[kDomain]);
   const P policy(parameter);
-  if constexpr (kGeneric) {
-    for (int i = threadIdx.x; i < streamed * cells; i += kThreads) {
-      const TableView table = step.table(tables - streamed + i / cells);
-      at<i32>(map.los)[i / cells * pitch + i % cells] = i32(offset_of(
-          step, lo_first + i % cells, step.lo_axis(), step[kAxes], [&](i64 axis) { return table.stride(axis); }));
-    }
-  }
+  if constexpr (kGeneric) locate_lo<i32>(lo_first, cells, pitch, tables - streamed, tables, map.los);
 
   const int column = int(threadIdx.x) % columns, row = int(threadIdx.x) / columns, rows_block = kThreads / columns * kRows;
   const int lo = kDense ? column * kCells : column;  // within the chunk; the other cells are `columns` further on each
