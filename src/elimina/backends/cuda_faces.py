@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -10,9 +11,6 @@ import numpy as np
 from elimina.backends.cuda_kernels import FacesKernel, faces_kernels
 from elimina.backends.cuda_product import RESERVED, SHARED
 from elimina.backends.cuda_record import HEADER, rearrange, tables
-
-SLAB = 16
-"""Values of the eliminated variable in shared memory together: those whose loads are in flight together."""
 
 LEAST = 4
 """Least values of the eliminated variable, and cells that have the same streamed values."""
@@ -38,13 +36,11 @@ class Cut(NamedTuple):
 
     kernel: FacesKernel
     outers: int
-    groups: int
     splits: int
     batch: int
     chunks: int
     chunk: int
     columns: int
-    slab: int
 
 
 def split_outer(record: list[int]) -> int:
@@ -64,38 +60,29 @@ def split_outer(record: list[int]) -> int:
     return math.prod(sizes[axis] for axis in sharing)
 
 
-def cuts(shape: Shape, semiring: str, dtype: np.dtype[np.generic]) -> list[Cut]:
-    """All ways to cut a step that shared memory has room for."""
-    found = []
+def cuts(shape: Shape, semiring: str, dtype: np.dtype[np.generic]) -> Iterator[Cut]:
+    """All ways to cut a step that the threads and shared memory have room for."""
     for kernel in faces_kernels(semiring, dtype):
-        threads = kernel.threads
-        for columns in range(1, min(threads, -(-shape.lo_cells // kernel.cells)) + 1):
-            for rows in range(1, min(threads // columns, -(-shape.mid_cells // kernel.rows)) + 1):
-                groups = min(threads // columns // rows, -(-shape.sharing // kernel.outers))
-                for group in range(1, groups + 1):
-                    if 2 * columns * rows * group > threads or groups == group:
-                        found.append(_cut(shape, kernel, columns, rows, group, dtype.itemsize))
-    return [cut for cut in found if cut.slab > 0]
-
-
-def _cut(shape: Shape, kernel: FacesKernel, columns: int, rows: int, groups: int, itemsize: int) -> Cut:
-    outers, batch, chunk = groups * kernel.outers, rows * kernel.rows, columns * kernel.cells
-    cut = Cut(
-        kernel, outers, groups, -(-shape.mid_cells // batch), batch, -(-shape.lo_cells // chunk), chunk, columns, 0
-    )
-    room = SHARED // kernel.blocks - RESERVED - shared_bytes(shape, cut, itemsize)
-    cell = outers * batch * kernel.lane_bytes + (outers + batch) * chunk * itemsize
-    most = min(SLAB, room // cell, shape.domain)
-    return cut._replace(slab=-(-shape.domain // -(-shape.domain // most)) if most > 0 else 0)
+        for columns in range(1, min(kernel.threads, -(-shape.lo_cells // kernel.cells)) + 1):
+            for rows in range(1, min(kernel.threads // columns, -(-shape.mid_cells // kernel.rows)) + 1):
+                most = min(kernel.threads // columns // rows, -(-shape.sharing // kernel.outers))
+                for groups in range(max(1, most // 2), most + 1):
+                    outers, batch, chunk = groups * kernel.outers, rows * kernel.rows, columns * kernel.cells
+                    splits, chunks = -(-shape.mid_cells // batch), -(-shape.lo_cells // chunk)
+                    cut = Cut(kernel, outers, splits, batch, chunks, chunk, columns)
+                    items = outers * (batch + chunk) + batch * chunk
+                    room = SHARED // kernel.blocks - RESERVED
+                    if items <= kernel.items * kernel.threads and shared_bytes(shape, cut, dtype.itemsize) <= room:
+                        yield cut
 
 
 def shared_bytes(shape: Shape, cut: Cut, itemsize: int) -> int:
     """Bytes of shared memory of a block, added up as ``map_of`` in ``kernels/tile_parts.cuh`` does."""
-    count = shape.tables_a + shape.tables_b + 1
+    count, slab = shape.tables_a + shape.tables_b + 1, 2 * cut.kernel.depth
     size = -(-shape.words // 2) * 2 + cut.outers * (count + 1) + count + (count + 1) * cut.batch + count * cut.chunk
-    size = -(-8 * size // 16) * 16 + cut.outers * cut.slab * cut.batch * cut.kernel.lane_bytes
-    size = -(-size // 16) * 16 + cut.outers * cut.slab * cut.chunk * itemsize
-    return -(-size // 16) * 16 + cut.slab * cut.batch * cut.chunk * itemsize
+    size = -(-8 * size // 16) * 16 + cut.outers * slab * cut.batch * cut.kernel.lane_bytes
+    size = -(-size // 16) * 16 + cut.outers * slab * cut.chunk * itemsize
+    return -(-size // 16) * 16 + slab * cut.batch * cut.chunk * itemsize
 
 
 def blocks(shape: Shape, cut: Cut) -> int:
@@ -106,17 +93,15 @@ def blocks(shape: Shape, cut: Cut) -> int:
 def cost(shape: Shape, cut: Cut, multiprocessors: int, itemsize: int) -> float:
     """Predicted cycles."""
     kernel = cut.kernel
-    used = -(-cut.columns * cut.batch // kernel.rows * cut.groups // 32)
-    thread = kernel.outers * kernel.rows * kernel.cells
-    per_thread = thread * itemsize / kernel.lane_bytes
-    compute = 32 * used * per_thread * shape.domain / 32  # combinations of 32 lanes a cycle
-    reads = (kernel.outers * (kernel.rows * kernel.lane_bytes // 16 + 1) + kernel.rows) * 4 * used * shape.domain
-    fill = cut.outers * cut.batch * shape.tables_a + cut.outers * cut.chunk * shape.tables_b + cut.batch * cut.chunk
-    fill_time = fill * shape.domain * itemsize / 20
-    count = blocks(shape, cut)
-    waves = count / multiprocessors
-    each = max(compute, reads) * 1.2 + fill_time + 700 * (shape.domain / cut.slab) / min(cut.kernel.blocks, max(1, waves))
-    return math.ceil(waves) * each + 4000
+    threads = cut.columns * (cut.batch // kernel.rows) * (cut.outers // kernel.outers)
+    warps = -(-threads // 32)
+    per_thread = kernel.outers * kernel.rows * kernel.cells * itemsize / kernel.lane_bytes
+    compute = warps * per_thread * shape.domain
+    reads = (kernel.outers * (kernel.rows * kernel.lane_bytes // 16 + 1) + kernel.rows) * 3 * warps * shape.domain
+    fill = cut.outers * (cut.batch + cut.chunk) + cut.batch * cut.chunk
+    moved = fill * shape.domain * itemsize / 20
+    waves = blocks(shape, cut) / multiprocessors
+    return max(1.0, waves) * (max(compute, reads, moved) + 0.3 * (compute + reads + moved)) + 4000
 
 
 def choose(shape: Shape, semiring: str, dtype: np.dtype[np.generic], multiprocessors: int) -> Cut | None:

@@ -107,6 +107,8 @@ class FacesKernel(NamedTuple):
         name: The template's name expression.
         outers, rows, cells: Outer, mid and lo cells that a thread owns.
         lane_bytes: Bytes of a register that holds cells.
+        items: Most cells of the faces that a thread loads.
+        depth: Values of the eliminated variable that it loads at a time.
         threads: Most threads of a block.
         blocks: Blocks that are to fit a multiprocessor together.
     """
@@ -116,6 +118,8 @@ class FacesKernel(NamedTuple):
     rows: int
     cells: int
     lane_bytes: int
+    items: int
+    depth: int
     threads: int
     blocks: int
 
@@ -138,11 +142,11 @@ def product_shapes(semiring: str, dtype: np.dtype[np.generic]) -> tuple[ProductS
     """Return the forms of the product kernel for a kind of cells, the largest first."""
     if semiring == "log-sum-exp":
         return (ProductShape(4, 1, 4),)
+    # Some are for domains of 100, which powers of two divide badly.
     if dtype.itemsize == 8:
-        return ProductShape(8, 2, 4, whole=True), ProductShape(4, 2, 4)
-    # The second one is for domains of 100, which powers of two divide badly.
-    hundred = ProductShape(12, 1, 4) if dtype == np.int16 else ProductShape(20, 1, 3)
-    return ProductShape(8, 2, 3), hundred, ProductShape(8, 1, 5, whole=True), ProductShape(4, 1, 8, whole=True)
+        return ProductShape(8, 2, 4, whole=True), ProductShape(4, 4, 3), ProductShape(10, 1, 4), ProductShape(4, 2, 4)
+    hundred = (ProductShape(16, 1, 3), ProductShape(12, 1, 4)) if dtype == np.int16 else (ProductShape(20, 1, 3),)
+    return ProductShape(8, 2, 3), *hundred, ProductShape(8, 1, 5, whole=True), ProductShape(4, 1, 8, whole=True)
 
 
 @functools.cache
@@ -161,13 +165,29 @@ def product_kernel(semiring: str, dtype: np.dtype[np.generic], word: int, whole:
 @functools.cache
 def faces_kernels(semiring: str, dtype: np.dtype[np.generic]) -> tuple[FacesKernel, ...]:
     """Return the instantiations for a kind of cells."""
-    forms = [(4, 4, 128, 3), (2, 4, 128, 4), (2, 4, 256, 2), (4, 4, 256, 1)]
-    lane = max(4, dtype.itemsize)
-    kernels = []
-    for outers, rows, threads, blocks in forms:
-        name = f"elimina::faces<{policy_type(semiring, dtype)}, {outers}, {rows}, {threads}, {blocks}>"
-        kernels.append(FacesKernel(name, outers, rows, 16 // dtype.itemsize, lane, threads, blocks))
-    return tuple(kernels)
+    forms = FACES_FORMS
+    return tuple(faces_kernel(semiring, dtype, *form) for form in forms)
+
+
+def faces_kernel(
+    semiring: str,
+    dtype: np.dtype[np.generic],
+    outers: int,
+    rows: int,
+    items: int,
+    depth: int,
+    threads: int,
+    blocks: int,
+) -> FacesKernel:
+    """Return one instantiation."""
+    numbers = outers, rows, items, depth, threads, blocks
+    name = f"elimina::faces<{policy_type(semiring, dtype)}, {', '.join(map(str, numbers))}>"
+    return FacesKernel(
+        name, outers, rows, 16 // dtype.itemsize, max(4, dtype.itemsize), items, depth, threads, blocks
+    )
+
+
+FACES_FORMS = ((2, 4, 3, 8, 512, 1), (2, 4, 4, 8, 256, 2))
 
 
 @functools.cache

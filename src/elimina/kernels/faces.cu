@@ -1,64 +1,24 @@
 // One large step with a streamed table that lacks some outer axes, in one launch: the cells of a block are a box of outer, mid and lo
-// cells, and each of A [outer][mid], B [outer][lo] and the streamed table [mid][lo] is a face of it. For `slab` values of d a block
-// keeps the three faces in shared memory; each thread owns kOuters x kRows x kLanes cells in registers, so that whatever is read
-// serves kOuters, kRows or kLanes combinations.
+// cells, and each of A [outer][mid], B [outer][lo] and the streamed table [mid][lo] is a face of it. Each thread owns kOuters x kRows x
+// kLanes cells of the box in registers, so that what it reads from shared memory serves kOuters, kRows or kLanes combinations; and
+// kItems cells of the faces, whose next kDepth values it loads while the threads work on the last ones.
 #include "tile_parts.cuh"
 
 namespace elimina {
 
-constexpr int kFaceFlight = 16;  // values of d whose loads are in flight together
-
-// slots[d - d_first][row][column] = product of the tables [first, last) at the sum of a row's and a column's offset in a table:
-// row_offset(table, row) + column_offset(table, column).
-template <class P, class Slot, class Rows, class Columns>
-__device__ __forceinline__ void fill_face(int slots_at, int rows, int columns, int row_pitch, int pitch, int first, int last,
-                                          i64 d_first, int depth, const typename P::Cell* arena, int scales_at, P policy,
-                                          Rows row_offset, Columns column_offset) {
-  using Cell = typename P::Cell;
-  const StepView step{shared};
-#pragma unroll 1
-  for (int i = threadIdx.x; i < rows * columns; i += int(blockDim.x)) {
-    const int row = i / columns, column = i - row * columns;
-    Slot* const slots = at<Slot>(slots_at) + row * row_pitch + column;
-#pragma unroll 1
-    for (int d = 0; d < depth; d += kFaceFlight) {
-      Slot* slot = slots + d * pitch;
-      if (first == last) {
-#pragma unroll 1
-        for (int u = 0; u < min(kFaceFlight, depth - d); ++u, slot += pitch) *slot = to_slot<P, Slot>(policy.one());
-        continue;
-      }
-#pragma unroll 1
-      for (int number = first; number < last; ++number, slot = slots + d * pitch) {
-        const i64 stride = step.table(number).domain_stride();
-        const Cell* from = arena + row_offset(number, row) + column_offset(number, column) + (d_first + d) * stride;
-        Cell values[kFaceFlight];
-#pragma unroll
-        for (int u = 0; u < kFaceFlight; ++u, from += stride)
-          if (d + u < depth) values[u] = read<P>(from, number, scales_at);
-#pragma unroll
-        for (int u = 0; u < kFaceFlight; ++u, slot += pitch) {
-          if (d + u >= depth) continue;
-          *slot = to_slot<P, Slot>(number == first ? values[u] : policy.combine_cells(of_slot<P, Slot>(*slot), values[u]));
-        }
-      }
-    }
-  }
-}
-
 // A block takes `outers` of the `sharing` successive outer cells that have the same streamed values, `batch` mid cells and `chunk` lo
-// cells: `groups` x (threads / groups / columns) x `columns` threads; `vector`: bytes of the words that the output may be written in.
-template <class P, int kOuters, int kRows, int kSize, int kBlocks>
+// cells; its threads are [outers / kOuters][batch / kRows][columns]. `vector`: bytes of the words that the output may be written in.
+template <class P, int kOuters, int kRows, int kItems, int kDepth, int kSize, int kBlocks>
 __global__ void __launch_bounds__(kSize, kBlocks)
-    faces(const i64* __restrict__ record, int record_words, int number, int tables, int sharing, int outers, int groups, int splits,
-          int batch, int chunks, int chunk, int columns, int slab, int vector, typename P::Cell* arena, u64* peaks, const i32* stop,
+    faces(const i64* __restrict__ record, int record_words, int number, int tables, int sharing, int outers, int splits, int batch,
+          int chunks, int chunk, int columns, int vector, typename P::Cell* arena, u64* peaks, const i32* stop,
           typename P::Cell parameter) {
   using Cell = typename P::Cell;
   using Lane = typename P::Lane;
   using Sum = typename P::Sum;
   constexpr int kLanes = 16 / int(sizeof(Lane)), kCells = kLanes * P::width;
   if (stopped(stop)) return;
-  const Map map = map_of<P>(record_words, tables, tables, batch, slab, chunk, 2 * tables * chunk, outers);
+  const Map map = map_of<P>(record_words, tables, tables, batch, 2 * kDepth, chunk, 2 * tables * chunk, outers);
 
   u64 block = blockIdx.x;
   const i64 lo_first = i64(block % u32(chunks)) * chunk;
@@ -71,20 +31,98 @@ __global__ void __launch_bounds__(kSize, kBlocks)
   __syncthreads();
   const StepView step{shared};
   const int cells = int(min(i64(chunk), step[kLoCells] - lo_first)), count = int(min(i64(batch), step[kMidCells] - mid_first));
-  const int domain = int(step[kDomain]), tables_a = int(step[kTablesA]), tables_ab = tables - 1;
+  const int domain = int(step[kDomain]);
   const P policy(parameter);
   locate(mid_first, count, batch, tables, map.bases, map.mids);
   locate_lo<i64>(lo_first, cells, chunk, 0, tables, map.los);
+  __syncthreads();
 
-  const int column = int(threadIdx.x) % columns, row = int(threadIdx.x) / columns;
-  const int rows = batch / kRows;  // of threads
-  const int top = row % rows * kRows, outer = row / rows * kOuters, lo = column * kCells;
-  const bool busy = row < rows * groups && outer < here && top < count && lo < cells;
-  const i64* bases = at<i64>(map.bases);
-  const auto base = [&](int table, int outer_cell) { return bases[outer_cell * (tables + 1) + table]; };
+  // Face 0 is A, 1 is B, 2 the streamed table.
+  struct Item {
+    int face, row, column;
+  };
+  const auto item_of = [&](int i) -> Item {
+    const int face = i < here * count ? 0 : i < here * (count + cells) ? 1 : 2;
+    const int width = face == 0 ? count : cells, cell = i - here * (face == 0 ? 0 : face == 1 ? count : count + cells);
+    return {face, cell / width, cell % width};
+  };
+  const auto first_table = [&](int face) { return face == 0 ? 0 : int(face == 1 ? step[kTablesA] : step[kTablesA] + step[kTablesB]); };
+  const auto base = [&](int table, int outer) { return at<i64>(map.bases)[outer * (tables + 1) + table]; };
   const auto mid_offset = [&](int table, int mid) { return at<i64>(map.mids)[table * batch + mid]; };
-  const auto lo_offset = [&](int table, int cell) { return at<i64>(map.los)[table * chunk + cell]; };
+  const auto cell_of = [&](Item item, int table) {
+    return arena + (item.face == 0 ? base(table, item.row) - base(table, 0) + mid_offset(table, item.column)
+                                   : at<i64>(map.los)[table * chunk + item.column] +
+                                         (item.face == 1 ? base(table, item.row) : mid_offset(table, item.row)));
+  };
+  const int total = here * (count + cells) + count * cells;
+  const Cell* from[kItems];
+  i64 stride[kItems];
+  int slot[kItems], pitch[kItems];  // in bytes
+#pragma unroll
+  for (int k = 0; k < kItems; ++k) {
+    const Item item = item_of(min(int(threadIdx.x) + k * kSize, total - 1));
+    const int table = min(first_table(item.face), tables - 1);
+    from[k] = cell_of(item, table);
+    stride[k] = step.table(table).domain_stride();
+    const int size = item.face == 0 ? int(sizeof(Lane)) : int(sizeof(Cell)), width = item.face == 0 ? batch : chunk;
+    slot[k] = (item.face == 0 ? map.a : item.face == 1 ? map.b : map.ring) + (item.row * width + item.column) * size;
+    pitch[k] = (item.face == 2 ? batch : outers) * width * size;
+  }
+  const int whole_a = int(step[kTablesA]) == 1, whole_b = int(step[kTablesB]) == 1;
 
+  Cell values[kItems][kDepth];
+  const auto load = [&](int depth) {
+#pragma unroll
+    for (int k = 0; k < kItems; ++k) {
+      if (int(threadIdx.x) + k * kSize >= total) continue;
+#pragma unroll
+      for (int u = 0; u < kDepth; ++u, from[k] += stride[k])
+        if (u < depth) values[k][u] = __ldg(from[k]);
+    }
+  };
+  // A face of another number of tables than one: the others are read now.
+  const auto complete = [&](int i, int d, int depth, Cell(&cell)[kDepth]) {
+    const Item item = item_of(i);
+    const int first = first_table(item.face), last = item.face == 2 ? tables : first_table(item.face + 1);
+#pragma unroll 1
+    for (int table = first + 1; table < last; ++table) {
+      const Cell* other = cell_of(item, table) + d * step.table(table).domain_stride();
+#pragma unroll
+      for (int u = 0; u < kDepth; ++u, other += step.table(table).domain_stride())
+        if (u < depth) cell[u] = policy.combine_cells(cell[u], read<P>(other, table, map.scales));
+    }
+#pragma unroll
+    for (int u = 0; u < kDepth; ++u)
+      if (first == last) cell[u] = policy.one();
+  };
+  const auto put = [&](int half, int d, int depth) {
+#pragma unroll
+    for (int k = 0; k < kItems; ++k) {
+      const int i = int(threadIdx.x) + k * kSize;
+      if (i >= total) continue;
+      const int face = i < here * count ? 0 : i < here * (count + cells) ? 1 : 2;
+      if constexpr (P::Semiring::scaled) {
+        const auto scale = at<typename P::Semiring::Value>(map.scales)[min(first_table(face), tables - 1)];
+#pragma unroll
+        for (int u = 0; u < kDepth; ++u) values[k][u] *= scale;
+      }
+      if ((face == 0 && !whole_a) || (face == 1 && !whole_b)) complete(i, d, depth, values[k]);
+      int to = slot[k] + half * kDepth * pitch[k];
+#pragma unroll
+      for (int u = 0; u < kDepth; ++u, to += pitch[k]) {
+        if (u >= depth) continue;
+        if (face == 0) {
+          *at<Lane>(to) = to_slot<P, Lane>(values[k][u]);
+        } else {
+          *at<Cell>(to) = values[k][u];
+        }
+      }
+    }
+  };
+
+  const int column = int(threadIdx.x) % columns, row = int(threadIdx.x) / columns, rows = batch / kRows;
+  const int top = row % rows * kRows, outer = row / rows * kOuters, lo = column * kCells;
+  const bool busy = outer < here && top < count && lo < cells;
   Sum sums[kOuters][kRows][kLanes];
 #pragma unroll
   for (int o = 0; o < kOuters; ++o)
@@ -92,20 +130,16 @@ __global__ void __launch_bounds__(kSize, kBlocks)
     for (int i = 0; i < kRows; ++i)
 #pragma unroll
       for (int j = 0; j < kLanes; ++j) sums[o][i][j] = policy.start();
-  for (int d = 0; d < domain; d += slab) {
-    const int depth = min(slab, domain - d);
+  load(min(kDepth, domain));
+  for (int d = 0, half = 0; d < domain; d += kDepth, half ^= 1) {
+    const int depth = min(kDepth, domain - d);
+    put(half, d, depth);
     __syncthreads();
-    fill_face<P, Lane>(map.a, here, count, batch, outers * batch, 0, tables_a, d, depth, arena, map.scales, policy,
-                       [&](int table, int cell) { return base(table, cell) - base(table, 0); }, mid_offset);
-    fill_face<P, Cell>(map.b, here, cells, chunk, outers * chunk, tables_a, tables_ab, d, depth, arena, map.scales, policy, base,
-                       lo_offset);
-    fill_face<P, Cell>(map.ring, count, cells, chunk, batch * chunk, tables_ab, tables, d, depth, arena, map.scales, policy,
-                       mid_offset, lo_offset);
-    __syncthreads();
+    if (d + kDepth < domain) load(min(kDepth, domain - d - kDepth));
     if (!busy) continue;
-    const Lane* a = at<Lane>(map.a) + outer * batch + top;
-    const Cell* b = at<Cell>(map.b) + outer * chunk + lo;
-    const Cell* s = at<Cell>(map.ring) + top * chunk + lo;
+    const Lane* a = at<Lane>(map.a) + (half * kDepth * outers + outer) * batch + top;
+    const Cell* b = at<Cell>(map.b) + (half * kDepth * outers + outer) * chunk + lo;
+    const Cell* s = at<Cell>(map.ring) + (half * kDepth * batch + top) * chunk + lo;
 #pragma unroll 2
     for (int u = 0; u < depth; ++u, a += outers * batch, b += outers * chunk, s += batch * chunk) {
       Lane left[kOuters][kRows], right[kOuters][kLanes];
