@@ -97,6 +97,11 @@ def product_kernels(semiring: str, dtype: str) -> list[str]:
     ]
 
 
+def faces_kernels(semiring: str, dtype: str) -> list[str]:
+    """Every instantiation of the faces kernel that a program of this kind may ask for."""
+    return [kernel.name for kernel in cuda_kernels.faces_kernels(semiring, np.dtype(dtype))]
+
+
 def rows_kernels(semiring: str, dtype: str, words: int) -> list[str]:
     """The kernels of sparse tables that depend on the values' kind."""
     ring = cuda_kernels.semiring_type(semiring, np.dtype(dtype))

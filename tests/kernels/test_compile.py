@@ -40,6 +40,7 @@ def test_each_semiring_and_dtype(compiler, semiring, dtype):
         *(cuda_kernels.forest_kernel(*kind, tree) for tree in (True, False)),
         cuda_kernels.decode_kernel(*kind),
         *sorted(chosen),
+        *nvrtc.faces_kernels(semiring, dtype),
     ]:
         assert compile_kernel(name, 90) == "", name
 
@@ -56,6 +57,7 @@ def test_other_architectures(compiler):
     names = [
         cuda_kernels.tile_kernel("min-sum", np.dtype(np.int16), 1, True, False).name,
         cuda_kernels.product_kernel("sum-product", np.dtype(np.float64), 16, True, 0).name,
+        *nvrtc.faces_kernels("sum-product", "float32"),
         cuda_kernels.forest_kernel("min-sum", np.dtype(np.int32), False),
     ]
     for architecture in sorted({*OTHERS, max(known)}):

@@ -12,8 +12,26 @@ from elimina.backends.cuda_kernels import FacesKernel, faces_kernels
 from elimina.backends.cuda_product import RESERVED, SHARED
 from elimina.backends.cuda_record import HEADER, rearrange, tables
 
+WARP = 32
+"""Threads of a warp."""
 LEAST = 4
 """Least values of the eliminated variable, and cells that have the same streamed values."""
+SCHEDULERS = 4
+"""Warps that a multiprocessor runs at a time."""
+FOLD = 4.0
+"""Cycles of a warp for a combination of two registers, with the third one joined to them."""
+WAIT = 60.0
+"""Cycles that it waits for shared memory, for each value of the eliminated variable."""
+LOAD = 4.0
+"""Cycles of a warp for loading a cell of a face a thread."""
+SECTOR = 32
+"""Bytes read besides those wanted, for each run of cells."""
+CACHE = 30.0
+"""Bytes that a multiprocessor reads from the cache in a cycle."""
+HINDRANCE = 0.3
+"""Share of what is done at the same time that takes time of its own."""
+START = 6000.0
+"""Cycles before the first value."""
 STREAMED = 9.0
 """Bytes of a streamed table that a multiprocessor reads in a cycle, from a cache."""
 
@@ -41,6 +59,7 @@ class Cut(NamedTuple):
     chunks: int
     chunk: int
     columns: int
+    workers: int
 
 
 def split_outer(record: list[int]) -> int:
@@ -69,10 +88,14 @@ def cuts(shape: Shape, semiring: str, dtype: np.dtype[np.generic]) -> Iterator[C
                 for groups in range(max(1, most // 2), most + 1):
                     outers, batch, chunk = groups * kernel.outers, rows * kernel.rows, columns * kernel.cells
                     splits, chunks = -(-shape.mid_cells // batch), -(-shape.lo_cells // chunk)
-                    cut = Cut(kernel, outers, splits, batch, chunks, chunk, columns)
+                    workers = -(-columns * rows * groups // WARP) * WARP
+                    cut = Cut(kernel, outers, splits, batch, chunks, chunk, columns, workers)
                     items = outers * (batch + chunk) + batch * chunk
-                    room = SHARED // kernel.blocks - RESERVED
-                    if items <= kernel.items * kernel.threads and shared_bytes(shape, cut, dtype.itemsize) <= room:
+                    loaded = workers < kernel.threads and items <= kernel.items * (kernel.threads - workers)
+                    if (
+                        loaded
+                        and shared_bytes(shape, cut, dtype.itemsize) <= SHARED // max(2, kernel.blocks) - RESERVED
+                    ):
                         yield cut
 
 
@@ -91,17 +114,17 @@ def blocks(shape: Shape, cut: Cut) -> int:
 
 
 def cost(shape: Shape, cut: Cut, multiprocessors: int, itemsize: int) -> float:
-    """Predicted cycles."""
+    """Predicted cycles: workers, loaders and the cache are at work together, and hinder each other."""
     kernel = cut.kernel
-    threads = cut.columns * (cut.batch // kernel.rows) * (cut.outers // kernel.outers)
-    warps = -(-threads // 32)
-    per_thread = kernel.outers * kernel.rows * kernel.cells * itemsize / kernel.lane_bytes
-    compute = warps * per_thread * shape.domain
-    reads = (kernel.outers * (kernel.rows * kernel.lane_bytes // 16 + 1) + kernel.rows) * 3 * warps * shape.domain
-    fill = cut.outers * (cut.batch + cut.chunk) + cut.batch * cut.chunk
-    moved = fill * shape.domain * itemsize / 20
-    waves = blocks(shape, cut) / multiprocessors
-    return max(1.0, waves) * (max(compute, reads, moved) + 0.3 * (compute + reads + moved)) + 4000
+    warps = math.ceil(cut.workers / WARP / SCHEDULERS)
+    combinations = kernel.outers * kernel.rows * kernel.cells * itemsize // kernel.lane_bytes
+    worked = warps * (FOLD * combinations * kernel.lane_bytes / 4 + WAIT)
+    loaded = LOAD * (cut.outers * (cut.batch + cut.chunk) + cut.batch * cut.chunk) / WARP
+    runs = (cut.outers, cut.batch), (cut.outers, cut.chunk), (cut.batch, cut.chunk)
+    moved = sum(rows * (cells * itemsize + SECTOR) for rows, cells in runs) / CACHE
+    waves = math.ceil(blocks(shape, cut) / multiprocessors / kernel.blocks) * kernel.blocks
+    parts = worked, loaded, moved
+    return waves * shape.domain * (max(parts) + HINDRANCE * sum(parts)) + START
 
 
 def choose(shape: Shape, semiring: str, dtype: np.dtype[np.generic], multiprocessors: int) -> Cut | None:

@@ -36,6 +36,14 @@ OUTERS = 4
 """Most outer cells of a block, where what is streamed serves several."""
 
 
+FACES = {
+    2: ((2, 4, 5, 8, 512, 1),),
+    4: ((2, 4, 5, 8, 512, 1),),
+    8: ((2, 4, 5, 4, 768, 1),),
+}
+"""By the bytes of a cell: outers, rows, items, depth, threads and blocks of the forms of the faces kernel."""
+
+
 class TileKernel(NamedTuple):
     """One instantiation of the tile kernel (``kernels/tile.cu``).
 
@@ -69,13 +77,14 @@ class TileKernel(NamedTuple):
 class ProductShape(NamedTuple):
     """What a thread of the product kernel owns, and how many blocks fit a multiprocessor with that.
 
-    ``whole``: its registers suffice only where all values of the eliminated variable are in shared memory at once.
+    ``whole``: whether it is for steps with all values of the eliminated variable in shared memory at once (its
+    registers suffice for no others) or for the others (there its few blocks wait less); None: for both.
     """
 
     rows: int
     vectors: int
     blocks: int
-    whole: bool = False
+    whole: bool | None = None
 
 
 class ProductKernel(NamedTuple):
@@ -144,7 +153,8 @@ def product_shapes(semiring: str, dtype: np.dtype[np.generic]) -> tuple[ProductS
         return (ProductShape(4, 1, 4),)
     # Some are for domains of 100, which powers of two divide badly.
     if dtype.itemsize == 8:
-        return ProductShape(8, 2, 4, whole=True), ProductShape(4, 4, 3), ProductShape(10, 1, 4), ProductShape(4, 2, 4)
+        sliced = ProductShape(4, 4, 3, whole=False)
+        return ProductShape(8, 2, 4, whole=True), sliced, ProductShape(10, 1, 4), ProductShape(4, 2, 4)
     hundred = (ProductShape(16, 1, 3), ProductShape(12, 1, 4)) if dtype == np.int16 else (ProductShape(20, 1, 3),)
     return ProductShape(8, 2, 3), *hundred, ProductShape(8, 1, 5, whole=True), ProductShape(4, 1, 8, whole=True)
 
@@ -164,9 +174,8 @@ def product_kernel(semiring: str, dtype: np.dtype[np.generic], word: int, whole:
 
 @functools.cache
 def faces_kernels(semiring: str, dtype: np.dtype[np.generic]) -> tuple[FacesKernel, ...]:
-    """Return the instantiations for a kind of cells."""
-    forms = FACES_FORMS
-    return tuple(faces_kernel(semiring, dtype, *form) for form in forms)
+    """Return the instantiations of the faces kernel for a kind of cells."""
+    return tuple(faces_kernel(semiring, dtype, *form) for form in FACES[dtype.itemsize])
 
 
 def faces_kernel(
@@ -182,12 +191,7 @@ def faces_kernel(
     """Return one instantiation."""
     numbers = outers, rows, items, depth, threads, blocks
     name = f"elimina::faces<{policy_type(semiring, dtype)}, {', '.join(map(str, numbers))}>"
-    return FacesKernel(
-        name, outers, rows, 16 // dtype.itemsize, max(4, dtype.itemsize), items, depth, threads, blocks
-    )
-
-
-FACES_FORMS = ((2, 4, 3, 8, 512, 1), (2, 4, 4, 8, 256, 2))
+    return FacesKernel(name, outers, rows, 16 // dtype.itemsize, max(4, dtype.itemsize), items, depth, threads, blocks)
 
 
 @functools.cache

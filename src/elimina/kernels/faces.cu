@@ -1,23 +1,24 @@
 // One large step with a streamed table that lacks some outer axes, in one launch: the cells of a block are a box of outer, mid and lo
-// cells, and each of A [outer][mid], B [outer][lo] and the streamed table [mid][lo] is a face of it. Each thread owns kOuters x kRows x
-// kLanes cells of the box in registers, so that what it reads from shared memory serves kOuters, kRows or kLanes combinations; and
-// kItems cells of the faces, whose next kDepth values it loads while the threads work on the last ones.
+// cells, and each of A [outer][mid], B [outer][lo] and the streamed table [mid][lo] is a face of it. The first threads are workers: each
+// owns kOuters x kRows x kLanes cells of the box in registers, so that what it reads from shared memory serves kOuters, kRows or kLanes
+// combinations. The others are loaders: each owns up to kItems cells of the faces, brings their next kDepth values to shared memory
+// while the workers are at the last ones, and has the kDepth values after those on their way.
 #include "tile_parts.cuh"
 
 namespace elimina {
 
 // A block takes `outers` of the `sharing` successive outer cells that have the same streamed values, `batch` mid cells and `chunk` lo
-// cells; its threads are [outers / kOuters][batch / kRows][columns]. `vector`: bytes of the words that the output may be written in.
+// cells; its `workers` are [outers / kOuters][batch / kRows][columns], and as many more as fill a warp. `vector`: bytes of the words
+// that the output may be written in.
 template <class P, int kOuters, int kRows, int kItems, int kDepth, int kSize, int kBlocks>
 __global__ void __launch_bounds__(kSize, kBlocks)
     faces(const i64* __restrict__ record, int record_words, int number, int tables, int sharing, int outers, int splits, int batch,
-          int chunks, int chunk, int columns, int vector, typename P::Cell* arena, u64* peaks, const i32* stop,
+          int chunks, int chunk, int columns, int workers, int vector, typename P::Cell* arena, u64* peaks, const i32* stop,
           typename P::Cell parameter) {
   using Cell = typename P::Cell;
   using Lane = typename P::Lane;
   using Sum = typename P::Sum;
   constexpr int kLanes = 16 / int(sizeof(Lane)), kCells = kLanes * P::width;
-  if (stopped(stop)) return;
   const Map map = map_of<P>(record_words, tables, tables, batch, 2 * kDepth, chunk, 2 * tables * chunk, outers);
 
   u64 block = blockIdx.x;
@@ -27,8 +28,8 @@ __global__ void __launch_bounds__(kSize, kBlocks)
   block /= u32(splits);
   const u32 parts = u32((sharing + outers - 1) / outers);
   const int shared_outer = int(block % parts) * outers, here = min(outers, sharing - shared_outer);
-  prepare<P>(record, record_words, block / parts * u32(sharing) + u32(shared_outer), peaks, map.bases, map.scales, here);
-  __syncthreads();
+  const u64 first_outer = block / parts * u32(sharing) + u32(shared_outer);
+  if (!prepare<P>(record, record_words, first_outer, peaks, stop, map.bases, map.scales, here)) return;
   const StepView step{shared};
   const int cells = int(min(i64(chunk), step[kLoCells] - lo_first)), count = int(min(i64(batch), step[kMidCells] - mid_first));
   const int domain = int(step[kDomain]);
@@ -41,9 +42,10 @@ __global__ void __launch_bounds__(kSize, kBlocks)
   struct Item {
     int face, row, column;
   };
+  const auto face_of = [&](int i) { return i < here * count ? 0 : i < here * (count + cells) ? 1 : 2; };
   const auto item_of = [&](int i) -> Item {
-    const int face = i < here * count ? 0 : i < here * (count + cells) ? 1 : 2;
-    const int width = face == 0 ? count : cells, cell = i - here * (face == 0 ? 0 : face == 1 ? count : count + cells);
+    const int face = face_of(i), width = face == 0 ? count : cells;
+    const int cell = i - here * (face == 0 ? 0 : face == 1 ? count : count + cells);
     return {face, cell / width, cell % width};
   };
   const auto first_table = [&](int face) { return face == 0 ? 0 : int(face == 1 ? step[kTablesA] : step[kTablesA] + step[kTablesB]); };
@@ -54,71 +56,86 @@ __global__ void __launch_bounds__(kSize, kBlocks)
                                    : at<i64>(map.los)[table * chunk + item.column] +
                                          (item.face == 1 ? base(table, item.row) : mid_offset(table, item.row)));
   };
-  const int total = here * (count + cells) + count * cells;
-  const Cell* from[kItems];
-  i64 stride[kItems];
-  int slot[kItems], pitch[kItems];  // in bytes
-#pragma unroll
-  for (int k = 0; k < kItems; ++k) {
-    const Item item = item_of(min(int(threadIdx.x) + k * kSize, total - 1));
-    const int table = min(first_table(item.face), tables - 1);
-    from[k] = cell_of(item, table);
-    stride[k] = step.table(table).domain_stride();
-    const int size = item.face == 0 ? int(sizeof(Lane)) : int(sizeof(Cell)), width = item.face == 0 ? batch : chunk;
-    slot[k] = (item.face == 0 ? map.a : item.face == 1 ? map.b : map.ring) + (item.row * width + item.column) * size;
-    pitch[k] = (item.face == 2 ? batch : outers) * width * size;
-  }
-  const int whole_a = int(step[kTablesA]) == 1, whole_b = int(step[kTablesB]) == 1;
+  // Workers and loaders wait for each other in different places.
+  const auto meet = [] { asm volatile("barrier.sync 1, %0;" ::"n"(kSize) : "memory"); };
 
-  Cell values[kItems][kDepth];
-  const auto load = [&](int depth) {
+  if (int(threadIdx.x) >= workers) {
+    const int total = here * (count + cells) + count * cells, loaders = kSize - workers, own = int(threadIdx.x) - workers;
+    const auto stride_of = [&](int face) { return step.table(min(first_table(face), tables - 1)).domain_stride(); };
+    const i64 strides[] = {stride_of(0), stride_of(1), stride_of(2)};
+    // In bytes.
+    const int pitches[] = {outers * batch * int(sizeof(Lane)), outers * chunk * int(sizeof(Cell)), batch * chunk * int(sizeof(Cell))};
+    const Cell* from[kItems];
+    int slot[kItems];
 #pragma unroll
     for (int k = 0; k < kItems; ++k) {
-      if (int(threadIdx.x) + k * kSize >= total) continue;
-#pragma unroll
-      for (int u = 0; u < kDepth; ++u, from[k] += stride[k])
-        if (u < depth) values[k][u] = __ldg(from[k]);
+      const Item item = item_of(min(own + k * loaders, total - 1));
+      from[k] = cell_of(item, min(first_table(item.face), tables - 1));
+      slot[k] = item.face == 0 ? map.a + (item.row * batch + item.column) * int(sizeof(Lane))
+                               : (item.face == 1 ? map.b : map.ring) + (item.row * chunk + item.column) * int(sizeof(Cell));
     }
-  };
-  // A face of another number of tables than one: the others are read now.
-  const auto complete = [&](int i, int d, int depth, Cell(&cell)[kDepth]) {
-    const Item item = item_of(i);
-    const int first = first_table(item.face), last = item.face == 2 ? tables : first_table(item.face + 1);
-#pragma unroll 1
-    for (int table = first + 1; table < last; ++table) {
-      const Cell* other = cell_of(item, table) + d * step.table(table).domain_stride();
+    const auto of_face = [](int face, const auto& three) { return face == 0 ? three[0] : face == 1 ? three[1] : three[2]; };
+    Cell values[kItems][kDepth];
+    const auto load = [&](int depth) {
 #pragma unroll
-      for (int u = 0; u < kDepth; ++u, other += step.table(table).domain_stride())
-        if (u < depth) cell[u] = policy.combine_cells(cell[u], read<P>(other, table, map.scales));
-    }
+      for (int k = 0; k < kItems; ++k) {
+        if (own + k * loaders >= total) continue;
+        i64 stride = of_face(face_of(own + k * loaders), strides);
+        asm volatile("" : "+l"(stride));  // or its multiples would take registers
 #pragma unroll
-    for (int u = 0; u < kDepth; ++u)
-      if (first == last) cell[u] = policy.one();
-  };
-  const auto put = [&](int half, int d, int depth) {
-#pragma unroll
-    for (int k = 0; k < kItems; ++k) {
-      const int i = int(threadIdx.x) + k * kSize;
-      if (i >= total) continue;
-      const int face = i < here * count ? 0 : i < here * (count + cells) ? 1 : 2;
-      if constexpr (P::Semiring::scaled) {
-        const auto scale = at<typename P::Semiring::Value>(map.scales)[min(first_table(face), tables - 1)];
-#pragma unroll
-        for (int u = 0; u < kDepth; ++u) values[k][u] *= scale;
+        for (int u = 0; u < kDepth; ++u, from[k] += stride)
+          if (u < depth) values[k][u] = __ldg(from[k]);
       }
-      if ((face == 0 && !whole_a) || (face == 1 && !whole_b)) complete(i, d, depth, values[k]);
-      int to = slot[k] + half * kDepth * pitch[k];
+    };
+    // A face of another number of tables than one: the others are read now.
+    const auto complete = [&](Item item, int d, int depth, Cell(&cell)[kDepth]) {
+      const int first = first_table(item.face), last = item.face == 2 ? tables : first_table(item.face + 1);
+#pragma unroll 1
+      for (int table = first + 1; table < last; ++table) {
+        const i64 hop = step.table(table).domain_stride();
+        const Cell* other = cell_of(item, table) + d * hop;
 #pragma unroll
-      for (int u = 0; u < kDepth; ++u, to += pitch[k]) {
-        if (u >= depth) continue;
-        if (face == 0) {
-          *at<Lane>(to) = to_slot<P, Lane>(values[k][u]);
-        } else {
-          *at<Cell>(to) = values[k][u];
+        for (int u = 0; u < kDepth; ++u, other += hop)
+          if (u < depth) cell[u] = policy.combine_cells(cell[u], read<P>(other, table, map.scales));
+      }
+#pragma unroll
+      for (int u = 0; u < kDepth; ++u)
+        if (first == last) cell[u] = policy.one();
+    };
+    const bool single = step[kTablesA] == 1 && step[kTablesB] == 1;
+    const auto put = [&](int half, int d, int depth) {
+#pragma unroll
+      for (int k = 0; k < kItems; ++k) {
+        const int i = own + k * loaders;
+        if (i >= total) continue;
+        if constexpr (P::Semiring::scaled) {
+          const auto scale = at<typename P::Semiring::Value>(map.scales)[min(first_table(item_of(i).face), tables - 1)];
+#pragma unroll
+          for (int u = 0; u < kDepth; ++u) values[k][u] *= scale;
+        }
+        if (!single) complete(item_of(i), d, depth, values[k]);
+        int pitch = of_face(face_of(i), pitches);
+        asm volatile("" : "+r"(pitch));
+        int to = slot[k] + half * kDepth * pitch;
+#pragma unroll
+        for (int u = 0; u < kDepth; ++u, to += pitch) {
+          if (u >= depth) continue;
+          if (same<Lane, Cell> || i >= here * count) {
+            *at<Cell>(to) = values[k][u];
+          } else {
+            *at<Lane>(to) = to_slot<P, Lane>(values[k][u]);
+          }
         }
       }
+    };
+    load(min(kDepth, domain));
+    for (int d = 0, half = 0; d < domain; d += kDepth, half ^= 1) {
+      put(half, d, min(kDepth, domain - d));
+      if (d + kDepth < domain) load(min(kDepth, domain - d - kDepth));
+      meet();
     }
-  };
+    return;
+  }
 
   const int column = int(threadIdx.x) % columns, row = int(threadIdx.x) / columns, rows = batch / kRows;
   const int top = row % rows * kRows, outer = row / rows * kOuters, lo = column * kCells;
@@ -130,13 +147,10 @@ __global__ void __launch_bounds__(kSize, kBlocks)
     for (int i = 0; i < kRows; ++i)
 #pragma unroll
       for (int j = 0; j < kLanes; ++j) sums[o][i][j] = policy.start();
-  load(min(kDepth, domain));
   for (int d = 0, half = 0; d < domain; d += kDepth, half ^= 1) {
-    const int depth = min(kDepth, domain - d);
-    put(half, d, depth);
-    __syncthreads();
-    if (d + kDepth < domain) load(min(kDepth, domain - d - kDepth));
+    meet();
     if (!busy) continue;
+    const int depth = min(kDepth, domain - d);
     const Lane* a = at<Lane>(map.a) + (half * kDepth * outers + outer) * batch + top;
     const Cell* b = at<Cell>(map.b) + (half * kDepth * outers + outer) * chunk + lo;
     const Cell* s = at<Cell>(map.ring) + (half * kDepth * batch + top) * chunk + lo;

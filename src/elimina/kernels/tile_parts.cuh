@@ -133,12 +133,14 @@ __device__ __forceinline__ T* at(int bytes) {
 
 // The functions that prepare a block are not inlined, so that their registers are not taken from the inner loops; nor are their
 // loops unrolled, since code that runs once waits for its own instructions.
+// Returns whether the block shall go on; it asks while the record is on its way.
 template <class P>
-__device__ __noinline__ void prepare(const i64* record, int record_words, u64 outer, const u64* peaks, int bases_at,
+__device__ __noinline__ bool prepare(const i64* record, int record_words, u64 outer, const u64* peaks, const i32* stop, int bases_at,
                                      int scales_at, int outers = 1) {
+  const bool stops = stopped(stop);
 #pragma unroll 1
   for (int i = threadIdx.x; i < record_words; i += int(blockDim.x)) shared[i] = record[i];
-  __syncthreads();
+  if (__syncthreads_or(stops)) return false;
   const StepView step{shared};
   const int tables = int(step[kTables]);
 #pragma unroll 1
@@ -153,6 +155,8 @@ __device__ __noinline__ void prepare(const i64* record, int record_words, u64 ou
       at<typename P::Semiring::Value>(scales_at)[number] = scale_of<typename P::Semiring>(table, peaks);
     }
   }
+  __syncthreads();
+  return true;
 }
 
 // Offsets of the mid cells [first, first + count) in the streamed tables and in the output.
