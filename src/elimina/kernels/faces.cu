@@ -7,6 +7,17 @@
 
 namespace elimina {
 
+template <class T>
+__device__ __forceinline__ T choose(int face, const T (&three)[3]) {
+  return face == 0 ? three[0] : face == 1 ? three[1] : three[2];
+}
+
+// A barrier for workers and loaders, who wait in different places.
+template <int kSize>
+__device__ __forceinline__ void meet() {
+  asm volatile("barrier.sync 1, %0;" ::"n"(kSize) : "memory");
+}
+
 // A block takes `outers` of the `sharing` successive outer cells that have the same streamed values, `batch` mid cells and `chunk` lo
 // cells; its `workers` are [outers / kOuters][batch / kRows][columns], and as many more as fill a warp. `vector`: bytes of the words
 // that the output may be written in.
@@ -56,9 +67,6 @@ __global__ void __launch_bounds__(kSize, kBlocks)
                                    : at<i64>(map.los)[table * chunk + item.column] +
                                          (item.face == 1 ? base(table, item.row) : mid_offset(table, item.row)));
   };
-  // Workers and loaders wait for each other in different places.
-  const auto meet = [] { asm volatile("barrier.sync 1, %0;" ::"n"(kSize) : "memory"); };
-
   if (int(threadIdx.x) >= workers) {
     const int total = here * (count + cells) + count * cells, loaders = kSize - workers, own = int(threadIdx.x) - workers;
     const auto stride_of = [&](int face) { return step.table(min(first_table(face), tables - 1)).domain_stride(); };
@@ -74,13 +82,12 @@ __global__ void __launch_bounds__(kSize, kBlocks)
       slot[k] = item.face == 0 ? map.a + (item.row * batch + item.column) * int(sizeof(Lane))
                                : (item.face == 1 ? map.b : map.ring) + (item.row * chunk + item.column) * int(sizeof(Cell));
     }
-    const auto of_face = [](int face, const auto& three) { return face == 0 ? three[0] : face == 1 ? three[1] : three[2]; };
     Cell values[kItems][kDepth];
     const auto load = [&](int depth) {
 #pragma unroll
       for (int k = 0; k < kItems; ++k) {
         if (own + k * loaders >= total) continue;
-        i64 stride = of_face(face_of(own + k * loaders), strides);
+        i64 stride = choose(face_of(own + k * loaders), strides);
         asm volatile("" : "+l"(stride));  // or its multiples would take registers
 #pragma unroll
         for (int u = 0; u < kDepth; ++u, from[k] += stride)
@@ -114,7 +121,7 @@ __global__ void __launch_bounds__(kSize, kBlocks)
           for (int u = 0; u < kDepth; ++u) values[k][u] *= scale;
         }
         if (!single) complete(item_of(i), d, depth, values[k]);
-        int pitch = of_face(face_of(i), pitches);
+        int pitch = choose(face_of(i), pitches);
         asm volatile("" : "+r"(pitch));
         int to = slot[k] + half * kDepth * pitch;
 #pragma unroll
@@ -132,7 +139,7 @@ __global__ void __launch_bounds__(kSize, kBlocks)
     for (int d = 0, half = 0; d < domain; d += kDepth, half ^= 1) {
       put(half, d, min(kDepth, domain - d));
       if (d + kDepth < domain) load(min(kDepth, domain - d - kDepth));
-      meet();
+      meet<kSize>();
     }
     return;
   }
@@ -148,7 +155,7 @@ __global__ void __launch_bounds__(kSize, kBlocks)
 #pragma unroll
       for (int j = 0; j < kLanes; ++j) sums[o][i][j] = policy.start();
   for (int d = 0, half = 0; d < domain; d += kDepth, half ^= 1) {
-    meet();
+    meet<kSize>();
     if (!busy) continue;
     const int depth = min(kDepth, domain - d);
     const Lane* a = at<Lane>(map.a) + (half * kDepth * outers + outer) * batch + top;
