@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dense.hpp"
+#include "dense_level.hpp"
 #include "dense_slice.hpp"
 #include "dense_small.hpp"
 #include "dense_tile.hpp"
@@ -28,12 +29,17 @@ struct NoSmallSteps {
   static bool takes(StepView) { return false; }
   i64 add(StepView) { return -1; }
 };
+struct NoLevelSteps {
+  template <class... Any>
+  explicit NoLevelSteps(Any...) {}
+};
 
 template <class R>
 class Executor final : public DenseExecutor {
   using V = typename R::Value;
   using Sum = typename R::Sum;
   using Small = std::conditional_t<Wide<R>::available, SmallSteps<R>, NoSmallSteps>;
+  using Level = std::conditional_t<levels<R>, LevelStep<R>, NoLevelSteps>;
 
  public:
   Executor(const DenseRun& run, R ring)
@@ -43,12 +49,16 @@ class Executor final : public DenseExecutor {
         slices_(run.words, run.starts, run.steps, run.outputs, run.output_count),
         small_(ring, arena_, run.peaks),
         tile_(ring, arena_),
+        level_(ring, arena_),
         spaces_(std::max(run.threads, 1)) {
     entries_.reserve(run.steps);
     for (i64 number = 0; number < run.steps; ++number) {
       const StepView step = view(number);
       const double work = double(step.cells()) * double(step[kDomain]);
-      entries_.push_back({work, work < kSmallWork && Small::takes(step) ? small_.add(step) : -1});
+      if (levels<R> && step[kVariable] == kLevel)
+        entries_.push_back({work, kLevelled});
+      else
+        entries_.push_back({work, work < kSmallWork && Small::takes(step) ? small_.add(step) : -1});
     }
   }
 
@@ -72,8 +82,9 @@ class Executor final : public DenseExecutor {
  private:
   struct Entry {
     double work;
-    i64 small;  // its number there, or -1
+    i64 small;  // its number there, -1, or
   };
+  static constexpr i64 kLevelled = -2;
 
   bool eliminate(const i64* sequence, i64 count, const DensePoll& poll) {
     double done = 0, unpolled = 0;
@@ -101,6 +112,8 @@ class Executor final : public DenseExecutor {
     const auto [work, small] = entries_[number];
     if constexpr (Wide<R>::available)
       if (small >= 0) return peak = small_.run(small), true;
+    if constexpr (levels<R>)
+      if (small == kLevelled) return level_step(view(number), work, done, poll);
     prepare(view(number));
     if (work >= kSmallWork) return large_step(view(number), work, done, peak, poll);
     return peak = plain_step(view(number)), true;
@@ -198,9 +211,7 @@ class Executor final : public DenseExecutor {
       tile_.run(0, items, spaces_[0], peak);
       return true;
     }
-    const i64 slice = std::max<i64>(wanted, i64(double(items) * std::min(1.0, kPollWork / work)));
-    for (i64 first = 0; first < items; first += slice) {
-      const i64 last = std::min(items, first + slice);
+    return in_turns(items, wanted, work, done, poll, [&](i64 first, i64 last) {
 #pragma omp parallel num_threads(threads)
       {
         Peak<V> own;
@@ -209,6 +220,29 @@ class Executor final : public DenseExecutor {
 #pragma omp critical
         peak.see(own.high, own.low);
       }
+    });
+  }
+
+  bool level_step(StepView step, double work, double done, const DensePoll& poll) {
+    level_.begin(step);
+    const int threads = work * double(step[kTables]) < kParallelWork ? 1 : int(spaces_.size());
+    return in_turns(level_.items(), 4 * i64(threads), work, done, poll, [&](i64 first, i64 last) {
+      if (threads == 1) return level_.run(first, last);
+#pragma omp parallel num_threads(threads)
+      {
+        const i64 part = omp_get_thread_num(), parts = omp_get_num_threads();
+        level_.run(first + (last - first) * part / parts, first + (last - first) * (part + 1) / parts);
+      }
+    });
+  }
+
+  // Runs the items of a step, `fewest` at a time or more; asks `poll` in between. Returns false if that stopped it.
+  template <class Run>
+  bool in_turns(i64 items, i64 fewest, double work, double done, const DensePoll& poll, Run run) {
+    const i64 turn = std::max<i64>(fewest, i64(double(items) * std::min(1.0, kPollWork / work)));
+    for (i64 first = 0; first < items; first += turn) {
+      const i64 last = std::min(items, first + turn);
+      run(first, last);
       if (last < items && !poll(done + work * double(last) / double(items))) return false;
     }
     return true;
@@ -223,6 +257,7 @@ class Executor final : public DenseExecutor {
   std::vector<Source<V>> sources_;
   Small small_;
   TileStep<R> tile_;
+  Level level_;
   std::vector<Workspace<R>> spaces_;
   std::vector<i64> digits_;
 };

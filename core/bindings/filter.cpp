@@ -30,11 +30,9 @@ Model model_of(std::vector<int> sizes, std::vector<std::vector<Var>> scopes, con
   return model;
 }
 
-nb::dict minimise_costs(std::vector<int> sizes, std::vector<std::vector<Var>> scopes, const std::vector<Costs>& tables, Cost constant,
-                        Cost upper, double seconds, std::size_t most_rows, std::uint64_t seed, nb::object poll) {
-  const Model model = model_of(std::move(sizes), std::move(scopes), tables, constant, upper);
-  bool raised = false;
-  const Poll listener = [&](Cost lower, Cost best) {
+// Calls back with both bounds; `raised` becomes true when that raised an exception, or a signal did.
+Poll listener_of(const nb::object& poll, bool& raised) {
+  return [&](Cost lower, Cost best) {
     if (raised) return false;
     nb::gil_scoped_acquire gil;
     PyObject* answer = PyErr_CheckSignals() == 0 ? PyObject_CallFunction(poll.ptr(), "LL", (long long)lower, (long long)best) : nullptr;
@@ -42,6 +40,13 @@ nb::dict minimise_costs(std::vector<int> sizes, std::vector<std::vector<Var>> sc
     raised = answer == nullptr;
     return !raised;
   };
+}
+
+nb::dict minimise_costs(std::vector<int> sizes, std::vector<std::vector<Var>> scopes, const std::vector<Costs>& tables, Cost constant,
+                        Cost upper, double seconds, std::size_t most_rows, std::uint64_t seed, nb::object poll) {
+  const Model model = model_of(std::move(sizes), std::move(scopes), tables, constant, upper);
+  bool raised = false;
+  const Poll listener = listener_of(poll, raised);
   Report report;
   {
     nb::gil_scoped_release release;
@@ -67,6 +72,26 @@ nb::dict minimise_costs(std::vector<int> sizes, std::vector<std::vector<Var>> sc
   return result;
 }
 
+nb::tuple shift_costs(std::vector<int> sizes, std::vector<std::vector<Var>> scopes, const std::vector<Costs>& tables, Cost upper,
+                      double seconds, Cost least_gain, nb::object poll) {
+  const Model model = model_of(std::move(sizes), std::move(scopes), tables, 0, upper);
+  bool raised = false;
+  const Poll listener = listener_of(poll, raised);
+  Model shifted;
+  {
+    nb::gil_scoped_release release;
+    shifted = shift(model, seconds, least_gain, listener);
+  }
+  if (raised) throw nb::python_error();
+  nb::list factors;
+  for (const Factor& factor : shifted.factors) {
+    auto* cells = new std::vector<Cost>(factor.cost);
+    nb::capsule owner(cells, [](void* p) noexcept { delete static_cast<std::vector<Cost>*>(p); });
+    factors.append(nb::make_tuple(factor.scope, nb::ndarray<nb::numpy, Cost, nb::ndim<1>>(cells->data(), {cells->size()}, owner)));
+  }
+  return nb::make_tuple(shifted.constant, factors);
+}
+
 }  // namespace
 
 void bind_filter(nb::module_& m) {
@@ -75,4 +100,7 @@ void bind_filter(nb::module_& m) {
         "seed"_a, "poll"_a,
         "Least sum of costs (of 0 to 2^38, or FORBIDDEN_COST) below `upper`, by elimination that drops rows by bounds. `poll` gets both "
         "bounds now and then.");
+  m.def("shift_costs", &shift_costs, "sizes"_a, "scopes"_a, "tables"_a, "upper"_a, "seconds"_a, "least_gain"_a, "poll"_a,
+        "An equivalent sum of costs (as of `minimise_costs`, which may add up to 2^48 here): a lower bound, and pairs of scope and table, "
+        "first those of several variables in the given sequence, then one for each variable. Assignments from `upper` on are lost.");
 }

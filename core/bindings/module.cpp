@@ -7,4 +7,5 @@ NB_MODULE(_core, m) {
   bind_dense(m);
   bind_rows(m);
   bind_filter(m);
+  bind_search(m);
 }

@@ -7,3 +7,4 @@ void bind_order(nanobind::module_& m);
 void bind_dense(nanobind::module_& m);
 void bind_rows(nanobind::module_& m);
 void bind_filter(nanobind::module_& m);
+void bind_search(nanobind::module_& m);

@@ -4,17 +4,36 @@ namespace elimina::filter {
 
 namespace baseline {
 Report solve(const Model& model, const Options& options);
+Model shifted(const Model& model, double seconds, Cost least_gain, const Poll& poll);
 }
 namespace bmi2 {
 Report solve(const Model& model, const Options& options);
+Model shifted(const Model& model, double seconds, Cost least_gain, const Poll& poll);
 }
+
+namespace {
+
+#if defined(ELIMINA_X86_DISPATCH)
+bool has_bmi2() {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");
+}
+#endif
+
+}  // namespace
 
 Report minimise(const Model& model, const Options& options) {
 #if defined(ELIMINA_X86_DISPATCH)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma")) return bmi2::solve(model, options);
+  if (has_bmi2()) return bmi2::solve(model, options);
 #endif
   return baseline::solve(model, options);
+}
+
+Model shift(const Model& model, double seconds, Cost least_gain, const Poll& poll) {
+#if defined(ELIMINA_X86_DISPATCH)
+  if (has_bmi2()) return bmi2::shifted(model, seconds, least_gain, poll);
+#endif
+  return baseline::shifted(model, seconds, least_gain, poll);
 }
 
 }  // namespace elimina::filter

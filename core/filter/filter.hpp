@@ -29,4 +29,9 @@ struct Report {
 // cost (or the model's upper bound, where no solution was found).
 Report minimise(const Model& model, const Options& options);
 
+// An equivalent model whose constant is a strong lower bound, unary costs as its last factors; solutions from the model's upper bound
+// on are lost, and the constant is above it where no others are. Ends when a pass gains less, after so many seconds, or when `poll`
+// (with the bound, and the model's upper one) says so.
+Model shift(const Model& model, double seconds, Cost least_gain, const Poll& poll);
+
 }  // namespace elimina::filter

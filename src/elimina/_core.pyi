@@ -138,3 +138,18 @@ def minimise_costs(sizes: Sequence[int], scopes: Sequence[Sequence[int]], tables
     """
     Least sum of costs (of 0 to 2^38, or FORBIDDEN_COST) below `upper`, by elimination that drops rows by bounds. `poll` gets both bounds now and then.
     """
+
+def shift_costs(sizes: Sequence[int], scopes: Sequence[Sequence[int]], tables: Sequence[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]], upper: int, seconds: float, least_gain: int, poll: object) -> tuple:
+    """
+    An equivalent sum of costs (as of `minimise_costs`, which may add up to 2^48 here): a lower bound, and pairs of scope and table, first those of several variables in the given sequence, then one for each variable. Assignments from `upper` on are lost.
+    """
+
+def search_tree(arena: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu', writable=False)], tables: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Sequence[int], parents: Sequence[int], contexts: Sequence[Sequence[int]], forbidden: float, sign: float, integral: bool, upper: float, start: Sequence[int] | None, seconds: float, nodes: float, threads: int, memory: float, seed: int, poll: object) -> dict:
+    """
+    Least sum of costs below `upper`, by AND/OR branch and bound with the messages of mini-buckets as bounds. `poll` gets both bounds and the nodes now and then, and ends it by False; so does an interruption. For each table, `tables` has: offset, home, the home's stride, origin (-1: a factor), k, and k times a variable and its stride.
+    """
+
+def greedy_assignment(arena: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu', writable=False)], tables: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Sequence[int], parents: Sequence[int], contexts: Sequence[Sequence[int]], forbidden: float, sign: float, integral: bool) -> tuple:
+    """
+    The values that the messages of mini-buckets suggest, ancestors first, and what they cost.
+    """

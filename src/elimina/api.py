@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,20 +12,22 @@ import numpy as np
 
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.inference.bucket import eliminate
-from elimina.inference.choose import ORDER_SECONDS, Options, Planned, Slices, Tables, plan_again, plan_problem
+from elimina.inference.choose import ORDER_SECONDS, Options, Planned, Shift, Slices, Tables, plan_again, plan_problem
 from elimina.inference.execution import Execution
 from elimina.inference.likelihood import Observed, with_factors, with_leaves
 from elimina.inference.method import OptimumMethod, Search
 from elimina.model import Model
 from elimina.order import Method
+from elimina.planning.minibuckets import IBound
 from elimina.planning.plan import Plan
-from elimina.planning.prepare import Task, prepare
+from elimina.planning.prepare import Problem, Task, prepare
 from elimina.result import Result
 
 if TYPE_CHECKING:
     from elimina.inference.checkpoint import Checkpoint
     from elimina.inference.filtering import Listener
     from elimina.inference.marginals import Inquiry
+    from elimina.inference.minibucket import Original
 
 Evidence = Mapping[str | int, Any]
 TASKS: tuple[Task, ...] = ("mpe", "pr", "mar", "count")
@@ -46,6 +49,8 @@ def plan(
     slices: Slices = "auto",
     scratch: str | None = None,
     tables: Tables = "auto",
+    ibound: IBound | None = None,
+    shift: Shift = "all",
 ) -> Plan:
     """Plan an exact elimination without allocating anything for it; ``print`` the plan to see its figures.
 
@@ -70,6 +75,11 @@ def plan(
         scratch: A directory for tables that memory does not hold; nothing is left there. None: none are kept on disk.
         tables: Whether steps work on rows, the feasible assignments alone. ``auto``: where so much is forbidden that
             this is expected to be faster, or nothing else fits; ``dense``: never; ``sparse``: all steps.
+        ibound: ``mpe``: divide buckets into mini-buckets, so that no message has more variables than this; the plan
+            then bounds the optimum. ``auto``: as many variables as the memory holds.
+        shift: Where costs are shifted for better bounds: ``tables``: between tables, before anything is planned;
+            ``buckets``: between mini-buckets of a variable; ``all``: both; ``none``: nowhere. What is solved by
+            ``mbe`` runs without shifts, too, and the better bounds count.
 
     Returns:
         The plan; ``plan.fits`` says whether it stays within the memory.
@@ -79,7 +89,9 @@ def plan(
         DeviceError: The device is missing or cannot be used.
         UnsupportedError: Rows are asked for, and the task or the dtype has none.
     """
-    options = Options(device, memory, order, order_seconds, seed, threads, dtype, slices, scratch, tables)
+    options = Options(
+        device, memory, order, order_seconds, seed, threads, dtype, slices, scratch, tables, ibound, shift
+    )
     return _plan(model, task, evidence, query, options).planned.plan
 
 
@@ -99,8 +111,11 @@ def solve(
     slices: Slices = "auto",
     scratch: str | None = None,
     tables: Tables = "auto",
+    ibound: IBound | None = None,
+    shift: Shift = "all",
     method: OptimumMethod = "auto",
     upper_bound: int | None = None,
+    gap: float = 0.0,
     time_limit: float | None = None,
     on_plan: Callable[[Plan], None] | None = None,
     on_bounds: Listener | None = None,
@@ -133,14 +148,23 @@ def solve(
         slices: See ``plan``.
         scratch: See ``plan``.
         tables: See ``plan``.
+        ibound: See ``plan``; with the methods ``mbe``, which takes ``auto`` by default, and ``search``, which starts
+            with a small one and raises it.
+        shift: See ``plan``.
         method: ``mpe``: ``eliminate``: run the plan; ``filter``: filtered elimination (integer costs, on the CPU);
-            ``auto``: filtered elimination first where a quick order's plan takes long or does not fit (without a
-            checkpoint, for what it knows is not kept).
+            ``mbe``: mini-bucket elimination, which bounds the optimum from one side by itself, and from the other by
+            the value of an assignment that it leads to (``bounded``, or ``optimal`` where both are the same);
+            ``search``: AND/OR branch and bound, guided by mini-buckets, which knows both bounds at any time;
+            ``auto``: filtered elimination first where a quick order's plan takes long or does not fit, and search
+            where nothing fits (neither with a checkpoint, for what they know is not kept).
         upper_bound: ``mpe`` of integer costs: a total that is known to be reached, the optimum at best; what is worse
             is not looked for. If nothing reaches it, the answer is ``infeasible`` with a bound beyond it.
-        time_limit: Seconds for the whole call. What filtered elimination knows by then is the answer: ``bounded``.
+        gap: A distance of the bounds, relative to the value found, at which search may end (``bounded``).
+        time_limit: Seconds for the whole call. What filtered elimination or search knows by then is the answer:
+            ``bounded``.
         on_plan: Called with the plan before it runs.
-        on_bounds: Called now and then by filtered elimination with a lower and an upper bound (None: none known yet).
+        on_bounds: Called now and then by filtered elimination and search with a lower and an upper bound (None: none
+            known yet).
         progress: Called now and then with the share of the work that is done, from 0 to 1.
         checkpoint: A directory to keep what a long run knows in (``mpe``, ``pr``, ``count``); the same call goes on
             from there after the process was ended in any way. It is emptied when the answer is known.
@@ -152,15 +176,21 @@ def solve(
         TimeLimitError: The time limit passed, and no bounds are known.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    options = Options(device, memory, order, order_seconds, seed, threads, dtype, slices, scratch, tables)
-    search = Search(method, upper_bound, on_bounds)
+    options = Options(
+        device, memory, order, order_seconds, seed, threads, dtype, slices, scratch, tables, ibound, shift
+    )
+    if method == "mbe" and ibound is None:
+        options = options._replace(ibound="auto")
+    if ibound is not None and method not in ("mbe", "search"):
+        raise InputError("an i-bound goes with the methods mbe and search")
+    search = Search(method, upper_bound, on_bounds, gap)
     search.check(task, checkpoint is not None)
     if checkpoint is not None and task == "mar":
         raise InputError("a checkpoint goes with the tasks mpe, pr and count, not with mar")
     tried: Result | None = None
-    if task == "mpe" and checkpoint is None and method != "eliminate" and (model.is_integer or search.is_asked_for):
+    if task == "mpe" and checkpoint is None and method in ("auto", "filter", "search"):
         options.check()
-        tried = _try_filtering(model, evidence or {}, search, options, deadline)
+        tried = _without_plan(model, evidence or {}, search, options, deadline)
         is_over = deadline is not None and time.monotonic() > deadline
         if tried is not None and (tried.status != "bounded" or search.is_asked_for or is_over):
             return tried
@@ -168,10 +198,13 @@ def solve(
         options = _with_dense_tables(options)
     kept = None if checkpoint is None else _checkpoint(checkpoint)
 
+    tried_orders: list[tuple[int, ...]] = []
+
     def attempt(options: Options) -> Result:
-        inquiry, planned = _plan(model, task, evidence, query, options, time_limit, kept)
-        if tried is not None and not planned.plan.fits:
-            return search.go_on(planned.problem, options, deadline, tried)
+        inquiry, planned, original = _plan(model, task, evidence, query, options, time_limit, kept)
+        tried_orders.append(planned.plan.order)
+        if method == "auto" and task == "mpe" and kept is None and not planned.plan.fits:
+            return search.by_search(planned.problem, options, deadline, tried)
         if deadline is not None and time.monotonic() > deadline:
             raise TimeLimitError(
                 f"the time limit of {time_limit:g} s passed while the elimination was planned; allow more time"
@@ -180,6 +213,10 @@ def solve(
             on_plan(planned.plan)
         execution = Execution(planned.problem, planned.plan, planned.backend, progress, deadline, checkpoint=kept)
         try:
+            if original is not None:
+                from elimina.inference.minibucket import bounded_optimum
+
+                return bounded_optimum(execution, planned.seconds, original)
             return _run(inquiry, execution, options, planned.seconds)
         except MemoryLimitError as error:
             if planned.plan.sparse is None or options.tables != "auto":
@@ -191,6 +228,13 @@ def solve(
             raise MemoryLimitError(f"{error}. Rows were tried, too: {rows}") from rows
 
     try:
+        if method == "mbe" and shift != "none":
+            from elimina.inference.minibucket import better
+
+            shifted = attempt(options)
+            if shifted.status == "optimal":
+                return shifted
+            return better(shifted, attempt(options._replace(shift="none", order=tried_orders[-1])))
         return attempt(options)
     except TimeLimitError:
         if tried is None:
@@ -201,12 +245,17 @@ def solve(
             kept.close()
 
 
-def _try_filtering(
+def _without_plan(
     model: Model, evidence: Evidence, search: Search, options: Options, deadline: float | None
 ) -> Result | None:
+    """Filter or search before anything is planned, if that is asked for or may be better."""
+    if not (model.is_integer or search.is_asked_for):
+        return None
     started = time.perf_counter()
     observed = _observe(model, "mpe", evidence)
     problem = prepare(observed.model, "mpe", observed.values)
+    if search.method == "search":
+        return search.by_search(problem, options, deadline, None)
     return search.try_filtering(problem, options, deadline, {"prepare": time.perf_counter() - started})
 
 
@@ -239,10 +288,11 @@ def _checkpoint(folder: str | os.PathLike[str]) -> Checkpoint:
 
 
 class _Prepared(NamedTuple):
-    """A plan, and for ``mar`` what it is for."""
+    """A plan, for ``mar`` what it is for, and for mini-buckets what its problem was made from."""
 
     inquiry: Inquiry | None
     planned: Planned
+    original: Original | None
 
 
 def _plan(
@@ -261,6 +311,8 @@ def _plan(
             raise InputError(f"{name} is {number!r}; it must be an integer")
     if task not in TASKS:
         raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
+    if options.ibound is not None and task != "mpe":
+        raise InputError(f"an i-bound goes with the task mpe, not with {task}")
     if query is not None and task != "mar":
         raise InputError(f"a query goes with the task mar, not with {task}")
     if time_limit is not None:
@@ -271,6 +323,8 @@ def _plan(
     observed = _observe(model, task, evidence or {})
     inquiry = _inquire(model, observed, query, options) if task == "mar" else None
     problem = prepare(observed.model, task, observed.values) if inquiry is None else inquiry.structure.problem
+    original = None if options.ibound is None else _original(problem, options, time_limit)
+    problem = problem if original is None or original.shifted is None else original.shifted.problem
     prepared = time.perf_counter()
     if checkpoint is None:
         planned = plan_problem(problem, options)
@@ -282,7 +336,19 @@ def _plan(
         checkpoint.check(model, problem, given)
         planned = plan_again(problem, checkpoint.choice, options)
         checkpoint.begin(model, problem, planned, given)
-    return _Prepared(inquiry, planned._replace(seconds={"prepare": prepared - started, **planned.seconds}))
+    seconds = {"prepare": prepared - started, **planned.seconds}
+    return _Prepared(inquiry, planned._replace(seconds=seconds), original)
+
+
+def _original(problem: Problem, options: Options, time_limit: float | None) -> Original:
+    """The problem, and the one with shifted costs if that is asked for and possible."""
+    from elimina.inference.minibucket import Original
+
+    if options.shift not in ("tables", "all"):
+        return Original(problem, None)
+    from elimina.inference.shifting import LONGEST_SHIFT, shift
+
+    return Original(problem, shift(problem, min(LONGEST_SHIFT, (time_limit or math.inf) / 10)))
 
 
 def _inquire(model: Model, observed: Observed, query: Sequence[str | int] | None, options: Options) -> Inquiry:

@@ -83,9 +83,11 @@ def bucket_program(bucket: Bucket, dtype: str) -> Program:
     scopes = [(0, *scope) for scope in bucket.scopes]
     tree = bucket_tree([*scopes, tuple(range(1, len(sizes)))], range(len(sizes)))
     own = [number for number, node in enumerate(tree.nodes) if node.variable == 0]
-    proto = build_steps(tree, own, scopes, sizes)
+    proto, _ = build_steps(tree, own, scopes, sizes)
     members = [(number,) for number in range(len(scopes))]
-    _, steps, factor_cells, arena_cells = place(sizes, scopes, members, proto, np.dtype(dtype).itemsize, True)
+    _, steps, factor_cells, arena_cells = place(
+        sizes, scopes, members, proto, np.dtype(dtype).itemsize, range(len(proto))
+    )
     words, starts = pack_steps(steps)
     most = max(2, *(len(step.operands) for step in steps))
     return Program(

@@ -15,15 +15,17 @@ class Semiring(NamedTuple):
     Attributes:
         dtypes: What backends compute it in: exact ones from the narrowest on, then floats, the more exact one first.
         scaled: Whether messages are scaled by powers of two (``scale_exponent`` there).
+        levels: Whether mini-buckets can be levelled in it (``include/elimina/level.hpp``).
     """
 
     dtypes: tuple[Dtype, ...]
     scaled: bool
+    levels: bool = False
 
 
 SEMIRINGS = {
-    "min-sum": Semiring((*INTEGERS, *FLOATS), False),
-    "max-sum": Semiring(FLOATS, False),
+    "min-sum": Semiring((*INTEGERS, *FLOATS), False, levels=True),
+    "max-sum": Semiring(FLOATS, False, levels=True),
     "max-product": Semiring(FLOATS, True),
     "sum-product": Semiring(FLOATS, True),
     "log-sum-exp": Semiring(FLOATS, False),

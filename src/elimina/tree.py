@@ -29,7 +29,7 @@ class Tree(NamedTuple):
 
     Attributes:
         order: The eliminated variables in order.
-        nodes: One node for each variable of the order.
+        nodes: One node for each variable of the order; in a mini-bucket tree one for each mini-bucket.
     """
 
     order: tuple[int, ...]
@@ -51,34 +51,68 @@ class Tree(NamedTuple):
         return result[::-1]
 
 
-def bucket_tree(scopes: Sequence[Sequence[int]], order: Sequence[int], kept: Sequence[int] = ()) -> Tree:
+def bucket_tree(
+    scopes: Sequence[Sequence[int]], order: Sequence[int], kept: Sequence[int] = (), ibound: int | None = None
+) -> Tree:
     """Eliminate symbolically (Dechter 1999): each scope goes to the bucket of its earliest variable.
+
+    With an ``ibound``, each bucket is divided into mini-buckets, each a node of its own whose message has at most so
+    many variables (Dechter and Rish 2003), or no more than its largest table leaves.
 
     Args:
         scopes: Non-empty scopes; every variable of theirs occurs in the order or is kept.
         order: Variables in elimination order.
         kept: Variables that are not eliminated; the roots' separators consist of them. A scope of nothing else goes to
             no bucket.
+        ibound: The most variables of a message; None: buckets stay whole.
     """
     position = {v: i for i, v in enumerate((*order, *kept))}
-    placed: list[list[int]] = [[] for _ in position]
-    children: list[list[int]] = [[] for _ in order]
+    placed: list[list[_Item]] = [[] for _ in position]
     for number, scope in enumerate(scopes):
-        placed[min(position[v] for v in scope)].append(number)
+        placed[min(position[v] for v in scope)].append(_Item(frozenset(scope), number, -1))
     nodes: list[Node] = []
+    parents: list[int] = []
     for i, variable in enumerate(order):
-        union: set[int] = set()
-        for number in placed[i]:
-            union.update(scopes[number])
-        for child in children[i]:
-            union.update(nodes[child].separator)
-        union.discard(variable)
-        separator = tuple(sorted(union, key=position.__getitem__))
-        parent = position[separator[0]] if separator and position[separator[0]] < len(order) else -1
-        if parent >= 0:
-            children[parent].append(i)
-        nodes.append(Node(variable, separator, parent, tuple(placed[i]), tuple(children[i])))
-    return Tree(tuple(order), tuple(nodes))
+        for part in _mini_buckets(placed[i], ibound):
+            union = frozenset[int]().union(*(item.scope for item in part)) - {variable}
+            separator = tuple(sorted(union, key=position.__getitem__))
+            factors = tuple(item.factor for item in part if item.factor >= 0)
+            children = tuple(item.child for item in part if item.child >= 0)
+            for child in children:
+                parents[child] = len(nodes)
+            if separator and position[separator[0]] < len(order):
+                placed[position[separator[0]]].append(_Item(union, -1, len(nodes)))
+            nodes.append(Node(variable, separator, -1, factors, children))
+            parents.append(-1)
+    return Tree(tuple(order), tuple(node._replace(parent=parent) for node, parent in zip(nodes, parents, strict=True)))
+
+
+class _Item(NamedTuple):
+    """A factor in a bucket, or (``factor`` -1) the message of a child."""
+
+    scope: frozenset[int]
+    factor: int
+    child: int
+
+
+def _mini_buckets(items: list[_Item], ibound: int | None) -> list[list[_Item]]:
+    """Divide a bucket: each table, the largest first, joins the mini-bucket that it adds the fewest variables to."""
+    if ibound is None or len(items) < 2:
+        return [items]
+    parts: list[list[int]] = []
+    unions: list[frozenset[int]] = []
+    for number in sorted(range(len(items)), key=lambda number: -len(items[number].scope)):
+        scope = items[number].scope
+        grown = [(len(scope - union), n) for n, union in enumerate(unions)]
+        fitting = [(more, n) for more, n in grown if not more or len(unions[n]) + more <= ibound + 1]
+        if fitting:
+            n = min(fitting)[1]
+            parts[n].append(number)
+            unions[n] |= scope
+        else:
+            parts.append([number])
+            unions.append(scope)
+    return [[items[number] for number in sorted(part)] for part in parts]
 
 
 class Clique(NamedTuple):

@@ -11,7 +11,7 @@ from elimina.backends.cuda_kernels import FacesKernel, TileKernel
 from elimina.errors import DeviceError
 from elimina.semiring import SEMIRINGS
 from tests.reference import program as reference
-from tests.reference.random_programs import Builder, padded_bucket, random_program
+from tests.reference.random_programs import Builder, one_levelling, padded_bucket, planned_levelling, random_program
 
 pytestmark = pytest.mark.gpu
 KINDS = [(name, dtype) for name, semiring in SEMIRINGS.items() for dtype in semiring.dtypes]
@@ -56,7 +56,9 @@ def test_random_programs(backend, route, semiring, dtype):
     for seed in range(30):
         rng = np.random.default_rng([seed, KINDS.index((semiring, dtype))])
         decode = seed % 2 == 0 and semiring in ("min-sum", "max-sum", "max-product")
-        check(backend, *random_program(rng, semiring, dtype, top=int(rng.choice([2, 5, 13, 50])), decode=decode))
+        levels = SEMIRINGS[semiring].levels and not decode
+        top = int(rng.choice([2, 5, 13, 50]))
+        check(backend, *random_program(rng, semiring, dtype, top=top, decode=decode, levels=levels))
 
 
 @pytest.mark.parametrize(("semiring", "dtype"), KINDS)
@@ -95,6 +97,26 @@ def test_products_of_small_tables(backend, semiring, dtype, sizes):
     last = len(sizes) - 1
     scopes = [tuple(range(last)), (0,), (last,), (last,)]
     check(backend, *one_step(rng, semiring, dtype, sizes, 30, scopes, 0, last))
+
+
+@pytest.mark.parametrize(("semiring", "dtype"), [kind for kind in KINDS if SEMIRINGS[kind[0]].levels])
+def test_levellings_of_all_sizes(backend, route, semiring, dtype):
+    rng = np.random.default_rng(4)
+    for count in (2, 3, 4, 5, 6, 16):
+        for sizes in [(3, 5), (700,), (40, 30, 100), (7, 3, 2, 5, 333), (50, 3, 1, 1, 417)]:
+            for same_order, padding in [(True, 0.0), (True, 1.0), (False, 0.5)]:
+                options = {"same_order": same_order, "padding": padding}
+                builder, _ = one_levelling(rng, semiring, dtype, sizes, count, **options)
+                check(backend, *builder.program())
+
+
+@pytest.mark.parametrize(("semiring", "dtype"), [kind for kind in KINDS if SEMIRINGS[kind[0]].levels])
+def test_levellings_of_padded_rows(backend, route, semiring, dtype):
+    """Of whole words and of parts of words at the end."""
+    rng = np.random.default_rng(6)
+    for count in (2, 3, 5):
+        for sizes in [(9,), (33, 65), (400, 71), (300, 3, 43), (16, 4096), (7, 2, 30001)]:
+            check(backend, *planned_levelling(rng, semiring, dtype, sizes, count))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -149,7 +171,8 @@ def test_streamed_tables_that_lack_outer_axes(backend, monkeypatch, semiring, dt
 @pytest.mark.parametrize("seed", [0, 3])
 def test_runs_again_and_again_of_new_values(backend, semiring, seed):
     """The first run launches step by step; where messages are kept, later ones are a graph."""
-    program, factors = random_program(np.random.default_rng(seed), semiring, "float64", top=13)
+    levels = SEMIRINGS[semiring].levels
+    program, factors = random_program(np.random.default_rng(seed), semiring, "float64", top=13, levels=levels)
     session = backend.open(program, factors)
     for scale in (1.0, 0.5, 0.25, 2.0):
         changed = factors.copy()

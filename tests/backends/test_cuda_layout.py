@@ -16,8 +16,9 @@ from elimina.backends.cuda_layout import (
     Forest,
     lay_out,
 )
+from elimina.backends.cuda_level import choose_level
 from elimina.errors import DeviceError
-from tests.reference.random_programs import Builder, padded_bucket, random_program
+from tests.reference.random_programs import Builder, one_levelling, padded_bucket, random_program
 
 
 class Blocks:
@@ -30,6 +31,7 @@ class Blocks:
         self.links = layout.words[layout.links_at :][: LINK_WORDS * count].reshape(count, LINK_WORDS)
         self.pending = counters[len(counters) - 2 * count :][:count]
         self.unfinished = counters[len(counters) - count :]
+        self.levels = {int(start): number for number, start in enumerate(program.starts)}
         self.order: list[int] = []
 
     def run(self):
@@ -37,7 +39,8 @@ class Blocks:
             if isinstance(launch, Forest):
                 self.forest(launch)
             else:
-                self.order.append(launch.arguments[1])
+                is_level = launch.record_at in self.levels
+                self.order.append(self.levels[launch.record_at] if is_level else launch.arguments[1])
         return self.order
 
     def forest(self, launch):
@@ -83,7 +86,7 @@ def test_each_step_runs_once_after_what_it_reads(monkeypatch, chunk, small):
     monkeypatch.setattr(cuda_layout, "SMALL_WORK", small)
     for seed in range(60):
         rng = np.random.default_rng(seed)
-        program, _ = random_program(rng, "min-sum", "int32")
+        program, _ = random_program(rng, "min-sum", "int32", levels=seed % 4 == 1)
         count = len(program.starts)
         some = np.sort(rng.permutation(count)[: rng.integers(0, count + 1)])
         for sequence in (None, some):
@@ -96,6 +99,33 @@ def test_each_step_runs_once_after_what_it_reads(monkeypatch, chunk, small):
                 tables = [words[HEADER + 3 * words[AXES] :][n * (3 + words[AXES]) :] for n in range(words[TABLES])]
                 for source in (table[2] for table in tables):
                     assert source not in when or step not in when or when[source] < when[step]
+
+
+@pytest.mark.parametrize(
+    ("out", "one", "other", "row", "lanes"),
+    [
+        ((30, 1), (30, 1), (30, 1), 0, 8),
+        ((32, 1), (32, 1), (32, 1), 1, 8),
+        ((32, 1), (30, 1), (32, 1), 1, 1),
+        ((30, 1), (30, 1), (1, 6), 2, 1),
+    ],
+)
+def test_levellings_are_read_in_words_where_rows_start_at_them(out, one, other, row, lanes):
+    program, _ = one_levelling(np.random.default_rng(0), "min-sum", "int16", (1,), 2)[0].program()
+    record = [29, 1, -2, 2, 2, 0, 180, 1, 1, 2, 1, 0, 1600, 6, out[0], 0, 30, out[1], 1]
+    record += [0, 0, 3, *one, 800, 0, 4, *other]
+    launch = choose_level(program, 77, record, 132)
+    assert (launch.record_at, launch.arguments, launch.kernel.lanes) == (77, (row,), lanes)
+    assert launch.blocks * launch.threads * lanes >= launch.work == 180
+
+
+def test_large_levellings_are_launched_alone():
+    builder, numbers = one_levelling(np.random.default_rng(0), "min-sum", "int16", (40, 30, 100), 3)
+    program, _ = builder.program()
+    launches = lay_out(program, 132, 227 << 10).launches
+    assert [launch.record_at for launch in launches[-3:]] == program.starts[numbers].tolist()
+    builder, _ = one_levelling(np.random.default_rng(0), "min-sum", "int16", (40, 30), 3)
+    assert [launch.levels for launch in lay_out(builder.program()[0], 132, 227 << 10).launches] == [True]
 
 
 def test_too_large_a_step_is_an_error():

@@ -102,6 +102,13 @@ def faces_kernels(semiring: str, dtype: str) -> list[str]:
     return [kernel.name for kernel in cuda_kernels.faces_kernels(semiring, np.dtype(dtype))]
 
 
+def level_kernels(semiring: str, dtype: str) -> list[str]:
+    """What levels mini-buckets; the large steps' kernels of 2, 5 and 16 of them."""
+    kind = semiring, np.dtype(dtype)
+    names = [cuda_kernels.level_kernel(*kind, tables, words).name for tables in (2, 5, 16) for words in (True, False)]
+    return names + [cuda_kernels.forest_kernel(*kind, tree, levels=True) for tree in (True, False)]
+
+
 def rows_kernels(semiring: str, dtype: str, words: int) -> list[str]:
     """The kernels of sparse tables that depend on the values' kind."""
     ring = cuda_kernels.semiring_type(semiring, np.dtype(dtype))

@@ -38,6 +38,7 @@ def test_each_semiring_and_dtype(compiler, semiring, dtype):
     kind = semiring, np.dtype(dtype)
     for name in [
         *(cuda_kernels.forest_kernel(*kind, tree) for tree in (True, False)),
+        *(nvrtc.level_kernels(semiring, dtype) if SEMIRINGS[semiring].levels else ()),
         cuda_kernels.decode_kernel(*kind),
         *sorted(chosen),
         *nvrtc.faces_kernels(semiring, dtype),
@@ -59,6 +60,7 @@ def test_other_architectures(compiler):
         cuda_kernels.product_kernel("sum-product", np.dtype(np.float64), 16, True, 0).name,
         *nvrtc.faces_kernels("sum-product", "float32"),
         cuda_kernels.forest_kernel("min-sum", np.dtype(np.int32), False),
+        cuda_kernels.level_kernel("min-sum", np.dtype(np.int16), 3, True).name,
     ]
     for architecture in sorted({*OTHERS, max(known)}):
         assert architecture in known
@@ -91,12 +93,13 @@ def test_headers_compile_on_the_host(tmp_path):
         pytest.skip("no C++ compiler")
     source = tmp_path / "headers.cpp"
     source.write_text(
-        "#include <elimina/program.hpp>\n#include <elimina/semiring.hpp>\nusing namespace elimina;\n"
+        "#include <elimina/program.hpp>\n#include <elimina/level.hpp>\nusing namespace elimina;\n"
         "static_assert(sizeof(i64) == 8 && sizeof(u64) == 8 && sizeof(i16) == 2);\n"
         "template <class S> auto use(S s) { auto sum = s.start(); s.add(sum, s.combine(s.one(), s.one())); "
         "return s.finish(sum); }\n"
         "int main() { return int(use(MinSum<i16>{9}) + use(MaxSum<float>{-1}) + use(MaxProduct<double>{}) "
-        "+ use(SumProduct<float>{}) + use(LogSumExp<double>{}) + use(Count{7})) + scale_exponent<float>(0) != 3; }\n"
+        "+ use(SumProduct<float>{}) + use(LogSumExp<double>{}) + use(Count{7})) + scale_exponent<float>(0) "
+        "+ level_cell<i16>(-7, 0, 1, 0, 2, 9) != -2; }\n"
     )
     binary = tmp_path / "headers"
     command = [

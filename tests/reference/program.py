@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends.base import Run
+from elimina.planning.plan import LEVEL
 from elimina.planning.program import Program
 
 (WORDS, DOMAIN, VARIABLE, AXES, OUTER_AXES, MID_AXES, _OUTER, _MID, _LO, TABLES, TABLES_A, TABLES_B, OUT) = range(13)
@@ -27,8 +28,10 @@ def run(program: Program, factors: NDArray[np.generic]) -> Run:
     peaks = np.zeros((len(program.starts), 2))
     for number, start in enumerate(program.starts.tolist()):
         words = program.words[start : start + program.words[start]].tolist()
-        rows = _rows(program, words, arena, peaks)
-        out = _marginal(program, rows)
+        if words[VARIABLE] == LEVEL:
+            out = _level(program, words, arena)
+        else:
+            out = _marginal(program, _rows(program, words, arena, peaks))
         axes = np.array(words[13 : 13 + 3 * words[AXES]]).reshape(-1, 3)
         _view(arena, words[OUT], axes[:, 1].tolist(), axes[:, 0].tolist())[...] = out
         if program.semiring in ("max-product", "sum-product"):
@@ -105,6 +108,25 @@ def _rows(program, words, arena, peaks):
     for table in groups[2]:
         value = _combine(program, value, table)
     return value
+
+
+def _level(program, words, arena):
+    """What evens out one mini-bucket, from the marginals of all."""
+    axes, count = words[AXES], words[TABLES]
+    sizes = words[13 : 13 + 3 * axes : 3]
+    records = [words[13 + 3 * axes + (3 + axes) * table :][: 3 + axes] for table in range(count)]
+    marginals = [_view(arena, offset, strides, sizes) for offset, _, _, *strides in records]
+    own = marginals[words[TABLES_A]]
+    if program.dtype.kind == "f":
+        with np.errstate(all="ignore"):
+            mean = sum(marginals[1:], marginals[0]) / program.dtype.type(count)
+            return np.where(np.isfinite(mean), mean - own, program.dtype.type(0))
+    wide = [marginal.astype(np.int64 if program.dtype.itemsize < 8 else object) for marginal in marginals]
+    mean = (sum(wide) + words[TABLES_A]) // count
+    forbidden = np.any([marginal >= program.parameter for marginal in marginals], axis=0)
+    level = np.where(forbidden, 0, mean - wide[words[TABLES_A]])
+    assert (np.abs(level) <= np.iinfo(program.dtype).max).all()
+    return level.astype(program.dtype)
 
 
 def _marginal(program, rows):

@@ -8,9 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from elimina.bench_kernels import Bucket, bucket_program
-from elimina.planning.plan import Operand, Step
+from elimina.planning.plan import JOIN, LEVEL, Operand, Step
+from elimina.planning.planner import place
 from elimina.planning.program import Program, pack_steps
 from elimina.planning.streaming import plan_stream
+from elimina.planning.structure import Bucket as PlannedBucket
+from elimina.planning.structure import ProtoStep, Read
 
 
 class Builder:
@@ -25,6 +28,7 @@ class Builder:
         self.factor_cells = 0
         self.sizes: dict[int, int] = {}
         self.spans: list[tuple[int, int]] = []  # of each step's output, from the start of the messages
+        self.held: set[int] = set()  # steps that are read again
 
     def _parameter(self):
         if self.semiring == "min-sum":
@@ -112,11 +116,54 @@ class Builder:
             self.steps[child] = self.steps[child]._replace(readers=(*self.steps[child].readers, number))
         return number
 
+    def level(self, marginals, *, vary_padding=True):
+        """Append the levelling steps of mini-buckets with these marginals; returns their numbers."""
+        axes = self.steps[marginals[0]].axes
+        self.held.update(marginals)
+        found = []
+        for own in range(len(marginals)):
+            made = self.step(LEVEL, axes, [], marginals, vary_padding=vary_padding)
+            operands = {operand.source: operand for operand in self.steps[made].operands}
+            self.steps[made] = self.steps[made]._replace(
+                operands=tuple(operands[marginal] for marginal in marginals), tables_a=own, tables_b=0
+            )
+            found.append(made)
+        self.held.difference_update(marginals)
+        return found
+
+    def minibuckets(self, variable, parts, shared):
+        """Append the steps of a bucket in mini-buckets, and their levelling; returns what each of them sends.
+
+        Args:
+            variable: The bucket's own.
+            parts: For each mini-bucket the steps that it reads.
+            shared: The variables of the marginals that are levelled.
+        """
+        held = {n for part in parts for n in part} - self.held
+        self.held |= held
+        marginals, sent = [], []
+        for part in parts:
+            number, scope = self._join(part)
+            for other in [v for v in scope if v not in shared]:
+                scope = [v for v in scope if v != other]
+                number = self.step(other, scope, [], [number])
+            marginals.append(number if set(scope) == set(shared) else self.step(JOIN, shared, [], [number]))
+        for part, level in zip(parts, self.level(marginals), strict=True):
+            scope = dict.fromkeys(v for n in (*part, level) for v in self.steps[n].axes if v != variable)
+            sent.append(self.step(variable, list(scope), [], [*part, level]))
+        self.held -= held
+        return sent
+
+    def _join(self, steps):
+        scope = list(dict.fromkeys(v for n in steps for v in self.steps[n].axes))
+        return self.step(JOIN, scope, [], steps), scope
+
     def _place(self, span, number):
         """The lowest place for an output; memory of messages that were read already may serve again."""
         busy = [
             n for n in range(number) if not self.reuse or not self.steps[n].readers or number in self.steps[n].readers
         ]
+        busy += self.held
         taken = sorted(self.spans[n] for n in busy)
         at = 0
         for begin, end in taken:
@@ -143,28 +190,28 @@ class Builder:
 
     def program(self, decode=False):
         """Pack."""
-        moved = self.placed()
-        words, starts = pack_steps(moved)
         arena = self.base + max(end for _, end in self.spans)
         factors = np.concatenate([*self.factors, np.zeros(0, self.dtype)])
-        program = Program(
+        return self.packed(self.placed(), self.factor_cells, arena, decode), factors
+
+    def packed(self, steps, factor_cells, arena_cells, decode=False):
+        """Pack steps that have their places."""
+        words, starts = pack_steps(steps)
+        outputs = [(n, step.out_offset, step.out_span) for n, step in enumerate(steps) if not step.readers]
+        return Program(
             semiring=self.semiring,
             dtype=self.dtype,
             parameter=self.parameter,
             words=words,
             starts=starts,
             variables=len(self.sizes),
-            factor_cells=self.factor_cells,
-            arena_cells=arena,
+            factor_cells=factor_cells,
+            arena_cells=arena_cells,
             keep=not self.reuse,
             decode=decode,
-            outputs=np.array(
-                [(n, step.out_offset, step.out_span) for n, step in enumerate(moved) if not step.readers],
-                dtype=np.int64,
-            ).reshape(-1, 3),
-            work=max(1, sum(step.work for step in moved)),
+            outputs=np.array(outputs, dtype=np.int64).reshape(-1, 3),
+            work=max(1, sum(step.work for step in steps)),
         )
-        return program, factors
 
 
 def random_program(rng, semiring, dtype, *, decode=False, **options):
@@ -172,8 +219,8 @@ def random_program(rng, semiring, dtype, *, decode=False, **options):
     return random_builder(rng, semiring, dtype, decode=decode, **options).program(decode)
 
 
-def random_builder(rng, semiring, dtype, *, rows=4000, depth=3, top=12, decode=False, parameter=None):
-    """A random forest; every step's rows stay below `rows`."""
+def random_builder(rng, semiring, dtype, *, rows=4000, depth=3, top=12, decode=False, parameter=None, levels=False):
+    """A random forest; every step's rows stay below `rows`. `levels`: some buckets are levelled mini-buckets."""
     reuse = bool(rng.random() < 0.5) and not decode
     builder = Builder(rng, semiring, dtype, parameter=parameter, padding=float(rng.choice([0.0, 0.5])), reuse=reuse)
 
@@ -183,6 +230,8 @@ def random_builder(rng, semiring, dtype, *, rows=4000, depth=3, top=12, decode=F
         used = math.prod(builder.sizes[a] for a in axes)
         size = 1 if join else int(min(rng.integers(1, top + 1), max(1, rows // used)))
         variable = -1 if join else builder.variable(size)
+        if levels and not join and rng.random() < 0.4:
+            return minibuckets(variable, axes, left)
         scopes, children, tables = [], [], int(rng.integers(0, 9))
         for _ in range(tables):
             known = [n for n, step in enumerate(builder.steps) if {variable, *axes}.issuperset(step.axes)]
@@ -196,6 +245,19 @@ def random_builder(rng, semiring, dtype, *, rows=4000, depth=3, top=12, decode=F
             else:
                 scopes.append(scope)
         return builder.step(variable, axes, scopes, children)
+
+    def minibuckets(variable, axes, left):
+        """The same by mini-buckets, and a join of what they send."""
+        everything = [variable, *axes]
+        shared = [v for v in everything if rng.random() < 0.6] or everything[:1]
+
+        def table():
+            scope = list(rng.permutation([v for v in everything if v in shared or rng.random() < 0.3]).tolist())
+            scope = scope if rng.random() < 0.7 else scope[:-1]
+            return bucket(scope, left - 1) if left and rng.random() < 0.2 else builder.step(JOIN, scope, [scope], [])
+
+        parts = [[table() for _ in range(rng.integers(1, 4))] for _ in range(rng.integers(2, 7))]
+        return builder.step(JOIN, axes, [], builder.minibuckets(variable, parts, shared))
 
     for _ in range(int(rng.integers(1, 4))):
         bucket([], depth)
@@ -212,6 +274,25 @@ def random_builder(rng, semiring, dtype, *, rows=4000, depth=3, top=12, decode=F
         scopes = [[variable, *(a for a in axes if rng.random() < 0.4)] for _ in range(int(rng.integers(0, 3)))]
         number = builder.step(variable, axes, scopes, [number])
     return builder
+
+
+def one_levelling(rng, semiring, dtype, sizes, count, *, same_order=True, **options):
+    """Marginals over axes of these sizes, and their levellings, which are the answer."""
+    builder = Builder(rng, semiring, dtype, **options)
+    axes = [builder.variable(size) for size in sizes]
+    orders = [axes if same_order else rng.permutation(axes).tolist() for _ in range(count)]
+    return builder, builder.level([builder.step(JOIN, order, [order], []) for order in orders])
+
+
+def planned_levelling(rng, semiring, dtype, sizes, count):
+    """Levellings of factors over axes of these sizes as the planner lays them out, which are the answer."""
+    scope = tuple(range(len(sizes)))
+    steps: list[ProtoStep] = []
+    PlannedBucket(0, scope, sizes, {}, steps).level([Read(factor, -1, scope) for factor in range(count)])
+    members = [(factor,) for factor in range(count)]
+    _, placed, factor_cells, cells = place(sizes, [scope] * count, members, steps, np.dtype(dtype).itemsize, True)
+    builder = Builder(rng, semiring, dtype)
+    return builder.packed(placed, factor_cells, cells), builder.values(factor_cells)
 
 
 def random_streamed(rng, semiring, dtype, budget, *, decode=False, host_work=0, **options):

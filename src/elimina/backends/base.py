@@ -53,7 +53,7 @@ class Session(Protocol):
         ...
 
     def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
-        """A copy of elements of the arena, after a run of a program that keeps its messages."""
+        """Elements of the arena, after a run of a program that keeps its messages; they are read until the next run."""
         ...
 
     def load_peaks(self, peaks: NDArray[np.float64]) -> None:

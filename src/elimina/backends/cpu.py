@@ -116,8 +116,8 @@ class CpuSession:
         return Run(self._arena[self._zone].copy(), self._peaks.copy(), assignment, seconds)
 
     def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
-        """A copy of elements of the arena: see ``Session.fetch``."""
-        return self._arena[offset : offset + span].copy()
+        """Elements of the arena itself: see ``Session.fetch``."""
+        return self._arena[offset : offset + span]
 
     def load_peaks(self, peaks: NDArray[np.float64]) -> None:
         """Write the peaks of an earlier session: see ``Session.load_peaks``."""

@@ -133,6 +133,18 @@ class FacesKernel(NamedTuple):
     blocks: int
 
 
+class LevelKernel(NamedTuple):
+    """One instantiation of the kernel for large levelling steps (``kernels/level.cu``).
+
+    Attributes:
+        name: The template's name expression.
+        lanes: Cells that a thread takes at a time.
+    """
+
+    name: str
+    lanes: int
+
+
 def semiring_type(semiring: str, dtype: np.dtype[np.generic]) -> str:
     """Return the C++ type of a semiring."""
     if semiring == "count":
@@ -231,9 +243,18 @@ def tile_kernel(
     )
 
 
-def forest_kernel(semiring: str, dtype: np.dtype[np.generic], tree: bool) -> str:
-    """Return the name expression of the kernel for small steps; ``tree``: one chunk and one reader each, at most."""
-    return f"elimina::forest<{semiring_type(semiring, dtype)}, {str(tree).lower()}>"
+def forest_kernel(semiring: str, dtype: np.dtype[np.generic], tree: bool, levels: bool = False) -> str:
+    """Return the name expression of the kernel for small steps.
+
+    ``tree``: they have one chunk and one reader each, at most. ``levels``: some are levelling steps.
+    """
+    return f"elimina::forest<{semiring_type(semiring, dtype)}, {str(tree).lower()}, {str(levels).lower()}>"
+
+
+def level_kernel(semiring: str, dtype: np.dtype[np.generic], tables: int, words: bool) -> LevelKernel:
+    """Return the kernel for a large levelling step (``kernels/level.cu``); ``words``: rows are read in 16 bytes."""
+    lanes = 16 // dtype.itemsize if words else 1
+    return LevelKernel(f"elimina::level<{semiring_type(semiring, dtype)}, {tables}, {lanes}>", lanes)
 
 
 def decode_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends import cuda_tile
+from elimina.backends.cuda_level import choose_level
 from elimina.errors import DeviceError
+from elimina.planning.plan import LEVEL
 from elimina.planning.program import Program
 
 HEADER = 13
@@ -21,7 +23,7 @@ CHUNK_WORK = 1 << 12
 SMALL_WORK = 1 << 22
 """Rows of the largest step that is done that way."""
 JOIN_WORK = 1 << 15
-"""Likewise, of a join."""
+"""Likewise, of a join or a levelling."""
 REUSING_WORK = 1 << 14
 """Likewise, where outputs share memory."""
 COMPACT_CELLS = 1 << 12
@@ -60,6 +62,7 @@ class Forest(NamedTuple):
         slots: Chunks that may pass through it.
         counter: Number of its first counter.
         tree: Whether each step has one chunk and one reader at most, so that nothing is ever put into the queue.
+        levels: Whether some of its steps are levellings.
         work: Rows of its steps.
     """
 
@@ -68,6 +71,7 @@ class Forest(NamedTuple):
     slots: int
     counter: int
     tree: bool
+    levels: bool
     work: int
 
 
@@ -179,7 +183,7 @@ def lay_out(
     arena_at = peaks_at + _aligned(16 * count)
     _move(words, steps, starts, compact, arena_at // item)
 
-    # A large join has no chain of small steps about it, and the tile kernels are faster.
+    # A large join or levelling has no chain of small steps about it, and the tile kernels are faster.
     kept_work = np.where(steps.headers[:, VARIABLE] >= 0, SMALL_WORK, min(JOIN_WORK, SMALL_WORK))
     small = (
         runs & (steps.headers[:, WORDS] <= SMALL_WORDS) & (steps.work <= (kept_work if program.keep else REUSING_WORK))
@@ -364,13 +368,17 @@ def _launches(
             ready = np.repeat(leaves << CHUNK_BITS, chunks[leaves]) + _ragged(np.zeros_like(leaves), chunks[leaves])
             tree = bool((links[members, 0] != SEVERAL).all() and (chunks[members] == 1).all())
             slots = len(ready) if tree else int(chunks[members].sum())
-            launches.append(Forest(filled, len(ready), slots, len(counters), tree, int(steps.work[members].sum())))
+            levels, work = bool((steps.headers[members, VARIABLE] == LEVEL).any()), int(steps.work[members].sum())
+            launches.append(Forest(filled, len(ready), slots, len(counters), tree, levels, work))
             counters += [0, len(ready), len(members)]
             queues += [ready, np.full(slots - len(ready), -1, dtype=np.int64)]
             filled += slots
         if phase < len(larges):
             begin, length = int(program.starts[larges[phase]]), int(steps.headers[larges[phase], WORDS])
             record = words[begin : begin + length].tolist()
+            if record[VARIABLE] == LEVEL:
+                launches.append(choose_level(program, begin, record, multiprocessors))
+                continue
             at = records_at + len(records)
             launches.append(cuda_tile.choose(program, larges[phase], at, record, multiprocessors, shared_bytes))
             records += record

@@ -117,13 +117,18 @@ class CudaSession:
     def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
         """A copy of elements of the arena: see ``Session.fetch``."""
         item = self._program.dtype.itemsize
+        values = np.empty(span, dtype=self._program.dtype)
+        whole = values.view(np.uint8)
         with self._here():
             self._write_loads()
-            memory = self._backend.pinned.malloc(max(1, span * item))
-            self._copy(memory.ptr, self.arena + offset * item, span * item)
-            self._stream.synchronize()
+            memory = self._backend.pinned.malloc(max(1, min(STAGE, len(whole))))
+            for first in range(0, len(whole), STAGE):
+                size = min(STAGE, len(whole) - first)
+                self._copy(memory.ptr, self.arena + offset * item + first, size)
+                self._stream.synchronize()
+                whole[first : first + size] = as_bytes(memory, size)
             self._staged.clear()
-            return as_bytes(memory, span * item).view(self._program.dtype).copy()
+        return values
 
     def load_peaks(self, peaks: NDArray[np.float64]) -> None:
         """Write the peaks of an earlier session: see ``Session.load_peaks``."""
@@ -219,7 +224,8 @@ class CudaSession:
         done, reported = 0, 0.0
         for launch in layout.launches:
             if isinstance(launch, Forest):
-                kernel = backend.function(cuda_kernels.forest_kernel(program.semiring, program.dtype, launch.tree))
+                kind = program.semiring, program.dtype, launch.tree, launch.levels
+                kernel = backend.function(cuda_kernels.forest_kernel(*kind))
                 queue = np.uint64(part.state_at + layout.queues_at + 8 * launch.queue)
                 counters = np.uint64(part.state_at + 4 * launch.counter)
                 where = [np.int64(n) for n in (layout.links_at, layout.starts_at)]

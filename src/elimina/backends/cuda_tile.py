@@ -14,6 +14,7 @@ from elimina.backends.cuda_kernels import (
     RING_UNITS,
     THREADS,
     FacesKernel,
+    LevelKernel,
     ProductKernel,
     TileKernel,
     tile_kernel,
@@ -54,14 +55,15 @@ class Tile(NamedTuple):
     Attributes:
         kernel: The instantiation.
         record_at: Where the step's record is in the words.
-        arguments: The kernel's arguments from ``record_words`` to ``vector`` (``kernels/tile.cu``, ``product.cu``).
+        arguments: The kernel's arguments between ``record`` and ``arena`` (``kernels/tile.cu``, ``product.cu``,
+            ``level.cu``).
         blocks: Number of blocks.
         threads: Of each.
         shared: Bytes of shared memory of a block.
         work: Rows of the step.
     """
 
-    kernel: TileKernel | ProductKernel | FacesKernel
+    kernel: TileKernel | ProductKernel | FacesKernel | LevelKernel
     record_at: int
     arguments: tuple[int, ...]
     blocks: int

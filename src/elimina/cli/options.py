@@ -12,7 +12,7 @@ import click
 from elimina.api import TASKS
 from elimina.backends.choose import DEVICES
 from elimina.errors import InputError
-from elimina.inference.choose import ORDER_SECONDS, TABLES
+from elimina.inference.choose import ORDER_SECONDS, SHIFTS, TABLES
 from elimina.io.evidence import parse_names
 from elimina.model import Model
 from elimina.order import Method, read_order
@@ -47,6 +47,15 @@ def _slices_of(text: str) -> int | str:
         return text
     if not re.fullmatch("[0-9]{1,18}", text) or int(text) < 1:
         raise click.BadParameter(f"{text!r} is neither auto, never nor a number of slices from 1 on")
+    return int(text)
+
+
+def _ibound_of(text: str) -> int | str:
+    """Read ``auto`` or a number."""
+    if text == "auto":
+        return text
+    if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
+        raise click.BadParameter(f"{text!r} is neither auto nor a number of variables from 1 on")
     return int(text)
 
 
@@ -115,6 +124,19 @@ def model_options(command: Command) -> Command:
                 show_default=True,
                 help="sparse: keep only what is allowed; auto: where that is expected to be faster.",
             ),
+            click.option(
+                "--ibound",
+                type=_ibound_of,
+                metavar="auto|N",
+                help="mpe: bounds by mini-buckets, whose messages have N variables at most; auto: what memory holds.",
+            ),
+            click.option(
+                "--shift",
+                type=click.Choice(SHIFTS),
+                default="all",
+                show_default=True,
+                help="Where costs are shifted for better bounds: between tables first, between mini-buckets.",
+            ),
         ]
     ):
         command = option(command)
@@ -134,9 +156,8 @@ def query_of(given: str | None, model: Model) -> list[int] | None:
 
 def planning_of(options: dict[str, Any], model: Model) -> dict[str, Any]:
     """The options that say how to plan, by the names of ``elimina.inference.choose.Options``."""
-    kept = {
-        name: options[name] for name in ("device", "memory", "seed", "threads", "dtype", "slices", "scratch", "tables")
-    }
+    names = ("device", "memory", "seed", "threads", "dtype", "slices", "scratch", "tables", "ibound", "shift")
+    kept = {name: options[name] for name in names}
     return {**kept, "order": _order_of(options["order"], model), "order_seconds": options["order_time"]}
 
 

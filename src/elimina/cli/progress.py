@@ -16,7 +16,7 @@ class Progress:
     def __init__(self) -> None:
         self._bar: Any = None
         self._done = 0
-        self._bounds: tuple[int | None, int | None] | None = None
+        self._bounds: tuple[int | float | None, int | float | None] | None = None
 
     def __enter__(self) -> Progress:
         return self
@@ -28,7 +28,7 @@ class Progress:
             self._bar = click.progressbar(length=1000, label=label, file=sys.stderr)
             self._bar.__enter__()
 
-    def bounds(self, lower: int | None, upper: int | None) -> None:
+    def bounds(self, lower: int | float | None, upper: int | float | None) -> None:
         """Show bounds on the optimum, on a terminal."""
         if sys.stderr.isatty() and (lower, upper) != self._bounds:
             self._bounds = lower, upper

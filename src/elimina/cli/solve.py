@@ -35,7 +35,8 @@ FORMATS = ("human", "json", "uai")
     type=click.Choice(METHODS),
     default="auto",
     show_default=True,
-    help="mpe: eliminate: run the plan; filter: keep only what can be better; auto: filter what is large.",
+    help="mpe: eliminate: run the plan; filter: keep only what can be better; mbe: bounds by mini-buckets; auto: "
+    "filter what is large.",
 )
 @click.option(
     "--upper-bound", type=int, metavar="COST", help="mpe: a total known to be reached; worse ones are not looked for."
@@ -107,7 +108,9 @@ def solve(
         save(Path(output), [text, "\n"])
 
 
-_NOT_WITH_CASES = ("time_limit", "format_", "checkpoint", "scratch", "tables", "slices", "method", "upper_bound")
+_NOT_WITH_CASES = (
+    *("time_limit", "format_", "checkpoint", "scratch", "tables", "slices", "method", "upper_bound", "ibound", "shift"),
+)
 
 
 def _check_batch() -> None:

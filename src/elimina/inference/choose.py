@@ -14,6 +14,7 @@ from elimina.backends.cpu import CpuBackend
 from elimina.errors import InputError
 from elimina.order import Method, find_order
 from elimina.planning.estimate import Machine, cpu_machine, cuda_machine
+from elimina.planning.minibuckets import IBound, make_bounded_plan
 from elimina.planning.plan import Plan
 from elimina.planning.planner import cost_bound, make_plan
 from elimina.planning.prepare import Problem, restrict
@@ -30,6 +31,10 @@ Slices = int | Literal["auto", "never"]
 Tables = Literal["auto", "dense", "sparse"]
 """Whether steps work on rows, the feasible assignments alone: where that is expected to be faster, never, or all."""
 TABLES: tuple[Tables, ...] = get_args(Tables)
+
+Shift = Literal["none", "tables", "buckets", "all"]
+"""Where costs are shifted for better bounds: between tables before, between mini-buckets, both."""
+SHIFTS: tuple[Shift, ...] = get_args(Shift)
 
 LONG_SECONDS = 0.5
 """Estimated time of dense tables from which rows are thought of."""
@@ -51,6 +56,8 @@ class Options(NamedTuple):
     slices: Slices = "auto"
     scratch: str | None = None
     tables: Tables = "auto"
+    ibound: IBound | None = None
+    shift: Shift = "all"
 
     def check(self) -> None:
         """Check what does not depend on a model.
@@ -68,6 +75,10 @@ class Options(NamedTuple):
             raise InputError(f"slices is {self.slices!r}; it is auto, never, or the most slices allowed, at least 1")
         if self.tables not in TABLES:
             raise InputError(f"tables is {self.tables!r}; it is one of {', '.join(TABLES)}")
+        if self.ibound not in (None, "auto") and not (hasattr(self.ibound, "__index__") and int(self.ibound) >= 1):
+            raise InputError(f"the i-bound is {self.ibound!r}; it is auto, or a number of variables from 1 on")
+        if self.shift not in SHIFTS:
+            raise InputError(f"shift is {self.shift!r}; it is one of {', '.join(SHIFTS)}")
         if self.scratch is not None:
             from elimina.planning.tiers import check_scratch
 
@@ -102,6 +113,41 @@ def plan_problem(problem: Problem, options: Options) -> Planned:
             if on_cuda.fits and (on_cuda.seconds < plan.seconds or not plan.fits):
                 backend, plan = cuda, on_cuda
     return Planned(problem, plan, backend, {"order": ordered - started, "plan": time.perf_counter() - ordered})
+
+
+def plan_within(problem: Problem, order: Sequence[int], options: Options, share: float, seconds: float) -> Planned:
+    """Plan mini-buckets whose messages go to the host.
+
+    Args:
+        problem: Of the task ``mpe``.
+        order: The free variables in elimination order.
+        options: How; without an i-bound, it is the largest possible.
+        share: Of the host's memory that the messages may take.
+        seconds: Estimated time that they may take.
+
+    Raises:
+        DeviceError: The device is missing or cannot be used.
+    """
+    backend: Backend = CpuBackend(options.threads)
+    if options.device != "cpu" and (options.device == "cuda" or seconds > 2 * cuda_machine().start):
+        backend = get_backend("cuda") if options.device == "cuda" else find_cuda() or backend
+    machine, memory = _limits(backend, options)
+    memory = min(memory, int(share * host_memory(options)))
+    levelled = options.shift in ("buckets", "all")
+    ibound = "auto" if options.ibound is None else options.ibound
+    plan = make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled, seconds)
+    return Planned(problem, plan, backend, {})
+
+
+def host_memory(options: Options) -> int:
+    """Bytes of the host that may be used."""
+    free = CpuBackend().memory()
+    return free if options.memory is None or options.device == "cuda" else options.memory
+
+
+def host_threads(options: Options) -> int:
+    """CPU threads that may be used."""
+    return CpuBackend(options.threads).threads
 
 
 class Choice(NamedTuple):
@@ -171,6 +217,9 @@ def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], optio
         UnsupportedError: Rows are asked for, and not possible.
     """
     machine, memory = _limits(backend, options)
+    if options.ibound is not None:
+        levelled = options.shift in ("buckets", "all")
+        return make_bounded_plan(problem, order, machine, memory, options.dtype, options.ibound, levelled)
     whole = make_plan(problem, order, machine, memory, options.dtype)
     on_rows = None
     if options.tables == "sparse" or (options.tables == "auto" and not (whole.fits and whole.seconds < LONG_SECONDS)):

@@ -156,6 +156,50 @@ def encoded(own: Encoder, problem: Problem, arena: Array, parts: Sequence[Part])
     )
 
 
+class Distances(NamedTuple):
+    """A problem of the task ``mpe`` as costs to be minimised.
+
+    Attributes:
+        tables: For each of the problem's groups the distances of its joined tables from the best that they have: int64,
+            or float64, where forbidden ones are infinite.
+        offset: The total where all distances are 0, negated where totals are maximised.
+        possible: Whether no table forbids everything.
+    """
+
+    tables: list[Array]
+    offset: int | float
+    possible: bool
+
+
+def distances(problem: Problem, forbidden: int) -> Distances:
+    """Join the tables of each group.
+
+    Args:
+        problem: Of the task ``mpe``.
+        forbidden: What stands for forbidden integer costs; allowed distances are below it.
+    """
+    model = problem.model
+    sign = 1 if model.sense == "min-cost" else -1
+    own: Encoder
+    if model.is_integer:
+        own = _Integers(model.sense, forbidden)
+    else:
+        own = _Sums(_logarithms if model.sense == "probability" else _costs(problem))
+    tables, parts, lows = [], [], []
+    for group in problem.groups:
+        sizes = tuple(model.sizes[v] for v in group.scope)
+        table: Array = np.empty(sizes, dtype=np.int64 if model.is_integer else np.float64)
+        layout = FactorLayout(group.members, group.scope, sizes, (), 0, table.size)
+        parts.append(own.write(layout, [problem.tables[m] for m in group.members], table))
+        if not model.is_integer:
+            lows.append(float((sign * table).min()))
+            table = sign * table - (lows[-1] if math.isfinite(lows[-1]) else 0.0)
+        tables.append(table)
+    constants, possible = own.constants(problem, sum(part.offset for part in parts))
+    offset = sign * constants[0] if model.is_integer else math.fsum([*lows, *(sign * c for c in constants)])
+    return Distances(tables, offset, possible and all(part.possible for part in parts) and math.inf not in lows)
+
+
 def factor_view(arena: Array, factor: FactorLayout) -> Array:
     """The factor's place in the arena, with its axes; it can be written to."""
     step = arena.itemsize

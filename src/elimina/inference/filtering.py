@@ -34,7 +34,8 @@ _ROW_BYTES = 64
 
 _LEAST_ROWS = 1 << 12
 
-Listener = Callable[[int | None, int | None], None]
+Listener = Callable[[int | float | None, int | float | None], None]
+"""Called with both bounds on the optimum, the lower one first; None: none is known."""
 
 
 class Limits(NamedTuple):

@@ -17,7 +17,7 @@ from elimina.result import Result
 if TYPE_CHECKING:
     from elimina.inference.filtering import Listener
 
-OptimumMethod = Literal["auto", "eliminate", "filter"]
+OptimumMethod = Literal["auto", "eliminate", "filter", "mbe", "search"]
 METHODS: tuple[OptimumMethod, ...] = get_args(OptimumMethod)
 
 LARGE_WORK = 10**8
@@ -38,12 +38,14 @@ class Search(NamedTuple):
             takes long or its tables do not fit; if they do, for no longer than it would take; and again, where no plan
             fits.
         upper_bound: A total that is known to be reached; None if none is.
-        listener: See ``filtered_optimum``.
+        listener: See ``filtered_optimum`` and ``searched_optimum``.
+        gap: See ``searched_optimum``.
     """
 
     method: OptimumMethod = "auto"
     upper_bound: int | None = None
     listener: Listener | None = None
+    gap: float = 0.0
 
     def check(self, task: str, has_checkpoint: bool = False) -> None:
         """Check what does not depend on a model.
@@ -53,21 +55,23 @@ class Search(NamedTuple):
         """
         if self.method not in METHODS:
             raise InputError(f"unknown method {self.method!r}; it is one of {', '.join(METHODS)}")
-        if task != "mpe" and (self.method == "filter" or self.upper_bound is not None):
-            raise InputError(f"the method filter and an upper bound go with the task mpe, not with {task}")
-        if has_checkpoint and self.is_asked_for:
+        if task != "mpe" and (self.method in ("filter", "mbe", "search") or self.upper_bound is not None):
             raise InputError(
-                "a checkpoint keeps what elimination knows, not what filtering does; leave one of them out"
+                f"the methods filter, mbe and search and an upper bound go with the task mpe, not with {task}"
             )
-        if self.method == "eliminate" and self.upper_bound is not None:
-            raise InputError("an upper bound goes with the methods auto and filter; elimination makes no use of it")
+        if has_checkpoint and (self.method in ("mbe", "search") or self.is_asked_for):
+            raise InputError("a checkpoint keeps what elimination knows, not what other methods do; leave one out")
+        if self.method in ("eliminate", "mbe") and self.upper_bound is not None:
+            raise InputError("an upper bound goes with the methods auto, filter and search; others make no use of it")
         if self.upper_bound is not None and not hasattr(self.upper_bound, "__index__"):
             raise InputError(f"the upper bound is {self.upper_bound!r}; it must be an integer, as the costs are")
+        if not 0 <= self.gap < math.inf:
+            raise InputError(f"the gap is {self.gap}; it must be a relative distance of the bounds, 0 or above")
 
     @property
     def is_asked_for(self) -> bool:
-        """Whether filtering is the only way."""
-        return self.method == "filter" or self.upper_bound is not None
+        """Whether filtering or search is the only way."""
+        return self.method in ("filter", "search") or (self.method == "auto" and self.upper_bound is not None)
 
     def try_filtering(
         self, problem: Problem, options: Options, deadline: float | None, spent: Mapping[str, float]
@@ -91,13 +95,17 @@ class Search(NamedTuple):
         result = self._filter(problem, options, deadline, most)
         return result._replace(stats={**result.stats, "seconds": {**spent, **result.stats["seconds"]}})
 
-    def go_on(self, problem: Problem, options: Options, deadline: float | None, tried: Result) -> Result:
-        """Filter again, as long as it takes, with the bound of a try."""
-        sign = 1 if problem.model.sense == "min-cost" else -1
-        known = tried.upper_bound if sign == 1 else tried.lower_bound
-        search = self if known is None else self._replace(upper_bound=int(known))
-        found = search._filter(problem, options, deadline, math.inf)
-        return tried if found.status == "bounded" and found.value is None else found
+    def by_search(self, problem: Problem, options: Options, deadline: float | None, tried: Result | None) -> Result:
+        """Search, as long as it takes, with what a try knows.
+
+        Raises:
+            UnsupportedError: The costs are too large for it.
+            MemoryLimitError: Not even the factors fit the memory.
+        """
+        from elimina.inference.search import Limits, searched_optimum
+
+        limits = Limits(deadline, self.gap, self.upper_bound)
+        return searched_optimum(problem, options, limits, tried, self.listener)
 
     def _filter(self, problem: Problem, options: Options, deadline: float | None, most: float) -> Result:
         if options.device == "cuda":

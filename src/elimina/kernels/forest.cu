@@ -2,6 +2,7 @@
 // the only reader; at a step that waits for several only the block that finishes the last of them walks on. While a step is
 // computed, the next one's record is already being fetched. Where an output has several readers, those that have nothing left to
 // wait for go to the queue. A step of much work is cut into chunks of output cells, which several blocks compute.
+#include "level.cuh"
 #include "rows.cuh"
 
 namespace elimina {
@@ -19,11 +20,12 @@ enum CounterWord : int { kTaken, kFilled, kLeft };  // slots taken and filled, s
 
 constexpr int kRecordWords = 2 * kThreads;  // the longest record; longer steps are launched alone
 
-// Adds up every group-th value of d. The loads of kFlight of them are in flight together, those of the last few too.
-template <int kFlight, class S, int kMost>
+// Adds up every group-th value of d. The loads of kFlight of them are in flight together, those of the last few too. `own`: the
+// marginal that a levelling step is for; -1 in others. Only with kLevels there are any.
+template <int kFlight, bool kLevels, class S, int kMost>
 __device__ __forceinline__ void sum_up(const S& s, typename S::Sum& sum, const typename S::Value* (&from)[kMost],
                                        const int (&stride)[kMost], int domain, int lane, int group, int tables, int tables_a,
-                                       int tables_ab, const typename S::Value* scales) {
+                                       int tables_ab, int own, const typename S::Value* scales) {
   for (int d = lane; d < domain; d += kFlight * group) {
     typename S::Value values[kFlight][kMost];
 #pragma unroll
@@ -44,18 +46,25 @@ __device__ __forceinline__ void sum_up(const S& s, typename S::Sum& sum, const t
           for (int t = 0; t < kMost; ++t)
             if (t < tables) values[u][t] *= scales[t];
         }
+        if constexpr (kLevels) {
+          if (own >= 0) {
+            sum = levelled(s, values[u], own, tables);
+            continue;
+          }
+        }
         s.add(sum, join<S, kMost>(s, values[u], tables, tables_a, tables_ab));
       }
     }
   }
 }
 
-template <class S, int kMost>
+template <class S, int kMost, bool kLevels>
 __device__ void small_step(const S& s, StepView step, int first, int cells, typename S::Value* arena,
                            const typename S::Value* scales, Peaks<S>& seen) {
   using Value = typename S::Value;
   const int domain = int(step[kDomain]), axes = int(step[kAxes]);
   const int tables = int(step[kTables]), tables_a = int(step[kTablesA]), tables_ab = tables_a + int(step[kTablesB]);
+  const int own = kLevels && step[kVariable] == kLevel ? tables_a : -1;
   // Lanes that share a cell, each with every group-th value of d.
   int group = 1;
   while (group < 32 && group < domain && cells * group * 2 <= kThreads) group *= 2;
@@ -86,9 +95,9 @@ __device__ void small_step(const S& s, StepView step, int first, int cells, type
     typename S::Sum sum = s.start();
     if (valid) {
       if (kMost <= 4 && domain > group) {
-        sum_up<kMost <= 4 ? 4 : 1>(s, sum, from, stride, domain, lane, group, tables, tables_a, tables_ab, scales);
+        sum_up<kMost <= 4 ? 4 : 1, kLevels>(s, sum, from, stride, domain, lane, group, tables, tables_a, tables_ab, own, scales);
       } else {
-        sum_up<1>(s, sum, from, stride, domain, lane, group, tables, tables_a, tables_ab, scales);
+        sum_up<1, kLevels>(s, sum, from, stride, domain, lane, group, tables, tables_a, tables_ab, own, scales);
       }
     }
     for (int mask = group / 2; mask; mask /= 2) merge(s, sum, exchange(sum, mask));
@@ -147,8 +156,9 @@ __device__ __noinline__ i64 take(const volatile i64* queue, i64 ready, i64 slots
 }
 
 // `pending`: for each of the steps how many it waits for, then how many of its chunks are not finished. kTree: each step has one
-// chunk and one reader at most. In a chain of small steps even code that is only jumped over takes its time.
-template <class S, bool kTree>
+// chunk and one reader at most. kLevels: some steps are levelling ones. In a chain of small steps even code that is only jumped over
+// takes its time.
+template <class S, bool kTree, bool kLevels>
 __global__ void __launch_bounds__(kThreads)
     forest(const i64* __restrict__ words, i64 links_at, i64 starts_at, i64* queue, i64 ready, i64 slots, i64 steps, i32* counters,
            i32* pending, typename S::Value* arena, u64* peaks, const i32* stop, typename S::Value parameter) {
@@ -199,13 +209,13 @@ __global__ void __launch_bounds__(kThreads)
       }
       Peaks<S> seen;
       if (step[kTables] <= 2) {
-        small_step<S, 2>(s, step, first, cells, arena, scales, seen);
+        small_step<S, 2, kLevels>(s, step, first, cells, arena, scales, seen);
       } else if (step[kTables] == 3) {
-        small_step<S, 3>(s, step, first, cells, arena, scales, seen);
+        small_step<S, 3, kLevels>(s, step, first, cells, arena, scales, seen);
       } else if (step[kTables] == 4) {
-        small_step<S, 4>(s, step, first, cells, arena, scales, seen);
+        small_step<S, 4, kLevels>(s, step, first, cells, arena, scales, seen);
       } else {
-        small_step<S, 16>(s, step, first, cells, arena, scales, seen);
+        small_step<S, 16, kLevels>(s, step, first, cells, arena, scales, seen);
       }
       for (int i = 0; i < 2; ++i) records[buffer ^ 1][i * kThreads + thread] = fetched[i];
       if constexpr (S::scaled) {

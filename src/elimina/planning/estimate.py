@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from elimina.planning.plan import Step
+from elimina.planning.plan import LEVEL, Step
 
 
 class Machine(NamedTuple):
@@ -52,7 +52,7 @@ class Machine(NamedTuple):
 
     def _step_seconds(self, step: Step, itemsize: int) -> float:
         moved = float(step.out_cells + sum(operand.cells for operand in step.operands)) * itemsize
-        streamed = len(step.operands) - step.tables_a - step.tables_b
+        streamed = len(step.operands) - (0 if step.variable == LEVEL else step.tables_a + step.tables_b)
         return self.step + max(moved / self.bandwidth, float(step.work) * (1 + 0.5 * streamed) / self.combinations)
 
     @property

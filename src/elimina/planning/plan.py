@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 MOST_BYTES = 2**62
 """No machine has more."""
 
+JOIN, LEVEL = -1, -2
+"""Instead of an eliminated variable: the step joins tables, or levels mini-buckets."""
+
 
 class Operand(NamedTuple):
     """A table that a step reads.
@@ -23,7 +26,7 @@ class Operand(NamedTuple):
         factor: Index of the prepared factor, or -1 if the table is a message.
         source: Index of the step that wrote the message, or -1 if the table is a factor.
         offset: Where it starts in the arena, in elements.
-        domain_stride: Elements between two values of the eliminated variable (0 for a join).
+        domain_stride: Elements between two values of the eliminated variable (0 if there is none).
         strides: Elements between two values of each axis of the step's output; 0 where the table lacks the axis.
         cells: Number of cells.
     """
@@ -37,13 +40,13 @@ class Operand(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One fused aggregation and elimination (or, with ``variable`` -1 and ``domain`` 1, a join of tables).
+    """One fused aggregation and elimination; or a join, or a levelling of mini-buckets, with ``domain`` 1.
 
     The output's axes come in the order outer, mid, lo (see ``include/elimina/program.hpp``); operands in the order A,
-    B, streamed.
+    B, streamed. Those of a levelling are the marginals of all mini-buckets.
 
     Attributes:
-        variable: The eliminated variable.
+        variable: The eliminated variable, ``JOIN`` or ``LEVEL``.
         domain: Its number of values.
         axes: The output's variables.
         sizes: Their numbers of values.
@@ -51,7 +54,7 @@ class Step(NamedTuple):
         outer: Number of outer axes.
         mid: Number of mid axes.
         operands: The tables read.
-        tables_a: How many of them have no lo axis.
+        tables_a: How many of them have no lo axis; of a levelling, the number of the mini-bucket that it is for.
         tables_b: How many of the next ones have no mid axis.
         out_offset: Where the output starts in the arena, in elements.
         out_span: Elements that the output takes there, padding included.
@@ -186,6 +189,22 @@ class Slicing(NamedTuple):
         return self.levels.count(0)
 
 
+class MiniBuckets(NamedTuple):
+    """Buckets divided into mini-buckets: the plan makes a bound on the optimum.
+
+    Attributes:
+        ibound: The most variables of a message.
+        divided: Number of buckets that are divided.
+        parts: Number of all buckets and mini-buckets.
+        levelled: Whether costs are shifted between the mini-buckets of a variable.
+    """
+
+    ibound: int
+    divided: int
+    parts: int
+    levelled: bool
+
+
 def slice_runs(sizes: Sequence[int]) -> list[int]:
     """How often a step of each level runs (see ``Slicing.levels``), from 0 on."""
     return list(itertools.accumulate(sizes, operator.mul, initial=1))
@@ -220,6 +239,7 @@ class Plan(NamedTuple):
         scratch: The directory of the file that the arena lies in; None: it lies in memory.
         sparse: Which steps work on rows, the feasible assignments alone; None: all tables are dense. Bytes and seconds
             are then predictions.
+        minibuckets: How buckets are divided; None: the plan is exact.
     """
 
     task: str
@@ -245,6 +265,7 @@ class Plan(NamedTuple):
     stream: Stream | None = None
     scratch: str | None = None
     sparse: Sparse | None = None
+    minibuckets: MiniBuckets | None = None
 
     @property
     def runs(self) -> Sequence[int]:
@@ -290,6 +311,7 @@ class Plan(NamedTuple):
             ("task", f"{self.task} ({self.semiring}, {self.dtype})"),
             ("variables", f"{len(self.order)} to eliminate, {len(self.factors)} tables, {len(self.steps)} steps"),
             ("induced width", str(self.width)),
+            *self._divided(),
             ("largest table", f"{count_text(self.largest_table)} cells"),
             ("work", f"{count_text(self.work)} combinations, {count_text(self.operations)} operations"),
             *((f"peak memory, {tier}", bytes_text(size)) for tier, size in self.bytes.items()),
@@ -311,6 +333,13 @@ class Plan(NamedTuple):
         item = self.itemsize
         moved = f"{bytes_text(self.stream.up * item)} to the device, {bytes_text(self.stream.down * item)} back"
         return [("streamed", f"{len(self.stream.steps)} steps in tiles, {moved}")]
+
+    def _divided(self) -> list[tuple[str, str]]:
+        if self.minibuckets is None:
+            return []
+        ibound, divided, parts, levelled = self.minibuckets
+        text = f"i-bound {ibound}: {divided} of {len(self.order)} buckets divided, {parts} parts"
+        return [("mini-buckets", text + (", levelled" if levelled else ""))]
 
     def _on_rows(self) -> list[tuple[str, str]]:
         if self.sparse is None:

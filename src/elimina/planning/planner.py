@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,17 @@ from elimina.planning.dependence import dependence, order_slices
 from elimina.planning.estimate import Machine
 from elimina.planning.incumbent import incumbent_cost
 from elimina.planning.layout import Arena, table_strides
-from elimina.planning.plan import MOST_BYTES, FactorLayout, Operand, Output, Plan, Slicing, Step, slice_runs
+from elimina.planning.plan import (
+    MOST_BYTES,
+    FactorLayout,
+    MiniBuckets,
+    Operand,
+    Output,
+    Plan,
+    Slicing,
+    Step,
+    slice_runs,
+)
 from elimina.planning.prepare import Problem, finite_range, restrict
 from elimina.planning.propagation import Passes
 from elimina.planning.structure import MAX_OPERANDS, ProtoStep, build_steps
@@ -73,6 +84,8 @@ def make_plan(
     dtype: str | None = None,
     sliced: Sequence[int] = (),
     unsliced: Plan | None = None,
+    ibound: int | None = None,
+    levelled: bool = False,
 ) -> Plan:
     """Lay out a whole elimination.
 
@@ -85,26 +98,32 @@ def make_plan(
         sliced: Variables that are not in the order, but fixed to each combination of their values in turn (tasks
             ``mpe``, ``pr``, ``count``).
         unsliced: The plan without such variables, if there are any.
+        ibound: The most variables of a message (task ``mpe``): buckets that would send a larger one are divided into
+            mini-buckets, and the plan makes a bound on the optimum. None: the plan is exact.
+        levelled: Whether mini-buckets of a variable are levelled (``planning.structure``).
 
     Raises:
         InputError: The dtype does not fit the task or cannot hold the costs exactly.
     """
     part = restrict(problem, dict.fromkeys(sliced, 0)) if sliced else problem
-    tree, scopes = _tree(part, order)
+    tree, scopes = _tree(part, order, ibound)
     if problem.task == "mar":
         central = central_order(tree, problem.model.sizes)
         tree, scopes = _tree(problem, [v for v in central if v not in problem.kept])
-    decode = problem.task == "mpe"
+    minibuckets = _minibuckets(tree, ibound, levelled)
+    decode = problem.task == "mpe" and minibuckets is None
+    # A GPU has only whole programs' messages in its arena.
+    keep = decode or (minibuckets is not None and machine.name == "cuda")
 
     @functools.cache
-    def steps_of(operands: int) -> tuple[list[ProtoStep], tuple[Output, ...]]:
-        return _proto_steps(part, tree, scopes, operands, decode)
+    def steps_of(operands: int) -> _Made:
+        return _proto_steps(part, tree, scopes, operands, levelled)
 
-    def lay_out(bound: int, operands: int = MAX_OPERANDS, keep: bool = decode) -> _Layout:
-        proto, outputs = steps_of(operands)
-        encoding = choose_encoding(problem, max((len(step.reads) for step in proto), default=0), bound, dtype)
-        levelled = _levelled(problem, part, proto, outputs, sliced)
-        return _lay_out(part, scopes, levelled, encoding, keep, machine)
+    def lay_out(bound: int, operands: int = MAX_OPERANDS, keep: bool = keep) -> _Layout:
+        made = steps_of(operands)
+        encoding = choose_encoding(problem, max((len(step.reads) for step in made.steps), default=0), bound, dtype)
+        sequence = _sequence(problem, part, made, sliced)
+        return _lay_out(part, scopes, sequence, encoding, keep, machine)
 
     # What holds for the whole problem holds for each slice.
     bound = cost_bound(problem)
@@ -113,7 +132,7 @@ def make_plan(
         bound = int(unsliced.forbidden)
     # A batch's cases change from run to run: what is kept is of no use again, but lets a GPU's steps run in any order.
     reuse = problem.task != "mar" or (bool(problem.kept) and machine.name == "cpu")
-    chosen = lay_out(bound, keep=decode or not reuse)
+    chosen = lay_out(bound, keep=keep or not reuse)
     if problem.task == "mar" and chosen.keep and _tiers(chosen, machine)[machine.home] > memory:
         chosen = lay_out(bound)
     if dtype is None and chosen.encoding.dtype in INTEGERS[1:] and chosen.seconds < _HOPELESS:
@@ -155,6 +174,7 @@ def make_plan(
         bytes=_tiers(chosen, machine),
         seconds=chosen.seconds,
         slicing=slicing,
+        minibuckets=minibuckets,
     )
 
 
@@ -163,49 +183,71 @@ def _tiers(layout: _Layout, machine: Machine) -> dict[str, int]:
     return machine.tiers(layout.arena_cells * itemsize, layout.factor_cells * itemsize)
 
 
-def _tree(problem: Problem, order: Sequence[int]) -> tuple[Tree, list[tuple[int, ...]]]:
+def mini_bucket_tree(problem: Problem, order: Sequence[int], ibound: int | None) -> Tree:
+    """The tree of a plan; see ``make_plan``."""
+    return _tree(problem, order, ibound)[0]
+
+
+def _tree(problem: Problem, order: Sequence[int], ibound: int | None = None) -> tuple[Tree, list[tuple[int, ...]]]:
     """The bucket tree of an order, and the groups' scopes sorted by it, kept variables last."""
     position = {v: i for i, v in enumerate((*order, *problem.kept))}
     scopes = [tuple(sorted(group.scope, key=position.__getitem__)) for group in problem.groups]
-    return bucket_tree(scopes, order, problem.kept), scopes
+    return bucket_tree(scopes, order, problem.kept, ibound), scopes
+
+
+def _minibuckets(tree: Tree, ibound: int | None, levelled: bool) -> MiniBuckets | None:
+    """What is divided; None if nothing is."""
+    if ibound is None or len(tree.nodes) == len(tree.order):
+        return None
+    parts = Counter(node.variable for node in tree.nodes)
+    return MiniBuckets(ibound, sum(number > 1 for number in parts.values()), len(tree.nodes), levelled)
+
+
+class _Made(NamedTuple):
+    """Steps, the parts of the answer, and the steps whose outputs stay even where others make room."""
+
+    steps: list[ProtoStep]
+    outputs: tuple[Output, ...]
+    lasting: frozenset[int] = frozenset()
 
 
 def _proto_steps(
-    problem: Problem, tree: Tree, scopes: Sequence[tuple[int, ...]], operands: int, decode: bool
-) -> tuple[list[ProtoStep], tuple[Output, ...]]:
+    problem: Problem, tree: Tree, scopes: Sequence[tuple[int, ...]], operands: int, levelled: bool
+) -> _Made:
     sizes = problem.model.sizes
     if problem.task in ("mar", "joint"):
         passes = Passes(tree, scopes, sizes, problem.kept, operands)
         if problem.task == "joint":
-            return passes.steps, (Output(passes.join_roots(), problem.kept),)
+            return _Made(passes.steps, (Output(passes.join_roots(), problem.kept),))
         # Where no machine holds a message the plan is for its figures alone, and the way back would take minutes.
         largest = max((math.prod(sizes[v] for v in node.separator) for node in tree.nodes), default=0)
         wanted = problem.wanted if largest <= MOST_BYTES else ()
         marginals = passes.outward(wanted)
-        outputs = [Output(message.source, message.scope) for message in passes.roots()]
-        return passes.steps, (*outputs, *(Output(marginals[v], (v, *problem.kept)) for v in wanted))
-    nodes = range(len(tree.nodes)) if decode else tree.postorder()
-    steps = build_steps(tree, nodes, scopes, sizes, operands)
+        roots = [Output(message.source, message.scope) for message in passes.roots()]
+        return _Made(passes.steps, (*roots, *(Output(marginals[v], (v, *problem.kept)) for v in wanted)))
+    nodes = range(len(tree.nodes)) if problem.task == "mpe" else tree.postorder()
+    steps, written = build_steps(tree, nodes, scopes, sizes, operands, levelled)
     read = {read.source for step in steps for read in step.reads}
-    return steps, tuple(Output(number, ()) for number in range(len(steps)) if number not in read)
+    outputs = tuple(Output(number, ()) for number in range(len(steps)) if number not in read)
+    return _Made(steps, outputs, frozenset(written.values() if problem.task == "mpe" else ()))
 
 
-class _Levelled(NamedTuple):
+class _Sequence(NamedTuple):
     """Steps in sequence, those first that run again least often; ``levels`` of steps, ``factor_levels`` of factors."""
 
     proto: Sequence[ProtoStep]
     outputs: tuple[Output, ...]
+    lasting: frozenset[int]
     fixed: tuple[int, ...]
     levels: tuple[int, ...]
     factor_levels: tuple[int, ...]
 
 
-def _levelled(
-    problem: Problem, part: Problem, proto: Sequence[ProtoStep], outputs: tuple[Output, ...], sliced: Sequence[int]
-) -> _Levelled:
+def _sequence(problem: Problem, part: Problem, made: _Made, sliced: Sequence[int]) -> _Sequence:
     """Order the sliced variables, and the steps by them."""
+    proto, outputs, lasting = made
     if not sliced:
-        return _Levelled(proto, outputs, (), (0,) * len(proto), (0,) * len(part.groups))
+        return _Sequence(proto, outputs, lasting, (), (0,) * len(proto), (0,) * len(part.groups))
     sizes = problem.model.sizes
     work = [step.domain * math.prod(sizes[v] for v in step.axes) for step in proto]
     reads = [step.reads for step in proto]
@@ -220,9 +262,10 @@ def _levelled(
         )
         for old in sequence
     ]
-    return _Levelled(
+    return _Sequence(
         moved,
         tuple(output._replace(step=number[output.step]) for output in outputs),
+        frozenset(number[step] for step in lasting),
         fixed,
         tuple(levels[old] for old in sequence),
         tuple(mask.bit_length() for mask in masks),
@@ -295,7 +338,7 @@ def cost_bound(problem: Problem) -> int:
 def _lay_out(
     problem: Problem,
     scopes: Sequence[tuple[int, ...]],
-    made: _Levelled,
+    made: _Sequence,
     encoding: Encoding,
     keep: bool,
     machine: Machine,
@@ -303,7 +346,8 @@ def _lay_out(
     itemsize = np.dtype(encoding.dtype).itemsize
     sizes = problem.model.sizes
     members = [group.members for group in problem.groups]
-    factors, steps, factor_cells, cells = place(sizes, scopes, members, made.proto, itemsize, keep, made.levels)
+    stays = range(len(made.proto)) if keep else made.lasting
+    factors, steps, factor_cells, cells = place(sizes, scopes, members, made.proto, itemsize, stays, made.levels)
     runs = slice_runs([sizes[v] for v in made.fixed])
     seconds = machine.seconds(steps, itemsize, cells * itemsize, [runs[level] for level in made.levels])
     if made.fixed:
@@ -319,7 +363,7 @@ def place(
     members: Sequence[tuple[int, ...]],
     proto: Sequence[ProtoStep],
     itemsize: int,
-    keep: bool,
+    stays: Container[int],
     levels: Sequence[int] | None = None,
 ) -> tuple[tuple[FactorLayout, ...], tuple[Step, ...], int, int]:
     """Give every table its place in the arena; return factors, steps, and the cells of the factors and of everything.
@@ -330,7 +374,7 @@ def place(
         members: What was joined to each factor.
         proto: The steps.
         itemsize: Bytes of a cell.
-        keep: Whether messages stay when they have been read; else they make room for later ones.
+        stays: The steps whose outputs stay when they have been read; others make room for later ones.
         levels: Of the steps, ascending: a message that a step of a higher level reads stays, too. None: all are 0.
     """
     arena = Arena(itemsize)
@@ -354,11 +398,10 @@ def place(
         offset = outputs[number] if number in outputs else arena.take(span)
         by_variable = dict(zip(step.axes, strides, strict=True))
         steps.append(_step(step, offset, by_variable, span, readers[number], sizes, factors, steps))
-        if not keep:
-            for source in {read.source for read in step.reads if read.source >= 0}:
-                stays = levels is not None and levels[readers[source][-1]] > levels[source]
-                if readers[source][-1] == number and not stays:
-                    arena.give_back(steps[source].out_offset, steps[source].out_span)
+        for source in {read.source for read in step.reads if read.source >= 0}:
+            again = levels is not None and levels[readers[source][-1]] > levels[source]
+            if readers[source][-1] == number and not again and source not in stays:
+                arena.give_back(steps[source].out_offset, steps[source].out_span)
     return tuple(factors), tuple(steps), factor_cells, arena.height
 
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.planning.plan import Plan, Sparse, Step
+from elimina.errors import InternalError
+from elimina.planning.plan import LEVEL, Plan, Sparse, Step
+from elimina.semiring import SEMIRINGS
 
 if TYPE_CHECKING:
     from elimina.planning.stream import Stream
@@ -78,7 +80,11 @@ def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: flo
         variables: Number of variables of the model.
         semiring: Another semiring over the same dtype.
         parameter: Another parameter than the plan's forbidden value.
+
+    Raises:
+        InternalError: It levels mini-buckets, which steps on rows, slices, tiles and decoding know nothing of.
     """
+    _check_levelling(plan, semiring or plan.semiring)
     words, starts = pack_steps(plan.steps if plan.sparse is None else ())
     return Program(
         semiring=semiring or plan.semiring,
@@ -99,6 +105,21 @@ def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: flo
         scratch=plan.scratch,
         sparse=plan.sparse,
     )
+
+
+def _check_levelling(plan: Plan, semiring: str) -> None:
+    if not any(step.variable == LEVEL for step in plan.steps):
+        return
+    others = {
+        f"the semiring {semiring}": not SEMIRINGS[semiring].levels,
+        "decoding": plan.decode,
+        "slices": plan.slicing is not None,
+        "tiles": plan.stream is not None or plan.scratch is not None,
+        "rows": plan.sparse is not None,
+    }
+    for what, present in others.items():
+        if present:
+            raise InternalError(f"a plan levels mini-buckets, which {what} cannot go with: a bug, please report it")
 
 
 def pack_steps(steps: Sequence[Step]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

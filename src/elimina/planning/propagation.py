@@ -10,6 +10,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
+from elimina.planning.plan import JOIN
 from elimina.planning.structure import MAX_OPERANDS, Bucket, ProtoStep, Read
 from elimina.tree import Tree
 
@@ -62,7 +63,7 @@ class Passes:
     def join_roots(self) -> int:
         """The step of the joint table of all kept variables."""
         reads = [Read(f, -1, scope) for f, scope in enumerate(self._scopes) if self._kept.issuperset(scope)]
-        return self._eliminate(-1, self._sorted(self._kept), [*reads, *self.roots()]).source
+        return self._eliminate(JOIN, self._sorted(self._kept), [*reads, *self.roots()]).source
 
     def outward(self, wanted: Collection[int]) -> dict[int, int]:
         """Append the pass from the roots as far as the wanted variables need it; the step of each one's marginal."""
@@ -135,7 +136,7 @@ class Passes:
         found = self._contract(reads, frozenset((variable,)), whole=True)
         if len(self.steps) == before or variable not in found[0].scope:
             axes = self._sorted({variable}.union(*(read.scope for read in found)))
-            return self._eliminate(-1, axes, found).source
+            return self._eliminate(JOIN, axes, found).source
         return found[0].source
 
     def _contract(self, reads: list[Read], keep: frozenset[int], *, whole: bool) -> list[Read]:
@@ -154,7 +155,7 @@ class Passes:
             live.append(self._eliminate(variable, self._sorted(union), chosen))
         if whole and len(live) > 1:
             union = set().union(*(read.scope for read in live))
-            live = [self._eliminate(-1, self._sorted(union), live)]
+            live = [self._eliminate(JOIN, self._sorted(union), live)]
         return live
 
     def _sorted(self, scope: Iterable[int]) -> tuple[int, ...]:

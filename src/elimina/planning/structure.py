@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from elimina.planning.layout import table_strides
+from elimina.planning.plan import JOIN, LEVEL
 from elimina.planning.tile import HOPELESS_WORK, SMALL_WORK, Tile, choose_tile, classify
 from elimina.tree import Tree
 
@@ -36,7 +37,8 @@ class Read(NamedTuple):
 class ProtoStep(NamedTuple):
     """A step before memory is laid out: ``axes`` are the output's variables, slow to fast.
 
-    ``rows`` is the position of the first axis of the output's rows; None: where ``row_axes`` puts it.
+    ``rows`` is the position of the first axis of the output's rows; None: where ``row_axes`` puts it. A levelling reads
+    the marginals of all mini-buckets, and its tile's ``tables_a`` are those before its own.
     """
 
     variable: int
@@ -53,30 +55,55 @@ def build_steps(
     scopes: Sequence[tuple[int, ...]],
     sizes: Sequence[int],
     operands: int = MAX_OPERANDS,
-) -> list[ProtoStep]:
-    """Return the steps for the tree's nodes, in the given sequence of nodes (children before parents).
+    levelled: bool = False,
+) -> tuple[list[ProtoStep], dict[int, int]]:
+    """Return the steps for the tree's nodes, and the one that writes each node's message.
 
     Args:
         tree: A bucket tree over the scopes.
-        nodes: All node numbers.
+        nodes: All node numbers, children before parents: the sequence of the steps.
         scopes: The prepared factors' scopes, sorted by elimination order.
         sizes: Domain size of every variable of the model.
         operands: Tables that a step may read.
+        levelled: Whether mini-buckets of a variable, which follow each other then, are levelled before they are
+            eliminated.
     """
     steps: list[ProtoStep] = []
     written: dict[int, int] = {}
     position = {v: i for i, v in enumerate(tree.order)}
-    for number in nodes:
-        node = tree.nodes[number]
-        reads = [Read(f, -1, scopes[f]) for f in node.factors]
-        reads += [Read(-1, written[child], tree.nodes[child].separator) for child in node.children]
-        bucket = Bucket(node.variable, node.separator, sizes, position, steps)
-        written[number] = bucket.eliminate(reads, operands).source
-    return steps
+    for _, group in groupby(nodes, key=lambda number: tree.nodes[number].variable):
+        parts: list[tuple[Bucket, list[Read]]] = []
+        numbers = list(group)
+        for node in (tree.nodes[number] for number in numbers):
+            reads = [Read(f, -1, scopes[f]) for f in node.factors]
+            reads += [Read(-1, written[child], tree.nodes[child].separator) for child in node.children]
+            parts.append((Bucket(node.variable, node.separator, sizes, position, steps), reads))
+        if levelled and len(parts) > 1:
+            _level(parts, operands)
+        for number, (bucket, reads) in zip(numbers, parts, strict=True):
+            written[number] = bucket.eliminate(reads, operands).source
+    return steps, written
+
+
+def _level(parts: Sequence[tuple[Bucket, list[Read]]], operands: int) -> None:
+    """Give each mini-bucket one more table, so that all agree on the best cost for each value of what they share.
+
+    What a mini-bucket has above the mean of all there goes to the others (moment matching: Ihler, Flerova, Dechter and
+    Otten 2012, "Join-graph based cost-shifting schemes", section 3.2).
+    """
+    one = parts[0][0]
+    shared = set(one.separator).intersection(*(bucket.separator for bucket, _ in parts))
+    axes = tuple(sorted({one.variable, *shared}, key=one.position.__getitem__))
+    groups = -(-len(parts) // operands)
+    for group in range(groups):
+        some = parts[group::groups]
+        bests = [bucket.project(reads, axes, operands) for bucket, reads in some]
+        for (_, reads), table in zip(some, one.level(bests), strict=True):
+            reads.append(table)
 
 
 class Bucket:
-    """Appends the steps of one bucket, or (``variable`` -1) of a join."""
+    """Appends the steps of one bucket, or (``variable`` ``JOIN``) of a join."""
 
     def __init__(
         self,
@@ -105,6 +132,17 @@ class Bucket:
             tile = classify(tile.outer, tile.mid, tile.lo, _members(self.separator, left))
         return Read(-1, self.add(self.variable, self.separator, left, tile), self.separator)
 
+    def project(self, reads: Sequence[Read], axes: tuple[int, ...], operands: int) -> Read:
+        """Append what eliminates all variables but these, the earliest first."""
+        scope = (self.variable, *self.separator)
+        left = list(reads)
+        for v in [v for v in scope if v not in axes]:
+            scope = tuple(u for u in scope if u != v)
+            left = [Bucket(v, scope, self.sizes, self.position, self.steps).eliminate(left, operands)]
+        if len(left) > 1 or left[0].scope != axes:
+            self.join(left, list(left), axes)
+        return left[0]
+
     def cells(self, scope: Iterable[int]) -> int:
         """Cells of a table over these variables."""
         return math.prod(self.sizes[v] for v in scope)
@@ -131,7 +169,19 @@ class Bucket:
         axes = axes or tuple(sorted(union, key=self.position.__getitem__))
         for read in chosen:
             reads.remove(read)
-        reads.append(Read(-1, self.add(-1, axes, chosen, self.tile(-1, axes, chosen, rows), rows), axes))
+        reads.append(Read(-1, self.add(JOIN, axes, chosen, self.tile(JOIN, axes, chosen, rows), rows), axes))
+
+    def level(self, marginals: Sequence[Read]) -> list[Read]:
+        """Append what evens out mini-buckets of this bucket: for each of them one more table, which add up to nothing.
+
+        Args:
+            marginals: Of each mini-bucket, over one scope that all of them have: what its tables leave when everything
+                else is eliminated. ``MAX_OPERANDS`` at most.
+        """
+        scope = marginals[0].scope
+        everything = tuple(range(len(marginals)))
+        tiles = [Tile(tuple(range(len(scope))), (), (), everything[:n], (), everything[n:]) for n in everything]
+        return [Read(-1, self.add(LEVEL, scope, marginals, tile), scope) for tile in tiles]
 
     def limit_operands(self, reads: list[Read], most: int) -> None:
         """Join small tables, those with the smallest common scope first, until a step can read all."""
@@ -219,7 +269,7 @@ class Bucket:
         strides = dict(zip(read.scope, table_strides([self.sizes[v] for v in read.scope], 1)[0], strict=True))
         along = [strides.get(v, 0) for v in cells if self.sizes[v] > 1]
         wanted = [self.cells(cells[i + 1 :]) for i, v in enumerate(cells) if self.sizes[v] > 1]
-        return along == wanted and all(strides[v] % 4 == 0 for v in (self.variable, *key))
+        return along == wanted and all(strides.get(v, 0) % 4 == 0 for v in (self.variable, *key))
 
 
 def _members(axes: Sequence[int], reads: Sequence[Read]) -> list[frozenset[int]]:

@@ -5,6 +5,10 @@
 // with the semiring's sum and product. The output's axes are split into outer, mid and lo ones (lo: the trailing axes, which are
 // contiguous in the output): an A table has no lo axis, a B table no mid axis, an S ('streamed') table may have any.
 // So for one outer cell, A is a small matrix [mid][d], B a small matrix [d][lo], and only S has to be read for every (mid, d, lo).
+//
+// A levelling step (elimina/level.hpp) makes what evens out one of several mini-buckets instead. Its tables are the marginals of all of
+// them over the output's axes, in the same order for each mini-bucket; kTablesA is the number of its own one, kTablesB is 0, and how
+// the axes are split is of no matter.
 #pragma once
 #include "config.hpp"
 
@@ -12,8 +16,8 @@ namespace elimina {
 
 enum StepWord : int {
   kWords,       // length of this record
-  kDomain,      // values of the eliminated variable; 1 for a join
-  kVariable,    // the eliminated variable; -1 for a join
+  kDomain,      // values of the eliminated variable; 1 for a join or levelling
+  kVariable,    // the eliminated variable, kJoin or kLevel
   kAxes,        // axes of the output, in the order outer, mid, lo; slow to fast within each group
   kOuterAxes,
   kMidAxes,
@@ -26,6 +30,8 @@ enum StepWord : int {
   kOut,         // offset of the output in the arena, in elements
   kHeader
 };
+
+constexpr i64 kJoin = -1, kLevel = -2;
 
 enum AxisWord : int { kSize, kOutStride, kAxisVariable, kAxisWords };
 enum TableWord : int { kOffset, kDomainStride, kSource, kStrides };  // kSource: the step that wrote it; -1 for a factor

@@ -1,0 +1,122 @@
+#include "search/search.hpp"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "module.hpp"
+#include "search/greedy.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace elimina::search;
+
+namespace {
+
+using Cells = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Words = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Contexts = std::vector<std::vector<Var>>;
+
+Arena arena_of(const Cells& cells, double forbidden, double sign) {
+  if (sign != 1 && sign != -1) throw nb::value_error("the sign is 1 or -1");
+  if (std::isnan(forbidden)) throw nb::value_error("what is forbidden is a number");
+  Arena arena{cells.data(), static_cast<std::int64_t>(cells.size()), Type::float64, sign, forbidden};
+  const nb::dlpack::dtype type = cells.dtype();
+  if (type == nb::dtype<std::int16_t>()) arena.type = Type::int16;
+  else if (type == nb::dtype<std::int32_t>()) arena.type = Type::int32;
+  else if (type == nb::dtype<std::int64_t>()) arena.type = Type::int64;
+  else if (type == nb::dtype<float>()) arena.type = Type::float32;
+  else if (type != nb::dtype<double>()) throw nb::value_error("the arena's dtype is int16, int32, int64, float32 or float64");
+  return arena;
+}
+
+std::span<const std::int64_t> span_of(const Words& words) { return {words.data(), words.size()}; }
+
+Options options_of(const Problem& problem, double upper, std::optional<std::vector<int>> start, double seconds, double nodes, int threads,
+                   double memory, std::uint64_t seed) {
+  if (std::isnan(upper) || std::isnan(seconds)) throw nb::value_error("the upper bound and the seconds are numbers");
+  if (!(nodes >= 0) || !(memory >= 0) || memory > 1e18) throw nb::value_error("nodes and memory are at least 0");
+  if (threads < 1 || threads > 1024) throw nb::value_error("1 to 1024 threads are possible");
+  Options options{upper, std::move(start).value_or(std::vector<int>{}), seconds, static_cast<std::uint64_t>(std::min(nodes, 1e18)), threads,
+                  static_cast<std::size_t>(memory), seed, nullptr};
+  if (options.start.empty()) return options;
+  if (options.start.size() + 1 != problem.size.size()) throw nb::value_error("the start has other variables than the model");
+  for (std::size_t v = 0; v < options.start.size(); ++v)
+    if (options.start[v] < 0 || options.start[v] >= problem.size[v]) throw nb::index_error("the start has a value that is none");
+  return options;
+}
+
+nb::dict result_of(Report& report) {
+  nb::dict result;
+  result["value"] = report.value;
+  result["cost"] = report.cost;
+  result["bound"] = report.bound;
+  result["nodes"] = report.nodes;
+  result["hits"] = report.hits;
+  result["entries"] = report.entries;
+  result["bytes"] = report.bytes;
+  result["seconds"] = report.seconds;
+  result["first"] = report.first;
+  nb::list events;
+  for (const Event& event : report.events) events.append(nb::make_tuple(event.seconds, event.lower, event.upper, event.nodes));
+  result["events"] = events;
+  return result;
+}
+
+nb::dict search_tree(const Cells& cells, const Words& tables, const std::vector<int>& sizes, const std::vector<Var>& parents,
+                     const Contexts& contexts, double forbidden, double sign, bool integral, double upper,
+                     std::optional<std::vector<int>> start, double seconds, double nodes, int threads, double memory, std::uint64_t seed,
+                     nb::object poll) {
+  const Problem problem(arena_of(cells, forbidden, sign), span_of(tables), sizes, parents, contexts, integral);
+  Options options = options_of(problem, upper, std::move(start), seconds, nodes, threads, memory, seed);
+  bool raised = false, interrupted = false;
+  options.poll = [&](double lower, double best, std::uint64_t count) {
+    if (raised || interrupted) return false;
+    nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) {
+      // What is known by then is worth returning.
+      interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
+      raised = !interrupted;
+      if (interrupted) PyErr_Clear();
+      return false;
+    }
+    PyObject* answer = PyObject_CallFunction(poll.ptr(), "ddK", lower, best, (unsigned long long)count);
+    raised = answer == nullptr;
+    const bool goes_on = answer != Py_False;
+    Py_XDECREF(answer);
+    return !raised && goes_on;
+  };
+  Report report;
+  {
+    nb::gil_scoped_release release;
+    report = search(problem, options);
+  }
+  if (raised) throw nb::python_error();
+  nb::dict result = result_of(report);
+  result["interrupted"] = interrupted;
+  return result;
+}
+
+nb::tuple greedy_assignment(const Cells& cells, const Words& tables, const std::vector<int>& sizes, const std::vector<Var>& parents,
+                            const Contexts& contexts, double forbidden, double sign, bool integral) {
+  const Problem problem(arena_of(cells, forbidden, sign), span_of(tables), sizes, parents, contexts, integral);
+  std::vector<int> value = Greedy(problem).run();
+  const double cost = problem.cost(value);
+  return nb::make_tuple(std::move(value), cost);
+}
+
+}  // namespace
+
+void bind_search(nb::module_& m) {
+  m.def("search_tree", &search_tree, "arena"_a, "tables"_a, "sizes"_a, "parents"_a, "contexts"_a, "forbidden"_a, "sign"_a, "integral"_a,
+        "upper"_a, "start"_a.none(), "seconds"_a, "nodes"_a, "threads"_a, "memory"_a, "seed"_a, "poll"_a,
+        "Least sum of costs below `upper`, by AND/OR branch and bound with the messages of mini-buckets as bounds. `poll` gets both bounds "
+        "and the nodes now and then, and ends it by False; so does an interruption. For each table, `tables` has: offset, home, the home's stride, origin (-1: a factor), k, and k times a "
+        "variable and its stride.");
+  m.def("greedy_assignment", &greedy_assignment, "arena"_a, "tables"_a, "sizes"_a, "parents"_a, "contexts"_a, "forbidden"_a, "sign"_a,
+        "integral"_a, "The values that the messages of mini-buckets suggest, ancestors first, and what they cost.");
+}

@@ -1,0 +1,149 @@
+#include "climber.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace elimina::search {
+
+Climber::Climber(const Problem& problem, std::uint64_t seed) : problem_(problem), random_(seed), touching_(problem.size.size()) {
+  for (Var v = 0; v < problem.root(); ++v) {
+    first_.push_back(owner_.size());
+    owner_.insert(owner_.end(), static_cast<std::size_t>(problem.size[v]), v);
+  }
+  gain_.resize(owner_.size());
+  until_.resize(owner_.size());
+  double most = 0;
+  for (const Table& table : problem.tables) {
+    if (table.origin >= 0 || table.home == problem.root()) continue;
+    Factor factor{0, 0, false, table.axes, table.offset};
+    factor.axes.push_back({table.home, table.stride});
+    std::int64_t last = table.offset;
+    for (const auto& [v, stride] : factor.axes) {
+      touching_[v].push_back({static_cast<int>(factors_.size()), stride});
+      last += stride * (problem.size[v] - 1);
+    }
+    problem.arena.as_cells([&](const auto* cells) {
+      for (std::int64_t i = table.offset; i <= last; ++i)
+        if (const double cost = problem.arena.cost(cells[i]); cost < infinite) most = std::max(most, std::abs(cost));
+    });
+    factors_.push_back(std::move(factor));
+  }
+  first_penalty_ = most > 0 ? most : 1;
+}
+
+void Climber::start(const std::vector<int>& value) {
+  value_ = value;
+  best_ = value;
+  std::fill(gain_.begin(), gain_.end(), 0.0);
+  std::fill(until_.begin(), until_.end(), 0);
+  total_ = 0;
+  broken_ = 0;
+  step_ = improved_ = 0;
+  problem_.arena.as_cells([&](const auto* cells) {
+    for (Factor& factor : factors_) {
+      factor.penalty = first_penalty_;
+      factor.at = factor.offset;
+      for (const auto& [v, stride] : factor.axes) factor.at += stride * value[v];
+      const double cost = problem_.arena.cost(cells[factor.at]);
+      factor.broken = cost == infinite;
+      broken_ += factor.broken;
+      total_ += factor.broken ? factor.penalty : cost;
+      measure(factor, 1);
+    }
+  });
+  best_cost_ = broken_ ? infinite : total_;
+}
+
+// Adds what a factor means for each value of each of its variables.
+void Climber::measure(const Factor& factor, double sign) {
+  problem_.arena.as_cells([&](const auto* cells) {
+    for (const auto& [v, stride] : factor.axes) {
+      const auto* row = cells + (factor.at - stride * value_[v]);
+      double* to = gain(v);
+      const int size = problem_.size[v];
+      for (int x = 0; x < size; ++x) {
+        const double cost = problem_.arena.cost(row[x * stride]);
+        to[x] += sign * (cost < infinite ? cost : factor.penalty);
+      }
+      cells_ += size;
+    }
+  });
+}
+
+void Climber::set(Var v, int x) {
+  total_ += gain(v)[x] - gain(v)[value_[v]];
+  for (const Place& place : touching_[v]) measure(factors_[place.factor], -1);
+  problem_.arena.as_cells([&](const auto* cells) {
+    for (const Place& place : touching_[v]) {
+      Factor& factor = factors_[place.factor];
+      factor.at += place.stride * (x - value_[v]);
+      broken_ -= factor.broken;
+      factor.broken = problem_.arena.cost(cells[factor.at]) == infinite;
+      broken_ += factor.broken;
+    }
+  });
+  value_[v] = x;
+  for (const Place& place : touching_[v]) measure(factors_[place.factor], 1);
+}
+
+bool Climber::run(std::uint64_t cells) {
+  const double before = best_cost_;
+  const std::uint64_t end = cells_ + cells;
+  // Sums of differences drift.
+  constexpr double drift = 1e-9;
+  const std::uint64_t patience = 100 + value_.size();
+  while (cells_ < end) {
+    move();
+    if (broken_ == 0 && (best_cost_ == infinite || total_ < best_cost_ - drift * std::abs(best_cost_))) {
+      best_cost_ = total_;
+      best_ = value_;
+      improved_ = step_;
+    } else if (step_ - improved_ > patience) {
+      stuck();
+      improved_ = step_;
+    }
+  }
+  return best_cost_ < before;
+}
+
+// The best change of one value, even if it is for the worse; values that were left lately only if nothing was as good.
+void Climber::move() {
+  ++step_;
+  cells_ += gain_.size() + 1;
+  double least = infinite;
+  std::size_t chosen = gain_.size();
+  std::uint64_t ties = 0;
+  for (Var v = 0; v < problem_.root(); ++v) {
+    const double now = gain(v)[value_[v]];
+    for (int x = 0; x < problem_.size[v]; ++x) {
+      const double change = gain(v)[x] - now;
+      if (change > least || x == value_[v]) continue;
+      if (until_[first_[v] + x] > step_ && total_ + change >= best_cost_) continue;
+      ties = change < least ? 1 : ties + 1;
+      if (ties > 1 && random_() % ties) continue;
+      least = change;
+      chosen = first_[v] + x;
+    }
+  }
+  if (chosen == gain_.size()) return;
+  const Var v = owner_[chosen];
+  until_[first_[v] + value_[v]] = step_ + 5 + random_() % 10;
+  set(v, static_cast<int>(chosen - first_[v]));
+}
+
+// What is broken weighs more; a few values change at random.
+void Climber::stuck() {
+  for (Factor& factor : factors_) {
+    if (!factor.broken) continue;
+    measure(factor, -1);
+    total_ += first_penalty_;
+    factor.penalty += first_penalty_;
+    measure(factor, 1);
+  }
+  for (std::size_t i = 0; i < 2 + value_.size() / 50 && !value_.empty(); ++i) {
+    const auto v = static_cast<Var>(random_() % value_.size());
+    set(v, static_cast<int>(random_() % problem_.size[v]));
+  }
+}
+
+}  // namespace elimina::search

@@ -1,0 +1,55 @@
+// Tabu search over the factors, whose forbidden cells weigh more wherever it gets stuck.
+#pragma once
+#include <random>
+#include <vector>
+
+#include "problem.hpp"
+
+namespace elimina::search {
+
+class Climber {
+ public:
+  Climber(const Problem& problem, std::uint64_t seed);
+
+  // Goes on from a solution, or anything else.
+  void start(const std::vector<int>& value);
+
+  // Moves until it has visited so many cells. Whether a better solution than the start or any since was found.
+  bool run(std::uint64_t cells);
+
+  const std::vector<int>& best() const { return best_; }
+
+ private:
+  struct Place {
+    int factor;
+    std::int64_t stride;
+  };
+  struct Factor {
+    std::int64_t at;   // the cell of the present values
+    double penalty;    // of a forbidden cell
+    bool broken;       // the present cell is forbidden
+    std::vector<Axis> axes;
+    std::int64_t offset;
+  };
+
+  void measure(const Factor& factor, double sign);
+  void set(Var v, int x);
+  void move();
+  void stuck();
+  double* gain(Var v) { return gain_.data() + first_[v]; }
+
+  const Problem& problem_;
+  std::mt19937_64 random_;
+  std::vector<Factor> factors_;
+  std::vector<std::vector<Place>> touching_;
+  std::vector<std::size_t> first_;
+  std::vector<int> owner_;              // of each value, its variable
+  std::vector<double> gain_;            // what the factors of each value's variable would cost with it, the others as they are
+  std::vector<std::uint64_t> until_;    // the step before which a value is tabu
+  std::vector<int> value_, best_;
+  double first_penalty_ = 1, total_ = 0, best_cost_ = infinite;
+  int broken_ = 0;
+  std::uint64_t step_ = 0, cells_ = 0, improved_ = 0;
+};
+
+}  // namespace elimina::search

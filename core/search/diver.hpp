@@ -1,0 +1,28 @@
+// Solutions beside the search: dives along the bounds that it has found so far, each improved by a local search.
+#pragma once
+#include <vector>
+
+#include "cache.hpp"
+#include "climber.hpp"
+#include "greedy.hpp"
+
+namespace elimina::search {
+
+class Diver {
+ public:
+  Diver(const Problem& problem, const Cache& cache, std::uint64_t seed);
+
+  // Whether the search has done enough for another dive: they take a small part of its time.
+  bool is_due(std::uint64_t nodes) const { return nodes >= next_; }
+
+  // Every other dive is at random, the more so the wider the gap.
+  std::vector<int> solution(double gap);
+
+ private:
+  const Problem& problem_;
+  Greedy greedy_;
+  Climber climber_;
+  std::uint64_t next_ = 0, count_ = 0;
+};
+
+}  // namespace elimina::search

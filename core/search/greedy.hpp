@@ -1,0 +1,32 @@
+// Solutions along the least bounds: the decoding of mini-buckets.
+#pragma once
+#include <random>
+
+#include "cache.hpp"
+#include "path.hpp"
+#include "problem.hpp"
+
+namespace elimina::search {
+
+class Greedy {
+ public:
+  explicit Greedy(const Problem& problem, const Cache* cache = nullptr, std::uint64_t seed = 0);
+
+  // Gives each variable, ancestors first, the value of the least bound, which what the cache knows of the children raises. Bounds are
+  // raised at random by `noise` on average.
+  std::vector<int> run(double noise = 0);
+
+ private:
+  int pick(Var v, double noise);
+  double look_ahead(Var v, int x);
+
+  const Problem& problem_;
+  const Cache* cache_;
+  Path path_;
+  std::mt19937_64 random_;
+  std::vector<double> cost_, bound_, known_;
+  std::vector<char> raised_;
+  std::vector<Cache::Word> key_;
+};
+
+}  // namespace elimina::search

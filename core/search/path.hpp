@@ -1,0 +1,49 @@
+// Values along a path of the pseudo-tree, and what the tables of a bucket say of the next variable's.
+#pragma once
+#include <vector>
+
+#include "problem.hpp"
+
+namespace elimina::search {
+
+class Path {
+ public:
+  explicit Path(const Problem& problem);
+
+  // For each value of a variable whose ancestors have theirs: what the factors of its bucket cost, and a bound on its subtree.
+  void expand(Var v, double* cost, double* bound);
+
+  // Gives a value to a variable that was expanded.
+  void assign(Var v, int x);
+
+  // The bound on the subtree of a child of an assigned variable.
+  double below(Var child) const {
+    double total = 0;
+    for (const int t : problem_.below[child]) total += sent_[t];
+    return problem_.rounded(total);
+  }
+
+  const std::vector<int>& value() const { return value_; }
+
+ private:
+  std::int64_t locate(int t) const {
+    std::int64_t at = head_[t].offset;
+    for (int i = head_[t].first; i < head_[t].last; ++i) at += axes_[i].stride * value_[axes_[i].var];
+    return at;
+  }
+
+  // Packed: expanding reads nothing else of the tables.
+  struct Head {
+    std::int64_t offset, stride;
+    int first, last;
+  };
+
+  const Problem& problem_;
+  std::vector<Head> head_;
+  std::vector<Axis> axes_;
+  std::vector<int> value_;
+  std::vector<std::int64_t> place_;  // of the rows of the tables of expanded variables
+  std::vector<double> sent_;         // by messages whose homes are assigned
+};
+
+}  // namespace elimina::search

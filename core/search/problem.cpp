@@ -1,0 +1,200 @@
+#include "problem.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+namespace elimina::search {
+
+namespace {
+
+// Sums of costs up to here are exact.
+constexpr double exact = 9007199254740992.0;  // 2^53
+
+[[noreturn]] void invalid(const std::string& text) { throw std::invalid_argument(text); }
+
+void check_variable(std::int64_t v, std::int64_t least, std::int64_t count, const char* what) {
+  if (v < least || v >= count)
+    throw std::out_of_range(std::string(what) + " is variable " + std::to_string(v) + "; there are " + std::to_string(count));
+}
+
+}  // namespace
+
+Lists::Lists(const std::vector<std::vector<int>>& lists) : start_{0} {
+  for (const auto& list : lists) {
+    items_.insert(items_.end(), list.begin(), list.end());
+    start_.push_back(items_.size());
+  }
+}
+
+Problem::Problem(const Arena& arena, std::span<const std::int64_t> words, const std::vector<int>& sizes, const std::vector<Var>& parents,
+                 const std::vector<std::vector<Var>>& contexts, bool integral)
+    : arena(arena), integral(integral), size(sizes), parent(parents) {
+  const auto count = static_cast<Var>(sizes.size());
+  if (parents.size() != sizes.size() || contexts.size() != sizes.size()) invalid("as many parents and contexts as sizes are needed");
+  for (Var v = 0; v < count; ++v) {
+    if (sizes[v] < 1) invalid("variable " + std::to_string(v) + " has " + std::to_string(sizes[v]) + " values");
+    check_variable(parents[v], -1, count, "a parent");
+    if (parents[v] < 0) parent[v] = count;
+  }
+  size.push_back(1);
+  parent.push_back(-1);
+  build_tree();
+  read_tables(words);
+  check_contexts(contexts);
+  auto lists = contexts;
+  lists.emplace_back();
+  this->contexts = Lists(lists);
+  order_children();
+  check_range();
+  list_tables();
+}
+
+void Problem::build_tree() {
+  std::vector<std::vector<int>> lists(size.size());
+  for (Var v = 0; v < root(); ++v) lists[parent[v]].push_back(v);
+  entry_.assign(size.size(), -1);
+  exit_.assign(size.size(), 1);
+  std::vector<Var> stack{root()};
+  while (!stack.empty()) {
+    const Var v = stack.back();
+    stack.pop_back();
+    entry_[v] = static_cast<int>(preorder.size());
+    preorder.push_back(v);
+    stack.insert(stack.end(), lists[v].rbegin(), lists[v].rend());
+  }
+  if (preorder.size() != size.size()) invalid("the parents are no forest: some variable is its own ancestor");
+  for (std::size_t i = preorder.size() - 1; i > 0; --i) exit_[parent[preorder[i]]] += exit_[preorder[i]];
+  for (const Var v : preorder) exit_[v] += entry_[v];
+  children = Lists(lists);
+}
+
+// What depends on fewest variables first: it is decided in fewest ways.
+void Problem::order_children() {
+  std::vector<std::vector<int>> lists;
+  for (Var v = 0; v <= root(); ++v) {
+    lists.emplace_back(children[v].begin(), children[v].end());
+    std::stable_sort(lists.back().begin(), lists.back().end(), [&](Var a, Var b) { return contexts[a].size() < contexts[b].size(); });
+  }
+  children = Lists(lists);
+}
+
+void Problem::read_tables(std::span<const std::int64_t> words) {
+  constexpr std::size_t head = 5;
+  for (std::size_t at = 0; at < words.size();) {
+    if (words.size() - at < head) invalid("the words end within a table");
+    const std::int64_t* word = words.data() + at;
+    check_variable(word[1], -1, root(), "a table's home");
+    check_variable(word[3], -1, root(), "a table's origin");
+    if (word[4] < 0 || static_cast<std::uint64_t>(word[4]) > (words.size() - at - head) / 2) invalid("the words end within a table");
+    const auto count = static_cast<std::size_t>(word[4]);
+    Table table{static_cast<Var>(word[1] < 0 ? root() : word[1]), static_cast<Var>(word[3]), word[0], word[2], {}};
+    for (std::size_t i = 0; i < count; ++i) {
+      check_variable(word[head + 2 * i], 0, root(), "a table's variable");
+      table.axes.push_back({static_cast<Var>(word[head + 2 * i]), word[head + 2 * i + 1]});
+    }
+    check_table(table);
+    tables.push_back(std::move(table));
+    at += head + 2 * count;
+  }
+}
+
+void Problem::check_table(const Table& table) const {
+  const std::string name = "table " + std::to_string(tables.size());
+  std::int64_t last = table.offset;
+  const auto reach = [&](Var v, std::int64_t stride) {
+    if (stride < 0 || stride > arena.size) invalid(name + " has the stride " + std::to_string(stride));
+    // Both factors are below 2^31 or the arena's size; whatever passes it is refused before it can overflow.
+    if (stride && size[v] - 1 > (arena.size - 1 - last) / stride) throw std::out_of_range(name + " reaches beyond the arena");
+    last += stride * (size[v] - 1);
+  };
+  if (table.offset < 0 || table.offset >= arena.size) throw std::out_of_range(name + " begins outside the arena");
+  reach(table.home, table.stride);
+  for (const auto& [v, stride] : table.axes) {
+    if (!is_ancestor(v, table.home)) invalid(name + " has variable " + std::to_string(v) + ", which is no ancestor of its home");
+    reach(v, stride);
+  }
+  if (table.origin >= 0 && !is_ancestor(table.home, table.origin)) invalid(name + " has a home that is no ancestor of its origin");
+}
+
+void Problem::check_contexts(const std::vector<std::vector<Var>>& contexts) const {
+  std::vector<std::vector<Var>> sorted = contexts;
+  sorted.emplace_back();
+  for (Var v = 0; v < root(); ++v) {
+    std::sort(sorted[v].begin(), sorted[v].end());
+    for (const Var u : contexts[v]) {
+      check_variable(u, 0, root(), "one of a context");
+      if (!is_ancestor(u, v)) invalid("the context of variable " + std::to_string(v) + " has " + std::to_string(u) + ", no ancestor of it");
+    }
+    if (std::adjacent_find(sorted[v].begin(), sorted[v].end()) != sorted[v].end())
+      invalid("the context of variable " + std::to_string(v) + " repeats one");
+  }
+  const auto require = [&](Var v, Var u) {
+    if (!std::binary_search(sorted[v].begin(), sorted[v].end(), u))
+      invalid("the context of variable " + std::to_string(v) + " lacks " + std::to_string(u) + ", on which its subtree depends");
+  };
+  for (const Table& table : tables)
+    if (table.origin < 0)
+      for (const Axis& axis : table.axes) require(table.home, axis.var);
+  for (Var v = 0; v < root(); ++v)
+    for (const Var u : sorted[v])
+      if (u != parent[v]) require(parent[v], u);
+}
+
+void Problem::check_range() const {
+  if (!integral) return;
+  double total = 0;
+  for (const Table& table : tables) {
+    if (arena.type == Type::int16 || arena.type == Type::int32) {
+      total += 2147483648.0;
+      continue;
+    }
+    std::int64_t last = table.offset + table.stride * (size[table.home] - 1);
+    for (const auto& [v, stride] : table.axes) last += stride * (size[v] - 1);
+    total += arena.as_cells([&](const auto* cells) {
+      double most = 0;
+      for (std::int64_t i = table.offset; i <= last; ++i)
+        if (const double cost = arena.cost(cells[i]); cost < infinite) most = std::max(most, std::abs(cost));
+      return most;
+    });
+  }
+  if (!(total < exact)) invalid("the tables' costs may add up to 2^53 or more, where sums are not exact");
+}
+
+void Problem::list_tables() {
+  std::vector<std::vector<int>> factors(size.size()), messages(size.size()), below(size.size()), through(size.size());
+  for (int t = 0; t < static_cast<int>(tables.size()); ++t) {
+    const Table& table = tables[t];
+    (table.origin < 0 ? factors : messages)[table.home].push_back(t);
+    if (table.origin < 0) continue;
+    for (Var v = table.origin; v != table.home; v = parent[v]) {
+      below[v].push_back(t);
+      if (v != table.origin) through[v].push_back(t);
+    }
+  }
+  this->factors = Lists(factors);
+  this->messages = Lists(messages);
+  this->below = Lists(below);
+  this->through = Lists(through);
+}
+
+double Problem::cost(const std::vector<int>& value) const {
+  return arena.as_cells([&](const auto* cells) {
+    double total = 0;
+    for (const Table& table : tables) {
+      if (table.origin >= 0) continue;
+      std::int64_t at = table.offset + (table.home == root() ? 0 : table.stride * value[table.home]);
+      for (const auto& [v, stride] : table.axes) at += stride * value[v];
+      total += arena.cost(cells[at]);
+    }
+    return total;
+  });
+}
+
+double Problem::rounded(double bound) const {
+  constexpr double slack = 1e-6;  // what sums of fractions may be off
+  return integral && arena.type >= Type::float32 ? std::ceil(bound - slack) : bound;
+}
+
+}  // namespace elimina::search

@@ -1,0 +1,104 @@
+// A minimisation over a pseudo-tree: factors, and messages of mini-buckets as its heuristic, in place in one arena of cells.
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace elimina::search {
+
+using Var = int;
+inline constexpr double infinite = std::numeric_limits<double>::infinity();
+
+enum class Type { int16, int32, int64, float32, float64 };
+
+// Values that are not below `forbidden`, after the sign, are infinite.
+struct Arena {
+  const void* cells;
+  std::int64_t size;
+  Type type;
+  double sign, forbidden;
+
+  // Calls with a pointer to the cells as what they are.
+  template <class Visit>
+  auto as_cells(Visit visit) const {
+    switch (type) {
+      case Type::int16: return visit(static_cast<const std::int16_t*>(cells));
+      case Type::int32: return visit(static_cast<const std::int32_t*>(cells));
+      case Type::int64: return visit(static_cast<const std::int64_t*>(cells));
+      case Type::float32: return visit(static_cast<const float*>(cells));
+      default: return visit(static_cast<const double*>(cells));
+    }
+  }
+
+  template <class Cell>
+  double cost(Cell cell) const {
+    const double cost = sign * static_cast<double>(cell);
+    return cost < forbidden ? cost : infinite;
+  }
+};
+
+struct Axis {
+  Var var;
+  std::int64_t stride;
+};
+
+// A factor, or a message that `origin` sent, over its home and ancestors of that; at the root if it has no variables.
+struct Table {
+  Var home, origin;  // -1: a factor
+  std::int64_t offset, stride;
+  std::vector<Axis> axes;
+};
+
+// One list for each variable, in one block.
+class Lists {
+ public:
+  Lists() = default;
+  explicit Lists(const std::vector<std::vector<int>>& lists);
+  std::span<const int> operator[](std::size_t i) const { return {items_.data() + start_[i], items_.data() + start_[i + 1]}; }
+
+ private:
+  std::vector<std::size_t> start_;
+  std::vector<int> items_;
+};
+
+// The variables and one more, of one value: the root above them all, where the constants are.
+struct Problem {
+  Arena arena;
+  bool integral;              // all costs are integers
+  std::vector<int> size;
+  std::vector<Var> parent;    // the root's is -1
+  std::vector<Table> tables;
+  std::vector<Var> preorder;  // parents first
+  Lists children, contexts;
+  Lists factors, messages;    // tables at home in a bucket
+  Lists below;                // messages from the subtree whose homes are above it
+  Lists through;              // those of them that the variable itself did not send
+
+  // Throws std::invalid_argument and std::out_of_range if anything does not fit. `words` has for each table: offset, home, the home's
+  // stride, origin, the number of its other variables, and for each of them the variable and the stride.
+  Problem(const Arena& arena, std::span<const std::int64_t> words, const std::vector<int>& sizes, const std::vector<Var>& parents,
+          const std::vector<std::vector<Var>>& contexts, bool integral);
+
+  Var root() const { return static_cast<Var>(size.size()) - 1; }
+  bool is_ancestor(Var upper, Var lower) const { return upper != lower && entry_[upper] <= entry_[lower] && entry_[lower] < exit_[upper]; }
+
+  // What the factors cost.
+  double cost(const std::vector<int>& value) const;
+
+  // A lower bound on integers, raised to one.
+  double rounded(double bound) const;
+
+ private:
+  void read_tables(std::span<const std::int64_t> words);
+  void build_tree();
+  void order_children();
+  void check_table(const Table& table) const;
+  void check_contexts(const std::vector<std::vector<Var>>& contexts) const;
+  void check_range() const;
+  void list_tables();
+
+  std::vector<int> entry_, exit_;
+};
+
+}  // namespace elimina::search

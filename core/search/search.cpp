@@ -1,0 +1,211 @@
+#include "search.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <shared_mutex>
+#include <thread>
+
+#include "cache.hpp"
+#include "diver.hpp"
+#include "path.hpp"
+#include "searcher.hpp"
+
+namespace elimina::search {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double tolerance = 1e-9;
+constexpr std::uint64_t first_quantum = 8, last_quantum = 2048;
+constexpr double first_part = 32;  // of the gap: an iteration's limit
+constexpr auto between_polls = std::chrono::milliseconds(200);
+
+class Run {
+ public:
+  Run(const Problem& problem, const Options& options)
+      : problem_(problem), options_(options), cache_(problem, options.memory, options.threads > 1), upper_(options.upper) {}
+
+  Report run() {
+    if (!options_.start.empty()) offer(options_.start);
+    double cost, bound;
+    Path(problem_).expand(problem_.root(), &cost, &bound);
+    raise(bound);
+    std::vector<std::thread> threads;
+    running_ = options_.threads;
+    for (int i = 0; i < options_.threads; ++i) threads.emplace_back([this, i] { work(i); });
+    listen();
+    for (std::thread& thread : threads) thread.join();
+    if (failure_) std::rethrow_exception(failure_);
+    return finished();
+  }
+
+ private:
+  // The thread that called waits, and tells how far it got.
+  void listen() {
+    std::unique_lock lock(mutex_);
+    while (!ended_.wait_for(lock, between_polls, [&] { return running_ == 0; })) {
+      const double lower = lower_, upper = upper_;
+      lock.unlock();
+      if (!options_.poll(lower, upper, nodes_) || since_start() > options_.seconds) stop_ = true;
+      lock.lock();
+    }
+  }
+
+  void work(int number) {
+    try {
+      descend(number);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      failure_ = std::current_exception();
+      stop_ = true;
+    }
+    const std::lock_guard lock(mutex_);
+    if (--running_ == 0) ended_.notify_one();
+  }
+
+  // Iterations of depth-first search, each up to a higher limit on the root, until a solution below the limit is the optimum or none is
+  // better than the best one known.
+  void descend(int number) {
+    std::shared_lock shared(growing_);
+    Diver diver(problem_, cache_, options_.seed + static_cast<std::uint64_t>(number));
+    if (number == 0) improve(diver, 0);
+    Searcher searcher(problem_, cache_, number);
+    std::uint64_t counted = 0, quantum = first_quantum;
+    while (!stop_) {
+      const double below = next_limit();
+      searcher.start(problem_.root(), below);
+      bool ended = false;
+      while (!stop_ && limit(upper_) >= below && !(ended = searcher.run(quantum))) {
+        if (options_.threads > 1) searcher.skip();
+        quantum = std::min(2 * quantum, last_quantum);
+        nodes_ += searcher.nodes() - counted;
+        counted = searcher.nodes();
+        raise(searcher.lower());
+        make_room(shared);
+        improve(diver, counted);
+        if (nodes_ >= options_.nodes || since_start() > options_.seconds) stop_ = true;
+      }
+      raise(searcher.lower());
+      if (ended)
+        finish(searcher, below);
+      else
+        searcher.leave();
+    }
+    nodes_ += searcher.nodes() - counted;
+    hits_ += searcher.hits();
+  }
+
+  void improve(Diver& diver, std::uint64_t nodes) {
+    while (diver.is_due(nodes) && !stop_) offer(diver.solution(upper_ - lower_));
+  }
+
+  // The cache grows once all threads wait for it.
+  void make_room(std::shared_lock<std::shared_mutex>& shared) {
+    if (!cache_.crowded()) return;
+    shared.unlock();
+    {
+      const std::unique_lock lock(growing_);
+      if (cache_.crowded()) cache_.grow();
+    }
+    shared.lock();
+  }
+
+  // The root is decided: its value is the optimum, or nothing is below the limit.
+  void finish(Searcher& searcher, double below) {
+    const double upper = upper_;
+    if (searcher.lower() >= limit(upper)) {
+      raise(upper);
+      stop_ = true;
+    } else if (searcher.solved()) {
+      std::vector<int> value;
+      if (searcher.decode([&] { return stop_.load(); }, value)) offer(value);
+      // Its cost is a sum in another order.
+      if (lower_ >= limit(upper_)) raise(upper_);
+      stop_ = true;
+    } else {
+      widen(below);
+    }
+  }
+
+  double next_limit() {
+    const std::lock_guard lock(mutex_);
+    if (width_ == 0) width_ = (upper_ < infinite ? upper_ - lower_ : 1 + std::abs(lower_)) / first_part;
+    if (problem_.integral) width_ = std::max(1.0, std::ceil(width_));
+    return std::min(limit(upper_), lower_ + width_);
+  }
+
+  // Unless the iteration was most of the work so far, which the next one would be again.
+  void widen(double below) {
+    const std::lock_guard lock(mutex_);
+    if (below <= last_limit_) return;
+    last_limit_ = below;
+    if (nodes_ - nodes_before_ < 2 * nodes_before_ + last_quantum) width_ *= 2;
+    nodes_before_ = nodes_;
+  }
+
+  // Solutions have to be below it.
+  double limit(double upper) const {
+    if (upper == infinite || problem_.integral) return upper;
+    return upper - tolerance * std::max(1.0, std::abs(upper));
+  }
+
+  void raise(double lower) {
+    const std::lock_guard lock(mutex_);
+    lower = std::min(lower, upper_.load());
+    if (!(lower > lower_)) return;
+    lower_ = lower;
+    note();
+  }
+
+  void offer(const std::vector<int>& value) {
+    const double cost = problem_.cost(value);
+    const std::lock_guard lock(mutex_);
+    if (!(cost < upper_)) return;
+    if (best_.value.empty()) best_.first = since_start();
+    best_.value = value;
+    best_.cost = cost;
+    upper_ = cost;
+    note();
+  }
+
+  void note() { best_.events.push_back({since_start(), lower_, upper_, nodes_}); }
+
+  double since_start() const { return std::chrono::duration<double>(Clock::now() - begun_).count(); }
+
+  Report finished() {
+    best_.bound = std::min(lower_.load(), upper_.load());
+    best_.nodes = nodes_;
+    best_.hits = hits_;
+    best_.entries = cache_.entries();
+    best_.bytes = cache_.bytes();
+    best_.seconds = since_start();
+    return std::move(best_);
+  }
+
+  const Problem& problem_;
+  const Options& options_;
+  Cache cache_;
+  Clock::time_point begun_ = Clock::now();
+  std::atomic<double> upper_, lower_ = -infinite;
+  std::atomic<std::uint64_t> nodes_ = 0, hits_ = 0;
+  std::atomic<bool> stop_ = false;
+  std::mutex mutex_;
+  std::shared_mutex growing_;
+  std::condition_variable ended_;
+  std::exception_ptr failure_;
+  int running_ = 0;
+  double width_ = 0, last_limit_ = -infinite;
+  std::uint64_t nodes_before_ = 0;
+  Report best_;
+};
+
+}  // namespace
+
+Report search(const Problem& problem, const Options& options) { return Run(problem, options).run(); }
+
+}  // namespace elimina::search

@@ -1,0 +1,33 @@
+"""How a large levelling step is launched (``kernels/level.cu``)."""
+
+from __future__ import annotations
+
+import math
+
+from elimina.backends.cuda_kernels import THREADS, level_kernel
+from elimina.backends.cuda_record import HEADER, is_aligned, tables
+from elimina.backends.cuda_tile import Tile
+from elimina.planning.program import Program
+
+BLOCKS = 8
+"""Blocks that a multiprocessor holds together."""
+
+
+def choose_level(program: Program, start: int, record: list[int], multiprocessors: int) -> Tile:
+    """Choose the kernel for a step: which of its axes make rows, and whether they are read in words."""
+    axes = record[3]
+    sizes, out_strides = (record[HEADER + word : HEADER + 3 * axes : 3] for word in (0, 1))
+    known = tables(record)
+    strides = [out_strides, *(table[3:] for table in known)]
+    row, cells = axes, 1
+    while row and (sizes[row - 1] == 1 or all(own[row - 1] == cells for own in strides)):
+        row -= 1
+        cells *= sizes[row]
+    unit = 16 // program.dtype.itemsize
+    offsets = [record[12], *(table[0] for table in known)]
+    words = all(is_aligned(at, own[:row], sizes[:row], unit) for at, own in zip(offsets, strides, strict=True))
+    kernel = level_kernel(program.semiring, program.dtype, len(known), words and cells > 1)
+    work = math.prod(sizes)
+    threads = work // cells * -(-cells // kernel.lanes)
+    blocks = min(-(-threads // THREADS), BLOCKS * multiprocessors)
+    return Tile(kernel, start, (row,), blocks, THREADS, 0, work)

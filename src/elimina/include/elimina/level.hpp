@@ -1,0 +1,36 @@
+// Levelling: cost shifting between the mini-buckets of a bucket, by moment matching (Ihler, Flerova, Dechter and Otten 2012, "Join-graph
+// based cost-shifting schemes"). Each mini-bucket has a marginal over what all of them share; the difference of the marginals' mean
+// from its own one is added to it. The differences of all mini-buckets add up to zero.
+#pragma once
+#include "semiring.hpp"
+
+namespace elimina {
+
+template <class R>
+inline constexpr bool levels = false;
+template <class T>
+inline constexpr bool levels<MinSum<T>> = true;
+template <class T>
+inline constexpr bool levels<MaxSum<T>> = true;
+
+template <class T>
+inline constexpr bool is_integer = T(1) / 2 == 0;
+
+// One cell of mini-bucket `number` of `count`, given the sum of all marginals there in their order, the largest, and its own one. It is
+// zero where a marginal is forbidden: an integer at `infinity` or above; a float that makes the mean infinite or no number. The k-th
+// integer mean is floor((sum + k) / count): these add up to the sum (Hermite's identity). |sum| <= count x infinity.
+template <class T>
+ELIMINA_HD T level_cell(T sum, T largest, T own, int number, int count, T infinity) {
+  if constexpr (is_integer<T>) {
+    const bool allowed = largest < infinity;
+    const T total = allowed ? T(sum + number) : T(0);
+    T mean = T(total / count);
+    mean = T(mean - (total < T(mean * count)));
+    return allowed ? T(mean - own) : T(0);
+  } else {
+    const T mean = sum / T(count);
+    return mean - mean == T(0) ? mean - own : T(0);
+  }
+}
+
+}  // namespace elimina

@@ -1,0 +1,249 @@
+"""Mini-bucket elimination (Dechter and Rish 2003): a bound on the optimum, and an assignment that it leads to."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import greedy_assignment
+from elimina.errors import MemoryLimitError
+from elimina.inference.bucket import does_not_fit, statistics
+from elimina.inference.encode import Encoded, encode
+from elimina.inference.execution import Execution
+from elimina.inference.scales import roots
+from elimina.planning.guide import Guide, guide_of
+from elimina.planning.plan import Plan
+from elimina.planning.prepare import Problem
+from elimina.result import Result, Status
+
+if TYPE_CHECKING:
+    from elimina.inference.shifting import Shifted
+
+_ROUNDING = 1e-6
+"""Of bounds on integers."""
+
+_TOLERANCE = 1e-9
+"""Of sums of floats, relative: bounds that are closer to each other are the same number."""
+
+
+_Tables = tuple[
+    NDArray[Any], NDArray[np.int64], Sequence[int], Sequence[int], Sequence[Sequence[int]], float, float, bool
+]
+
+
+class Original(NamedTuple):
+    """A problem, and the one that its costs were shifted to, if they were."""
+
+    problem: Problem
+    shifted: Shifted | None
+
+    @property
+    def moved(self) -> Problem:
+        """The problem to run."""
+        return self.problem if self.shifted is None else self.shifted.problem
+
+    def bound(self, bound: int | float) -> int | float:
+        """A bound on totals of the problem that is run as one on this one's."""
+        return bound if self.shifted is None else self.shifted.original(bound)
+
+    def total(self, total: int | float) -> int | float:
+        """An assignment's total there as its total here."""
+        return total if self.shifted is None else self.shifted.original(total)
+
+    def moved_total(self, total: int | float) -> int | float:
+        """An assignment's total here as its total there."""
+        return total if self.shifted is None else self.shifted.shifted(total)
+
+
+class Heuristic(NamedTuple):
+    """Messages of mini-buckets on the host, as a search looks them up.
+
+    Attributes:
+        problem: What they are for.
+        plan: That made them.
+        encoded: The problem's factors.
+        guide: Where they lie.
+        arena: All tables.
+        cost: The bound in the plan's units, minimised; an int if costs are, infinity if nothing is allowed.
+    """
+
+    problem: Problem
+    plan: Plan
+    encoded: Encoded
+    guide: Guide
+    arena: NDArray[np.generic]
+    cost: int | float
+
+    @property
+    def sign(self) -> int:
+        """-1 where the plan maximises."""
+        return sign_of(self.plan)
+
+    def total_of(self, cost: int | float) -> int | float:
+        """A bound on costs of the plan as one on the model's totals; integers are rounded to what is reached."""
+        if self.is_integer:
+            whole = cost if isinstance(cost, int) else math.ceil(cost - _ROUNDING)
+            return int(self.encoded.offset) + self.least * whole
+        return math.fsum([*self.encoded.constants, self.sign * cost])
+
+    def cost_of(self, total: int | float) -> float:
+        """A total of the model as a cost of the plan."""
+        if self.is_integer:
+            return float(self.least * (int(total) - int(self.encoded.offset)))
+        return self.sign * math.fsum([total, *(-constant for constant in self.encoded.constants)])
+
+    @property
+    def tables(self) -> _Tables:
+        """What the core's search is given of them."""
+        return (self.arena, *self.guide, float(abs(self.plan.forbidden)), self.sign, self.is_integer)
+
+    @property
+    def least(self) -> int:
+        """1 where the model's totals are minimised, else -1."""
+        return 1 if self.problem.model.sense == "min-cost" else -1
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether the plan's costs are integers."""
+        return self.plan.dtype.startswith("int")
+
+    def decode(self) -> list[int]:
+        """The assignment that gives each variable, the last one eliminated first, the value of the least bound."""
+        guide = self.guide
+        if not guide.sizes:
+            return self.complete([])
+        # Rounding may only let another value of about the same bound be taken.
+        values, _ = greedy_assignment(self.arena, *guide, float(abs(self.plan.forbidden)), self.sign, False)
+        return self.complete(values)
+
+    def complete(self, values: Sequence[int]) -> list[int]:
+        """A value for each variable of the model, given those of the plan's order."""
+        chosen = [0] * len(self.problem.model.variables)
+        for variable, value in (*self.problem.fixed.items(), *zip(self.plan.order, values, strict=True)):
+            chosen[variable] = value
+        return chosen
+
+
+def sign_of(plan: Plan) -> int:
+    """-1 where a plan for the task ``mpe`` maximises."""
+    return -1 if plan.semiring == "max-sum" else 1
+
+
+def heuristic_of(execution: Execution, clock: dict[str, float]) -> Heuristic:
+    """Run a plan with mini-buckets, and fetch its messages.
+
+    Args:
+        execution: Of the task ``mpe``; it keeps its messages.
+        clock: Seconds by phase, which are added to.
+
+    Raises:
+        MemoryLimitError: The plan does not fit.
+        TimeLimitError: The deadline passed.
+    """
+    problem, plan = execution.problem, execution.plan
+    if not plan.fits:
+        raise MemoryLimitError(does_not_fit(plan))
+    started = time.perf_counter()
+    encoded = encode(problem, plan)
+    _note(clock, "encode", time.perf_counter() - started)
+    guide = guide_of(plan, problem.model.sizes)
+    if encoded.impossible:
+        return Heuristic(problem, plan, encoded, guide, np.zeros(0, dtype=plan.dtype), math.inf)
+    session = execution.backend.open(execution.program(), encoded.arena)
+    try:
+        run = session.run(progress=execution.report)
+        for phase, seconds in run.seconds.items():
+            _note(clock, phase, seconds)
+        started = time.perf_counter()
+        arena = session.fetch(0, plan.arena_cells)
+        _note(clock, "download", time.perf_counter() - started)
+    finally:
+        session.close()
+    values = roots(plan, run)
+    is_integer = plan.dtype.startswith("int")
+    cost = math.inf if plan.forbidden in values else sum(map(int, values)) if is_integer else math.fsum(values)
+    return Heuristic(problem, plan, encoded, guide, arena, abs(cost) if math.isinf(cost) else sign_of(plan) * cost)
+
+
+def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original: Original) -> Result:
+    """Bound the optimum by one run of mini-buckets, and follow them to an assignment, whose value is the other bound.
+
+    Args:
+        execution: Of the task ``mpe``. Where nothing is divided, the bounds meet.
+        seconds: Time spent so far by phase.
+        original: What the execution's problem was made from.
+
+    Raises:
+        MemoryLimitError: The plan does not fit.
+        TimeLimitError: The deadline passed.
+    """
+    clock = dict(seconds)
+    heuristic = heuristic_of(execution, clock)
+    started = time.perf_counter()
+    chosen = None if math.isinf(heuristic.cost) else heuristic.decode()
+    _note(clock, "decode", time.perf_counter() - started)
+    bound = None if math.isinf(heuristic.cost) else original.bound(heuristic.total_of(heuristic.cost))
+    result = result_between(original.problem, bound, chosen)
+    return result._replace(stats={**statistics(execution, clock), "method": "mbe", **division(heuristic.plan)})
+
+
+def better(one: Result, other: Result) -> Result:
+    """What two runs say of one problem together: costs shifted need not bound better than costs as they are.
+
+    Args:
+        one: Of ``bounded_optimum``; the figures are its own, seconds of both.
+        other: Likewise, of the same problem.
+    """
+    seconds = dict(other.stats["seconds"])
+    for phase, spent in one.stats["seconds"].items():
+        seconds[phase] = seconds.get(phase, 0.0) + spent
+    stats = {**one.stats, "seconds": seconds}
+    for result in (one, other):
+        if result.status != "bounded":
+            return result._replace(stats=stats)
+    lower = max((end for end in (one.lower_bound, other.lower_bound) if end is not None), default=None)
+    upper = min((end for end in (one.upper_bound, other.upper_bound) if end is not None), default=None)
+    best = next((result for result in (one, other) if result.value in (lower, upper)), one)
+    status: Status = "optimal" if lower == upper else "bounded"
+    return Result(status, one.task, best.value, lower, upper, best.assignment, stats=stats)
+
+
+def division(plan: Plan) -> dict[str, int]:
+    """Figures of mini-buckets for ``Result.stats``."""
+    if plan.minibuckets is None:
+        return {}
+    return {"ibound": plan.minibuckets.ibound, "divided": plan.minibuckets.divided, "parts": plan.minibuckets.parts}
+
+
+def result_between(problem: Problem, bound: int | float | None, chosen: Sequence[int] | None) -> Result:
+    """What is known from a bound (None: nothing is allowed) and an assignment.
+
+    Args:
+        problem: Of the task ``mpe``.
+        bound: No assignment is better, in the model's units.
+        chosen: A value for each variable of the model; None if no assignment is known.
+    """
+    model = problem.model
+    is_least = model.sense == "min-cost"
+    if bound is None:
+        return Result("infeasible", problem.task)
+    score = None if chosen is None else model.score(chosen)
+    if chosen is None or score is None or math.isinf(score) or model.is_beyond_bound(score):
+        return Result("bounded", problem.task, None, bound if is_least else None, None if is_least else bound)
+    is_same = bound == score
+    if not isinstance(score, int):
+        is_same = abs(bound - score) <= _TOLERANCE * max(1.0, abs(score))
+    if is_same:
+        bound = score
+    ends = (bound, score) if is_least else (score, bound)
+    assignment = {v.name: v.label(x) for v, x in zip(model.variables, chosen, strict=True)}
+    return Result("optimal" if is_same else "bounded", problem.task, score, *ends, assignment)
+
+
+def _note(clock: dict[str, float], phase: str, seconds: float) -> None:
+    clock[phase] = clock.get(phase, 0.0) + seconds

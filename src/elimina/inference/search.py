@@ -1,0 +1,242 @@
+"""The optimum by AND/OR branch and bound, guided by mini-buckets whose i-bound rises until it is proven.
+
+R. Marinescu, R. Dechter, "AND/OR branch-and-bound search for combinatorial optimization in graphical models",
+Artificial Intelligence 173 (2009). Rounds with small mini-buckets answer easy problems at once; each round begins with
+the best assignment and the best bound of those before it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from elimina._core import search_tree
+from elimina.errors import TimeLimitError, UnsupportedError
+from elimina.inference.bucket import statistics
+from elimina.inference.choose import Options, elimination_order, host_memory, host_threads, plan_within
+from elimina.inference.execution import Execution
+from elimina.inference.filtering import Listener
+from elimina.inference.minibucket import Heuristic, Original, division, heuristic_of, result_between
+from elimina.inference.shifting import LONGEST_SHIFT, shift
+from elimina.planning.planner import cost_bound
+from elimina.planning.prepare import Problem
+from elimina.result import Result
+
+MOST_COST = 2**50
+"""Sums of integer costs stay below it: the core adds them as floats."""
+
+FIRST_SECONDS = 0.05
+"""Estimated time of the first round's mini-buckets; each round may take ten times longer than the one before."""
+
+LONGEST_MESSAGES = 300.0
+"""Estimated time of mini-buckets beyond which none are tried."""
+
+_RISE = 10.0
+
+_SEARCH_SHARE = 10.0
+"""Seconds of search in a round, by those that its mini-buckets may take."""
+
+_MESSAGES = 0.5
+_CACHE = 0.25
+"""Shares of the memory."""
+
+
+class Limits(NamedTuple):
+    """When a search may end before the optimum is proven.
+
+    Attributes:
+        deadline: By ``time.monotonic``; None: there is none.
+        gap: The distance of the bounds, relative to the value, that is small enough.
+        upper_bound: A total that is known to be reached; None if none is known.
+        nodes: Of the search tree, in each round.
+    """
+
+    deadline: float | None = None
+    gap: float = 0.0
+    upper_bound: int | float | None = None
+    nodes: float = math.inf
+
+    @property
+    def seconds(self) -> float:
+        """Until the deadline."""
+        return math.inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
+
+def searched_optimum(
+    problem: Problem, options: Options, limits: Limits, tried: Result | None = None, listener: Listener | None = None
+) -> Result:
+    """Find the optimum and an assignment, or bounds on it where time ends before (``bounded``).
+
+    Args:
+        problem: Of the task ``mpe``.
+        options: ``ibound``: that of the only round; ``auto`` or None: it rises. The device makes the messages.
+        limits: When it may end.
+        tried: What is known from before.
+        listener: Called now and then with both bounds (None: none is known), the lower one first.
+
+    Raises:
+        UnsupportedError: Integer costs are too large.
+        MemoryLimitError: Not even the factors fit the memory.
+        TimeLimitError: The deadline passed before anything was known.
+        KeyboardInterrupt: Interrupted likewise.
+    """
+    if problem.model.is_integer and cost_bound(problem) > MOST_COST:
+        raise UnsupportedError(f"search adds costs up to {MOST_COST}, and the tables' ranges add up to more")
+    search = _Search(problem, options, limits, listener)
+    if tried is not None:
+        search.begin(tried)
+    try:
+        search.run()
+    except (KeyboardInterrupt, TimeLimitError):
+        if search.bound is None:
+            raise
+    return search.result()
+
+
+class _Search:
+    """What is known so far, in the units of the problem's model."""
+
+    def __init__(self, problem: Problem, options: Options, limits: Limits, listener: Listener | None) -> None:
+        self.problem, self.options, self.limits, self.listener = problem, options, limits, listener
+        self.sign = 1 if problem.model.sense == "min-cost" else -1
+        self.chosen: list[int] | None = None
+        self.score: int | float | None = limits.upper_bound
+        self.bound: int | float | None = None
+        self.is_empty = False
+        self.interrupted = False
+        self.stats: dict[str, Any] = {"nodes": 0, "rounds": 0, "profile": []}
+        self.clock: dict[str, float] = {}
+        self.started = time.monotonic()
+
+    def begin(self, tried: Result) -> None:
+        """Start with what is known."""
+        self.bound = tried.lower_bound if self.sign == 1 else tried.upper_bound
+        if tried.assignment is not None:
+            self.take([v.index(tried.assignment[v.name]) for v in self.problem.model.variables])
+
+    def run(self) -> None:
+        """Round after round, until the bounds meet or time ends."""
+        options, limits = self.options, self.limits
+        seconds = min(LONGEST_SHIFT, limits.seconds / 10)
+        with self.phase("shift"):
+            shifted = shift(self.problem, seconds) if options.shift in ("tables", "all") else None
+        original = Original(self.problem, shifted)
+        problem = original.moved
+        with self.phase("order"):
+            order = elimination_order(problem, options._replace(order_seconds=min(options.order_seconds, seconds)))
+        budget, known = FIRST_SECONDS, None
+        while not self.is_over:
+            with self.phase("plan"):
+                planned = plan_within(problem, order, options, _MESSAGES, min(budget, limits.seconds / 4))
+            plan = planned.plan
+            if plan.minibuckets == known and budget < min(limits.seconds, LONGEST_MESSAGES):
+                budget *= _RISE
+                continue
+            is_last = plan.minibuckets in (None, known) or options.ibound not in (None, "auto")
+            execution = Execution(problem, plan, planned.backend, deadline=limits.deadline)
+            heuristic = heuristic_of(execution, self.clock)
+            self.stats.update({**statistics(execution, {}), **division(plan), "rounds": self.stats["rounds"] + 1})
+            self.search(original, heuristic, math.inf if is_last else _SEARCH_SHARE * budget)
+            if is_last:
+                return
+            budget, known = budget * _RISE, plan.minibuckets
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the bounds are as close as they have to be, or time is up."""
+        return self.is_empty or self.interrupted or self.is_close or self.limits.seconds <= 0
+
+    @property
+    def is_close(self) -> bool:
+        """Whether the bounds are as close as they have to be."""
+        if self.score is None or self.bound is None or self.chosen is None:
+            return False
+        return self.sign * (self.score - self.bound) <= self.limits.gap * abs(self.score)
+
+    def search(self, original: Original, heuristic: Heuristic, seconds: float) -> None:
+        """One round."""
+        self.is_empty = math.isinf(heuristic.cost)
+        self.raise_bound(original, heuristic, heuristic.cost)
+        if self.is_over:
+            return
+        before = self.stats["nodes"]
+
+        def poll(lower: float, upper: float, nodes: int) -> bool:
+            self.stats["nodes"] = before + nodes
+            self.raise_bound(original, heuristic, lower)
+            best = self.score if math.isinf(upper) else original.total(heuristic.total_of(upper))
+            self.report(best)
+            return not self.is_close
+
+        known = math.inf if self.score is None else heuristic.cost_of(original.moved_total(self.score))
+        if self.chosen is None:
+            known += 1  # what reaches the given bound is looked for, too
+        start = None if self.chosen is None else [self.chosen[v] for v in heuristic.plan.order]
+        memory = int(_CACHE * host_memory(self.options))
+        with self.phase("search"):
+            found = search_tree(
+                *heuristic.tables,
+                known,
+                start,
+                min(seconds, self.limits.seconds),
+                self.limits.nodes,
+                host_threads(self.options),
+                memory,
+                self.options.seed,
+                poll,
+            )
+        self.stats["nodes"] = before + found["nodes"]
+        self.interrupted = found["interrupted"]
+        if math.isfinite(found["cost"]):
+            self.take(heuristic.complete(found["value"]))
+        # The best one may be no solution by the model's own bound.
+        self.is_empty = self.chosen is None and found["bound"] >= min(known, found["cost"])
+        self.raise_bound(original, heuristic, found["bound"])
+        self.report(self.score)
+
+    def take(self, chosen: list[int]) -> None:
+        """Keep an assignment if it is the best one."""
+        score = self.problem.model.score(chosen)
+        if math.isinf(score) or self.problem.model.is_beyond_bound(score):
+            return
+        if self.score is None or self.chosen is None or self.sign * score < self.sign * self.score:
+            self.chosen, self.score = chosen, score
+
+    def raise_bound(self, original: Original, heuristic: Heuristic, cost: float) -> None:
+        """Keep a bound if it is the best one."""
+        if math.isinf(cost):
+            return
+        value = original.bound(heuristic.total_of(cost))
+        if self.bound is None or self.sign * value > self.sign * self.bound:
+            self.bound = value
+
+    def report(self, best: int | float | None) -> None:
+        """Tell what is known, and keep it for the profile."""
+        ends = (self.bound, best) if self.sign == 1 else (best, self.bound)
+        if not self.stats["profile"] or self.stats["profile"][-1][1:3] != ends:
+            spent = round(time.monotonic() - self.started, 3)
+            self.stats["profile"].append((spent, *ends, self.stats["nodes"]))
+        if self.listener is not None:
+            self.listener(*ends)
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Add to the clock."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.clock[name] = self.clock.get(name, 0.0) + time.perf_counter() - started
+
+    def result(self) -> Result:
+        """What is known."""
+        found = result_between(self.problem, None if self.is_empty else self.bound, self.chosen)
+        given = self.limits.upper_bound
+        if self.is_empty and given is not None:
+            ends = (given + 1, None) if self.sign == 1 else (None, given - 1)
+            found = found._replace(lower_bound=ends[0], upper_bound=ends[1])
+        clock = {name: round(seconds, 6) for name, seconds in self.clock.items()}
+        return found._replace(stats={**self.stats, "method": "search", "seconds": clock})

@@ -1,0 +1,145 @@
+"""Costs moved between the tables of a model until its constant alone is a strong bound.
+
+Passes of sequential reweighted message passing on the tables (Kolmogorov 2015, "A new look at reweighted message
+passing"), which are shifts along single variables as in FGLP (Ihler, Flerova, Dechter and Otten 2012) and soft arc
+consistency. Every assignment keeps its total, so whatever bounds the shifted model bounds the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import FORBIDDEN_COST, shift_costs
+from elimina.inference.encode import distances
+from elimina.model import Model
+from elimina.planning.planner import cost_bound
+from elimina.planning.prepare import Problem, allowed_range, prepare
+from elimina.table import FORBIDDEN, Table
+
+MOST_CELLS = 2**26
+"""Of all tables together: they are kept as 64-bit costs, twice."""
+
+Array = NDArray[Any]
+
+_MOST_TOTAL = 2**48
+"""What the core can add up."""
+
+LONGEST_SHIFT = 10.0
+"""Seconds after which no further pass is begun by default."""
+
+_PARTS = 1000
+_HEADROOM = 2**27
+"""Parts of an integer cost that are shifted, if sums of them stay below the other number."""
+
+_LEAST_GAIN = 1e-5
+"""A pass that raises the bound by less of the tables' spread is the last one."""
+
+
+class Shifted(NamedTuple):
+    """A problem whose costs were shifted.
+
+    Attributes:
+        problem: One of costs to be minimised, over the same variables. An assignment's total is ``scale`` times that of
+            the original problem, negated where that is maximised.
+        scale: An int if costs are integers, else 1.0.
+        sign: -1 where the original's totals are maximised.
+    """
+
+    problem: Problem
+    scale: int | float
+    sign: int
+
+    def original(self, bound: int | float) -> int | float:
+        """A bound on this problem's totals as one on the original's, whose integers no total comes between."""
+        if isinstance(bound, int) and isinstance(self.scale, int):
+            return self.sign * -(-bound // self.scale)
+        return self.sign * bound / self.scale
+
+    def shifted(self, total: int | float) -> int | float:
+        """A total of the original problem as one of this."""
+        return self.sign * total * self.scale
+
+
+def shift(problem: Problem, seconds: float) -> Shifted | None:
+    """Shift costs between tables; None if these are too large for it, or forbid everything.
+
+    Args:
+        problem: Of the task ``mpe``.
+        seconds: After which no further pass is begun.
+    """
+    model = problem.model
+    sizes = model.sizes
+    if sum(math.prod(sizes[v] for v in group.scope) for group in problem.groups) > MOST_CELLS:
+        return None
+    known = distances(problem, FORBIDDEN_COST)
+    limit = FORBIDDEN_COST if model.is_integer else math.inf
+    # Of tables one by one: their sums may not fit the core's costs.
+    ranges = filter(None, (allowed_range(table, model.sense) for table in problem.tables))
+    spread = sum(float(table.max(initial=0, where=table < limit)) for table in known.tables)
+    if model.is_integer:
+        spread = sum(high - low for low, high in ranges)
+    scale: int | float = max(1, min(_PARTS, _HEADROOM // cost_bound(problem))) if model.is_integer else 1.0
+    unit = scale if model.is_integer else 2.0 ** math.floor(math.log2(_MOST_TOTAL / max(spread, 1.0)))
+    if not known.possible or not spread * unit <= _MOST_TOTAL:
+        return None
+    number = {v: n for n, v in enumerate(problem.free)}
+    given = [_in_units(table, unit, limit) for table in known.tables]
+    bound, found = shift_costs(
+        [sizes[v] for v in problem.free],
+        [[number[v] for v in group.scope] for group in problem.groups],
+        [table.reshape(-1) for table in given],
+        FORBIDDEN_COST,
+        seconds,
+        max(1, int(_LEAST_GAIN * spread * unit)),
+        lambda *_: None,
+    )
+    factors = _tables(problem, known.tables, given, found, unit)
+    constant = scale * known.offset + bound if model.is_integer else known.offset + bound / unit
+    sign = 1 if model.sense == "min-cost" else -1
+    worst = None if model.upper_bound is None else sign * scale * model.upper_bound
+    shifted = Model(model.variables, factors, sense="min-cost", constant=constant, upper_bound=worst)
+    return Shifted(prepare(shifted, "mpe", problem.fixed), scale, sign)
+
+
+def _in_units(table: Array, unit: float, limit: float) -> Array:
+    """Distances in the core's units."""
+    costs = np.full(table.shape, FORBIDDEN_COST)
+    np.copyto(costs, np.rint(table * unit), where=table < limit, casting="unsafe")
+    return costs
+
+
+def _tables(
+    problem: Problem,
+    known: Sequence[Array],
+    given: Sequence[Array],
+    found: Sequence[tuple[list[int], Array]],
+    unit: float,
+) -> list[Table]:
+    """The shifted factors: what rounding to units took from floats is in them."""
+    pairs = list(zip(problem.groups, known, given, strict=True))
+    wide = [pair for pair in pairs if len(pair[0].scope) > 1]
+    narrow = {pair[0].scope[0]: pair for pair in pairs if len(pair[0].scope) == 1}
+    factors = []
+    for number, (scope, costs) in enumerate(found):
+        if number < len(wide):
+            group, exact, rounded = wide[number]
+            factors.append(_table(group.scope, costs.reshape(exact.shape), exact, rounded, unit))
+            continue
+        variable = problem.free[scope[0]]
+        none = np.zeros(len(costs), dtype=np.int64 if problem.model.is_integer else np.float64)
+        _, exact, rounded = narrow.get(variable, (None, none, none))
+        factors.append(_table((variable,), costs, exact, rounded, unit))
+    return factors
+
+
+def _table(scope: Sequence[int], costs: Array, exact: Array, rounded: Array, unit: float) -> Table:
+    """A shifted table; floats are what they were, and what was shifted."""
+    if exact.dtype.kind == "i":
+        return Table(scope, np.where(costs >= FORBIDDEN_COST, FORBIDDEN, costs))
+    with np.errstate(invalid="ignore"):
+        return Table(scope, np.where(costs >= FORBIDDEN_COST, np.inf, exact + (costs - rounded) / unit))

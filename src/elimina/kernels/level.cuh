@@ -1,0 +1,23 @@
+// One cell of a levelling step from the values of all marginals.
+#pragma once
+#include <elimina/level.hpp>
+
+#include "common.cuh"
+
+namespace elimina {
+
+template <class S, int kMost>
+__device__ __forceinline__ typename S::Value levelled(const S& s, const typename S::Value (&values)[kMost], int number, int count) {
+  typename S::Value sum = values[0], largest = values[0], own = values[0];
+#pragma unroll
+  for (int t = 1; t < kMost; ++t) {
+    if (t < count) {
+      sum = s.combine(sum, values[t]);
+      largest = values[t] > largest ? values[t] : largest;
+      if (t == number) own = values[t];
+    }
+  }
+  return level_cell(sum, largest, own, number, count, s.infinity);
+}
+
+}  // namespace elimina

@@ -1,0 +1,87 @@
+"""What guides a search: where the tables of a plan lie, and what each variable's subtree depends on.
+
+A variable's tables are those of all its mini-buckets; the messages among them bound what their subtrees cost at least
+(Kask and Dechter 2001, "A general scheme for automatic generation of search heuristics from specification
+dependencies"). Variables are numbered by their place in the order here, so that a parent's number is above its child's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.planning.plan import JOIN, LEVEL, Plan
+from elimina.tree import bucket_tree
+
+
+class Guide(NamedTuple):
+    """A pseudo-tree (Dechter and Mateescu 2007) and the tables that a search looks up.
+
+    Attributes:
+        tables: int64, for each table: its offset in the arena, its home (the variable of its scope that is eliminated
+            first; -1: it is one number), the stride of that variable, its origin (the variable whose mini-bucket sent
+            it; -1: it is a factor), the number of its other variables, and each one's number and stride.
+        sizes: Domain sizes.
+        parents: Of each variable; -1 for a root.
+        contexts: For each variable the ancestors that its subtree depends on.
+    """
+
+    tables: NDArray[np.int64]
+    sizes: Sequence[int]
+    parents: Sequence[int]
+    contexts: Sequence[Sequence[int]]
+
+
+def guide_of(plan: Plan, sizes: Sequence[int]) -> Guide:
+    """Find the tables of a plan for the task ``mpe`` that keeps its messages.
+
+    Args:
+        plan: Its buckets may be divided.
+        sizes: Domain size of every variable of the model.
+    """
+    number = {v: i for i, v in enumerate(plan.order)}
+    words: list[int] = []
+    stack = [output.step for output in plan.outputs]
+    for root in stack:
+        words += [plan.steps[root].out_offset, -1, 0, number[plan.steps[root].variable], 0]
+    while stack:
+        variable = plan.steps[reached := stack.pop()].variable
+        for factor, source in _leaves(plan, reached):
+            if source < 0:
+                layout = plan.factors[factor]
+                words += _words(number, variable, layout.offset, -1, layout.scope, layout.strides)
+            else:
+                step = plan.steps[source]
+                origin = number[step.variable]
+                words += _words(number, variable, step.out_offset, origin, step.axes, step.out_strides)
+                stack.append(source)
+    tree = bucket_tree([factor.scope for factor in plan.factors], plan.order)
+    return Guide(
+        np.array(words, dtype=np.int64),
+        [sizes[v] for v in plan.order],
+        [node.parent for node in tree.nodes],
+        [[number[v] for v in node.separator] for node in tree.nodes],
+    )
+
+
+def _leaves(plan: Plan, reached: int) -> Iterator[tuple[int, int]]:
+    """The factors and messages that a step reads, itself or by joins; what levels mini-buckets adds up to nothing."""
+    stack = [reached]
+    while stack:
+        for operand in plan.steps[stack.pop()].operands:
+            kind = plan.steps[operand.source].variable if operand.source >= 0 else 0
+            if kind == JOIN:
+                stack.append(operand.source)
+            elif kind != LEVEL:
+                yield operand.factor, operand.source
+
+
+def _words(
+    number: dict[int, int], variable: int, offset: int, origin: int, scope: Sequence[int], strides: Sequence[int]
+) -> list[int]:
+    places = dict(zip(scope, strides, strict=True))
+    others = [word for v, stride in places.items() if v != variable for word in (number[v], stride)]
+    return [offset, number[variable], places[variable], origin, len(others) // 2, *others]

@@ -1,0 +1,89 @@
+"""Plans whose buckets are divided so that messages stay small."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from elimina.planning.estimate import Machine
+from elimina.planning.plan import Plan
+from elimina.planning.planner import make_plan, mini_bucket_tree
+from elimina.planning.prepare import Problem
+
+_LEVELLED_PASSES = 2.5
+"""Passes over the cells of a bucket that is levelled, for each one otherwise."""
+
+IBound = int | Literal["auto"]
+"""The most variables of a message, or as many as memory (and time) allow."""
+
+
+def make_bounded_plan(
+    problem: Problem,
+    order: Sequence[int],
+    machine: Machine,
+    memory: int,
+    dtype: str | None,
+    ibound: IBound,
+    levelled: bool,
+    seconds: float = math.inf,
+) -> Plan:
+    """Plan mini-bucket elimination.
+
+    Args:
+        problem: Of the task ``mpe``.
+        order: The free variables in elimination order.
+        machine: The device.
+        memory: Bytes that the plan may use there.
+        dtype: Override of the arena's dtype.
+        ibound: ``auto``: the largest one that fits the memory.
+        levelled: Whether mini-buckets of a variable are levelled.
+        seconds: Estimated time that ``auto`` may take besides the device's start.
+
+    Returns:
+        The plan, which divides nothing where whole buckets are small enough. It need not fit: where the factors alone
+        do not, or the i-bound is given.
+    """
+
+    def plan(number: int) -> Plan:
+        return make_plan(problem, order, machine, memory, dtype, ibound=number, levelled=levelled)
+
+    if ibound != "auto":
+        return plan(int(ibound))
+    largest = max(1, mini_bucket_tree(problem, order, None).width)
+    rough = functools.partial(_rough, problem, order, machine, levelled)
+    low, high = 1, largest
+    while low < high:
+        middle = (low + high + 1) // 2
+        needed = rough(middle)
+        low, high = (middle, high) if needed.bytes <= memory and needed.seconds <= seconds else (low, middle - 1)
+    found = plan(low)
+    # Where memory decides it is used to the last: what was rough is made up for by plans.
+    while low > 1 and not found.fits:
+        low -= 1
+        found = plan(low)
+    while seconds == math.inf and low < largest and found.fits:
+        larger = plan(low + 1)
+        if not larger.fits:
+            break
+        low, found = low + 1, larger
+    return found
+
+
+class _Rough(NamedTuple):
+    """What mini-buckets take, about."""
+
+    bytes: float
+    seconds: float
+
+
+def _rough(problem: Problem, order: Sequence[int], machine: Machine, levelled: bool, ibound: int) -> _Rough:
+    sizes = problem.model.sizes
+    itemsize = 4 if problem.model.is_integer else 8
+    nodes = mini_bucket_tree(problem, order, ibound).nodes
+    cells = [math.prod(sizes[v] for v in node.separator) for node in nodes]
+    work = sum(sizes[node.variable] * count for node, count in zip(nodes, cells, strict=True))
+    size = sum(cells) * itemsize
+    passes = _LEVELLED_PASSES if levelled else 1
+    return _Rough(size, size / machine.fresh + passes * (work / machine.combinations + len(nodes) * machine.step))

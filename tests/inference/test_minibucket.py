@@ -1,0 +1,157 @@
+"""Bounds by mini-buckets: sound for every i-bound and option, exact where nothing is divided."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elimina
+from elimina import MemoryLimitError, Model
+from elimina.generate import grid_model, random_model
+from elimina.inference.shifting import shift
+from elimina.planning.prepare import prepare
+from tests.devices import on_devices
+from tests.reference import brute
+from tests.strategies import KINDS, models
+
+SHIFTS = ("none", "tables", "buckets", "all")
+
+
+def check(model, result, exact=False):
+    """Both bounds against every assignment."""
+    best = brute.optimum(model)
+    sign = 1 if model.sense == "min-cost" else -1
+    slack = 0 if model.is_integer else 1e-9 * max(1.0, abs(best or 0.0))
+    bound = result.lower_bound if sign == 1 else result.upper_bound
+    if best is None:
+        assert result.status == "infeasible" or (result.status == "bounded" and result.assignment is None)
+        return
+    assert result.status in ("bounded", "optimal")
+    assert sign * (best - bound) >= -slack
+    if result.assignment is not None:
+        chosen = [v.index(result.assignment[v.name]) for v in model.variables]
+        assert model.score(chosen) == result.value
+        assert sign * (result.value - best) >= -slack
+        assert result.value == (result.upper_bound if sign == 1 else result.lower_bound)
+    if result.status == "optimal" or exact:
+        assert result.status == "optimal"
+        assert abs(result.value - best) <= slack
+
+
+@on_devices
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_bounds_are_sound(device, kind, data):
+    model = data.draw(models(kind))
+    ibound = data.draw(st.integers(1, 5))
+    costs = data.draw(st.sampled_from(SHIFTS))
+    result = elimina.solve(model, method="mbe", ibound=ibound, shift=costs, device=device, order="min-fill")
+    check(model, result)
+    assert result.stats["method"] == "mbe"
+
+
+@on_devices
+@pytest.mark.parametrize("costs", SHIFTS)
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=15, deadline=None)
+def test_a_large_ibound_is_exact(device, kind, costs, data):
+    model = data.draw(models(kind))
+    result = elimina.solve(model, method="mbe", ibound=6, shift=costs, device=device, order="min-fill")
+    check(model, result, exact=True)
+
+
+@pytest.mark.parametrize("costs", SHIFTS)
+@pytest.mark.parametrize("sense", ["min-cost", "max-cost"])
+def test_every_ibound_of_a_larger_model(sense, costs):
+    model = grid_model(6, 3, 0.0, seed=5)
+    model = Model(model.variables, model.factors, sense=sense)
+    best = elimina.solve(model, method="eliminate", device="cpu").value
+    sign = 1 if sense == "min-cost" else -1
+    for ibound in range(1, 8):
+        result = elimina.solve(model, method="mbe", ibound=ibound, shift=costs, device="cpu")
+        bound, value = (result.lower_bound, result.upper_bound)[::sign]
+        assert sign * bound <= sign * best <= sign * value
+    assert (bound, value) == (best, best)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_shifting_keeps_every_total(kind, data):
+    model = data.draw(models(kind))
+    problem = prepare(model, "mpe", {})
+    shifted = shift(problem, 1.0)
+    if shifted is None:
+        return
+    other = shifted.problem.model
+    for assignment in brute.assignments(model):
+        score, moved = model.score(assignment), other.score(assignment)
+        if math.isinf(score):
+            assert math.isinf(moved)
+        elif model.is_integer:
+            assert (moved, type(moved)) == (shifted.shifted(score), int)
+        else:
+            assert shifted.original(moved) == pytest.approx(score, rel=1e-9, abs=1e-9)
+    best = brute.optimum(model)
+    if best is not None:
+        sign = 1 if model.sense == "min-cost" else -1
+        slack = 0 if model.is_integer else 1e-9 * max(1.0, abs(best))
+        assert sign * (best - shifted.original(other.constant)) >= -slack
+
+
+def test_shifting_raises_the_constant():
+    problem = prepare(grid_model(8, 4, 0.3, seed=1), "mpe", {})
+    shifted = shift(problem, 5.0)
+    best = elimina.solve(problem.model, device="cpu").value
+    least = sum(int(table.values.min()) for table in problem.tables)
+    assert least + 0.9 * (best - least) < shifted.original(shifted.problem.model.constant) <= best
+
+
+def test_levelling_helps():
+    model = random_model(20, 4, 0.4, 0.0, seed=8)
+    gains = []
+    for ibound in (2, 3, 4):
+        plain, levelled = (
+            elimina.solve(model, method="mbe", ibound=ibound, shift=costs, device="cpu", seed=1).lower_bound
+            for costs in ("none", "buckets")
+        )
+        gains.append(levelled - plain)
+    assert min(gains) > 0
+
+
+def test_too_little_memory_for_the_factors():
+    with pytest.raises(MemoryLimitError, match="the plan needs"):
+        elimina.solve(grid_model(4, 3, 0.3), method="mbe", memory=100, device="cpu")
+
+
+def test_evidence_and_models_without_variables():
+    model = Model.from_arrays([3, 3], [([0, 1], np.arange(9.0).reshape(3, 3)), ([0], [4.0, 0.0, 7.0])])
+    assert elimina.solve(model, method="mbe", evidence={"x0": "2"}, device="cpu").value == 13.0
+    assert elimina.solve(model, method="mbe", evidence={"x0": "2", "x1": "1"}, device="cpu").value == 14.0
+    assert elimina.solve(Model.from_arrays([], []), method="mbe", device="cpu").value == 0
+
+
+@pytest.mark.parametrize("costs", ["tables", "buckets", "all"])
+@pytest.mark.parametrize("sense", ["min-cost", "max-cost"])
+def test_bounds_with_shifts_are_never_worse(sense, costs):
+    model = random_model(16, 5, 0.5, 0.0, seed=4)
+    model = Model(model.variables, model.factors, sense=sense)
+    order = elimina.plan(model, device="cpu").order
+    for ibound in range(1, 6):
+        plain, shifted = (
+            elimina.solve(model, method="mbe", ibound=ibound, shift=kind, order=order, device="cpu")
+            for kind in ("none", costs)
+        )
+        assert plain.lower_bound <= shifted.lower_bound <= shifted.upper_bound <= plain.upper_bound
+        chosen = [v.index(shifted.assignment[v.name]) for v in model.variables]
+        assert (
+            model.score(chosen)
+            == shifted.value
+            == (shifted.lower_bound if sense == "max-cost" else shifted.upper_bound)
+        )

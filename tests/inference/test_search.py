@@ -1,0 +1,304 @@
+"""AND/OR branch and bound against brute force."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elimina._core import greedy_assignment, search_tree
+from tests.reference.minibucket import mini_buckets, packed, width
+
+FORBIDDEN = {np.dtype(np.int16): 20000, np.dtype(np.int32): 2**30, np.dtype(np.int64): 2**50}
+LIMITS = {
+    "upper": math.inf,
+    "start": None,
+    "seconds": math.inf,
+    "nodes": 1e9,
+    "threads": 1,
+    "memory": 1e6,
+    "seed": 0,
+    "poll": lambda lower, upper, nodes: None,
+}
+
+
+class Problem:
+    """Random factors, and what every assignment costs."""
+
+    def __init__(self, seed, dtype, sign=1, variables=9, forbidden_share=0.0, integral=None):
+        rng = np.random.default_rng(seed)
+        self.dtype = np.dtype(dtype)
+        self.integral = self.dtype.kind == "i" if integral is None else integral
+        self.forbidden = FORBIDDEN.get(self.dtype, np.inf)
+        self.sign = sign
+        self.sizes = rng.choice([1, 2, 2, 3, 4], variables).tolist()
+        self.order = [int(v) for v in rng.permutation(variables)]
+        self.factors = []
+        for _ in range(int(rng.integers(0, 2 * variables))):
+            scope = [int(v) for v in rng.permutation(variables)[: int(rng.integers(0, min(4, variables + 1)))]]
+            shape = [self.sizes[v] for v in scope]
+            costs = rng.integers(-5, 30, shape) if self.integral else rng.normal(size=shape) * 10
+            costs = np.asarray(costs, self.dtype)
+            self.factors.append((scope, np.where(rng.random(shape) < forbidden_share, self.forbidden, costs)))
+        if not self.factors:
+            self.factors.append(((), np.zeros((), self.dtype)))
+
+    def table(self):
+        total = np.zeros(self.sizes)
+        for scope, costs in self.factors:
+            shape = [self.sizes[v] if v in scope else 1 for v in range(len(self.sizes))]
+            costs = np.where(costs >= self.forbidden, np.inf, costs.astype(float))
+            total = total + np.transpose(costs, np.argsort(scope)).reshape(shape)
+        return total
+
+    def given(self, z):
+        tables = mini_buckets(self.sizes, self.factors, self.order, z, self.forbidden)
+        data = packed(self.sizes, tables, self.order, self.dtype, self.sign)
+        return data | {"forbidden": self.forbidden, "sign": self.sign, "integral": self.integral}
+
+    def width(self):
+        return width(self.factors, self.order)
+
+
+def search(problem, z, **limits):
+    return search_tree(**problem.given(z), **(LIMITS | limits))
+
+
+def check(problem, result, upper=math.inf):
+    """Whatever ended the search: its bounds hold, and what is proven is the optimum."""
+    table = problem.table()
+    optimum = table.min()
+    slack = 0 if problem.integral else 1e-9 * max(1, abs(optimum)) + 1e-9
+    if problem.dtype == np.float32:
+        slack = 1e-3
+    assert result["bound"] <= min(optimum, upper) + slack
+    if result["value"]:
+        assert table[tuple(result["value"])] == pytest.approx(result["cost"], abs=slack)
+        assert result["cost"] >= optimum - slack
+    else:
+        assert result["cost"] == math.inf
+    for before, after in itertools.pairwise(result["events"]):
+        assert before[1] <= after[1]
+        assert before[2] >= after[2]
+
+
+def check_proven(problem, result, upper=math.inf):
+    check(problem, result, upper)
+    optimum = problem.table().min()
+    if not optimum < upper:
+        assert (result["value"], result["bound"]) == ([], upper)
+        return
+    assert result["bound"] == result["cost"]
+    if problem.integral:
+        assert result["cost"] == optimum
+    else:
+        assert result["cost"] == pytest.approx(optimum, rel=1e-4 if problem.dtype == np.float32 else 1e-8)
+
+
+DTYPES = st.sampled_from([np.int16, np.int32, np.int64, np.float32, np.float64])
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    dtype=DTYPES,
+    sign=st.sampled_from([1, -1]),
+    variables=st.integers(1, 9),
+    share=st.sampled_from([0, 0, 0.1, 0.4, 0.9]),
+    threads=st.sampled_from([1, 2]),
+    memory=st.sampled_from([0, 2000, 1e6]),
+    data=st.data(),
+)
+def test_optimum(seed, dtype, sign, variables, share, threads, memory, data):
+    problem = Problem(seed, dtype, sign, variables, share)
+    z = data.draw(st.integers(1, max(1, problem.width())))
+    check_proven(problem, search(problem, z, threads=threads, memory=memory))
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 2**32), share=st.sampled_from([0, 0.2]), z=st.integers(1, 4))
+def test_integers_with_fractional_bounds(seed, share, z):
+    """Integer costs as floats: bounds are rounded up."""
+    problem = Problem(seed, np.float64, forbidden_share=share, integral=True)
+    check_proven(problem, search(problem, z))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    dtype=DTYPES,
+    share=st.sampled_from([0, 0.1, 0.5]),
+    nodes=st.integers(0, 60),
+    threads=st.sampled_from([1, 2]),
+    z=st.integers(1, 3),
+)
+def test_few_nodes(seed, dtype, share, nodes, threads, z):
+    problem = Problem(seed, dtype, 1, 9, share)
+    check(problem, search(problem, z, nodes=nodes, threads=threads))
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 2**32), off=st.integers(-3, 3), z=st.integers(1, 3))
+def test_an_upper_bound(seed, off, z):
+    """It bounds what is looked for; where nothing is below it, that is proven."""
+    problem = Problem(seed, np.int32)
+    upper = problem.table().min() + off
+    check_proven(problem, search(problem, z, upper=upper), upper)
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 2**32), z=st.integers(1, 3))
+def test_a_start(seed, z):
+    problem = Problem(seed, np.int32)
+    start = [size - 1 for size in problem.sizes]
+    result = search(problem, z, start=start)
+    check_proven(problem, result)
+    assert result["events"][0][2] == problem.table()[tuple(start)]
+    best = search(problem, z, start=result["value"])
+    assert best["value"] == result["value"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), dtype=DTYPES, share=st.sampled_from([0, 0.2]))
+def test_exact_messages_need_no_search(seed, dtype, share):
+    problem = Problem(seed, dtype, 1, 9, share)
+    z = max(1, problem.width())
+    value, cost = greedy_assignment(**problem.given(z))
+    table = problem.table()
+    assert cost == pytest.approx(table.min(), rel=1e-4)
+    assert cost == pytest.approx(table[tuple(value)], rel=1e-4)
+
+
+def test_one_thread_repeats_itself():
+    problem = Problem(5, np.int32, variables=10)
+    runs = [search(problem, 1) for _ in range(2)]
+    for run in runs:
+        del run["seconds"], run["first"]
+        run["events"] = [event[1:] for event in run["events"]]
+    assert runs[0] == runs[1]
+
+
+def chain(length, size=2):
+    rng = np.random.default_rng(3)
+    return [((i, i + 1), rng.integers(0, 9, (size, size))) for i in range(length - 1)]
+
+
+def test_long_chains():
+    """Far deeper than a recursion could go."""
+    length = 30_000
+    words, cells = [], []
+    for i, (_, costs) in enumerate(chain(length)):
+        words += [4 * i, i, 2, -1, 1, i + 1, 1]
+        cells.append(costs.ravel())
+    best = np.zeros(2)
+    for _, costs in chain(length):
+        best = (best[:, None] + costs).min(axis=0)
+    result = search_tree(
+        np.concatenate(cells).astype(np.int32),
+        np.array(words),
+        [2] * length,
+        [*range(1, length), -1],
+        [[i + 1] for i in range(length - 1)] + [[]],
+        FORBIDDEN[np.dtype(np.int32)],
+        1,
+        True,
+        **(LIMITS | {"memory": 1e7}),
+    )
+    assert result["cost"] == result["bound"] == best.min()
+
+
+def hard():
+    """Too much for a test: dense, without messages to speak of."""
+    problem = Problem(1, np.int32, variables=1)
+    rng = np.random.default_rng(1)
+    problem.sizes, problem.order = [8] * 24, list(range(24))
+    problem.factors = [((u, v), rng.integers(0, 1000, (8, 8))) for u in range(24) for v in range(u)]
+    return problem
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_interrupts_pass(threads):
+    class Stop(Exception):
+        pass
+
+    calls = []
+
+    def stop(lower, upper, nodes):
+        calls.append((lower, upper, nodes))
+        raise Stop
+
+    with pytest.raises(Stop):
+        search(hard(), 2, threads=threads, poll=stop)
+    assert len(calls) == 1
+    assert calls[0][0] < calls[0][1]
+    assert calls[0][2] > 0
+
+
+def test_time_that_is_up_leaves_bounds():
+    result = search(hard(), 2, seconds=0.5, threads=2)
+    assert 0.5 < result["seconds"] < 5
+    assert 0 < result["bound"] < result["cost"] < math.inf
+    assert len(result["events"]) > 1
+
+
+MALFORMED = {
+    "words end": (ValueError, {"tables": [0, 0, 1, -1, 1, 1]}),
+    "words of half a table": (ValueError, {"tables": [0, 0, 1]}),
+    "a negative number of variables": (ValueError, {"tables": [0, 0, 1, -1, -1]}),
+    "far too many variables": (ValueError, {"tables": [0, 0, 1, -1, 2**62]}),
+    "no such home": (IndexError, {"tables": [0, 7, 1, -1, 0]}),
+    "no such variable": (IndexError, {"tables": [0, 0, 1, -1, 1, 9, 1]}),
+    "no such origin": (IndexError, {"tables": [0, 0, 1, 9, 0]}),
+    "an offset outside": (IndexError, {"tables": [4, 0, 1, -1, 0]}),
+    "a negative offset": (IndexError, {"tables": [-1, 0, 1, -1, 0]}),
+    "rows beyond the end": (IndexError, {"tables": [3, 0, 1, -1, 0]}),
+    "a stride beyond the end": (IndexError, {"tables": [0, 0, 1, -1, 1, 1, 3]}),
+    "a huge stride": (ValueError, {"tables": [0, 0, 2**63 - 1, -1, 0]}),
+    "a negative stride": (ValueError, {"tables": [3, 0, -1, -1, 0]}),
+    "a variable that is no ancestor": (ValueError, {"tables": [0, 1, 2, -1, 1, 0, 1]}),
+    "an origin below nothing": (ValueError, {"tables": [0, 0, 1, 0, 0]}),
+    "a cycle": (ValueError, {"parents": [1, 0]}),
+    "its own parent": (ValueError, {"parents": [0, -1]}),
+    "no such parent": (IndexError, {"parents": [2, -1]}),
+    "too few parents": (ValueError, {"parents": [-1]}),
+    "too few contexts": (ValueError, {"contexts": [[]]}),
+    "a context that lacks a variable": (ValueError, {"contexts": [[], []]}),
+    "a context of no ancestors": (ValueError, {"contexts": [[1], [0]]}),
+    "a context of no variable": (IndexError, {"contexts": [[5], []]}),
+    "a context with one twice": (ValueError, {"contexts": [[1, 1], []]}),
+    "a domain of no values": (ValueError, {"sizes": [2, 0]}),
+    "another dtype": (ValueError, {"arena": np.zeros(4, np.uint8)}),
+    "another sign": (ValueError, {"sign": 2}),
+    "no number": (ValueError, {"forbidden": math.nan}),
+    "an upper bound that is no number": (ValueError, {"upper": math.nan}),
+    "no threads": (ValueError, {"threads": 0}),
+    "less than no memory": (ValueError, {"memory": -1}),
+    "a start of other variables": (ValueError, {"start": [0]}),
+    "a start beyond the values": (IndexError, {"start": [0, 2]}),
+    "costs beyond exact sums": (ValueError, {"arena": np.full(4, 2**53), "forbidden": 2**60}),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed(name):
+    error, culprit = MALFORMED[name]
+    good = LIMITS | {
+        "arena": np.array([1, 2, 3, 0], np.int64),
+        "tables": [0, 0, 2, -1, 1, 1, 1],
+        "sizes": [2, 2],
+        "parents": [1, -1],
+        "contexts": [[1], []],
+        "forbidden": 2**50,
+        "sign": 1,
+        "integral": True,
+    }
+    good["tables"] = np.array(good["tables"])
+    assert search_tree(**good)["value"] == [1, 1]
+    bad = good | culprit
+    bad["tables"] = np.array(bad["tables"], np.int64)
+    with pytest.raises(error):
+        search_tree(**bad)

@@ -1,0 +1,131 @@
+"""The method ``search``: exact on small models, sound bounds wherever it is ended."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elimina
+from elimina import InputError, Model, UnsupportedError
+from elimina.generate import grid_model, random_model
+from elimina.inference import search as search_module
+from elimina.inference.choose import Options
+from elimina.inference.search import Limits, searched_optimum
+from elimina.planning.prepare import prepare
+from elimina.table import Table
+from tests.devices import on_devices
+from tests.reference import brute
+from tests.strategies import KINDS, models
+
+HARD = random_model(30, 8, 0.5, 0.0, seed=1)
+"""Far beyond elimination, and beyond what search proves in a second."""
+
+
+@on_devices
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "big-integer"])
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_small_models(device, kind, data):
+    model = data.draw(models(kind))
+    ibound = data.draw(st.sampled_from([None, "auto", 1, 2, 3]))
+    costs = data.draw(st.sampled_from(["none", "tables", "buckets", "all"]))
+    options = {"ibound": ibound, "shift": costs, "device": device, "order": "min-fill"}
+    brute.check_optimum(model, elimina.solve(model, method="search", **options))
+
+
+@pytest.mark.parametrize("kind", ["integer", "max-integer", "probability"])
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_bounds_after_a_few_nodes(kind, data):
+    model = data.draw(models(kind))
+    best = brute.optimum(model)
+    limits = Limits(nodes=data.draw(st.integers(0, 20)))
+    result = searched_optimum(prepare(model, "mpe", {}), Options(device="cpu", ibound=1, threads=1), limits)
+    if best is None:
+        assert result.status == "infeasible" or result.assignment is None
+        return
+    slack = 0 if model.is_integer else 1e-9 * max(1.0, abs(best))
+    lower, upper = (-math.inf if result.lower_bound is None else result.lower_bound), result.upper_bound
+    assert lower - slack <= best <= (math.inf if upper is None else upper) + slack
+    if result.assignment is not None:
+        assert model.score([v.index(result.assignment[v.name]) for v in model.variables]) == result.value
+
+
+def test_evidence():
+    model = grid_model(4, 3, 0.3, seed=2)
+    evidence = {"x0": "1", "x5": "2"}
+    result = elimina.solve(model, method="search", evidence=evidence, device="cpu")
+    assert result.value == elimina.solve(model, method="eliminate", evidence=evidence, device="cpu").value
+    assert (result.assignment["x0"], result.assignment["x5"]) == ("1", "2")
+
+
+def test_rounds_have_rising_ibounds(monkeypatch):
+    monkeypatch.setattr(search_module, "FIRST_SECONDS", 1e-6)
+    monkeypatch.setattr(search_module, "_SEARCH_SHARE", 0.0)
+    model = grid_model(8, 4, 0.0, seed=3)
+    result = elimina.solve(model, method="search", device="cpu")
+    assert result.status == "optimal"
+    assert result.stats["rounds"] > 1
+    assert result.value == elimina.solve(model, method="eliminate", device="cpu").value
+
+
+def test_a_time_limit_gives_bounds_that_improve():
+    seen = []
+    result = elimina.solve(HARD, method="search", device="cpu", time_limit=3, on_bounds=lambda *ends: seen.append(ends))
+    assert result.status == "bounded"
+    assert result.lower_bound < result.upper_bound == result.value
+    lowers, uppers = ([end for end in ends if end is not None] for ends in zip(*seen, strict=True))
+    assert lowers == sorted(lowers)
+    assert uppers == sorted(uppers, reverse=True)
+    assert result.stats["nodes"] > 1000
+    assert [entry[1:3] for entry in result.stats["profile"]][-1] == (result.lower_bound, result.upper_bound)
+
+
+def test_a_gap_ends_it():
+    result = elimina.solve(HARD, method="search", device="cpu", gap=0.9, time_limit=60)
+    assert result.status in ("bounded", "optimal")
+    assert result.upper_bound - result.lower_bound <= 0.9 * abs(result.upper_bound)
+    assert sum(result.stats["seconds"].values()) < 40
+
+
+def test_an_interruption_returns_what_is_known():
+    timer = threading.Timer(1.5, lambda: signal.raise_signal(signal.SIGINT))
+    timer.start()
+    result = elimina.solve(HARD, method="search", device="cpu", order_seconds=0.1, time_limit=60)
+    assert result.status == "bounded"
+    assert sum(result.stats["seconds"].values()) < 30
+
+
+def test_upper_bounds():
+    model = random_model(12, 5, 0.5, 0.2, seed=4)
+    best = elimina.solve(model, method="eliminate", device="cpu").value
+    for given_bound in (best, best + 7):
+        result = elimina.solve(model, method="search", upper_bound=given_bound, device="cpu")
+        assert (result.status, result.value) == ("optimal", best)
+    result = elimina.solve(model, method="search", upper_bound=best - 1, device="cpu")
+    assert (result.status, result.lower_bound, result.assignment) == ("infeasible", best, None)
+
+
+def test_costs_that_search_cannot_add():
+    model = Model.from_arrays([2, 2], [([0, 1], [[2**60, 0], [1, -(2**60)]])])
+    with pytest.raises(UnsupportedError, match="search adds costs up to"):
+        elimina.solve(model, method="search", device="cpu")
+
+
+@pytest.mark.parametrize("gap", [-0.1, math.inf, math.nan])
+def test_bad_gaps(gap):
+    with pytest.raises(InputError, match="the gap is"):
+        elimina.solve(HARD, method="search", gap=gap)
+
+
+def test_auto_searches_where_nothing_fits():
+    model = grid_model(14, 3, 0.0, seed=6)
+    model = Model(model.variables, [Table(f.scope, f.values + 0.25) for f in model.factors])
+    result = elimina.solve(model, device="cpu", memory=4 << 20, slices="never", time_limit=60)
+    assert result.stats["method"] == "search"
+    assert result.status == "optimal"

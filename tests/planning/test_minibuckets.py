@@ -1,0 +1,99 @@
+"""Trees of mini-buckets, and plans with them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import elimina
+from elimina import InputError
+from elimina.generate import grid_model, random_model
+from elimina.planning.plan import LEVEL
+from elimina.tree import bucket_tree
+
+GRID = grid_model(5, 3, 0.3, seed=2)
+
+
+@st.composite
+def hypergraphs(draw):
+    """Scopes over a few variables, and an order of them."""
+    count = draw(st.integers(1, 9))
+    scopes = draw(st.lists(st.sets(st.integers(0, count - 1), min_size=1, max_size=4), min_size=1, max_size=14))
+    return [sorted(scope) for scope in scopes], draw(st.permutations(range(count)))
+
+
+@given(hypergraphs(), st.integers(1, 9))
+def test_mini_buckets_divide_buckets(problem, ibound):
+    scopes, order = problem
+    tree = bucket_tree(scopes, order, ibound=ibound)
+    assert sorted(f for node in tree.nodes for f in node.factors) == list(range(len(scopes)))
+    position = {v: i for i, v in enumerate(order)}
+    assert [position[node.variable] for node in tree.nodes] == sorted(position[node.variable] for node in tree.nodes)
+    for number, node in enumerate(tree.nodes):
+        tables = [set(scopes[f]) for f in node.factors] + [set(tree.nodes[c].separator) for c in node.children]
+        assert all(node.variable in table for table in tables)
+        assert set(node.separator) == set().union(*tables) - {node.variable}
+        # A message is larger than allowed only where one table alone makes it so.
+        assert len(node.separator) <= max([ibound, *(len(table) - 1 for table in tables)])
+        assert all(tree.nodes[c].parent == number for c in node.children)
+        assert (node.parent >= 0) == bool(node.separator)
+        if node.separator:
+            assert tree.nodes[node.parent].variable == min(node.separator, key=position.__getitem__)
+            assert number in tree.nodes[node.parent].children
+
+
+@given(hypergraphs())
+def test_a_large_ibound_divides_nothing(problem):
+    scopes, order = problem
+    whole = bucket_tree(scopes, order)
+    assert bucket_tree(scopes, order, ibound=max(whole.width, 1)) == whole
+
+
+def test_a_plan_says_what_is_divided():
+    plan = elimina.plan(GRID, ibound=2, shift="none", device="cpu")
+    assert plan.width == 2
+    assert plan.minibuckets is not None
+    assert not plan.minibuckets.levelled
+    assert f"i-bound 2: {plan.minibuckets.divided} of 25 buckets divided" in str(plan)
+    assert elimina.plan(GRID, ibound=9, device="cpu").minibuckets is None
+
+
+def test_levelled_mini_buckets_have_steps_for_it():
+    plain, levelled = (elimina.plan(GRID, ibound=2, shift=shift, device="cpu") for shift in ("none", "buckets"))
+    assert sum(step.variable == LEVEL for step in levelled.steps) == levelled.minibuckets.parts - sum(
+        1 for v in levelled.order if sum(step.variable == v for step in plain.steps) == 1
+    )
+    assert not any(step.variable == LEVEL for step in plain.steps)
+    assert "levelled" in str(levelled)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.9])
+def test_auto_takes_the_largest_that_fits(share):
+    model = random_model(14, 4, 0.5, 0.1, seed=3)
+    order = elimina.plan(model, device="cpu").order
+    options = {"device": "cpu", "order": order, "shift": "none"}
+    memory = int(elimina.plan(model, **options).peak_bytes * share)
+    plan = elimina.plan(model, ibound="auto", memory=memory, **options)
+    assert plan.fits
+    larger = elimina.plan(model, ibound=plan.minibuckets.ibound + 1, memory=memory, **options)
+    assert not larger.fits
+
+
+def test_auto_divides_nothing_where_everything_fits():
+    assert elimina.plan(GRID, ibound="auto", device="cpu").minibuckets is None
+
+
+@pytest.mark.parametrize("ibound", [0, -3, 1.5, "most"])
+def test_bad_ibounds(ibound):
+    with pytest.raises(InputError, match="i-bound is"):
+        elimina.plan(GRID, ibound=ibound, device="cpu")
+
+
+def test_ibounds_of_other_tasks_and_methods():
+    with pytest.raises(InputError, match="goes with the task mpe"):
+        elimina.plan(GRID, "count", ibound=2, device="cpu")
+    with pytest.raises(InputError, match="goes with the method"):
+        elimina.solve(GRID, ibound=2, method="eliminate")
+    with pytest.raises(InputError, match="shift is 'some'"):
+        elimina.plan(GRID, ibound=2, shift="some")
