@@ -85,17 +85,14 @@ def cuts(shape: Shape, semiring: str, dtype: np.dtype[np.generic]) -> Iterator[C
         for columns in range(1, min(kernel.threads, -(-shape.lo_cells // kernel.cells)) + 1):
             for rows in range(1, min(kernel.threads // columns, -(-shape.mid_cells // kernel.rows)) + 1):
                 most = min(kernel.threads // columns // rows, -(-shape.sharing // kernel.outers))
-                for groups in range(max(1, most // 2), most + 1):
+                for groups in range(1, most + 1):
                     outers, batch, chunk = groups * kernel.outers, rows * kernel.rows, columns * kernel.cells
-                    splits, chunks = -(-shape.mid_cells // batch), -(-shape.lo_cells // chunk)
                     workers = -(-columns * rows * groups // WARP) * WARP
+                    if outers * (batch + chunk) + batch * chunk > kernel.items * (kernel.threads - workers):
+                        break
+                    splits, chunks = -(-shape.mid_cells // batch), -(-shape.lo_cells // chunk)
                     cut = Cut(kernel, outers, splits, batch, chunks, chunk, columns, workers)
-                    items = outers * (batch + chunk) + batch * chunk
-                    loaded = workers < kernel.threads and items <= kernel.items * (kernel.threads - workers)
-                    if (
-                        loaded
-                        and shared_bytes(shape, cut, dtype.itemsize) <= SHARED // max(2, kernel.blocks) - RESERVED
-                    ):
+                    if shared_bytes(shape, cut, dtype.itemsize) <= SHARED // max(2, kernel.blocks) - RESERVED:
                         yield cut
 
 
