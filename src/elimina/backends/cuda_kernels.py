@@ -37,9 +37,9 @@ OUTERS = 4
 
 
 FACES = {
-    2: ((2, 4, 5, 8, 512, 1),),
-    4: ((2, 4, 5, 8, 512, 1),),
-    8: ((2, 4, 5, 4, 768, 1),),
+    2: ((2, 4, 4, 8, 512, 1),),
+    4: ((4, 4, 5, 10, 384, 1),),
+    8: ((4, 4, 5, 4, 512, 1),),
 }
 """By the bytes of a cell: outers, rows, items, depth, threads and blocks of the forms of the faces kernel."""
 
