@@ -131,7 +131,7 @@ void Climber::move() {
   set(v, static_cast<int>(chosen - first_[v]));
 }
 
-// What is broken weighs more; a few values change at random.
+// What is broken weighs more; a few values of the best solution change at random.
 void Climber::stuck() {
   for (Factor& factor : factors_) {
     if (!factor.broken) continue;
@@ -140,6 +140,9 @@ void Climber::stuck() {
     factor.penalty += first_penalty_;
     measure(factor, 1);
   }
+  if (best_cost_ < infinite)
+    for (Var v = 0; v < problem_.root(); ++v)
+      if (value_[v] != best_[v]) set(v, best_[v]);
   for (std::size_t i = 0; i < 2 + value_.size() / 50 && !value_.empty(); ++i) {
     const auto v = static_cast<Var>(random_() % value_.size());
     set(v, static_cast<int>(random_() % problem_.size[v]));

@@ -15,14 +15,13 @@ class Diver {
   // Whether the search has done enough for another dive: they take a small part of its time.
   bool is_due(std::uint64_t nodes) const { return nodes >= next_; }
 
-  // Every other dive is at random, the more so the wider the gap.
+  // Every other time from a new dive, some of them at random, the more so the wider the gap.
   std::vector<int> solution(double gap);
 
  private:
-  const Problem& problem_;
   Greedy greedy_;
   Climber climber_;
-  std::uint64_t next_ = 0, count_ = 0;
+  std::uint64_t values_, next_ = 0, count_ = 0;
 };
 
 }  // namespace elimina::search

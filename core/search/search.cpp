@@ -80,7 +80,7 @@ class Run {
       const double below = next_limit();
       searcher.start(problem_.root(), below);
       bool ended = false;
-      while (!stop_ && limit(upper_) >= below && !(ended = searcher.run(quantum))) {
+      while (!stop_ && limit(upper_) >= below && !(ended = searcher.run(turn(quantum)))) {
         if (options_.threads > 1) searcher.skip();
         quantum = std::min(2 * quantum, last_quantum);
         nodes_ += searcher.nodes() - counted;
@@ -99,6 +99,9 @@ class Run {
     nodes_ += searcher.nodes() - counted;
     hits_ += searcher.hits();
   }
+
+  // Nodes of a turn: no more than are left.
+  std::uint64_t turn(std::uint64_t quantum) const { return std::min(quantum, options_.nodes - std::min<std::uint64_t>(options_.nodes, nodes_)); }
 
   void improve(Diver& diver, std::uint64_t nodes) {
     while (diver.is_due(nodes) && !stop_) offer(diver.solution(upper_ - lower_));

@@ -163,8 +163,7 @@ def solve(
         time_limit: Seconds for the whole call. What filtered elimination or search knows by then is the answer:
             ``bounded``.
         on_plan: Called with the plan before it runs.
-        on_bounds: Called now and then by filtered elimination and search with a lower and an upper bound (None: none
-            known yet).
+        on_bounds: Called now and then by filtered elimination and search with what is known.
         progress: Called now and then with the share of the work that is done, from 0 to 1.
         checkpoint: A directory to keep what a long run knows in (``mpe``, ``pr``, ``count``); the same call goes on
             from there after the process was ended in any way. It is emptied when the answer is known.

@@ -173,6 +173,24 @@ def test_exact_messages_need_no_search(seed, dtype, share):
     assert cost == pytest.approx(table[tuple(value)], rel=1e-4)
 
 
+@pytest.mark.parametrize("memory", [0, 1e4, 1e7])
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**32), threads=st.integers(1, 4), density=st.sampled_from([0.15, 0.3]))
+def test_larger_problems(memory, seed, threads, density):
+    """Thousands of nodes: threads skip what others decided, the cache grows and replaces."""
+    rng = np.random.default_rng(seed)
+    problem = Problem(seed, np.int32, variables=1)
+    problem.sizes, problem.order = rng.choice([2, 3], 16).tolist(), [int(v) for v in rng.permutation(16)]
+    scopes = [(u, v) for u in range(16) for v in range(u) if rng.random() < density]
+    problem.factors = [(s, rng.integers(0, 9, [problem.sizes[v] for v in s])) for s in scopes or [(0, 1)]]
+    exact = mini_buckets(problem.sizes, problem.factors, problem.order, 16, problem.forbidden)
+    optimum = sum(int(t.values.sum()) for t in exact if not t.scope)
+    result = search(problem, 1, threads=threads, memory=memory)
+    assert result["cost"] == result["bound"] == optimum
+    total = sum(table[tuple(result["value"][v] for v in scope)] for scope, table in problem.factors)
+    assert total == optimum
+
+
 def test_one_thread_repeats_itself():
     problem = Problem(5, np.int32, variables=10)
     runs = [search(problem, 1) for _ in range(2)]
@@ -182,21 +200,19 @@ def test_one_thread_repeats_itself():
     assert runs[0] == runs[1]
 
 
-def chain(length, size=2):
-    rng = np.random.default_rng(3)
-    return [((i, i + 1), rng.integers(0, 9, (size, size))) for i in range(length - 1)]
-
-
 def test_long_chains():
-    """Far deeper than a recursion could go."""
+    """Far deeper than a recursion could go; messages that are one too low let the search go all the way down."""
     length = 30_000
+    costs = np.random.default_rng(3).integers(0, 9, (length - 1, 2, 2))
     words, cells = [], []
-    for i, (_, costs) in enumerate(chain(length)):
-        words += [4 * i, i, 2, -1, 1, i + 1, 1]
-        cells.append(costs.ravel())
-    best = np.zeros(2)
-    for _, costs in chain(length):
-        best = (best[:, None] + costs).min(axis=0)
+    best = np.zeros(2, np.int64)
+    for i, table in enumerate(costs):
+        best = (best[:, None] + table).min(axis=0)
+        words += [6 * i, i, 2, -1, 1, i + 1, 1]
+        words += [6 * i + 4, i + 1, 1, i, 0]
+        cells += [table.ravel(), best - 1]
+    words += [6 * (length - 1), -1, 0, length - 1, 0]
+    cells.append([best.min() - 1])
     result = search_tree(
         np.concatenate(cells).astype(np.int32),
         np.array(words),
@@ -209,6 +225,7 @@ def test_long_chains():
         **(LIMITS | {"memory": 1e7}),
     )
     assert result["cost"] == result["bound"] == best.min()
+    assert result["nodes"] >= length
 
 
 def hard():
