@@ -197,7 +197,7 @@ class Bench:
         self.cupy.cuda.Device().synchronize()
 
     def bucket(self, bucket: Bucket, dtype: str) -> tuple[float, str]:
-        """Seconds of one bucket, and a word on how it was cut."""
+        """Seconds of one bucket, all its steps one graph as in a session's later runs, and a word on how it was cut."""
         program = bucket_program(bucket, dtype)
         session = CudaSession(self.backend, program, np.zeros(0, program.dtype))
         layout = session.part.layout
@@ -210,13 +210,14 @@ class Bench:
                     (program.factor_cells,), program.dtype, self.cupy.cuda.MemoryPointer(memory, 0)
                 )
                 self.fill(arena)
-            seconds = self.seconds(lambda: session.launch_steps(session.part, False))
+            with self.backend.stream:
+                session.launch_steps(session.part, False)
+                session.record(session.part)
+            seconds = self.seconds(lambda: session.launch(session.part, False))
             tile: Any = layout.launches[-1]
-            chunk, splits, mids, columns, batch, slab = tile.arguments[5:11]
             kind = tile.kernel.name.removeprefix("elimina::").partition("<")[0]
-            note = f"{kind} {re.sub(r'^.*?(?=, )|>$', '', tile.kernel.name)[2:]} chunk {chunk} mids {mids} x{splits} "
-            note += f"columns {columns} batch {batch} slab {slab} blocks {tile.blocks} shared {tile.shared >> 10}K"
-            note += f" launches {len(layout.launches)}"
+            note = f"{kind} {re.sub(r'^.*?(?=, )|>$', '', tile.kernel.name)[2:]} cut {tile.arguments[3:-1]} "
+            note += f"blocks {tile.blocks} shared {tile.shared >> 10}K launches {len(layout.launches)}"
             return seconds, note
         finally:
             session.close()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from elimina.backends import cuda_layout, cuda_tile, run_once
+from elimina.backends import cuda_faces, cuda_layout, cuda_tile, run_once
 from elimina.backends.cuda import CudaBackend
-from elimina.backends.cuda_kernels import TileKernel
+from elimina.backends.cuda_kernels import FacesKernel, TileKernel
 from elimina.errors import DeviceError
 from elimina.semiring import SEMIRINGS
 from tests.reference import program as reference
@@ -143,6 +143,28 @@ def test_what_is_streamed_serves_several_outer_cells(backend, monkeypatch, dtype
         outers += [kernel.outers for kernel in kernels if isinstance(kernel, TileKernel)]
         check(backend, program, factors)
     assert max(outers) > 1
+
+
+@pytest.mark.parametrize(("semiring", "dtype"), KINDS)
+def test_streamed_tables_that_lack_outer_axes(backend, monkeypatch, semiring, dtype):
+    """Each table is a face of a box of outer, mid and lo cells; with several tables a face, and none."""
+    monkeypatch.setattr(cuda_layout, "SMALL_WORK", -1)
+    monkeypatch.setattr(cuda_faces, "STREAMED", 1e-9)
+    for number, (sizes, domain, scopes, outer, mid) in enumerate(
+        [
+            ((9, 13, 21), 7, [(0, 1), (0, 2), (1, 2)], 1, 1),
+            ((29, 6, 70), 37, [(0, 1), (0,), (1,), (0, 2), (2,), (1, 2)], 1, 1),
+            ((3, 5, 2, 7, 4, 11), 16, [(0, 1, 2), (1, 3), (1, 4), (0, 2, 3, 4, 5)], 2, 2),
+            ((6, 4, 3, 40), 5, [(1, 3), (0, 2, 3)], 2, 1),
+            ((2, 5, 33, 8), 50, [(0, 1, 2), (1, 3), (0, 2, 3)], 2, 1),
+        ]
+    ):
+        program, factors = one_step(
+            np.random.default_rng(number), semiring, dtype, sizes, domain, scopes, outer, mid, padding=0.3
+        )
+        kernels = [launch.kernel for launch in backend.lay_out(program).launches if isinstance(launch, cuda_tile.Tile)]
+        assert any(isinstance(kernel, FacesKernel) for kernel in kernels) or semiring == "sum-product"
+        check(backend, program, factors)
 
 
 @pytest.mark.parametrize("semiring", ["min-sum", "sum-product"])

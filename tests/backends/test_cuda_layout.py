@@ -31,7 +31,7 @@ class Blocks:
         self.links = layout.words[layout.links_at :][: LINK_WORDS * count].reshape(count, LINK_WORDS)
         self.pending = counters[len(counters) - 2 * count :][:count]
         self.unfinished = counters[len(counters) - count :]
-        self.numbers = {int(start): number for number, start in enumerate(program.starts)}
+        self.levels = {int(start): number for number, start in enumerate(program.starts)}
         self.order: list[int] = []
 
     def run(self):
@@ -39,7 +39,8 @@ class Blocks:
             if isinstance(launch, Forest):
                 self.forest(launch)
             else:
-                self.order.append(self.numbers[launch.record_at])
+                is_level = launch.record_at in self.levels
+                self.order.append(self.levels[launch.record_at] if is_level else launch.arguments[1])
         return self.order
 
     def forest(self, launch):
@@ -142,7 +143,7 @@ def test_cells_of_two_bytes_get_rows_that_start_at_words(dtype, lo_cells):
     """Rows of 300 such cells would not, rows of 30000 are padded; then A has no lo axis and B no mid axis still."""
     program, _ = padded_bucket(dtype)
     layout = lay_out(program, 132, 227 << 10)
-    words = layout.words[program.starts[-1] :].tolist()
+    words = layout.words[layout.launches[-1].record_at :].tolist()
     outer, mid, tables_a, tables_b = words[4], words[5], words[10], words[11]
     assert words[8] == lo_cells
     assert layout.launches[-1].kernel.aligned

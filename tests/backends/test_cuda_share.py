@@ -1,4 +1,4 @@
-"""A step that is split anew so that what is streamed serves several outer cells computes the same; no CUDA needed."""
+"""A step whose axes are split anew, moved or merged computes the same; no CUDA needed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elimina.backends import cuda_record, cuda_share
+from elimina.backends import cuda_faces, cuda_record, cuda_share
 from elimina.backends.cuda_record import HEADER
 
 CASES = 64
@@ -98,3 +98,39 @@ def test_sharing_is_found_and_blocks_are_even():
     record = [*head, *axes, 0, 448, -1, *a, 4096, 320, -1, *b]
     assert cuda_share.share(record, ITEM) == 5
     assert [cuda_share.outers_of(n) for n in (1, 2, 4, 5, 7, 9)] == [1, 2, 4, 3, 4, 3]
+
+
+@given(case=records())
+@settings(max_examples=300, deadline=None)
+def test_the_same_step_has_fewer_axes(case):
+    record, _ = case
+    before, was = meaning(record), list(record)
+    cuda_record.merge(record)
+    assert meaning(record) == before
+    assert record[0] == len(record)
+    assert record[6:13] == was[6:13]
+    sizes = record[HEADER : HEADER + 3 * record[3] : 3]
+    ends = record[4], record[4] + record[5], record[3]
+    assert [math.prod(sizes[a:b]) for a, b in zip((0, *ends), ends, strict=False)] == record[6:9]
+    strides = [record[HEADER + 1 : HEADER + 3 * record[3] : 3], *(table[3:] for table in cuda_record.tables(record))]
+    for axis in range(1, record[3]):
+        if axis not in ends:
+            assert any(s[axis - 1] != s[axis] * sizes[axis] for s in strides)
+
+
+@given(case=records())
+@settings(max_examples=300, deadline=None)
+def test_outer_axes_that_the_streamed_table_lacks_are_the_last_ones(case):
+    record, streamed = case
+    before, was = meaning(record), list(record)
+    sharing = cuda_faces.split_outer(record)
+    assert meaning(record) == before
+    assert record[4:13] == was[4:13]
+    if streamed != 1:
+        assert (sharing, record) == (1, was)
+        return
+    sizes = record[HEADER : HEADER + 3 * record[3] : 3]
+    strides = cuda_record.tables(record)[-1][3 : 3 + record[4]]
+    lacking = [axis for axis in range(record[4]) if not strides[axis]]
+    assert lacking == list(range(record[4] - len(lacking), record[4]))
+    assert math.prod(sizes[axis] for axis in lacking) == sharing

@@ -97,6 +97,11 @@ def product_kernels(semiring: str, dtype: str) -> list[str]:
     ]
 
 
+def faces_kernels(semiring: str, dtype: str) -> list[str]:
+    """Every instantiation of the faces kernel that a program of this kind may ask for."""
+    return [kernel.name for kernel in cuda_kernels.faces_kernels(semiring, np.dtype(dtype))]
+
+
 def level_kernels(semiring: str, dtype: str) -> list[str]:
     """What levels mini-buckets; the large steps' kernels of 2, 5 and 16 of them."""
     kind = semiring, np.dtype(dtype)

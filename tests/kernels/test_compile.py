@@ -41,6 +41,7 @@ def test_each_semiring_and_dtype(compiler, semiring, dtype):
         *(nvrtc.level_kernels(semiring, dtype) if SEMIRINGS[semiring].levels else ()),
         cuda_kernels.decode_kernel(*kind),
         *sorted(chosen),
+        *nvrtc.faces_kernels(semiring, dtype),
     ]:
         assert compile_kernel(name, 90) == "", name
 
@@ -57,6 +58,7 @@ def test_other_architectures(compiler):
     names = [
         cuda_kernels.tile_kernel("min-sum", np.dtype(np.int16), 1, True, False).name,
         cuda_kernels.product_kernel("sum-product", np.dtype(np.float64), 16, True, 0).name,
+        *nvrtc.faces_kernels("sum-product", "float32"),
         cuda_kernels.forest_kernel("min-sum", np.dtype(np.int32), False),
         cuda_kernels.level_kernel("min-sum", np.dtype(np.int16), 3, True).name,
     ]

@@ -36,6 +36,14 @@ OUTERS = 4
 """Most outer cells of a block, where what is streamed serves several."""
 
 
+FACES = {
+    2: ((2, 4, 4, 8, 512, 1),),
+    4: ((4, 4, 5, 10, 384, 1),),
+    8: ((4, 4, 5, 4, 512, 1),),
+}
+"""By the bytes of a cell: outers, rows, items, depth, threads and blocks of the forms of the faces kernel."""
+
+
 class TileKernel(NamedTuple):
     """One instantiation of the tile kernel (``kernels/tile.cu``).
 
@@ -69,13 +77,14 @@ class TileKernel(NamedTuple):
 class ProductShape(NamedTuple):
     """What a thread of the product kernel owns, and how many blocks fit a multiprocessor with that.
 
-    ``whole``: its registers suffice only where all values of the eliminated variable are in shared memory at once.
+    ``whole``: whether it is for steps with all values of the eliminated variable in shared memory at once (its
+    registers suffice for no others) or for the others (there its few blocks wait less); None: for both.
     """
 
     rows: int
     vectors: int
     blocks: int
-    whole: bool = False
+    whole: bool | None = None
 
 
 class ProductKernel(NamedTuple):
@@ -97,6 +106,30 @@ class ProductKernel(NamedTuple):
     lane_bytes: int
     word: int
     vectors: int
+    blocks: int
+
+
+class FacesKernel(NamedTuple):
+    """One instantiation of the kernel for steps whose tables are faces of a box of cells (``kernels/faces.cu``).
+
+    Attributes:
+        name: The template's name expression.
+        outers, rows, cells: Outer, mid and lo cells that a thread owns.
+        lane_bytes: Bytes of a register that holds cells.
+        items: Most cells of the faces that a thread loads.
+        depth: Values of the eliminated variable that it loads at a time.
+        threads: Most threads of a block.
+        blocks: Blocks that are to fit a multiprocessor together.
+    """
+
+    name: str
+    outers: int
+    rows: int
+    cells: int
+    lane_bytes: int
+    items: int
+    depth: int
+    threads: int
     blocks: int
 
 
@@ -130,11 +163,12 @@ def product_shapes(semiring: str, dtype: np.dtype[np.generic]) -> tuple[ProductS
     """Return the forms of the product kernel for a kind of cells, the largest first."""
     if semiring == "log-sum-exp":
         return (ProductShape(4, 1, 4),)
+    # Some are for domains of 100, which powers of two divide badly.
     if dtype.itemsize == 8:
-        return ProductShape(8, 2, 4, whole=True), ProductShape(4, 2, 4)
-    # The second one is for domains of 100, which powers of two divide badly.
-    hundred = ProductShape(12, 1, 4) if dtype == np.int16 else ProductShape(20, 1, 3)
-    return ProductShape(8, 2, 3), hundred, ProductShape(8, 1, 5, whole=True), ProductShape(4, 1, 8, whole=True)
+        sliced = ProductShape(4, 4, 3, whole=False)
+        return ProductShape(8, 2, 4, whole=True), sliced, ProductShape(10, 1, 4), ProductShape(4, 2, 4)
+    hundred = (ProductShape(16, 1, 3), ProductShape(12, 1, 4)) if dtype == np.int16 else (ProductShape(20, 1, 3),)
+    return ProductShape(8, 2, 3), *hundred, ProductShape(8, 1, 5, whole=True), ProductShape(4, 1, 8, whole=True)
 
 
 @functools.cache
@@ -148,6 +182,28 @@ def product_kernel(semiring: str, dtype: np.dtype[np.generic], word: int, whole:
     name = f"elimina::product<{policy_type(semiring, dtype)}, {word}, {flag}, {rows}, {vectors}, {blocks}>"
     cells = vectors * 16 // dtype.itemsize
     return ProductKernel(name, rows, cells, max(4, dtype.itemsize), word, vectors, blocks)
+
+
+@functools.cache
+def faces_kernels(semiring: str, dtype: np.dtype[np.generic]) -> tuple[FacesKernel, ...]:
+    """Return the instantiations of the faces kernel for a kind of cells."""
+    return tuple(faces_kernel(semiring, dtype, *form) for form in FACES[dtype.itemsize])
+
+
+def faces_kernel(
+    semiring: str,
+    dtype: np.dtype[np.generic],
+    outers: int,
+    rows: int,
+    items: int,
+    depth: int,
+    threads: int,
+    blocks: int,
+) -> FacesKernel:
+    """Return one instantiation."""
+    numbers = outers, rows, items, depth, threads, blocks
+    name = f"elimina::faces<{policy_type(semiring, dtype)}, {', '.join(map(str, numbers))}>"
+    return FacesKernel(name, outers, rows, 16 // dtype.itemsize, max(4, dtype.itemsize), items, depth, threads, blocks)
 
 
 @functools.cache

@@ -194,16 +194,16 @@ def lay_out(
         small[steps.readers[(steps.sources >= 0) & ~compact[steps.sources]]] = False
     phases, larges = _phases(steps, small, runs)
     links, lists = _links(steps, starts, small, phases, len(words) + count + LINK_WORDS * count)
-    pieces = [words, starts, links.reshape(-1), lists]
-    launches, counters, queue = _launches(
-        program, words, steps, phases, larges, small, links, multiprocessors, shared_bytes
-    )
     numbers = np.flatnonzero(runs)
-    at = len(words) + count + links.size + len(lists)
-    sequence_at, decode_at = at, at + len(numbers)
+    sequence_at = len(words) + count + links.size + len(lists)
+    decode_at = sequence_at + len(numbers)
     decoded = np.flatnonzero(steps.headers[:, VARIABLE] >= 0)[::-1] if program.decode else np.zeros(0, np.int64)
     longest = int(steps.headers[decoded, WORDS].max()) if len(decoded) else 0
-    pieces += [numbers, np.array([longest], dtype=np.int64), starts[decoded]]
+    records_at = decode_at + 1 + len(decoded)
+    launches, counters, queue, records = _launches(
+        program, words, steps, phases, larges, small, links, records_at, multiprocessors, shared_bytes
+    )
+    pieces = [words, starts, links.reshape(-1), lists, numbers, np.array([longest], np.int64), starts[decoded], records]
     state = np.zeros(_aligned(4 * len(counters)) + 8 * len(queue), dtype=np.uint8)
     state[: 4 * len(counters)] = counters.view(np.uint8)
     state[_aligned(4 * len(counters)) :] = queue.view(np.uint8)
@@ -343,10 +343,11 @@ def _launches(
     larges: list[int],
     small: NDArray[np.bool_],
     links: NDArray[np.int64],
+    records_at: int,
     multiprocessors: int,
     shared_bytes: int,
-) -> tuple[list[Forest | cuda_tile.Tile], NDArray[np.int32], NDArray[np.int64]]:
-    """The launches, the counters and the queues.
+) -> tuple[list[Forest | cuda_tile.Tile], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+    """The launches, the counters, the queues, and the large steps' own records, which will be at `records_at`.
 
     Counters: the stop flag; three for each launch (next slot to take, next slot to fill, steps left); for each step the
     steps that it waits for, then its chunks that are not finished.
@@ -358,6 +359,7 @@ def _launches(
     launches: list[Forest | cuda_tile.Tile] = []
     counters: list[int] = [0]
     queues: list[NDArray[np.int64]] = []
+    records: list[int] = []
     filled = 0
     for phase in range(len(larges) + 1):
         members = by_phase[bounds[phase] : bounds[phase + 1]]
@@ -377,7 +379,8 @@ def _launches(
             if record[VARIABLE] == LEVEL:
                 launches.append(choose_level(program, begin, record, multiprocessors))
                 continue
-            launches.append(cuda_tile.choose(program, larges[phase], begin, record, multiprocessors, shared_bytes))
-            words[begin : begin + length] = record
+            at = records_at + len(records)
+            launches.append(cuda_tile.choose(program, larges[phase], at, record, multiprocessors, shared_bytes))
+            records += record
     state = np.concatenate([np.array(counters), children, chunks]).astype(np.int32)
-    return launches, state, np.concatenate([np.zeros(0, np.int64), *queues])
+    return launches, state, np.concatenate([np.zeros(0, np.int64), *queues]), np.array(records, dtype=np.int64)

@@ -19,6 +19,8 @@ READ_BYTE = 0.75
 """Cost of a byte of a table that is read in words."""
 READ = 2.5
 """Cost of reading a vector from shared memory, for cells of 4 bytes; wider ones take longer to combine."""
+READ_SPREAD = 0.5
+"""Share of it that reading a vector of A costs where each of its cells is spread over a register."""
 FEW = 0.5
 """Cost of a combination where only one block fits a multiprocessor."""
 TAIL = 0.7
@@ -122,7 +124,7 @@ def _cut_columns(
     room = SHARED // kernel.blocks - RESERVED - 8 * (shape.words + 2 * (shape.a.tables + shape.b.tables) + 10)
     whole = row_bytes + chunk_bytes <= room
     slab = shape.domain
-    if owned.whole and not whole:
+    if owned.whole not in (None, whole):
         return None
     if not whole:
         kernel = product_kernel(semiring, dtype, kernel.word, False, form)
@@ -158,7 +160,8 @@ def _cut_columns(
 
 def _fold_cost(kernel: ProductKernel) -> float:
     """Cost of one combination: shared memory must be read for it, and few blocks leave gaps."""
-    reads = kernel.rows * kernel.lane_bytes // 16 + kernel.vectors
+    spread = READ_SPREAD if kernel.cells * kernel.lane_bytes > 16 * kernel.vectors else 1.0
+    reads = spread * (kernel.rows * kernel.lane_bytes // 16) + kernel.vectors
     lanes = kernel.rows * kernel.vectors * 16 // kernel.lane_bytes
     return 1 + READ * reads / lanes * (4 / kernel.lane_bytes) + FEW / kernel.blocks
 

@@ -39,6 +39,36 @@ def widen(record: list[int]) -> None:
         rearrange(record, kept, others, range(len(known)))
 
 
+def merge(record: list[int]) -> None:
+    """Make one axis of neighbours that follow each other in every table and in the output; axes of one value go.
+
+    The kernels turn cell numbers into offsets digit by digit, so a block of few axes starts sooner. The axes' variables
+    are lost.
+    """
+    axes, known = record[3], tables(record)
+    size, out = record[HEADER : HEADER + 3 * axes : 3], record[HEADER + 1 : HEADER + 3 * axes : 3]
+    variables = record[HEADER + 2 : HEADER + 3 * axes : 3]
+    strides = [out, *(table[3:] for table in known)]
+    first, kept, counts = 0, [], []  # kept: size of an axis, and the last one of those that it was made of
+    for count in (record[4], record[5], axes - record[4] - record[5]):
+        group: list[tuple[int, int]] = []
+        for axis in range(first, first + count):
+            if size[axis] == 1:
+                continue
+            if group and all(s[group[-1][1]] == s[axis] * size[axis] for s in strides):
+                group[-1] = group[-1][0] * size[axis], axis
+            else:
+                group.append((size[axis], axis))
+        kept += group
+        counts.append(len(group))
+        first += count
+    record[3:6] = len(kept), counts[0], counts[1]
+    record[HEADER:] = [word for cells, axis in kept for word in (cells, out[axis], variables[axis])]
+    for table in known:
+        record += table[:3] + [table[3 + axis] for _, axis in kept]
+    record[0] = len(record)
+
+
 def is_aligned(offset: int, strides: list[int], sizes: list[int], unit: int) -> bool:
     """Whether all cells of these axes start at multiples of ``unit`` elements."""
     return offset % unit == 0 and all(

@@ -96,13 +96,13 @@ class CudaSession:
             try:
                 self._write_loads()
                 events[0].record(self._stream)
-                self._launch(part, progress is not None)
+                self.launch(part, progress is not None)
                 events[1].record(self._stream)
                 if self._program.decode:
                     self._decode(part)
                 events[2].record(self._stream)
                 results, done = self._download(part.layout)
-                self._record(part)
+                self.record(part)
                 self._wait(done, progress)
                 self._staged.clear()
             except BaseException:
@@ -202,14 +202,14 @@ class CudaSession:
     def _reset(self, part: Part) -> None:
         self._copy(part.state_at, part.pristine_at, len(part.layout.state))
 
-    def _launch(self, part: Part, marked: bool) -> None:
+    def launch(self, part: Part, marked: bool) -> None:
         """Queue every step, as one graph if there is one: launched one by one, small ones wait for the host."""
         if marked or part.graph is None:
             self.launch_steps(part, marked)
         else:
             part.graph.launch(self._stream)
 
-    def _record(self, part: Part) -> None:
+    def record(self, part: Part) -> None:
         """Make the graph of a program that is likely to run again, while the device is busy with the first run."""
         if part.graph is None and self._program.keep and not self._program.decode:
             self._stream.begin_capture()

@@ -7,19 +7,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elimina.backends import cuda_product
+from elimina.backends import cuda_faces, cuda_product
 from elimina.backends.cuda_kernels import (
     OUTERS,
     PRODUCT_THREADS,
     RING_UNITS,
     THREADS,
+    FacesKernel,
     LevelKernel,
     ProductKernel,
     TileKernel,
     tile_kernel,
 )
 from elimina.backends.cuda_product import RESERVED, SHARED
-from elimina.backends.cuda_record import HEADER, is_aligned, is_dense, lengthen, tables, widen
+from elimina.backends.cuda_record import HEADER, is_aligned, is_dense, lengthen, merge, tables, widen
 from elimina.backends.cuda_share import outers_of, share
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
@@ -62,7 +63,7 @@ class Tile(NamedTuple):
         work: Rows of the step.
     """
 
-    kernel: TileKernel | ProductKernel | LevelKernel
+    kernel: TileKernel | ProductKernel | FacesKernel | LevelKernel
     record_at: int
     arguments: tuple[int, ...]
     blocks: int
@@ -105,7 +106,7 @@ def choose(
     multiprocessors: int,
     shared_limit: int,
 ) -> Tile:
-    """Choose the kernel and the cut for a step; may turn outer axes of its record into mid ones.
+    """Choose the kernel and the cut for a step; its record becomes what the kernel reads: axes moved and merged.
 
     Raises:
         DeviceError: The step needs more blocks or shared memory than a launch can have.
@@ -114,6 +115,8 @@ def choose(
     if program.dtype == np.int16:
         lengthen(record)
     sharing = share(record, program.dtype.itemsize) if program.semiring == "sum-product" and _streams(record) else 1
+    facing = cuda_faces.split_outer(record) if sharing == 1 else 1
+    merge(record)
     axes, lo = record[3], record[4] + record[5]
     sizes = record[HEADER : HEADER + 3 * axes : 3]
     out_strides = record[HEADER + 1 : HEADER + 3 * axes : 3]
@@ -124,7 +127,10 @@ def choose(
     shape = _Shape(record[1], *cells, record[0], *counts, item, sharing, outers_of(sharing))
     out_words = [n for n in (16, 8, 4) if n >= item and is_aligned(record[12], out_strides[:lo], sizes[:lo], n // item)]
     place = number, start, record[0], len(known), out_words[0] if out_words else 0
-    if streams:
+    faces = _choose_faces(program, shape, facing, place, multiprocessors) if facing > 1 else None
+    if faces is not None:
+        tile = faces
+    elif streams:
         tile = _choose_streams(program, shape, streams, (out_strides, sizes, lo), place, multiprocessors)
     else:
         tile = _choose_product(program, shape, known, (sizes, record[4], lo), place, multiprocessors)
@@ -143,6 +149,29 @@ def _streams(record: list[int]) -> list[list[int]]:
 
 def _work(shape: _Shape) -> int:
     return shape.domain * shape.outer_cells * shape.mid_cells * shape.lo_cells
+
+
+def _choose_faces(
+    program: Program, shape: _Shape, sharing: int, place: tuple[int, int, int, int, int], multiprocessors: int
+) -> Tile | None:
+    """A launch of ``kernels/faces.cu``, if the box of a block is not mostly empty."""
+    number, start, words, count, out_word = place
+    box = cuda_faces.Shape(
+        shape.domain,
+        shape.outer_cells,
+        sharing,
+        shape.mid_cells,
+        shape.lo_cells,
+        words,
+        shape.tables_a,
+        shape.tables_b,
+    )
+    cut = cuda_faces.choose(box, program.semiring, program.dtype, multiprocessors)
+    if cut is None:
+        return None
+    shared = cuda_faces.shared_bytes(box, cut, shape.itemsize)
+    arguments = (words, number, count, sharing, *cut[1:], out_word)
+    return Tile(cut.kernel, start, arguments, cuda_faces.blocks(box, cut), cut.kernel.threads, shared, _work(shape))
 
 
 def _choose_product(

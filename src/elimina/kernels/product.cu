@@ -208,15 +208,13 @@ __global__ void __launch_bounds__(kProductThreads, kBlocks)
   constexpr int kLanes = kLanesOf<P, kVectors>, kPer = 16 / int(sizeof(Cell)), kVectorLanes = kLanes / kVectors;
   // An addition and a minimum of float fill the scheduler alone, so the loop's own instructions count; others wait for one unit.
   constexpr int kUnroll = same<Lane, float> ? 4 : 2;
-  if (stopped(stop)) return;
   const Map map = map_of<P>(record_words, tables, 0, batch, slab, chunk, 0);
 
   u64 block = blockIdx.x;
   const i64 lo_first = i64(block % u32(chunks)) * chunk;
   block /= u32(chunks);
   const int split = int(block % u32(splits));
-  prepare<P>(record, record_words, block / u32(splits), peaks, map.bases, map.scales);
-  __syncthreads();
+  if (!prepare<P>(record, record_words, block / u32(splits), peaks, stop, map.bases, map.scales)) return;
   const StepView step{shared};
   const int cells = int(min(i64(chunk), step[kLoCells] - lo_first));
   const i64 mid_first = i64(split) * mids, mid_last = min(mid_first + mids, step[kMidCells]);

@@ -55,7 +55,6 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   constexpr int kCells = kLanes * P::width;
   constexpr bool kRing = kDense && kWhole && kStreamed > 0;
   static_assert(kStreamed != 0 && (kWhole || !kDense) && (kRing || kOuters == 1));
-  if (stopped(stop)) return;
   const int streamed = kGeneric ? some_streamed : kStreamed;
   const int pitch = (chunk + kCells - 1) / kCells * kCells;
   if constexpr (kOuters == 1) outers = 1;
@@ -73,20 +72,14 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   const i64 lo_first = i64(block % u32(chunks)) * chunk;
   block /= u32(chunks);
   const int here = kOuters > 1 ? int(min(u64(outers), sharing - shared_outer)) : 1;
-  prepare<P>(record, record_words, kOuters > 1 ? block * sharing + shared_outer : block, peaks, map.bases, map.scales, here);
-  __syncthreads();
+  const u64 first_outer = kOuters > 1 ? block * sharing + shared_outer : block;
+  if (!prepare<P>(record, record_words, first_outer, peaks, stop, map.bases, map.scales, here)) return;
   const StepView step{shared};
   const int cells = int(min(i64(chunk), step[kLoCells] - lo_first));
   const i64 mid_first = i64(split) * mids, mid_last = min(mid_first + mids, step[kMidCells]);
   const int domain = int(step[kDomain]);
   const P policy(parameter);
-  if constexpr (kGeneric) {
-    for (int i = threadIdx.x; i < streamed * cells; i += kThreads) {
-      const TableView table = step.table(tables - streamed + i / cells);
-      at<i32>(map.los)[i / cells * pitch + i % cells] = i32(offset_of(
-          step, lo_first + i % cells, step.lo_axis(), step[kAxes], [&](i64 axis) { return table.stride(axis); }));
-    }
-  }
+  if constexpr (kGeneric) locate_lo<i32>(lo_first, cells, pitch, tables - streamed, tables, map.los);
 
   const int column = int(threadIdx.x) % columns, row = int(threadIdx.x) / columns, rows_block = kThreads / columns * kRows;
   const int lo = kDense ? column * kCells : column;  // within the chunk; the other cells are `columns` further on each

@@ -1,4 +1,4 @@
-// What a block of the kernels for large steps (tile.cu, product.cu) prepares: where things are in shared memory, offsets, A and B.
+// What a block of the kernels for large steps (tile.cu, product.cu, faces.cu) prepares: where things are in shared memory, offsets, A and B.
 #pragma once
 #include "common.cuh"
 
@@ -48,18 +48,18 @@ struct Pairs {
 // Out of line, since it takes hundreds of instructions and is hardly ever needed.
 __device__ __noinline__ u64 divide_long(u64 a, u64 b) { return a / b; }
 
-// Digits of a cell number times strides.
+// Digits of a cell number times strides; what is left for the slowest axis is its digit.
 template <class Stride>
 __device__ __forceinline__ i64 offset_of(StepView step, u64 cell, int first, int last, Stride stride) {
   i64 offset = 0;
 #pragma unroll 1
-  for (int axis = last - 1; axis >= first; --axis) {
+  for (int axis = last - 1; axis > first; --axis) {
     const u64 size = u64(step.size(axis));
     const u64 rest = cell >> 32 ? divide_long(cell, size) : u64(u32(cell) / u32(size));
     offset += i64(cell - rest * size) * stride(axis);
     cell = rest;
   }
-  return offset;
+  return first < last ? offset + i64(cell) * stride(first) : 0;
 }
 
 // Copies an array in 16-byte words.
@@ -133,12 +133,14 @@ __device__ __forceinline__ T* at(int bytes) {
 
 // The functions that prepare a block are not inlined, so that their registers are not taken from the inner loops; nor are their
 // loops unrolled, since code that runs once waits for its own instructions.
+// Returns whether the block shall go on; it asks while the record is on its way.
 template <class P>
-__device__ __noinline__ void prepare(const i64* record, int record_words, u64 outer, const u64* peaks, int bases_at,
+__device__ __noinline__ bool prepare(const i64* record, int record_words, u64 outer, const u64* peaks, const i32* stop, int bases_at,
                                      int scales_at, int outers = 1) {
+  const bool stops = stopped(stop);
 #pragma unroll 1
   for (int i = threadIdx.x; i < record_words; i += int(blockDim.x)) shared[i] = record[i];
-  __syncthreads();
+  if (__syncthreads_or(stops)) return false;
   const StepView step{shared};
   const int tables = int(step[kTables]);
 #pragma unroll 1
@@ -153,6 +155,8 @@ __device__ __noinline__ void prepare(const i64* record, int record_words, u64 ou
       at<typename P::Semiring::Value>(scales_at)[number] = scale_of<typename P::Semiring>(table, peaks);
     }
   }
+  __syncthreads();
+  return true;
 }
 
 // Offsets of the mid cells [first, first + count) in the streamed tables and in the output.
@@ -168,6 +172,18 @@ __device__ __noinline__ void locate(u64 first, int count, int batch, int streame
         at<i64>(bases_at)[output ? tables : tables - streamed + number] +
         offset_of(step, first + mid, step[kOuterAxes], step.lo_axis(),
                   [&](i64 axis) { return output ? step.out_stride(axis) : table.stride(axis); });
+  }
+}
+
+// Offsets of the lo cells [first, first + count) in the tables [first_table, last_table): [table][pitch], not the tables' own.
+template <class Offset>
+__device__ __forceinline__ void locate_lo(u64 first, int count, int pitch, int first_table, int last_table, int los_at) {
+  const StepView step{shared};
+#pragma unroll 1
+  for (int i = threadIdx.x; i < (last_table - first_table) * count; i += int(blockDim.x)) {
+    const TableView table = step.table(first_table + i / count);
+    at<Offset>(los_at)[i / count * pitch + i % count] = Offset(
+        offset_of(step, first + i % count, step.lo_axis(), step[kAxes], [&](i64 axis) { return table.stride(axis); }));
   }
 }
 

@@ -1,0 +1,135 @@
+"""How a large step whose streamed table lacks some outer axes is cut into blocks for ``kernels/faces.cu``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from elimina.backends.cuda_kernels import FacesKernel, faces_kernels
+from elimina.backends.cuda_product import RESERVED, SHARED
+from elimina.backends.cuda_record import HEADER, rearrange, tables
+
+WARP = 32
+"""Threads of a warp."""
+LEAST = 4
+"""Least values of the eliminated variable, and cells that have the same streamed values."""
+SCHEDULERS = 4
+"""Warps that a multiprocessor runs at a time."""
+FOLD = 4.0
+"""Cycles of a warp for a combination of two registers, with the third one joined to them."""
+WAIT = 60.0
+"""Cycles that it waits for shared memory, for each value of the eliminated variable."""
+LOAD = 4.0
+"""Cycles of a warp for loading a cell of a face a thread."""
+SECTOR = 32
+"""Bytes read besides those wanted, for each run of cells."""
+CACHE = 30.0
+"""Bytes that a multiprocessor reads from the cache in a cycle."""
+HINDRANCE = 0.3
+"""Share of what is done at the same time that takes time of its own."""
+START = 6000.0
+"""Cycles before the first value."""
+STREAMED = 9.0
+"""Bytes of a streamed table that a multiprocessor reads in a cycle, from a cache."""
+
+
+class Shape(NamedTuple):
+    """A step: its cells, the words of its record, and its tables."""
+
+    domain: int
+    outer_cells: int
+    sharing: int  # successive outer cells with the same streamed values
+    mid_cells: int
+    lo_cells: int
+    words: int
+    tables_a: int
+    tables_b: int
+
+
+class Cut(NamedTuple):
+    """What the kernel is told: ``outers`` cells of those that share, ``splits`` of ``batch`` mid cells, and so on."""
+
+    kernel: FacesKernel
+    outers: int
+    splits: int
+    batch: int
+    chunks: int
+    chunk: int
+    columns: int
+    workers: int
+
+
+def split_outer(record: list[int]) -> int:
+    """Move the outer axes that the only streamed table lacks behind the others.
+
+    Returns:
+        How many successive outer cells have the same streamed values then; 1 if there are several streamed tables.
+    """
+    known = tables(record)
+    if len(known) - record[10] - record[11] != 1:
+        return 1
+    outer = range(record[4])
+    sharing = [axis for axis in outer if not known[-1][3 + axis]]
+    others = [axis for axis in outer if axis not in sharing]
+    sizes = record[HEADER : HEADER + 3 * record[3] : 3]
+    rearrange(record, [*others, *sharing], range(record[4], record[4] + record[5]), range(len(known)))
+    return math.prod(sizes[axis] for axis in sharing)
+
+
+def cuts(shape: Shape, semiring: str, dtype: np.dtype[np.generic]) -> Iterator[Cut]:
+    """All ways to cut a step that the threads and shared memory have room for."""
+    for kernel in faces_kernels(semiring, dtype):
+        for columns in range(1, min(kernel.threads, -(-shape.lo_cells // kernel.cells)) + 1):
+            for rows in range(1, min(kernel.threads // columns, -(-shape.mid_cells // kernel.rows)) + 1):
+                most = min(kernel.threads // columns // rows, -(-shape.sharing // kernel.outers))
+                for groups in range(1, most + 1):
+                    outers, batch, chunk = groups * kernel.outers, rows * kernel.rows, columns * kernel.cells
+                    workers = -(-columns * rows * groups // WARP) * WARP
+                    if outers * (batch + chunk) + batch * chunk > kernel.items * (kernel.threads - workers):
+                        break
+                    splits, chunks = -(-shape.mid_cells // batch), -(-shape.lo_cells // chunk)
+                    cut = Cut(kernel, outers, splits, batch, chunks, chunk, columns, workers)
+                    if shared_bytes(shape, cut, dtype.itemsize) <= SHARED // max(2, kernel.blocks) - RESERVED:
+                        yield cut
+
+
+def shared_bytes(shape: Shape, cut: Cut, itemsize: int) -> int:
+    """Bytes of shared memory of a block, added up as ``map_of`` in ``kernels/tile_parts.cuh`` does."""
+    count, slab = shape.tables_a + shape.tables_b + 1, 2 * cut.kernel.depth
+    size = -(-shape.words // 2) * 2 + cut.outers * (count + 1) + count + (count + 1) * cut.batch + count * cut.chunk
+    size = -(-8 * size // 16) * 16 + cut.outers * slab * cut.batch * cut.kernel.lane_bytes
+    size = -(-size // 16) * 16 + cut.outers * slab * cut.chunk * itemsize
+    return -(-size // 16) * 16 + slab * cut.batch * cut.chunk * itemsize
+
+
+def blocks(shape: Shape, cut: Cut) -> int:
+    """Blocks of a launch."""
+    return shape.outer_cells // shape.sharing * -(-shape.sharing // cut.outers) * cut.splits * cut.chunks
+
+
+def cost(shape: Shape, cut: Cut, multiprocessors: int, itemsize: int) -> float:
+    """Predicted cycles: workers, loaders and the cache are at work together, and hinder each other."""
+    kernel = cut.kernel
+    warps = math.ceil(cut.workers / WARP / SCHEDULERS)
+    combinations = kernel.outers * kernel.rows * kernel.cells * itemsize // kernel.lane_bytes
+    worked = warps * (FOLD * combinations * kernel.lane_bytes / 4 + WAIT)
+    loaded = LOAD * (cut.outers * (cut.batch + cut.chunk) + cut.batch * cut.chunk) / WARP
+    runs = (cut.outers, cut.batch), (cut.outers, cut.chunk), (cut.batch, cut.chunk)
+    moved = sum(rows * (cells * itemsize + SECTOR) for rows, cells in runs) / CACHE
+    waves = math.ceil(blocks(shape, cut) / multiprocessors / kernel.blocks) * kernel.blocks
+    parts = worked, loaded, moved
+    return waves * shape.domain * (max(parts) + HINDRANCE * sum(parts)) + START
+
+
+def choose(shape: Shape, semiring: str, dtype: np.dtype[np.generic], multiprocessors: int) -> Cut | None:
+    """The cut that takes the least time by a simple model of it; None where streaming takes less."""
+    if shape.sharing < LEAST or shape.domain < LEAST:
+        return None
+    costs = [(cost(shape, cut, multiprocessors, dtype.itemsize), cut) for cut in cuts(shape, semiring, dtype)]
+    best = min(costs, key=lambda found: found[0], default=None)
+    rows = shape.domain * shape.outer_cells * shape.mid_cells * shape.lo_cells
+    streamed = rows * dtype.itemsize / (STREAMED * multiprocessors)
+    return best[1] if best is not None and best[0] < streamed else None
