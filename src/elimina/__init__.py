@@ -29,6 +29,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "FORBIDDEN",
+    "Bounds",
     "DeviceError",
     "EliminaError",
     "FormatError",
@@ -57,7 +58,7 @@ _HOMES = {
     "io": ("read", "read_evidence", "write"),
     "model": ("Model", "Variable"),
     "planning.plan": ("Plan",),
-    "result": ("Result",),
+    "result": ("Bounds", "Result"),
     "table": ("FORBIDDEN", "Table"),
 }
 

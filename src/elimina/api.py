@@ -264,14 +264,17 @@ def _marginal_map(
     if on_plan is not None:
         on_plan(planned.plan)
 
+    execution = Execution(planned.problem, planned.plan, planned.backend, progress, deadline)
+
     def optimise(rest: Model) -> Result:
+        execution.check_deadline("all variables but the query summed out")
         left = None if deadline is None else max(1e-3, deadline - time.monotonic())
         own = options._replace(order="auto" if not isinstance(options.order, str) else options.order)
         return solve(
             rest, method=search.method, gap=search.gap, on_bounds=search.listener, time_limit=left, **own._asdict()
         )
 
-    return marginal_map(planned, planned.seconds, optimise, progress)
+    return marginal_map(planned, planned.seconds, optimise, execution.report)
 
 
 def _without_plan(
