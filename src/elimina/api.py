@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from elimina.inference.minibucket import Original
 
 Evidence = Mapping[str | int, Any]
-TASKS: tuple[Task, ...] = ("mpe", "pr", "mar", "count")
+TASKS: tuple[Task, ...] = ("mpe", "pr", "mar", "mmap", "count")
 
 
 def plan(
@@ -57,11 +57,13 @@ def plan(
     Args:
         model: Any model.
         task: ``mpe``: the best assignment (the optimum of a WCSP, the most probable explanation of a network); ``pr``:
-            the partition function, or the probability of the evidence; ``mar``: the posterior marginals; ``count``: the
-            number of allowed assignments.
+            the partition function, or the probability of the evidence; ``mar``: the posterior marginals; ``mmap``: the
+            most probable values of the variables in the query, all others summed out; ``count``: the number of allowed
+            assignments.
         evidence: What is known, by name or index: the label or value index of an observed variable, or (probability
             models) an array of likelihoods, one for each value.
-        query: ``mar``: the variables whose marginals are asked for; None for all.
+        query: ``mar``: the variables whose marginals are asked for; None for all. ``mmap``: those that are not summed
+            out; the plan is for summing out the others.
         device: ``cpu``, ``cuda``, or ``auto``: the GPU if there is one and the work is worth its start.
         memory: Bytes that may be used on the device; None: what is free there, less a reserve.
         order: A method of ``elimina.order.find_order``, or the variables (names or indices) in elimination order.
@@ -163,8 +165,7 @@ def solve(
         time_limit: Seconds for the whole call. What filtered elimination or search knows by then is the answer:
             ``bounded``.
         on_plan: Called with the plan before it runs.
-        on_bounds: Called now and then by filtered elimination and search with a lower and an upper bound (None: none
-            known yet).
+        on_bounds: Called now and then by filtered elimination and search with what is known.
         progress: Called now and then with the share of the work that is done, from 0 to 1.
         checkpoint: A directory to keep what a long run knows in (``mpe``, ``pr``, ``count``); the same call goes on
             from there after the process was ended in any way. It is emptied when the answer is known.
@@ -185,8 +186,10 @@ def solve(
         raise InputError("an i-bound goes with the methods mbe and search")
     search = Search(method, upper_bound, on_bounds, gap)
     search.check(task, checkpoint is not None)
-    if checkpoint is not None and task == "mar":
-        raise InputError("a checkpoint goes with the tasks mpe, pr and count, not with mar")
+    if checkpoint is not None and task in ("mar", "mmap"):
+        raise InputError(f"a checkpoint goes with the tasks mpe, pr and count, not with {task}")
+    if task == "mmap":
+        return _marginal_map(model, evidence, query, options, search, deadline, on_plan, progress)
     tried: Result | None = None
     if task == "mpe" and checkpoint is None and method in ("auto", "filter", "search"):
         options.check()
@@ -243,6 +246,32 @@ def solve(
     finally:
         if kept is not None:
             kept.close()
+
+
+def _marginal_map(
+    model: Model,
+    evidence: Evidence | None,
+    query: Sequence[str | int] | None,
+    options: Options,
+    search: Search,
+    deadline: float | None,
+    on_plan: Callable[[Plan], None] | None,
+    progress: Callable[[float], None] | None,
+) -> Result:
+    from elimina.inference.marginal_map import marginal_map
+
+    _, planned, _ = _plan(model, "mmap", evidence, query, options._replace(ibound=None))
+    if on_plan is not None:
+        on_plan(planned.plan)
+
+    def optimise(rest: Model) -> Result:
+        left = None if deadline is None else max(1e-3, deadline - time.monotonic())
+        own = options._replace(order="auto" if not isinstance(options.order, str) else options.order)
+        return solve(
+            rest, method=search.method, gap=search.gap, on_bounds=search.listener, time_limit=left, **own._asdict()
+        )
+
+    return marginal_map(planned, planned.seconds, optimise, progress)
 
 
 def _without_plan(
@@ -313,8 +342,10 @@ def _plan(
         raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
     if options.ibound is not None and task != "mpe":
         raise InputError(f"an i-bound goes with the task mpe, not with {task}")
-    if query is not None and task != "mar":
-        raise InputError(f"a query goes with the task mar, not with {task}")
+    if query is not None and task not in ("mar", "mmap"):
+        raise InputError(f"a query goes with the tasks mar and mmap, not with {task}")
+    if not query and task == "mmap":
+        raise InputError("the task mmap needs a query: the variables whose most probable values are asked for")
     if time_limit is not None:
         if not time_limit > 0:
             raise InputError(f"the time limit is {time_limit} s; it must be above 0")
@@ -322,7 +353,8 @@ def _plan(
     started = time.perf_counter()
     observed = _observe(model, task, evidence or {})
     inquiry = _inquire(model, observed, query, options) if task == "mar" else None
-    problem = prepare(observed.model, task, observed.values) if inquiry is None else inquiry.structure.problem
+    asked = tuple(dict.fromkeys(model.index(v) for v in query or ())) if task == "mmap" else None
+    problem = prepare(observed.model, task, observed.values, asked) if inquiry is None else inquiry.structure.problem
     original = None if options.ibound is None else _original(problem, options, time_limit)
     problem = problem if original is None or original.shifted is None else original.shifted.problem
     prepared = time.perf_counter()

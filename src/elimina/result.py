@@ -16,6 +16,22 @@ _DIGITS = 4000
 Status = Literal["optimal", "bounded", "infeasible", "feasible"]
 
 
+class Bounds(NamedTuple):
+    """What is known of an optimum at some time.
+
+    Attributes:
+        seconds: Since filtering or search began.
+        lower: Nothing is below it; None: nothing is known.
+        upper: Likewise from above. The value of an assignment that was found is one of them.
+        nodes: Of the search so far.
+    """
+
+    seconds: float
+    lower: int | float | None
+    upper: int | float | None
+    nodes: int = 0
+
+
 class Result(NamedTuple):
     """An answer.
 

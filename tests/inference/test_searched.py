@@ -76,10 +76,11 @@ def test_rounds_have_rising_ibounds(monkeypatch):
 
 def test_a_time_limit_gives_bounds_that_improve():
     seen = []
-    result = elimina.solve(HARD, method="search", device="cpu", time_limit=3, on_bounds=lambda *ends: seen.append(ends))
+    result = elimina.solve(HARD, method="search", device="cpu", time_limit=3, on_bounds=seen.append)
     assert result.status == "bounded"
     assert result.lower_bound < result.upper_bound == result.value
-    lowers, uppers = ([end for end in ends if end is not None] for ends in zip(*seen, strict=True))
+    lowers = [known.lower for known in seen if known.lower is not None]
+    uppers = [known.upper for known in seen if known.upper is not None]
     assert lowers == sorted(lowers)
     assert uppers == sorted(uppers, reverse=True)
     assert result.stats["nodes"] > 1000

@@ -96,6 +96,14 @@ class SlicingSession(Session, Protocol):
         ...
 
 
+class GatheringSession(Session, Protocol):
+    """A session whose arena lies in one piece."""
+
+    def gather(self, places: NDArray[np.int64]) -> NDArray[np.generic]:
+        """Elements of the arena at these places, after a run of a program that keeps its messages."""
+        ...
+
+
 class Backend(Protocol):
     """Runs programs on one device."""
 

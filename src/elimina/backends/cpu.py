@@ -119,6 +119,10 @@ class CpuSession:
         """Elements of the arena itself: see ``Session.fetch``."""
         return self._arena[offset : offset + span]
 
+    def gather(self, places: NDArray[np.int64]) -> NDArray[np.generic]:
+        """Elements of the arena at these places: see ``GatheringSession.gather``."""
+        return self._arena[places]
+
     def load_peaks(self, peaks: NDArray[np.float64]) -> None:
         """Write the peaks of an earlier session: see ``Session.load_peaks``."""
         self._peaks[:] = peaks

@@ -130,6 +130,17 @@ class CudaSession:
             self._staged.clear()
         return values
 
+    def gather(self, places: NDArray[np.int64]) -> NDArray[np.generic]:
+        """Elements of the arena at these places: see ``GatheringSession.gather``."""
+        cupy = self._backend.cupy
+        with self._here():
+            self._write_loads()
+            size = self._program.arena_cells * self._program.dtype.itemsize
+            whole = self._cuda.UnownedMemory(self.arena, size, self._memory)
+            arena = cupy.ndarray(self._program.arena_cells, self._program.dtype, self._cuda.MemoryPointer(whole, 0))
+            values: NDArray[np.generic] = cupy.asnumpy(arena[cupy.asarray(places)], stream=self._stream)
+        return values
+
     def load_peaks(self, peaks: NDArray[np.float64]) -> None:
         """Write the peaks of an earlier session: see ``Session.load_peaks``."""
         with self._here():

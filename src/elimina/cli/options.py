@@ -65,7 +65,11 @@ def model_options(command: Command) -> Command:
         [
             click.option("--task", type=click.Choice(TASKS), default="mpe", show_default=True, help=_TASK_HELP),
             click.option("--evidence", metavar="FILE|A=x,B=y", help="An evidence file, or observations by name."),
-            click.option("--query", metavar="A,B", help="mar: the variables asked for.  [default: all]"),
+            click.option(
+                "--query",
+                metavar="A,B|FILE",
+                help="mar, mmap: the variables asked for, or a .query file.  [default: all]",
+            ),
             click.option(
                 "--device",
                 type=click.Choice(DEVICES),
@@ -145,13 +149,20 @@ def model_options(command: Command) -> Command:
 
 _TASK_HELP = (
     "mpe: the best assignment (optimum of a WCSP, MPE of a network); pr: partition function or P(evidence); "
-    "mar: posterior marginals; count: allowed assignments."
+    "mar: posterior marginals; mmap: best values of the query, all else summed out; count: allowed assignments."
 )
 
 
 def query_of(given: str | None, model: Model) -> list[int] | None:
-    """The variables that ``--query`` names."""
-    return None if given is None else list(dict.fromkeys(parse_names(given, model)))
+    """The variables that ``--query`` names, or that a file of the competitions lists: their number, then each one's."""
+    if given is None:
+        return None
+    if given.endswith(".query") and Path(given).exists():
+        words = Path(given).read_text().split()
+        if not all(word.isdecimal() for word in words) or not words or int(words[0]) != len(words) - 1:
+            raise InputError(f"{given} is no query: it should have the number of variables, and then their numbers")
+        return [model.index(int(word)) for word in dict.fromkeys(words[1:])]
+    return list(dict.fromkeys(parse_names(given, model)))
 
 
 def planning_of(options: dict[str, Any], model: Model) -> dict[str, Any]:

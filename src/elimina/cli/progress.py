@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from elimina.planning.plan import Plan, bytes_text, seconds_text
+from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
+from elimina.result import Bounds
 
 
 class Progress:
@@ -16,7 +17,7 @@ class Progress:
     def __init__(self) -> None:
         self._bar: Any = None
         self._done = 0
-        self._bounds: tuple[int | float | None, int | float | None] | None = None
+        self._is_shown = False
 
     def __enter__(self) -> Progress:
         return self
@@ -28,12 +29,13 @@ class Progress:
             self._bar = click.progressbar(length=1000, label=label, file=sys.stderr)
             self._bar.__enter__()
 
-    def bounds(self, lower: int | float | None, upper: int | float | None) -> None:
+    def bounds(self, known: Bounds) -> None:
         """Show bounds on the optimum, on a terminal."""
-        if sys.stderr.isatty() and (lower, upper) != self._bounds:
-            self._bounds = lower, upper
-            ends = " to ".join("unknown" if end is None else str(end) for end in (lower, upper))
-            click.echo(f"\roptimum: {ends}\033[K", err=True, nl=False)
+        if sys.stderr.isatty():
+            self._is_shown = True
+            ends = " to ".join("unknown" if end is None else str(end) for end in (known.lower, known.upper))
+            rate = f", {count_text(round(known.nodes / max(known.seconds, 1e-3)))} nodes/s" if known.nodes else ""
+            click.echo(f"\roptimum: {ends}{_gap_text(known)}{rate}\033[K", err=True, nl=False)
 
     def update(self, share: float) -> None:
         """Move the bar to a share of the work."""
@@ -43,7 +45,14 @@ class Progress:
             self._done += steps
 
     def __exit__(self, *error: object) -> None:
-        if self._bounds is not None:
+        if self._is_shown:
             click.echo("\r\033[K", err=True, nl=False)
         if self._bar is not None:
             self._bar.__exit__(None, None, None)
+
+
+def _gap_text(known: Bounds) -> str:
+    if known.lower is None or known.upper is None:
+        return ""
+    least = max(min(abs(known.lower), abs(known.upper)), 1e-12)
+    return f" (gap {100 * (known.upper - known.lower) / least:.3g} %)"

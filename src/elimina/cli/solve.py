@@ -14,6 +14,7 @@ from elimina import api
 from elimina.cli.cases import solve_cases
 from elimina.cli.options import model_options, planning_of, query_of, seconds_of
 from elimina.cli.progress import Progress
+from elimina.cli.trace import tracing
 from elimina.errors import InputError, TimeLimitError
 from elimina.inference.method import METHODS, OptimumMethod
 from elimina.io import read, read_evidence
@@ -22,9 +23,20 @@ from elimina.io.files import save
 from elimina.io.marginals import write_marginals
 from elimina.model import Model
 from elimina.planning.plan import bytes_text, count_text, seconds_text
-from elimina.result import Result, marginals_table, number_text
+from elimina.result import Bounds, Result, marginals_table, number_text
 
 FORMATS = ("human", "json", "uai")
+
+
+def _gap_of(text: str | float) -> float:
+    """Read a relative distance: ``0.01`` or ``1%``."""
+    try:
+        number = float(str(text).removesuffix("%")) / (100 if str(text).endswith("%") else 1)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise click.BadParameter(f"{text!r} is no relative distance; write it like 0.01 or 1%")
+    return number
 
 
 @click.command(short_help="Answer a task on a model.")
@@ -35,11 +47,15 @@ FORMATS = ("human", "json", "uai")
     type=click.Choice(METHODS),
     default="auto",
     show_default=True,
-    help="mpe: eliminate: run the plan; filter: keep only what can be better; mbe: bounds by mini-buckets; auto: "
-    "filter what is large.",
+    help="mpe: eliminate: run the plan; filter: keep only what can be better; mbe: bounds by mini-buckets; search: "
+    "branch and bound, guided by them; auto: filter what is large, search what does not fit.",
 )
 @click.option(
     "--upper-bound", type=int, metavar="COST", help="mpe: a total known to be reached; worse ones are not looked for."
+)
+@click.option("--gap", type=_gap_of, default=0.0, help="mpe: a relative distance of the bounds that is close enough.")
+@click.option(
+    "--trace", type=click.Path(), metavar="FILE", help="mpe: bounds as they improve, a JSON object a line; see plot."
 )
 @click.option(
     "--checkpoint",
@@ -66,6 +82,8 @@ def solve(
     file: str,
     method: OptimumMethod,
     upper_bound: int | None,
+    gap: float,
+    trace: str | None,
     time_limit: float | None,
     format_: str,
     output: str | None,
@@ -86,7 +104,12 @@ def solve(
         time_limit -= time.monotonic() - started
         if time_limit <= 0:
             raise TimeLimitError("the time limit passed while the model was read; allow more time")
-    with Progress() as progress:
+    with Progress() as progress, tracing(trace) as note:
+
+        def on_bounds(known: Bounds) -> None:
+            progress.bounds(known)
+            note(known)
+
         result = api.solve(
             model,
             options["task"],
@@ -95,9 +118,10 @@ def solve(
             **planning_of(options, model),
             method=method,
             upper_bound=upper_bound,
+            gap=gap,
             time_limit=time_limit,
             on_plan=progress.start,
-            on_bounds=progress.bounds,
+            on_bounds=on_bounds,
             progress=progress.update,
             checkpoint=checkpoint,
         )
@@ -110,6 +134,7 @@ def solve(
 
 _NOT_WITH_CASES = (
     *("time_limit", "format_", "checkpoint", "scratch", "tables", "slices", "method", "upper_bound", "ibound", "shift"),
+    *("gap", "trace"),
 )
 
 
@@ -164,7 +189,7 @@ def _evidence(given: str | None, model: Model) -> api.Evidence:
 
 def _human(result: Result, model: Model) -> str:
     rows = [("status", str(result.status))]
-    if result.task == "mpe" and result.value is not None:
+    if result.task in ("mpe", "mmap") and result.value is not None:
         rows.append(("log score" if model.sense == "probability" else "value", number_text(result.value)))
     if "structure" in result.stats:
         rows.append(("structure", result.stats["structure"]))
@@ -214,4 +239,9 @@ def _uai(result: Result, model: Model) -> str:
                 "format uai has no place for some of the variables; leave --query out or use --format json"
             )
         return write_marginals(list(values.values()) for values in result.marginals.values()).rstrip("\n")
+    if result.task == "mmap":
+        if result.assignment is None:
+            raise InputError("there is no assignment to write; use --format human or json")
+        values = [v.index(result.assignment[v.name]) for v in model.variables if v.name in result.assignment]
+        return "MMAP\n" + " ".join(map(str, [len(values), *values]))
     raise InputError("format uai has no place for a count; use --format human or json")

@@ -282,6 +282,8 @@ def elimination_order(problem: Problem, options: Options) -> tuple[int, ...]:
     """An order of the free variables: searched for, or the given one without the variables that are fixed."""
     if not isinstance(options.order, str):
         return _given_order(problem, options.order)
+    if problem.task == "mmap":
+        return _order_around(problem, options)
     # Kept variables stay neighbours of each other throughout, which makes what is joined there part of the work.
     free = {v: i for i, v in enumerate((*problem.free, *problem.kept))}
     scopes = [[free[v] for v in group.scope] for group in problem.groups]
@@ -298,6 +300,30 @@ def elimination_order(problem: Problem, options: Options) -> tuple[int, ...]:
     )
     variables = list(free)
     return tuple(variables[i] for i in found.order if i < len(problem.free))
+
+
+_KEPT_SIZES = (2, 16, 4096)
+"""Pretended numbers of values of variables that stay: the more, the fewer of them messages will have."""
+
+
+def _order_around(problem: Problem, options: Options) -> tuple[int, ...]:
+    """An order of the free variables where the kept ones are not neighbours: the best one of a few."""
+    number = {v: i for i, v in enumerate((*problem.free, *problem.kept))}
+    scopes = [[number[v] for v in group.scope] for group in problem.groups]
+    sizes = [problem.model.sizes[v] for v in problem.free]
+    machine = cpu_machine(1)
+    found = []
+    for size in _KEPT_SIZES:
+        order = find_order(
+            [*sizes, *(max(size, problem.model.sizes[v]) for v in problem.kept)],
+            scopes,
+            method=cast(Method, options.order),
+            seconds=options.order_seconds / len(_KEPT_SIZES),
+            seed=options.seed,
+            threads=options.threads or 1,
+        ).order
+        found.append(tuple(problem.free[i] for i in order if i < len(problem.free)))
+    return min(found, key=lambda order: make_plan(problem, order, machine, 0).seconds)
 
 
 def _given_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, ...]:

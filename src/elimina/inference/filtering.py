@@ -20,7 +20,7 @@ from elimina._core import FORBIDDEN_COST, minimise_costs
 from elimina.errors import InternalError, UnsupportedError
 from elimina.model import forbidden_value
 from elimina.planning.prepare import Problem, finite_range
-from elimina.result import Result
+from elimina.result import Bounds, Result
 from elimina.table import Table
 
 MOST_COST = 2**38
@@ -34,8 +34,7 @@ _ROW_BYTES = 64
 
 _LEAST_ROWS = 1 << 12
 
-Listener = Callable[[int | float | None, int | float | None], None]
-"""Called with both bounds on the optimum, the lower one first; None: none is known."""
+Listener = Callable[[Bounds], None]
 
 
 class Limits(NamedTuple):
@@ -74,7 +73,7 @@ def filtered_optimum(problem: Problem, limits: Limits, listener: Listener | None
     Args:
         problem: Of the task ``mpe``.
         limits: What the run may take.
-        listener: Called now and then with both bounds (None: none is known), the lower one first.
+        listener: Called now and then with both bounds.
 
     Returns:
         ``optimal``; ``infeasible`` (with the bound that was given, if one was); or ``bounded``, when the time was up.
@@ -92,7 +91,7 @@ def filtered_optimum(problem: Problem, limits: Limits, listener: Listener | None
 
     def poll(lower: int, best: int) -> None:
         if listener is not None:
-            listener(*costs.bounds(lower, best))
+            listener(Bounds(time.perf_counter() - started, *costs.bounds(lower, best)))
 
     clock = {"encode": time.perf_counter() - started}
     if upper <= 0 or not costs.possible:

@@ -55,7 +55,8 @@ class Search(NamedTuple):
         """
         if self.method not in METHODS:
             raise InputError(f"unknown method {self.method!r}; it is one of {', '.join(METHODS)}")
-        if task != "mpe" and (self.method in ("filter", "mbe", "search") or self.upper_bound is not None):
+        is_known = self.method == "filter" or self.upper_bound is not None
+        if (task != "mpe" and is_known) or (task not in ("mpe", "mmap") and self.method in ("mbe", "search")):
             raise InputError(
                 f"the methods filter, mbe and search and an upper bound go with the task mpe, not with {task}"
             )

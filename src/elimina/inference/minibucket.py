@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import greedy_assignment
+from elimina.backends.base import GatheringSession
 from elimina.errors import MemoryLimitError
 from elimina.inference.bucket import does_not_fit, statistics
 from elimina.inference.encode import Encoded, encode
@@ -68,7 +69,7 @@ class Heuristic(NamedTuple):
         plan: That made them.
         encoded: The problem's factors.
         guide: Where they lie.
-        arena: All tables.
+        arena: All tables; empty while they are in a session.
         cost: The bound in the plan's units, minimised; an int if costs are, infinity if nothing is allowed.
     """
 
@@ -112,13 +113,17 @@ class Heuristic(NamedTuple):
         """Whether the plan's costs are integers."""
         return self.plan.dtype.startswith("int")
 
-    def decode(self) -> list[int]:
+    def decode(self, session: GatheringSession) -> list[int]:
         """The assignment that gives each variable, the last one eliminated first, the value of the least bound."""
-        guide = self.guide
-        if not guide.sizes:
-            return self.complete([])
-        # Rounding may only let another value of about the same bound be taken.
-        values, _ = greedy_assignment(self.arena, *guide, float(abs(self.plan.forbidden)), self.sign, False)
+        values = [0] * len(self.plan.order)
+        homes = self.guide.homes()
+        for v in reversed(range(len(values))):
+            places = [table.offset + sum(values[u] * stride for u, stride in table.others) for table in homes[v]]
+            steps = np.arange(self.guide.sizes[v])
+            rows = np.array(places, dtype=np.int64)[:, None] + np.outer([table.stride for table in homes[v]], steps)
+            costs = session.gather(rows.astype(np.int64).reshape(-1)).reshape(rows.shape)
+            total = np.where(costs == self.plan.forbidden, math.inf, self.sign * costs).sum(axis=0)
+            values[v] = int(total.argmin())
         return self.complete(values)
 
     def complete(self, values: Sequence[int]) -> list[int]:
@@ -145,29 +150,42 @@ def heuristic_of(execution: Execution, clock: dict[str, float]) -> Heuristic:
         MemoryLimitError: The plan does not fit.
         TimeLimitError: The deadline passed.
     """
+    with _running(execution, clock) as (heuristic, session):
+        if session is None:
+            return heuristic
+        started = time.perf_counter()
+        arena = session.fetch(0, execution.plan.arena_cells)
+        _note(clock, "download", time.perf_counter() - started)
+    return heuristic._replace(arena=arena)
+
+
+@contextlib.contextmanager
+def _running(execution: Execution, clock: dict[str, float]) -> Iterator[tuple[Heuristic, GatheringSession | None]]:
+    """Run a plan; its messages are in the session until the end (None: the factors alone forbid everything)."""
     problem, plan = execution.problem, execution.plan
     if not plan.fits:
         raise MemoryLimitError(does_not_fit(plan))
     started = time.perf_counter()
     encoded = encode(problem, plan)
-    _note(clock, "encode", time.perf_counter() - started)
     guide = guide_of(plan, problem.model.sizes)
+    _note(clock, "encode", time.perf_counter() - started)
+    heuristic = Heuristic(problem, plan, encoded, guide, np.zeros(0, dtype=plan.dtype), math.inf)
     if encoded.impossible:
-        return Heuristic(problem, plan, encoded, guide, np.zeros(0, dtype=plan.dtype), math.inf)
-    session = execution.backend.open(execution.program(), encoded.arena)
+        yield heuristic, None
+        return
+    session = cast(GatheringSession, execution.backend.open(execution.program(), encoded.arena))
     try:
         run = session.run(progress=execution.report)
         for phase, seconds in run.seconds.items():
             _note(clock, phase, seconds)
-        started = time.perf_counter()
-        arena = session.fetch(0, plan.arena_cells)
-        _note(clock, "download", time.perf_counter() - started)
+        values = roots(plan, run)
+        if plan.forbidden in values:
+            yield heuristic, session
+        else:
+            cost = sum(map(int, values)) if plan.dtype.startswith("int") else math.fsum(values)
+            yield heuristic._replace(cost=sign_of(plan) * cost), session
     finally:
         session.close()
-    values = roots(plan, run)
-    is_integer = plan.dtype.startswith("int")
-    cost = math.inf if plan.forbidden in values else sum(map(int, values)) if is_integer else math.fsum(values)
-    return Heuristic(problem, plan, encoded, guide, arena, abs(cost) if math.isinf(cost) else sign_of(plan) * cost)
 
 
 def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original: Original) -> Result:
@@ -183,11 +201,13 @@ def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original
         TimeLimitError: The deadline passed.
     """
     clock = dict(seconds)
-    heuristic = heuristic_of(execution, clock)
-    started = time.perf_counter()
-    chosen = None if math.isinf(heuristic.cost) else heuristic.decode()
-    _note(clock, "decode", time.perf_counter() - started)
-    bound = None if math.isinf(heuristic.cost) else original.bound(heuristic.total_of(heuristic.cost))
+    bound, chosen = None, None
+    with _running(execution, clock) as (heuristic, session):
+        if session is not None and math.isfinite(heuristic.cost):
+            started = time.perf_counter()
+            bound = original.bound(heuristic.total_of(heuristic.cost))
+            chosen = heuristic.decode(session)
+            _note(clock, "decode", time.perf_counter() - started)
     result = result_between(original.problem, bound, chosen)
     return result._replace(stats={**statistics(execution, clock), "method": "mbe", **division(heuristic.plan)})
 

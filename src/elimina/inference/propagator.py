@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 
 class Propagator:
-    """Runs a plan of the tasks ``mar`` or ``joint``, weighing variables in between.
+    """Runs a plan of the tasks ``mar``, ``mmap`` or ``joint``, weighing variables in between.
 
     Args:
         planned: A plan that keeps its messages, and its backend.
@@ -251,6 +251,11 @@ class Propagator:
         given = self._given(factor.scope)
         table[given] = factor_view(region, factor._replace(offset=0))[given]
         return factor.scope, table
+
+    @property
+    def constant(self) -> float:
+        """Where tables hold logarithms: what they all together lack; minus infinity if nothing is possible."""
+        return -math.inf if self._encoded.impossible else float(self._encoded.offset)
 
     @property
     def logarithmic(self) -> bool:

@@ -23,7 +23,7 @@ from elimina.inference.minibucket import Heuristic, Original, division, heuristi
 from elimina.inference.shifting import LONGEST_SHIFT, shift
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem
-from elimina.result import Result
+from elimina.result import Bounds, Result
 
 MOST_COST = 2**50
 """Sums of integer costs stay below it: the core adds them as floats."""
@@ -75,7 +75,7 @@ def searched_optimum(
         options: ``ibound``: that of the only round; ``auto`` or None: it rises. The device makes the messages.
         limits: When it may end.
         tried: What is known from before.
-        listener: Called now and then with both bounds (None: none is known), the lower one first.
+        listener: Called now and then with both bounds.
 
     Raises:
         UnsupportedError: Integer costs are too large.
@@ -216,11 +216,11 @@ class _Search:
     def report(self, best: int | float | None) -> None:
         """Tell what is known, and keep it for the profile."""
         ends = (self.bound, best) if self.sign == 1 else (best, self.bound)
+        known = Bounds(round(time.monotonic() - self.started, 3), *ends, self.stats["nodes"])
         if not self.stats["profile"] or self.stats["profile"][-1][1:3] != ends:
-            spent = round(time.monotonic() - self.started, 3)
-            self.stats["profile"].append((spent, *ends, self.stats["nodes"]))
+            self.stats["profile"].append(known)
         if self.listener is not None:
-            self.listener(*ends)
+            self.listener(known)
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:

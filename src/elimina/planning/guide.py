@@ -34,6 +34,27 @@ class Guide(NamedTuple):
     parents: Sequence[int]
     contexts: Sequence[Sequence[int]]
 
+    def homes(self) -> list[list[Placed]]:
+        """The tables of each variable."""
+        result: list[list[Placed]] = [[] for _ in self.sizes]
+        words = self.tables.tolist()
+        at = 0
+        while at < len(words):
+            offset, home, stride, _, count = words[at : at + 5]
+            others = words[at + 5 : at + 5 + 2 * count]
+            at += 5 + 2 * count
+            if home >= 0:
+                result[home].append(Placed(offset, stride, tuple(zip(others[::2], others[1::2], strict=True))))
+        return result
+
+
+class Placed(NamedTuple):
+    """Where a table lies: its offset, the stride of its home, and the strides of other variables."""
+
+    offset: int
+    stride: int
+    others: tuple[tuple[int, int], ...]
+
 
 def guide_of(plan: Plan, sizes: Sequence[int]) -> Guide:
     """Find the tables of a plan for the task ``mpe`` that keeps its messages.

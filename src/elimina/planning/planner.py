@@ -215,10 +215,12 @@ def _proto_steps(
     problem: Problem, tree: Tree, scopes: Sequence[tuple[int, ...]], operands: int, levelled: bool
 ) -> _Made:
     sizes = problem.model.sizes
-    if problem.task in ("mar", "joint"):
+    if problem.task in ("mar", "mmap", "joint"):
         passes = Passes(tree, scopes, sizes, problem.kept, operands)
         if problem.task == "joint":
             return _Made(passes.steps, (Output(passes.join_roots(), problem.kept),))
+        if problem.task == "mmap":
+            return _Made(passes.steps, tuple(Output(message.source, message.scope) for message in passes.roots()))
         # Where no machine holds a message the plan is for its figures alone, and the way back would take minutes.
         largest = max((math.prod(sizes[v] for v in node.separator) for node in tree.nodes), default=0)
         wanted = problem.wanted if largest <= MOST_BYTES else ()
@@ -295,7 +297,7 @@ def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | No
     if problem.task == "count":
         return Encoding("count", _asked(dtype, SEMIRINGS["count"].dtypes, "counting"), 0)
     if problem.model.sense == "probability":
-        if problem.task in ("pr", "mar", "joint"):
+        if problem.task in ("pr", "mar", "mmap", "joint"):
             return Encoding("sum-product", _asked(dtype, FLOATS, "sums of probabilities"), 0)
         return Encoding("max-sum", _asked(dtype, FLOATS, "logarithms of probabilities"), -math.inf)
     maximise = problem.model.sense == "max-cost"

@@ -12,7 +12,7 @@ from elimina.errors import InputError, MemoryLimitError
 from elimina.model import Model, Sense, Variable, forbidden_value
 from elimina.table import Table, blocks
 
-Task = Literal["mpe", "pr", "mar", "count", "joint"]
+Task = Literal["mpe", "pr", "mar", "mmap", "count", "joint"]
 TASKS: tuple[Task, ...] = get_args(Task)
 
 _MOST_CELLS = 2**62
@@ -34,14 +34,15 @@ class Problem(NamedTuple):
 
     Attributes:
         model: As given.
-        task: ``mpe``, ``pr``, ``mar``, ``count`` or ``joint``.
+        task: ``mpe``, ``pr``, ``mar``, ``mmap``, ``count`` or ``joint``.
         fixed: Value of each variable that is observed or has one value only.
         free: The variables to be eliminated; without those that cannot matter to the task.
         kept: Variables that stay: those of a joint distribution, or the one that numbers the cases of a batch.
         tables: The relevant factors, restricted to ``fixed``.
         groups: Tables with a scope, grouped.
         constants: Indices of the tables without a scope.
-        wanted: The free variables whose marginals are asked for (``mar``).
+        wanted: The free variables whose marginals are asked for (``mar``); those asked for whose value is known
+            (``mmap``).
     """
 
     model: Model
@@ -64,7 +65,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
         evidence: Variable index -> value index.
         query: ``mar``: the variables whose marginals are asked for; None for all. ``joint``: those whose joint
             distribution is asked for. What they do not depend on is left out, so the sum of what remains is then not
-            the evidence's probability.
+            the evidence's probability. ``mmap``: those that stay when all others are summed out.
 
     Raises:
         InputError: Unknown task or variable, a value out of range, or a task that the model's sense does not define.
@@ -72,7 +73,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     """
     if task not in TASKS:
         raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
-    if task in ("pr", "mar", "joint") and model.sense != "probability":
+    if task in ("pr", "mar", "mmap", "joint") and model.sense != "probability":
         raise InputError(
             f"task {task} sums probabilities, and this model has costs ({model.sense}); convert it to a probability "
             "model first (elimina convert MODEL OUT.uai)"
@@ -83,7 +84,11 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
             raise InputError(f"evidence sets variable {v} to {value}; the model has {len(sizes)} variables")
     kept: Sequence[int] = range(len(model.factors))
     relevant = set(range(len(sizes)))
-    if model.children is not None and (task == "pr" or (task in ("mar", "joint") and query is not None)):
+    if model.children is not None and task == "mmap":
+        # What only scales the answer is part of it: a query is as an observation here.
+        kept = _relevant_factors(model, model.children, {*evidence, *(query or ())}, None)
+        relevant = {v for f in kept for v in model.factors[f].scope}.union(query or ())
+    elif model.children is not None and (task == "pr" or (task in ("mar", "joint") and query is not None)):
         kept = _relevant_factors(model, model.children, evidence, query)
         if query is None:
             relevant -= {model.children[f] for f in set(range(len(model.factors))).difference(kept)}
@@ -101,7 +106,9 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     free = tuple(v for v in range(len(sizes)) if v in relevant and v not in fixed)
     constants = tuple(i for i, table in enumerate(tables) if not table.scope)
     wanted = tuple(v for v in free if query is None or v in query) if task == "mar" else ()
-    kept_variables = tuple(v for v in query or () if v not in fixed) if task == "joint" else ()
+    if task == "mmap":
+        wanted = tuple(v for v in query or () if v in fixed)
+    kept_variables = tuple(v for v in query or () if v not in fixed) if task in ("mmap", "joint") else ()
     free = tuple(v for v in free if v not in kept_variables)
     return Problem(model, task, fixed, free, kept_variables, tables, _group(tables), constants, wanted)
 

@@ -148,22 +148,30 @@ class Canvas:
         Raises:
             InputError: The file cannot be written.
         """
-        suffix = format_of(path)
         low, high = self._low - _MARGIN, self._high + _MARGIN
         self._axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
         self._figure.set_size_inches(*(high - low))
-        dots = min(_DOTS_PER_INCH, _MOST_DOTS / float((high - low).max()))
-        stamp = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[suffix]
-        partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-        settings = {"svg.fonttype": "none", "svg.hashsalt": "elimina", "pdf.fonttype": 42}
+        write_figure(self._figure, path, min(_DOTS_PER_INCH, _MOST_DOTS / float((high - low).max())))
+
+
+def write_figure(figure: Any, path: Path, dots: float = _DOTS_PER_INCH) -> None:
+    """Write a figure of matplotlib; the file appears only once it is complete.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    suffix = format_of(path)
+    stamp = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[suffix]
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    settings = {"svg.fonttype": "none", "svg.hashsalt": "elimina", "pdf.fonttype": 42}
+    try:
         try:
-            try:
-                with need("matplotlib").rc_context(settings), warnings.catch_warnings():
-                    # A font without a name's letters draws boxes in their place.
-                    warnings.filterwarnings("ignore", message="Glyph")
-                    self._figure.savefig(partial, format=suffix, dpi=dots, metadata=stamp)
-                os.replace(partial, path)
-            finally:
-                partial.unlink(missing_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+            with need("matplotlib").rc_context(settings), warnings.catch_warnings():
+                # A font without a name's letters draws boxes in their place.
+                warnings.filterwarnings("ignore", message="Glyph")
+                figure.savefig(partial, format=suffix, dpi=dots, metadata=stamp)
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error

@@ -1,0 +1,77 @@
+"""The most probable values of some variables, all others summed out (marginal MAP).
+
+The others are eliminated first, which leaves tables over the variables asked for: a constrained order (Park and
+Darwiche 2004, "Complexity results and approximation strategies for MAP explanations"). What maximises their product is a
+problem of its own, with all that there is for optima.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from elimina.errors import MemoryLimitError
+from elimina.inference.bucket import does_not_fit, statistics
+from elimina.inference.choose import Planned
+from elimina.inference.execution import Execution, Progress
+from elimina.inference.propagator import Propagator
+from elimina.model import Model
+from elimina.planning.prepare import Problem
+from elimina.result import Result
+from elimina.table import Table
+
+Optimise = Callable[[Model], Result]
+
+
+def marginal_map(
+    planned: Planned, spent: Mapping[str, float], optimise: Optimise, progress: Progress | None = None
+) -> Result:
+    """Sum out, and maximise.
+
+    Args:
+        planned: Of the task ``mmap``.
+        spent: Seconds so far by phase.
+        optimise: Finds the optimum of a model.
+        progress: Called now and then with the share of the summation that is done.
+
+    Raises:
+        MemoryLimitError: The summation does not fit.
+    """
+    problem, plan = planned.problem, planned.plan
+    if not plan.fits:
+        raise MemoryLimitError(
+            f"{does_not_fit(plan)}. That is for summing out {len(problem.free)} variables, with {len(problem.kept)} "
+            "that stay; fewer of these would help, too"
+        )
+    clock = dict(spent)
+    propagator = Propagator(planned, "log-sum-exp")
+    try:
+        answer = propagator.run(range(len(plan.outputs)), log_sum=False, progress=progress)
+        clock.update(propagator.seconds)
+        kept = set(problem.kept)
+        tables = [(output.scope, table) for output, table in zip(plan.outputs, answer.tables, strict=True)]
+        tables += [propagator.factor_table(n) for n, factor in enumerate(plan.factors) if kept.issuperset(factor.scope)]
+        constant = propagator.constant
+    finally:
+        propagator.close()
+    summed = statistics(Execution(problem, plan, planned.backend), clock)
+    if constant == -math.inf:
+        return Result("infeasible", "mmap", stats=summed)
+    number = {v: n for n, v in enumerate(problem.kept)}
+    factors = [Table([number[v] for v in scope], np.array(table, dtype=np.float64)) for scope, table in tables]
+    rest = Model([problem.model.variables[v] for v in problem.kept], factors, sense="max-cost", constant=constant)
+    found = optimise(rest)
+    stats = {**summed, **found.stats, "summation": summed}
+    stats["seconds"] = {**clock, **{f"max {phase}": value for phase, value in found.stats["seconds"].items()}}
+    return found._replace(task="mmap", assignment=_with_known(problem, found.assignment), stats=stats)
+
+
+def _with_known(problem: Problem, assignment: Mapping[str, str] | None) -> dict[str, str] | None:
+    """The assignment and what was known of the query before."""
+    if assignment is None:
+        return None
+    variables = problem.model.variables
+    known = {variables[v].name: variables[v].label(problem.fixed[v]) for v in problem.wanted}
+    return {**assignment, **known}

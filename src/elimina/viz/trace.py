@@ -1,0 +1,51 @@
+"""Pictures of searches: both bounds over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from elimina.errors import InputError
+from elimina.result import Bounds
+from elimina.viz.canvas import FAINT, FILL, INK, OUTLINE, need, write_figure
+
+_SIZE = (6.4, 3.6)
+
+_LEAST_SECONDS = 1e-3
+
+
+def draw_trace(known: Sequence[Bounds], path: Path, title: str) -> None:
+    """Draw the bounds of a run over its time, which is on a logarithmic axis.
+
+    Args:
+        known: As they improved.
+        path: The picture; its suffix (.svg, .png or .pdf) names the format.
+        title: What stands above it.
+
+    Raises:
+        InputError: There are no bounds, matplotlib is not installed, or the file cannot be written.
+    """
+    if not known:
+        raise InputError("the trace has no bounds, so there is nothing to draw")
+    figure = need("matplotlib.figure").Figure(figsize=_SIZE, layout="constrained")
+    axes = figure.add_subplot()
+    end = max(max(one.seconds for one in known), _LEAST_SECONDS) * 1.1
+    for name, style in (("lower", "--"), ("upper", "-")):
+        points = [
+            (max(one.seconds, _LEAST_SECONDS), value) for one in known if (value := getattr(one, name)) is not None
+        ]
+        if points:
+            times, values = zip(*[*points, (end, points[-1][1])], strict=True)
+            axes.step(times, values, style, where="post", color=OUTLINE, label=f"{name} bound", gid=f"{name}-bound")
+    both = [one for one in known if one.lower is not None and one.upper is not None]
+    if both:
+        last = both[-1]._replace(seconds=end)
+        moments = [max(one.seconds, _LEAST_SECONDS) for one in (*both, last)]
+        lowers, uppers = ([getattr(one, name) for one in (*both, last)] for name in ("lower", "upper"))
+        axes.fill_between(moments, lowers, uppers, step="post", color=FILL, gid="gap")
+    axes.set(xscale="log", xlabel="seconds", title=title)
+    axes.set_ylabel("optimum")
+    axes.legend(frameon=False)
+    axes.grid(color=FAINT, alpha=0.2)
+    axes.tick_params(colors=INK)
+    write_figure(figure, path)
