@@ -104,7 +104,7 @@ class Run {
   std::uint64_t turn(std::uint64_t quantum) const { return std::min(quantum, options_.nodes - std::min<std::uint64_t>(options_.nodes, nodes_)); }
 
   void improve(Diver& diver, std::uint64_t nodes) {
-    while (diver.is_due(nodes) && !stop_) offer(diver.solution(upper_ - lower_));
+    while (diver.is_due(nodes) && !stop_ && lower_ < limit(upper_)) offer(diver.solution(upper_ - lower_));
   }
 
   // The cache grows once all threads wait for it.
