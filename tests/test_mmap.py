@@ -82,7 +82,7 @@ def test_soft_evidence():
 def test_bad_calls():
     with pytest.raises(InputError, match="needs a query"):
         elimina.solve(network(), "mmap")
-    with pytest.raises(InputError, match="a model with costs|has costs"):
+    with pytest.raises(InputError, match="this model has costs"):
         elimina.solve(Model.from_arrays([2], [([0], [1, 2])]), "mmap", query=["x0"])
     with pytest.raises(InputError, match="not with mmap"):
         elimina.solve(network(), "mmap", query=["x1"], checkpoint="somewhere")

@@ -92,20 +92,20 @@ def test_few_rows_cut_and_slice(rows, seed):
 def test_time_that_is_up_leaves_bounds():
     model = random_model(40, 10, 0.5, 0.0, seed=3)
     seen = []
-    result = filtered_optimum(
-        prepare(model, "mpe", {}), Limits(ROOM, seconds=0.3), lambda lower, upper: seen.append((lower, upper))
-    )
+    result = filtered_optimum(prepare(model, "mpe", {}), Limits(ROOM, seconds=0.3), seen.append)
     assert result.status == "bounded"
     assert result.lower_bound < result.upper_bound == result.value
     check_assignment(model, result, {})
-    assert all(a[0] <= b[0] and (a[1] is None or a[1] >= b[1]) for a, b in itertools.pairwise(seen))
+    pairs = itertools.pairwise(seen)
+    assert all(a.lower <= b.lower and (a.upper is None or a.upper >= b.upper) for a, b in pairs)
+    assert all(a.seconds <= b.seconds for a, b in itertools.pairwise(seen))
 
 
 def test_interrupts_pass():
     class Stop(Exception):
         pass
 
-    def stop(lower, upper):
+    def stop(known):
         raise Stop
 
     with pytest.raises(Stop):

@@ -1,8 +1,8 @@
 """The most probable values of some variables, all others summed out (marginal MAP).
 
 The others are eliminated first, which leaves tables over the variables asked for: a constrained order (Park and
-Darwiche 2004, "Complexity results and approximation strategies for MAP explanations"). What maximises their product is a
-problem of its own, with all that there is for optima.
+Darwiche 2004, "Complexity results and approximation strategies for MAP explanations"). What maximises their product is
+a problem of its own, with all that there is for optima.
 """
 
 from __future__ import annotations

@@ -1,0 +1,107 @@
+"""``--method mbe`` and ``search``, ``--ibound``, ``--gap``, ``--trace`` and its picture, ``--task mmap``."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import xml.etree.ElementTree as xml
+
+import pytest
+
+import elimina as library
+
+
+@pytest.fixture
+def grid(elimina):
+    elimina("generate", "grid", "--side", 6, "-d", 3, "--p2", 0, "grid.wcsp")
+    return "grid.wcsp"
+
+
+def test_mini_buckets(elimina, grid):
+    assert "mini-buckets:         i-bound 3:" in elimina("plan", grid, "--ibound", 3).out
+    shown = elimina("solve", grid, "--method", "mbe", "--ibound", 2).out
+    answer = json.loads(elimina("solve", grid, "--method", "mbe", "--ibound", 2, "--format", "json").out)
+    assert f"bounds:     {answer['lower_bound']} to {answer['upper_bound']}" in shown
+    best = library.solve(library.read(grid)).value
+    assert answer["lower_bound"] <= best <= answer["upper_bound"] == answer["value"]
+    assert json.loads(elimina("solve", grid, "--method", "mbe", "--format", "json").out)["value"] == best
+
+
+def test_search(elimina, grid):
+    best = library.solve(library.read(grid)).value
+    answer = json.loads(elimina("solve", grid, "--method", "search", "--format", "json").out)
+    assert (answer["status"], answer["value"], answer["stats"]["method"]) == ("optimal", best, "search")
+
+
+def test_a_trace_and_its_picture(elimina):
+    elimina("generate", "random", "-n", 40, "--p1", 0.5, "--p2", 0, "hard.wcsp")
+    options = ["--method", "search", "--time-limit", 2, "--trace", "run.jsonl", "--format", "json"]
+    answer = json.loads(elimina("solve", "hard.wcsp", *options).out)
+    with open("run.jsonl") as file:
+        lines = [json.loads(line) for line in file]
+    assert [lines[-1]["lower"], lines[-1]["upper"]] == [answer["lower_bound"], answer["upper_bound"]]
+    assert all(one["seconds"] <= other["seconds"] for one, other in itertools.pairwise(lines))
+    elimina("plot", "run.jsonl", "-o", "run.svg")
+    ids = {element.get("id") for element in xml.parse("run.svg").iter()}
+    assert {"lower-bound", "upper-bound", "gap"} <= ids
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("", "has no bounds"), ("{]\n", "is no trace"), ('{"a": 1}\n', "is no trace"), ("3\n", "is no")],
+)
+def test_bad_traces(elimina, text, message):
+    with open("run.jsonl", "w") as file:
+        file.write(text)
+    code, _, error = elimina("plot", "run.jsonl", "-o", "run.svg")
+    assert code == 1
+    assert message in error
+
+
+def test_a_missing_trace_and_one_that_cannot_be_written(elimina, grid):
+    code, _, error = elimina("plot", "missing.jsonl", "-o", "run.svg")
+    assert (code, "cannot read missing.jsonl" in error) == (1, True)
+    code, _, error = elimina("solve", grid, "--trace", "no/such/folder.jsonl")
+    assert (code, "cannot write no/such/folder.jsonl" in error) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--ibound", "0"], "neither auto nor a number"),
+        (["--ibound", "-1"], "neither auto nor a number"),
+        (["--gap", "much"], "no relative distance"),
+        (["--gap", "-1"], "no relative distance"),
+        (["--shift", "some"], "is not one of"),
+    ],
+)
+def test_wrong_options(elimina, grid, options, message):
+    code, _, error = elimina("solve", grid, *options)
+    assert code == 2
+    assert message in error
+
+
+def test_an_ibound_needs_a_method(elimina, grid):
+    code, _, error = elimina("solve", grid, "--ibound", 3)
+    assert (code, "goes with the methods mbe and search" in error) == (1, True)
+
+
+def test_gaps_in_percent(elimina, grid):
+    assert elimina("solve", grid, "--method", "search", "--gap", "50%").code == 0
+
+
+def test_marginal_map(elimina):
+    elimina("generate", "grid", "--side", 3, "-d", 2, "--p2", 0, "grid.wcsp")
+    elimina("convert", "grid.wcsp", "grid.uai")
+    with open("grid.uai.query", "w") as file:
+        file.write("3 4 0 7\n")
+    named = json.loads(elimina("solve", "grid.uai", "--task", "mmap", "--query", "x4,x0,x7", "--format", "json").out)
+    answer = elimina("solve", "grid.uai", "--task", "mmap", "--query", "grid.uai.query", "--format", "uai").out
+    assert answer.split() == ["MMAP", "3", *(named["assignment"][name] for name in ("x0", "x4", "x7"))]
+    assert "log score:" in elimina("solve", "grid.uai", "--task", "mmap", "--query", "x4").out
+    code, _, error = elimina("solve", "grid.uai", "--task", "mmap")
+    assert (code, "needs a query" in error) == (1, True)
+    with open("bad.query", "w") as file:
+        file.write("2 1\n")
+    code, _, error = elimina("solve", "grid.uai", "--task", "mmap", "--query", "bad.query")
+    assert (code, "bad.query is no query" in error) == (1, True)
