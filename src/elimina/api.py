@@ -157,8 +157,8 @@ def solve(
             ``mbe``: mini-bucket elimination, which bounds the optimum from one side by itself, and from the other by
             the value of an assignment that it leads to (``bounded``, or ``optimal`` where both are the same);
             ``search``: AND/OR branch and bound, guided by mini-buckets, which knows both bounds at any time;
-            ``auto``: filtered elimination first where a quick order's plan takes long or does not fit, and search
-            where nothing fits (neither with a checkpoint, for what they know is not kept).
+            ``auto``: filtered elimination and search first where a plan takes long, and by turns where nothing fits
+            (neither with a checkpoint, for what they know is not kept).
         upper_bound: ``mpe`` of integer costs: a total that is known to be reached, the optimum at best; what is worse
             is not looked for. If nothing reaches it, the answer is ``infeasible`` with a bound beyond it.
         gap: A distance of the bounds, relative to the value found, at which search may end (``bounded``).
@@ -204,10 +204,15 @@ def solve(
     tried_orders: list[tuple[int, ...]] = []
 
     def attempt(options: Options) -> Result:
+        nonlocal tried
         inquiry, planned, original = _plan(model, task, evidence, query, options, time_limit, kept)
         tried_orders.append(planned.plan.order)
-        if method == "auto" and task == "mpe" and kept is None and not planned.plan.fits:
-            return search.by_search(planned.problem, options, deadline, tried)
+        if method == "auto" and task == "mpe" and kept is None:
+            found = search.instead_of(planned, options, deadline, tried)
+            is_end = found is not None and (found.status != "bounded" or "interrupted" in found.stats)
+            if found is not None and (is_end or not planned.plan.fits):
+                return found
+            tried = found or tried
         if deadline is not None and time.monotonic() > deadline:
             raise TimeLimitError(
                 f"the time limit of {time_limit:g} s passed while the elimination was planned; allow more time"

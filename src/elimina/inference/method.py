@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from elimina.backends.cpu import CpuBackend
-from elimina.errors import InputError, UnsupportedError
-from elimina.inference.choose import Options
+from elimina.errors import InputError, TimeLimitError, UnsupportedError
+from elimina.inference.choose import Options, Planned
 from elimina.order import Order, find_order
 from elimina.planning.prepare import Problem
 from elimina.result import Result
@@ -25,6 +25,9 @@ LARGE_WORK = 10**8
 
 SHORTEST_TRY, LONGEST_TRY = 0.2, 60.0
 """Seconds of that try."""
+
+LONG_SECONDS = 2.0
+"""Estimated time of a plan from which search is tried first, for no longer than that."""
 
 _SHARE = 1e-9
 """Seconds of it for each of these cells, where the tables would fit."""
@@ -96,6 +99,34 @@ class Search(NamedTuple):
         result = self._filter(problem, options, deadline, most)
         return result._replace(stats={**result.stats, "seconds": {**spent, **result.stats["seconds"]}})
 
+    def instead_of(
+        self, planned: Planned, options: Options, deadline: float | None, tried: Result | None
+    ) -> Result | None:
+        """Search where the plan does not fit, and for a while where it takes long; None: neither.
+
+        Raises:
+            UnsupportedError: The plan does not fit, and the costs are too large for a search.
+            MemoryLimitError: Not even the factors fit the memory.
+        """
+        plan, problem = planned.plan, planned.problem
+        if not plan.fits and (tried is None or tried.stats.get("method") != "filter"):
+            return self.by_search(problem, options, deadline, tried)
+        if not plan.fits:
+            # Filtering was tried for so long; where search does not end it as soon, it goes on.
+            until = time.monotonic() + LONGEST_TRY
+            found = self.by_search(problem, options, until if deadline is None else min(until, deadline), tried)
+            is_over = deadline is not None and time.monotonic() > deadline
+            if found.status != "bounded" or "interrupted" in found.stats or is_over:
+                return found
+            return self._filter_on(problem, options, deadline, found)
+        if plan.device == "cuda" or options.dtype is not None or plan.seconds < LONG_SECONDS:
+            return None
+        until = time.monotonic() + min(plan.seconds, LONGEST_TRY)
+        try:
+            return self.by_search(problem, options, until if deadline is None else min(until, deadline), tried)
+        except (UnsupportedError, TimeLimitError):
+            return None
+
     def by_search(self, problem: Problem, options: Options, deadline: float | None, tried: Result | None) -> Result:
         """Search, as long as it takes, with what a try knows.
 
@@ -107,6 +138,21 @@ class Search(NamedTuple):
 
         limits = Limits(deadline, self.gap, self.upper_bound)
         return searched_optimum(problem, options, limits, tried, self.listener)
+
+    def _filter_on(self, problem: Problem, options: Options, deadline: float | None, known: Result) -> Result:
+        """Filter as long as it takes, with the best value known; the better bounds of both."""
+        sign = 1 if problem.model.sense == "min-cost" else -1
+        upper = self.upper_bound if known.value is None else int(known.value)
+        found = self._replace(upper_bound=upper)._filter(problem, options, deadline, math.inf)
+        if found.status != "bounded":
+            return found
+        if found.value is None or (known.value is not None and sign * found.value > sign * known.value):
+            found = found._replace(value=known.value, assignment=known.assignment)
+        lowers, uppers = (
+            [end for end in ends if end is not None]
+            for ends in ((found.lower_bound, known.lower_bound), (found.upper_bound, known.upper_bound))
+        )
+        return found._replace(lower_bound=max(lowers, default=None), upper_bound=min(uppers, default=None))
 
     def _filter(self, problem: Problem, options: Options, deadline: float | None, most: float) -> Result:
         if options.device == "cuda":

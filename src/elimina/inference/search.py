@@ -90,9 +90,13 @@ def searched_optimum(
         search.begin(tried)
     try:
         search.run()
-    except (KeyboardInterrupt, TimeLimitError):
+    except TimeLimitError:
         if search.bound is None:
             raise
+    except KeyboardInterrupt:
+        if search.bound is None:
+            raise
+        search.stats["interrupted"] = True
     return search.result()
 
 
@@ -106,7 +110,6 @@ class _Search:
         self.score: int | float | None = limits.upper_bound
         self.bound: int | float | None = None
         self.is_empty = False
-        self.interrupted = False
         self.stats: dict[str, Any] = {"nodes": 0, "rounds": 0, "profile": []}
         self.clock: dict[str, float] = {}
         self.started = time.monotonic()
@@ -147,7 +150,7 @@ class _Search:
     @property
     def is_over(self) -> bool:
         """Whether the bounds are as close as they have to be, or time is up."""
-        return self.is_empty or self.interrupted or self.is_close or self.limits.seconds <= 0
+        return self.is_empty or "interrupted" in self.stats or self.is_close or self.limits.seconds <= 0
 
     @property
     def is_close(self) -> bool:
@@ -189,7 +192,8 @@ class _Search:
                 poll,
             )
         self.stats["nodes"] = before + found["nodes"]
-        self.interrupted = found["interrupted"]
+        if found["interrupted"]:
+            self.stats["interrupted"] = True
         if math.isfinite(found["cost"]):
             self.take(heuristic.complete(found["value"]))
         # The best one may be no solution by the model's own bound.
