@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "module.hpp"
-#include "search/greedy.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -101,14 +100,6 @@ nb::dict search_tree(const Cells& cells, const Words& tables, const std::vector<
   return result;
 }
 
-nb::tuple greedy_assignment(const Cells& cells, const Words& tables, const std::vector<int>& sizes, const std::vector<Var>& parents,
-                            const Contexts& contexts, double forbidden, double sign, bool integral) {
-  const Problem problem(arena_of(cells, forbidden, sign), span_of(tables), sizes, parents, contexts, integral);
-  std::vector<int> value = Greedy(problem).run();
-  const double cost = problem.cost(value);
-  return nb::make_tuple(std::move(value), cost);
-}
-
 }  // namespace
 
 void bind_search(nb::module_& m) {
@@ -117,6 +108,4 @@ void bind_search(nb::module_& m) {
         "Least sum of costs below `upper`, by AND/OR branch and bound with the messages of mini-buckets as bounds. `poll` gets both bounds "
         "and the nodes now and then, and ends it by False; so does an interruption. For each table, `tables` has: offset, home, the home's stride, origin (-1: a factor), k, and k times a "
         "variable and its stride.");
-  m.def("greedy_assignment", &greedy_assignment, "arena"_a, "tables"_a, "sizes"_a, "parents"_a, "contexts"_a, "forbidden"_a, "sign"_a,
-        "integral"_a, "The values that the messages of mini-buckets suggest, ancestors first, and what they cost.");
 }

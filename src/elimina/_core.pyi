@@ -148,8 +148,3 @@ def search_tree(arena: Annotated[NDArray, dict(shape=(None,), order='C', device=
     """
     Least sum of costs below `upper`, by AND/OR branch and bound with the messages of mini-buckets as bounds. `poll` gets both bounds and the nodes now and then, and ends it by False; so does an interruption. For each table, `tables` has: offset, home, the home's stride, origin (-1: a factor), k, and k times a variable and its stride.
     """
-
-def greedy_assignment(arena: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu', writable=False)], tables: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Sequence[int], parents: Sequence[int], contexts: Sequence[Sequence[int]], forbidden: float, sign: float, integral: bool) -> tuple:
-    """
-    The values that the messages of mini-buckets suggest, ancestors first, and what they cost.
-    """

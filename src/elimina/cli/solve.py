@@ -203,15 +203,18 @@ def _human(result: Result, model: Model) -> str:
     if result.status == "bounded" or (result.value is None and {result.lower_bound, result.upper_bound} != {None}):
         ends = (result.lower_bound, result.upper_bound)
         rows.append(("bounds", " to ".join("unknown" if end is None else number_text(end) for end in ends)))
+    if stats.get("method") == "search":
+        rows.append(("nodes", f"{count_text(stats['nodes'])} in {stats['rounds']} rounds"))
     if stats.get("method") == "filter":
         rows.append(
             ("rows", f"{count_text(stats['rows_made'])}, {count_text(stats['rows_filtered'])} of them filtered")
         )
-    else:
+    elif stats["induced_width"] is not None:
         rows.append(("width", f"{stats['induced_width']} (largest table: {count_text(stats['largest_table'])} cells)"))
     rows.append(("memory", bytes_text(stats["peak_bytes"])))
     total = sum(stats["seconds"].values())
-    rows.append(("time", f"{seconds_text(total)} on {stats['device']}, {stats['dtype']}"))
+    dtype = "" if stats["dtype"] is None else f", {stats['dtype']}"
+    rows.append(("time", f"{seconds_text(total)} on {stats['device']}{dtype}"))
     if result.assignment:
         rows.append(("assignment", " ".join(f"{name}={label}" for name, label in result.assignment.items())))
     lines = [f"{name + ':':12}{text}" for name, text in rows]

@@ -110,7 +110,9 @@ class _Search:
         self.score: int | float | None = limits.upper_bound
         self.bound: int | float | None = None
         self.is_empty = False
-        self.stats: dict[str, Any] = {"nodes": 0, "rounds": 0, "profile": []}
+        # What no plan has said yet.
+        figures = {"induced_width": None, "largest_table": 0, "total_cells": 0, "peak_bytes": 0, "device": "cpu"}
+        self.stats: dict[str, Any] = {**figures, "dtype": None, "nodes": 0, "rounds": 0, "profile": []}
         self.clock: dict[str, float] = {}
         self.started = time.monotonic()
 
@@ -143,6 +145,8 @@ class _Search:
             heuristic = heuristic_of(execution, self.clock)
             self.stats.update({**statistics(execution, {}), **division(plan), "rounds": self.stats["rounds"] + 1})
             self.search(original, heuristic, math.inf if is_last else _SEARCH_SHARE * budget)
+            # The next round's messages take its place.
+            del heuristic
             if is_last:
                 return
             budget, known = budget * _RISE, plan.minibuckets
@@ -192,6 +196,7 @@ class _Search:
                 poll,
             )
         self.stats["nodes"] = before + found["nodes"]
+        self.stats["peak_bytes"] += found["bytes"]
         if found["interrupted"]:
             self.stats["interrupted"] = True
         if math.isfinite(found["cost"]):
