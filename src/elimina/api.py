@@ -194,8 +194,7 @@ def solve(
     if task == "mpe" and checkpoint is None and method in ("auto", "filter", "search"):
         options.check()
         tried = _without_plan(model, evidence or {}, search, options, deadline)
-        is_over = deadline is not None and time.monotonic() > deadline
-        if tried is not None and (tried.status != "bounded" or search.is_asked_for or is_over):
+        if tried is not None and (search.is_asked_for or search.is_end(tried, deadline)):
             return tried
     if checkpoint is not None:
         options = _with_dense_tables(options)
@@ -205,14 +204,20 @@ def solve(
 
     def attempt(options: Options) -> Result:
         nonlocal tried
-        inquiry, planned, original = _plan(model, task, evidence, query, options, time_limit, kept)
+        is_free = method == "auto" and task == "mpe" and kept is None
+        # Who names a number of slices, or a directory, wants elimination with them.
+        turns = is_free and options.scratch is None and options.slices in ("auto", "never")
+        first = options._replace(slices="never") if turns else options
+        inquiry, planned, original = _plan(model, task, evidence, query, first, time_limit, kept)
+        if turns:
+            tried = search.for_a_while(planned, options, deadline, tried)
+            if tried is not None and search.is_end(tried, deadline):
+                return tried
+            if not planned.plan.fits and options.slices == "auto":
+                inquiry, planned, original = _plan(model, task, evidence, query, options, time_limit, kept)
+        if is_free and not planned.plan.fits:
+            return search.to_the_end(planned, options, deadline, tried)
         tried_orders.append(planned.plan.order)
-        if method == "auto" and task == "mpe" and kept is None:
-            found = search.instead_of(planned, options, deadline, tried)
-            is_end = found is not None and (found.status != "bounded" or "interrupted" in found.stats)
-            if found is not None and (is_end or not planned.plan.fits):
-                return found
-            tried = found or tried
         if deadline is not None and time.monotonic() > deadline:
             raise TimeLimitError(
                 f"the time limit of {time_limit:g} s passed while the elimination was planned; allow more time"

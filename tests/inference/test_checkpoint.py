@@ -81,7 +81,7 @@ def test_going_on(device, task, sliced, tmp_path, at_once):
     model = grid(task)
     options = {"device": device, "order": range(36)}
     options["memory"] = elimina.plan(model, task, **options).peak_bytes * (2 if sliced else 3) // 3
-    expected = elimina.solve(model, task, **options)
+    expected = elimina.solve(model, task, **options, method="eliminate")
     assert ("slices" in expected.stats) == sliced
     for part in (0.1, 0.4, 0.7):
         with pytest.raises(Stop):

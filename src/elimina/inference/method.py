@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from elimina.backends.cpu import CpuBackend
-from elimina.errors import InputError, TimeLimitError, UnsupportedError
+from elimina.errors import InputError, MemoryLimitError, TimeLimitError, UnsupportedError
+from elimina.inference.bucket import does_not_fit
 from elimina.inference.choose import Options, Planned
 from elimina.order import Order, find_order
 from elimina.planning.prepare import Problem
@@ -77,6 +78,12 @@ class Search(NamedTuple):
         """Whether filtering or search is the only way."""
         return self.method in ("filter", "search") or (self.method == "auto" and self.upper_bound is not None)
 
+    @staticmethod
+    def is_end(found: Result, deadline: float | None) -> bool:
+        """Whether nothing else is to be tried: it is exact, or time is up, or the user's patience."""
+        is_over = deadline is not None and time.monotonic() > deadline
+        return found.status != "bounded" or "interrupted" in found.stats or is_over
+
     def try_filtering(
         self, problem: Problem, options: Options, deadline: float | None, spent: Mapping[str, float]
     ) -> Result | None:
@@ -99,33 +106,48 @@ class Search(NamedTuple):
         result = self._filter(problem, options, deadline, most)
         return result._replace(stats={**result.stats, "seconds": {**spent, **result.stats["seconds"]}})
 
-    def instead_of(
+    def for_a_while(
         self, planned: Planned, options: Options, deadline: float | None, tried: Result | None
     ) -> Result | None:
-        """Search where the plan does not fit, and for a while where it takes long; None: neither.
+        """Search before a plan that takes long runs, or before one that does not fit is cut into slices.
+
+        Args:
+            planned: Without slices and scratch files.
+            options: How to search.
+            deadline: By ``time.monotonic``.
+            tried: What is known from before.
+
+        Returns:
+            What is known then.
+
+        """
+        plan, most = planned.plan, LONGEST_TRY
+        if plan.fits:
+            if plan.device == "cuda" or options.dtype is not None or plan.seconds < LONG_SECONDS:
+                return tried
+            most = min(plan.seconds, most)
+        until = time.monotonic() + most
+        try:
+            return self.by_search(planned.problem, options, until if deadline is None else min(until, deadline), tried)
+        except (UnsupportedError, TimeLimitError, MemoryLimitError):
+            return tried
+
+    def to_the_end(self, planned: Planned, options: Options, deadline: float | None, tried: Result | None) -> Result:
+        """Filter or search as long as it takes: nothing else fits.
 
         Raises:
-            UnsupportedError: The plan does not fit, and the costs are too large for a search.
+            UnsupportedError: The costs are too large for both.
             MemoryLimitError: Not even the factors fit the memory.
         """
-        plan, problem = planned.plan, planned.problem
-        if not plan.fits and (tried is None or tried.stats.get("method") != "filter"):
-            return self.by_search(problem, options, deadline, tried)
-        if not plan.fits:
-            # Filtering was tried for so long; where search does not end it as soon, it goes on.
-            until = time.monotonic() + LONGEST_TRY
-            found = self.by_search(problem, options, until if deadline is None else min(until, deadline), tried)
-            is_over = deadline is not None and time.monotonic() > deadline
-            if found.status != "bounded" or "interrupted" in found.stats or is_over:
-                return found
-            return self._filter_on(problem, options, deadline, found)
-        if plan.device == "cuda" or options.dtype is not None or plan.seconds < LONG_SECONDS:
-            return None
-        until = time.monotonic() + min(plan.seconds, LONGEST_TRY)
-        try:
-            return self.by_search(problem, options, until if deadline is None else min(until, deadline), tried)
-        except (UnsupportedError, TimeLimitError):
-            return None
+        from elimina.inference.filtering import why_unsupported
+
+        problem = planned.problem
+        if tried is None or options.device == "cuda" or why_unsupported(problem) is not None:
+            try:
+                return self.by_search(problem, options, deadline, tried)
+            except MemoryLimitError as error:
+                raise MemoryLimitError(does_not_fit(planned.plan)) from error
+        return self._filter_on(problem, options, deadline, tried)
 
     def by_search(self, problem: Problem, options: Options, deadline: float | None, tried: Result | None) -> Result:
         """Search, as long as it takes, with what a try knows.
