@@ -30,30 +30,43 @@ Model model_of(std::vector<int> sizes, std::vector<std::vector<Var>> scopes, con
   return model;
 }
 
-// Calls back with both bounds; `raised` becomes true when that raised an exception, or a signal did.
-Poll listener_of(const nb::object& poll, bool& raised) {
+// How a listener ended it: by an exception, which is set then, or Ctrl-C.
+struct Ended {
+  bool raised = false, interrupted = false;
+};
+
+// Calls back with both bounds.
+Poll listener_of(const nb::object& poll, Ended& ended) {
   return [&](Cost lower, Cost best) {
-    if (raised) return false;
+    if (ended.raised || ended.interrupted) return false;
     nb::gil_scoped_acquire gil;
-    PyObject* answer = PyErr_CheckSignals() == 0 ? PyObject_CallFunction(poll.ptr(), "LL", (long long)lower, (long long)best) : nullptr;
+    if (PyErr_CheckSignals() != 0) {
+      // What is known by then is worth returning.
+      ended.interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
+      ended.raised = !ended.interrupted;
+      if (ended.interrupted) PyErr_Clear();
+      return false;
+    }
+    PyObject* answer = PyObject_CallFunction(poll.ptr(), "LL", (long long)lower, (long long)best);
     Py_XDECREF(answer);
-    raised = answer == nullptr;
-    return !raised;
+    ended.raised = answer == nullptr;
+    return !ended.raised;
   };
 }
 
 nb::dict minimise_costs(std::vector<int> sizes, std::vector<std::vector<Var>> scopes, const std::vector<Costs>& tables, Cost constant,
                         Cost upper, double seconds, std::size_t most_rows, std::uint64_t seed, nb::object poll) {
   const Model model = model_of(std::move(sizes), std::move(scopes), tables, constant, upper);
-  bool raised = false;
-  const Poll listener = listener_of(poll, raised);
+  Ended ended;
+  const Poll listener = listener_of(poll, ended);
   Report report;
   {
     nb::gil_scoped_release release;
     report = minimise(model, {seconds, most_rows, seed, listener});
   }
-  if (raised) throw nb::python_error();
+  if (ended.raised) throw nb::python_error();
   nb::dict result;
+  result["interrupted"] = ended.interrupted;
   result["value"] = report.value;
   result["cost"] = report.cost;
   result["bound"] = report.bound;
@@ -75,14 +88,15 @@ nb::dict minimise_costs(std::vector<int> sizes, std::vector<std::vector<Var>> sc
 nb::tuple shift_costs(std::vector<int> sizes, std::vector<std::vector<Var>> scopes, const std::vector<Costs>& tables, Cost upper,
                       double seconds, Cost least_gain, nb::object poll) {
   const Model model = model_of(std::move(sizes), std::move(scopes), tables, 0, upper);
-  bool raised = false;
-  const Poll listener = listener_of(poll, raised);
+  Ended ended;
+  const Poll listener = listener_of(poll, ended);
   Model shifted;
   {
     nb::gil_scoped_release release;
     shifted = shift(model, seconds, least_gain, listener);
   }
-  if (raised) throw nb::python_error();
+  if (ended.interrupted) PyErr_SetNone(PyExc_KeyboardInterrupt);
+  if (ended.raised || ended.interrupted) throw nb::python_error();
   nb::list factors;
   for (const Factor& factor : shifted.factors) {
     auto* cells = new std::vector<Cost>(factor.cost);
@@ -99,7 +113,7 @@ void bind_filter(nb::module_& m) {
   m.def("minimise_costs", &minimise_costs, "sizes"_a, "scopes"_a, "tables"_a, "constant"_a, "upper"_a, "seconds"_a, "most_rows"_a,
         "seed"_a, "poll"_a,
         "Least sum of costs (of 0 to 2^38, or FORBIDDEN_COST) below `upper`, by elimination that drops rows by bounds. `poll` gets both "
-        "bounds now and then.");
+        "bounds now and then; an interruption ends it.");
   m.def("shift_costs", &shift_costs, "sizes"_a, "scopes"_a, "tables"_a, "upper"_a, "seconds"_a, "least_gain"_a, "poll"_a,
         "An equivalent sum of costs (as of `minimise_costs`, which may add up to 2^48 here): a lower bound, and pairs of scope and table, "
         "first those of several variables in the given sequence, then one for each variable. Assignments from `upper` on are lost.");

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import signal
+import threading
 
 import numpy as np
 import pytest
@@ -110,6 +112,15 @@ def test_interrupts_pass():
 
     with pytest.raises(Stop):
         filtered_optimum(prepare(random_model(30, 8, 0.5, 0.2), "mpe", {}), Limits(ROOM), stop)
+
+
+def test_ctrl_c_leaves_bounds():
+    model = random_model(40, 10, 0.5, 0.0, seed=3)
+    timer = threading.Timer(0.7, lambda: signal.raise_signal(signal.SIGINT))
+    timer.start()
+    result = filtered_optimum(prepare(model, "mpe", {}), Limits(ROOM, seconds=60))
+    assert (result.status, result.stats["interrupted"]) == ("bounded", True)
+    assert result.lower_bound < result.upper_bound == result.value
 
 
 def test_costs_as_large_as_allowed():

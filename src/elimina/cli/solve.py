@@ -53,7 +53,13 @@ def _gap_of(text: str | float) -> float:
 @click.option(
     "--upper-bound", type=int, metavar="COST", help="mpe: a total known to be reached; worse ones are not looked for."
 )
-@click.option("--gap", type=_gap_of, default=0.0, help="mpe: a relative distance of the bounds that is close enough.")
+@click.option(
+    "--gap",
+    type=_gap_of,
+    default=0.0,
+    metavar="SHARE",
+    help="mpe: a relative distance of the bounds that is close enough, like 1%.",
+)
 @click.option(
     "--trace", type=click.Path(), metavar="FILE", help="mpe: bounds as they improve, a JSON object a line; see plot."
 )

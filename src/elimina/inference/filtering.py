@@ -122,6 +122,7 @@ def _statistics(found: dict[str, Any], clock: dict[str, float]) -> dict[str, Any
         "seconds": {phase: round(value, 6) for phase, value in clock.items()},
         "device": "cpu",
         "dtype": "int32",
+        **({"interrupted": True} if found.get("interrupted") else {}),
     }
 
 
