@@ -27,8 +27,8 @@ def interrupt(process, busy):
             break
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
-    assert (process.returncode, out, err.strip()) == (130, "", "interrupted")
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err.strip()
 
 
 @pytest.fixture
@@ -41,9 +41,17 @@ def slow(elimina, tmp_path):
 
 
 def test_interrupts(slow, start):
-    interrupt(start("plan", "grid.wcsp", "--order-time", 60), 1.5)
-    interrupt(start("solve", "dense.wcsp", "--threads", 1, "--method", "eliminate"), 2.5)
-    interrupt(start("solve", "hard.wcsp", "--method", "filter"), 2.5)
+    planning = interrupt(start("plan", "grid.wcsp", "--order-time", 60), 1.5)
+    solving = interrupt(start("solve", "dense.wcsp", "--threads", 1, "--method", "eliminate"), 2.5)
+    assert planning == solving == (130, "", "interrupted")
+
+
+@pytest.mark.parametrize("method", ["filter", "search"])
+def test_an_interrupt_leaves_bounds(slow, start, method):
+    code, out, err = interrupt(start("solve", "hard.wcsp", "--method", method, "--order-time", 0.1), 4)
+    assert (code, err) == (0, "")
+    assert "status:     bounded" in out
+    assert "assignment: x0=" in out
 
 
 def test_an_interrupt_while_it_loads(elimina, monkeypatch):
