@@ -188,103 +188,157 @@ def solve(
     search.check(task, checkpoint is not None)
     if checkpoint is not None and task in ("mar", "mmap"):
         raise InputError(f"a checkpoint goes with the tasks mpe, pr and count, not with {task}")
-    if task == "mmap":
-        return _marginal_map(model, evidence, query, options, search, deadline, on_plan, progress)
-    tried: Result | None = None
-    if task == "mpe" and checkpoint is None and method in ("auto", "filter", "search"):
-        options.check()
-        tried = _without_plan(model, evidence or {}, search, options, deadline)
-        if tried is not None and (search.is_asked_for or search.is_end(tried, deadline)):
-            return tried
     if checkpoint is not None:
         options = _with_dense_tables(options)
-    kept = None if checkpoint is None else _checkpoint(checkpoint)
+    call = _Call(model, task, evidence, query, options, search, time_limit, deadline, on_plan, progress)
+    if task == "mmap":
+        return call.marginal_map()
+    return call.run(None if checkpoint is None else _checkpoint(checkpoint))
 
-    tried_orders: list[tuple[int, ...]] = []
 
-    def attempt(options: Options) -> Result:
-        nonlocal tried
-        is_free = method == "auto" and task == "mpe" and kept is None
-        # Who names a number of slices, or a directory, wants elimination with them.
-        turns = is_free and options.scratch is None and options.slices in ("auto", "never")
-        first = options._replace(slices="never") if turns else options
-        inquiry, planned, original = _plan(model, task, evidence, query, first, time_limit, kept)
-        if turns:
-            tried = search.for_a_while(planned, options, deadline, tried)
-            if tried is not None and search.is_end(tried, deadline):
-                return tried
-            if not planned.plan.fits and options.slices == "auto":
-                inquiry, planned, original = _plan(model, task, evidence, query, options, time_limit, kept)
-        if is_free and not planned.plan.fits:
-            return search.to_the_end(planned, options, deadline, tried)
-        tried_orders.append(planned.plan.order)
-        if deadline is not None and time.monotonic() > deadline:
-            raise TimeLimitError(
-                f"the time limit of {time_limit:g} s passed while the elimination was planned; allow more time"
-            )
-        if on_plan is not None:
-            on_plan(planned.plan)
-        execution = Execution(planned.problem, planned.plan, planned.backend, progress, deadline, checkpoint=kept)
+class _Call:
+    """One call of ``solve``: its arguments, and what is known of the optimum so far."""
+
+    def __init__(
+        self,
+        model: Model,
+        task: Task,
+        evidence: Evidence | None,
+        query: Sequence[str | int] | None,
+        options: Options,
+        search: Search,
+        time_limit: float | None,
+        deadline: float | None,
+        on_plan: Callable[[Plan], None] | None,
+        progress: Callable[[float], None] | None,
+    ) -> None:
+        self.model, self.task, self.evidence, self.query = model, task, evidence, query
+        self.options, self.search = options, search
+        self.time_limit, self.deadline = time_limit, deadline
+        self.on_plan, self.progress = on_plan, progress
+        self.kept: Checkpoint | None = None
+        self.tried: Result | None = None
+        self.order: tuple[int, ...] = ()
+
+    def run(self, kept: Checkpoint | None) -> Result:
+        """Answer the task, keeping what is known there."""
+        self.kept = kept
         try:
-            if original is not None:
-                from elimina.inference.minibucket import bounded_optimum
+            if self.is_over(self.before_planning()):
+                assert self.tried is not None
+                return self.tried
+            if self.search.method == "mbe" and self.options.shift != "none":
+                return self.bounds()
+            return self.attempt(self.options)
+        except TimeLimitError:
+            if self.tried is None:
+                raise
+            return self.tried
+        finally:
+            if kept is not None:
+                kept.close()
 
-                return bounded_optimum(execution, planned.seconds, original)
-            return _run(inquiry, execution, options, planned.seconds)
+    def is_over(self, is_asked_for: bool = False) -> bool:
+        """Whether what was tried is the answer."""
+        return self.tried is not None and (is_asked_for or self.search.is_end(self.tried, self.deadline))
+
+    def before_planning(self) -> bool:
+        """Filter or search before anything is planned, if it may be better; whether it is all that is asked for."""
+        if self.task != "mpe" or self.kept is not None or self.search.method not in ("auto", "filter", "search"):
+            return False
+        self.options.check()
+        self.tried = _without_plan(self.model, self.evidence or {}, self.search, self.options, self.deadline)
+        return self.search.is_asked_for
+
+    def bounds(self) -> Result:
+        """Mini-buckets with costs shifted, and without."""
+        from elimina.inference.minibucket import better
+
+        shifted = self.attempt(self.options)
+        if shifted.status == "optimal":
+            return shifted
+        return better(shifted, self.attempt(self.options._replace(shift="none", order=self.order)))
+
+    def attempt(self, options: Options) -> Result:
+        """Plan and run; what rows cannot hold is run without them."""
+        prepared = self.prepared(options)
+        if prepared is None:
+            assert self.tried is not None
+            return self.tried
+        planned = prepared.planned
+        self.order = planned.plan.order
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise TimeLimitError(
+                f"the time limit of {self.time_limit:g} s passed while the elimination was planned; allow more time"
+            )
+        if self.on_plan is not None:
+            self.on_plan(planned.plan)
+        try:
+            return self.execute(prepared, options)
         except MemoryLimitError as error:
             if planned.plan.sparse is None or options.tables != "auto":
                 raise
             rows = error
         try:
-            return attempt(options._replace(tables="dense"))
+            return self.attempt(options._replace(tables="dense"))
         except MemoryLimitError as error:
             raise MemoryLimitError(f"{error}. Rows were tried, too: {rows}") from rows
 
-    try:
-        if method == "mbe" and shift != "none":
-            from elimina.inference.minibucket import better
+    def prepared(self, options: Options) -> _Prepared | None:
+        """A plan to run; None where what was tried is the answer."""
+        is_free = self.search.method == "auto" and self.task == "mpe" and self.kept is None
+        # Who names a number of slices, or a directory, wants elimination with them.
+        turns = is_free and options.scratch is None and options.slices in ("auto", "never")
+        prepared = self.plan(options._replace(slices="never") if turns else options)
+        if turns:
+            self.tried = self.search.for_a_while(prepared.planned, options, self.deadline, self.tried)
+            if self.is_over():
+                return None
+            if not prepared.planned.plan.fits and options.slices == "auto":
+                prepared = self.plan(options)
+        if is_free and not prepared.planned.plan.fits:
+            self.tried = self.search.to_the_end(prepared.planned, options, self.deadline, self.tried)
+            return None
+        return prepared
 
-            shifted = attempt(options)
-            if shifted.status == "optimal":
-                return shifted
-            return better(shifted, attempt(options._replace(shift="none", order=tried_orders[-1])))
-        return attempt(options)
-    except TimeLimitError:
-        if tried is None:
-            raise
-        return tried
-    finally:
-        if kept is not None:
-            kept.close()
+    def plan(self, options: Options) -> _Prepared:
+        return _plan(self.model, self.task, self.evidence, self.query, options, self.time_limit, self.kept)
 
+    def execute(self, prepared: _Prepared, options: Options) -> Result:
+        """Run a plan."""
+        inquiry, planned, original = prepared
+        execution = Execution(planned.problem, planned.plan, planned.backend, self.progress, self.deadline)
+        if original is not None:
+            from elimina.inference.minibucket import bounded_optimum
 
-def _marginal_map(
-    model: Model,
-    evidence: Evidence | None,
-    query: Sequence[str | int] | None,
-    options: Options,
-    search: Search,
-    deadline: float | None,
-    on_plan: Callable[[Plan], None] | None,
-    progress: Callable[[float], None] | None,
-) -> Result:
-    from elimina.inference.marginal_map import marginal_map
+            return bounded_optimum(execution, planned.seconds, original)
+        return _run(inquiry, execution._replace(checkpoint=self.kept), options, planned.seconds)
 
-    _, planned, _ = _plan(model, "mmap", evidence, query, options._replace(ibound=None))
-    if on_plan is not None:
-        on_plan(planned.plan)
+    def marginal_map(self) -> Result:
+        """Sum out, and find the best values of what is left by the method that is asked for."""
+        from elimina.inference.marginal_map import marginal_map
 
-    execution = Execution(planned.problem, planned.plan, planned.backend, progress, deadline)
+        options = self.options
+        planned = self.plan(options._replace(ibound=None)).planned
+        if self.on_plan is not None:
+            self.on_plan(planned.plan)
+        execution = Execution(planned.problem, planned.plan, planned.backend, self.progress, self.deadline)
 
-    def optimise(rest: Model) -> Result:
-        execution.check_deadline("all variables but the query summed out")
-        left = None if deadline is None else max(1e-3, deadline - time.monotonic())
-        own = options._replace(order="auto" if not isinstance(options.order, str) else options.order)
-        return solve(
-            rest, method=search.method, gap=search.gap, on_bounds=search.listener, time_limit=left, **own._asdict()
-        )
+        def optimise(rest: Model) -> Result:
+            execution.check_deadline("all variables but the query summed out")
+            left = None if self.deadline is None else max(1e-3, self.deadline - time.monotonic())
+            own = options._replace(order=options.order if isinstance(options.order, str) else "auto")
+            search = self.search
+            return solve(
+                rest,
+                method=search.method,
+                gap=search.gap,
+                time_limit=left,
+                on_bounds=search.listener,
+                **own._asdict(),
+            )
 
-    return marginal_map(planned, planned.seconds, optimise, execution.report)
+        return marginal_map(planned, planned.seconds, optimise, execution.report)
 
 
 def _without_plan(
