@@ -86,7 +86,7 @@ def does_not_fit(plan: Plan) -> str:
         f"the plan needs {needs} "
         f"(induced width {whole.width}, largest table {count_text(whole.largest_table)} cells, {whole.dtype}); more "
         f"memory (--memory){scratch}, a better order (--order, a longer --order-time, another --seed) or evidence "
-        f"would help; {_slices_needed(plan)}mini-buckets would bound the answer in less"
+        f"would help; {_slices_needed(plan)}mini-buckets would bound an optimum in less (--method mbe)"
     )
 
 
