@@ -169,7 +169,7 @@ def test_evidence_and_domains_of_one_value_are_fixed():
 @pytest.mark.parametrize(
     ("task", "evidence", "problem"),
     [
-        ("best", {}, "unknown task 'best'; it is one of mpe, pr, mar, count"),
+        ("best", {}, "unknown task 'best'; it is one of mpe, pr, mar, mmap, count"),
         ("pr", {}, "this model has costs"),
         ("mpe", {0: 5}, "evidence sets variable 0 to 5"),
     ],
