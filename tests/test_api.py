@@ -355,8 +355,8 @@ def test_integers_of_any_size_as_text(power, lead, rest):
 
 
 def test_json_of_a_huge_count():
-    result = solve(Model.from_arrays([2] * 15000, []), "count")
-    assert f'"value": {number_text(2**15000)}, "lower_bound": null' in result.to_json()
+    result = solve(Model.from_arrays([256] * 1900, []), "count")
+    assert f'"value": {number_text(256**1900)}, "lower_bound": null' in result.to_json()
 
 
 def test_json_of_a_result():
