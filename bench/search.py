@@ -58,8 +58,7 @@ def gaps(known: list[Bounds], result: Result, limit: float) -> str:
         elif not seen:
             texts.append("?")
         else:
-            least = max(min(abs(seen[-1].lower), abs(seen[-1].upper)), 1e-9)
-            texts.append(f"{100 * (seen[-1].upper - seen[-1].lower) / least:.3g}")
+            texts.append(f"{100 * seen[-1].gap:.3g}")
     return " ".join(texts)
 
 

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "listener.hpp"
 #include "module.hpp"
 
 namespace nb = nanobind;
@@ -30,28 +31,8 @@ Model model_of(std::vector<int> sizes, std::vector<std::vector<Var>> scopes, con
   return model;
 }
 
-// How a listener ended it: by an exception, which is set then, or Ctrl-C.
-struct Ended {
-  bool raised = false, interrupted = false;
-};
-
-// Calls back with both bounds.
 Poll listener_of(const nb::object& poll, Ended& ended) {
-  return [&](Cost lower, Cost best) {
-    if (ended.raised || ended.interrupted) return false;
-    nb::gil_scoped_acquire gil;
-    if (PyErr_CheckSignals() != 0) {
-      // What is known by then is worth returning.
-      ended.interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
-      ended.raised = !ended.interrupted;
-      if (ended.interrupted) PyErr_Clear();
-      return false;
-    }
-    PyObject* answer = PyObject_CallFunction(poll.ptr(), "LL", (long long)lower, (long long)best);
-    Py_XDECREF(answer);
-    ended.raised = answer == nullptr;
-    return !ended.raised;
-  };
+  return [&](Cost lower, Cost best) { return tell(poll, ended, lower, best); };
 }
 
 nb::dict minimise_costs(std::vector<int> sizes, std::vector<std::vector<Var>> scopes, const std::vector<Costs>& tables, Cost constant,
@@ -113,7 +94,7 @@ void bind_filter(nb::module_& m) {
   m.def("minimise_costs", &minimise_costs, "sizes"_a, "scopes"_a, "tables"_a, "constant"_a, "upper"_a, "seconds"_a, "most_rows"_a,
         "seed"_a, "poll"_a,
         "Least sum of costs (of 0 to 2^38, or FORBIDDEN_COST) below `upper`, by elimination that drops rows by bounds. `poll` gets both "
-        "bounds now and then; an interruption ends it.");
+        "bounds now and then, and ends it by False; so does an interruption.");
   m.def("shift_costs", &shift_costs, "sizes"_a, "scopes"_a, "tables"_a, "upper"_a, "seconds"_a, "least_gain"_a, "poll"_a,
         "An equivalent sum of costs (as of `minimise_costs`, which may add up to 2^48 here): a lower bound, and pairs of scope and table, "
         "first those of several variables in the given sequence, then one for each variable. Assignments from `upper` on are lost.");

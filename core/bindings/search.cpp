@@ -8,6 +8,7 @@
 #include <cmath>
 #include <optional>
 
+#include "listener.hpp"
 #include "module.hpp"
 
 namespace nb = nanobind;
@@ -72,31 +73,16 @@ nb::dict search_tree(const Cells& cells, const Words& tables, const std::vector<
                      nb::object poll) {
   const Problem problem(arena_of(cells, forbidden, sign), span_of(tables), sizes, parents, contexts, integral);
   Options options = options_of(problem, upper, std::move(start), seconds, nodes, threads, memory, seed);
-  bool raised = false, interrupted = false;
-  options.poll = [&](double lower, double best, std::uint64_t count) {
-    if (raised || interrupted) return false;
-    nb::gil_scoped_acquire gil;
-    if (PyErr_CheckSignals() != 0) {
-      // What is known by then is worth returning.
-      interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
-      raised = !interrupted;
-      if (interrupted) PyErr_Clear();
-      return false;
-    }
-    PyObject* answer = PyObject_CallFunction(poll.ptr(), "ddK", lower, best, (unsigned long long)count);
-    raised = answer == nullptr;
-    const bool goes_on = answer != Py_False;
-    Py_XDECREF(answer);
-    return !raised && goes_on;
-  };
+  Ended ended;
+  options.poll = [&](double lower, double best, std::uint64_t count) { return tell(poll, ended, lower, best, count); };
   Report report;
   {
     nb::gil_scoped_release release;
     report = search(problem, options);
   }
-  if (raised) throw nb::python_error();
+  if (ended.raised) throw nb::python_error();
   nb::dict result = result_of(report);
-  result["interrupted"] = interrupted;
+  result["interrupted"] = ended.interrupted;
   return result;
 }
 

@@ -16,7 +16,7 @@ constexpr std::uint64_t first_dives = 4, first_cells_each = 5'000, first_cells =
 }  // namespace
 
 Diver::Diver(const Problem& problem, const Cache& cache, std::uint64_t seed)
-    : greedy_(problem, &cache, seed), climber_(problem, seed),
+    : greedy_(problem, cache, seed), climber_(problem, seed),
       values_(std::accumulate(problem.size.begin(), problem.size.end(), std::uint64_t{0})) {}
 
 std::vector<int> Diver::solution(double gap) {

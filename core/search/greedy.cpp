@@ -5,8 +5,8 @@
 
 namespace elimina::search {
 
-Greedy::Greedy(const Problem& problem, const Cache* cache, std::uint64_t seed)
-    : problem_(problem), cache_(cache), path_(problem), random_(seed), key_(cache ? cache->words() : 0) {
+Greedy::Greedy(const Problem& problem, const Cache& cache, std::uint64_t seed)
+    : problem_(problem), cache_(cache), path_(problem), random_(seed), key_(cache.words()) {
   const auto most = static_cast<std::size_t>(*std::max_element(problem.size.begin(), problem.size.end()));
   cost_.resize(most);
   bound_.resize(most);
@@ -27,7 +27,7 @@ int Greedy::pick(Var v, double noise) {
   std::copy_n(bound_.begin(), count, known_.begin());
   if (noise > 0)
     for (int x = 0; x < count; ++x) bound_[x] -= noise * std::log1p(-unit(random_));
-  std::fill_n(raised_.begin(), count, cache_ == nullptr);
+  std::fill_n(raised_.begin(), count, false);
   while (true) {
     const int x = static_cast<int>(std::min_element(bound_.begin(), bound_.begin() + count) - bound_.begin());
     if (raised_[x]) return x;
@@ -43,8 +43,8 @@ double Greedy::look_ahead(Var v, int x) {
     double lower = path_.below(c);
     Cache::Entry entry;
     if (!problem_.children[c].empty()) {
-      cache_->pack(c, path_.value(), key_.data());
-      if (cache_->find(key_.data(), entry)) lower = std::max(lower, entry.lower);
+      cache_.pack(c, path_.value(), key_.data());
+      if (cache_.find(key_.data(), entry)) lower = std::max(lower, entry.lower);
     }
     sum += lower;
   }

@@ -10,18 +10,18 @@ namespace elimina::search {
 
 class Greedy {
  public:
-  explicit Greedy(const Problem& problem, const Cache* cache = nullptr, std::uint64_t seed = 0);
+  Greedy(const Problem& problem, const Cache& cache, std::uint64_t seed);
 
   // Gives each variable, ancestors first, the value of the least bound, which what the cache knows of the children raises. Bounds are
   // raised at random by `noise` on average.
-  std::vector<int> run(double noise = 0);
+  std::vector<int> run(double noise);
 
  private:
   int pick(Var v, double noise);
   double look_ahead(Var v, int x);
 
   const Problem& problem_;
-  const Cache* cache_;
+  const Cache& cache_;
   Path path_;
   std::mt19937_64 random_;
   std::vector<double> cost_, bound_, known_;

@@ -136,7 +136,7 @@ FORBIDDEN_COST: int = 1125899906842624
 
 def minimise_costs(sizes: Sequence[int], scopes: Sequence[Sequence[int]], tables: Sequence[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]], constant: int, upper: int, seconds: float, most_rows: int, seed: int, poll: object) -> dict:
     """
-    Least sum of costs (of 0 to 2^38, or FORBIDDEN_COST) below `upper`, by elimination that drops rows by bounds. `poll` gets both bounds now and then; an interruption ends it.
+    Least sum of costs (of 0 to 2^38, or FORBIDDEN_COST) below `upper`, by elimination that drops rows by bounds. `poll` gets both bounds now and then, and ends it by False; so does an interruption.
     """
 
 def shift_costs(sizes: Sequence[int], scopes: Sequence[Sequence[int]], tables: Sequence[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]], upper: int, seconds: float, least_gain: int, poll: object) -> tuple:

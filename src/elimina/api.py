@@ -20,14 +20,14 @@ from elimina.model import Model
 from elimina.order import Method
 from elimina.planning.minibuckets import IBound
 from elimina.planning.plan import Plan
-from elimina.planning.prepare import Problem, Task, prepare
+from elimina.planning.prepare import Task, prepare
 from elimina.result import Result
 
 if TYPE_CHECKING:
     from elimina.inference.checkpoint import Checkpoint
     from elimina.inference.filtering import Listener
     from elimina.inference.marginals import Inquiry
-    from elimina.inference.minibucket import Original
+    from elimina.inference.shifting import Original
 
 Evidence = Mapping[str | int, Any]
 TASKS: tuple[Task, ...] = ("mpe", "pr", "mar", "mmap", "count")
@@ -161,7 +161,7 @@ def solve(
             (neither with a checkpoint, for what they know is not kept).
         upper_bound: ``mpe`` of integer costs: a total that is known to be reached, the optimum at best; what is worse
             is not looked for. If nothing reaches it, the answer is ``infeasible`` with a bound beyond it.
-        gap: A distance of the bounds, relative to the value found, at which search may end (``bounded``).
+        gap: A distance of the bounds, relative to the one closer to 0, at which filtering and search end (``bounded``).
         time_limit: Seconds for the whole call. What filtered elimination or search knows by then is the answer:
             ``bounded``.
         on_plan: Called with the plan before it runs.
@@ -422,8 +422,12 @@ def _plan(
     inquiry = _inquire(model, observed, query, options) if task == "mar" else None
     asked = tuple(dict.fromkeys(model.index(v) for v in query or ())) if task == "mmap" else None
     problem = prepare(observed.model, task, observed.values, asked) if inquiry is None else inquiry.structure.problem
-    original = None if options.ibound is None else _original(problem, options, time_limit)
-    problem = problem if original is None or original.shifted is None else original.shifted.problem
+    original = None
+    if options.ibound is not None:
+        from elimina.inference.shifting import LONGEST_SHIFT, shift_tables
+
+        original = shift_tables(problem, options, min(LONGEST_SHIFT, (time_limit or math.inf) / 10))
+        problem = original.moved
     prepared = time.perf_counter()
     if checkpoint is None:
         planned = plan_problem(problem, options)
@@ -437,17 +441,6 @@ def _plan(
         checkpoint.begin(model, problem, planned, given)
     seconds = {"prepare": prepared - started, **planned.seconds}
     return _Prepared(inquiry, planned._replace(seconds=seconds), original)
-
-
-def _original(problem: Problem, options: Options, time_limit: float | None) -> Original:
-    """The problem, and the one with shifted costs if that is asked for and possible."""
-    from elimina.inference.minibucket import Original
-
-    if options.shift not in ("tables", "all"):
-        return Original(problem, None)
-    from elimina.inference.shifting import LONGEST_SHIFT, shift
-
-    return Original(problem, shift(problem, min(LONGEST_SHIFT, (time_limit or math.inf) / 10)))
 
 
 def _inquire(model: Model, observed: Observed, query: Sequence[str | int] | None, options: Options) -> Inquiry:

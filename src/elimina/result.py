@@ -31,6 +31,13 @@ class Bounds(NamedTuple):
     upper: int | float | None
     nodes: int = 0
 
+    @property
+    def gap(self) -> float:
+        """Distance of the bounds, relative to the one that is closer to 0; infinity if one is unknown."""
+        if self.lower is None or self.upper is None:
+            return math.inf
+        return (self.upper - self.lower) / max(min(abs(self.lower), abs(self.upper)), 1e-12)
+
 
 class Result(NamedTuple):
     """An answer.

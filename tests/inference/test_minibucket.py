@@ -86,7 +86,7 @@ def test_every_ibound_of_a_larger_model(sense, costs):
 def test_shifting_keeps_every_total(kind, data):
     model = data.draw(models(kind))
     problem = prepare(model, "mpe", {})
-    shifted = shift(problem, 1.0)
+    shifted = shift(problem, 1.0, 1 << 30)
     if shifted is None:
         return
     other = shifted.problem.model
@@ -107,10 +107,15 @@ def test_shifting_keeps_every_total(kind, data):
 
 def test_shifting_raises_the_constant():
     problem = prepare(grid_model(8, 4, 0.3, seed=1), "mpe", {})
-    shifted = shift(problem, 5.0)
+    shifted = shift(problem, 5.0, 1 << 30)
     best = elimina.solve(problem.model, device="cpu").value
     least = sum(int(table.values.min()) for table in problem.tables)
     assert least + 0.9 * (best - least) < shifted.original(shifted.problem.model.constant) <= best
+
+
+def test_shifting_keeps_within_memory():
+    problem = prepare(grid_model(8, 4, 0.3, seed=1), "mpe", {})
+    assert shift(problem, 5.0, 1000) is None
 
 
 def test_levelling_helps():

@@ -87,11 +87,21 @@ def test_a_time_limit_gives_bounds_that_improve():
     assert [entry[1:3] for entry in result.stats["profile"]][-1] == (result.lower_bound, result.upper_bound)
 
 
-def test_a_gap_ends_it():
-    result = elimina.solve(HARD, method="search", device="cpu", gap=0.9, time_limit=60)
+@pytest.mark.parametrize("method", ["search", "filter", "auto"])
+def test_a_gap_ends_it(method):
+    limit = 600
+    result = elimina.solve(HARD, method=method, device="cpu", gap=1.5, time_limit=limit)
     assert result.status in ("bounded", "optimal")
-    assert result.upper_bound - result.lower_bound <= 0.9 * abs(result.upper_bound)
-    assert sum(result.stats["seconds"].values()) < 40
+    assert result.upper_bound - result.lower_bound <= 1.5 * result.lower_bound
+    assert sum(result.stats["seconds"].values()) < limit / 5
+
+
+def test_a_model_that_is_not_divided_is_planned_once(monkeypatch):
+    made = []
+    plan_within = search_module.plan_within
+    monkeypatch.setattr(search_module, "plan_within", lambda *given: made.append(given) or plan_within(*given))
+    assert elimina.solve(grid_model(4, 3, 0.3), method="search", device="cpu").status == "optimal"
+    assert len(made) == 1
 
 
 def test_an_interruption_returns_what_is_known():

@@ -41,22 +41,17 @@ def seconds_of(text: str | float) -> float:
     return number
 
 
-def _slices_of(text: str) -> int | str:
-    """Read ``auto``, ``never`` or a number."""
-    if text in ("auto", "never"):
-        return text
-    if not re.fullmatch("[0-9]{1,18}", text) or int(text) < 1:
-        raise click.BadParameter(f"{text!r} is neither auto, never nor a number of slices from 1 on")
-    return int(text)
+def _number_or(words: tuple[str, ...], what: str) -> Callable[[str], int | str]:
+    """What reads one of these words, or a number of something from 1 on."""
 
+    def read(text: str) -> int | str:
+        if text in words:
+            return text
+        if not re.fullmatch("[0-9]{1,18}", text) or int(text) < 1:
+            raise click.BadParameter(f"{text!r} is neither {', '.join(words)} nor a number of {what} from 1 on")
+        return int(text)
 
-def _ibound_of(text: str) -> int | str:
-    """Read ``auto`` or a number."""
-    if text == "auto":
-        return text
-    if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
-        raise click.BadParameter(f"{text!r} is neither auto nor a number of variables from 1 on")
-    return int(text)
+    return read
 
 
 def model_options(command: Command) -> Command:
@@ -109,7 +104,7 @@ def model_options(command: Command) -> Command:
             ),
             click.option(
                 "--slices",
-                type=_slices_of,
+                type=_number_or(("auto", "never"), "slices"),
                 default="auto",
                 show_default=True,
                 metavar="auto|never|N",
@@ -130,7 +125,7 @@ def model_options(command: Command) -> Command:
             ),
             click.option(
                 "--ibound",
-                type=_ibound_of,
+                type=_number_or(("auto",), "variables"),
                 metavar="auto|N",
                 help="mpe: bounds by mini-buckets, whose messages have N variables at most; auto: what memory holds.",
             ),

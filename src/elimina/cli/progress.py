@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
@@ -35,7 +36,8 @@ class Progress:
             self._is_shown = True
             ends = " to ".join("unknown" if end is None else str(end) for end in (known.lower, known.upper))
             rate = f", {count_text(round(known.nodes / max(known.seconds, 1e-3)))} nodes/s" if known.nodes else ""
-            click.echo(f"\roptimum: {ends}{_gap_text(known)}{rate}\033[K", err=True, nl=False)
+            gap = "" if known.gap == math.inf else f" (gap {100 * known.gap:.3g} %)"
+            click.echo(f"\roptimum: {ends}{gap}{rate}\033[K", err=True, nl=False)
 
     def update(self, share: float) -> None:
         """Move the bar to a share of the work."""
@@ -49,10 +51,3 @@ class Progress:
             click.echo("\r\033[K", err=True, nl=False)
         if self._bar is not None:
             self._bar.__exit__(None, None, None)
-
-
-def _gap_text(known: Bounds) -> str:
-    if known.lower is None or known.upper is None:
-        return ""
-    least = max(min(abs(known.lower), abs(known.upper)), 1e-12)
-    return f" (gap {100 * (known.upper - known.lower) / least:.3g} %)"

@@ -59,6 +59,16 @@ class Options(NamedTuple):
     ibound: IBound | None = None
     shift: Shift = "all"
 
+    @property
+    def shifts_tables(self) -> bool:
+        """Whether costs are shifted between tables."""
+        return self.shift in ("tables", "all")
+
+    @property
+    def levels_buckets(self) -> bool:
+        """Whether costs are shifted between mini-buckets."""
+        return self.shift in ("buckets", "all")
+
     def check(self) -> None:
         """Check what does not depend on a model.
 
@@ -133,9 +143,8 @@ def plan_within(problem: Problem, order: Sequence[int], options: Options, share:
         backend = get_backend("cuda") if options.device == "cuda" else find_cuda() or backend
     machine, memory = _limits(backend, options)
     memory = min(memory, int(share * host_memory(options)))
-    levelled = options.shift in ("buckets", "all")
     ibound = "auto" if options.ibound is None else options.ibound
-    plan = make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled, seconds)
+    plan = make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, options.levels_buckets, seconds)
     return Planned(problem, plan, backend, {})
 
 
@@ -218,8 +227,8 @@ def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], optio
     """
     machine, memory = _limits(backend, options)
     if options.ibound is not None:
-        levelled = options.shift in ("buckets", "all")
-        return make_bounded_plan(problem, order, machine, memory, options.dtype, options.ibound, levelled)
+        ibound, levelled = options.ibound, options.levels_buckets
+        return make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled)
     whole = make_plan(problem, order, machine, memory, options.dtype)
     on_rows = None
     if options.tables == "sparse" or (options.tables == "auto" and not (whole.fits and whole.seconds < LONG_SECONDS)):

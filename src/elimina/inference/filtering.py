@@ -46,12 +46,14 @@ class Limits(NamedTuple):
         upper_bound: A total that is known to be reached (costs; the other way round where they are maximised): what is
             worse is not looked for. None if none is known.
         seed: Of the search for a first solution, and of orders.
+        gap: The gap of the bounds that is close enough.
     """
 
     memory: int
     seconds: float = math.inf
     upper_bound: int | None = None
     seed: int = 0
+    gap: float = 0.0
 
 
 def why_unsupported(problem: Problem) -> str | None:
@@ -89,9 +91,11 @@ def filtered_optimum(problem: Problem, limits: Limits, listener: Listener | None
     costs = _Costs.of(problem)
     upper = costs.upper(limits.upper_bound)
 
-    def poll(lower: int, best: int) -> None:
+    def poll(lower: int, best: int) -> bool:
+        known = Bounds(time.perf_counter() - started, *costs.bounds(lower, best))
         if listener is not None:
-            listener(Bounds(time.perf_counter() - started, *costs.bounds(lower, best)))
+            listener(known)
+        return known.gap > limits.gap
 
     clock = {"encode": time.perf_counter() - started}
     if upper <= 0 or not costs.possible:

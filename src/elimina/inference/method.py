@@ -1,4 +1,4 @@
-"""Whether an optimum is found by plain elimination or by filtered elimination."""
+"""How an optimum is found: by which of elimination, filtering, mini-buckets and search, and in which turns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from elimina.inference.bucket import does_not_fit
 from elimina.inference.choose import Options, Planned
 from elimina.order import Order, find_order
 from elimina.planning.prepare import Problem
-from elimina.result import Result
+from elimina.result import Bounds, Result
 
 if TYPE_CHECKING:
     from elimina.inference.filtering import Listener
@@ -38,12 +38,12 @@ class Search(NamedTuple):
     """How the optimum is looked for.
 
     Attributes:
-        method: ``filter``: only by filtering; ``eliminate``: never so; ``auto``: filtering first where elimination
-            takes long or its tables do not fit; if they do, for no longer than it would take; and again, where no plan
-            fits.
+        method: ``filter``, ``search``, ``mbe``, ``eliminate``: only so; ``auto``: filtering and search first where
+            elimination takes long or its tables do not fit; if they do, for no longer than it would take; and again,
+            where no plan fits.
         upper_bound: A total that is known to be reached; None if none is.
         listener: See ``filtered_optimum`` and ``searched_optimum``.
-        gap: See ``searched_optimum``.
+        gap: The gap of the bounds that is close enough.
     """
 
     method: OptimumMethod = "auto"
@@ -78,11 +78,11 @@ class Search(NamedTuple):
         """Whether filtering or search is the only way."""
         return self.method in ("filter", "search") or (self.method == "auto" and self.upper_bound is not None)
 
-    @staticmethod
-    def is_end(found: Result, deadline: float | None) -> bool:
-        """Whether nothing else is to be tried: it is exact, or time is up, or the user's patience."""
+    def is_end(self, found: Result, deadline: float | None) -> bool:
+        """Whether nothing else is to be tried: it is exact, or close enough, or time is up, or the user's patience."""
         is_over = deadline is not None and time.monotonic() > deadline
-        return found.status != "bounded" or "interrupted" in found.stats or is_over
+        is_close = Bounds(0.0, found.lower_bound, found.upper_bound).gap <= self.gap
+        return found.status != "bounded" or is_close or "interrupted" in found.stats or is_over
 
     def try_filtering(
         self, problem: Problem, options: Options, deadline: float | None, spent: Mapping[str, float]
@@ -119,7 +119,6 @@ class Search(NamedTuple):
 
         Returns:
             What is known then.
-
         """
         plan, most = planned.plan, LONGEST_TRY
         if plan.fits:
@@ -182,7 +181,7 @@ class Search(NamedTuple):
         left = math.inf if deadline is None else deadline - time.monotonic()
         from elimina.inference.filtering import Limits, filtered_optimum
 
-        limits = Limits(_memory(options), min(most, left), self.upper_bound, options.seed)
+        limits = Limits(_memory(options), min(most, left), self.upper_bound, options.seed, self.gap)
         return filtered_optimum(problem, limits, self.listener)
 
 

@@ -6,7 +6,7 @@ import contextlib
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,11 @@ from elimina.inference.bucket import does_not_fit, statistics
 from elimina.inference.encode import Encoded, encode
 from elimina.inference.execution import Execution
 from elimina.inference.scales import roots
+from elimina.inference.shifting import Original
 from elimina.planning.guide import Guide, guide_of
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem
 from elimina.result import Result, Status
-
-if TYPE_CHECKING:
-    from elimina.inference.shifting import Shifted
 
 _ROUNDING = 1e-6
 """Of bounds on integers."""
@@ -35,30 +33,6 @@ _TOLERANCE = 1e-9
 _Tables = tuple[
     NDArray[Any], NDArray[np.int64], Sequence[int], Sequence[int], Sequence[Sequence[int]], float, float, bool
 ]
-
-
-class Original(NamedTuple):
-    """A problem, and the one that its costs were shifted to, if they were."""
-
-    problem: Problem
-    shifted: Shifted | None
-
-    @property
-    def moved(self) -> Problem:
-        """The problem to run."""
-        return self.problem if self.shifted is None else self.shifted.problem
-
-    def bound(self, bound: int | float) -> int | float:
-        """A bound on totals of the problem that is run as one on this one's."""
-        return bound if self.shifted is None else self.shifted.original(bound)
-
-    def total(self, total: int | float) -> int | float:
-        """An assignment's total there as its total here."""
-        return total if self.shifted is None else self.shifted.original(total)
-
-    def moved_total(self, total: int | float) -> int | float:
-        """An assignment's total here as its total there."""
-        return total if self.shifted is None else self.shifted.shifted(total)
 
 
 class Heuristic(NamedTuple):

@@ -19,8 +19,8 @@ from elimina.inference.bucket import statistics
 from elimina.inference.choose import Options, elimination_order, host_memory, host_threads, plan_within
 from elimina.inference.execution import Execution
 from elimina.inference.filtering import Listener
-from elimina.inference.minibucket import Heuristic, Original, division, heuristic_of, result_between
-from elimina.inference.shifting import LONGEST_SHIFT, shift
+from elimina.inference.minibucket import Heuristic, division, heuristic_of, result_between
+from elimina.inference.shifting import LONGEST_SHIFT, Original, shift_tables
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem
 from elimina.result import Bounds, Result
@@ -49,7 +49,7 @@ class Limits(NamedTuple):
 
     Attributes:
         deadline: By ``time.monotonic``; None: there is none.
-        gap: The distance of the bounds, relative to the value, that is small enough.
+        gap: The gap of the bounds that is close enough.
         upper_bound: A total that is known to be reached; None if none is known.
         nodes: Of the search tree, in each round.
     """
@@ -127,8 +127,7 @@ class _Search:
         options, limits = self.options, self.limits
         seconds = min(LONGEST_SHIFT, limits.seconds / 10)
         with self.phase("shift"):
-            shifted = shift(self.problem, seconds) if options.shift in ("tables", "all") else None
-        original = Original(self.problem, shifted)
+            original = shift_tables(self.problem, options, seconds)
         problem = original.moved
         with self.phase("order"):
             order = elimination_order(problem, options._replace(order_seconds=min(options.order_seconds, seconds)))
@@ -137,10 +136,11 @@ class _Search:
             with self.phase("plan"):
                 planned = plan_within(problem, order, options, _MESSAGES, min(budget, limits.seconds / 4))
             plan = planned.plan
-            if plan.minibuckets == known and budget < min(limits.seconds, LONGEST_MESSAGES):
+            is_same = plan.minibuckets is not None and plan.minibuckets == known
+            if is_same and budget < min(limits.seconds, LONGEST_MESSAGES):
                 budget *= _RISE
                 continue
-            is_last = plan.minibuckets in (None, known) or options.ibound not in (None, "auto")
+            is_last = is_same or plan.minibuckets is None or options.ibound not in (None, "auto")
             execution = Execution(problem, plan, planned.backend, deadline=limits.deadline)
             heuristic = heuristic_of(execution, self.clock)
             self.stats.update({**statistics(execution, {}), **division(plan), "rounds": self.stats["rounds"] + 1})
@@ -159,9 +159,7 @@ class _Search:
     @property
     def is_close(self) -> bool:
         """Whether the bounds are as close as they have to be."""
-        if self.score is None or self.bound is None or self.chosen is None:
-            return False
-        return self.sign * (self.score - self.bound) <= self.limits.gap * abs(self.score)
+        return self.chosen is not None and self.known(self.score).gap <= self.limits.gap
 
     def search(self, original: Original, heuristic: Heuristic, seconds: float) -> None:
         """One round."""
@@ -222,11 +220,15 @@ class _Search:
         if self.bound is None or self.sign * value > self.sign * self.bound:
             self.bound = value
 
+    def known(self, best: int | float | None) -> Bounds:
+        """The bounds, given the value of the best assignment."""
+        ends = (self.bound, best) if self.sign == 1 else (best, self.bound)
+        return Bounds(round(time.monotonic() - self.started, 3), *ends, self.stats["nodes"])
+
     def report(self, best: int | float | None) -> None:
         """Tell what is known, and keep it for the profile."""
-        ends = (self.bound, best) if self.sign == 1 else (best, self.bound)
-        known = Bounds(round(time.monotonic() - self.started, 3), *ends, self.stats["nodes"])
-        if not self.stats["profile"] or self.stats["profile"][-1][1:3] != ends:
+        known = self.known(best)
+        if not self.stats["profile"] or self.stats["profile"][-1][1:3] != known[1:3]:
             self.stats["profile"].append(known)
         if self.listener is not None:
             self.listener(known)

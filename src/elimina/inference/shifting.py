@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import FORBIDDEN_COST, shift_costs
+from elimina.inference.choose import Options, host_memory
 from elimina.inference.encode import distances
 from elimina.model import Model
 from elimina.planning.planner import cost_bound
@@ -22,7 +23,10 @@ from elimina.planning.prepare import Problem, allowed_range, prepare
 from elimina.table import FORBIDDEN, Table
 
 MOST_CELLS = 2**26
-"""Of all tables together: they are kept as 64-bit costs, twice."""
+"""Of all tables together."""
+
+_CELL_BYTES = 48
+"""Distances, in the core's units, there, shifted, and as tables, twice: 64 bits each."""
 
 Array = NDArray[Any]
 
@@ -65,24 +69,62 @@ class Shifted(NamedTuple):
         return self.sign * total * self.scale
 
 
-def shift(problem: Problem, seconds: float) -> Shifted | None:
+class Original(NamedTuple):
+    """A problem, and the one that its costs were shifted to, if they were."""
+
+    problem: Problem
+    shifted: Shifted | None
+
+    @property
+    def moved(self) -> Problem:
+        """The problem to run."""
+        return self.problem if self.shifted is None else self.shifted.problem
+
+    def bound(self, bound: int | float) -> int | float:
+        """A bound on totals of the problem that is run as one on this one's."""
+        return bound if self.shifted is None else self.shifted.original(bound)
+
+    def total(self, total: int | float) -> int | float:
+        """An assignment's total there as its total here."""
+        return total if self.shifted is None else self.shifted.original(total)
+
+    def moved_total(self, total: int | float) -> int | float:
+        """An assignment's total here as its total there."""
+        return total if self.shifted is None else self.shifted.shifted(total)
+
+
+def shift_tables(problem: Problem, options: Options, seconds: float) -> Original:
+    """Shift costs between tables if that is asked for and possible.
+
+    Args:
+        problem: Of the task ``mpe``.
+        options: Whether, and the memory that it may take.
+        seconds: After which no further pass is begun.
+    """
+    return Original(problem, shift(problem, seconds, host_memory(options)) if options.shifts_tables else None)
+
+
+def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
     """Shift costs between tables; None if these are too large for it, or forbid everything.
 
     Args:
         problem: Of the task ``mpe``.
         seconds: After which no further pass is begun.
+        memory: Bytes that it may take.
     """
     model = problem.model
     sizes = model.sizes
-    if sum(math.prod(sizes[v] for v in group.scope) for group in problem.groups) > MOST_CELLS:
+    cells = sum(math.prod(sizes[v] for v in group.scope) for group in problem.groups)
+    if cells > min(MOST_CELLS, memory // _CELL_BYTES):
         return None
     known = distances(problem, FORBIDDEN_COST)
     limit = FORBIDDEN_COST if model.is_integer else math.inf
-    # Of tables one by one: their sums may not fit the core's costs.
-    ranges = filter(None, (allowed_range(table, model.sense) for table in problem.tables))
-    spread = sum(float(table.max(initial=0, where=table < limit)) for table in known.tables)
     if model.is_integer:
+        # Of tables one by one: their sums may not fit the core's costs.
+        ranges = filter(None, (allowed_range(table, model.sense) for table in problem.tables))
         spread = sum(high - low for low, high in ranges)
+    else:
+        spread = sum(float(table.max(initial=0, where=table < limit)) for table in known.tables)
     scale: int | float = max(1, min(_PARTS, _HEADROOM // cost_bound(problem))) if model.is_integer else 1.0
     unit = scale if model.is_integer else 2.0 ** math.floor(math.log2(_MOST_TOTAL / max(spread, 1.0)))
     if not known.possible or not spread * unit <= _MOST_TOTAL:

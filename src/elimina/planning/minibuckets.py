@@ -9,8 +9,9 @@ from typing import Literal, NamedTuple
 
 from elimina.planning.estimate import Machine
 from elimina.planning.plan import Plan
-from elimina.planning.planner import make_plan, mini_bucket_tree
+from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem
+from elimina.tree import bucket_tree
 
 _LEVELLED_PASSES = 2.5
 """Passes over the cells of a bucket that is levelled, for each one otherwise."""
@@ -51,7 +52,7 @@ def make_bounded_plan(
 
     if ibound != "auto":
         return plan(int(ibound))
-    largest = max(1, mini_bucket_tree(problem, order, None).width)
+    largest = max(1, bucket_tree([group.scope for group in problem.groups], order).width)
     rough = functools.partial(_rough, problem, order, machine, levelled)
     low, high = 1, largest
     while low < high:
@@ -81,7 +82,7 @@ class _Rough(NamedTuple):
 def _rough(problem: Problem, order: Sequence[int], machine: Machine, levelled: bool, ibound: int) -> _Rough:
     sizes = problem.model.sizes
     itemsize = 4 if problem.model.is_integer else 8
-    nodes = mini_bucket_tree(problem, order, ibound).nodes
+    nodes = bucket_tree([group.scope for group in problem.groups], order, ibound=ibound).nodes
     cells = [math.prod(sizes[v] for v in node.separator) for node in nodes]
     work = sum(sizes[node.variable] * count for node, count in zip(nodes, cells, strict=True))
     size = sum(cells) * itemsize

@@ -183,11 +183,6 @@ def _tiers(layout: _Layout, machine: Machine) -> dict[str, int]:
     return machine.tiers(layout.arena_cells * itemsize, layout.factor_cells * itemsize)
 
 
-def mini_bucket_tree(problem: Problem, order: Sequence[int], ibound: int | None) -> Tree:
-    """The tree of a plan; see ``make_plan``."""
-    return _tree(problem, order, ibound)[0]
-
-
 def _tree(problem: Problem, order: Sequence[int], ibound: int | None = None) -> tuple[Tree, list[tuple[int, ...]]]:
     """The bucket tree of an order, and the groups' scopes sorted by it, kept variables last."""
     position = {v: i for i, v in enumerate((*order, *problem.kept))}
