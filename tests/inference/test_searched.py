@@ -96,6 +96,15 @@ def test_a_gap_ends_it(method):
     assert sum(result.stats["seconds"].values()) < limit / 5
 
 
+@pytest.mark.parametrize(("bound", "ends"), [(12.0 - 1e-11, True), (12.0, True), (11.99, False)])
+def test_bounds_that_meet_up_to_rounding_end_it(bound, ends):
+    model = Model.from_arrays([2], [([0], [12.0, 13.0])])
+    search = search_module._Search(prepare(model, "mpe", {}), Options(device="cpu"), Limits(), None)
+    search.take([0])
+    search.bound = bound
+    assert search.is_over == ends
+
+
 def test_a_model_that_is_not_divided_is_planned_once(monkeypatch):
     made = []
     plan_within = search_module.plan_within

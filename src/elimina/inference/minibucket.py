@@ -214,6 +214,11 @@ def division(plan: Plan) -> dict[str, int]:
     return {"ibound": plan.minibuckets.ibound, "divided": plan.minibuckets.divided, "parts": plan.minibuckets.parts}
 
 
+def meet(bound: int | float, score: int | float) -> bool:
+    """Whether a bound and an assignment's total are the same number, up to rounding of floats."""
+    return bound == score or (not isinstance(score, int) and abs(bound - score) <= _TOLERANCE * max(1.0, abs(score)))
+
+
 def result_between(problem: Problem, bound: int | float | None, chosen: Sequence[int] | None) -> Result:
     """What is known from a bound (None: nothing is allowed) and an assignment.
 
@@ -229,9 +234,7 @@ def result_between(problem: Problem, bound: int | float | None, chosen: Sequence
     score = None if chosen is None else model.score(chosen)
     if chosen is None or score is None or math.isinf(score) or model.is_beyond_bound(score):
         return Result("bounded", problem.task, None, bound if is_least else None, None if is_least else bound)
-    is_same = bound == score
-    if not isinstance(score, int):
-        is_same = abs(bound - score) <= _TOLERANCE * max(1.0, abs(score))
+    is_same = meet(bound, score)
     if is_same:
         bound = score
     ends = (bound, score) if is_least else (score, bound)

@@ -19,7 +19,7 @@ from elimina.inference.bucket import statistics
 from elimina.inference.choose import Options, elimination_order, host_memory, host_threads, plan_within
 from elimina.inference.execution import Execution
 from elimina.inference.filtering import Listener
-from elimina.inference.minibucket import Heuristic, division, heuristic_of, result_between
+from elimina.inference.minibucket import Heuristic, division, heuristic_of, meet, result_between
 from elimina.inference.shifting import LONGEST_SHIFT, Original, shift_tables
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem
@@ -159,7 +159,9 @@ class _Search:
     @property
     def is_close(self) -> bool:
         """Whether the bounds are as close as they have to be."""
-        return self.chosen is not None and self.known(self.score).gap <= self.limits.gap
+        if self.chosen is None or self.score is None or self.bound is None:
+            return False
+        return meet(self.bound, self.score) or self.known(self.score).gap <= self.limits.gap
 
     def search(self, original: Original, heuristic: Heuristic, seconds: float) -> None:
         """One round."""
