@@ -1,0 +1,86 @@
+#include "network.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace elimina::consistency {
+
+namespace {
+
+Cost stored(Cost cost) { return cost < filter::forbidden ? cost : forbidden; }
+
+Function function_of(const filter::Factor& factor, const std::vector<int>& size) {
+  Function f{factor.scope, std::vector<std::size_t>(factor.scope.size(), 1), {}, {}, {}};
+  std::vector<Var> sorted = f.scope;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) throw std::invalid_argument("a scope names a variable twice");
+  for (std::size_t i = f.scope.size(); i-- > 1;) f.stride[i - 1] = f.stride[i] * static_cast<std::size_t>(size[f.scope[i]]);
+  f.table.resize(factor.cost.size());
+  std::transform(factor.cost.begin(), factor.cost.end(), f.table.begin(), stored);
+  if (f.arity() != 2) return f;
+  const auto rows = static_cast<std::size_t>(size[f.scope[0]]), columns = static_cast<std::size_t>(size[f.scope[1]]);
+  f.transposed.resize(f.table.size());
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < columns; ++c) f.transposed[c * rows + r] = f.table[r * columns + c];
+  return f;
+}
+
+}  // namespace
+
+Network::Network(filter::Model model) : constant(0), upper(model.upper) {
+  order = filter::min_fill(model, 1, 0);
+  std::reverse(order.begin(), order.end());
+  model = filter::renumber(model, order);
+  constant = model.constant;
+  size = model.size;
+  touching.resize(size.size());
+  for (const int n : size) {
+    first.push_back(cells.size());
+    cells.resize(cells.size() + static_cast<std::size_t>(n), 0);
+  }
+  for (const filter::Factor& factor : model.factors) {
+    if (factor.scope.empty()) {
+      constant = filter::add(constant, factor.cost[0]);
+      continue;
+    }
+    if (factor.scope.size() == 1) {
+      Cost* unary = cells.data() + first[factor.scope[0]];
+      for (std::size_t x = 0; x < factor.cost.size(); ++x) unary[x] = std::min(forbidden, unary[x] + stored(factor.cost[x]));
+      continue;
+    }
+    functions.push_back(function_of(factor, size));
+  }
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    Function& f = functions[i];
+    for (int p = 0; p < f.arity(); ++p) {
+      touching[f.scope[p]].push_back({static_cast<int>(i), p});
+      f.shift.push_back(cells.size());
+      cells.resize(cells.size() + static_cast<std::size_t>(size[f.scope[p]]), 0);
+    }
+  }
+}
+
+Cost Network::at(const std::vector<int>& value) const {
+  Cost total = constant;
+  for (Var v = 0; v < count(); ++v) total = std::min(forbidden, total + cells[first[v] + value[v]]);
+  for (const Function& f : functions) {
+    std::size_t cell = 0;
+    for (int p = 0; p < f.arity(); ++p) cell += f.stride[p] * value[f.scope[p]];
+    total = std::min(forbidden, total + f.table[cell]);
+  }
+  return total;
+}
+
+std::vector<int> Network::outer(const std::vector<int>& value) const {
+  std::vector<int> result(value.size());
+  for (std::size_t i = 0; i < value.size(); ++i) result[order[i]] = value[i];
+  return result;
+}
+
+std::vector<int> Network::inner(const std::vector<int>& value) const {
+  std::vector<int> result(value.size());
+  for (std::size_t i = 0; i < value.size(); ++i) result[i] = value[order[i]];
+  return result;
+}
+
+}  // namespace elimina::consistency
