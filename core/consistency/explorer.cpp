@@ -4,14 +4,14 @@
 
 namespace elimina::consistency {
 
-bool Explorer::prepare(const Limits& limits) { return propagator_.propagate(limits.top, limits.slack); }
+namespace {
 
-void Explorer::apply(const Decision& decision) {
-  if (decision.assigned)
-    propagator_.assign(decision.var, decision.value);
-  else
-    propagator_.remove(decision.var, decision.value);
-}
+// A variable of more values has its domain halved; of no more, it is given one.
+const int most_values = getenv("MV") ? atoi(getenv("MV")) : 10;
+
+}  // namespace
+
+bool Explorer::prepare(const Limits& limits) { return propagator_.propagate(limits.top, limits.slack); }
 
 bool Explorer::enter(const Open& open, const Limits& limits) {
   frames_.clear();
@@ -24,12 +24,9 @@ bool Explorer::enter(const Open& open, const Limits& limits) {
   const State& state = propagator_.state();
   done_ = true;
   for (const Decision& decision : path_) {
-    const bool has = state.has(decision.var, decision.value);
-    if (decision.assigned ? !has : has && !state.is_free(decision.var)) {
-      propagator_.forget();
-      return false;
-    }
-    if (has && state.is_free(decision.var)) apply(decision);
+    if (propagator_.decide(decision)) continue;
+    propagator_.forget();
+    return false;
   }
   ++nodes_;
   done_ = !propagator_.propagate(limits.top, limits.slack);
@@ -47,9 +44,8 @@ bool Explorer::back(const Limits& limits) {
     if (frame.bound >= limits.top) continue;
     const Decision opposite = frame.decision.opposite();
     path_.push_back(opposite);
-    apply(opposite);
     ++nodes_;
-    if (propagator_.propagate(limits.top, limits.slack)) return true;
+    if (propagator_.decide(opposite) && propagator_.propagate(limits.top, limits.slack)) return true;
   }
   done_ = true;
   return false;
@@ -65,11 +61,11 @@ bool Explorer::run(const Limits& limits, std::uint64_t nodes) {
       return true;
     }
     const Var v = choose();
-    const Decision decision{v, value_of(v), true};
+    const Decision decision = decision_on(v);
     frames_.push_back({decision, path_.size(), state.constant()});
     propagator_.mark();
     path_.push_back(decision);
-    apply(decision);
+    propagator_.decide(decision);
     ++nodes_;
     if (propagator_.propagate(limits.top, limits.slack)) continue;
     ++failures_;
@@ -83,7 +79,7 @@ std::vector<Open> Explorer::leave() {
   if (done_) return result;
   const auto path = std::make_shared<const std::vector<Decision>>(path_);
   for (const Frame& frame : frames_) result.push_back({frame.bound, path, frame.length, frame.decision.opposite()});
-  Open here{bound(), path, path->size(), {-1, 0, false}};
+  Open here{bound(), path, path->size(), {-1, 0, Rule::is}};
   if (!path->empty()) here.length = path->size() - 1, here.last = path->back();
   result.push_back(here);
   done_ = true;
@@ -107,6 +103,17 @@ Var Explorer::choose() const {
     most = high;
   }
   return best;
+}
+
+// Large domains are halved.
+Decision Explorer::decision_on(Var v) {
+  const int x = value_of(v);
+  const State& state = propagator_.state();
+  if (state.count(v) <= most_values) return {v, x, Rule::is};
+  values_.assign(state.values(v).begin(), state.values(v).end());
+  const auto middle = values_.begin() + (state.count(v) - 1) / 2;
+  std::nth_element(values_.begin(), middle, values_.end());
+  return {v, *middle, x <= *middle ? Rule::up_to : Rule::beyond};
 }
 
 int Explorer::value_of(Var v) const {

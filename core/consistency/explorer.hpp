@@ -7,20 +7,12 @@
 
 namespace elimina::consistency {
 
-struct Decision {
-  Var var;
-  int value;
-  bool assigned;  // else removed
-
-  Decision opposite() const { return {var, value, !assigned}; }
-};
-
 // What is left to search below some decisions: those of a path as far as `length`, and one more.
 struct Open {
   Cost bound = 0;
   std::shared_ptr<const std::vector<Decision>> path;
   std::size_t length = 0;
-  Decision last{-1, 0, false};
+  Decision last{-1, 0, Rule::is};
 };
 
 class Explorer {
@@ -63,7 +55,7 @@ class Explorer {
     Cost bound;
   };
 
-  void apply(const Decision& decision);
+  Decision decision_on(Var v);
   bool back(const Limits& limits);
   Var choose() const;
   int value_of(Var v) const;
@@ -72,7 +64,7 @@ class Explorer {
   Propagator propagator_;
   std::vector<Decision> path_;
   std::vector<Frame> frames_;
-  std::vector<int> solution_, preferred_;
+  std::vector<int> solution_, preferred_, values_;
   Var last_conflict_ = -1;
   bool done_ = true;
   std::uint64_t nodes_ = 0, failures_ = 0, replayed_ = 0;

@@ -80,19 +80,26 @@ int Propagator::first_free(const Function& f) const {
   return result;
 }
 
-void Propagator::assign(Var v, int x) {
-  state_.assign(v, x);
-  suspect_[v] = -1;
-  removed_.push(v);
-  pending_.push(v);
-}
-
-void Propagator::remove(Var v, int x) {
-  state_.remove(v, x);
+bool Propagator::decide(const Decision& decision) {
+  const auto [v, value, rule] = decision;
+  const int before = state_.count(v);
+  if (rule == Rule::is) {
+    if (!state_.has(v, value)) return false;
+    state_.assign(v, value);
+  } else {
+    for (int k = before; k-- > 0;) {
+      const int x = state_.values(v)[k];
+      if (decision.allows(x)) continue;
+      if (!state_.is_free(v)) return false;
+      state_.remove(v, x);
+    }
+  }
+  if (state_.count(v) == before) return true;
   suspect_[v] = -1;
   removed_.push(v);
   unsupported_.push(v);
   pending_.push(v);
+  return true;
 }
 
 bool Propagator::propagate(Cost top, Cost slack) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <vector>
 
+#include "decision.hpp"
 #include "queue.hpp"
 #include "state.hpp"
 
@@ -17,16 +18,13 @@ class Propagator {
   void mark() { state_.mark(); }
   void undo() { state_.undo(); }
 
-  // Decisions; `propagate` draws the conclusions.
-  void assign(Var v, int x);
-  void remove(Var v, int x);
+  // Leaves only values that the decision allows; false: there are none. `propagate` draws the conclusions, unless `forget` is called.
+  bool decide(const Decision& decision);
+  void forget();
 
   // Until nothing moves. False: all that is left costs at least `top`. Shifts that gain at most `slack` are left out where they might go on
   // for long.
   bool propagate(Cost top, Cost slack);
-
-  // Decisions are not followed up.
-  void forget();
 
   // A value of a free variable that costs nothing, and that the other variables can follow for nothing, as far as that is known.
   int support(Var v) const { return support_[v]; }
