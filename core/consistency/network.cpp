@@ -58,6 +58,19 @@ Network::Network(filter::Model model) : constant(0), upper(model.upper) {
       cells.resize(cells.size() + static_cast<std::size_t>(size[f.scope[p]]), 0);
     }
   }
+  note_fresh();
+}
+
+void Network::note_fresh() {
+  std::vector<Var> seen(size.size(), -1);
+  for (Var v = 0; v < count(); ++v) {
+    for (Place& place : touching[v]) {
+      const Function& f = functions[place.function];
+      place.fresh = 0;
+      for (int k = 0; k < std::min(f.arity(), 32); ++k)
+        if (seen[f.scope[k]] != v) place.fresh |= std::uint32_t{1} << k, seen[f.scope[k]] = v;
+    }
+  }
 }
 
 Cost Network::at(const std::vector<int>& value) const {

@@ -1,6 +1,7 @@
 // Cost functions as soft local consistency reads them: tables that never change, shared by all threads.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -24,8 +25,10 @@ struct Function {
   int arity() const { return static_cast<int>(scope.size()); }
 };
 
+// Of a function at a variable. Bits of `fresh`: the positions of variables that no earlier function at the variable has.
 struct Place {
   int function, position;
+  std::uint32_t fresh = ~std::uint32_t{0};
 };
 
 // Variables are numbered by an order in which costs are shifted towards the first ones.
@@ -41,6 +44,8 @@ struct Network {
   // Of the model, given those of this, and the other way round.
   std::vector<int> outer(const std::vector<int>& value) const;
   std::vector<int> inner(const std::vector<int>& value) const;
+
+  void note_fresh();
 
   std::vector<Var> order;  // of each variable its number in the model
   std::vector<int> size;

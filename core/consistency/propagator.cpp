@@ -9,6 +9,9 @@ namespace {
 // Cells of a function with three or more free variables from which it waits for values.
 constexpr std::size_t most_cells = 1 << 12;
 
+// Positions whose unary costs count.
+constexpr std::uint32_t all = ~std::uint32_t{0}, none = 0;
+
 // Costs shifted to one value; more would come near forbidden ones.
 constexpr Cost most_shifted = Cost{1} << 53;
 
@@ -174,10 +177,8 @@ bool Propagator::fail(Var v) {
 
 void Propagator::rise(Var v, int x, Cost by, int function) {
   Cost& unary = state_.unary_cell(v, x);
-  if (unary == 0) {
-    risen_.push(v);
-    pending_.push(v);
-  }
+  if (unary == 0) pending_.push(v);
+  if (unary <= slack_ && unary + by > slack_) risen_.push(v);
   unary += by;
   suspect_[v] = function;
 }
@@ -248,17 +249,18 @@ Cost Propagator::least(const Place& place, int x) {
   int q;
   if (free_positions(f, place.position, &q) > 1) {
     if (is_wide(f)) return 0;
-    marginal(f, place.position, {&x, 1}, true);
+    marginal(f, place.position, {&x, 1}, place.fresh);
     return marginal_[0];
   }
   const View t = view(f, place.position, q);
   const Cost* unary = state_.unary(t.other);
   const Cost row = t.row(x);
+  const bool fresh = place.fresh >> q & 1;
   int& hint = hint_[f.shift[place.position] + x];
   if (hint < network_.size[t.other] && state_.has(t.other, hint) && t.at(x, hint) + unary[hint] + row == 0) return 0;
   Cost low = 4 * forbidden;
   for (const int y : state_.values(t.other)) {
-    const Cost cost = t.at(x, y) + unary[y];
+    const Cost cost = t.at(x, y) + (fresh ? unary[y] : 0);
     if (cost < low) low = cost, hint = y;
   }
   return std::max<Cost>(0, low + row);
@@ -352,7 +354,7 @@ bool Propagator::project(const Place& place, const Cost* amounts) {
 }
 
 // Least costs of a function, with the unary costs of the other variables or without, for each of the values.
-void Propagator::marginal(const Function& f, int p, std::span<const int> values, bool with_unary) {
+void Propagator::marginal(const Function& f, int p, std::span<const int> values, std::uint32_t with_unary) {
   int count = 0;
   std::size_t base = 0;
   Cost fixed = 0;
@@ -360,18 +362,18 @@ void Propagator::marginal(const Function& f, int p, std::span<const int> values,
     if (k == p) continue;
     const Var v = f.scope[k];
     const Cost* shift = state_.shift(f, k);
-    const Cost* unary = state_.unary(v);
     if (!state_.is_free(v)) {
       base += f.stride[k] * state_.value(v);
       fixed -= shift[state_.value(v)];
       continue;
     }
+    const Cost* unary = state_.unary(v);
     Axis& axis = axes_[count];
     axis.offset.clear();
     axis.cost.clear();
     for (const int x : state_.values(v)) {
       axis.offset.push_back(f.stride[k] * x);
-      axis.cost.push_back((with_unary ? unary[x] : 0) - shift[x]);
+      axis.cost.push_back((with_unary >> k & 1 ? unary[x] : 0) - shift[x]);
     }
     digit_[count++] = 0;
   }
@@ -401,7 +403,7 @@ bool Propagator::pull_wide(const Place& place) {
   const Function& f = network_.functions[place.function];
   if (is_wide(f)) return true;
   const Var v = f.scope[place.position];
-  marginal(f, place.position, state_.values(v), false);
+  marginal(f, place.position, state_.values(v), none);
   for (int k = state_.count(v); k-- > 0;) {
     const int x = state_.values(v)[k];
     const Cost low = marginal_[k];
@@ -423,7 +425,7 @@ bool Propagator::gather_wide(const Place& place) {
   const Function& f = network_.functions[place.function];
   if (is_wide(f)) return true;
   const Var v = f.scope[place.position];
-  marginal(f, place.position, state_.values(v), true);
+  marginal(f, place.position, state_.values(v), all);
   bool any = false;
   for (int k = state_.count(v); k-- > 0;) {
     const int x = state_.values(v)[k];
@@ -461,7 +463,7 @@ bool Propagator::gather_wide(const Place& place) {
   for (int k = 0; k < f.arity(); ++k) {
     const Var u = f.scope[k];
     if (lent[k].empty() || std::all_of(lent[k].begin(), lent[k].end(), [](Cost c) { return c == 0; })) continue;
-    marginal(f, k, state_.values(u), false);
+    marginal(f, k, state_.values(u), none);
     for (std::size_t i = 0; i < lent[k].size(); ++i) {
       const int x = state_.values(u)[i];
       const Cost back = std::clamp<Cost>(marginal_[i], 0, lent[k][i]);

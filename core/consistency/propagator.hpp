@@ -71,7 +71,7 @@ class Propagator {
   bool pull_wide(const Place& place);
   bool gather_wide(const Place& place);
   bool project(const Place& place, const Cost* amounts);
-  void marginal(const Function& f, int p, std::span<const int> values, bool with_unary);
+  void marginal(const Function& f, int p, std::span<const int> values, std::uint32_t with_unary);
   void wake_others(const Place& place);
 
   const Network& network_;
