@@ -19,9 +19,7 @@ bool Explorer::enter(const Open& open, const Limits& limits) {
   if (open.path) path_.assign(open.path->begin(), open.path->begin() + static_cast<std::ptrdiff_t>(open.length));
   if (open.last.var >= 0) path_.push_back(open.last);
   replayed_ += path_.size();
-  while (propagator_.state().depth() > 0) propagator_.undo();
   propagator_.mark();
-  const State& state = propagator_.state();
   done_ = true;
   for (const Decision& decision : path_) {
     if (propagator_.decide(decision)) continue;
@@ -76,10 +74,12 @@ bool Explorer::run(const Limits& limits, std::uint64_t nodes) {
 
 std::vector<Open> Explorer::leave() {
   std::vector<Open> result;
+  const Cost reached = bound();
+  while (propagator_.state().depth() > 0) propagator_.undo();
   if (done_) return result;
   const auto path = std::make_shared<const std::vector<Decision>>(path_);
   for (const Frame& frame : frames_) result.push_back({frame.bound, path, frame.length, frame.decision.opposite()});
-  Open here{bound(), path, path->size(), {-1, 0, Rule::is}};
+  Open here{reached, path, path->size(), {-1, 0, Rule::is}};
   if (!path->empty()) here.length = path->size() - 1, here.last = path->back();
   result.push_back(here);
   done_ = true;

@@ -35,7 +35,7 @@ class Explorer {
 
   const std::vector<int>& solution() const { return solution_; }
 
-  // What is left, in the end; nothing if the node is done.
+  // Back to the root: what is left below the node, nothing if it is done.
   std::vector<Open> leave();
 
   // A value that is tried first where it costs nothing.

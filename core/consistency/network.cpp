@@ -7,10 +7,14 @@ namespace elimina::consistency {
 
 namespace {
 
+// Positions are bits of a word.
+constexpr int most_arity = 32;
+
 Cost stored(Cost cost) { return cost < filter::forbidden ? cost : forbidden; }
 
 Function function_of(const filter::Factor& factor, const std::vector<int>& size) {
   Function f{factor.scope, std::vector<std::size_t>(factor.scope.size(), 1), {}, {}, {}};
+  if (f.arity() > most_arity) throw std::invalid_argument("a scope has too many variables");
   std::vector<Var> sorted = f.scope;
   std::sort(sorted.begin(), sorted.end());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) throw std::invalid_argument("a scope names a variable twice");
@@ -27,11 +31,14 @@ Function function_of(const filter::Factor& factor, const std::vector<int>& size)
 
 }  // namespace
 
-Network::Network(filter::Model model) : constant(0), upper(model.upper) {
-  order = filter::min_fill(model, 1, 0);
+Network::Network(filter::Model model, std::vector<Var> elimination) : order(std::move(elimination)), constant(model.constant), upper(model.upper) {
   std::reverse(order.begin(), order.end());
+  std::vector<Var> sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  bool permutes = sorted.size() == model.size.size();
+  for (std::size_t i = 0; permutes && i < sorted.size(); ++i) permutes = sorted[i] == static_cast<Var>(i);
+  if (!permutes) throw std::invalid_argument("the order has other variables than the model");
   model = filter::renumber(model, order);
-  constant = model.constant;
   size = model.size;
   touching.resize(size.size());
   for (const int n : size) {
@@ -67,7 +74,7 @@ void Network::note_fresh() {
     for (Place& place : touching[v]) {
       const Function& f = functions[place.function];
       place.fresh = 0;
-      for (int k = 0; k < std::min(f.arity(), 32); ++k)
+      for (int k = 0; k < f.arity(); ++k)
         if (seen[f.scope[k]] != v) place.fresh |= std::uint32_t{1} << k, seen[f.scope[k]] = v;
     }
   }

@@ -33,8 +33,9 @@ struct Place {
 
 // Variables are numbered by an order in which costs are shifted towards the first ones.
 struct Network {
-  // Costs of the model are at least 0. Throws std::invalid_argument if a variable occurs twice in a scope.
-  explicit Network(filter::Model model);
+  // Costs of the model are at least 0, its variables are eliminated in the order. Throws std::invalid_argument if that is none, or a variable
+  // occurs twice in a scope.
+  Network(filter::Model model, std::vector<Var> order);
 
   int count() const { return static_cast<int>(size.size()); }
 
@@ -47,7 +48,7 @@ struct Network {
 
   void note_fresh();
 
-  std::vector<Var> order;  // of each variable its number in the model
+  std::vector<Var> order;  // of each variable its number in the model; the last one eliminated is the first
   std::vector<int> size;
   std::vector<std::size_t> first;  // of each variable: where its unary costs are
   std::vector<Cost> cells;         // at the start: unary costs, then nothing shifted

@@ -13,8 +13,8 @@ constexpr std::uint64_t turn = 32, most_failures = 1 << 14;
 
 }  // namespace
 
-Search::Search(filter::Model model, Cost step, Cost slack, int threads)
-    : network_(std::move(model)), step_(step), slack_(slack), active_(static_cast<std::size_t>(threads), forbidden), top_(network_.upper) {
+Search::Search(filter::Model model, std::vector<Var> order, Cost step, Cost slack, int threads)
+    : network_(std::move(model), std::move(order)), step_(step), slack_(slack), active_(static_cast<std::size_t>(threads), forbidden), top_(network_.upper) {
   Explorer root(network_);
   if (root.prepare(limits())) {
     lower_ = root.bound();
@@ -26,13 +26,10 @@ Search::Search(filter::Model model, Cost step, Cost slack, int threads)
   for (int i = 0; i < threads; ++i) explorers_.push_back(root);
 }
 
-void Search::lower_top(Cost top) {
-  top_ = std::min(top_.load(), top);
-  note_bound();
-}
-
-void Search::prefer(const std::vector<int>& value) {
+void Search::know(Cost cost, const std::vector<int>& value) {
+  top_ = std::min(top_.load(), cost - step_ + 1);
   preferred_ = network_.inner(value);
+  note_bound();
 }
 
 bool Search::run(const Limits& limits) {
@@ -45,7 +42,7 @@ bool Search::run(const Limits& limits) {
       static_cast<int>(explorers_.size()), [&](int number) { work(static_cast<std::size_t>(number)); },
       [&] {
         const double spent = std::chrono::duration<double>(Clock::now() - begun).count();
-        if (!limits.poll(lower_, top_, nodes_) || spent > limits.seconds) {
+        if (!limits.poll(lower_, cost_, nodes_) || spent > limits.seconds) {
           stop_ = true;
           changed_.notify_all();
         }
@@ -91,20 +88,18 @@ bool Search::take(std::size_t number, Open& node) {
 void Search::explore(Explorer& explorer, const Open& node) {
   const std::uint64_t failures = explorer.failures();
   std::uint64_t counted = explorer.nodes();
-  if (!explorer.enter(node, limits())) {
-    nodes_ += explorer.nodes() - counted;
-    return;
-  }
   {
     const std::lock_guard lock(mutex_);
-    if (!preferred_.empty()) explorer.prefer(preferred_);
+    explorer.prefer(preferred_);
   }
+  explorer.enter(node, limits());
   while (!explorer.done() && !stop_ && nodes_ < most_nodes_) {
     if (explorer.run(limits(), turn)) offer(explorer.solution());
     nodes_ += explorer.nodes() - counted;
     counted = explorer.nodes();
-    if (explorer.failures() - failures >= failures_ && open_.size() < most_open_) break;
+    if (explorer.failures() - failures >= failures_ && has_room_) break;
   }
+  nodes_ += explorer.nodes() - counted;
 }
 
 void Search::give(std::size_t number, std::vector<Open> left) {
@@ -117,6 +112,7 @@ void Search::give(std::size_t number, std::vector<Open> left) {
   }
   active_[number] = forbidden;
   adapt(explorers_[number]);
+  has_room_ = open_.size() < most_open_;
   note_bound();
   changed_.notify_all();
 }

@@ -16,7 +16,7 @@ struct Limits {
   std::uint64_t nodes;
   std::size_t memory;  // bytes of open nodes, about
   // Called about five times a second, from the thread that called; false: stop.
-  std::function<bool(Cost lower, Cost upper, std::uint64_t nodes)> poll;
+  std::function<bool(Cost lower, Cost best, std::uint64_t nodes)> poll;
 };
 
 // Hybrid best-first search (Allouche, de Givry, Katsirelos, Schiex and Zytnicki, 2015): each thread takes the open node of the least bound
@@ -24,23 +24,19 @@ struct Limits {
 class Search {
  public:
   // Solutions that differ do so by at least `step`, or no smaller difference is of interest.
-  Search(filter::Model model, Cost step, Cost slack, int threads);
+  Search(filter::Model model, std::vector<Var> order, Cost step, Cost slack, int threads);
 
-  // Whoever knows a solution: what costs `top` or more is not looked for.
-  void lower_top(Cost top);
-  // Where to look first.
-  void prefer(const std::vector<int>& value);
+  // Only what is better than a solution is looked for, where it has its values first.
+  void know(Cost cost, const std::vector<int>& value);
 
   // Goes on until the limits; whether it is done.
   bool run(const Limits& limits);
 
   bool has_solution() const { return !best_.empty(); }
   std::vector<int> best() const { return network_.outer(best_); }
-  Cost cost() const { return cost_; }  // of the best solution
-  Cost top() const { return top_; }
+  Cost cost() const { return cost_; }  // of the best solution; what is not allowed if there is none
   Cost bound() const { return lower_; }
   std::uint64_t nodes() const { return nodes_; }
-  std::size_t open() const { return open_.size(); }
 
   // The root, made consistent.
   const Network& network() const { return network_; }
@@ -67,12 +63,11 @@ class Search {
   std::vector<Open> open_;        // a heap
   std::vector<Cost> active_;      // of each thread, the bound of its node; `forbidden` if it has none
   std::vector<int> best_, preferred_;
-  Cost cost_ = forbidden;
-  std::atomic<Cost> top_, lower_ = 0;
+  std::atomic<Cost> cost_ = filter::forbidden, top_, lower_ = 0;
   std::atomic<std::uint64_t> nodes_ = 0, failures_ = 1;
   std::uint64_t most_nodes_ = 0;
   std::size_t most_open_ = 0;
-  std::atomic<bool> stop_ = false;
+  std::atomic<bool> stop_ = false, has_room_ = true;
   std::mutex mutex_;
   std::condition_variable changed_;
 };

@@ -1,8 +1,8 @@
-"""The optimum by AND/OR branch and bound, guided by mini-buckets whose i-bound rises until it is proven.
+"""The optimum by turns of two searches: AND/OR branch and bound guided by mini-buckets, and soft local consistency.
 
 R. Marinescu, R. Dechter, "AND/OR branch-and-bound search for combinatorial optimization in graphical models",
 Artificial Intelligence 173 (2009). Rounds with small mini-buckets answer easy problems at once; each round begins with
-the best assignment and the best bound of those before it.
+the best assignment and the best bound of those before it. After each one it is the turn of soft local consistency.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from elimina._core import search_tree
 from elimina.errors import TimeLimitError, UnsupportedError
 from elimina.inference.bucket import statistics
 from elimina.inference.choose import Options, elimination_order, host_memory, host_threads, plan_within
+from elimina.inference.consistency import Consistency
 from elimina.inference.execution import Execution
 from elimina.inference.filtering import Listener
 from elimina.inference.minibucket import Heuristic, division, heuristic_of, meet, result_between
@@ -38,6 +39,12 @@ _RISE = 10.0
 
 _SEARCH_SHARE = 10.0
 """Seconds of search in a round, by those that its mini-buckets may take."""
+
+_MORE = 2.0
+"""Seconds of soft local consistency by those: it goes on where it was left."""
+
+_LEAD = 4.0
+"""By how much less mini-buckets are searched where the other bound is better."""
 
 _MESSAGES = 0.5
 _CACHE = 0.25
@@ -110,6 +117,9 @@ class _Search:
         self.score: int | float | None = limits.upper_bound
         self.bound: int | float | None = None
         self.is_empty = False
+        self.consistency: Consistency | None = None
+        self.is_consistency_spent = False
+        self.unit: int | float = 0
         # What no plan has said yet.
         figures = {"induced_width": None, "largest_table": 0, "total_cells": 0, "peak_bytes": 0, "device": "cpu"}
         self.stats: dict[str, Any] = {**figures, "dtype": None, "nodes": 0, "rounds": 0, "profile": []}
@@ -144,12 +154,22 @@ class _Search:
             execution = Execution(problem, plan, planned.backend, deadline=limits.deadline)
             heuristic = heuristic_of(execution, self.clock)
             self.stats.update({**statistics(execution, {}), **division(plan), "rounds": self.stats["rounds"] + 1})
-            self.search(original, heuristic, math.inf if is_last else _SEARCH_SHARE * budget)
+            turn = _SEARCH_SHARE * budget
+            while not self.is_over:
+                alone = is_last and self.is_consistency_spent
+                self.search(original, heuristic, math.inf if alone else turn / (_LEAD if self.is_ahead else 1))
+                self.propagate(original, order, turn * _MORE)
+                if not is_last:
+                    break
+                turn *= 2
             # The next round's messages take its place.
             del heuristic
-            if is_last:
-                return
             budget, known = budget * _RISE, plan.minibuckets
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether soft local consistency has the better bound."""
+        return self.consistency is not None and self.consistency.bound == self.bound
 
     @property
     def is_over(self) -> bool:
@@ -206,6 +226,57 @@ class _Search:
         self.raise_bound(original, heuristic, found["bound"])
         self.report(self.score)
 
+    def propagate(self, original: Original, order: Sequence[int], seconds: float) -> None:
+        """A turn of soft local consistency."""
+        until = time.monotonic() + seconds
+        while not (self.is_over or self.is_consistency_spent) and (left := until - time.monotonic()) > 0:
+            search = self.begin_consistency(original, order)
+            if search is None or not self.turn(search, left):
+                return
+            # In finer units, now that a better total is known, bounds of floats may meet.
+            self.is_consistency_spent = search.unit == self.unit
+            self.consistency, self.unit = None, search.unit
+
+    def turn(self, search: Consistency, seconds: float) -> bool:
+        """A turn of one search; whether it is done."""
+        if self.chosen is not None and self.score is not None:
+            search.know(self.score, self.chosen)
+        before = self.stats["nodes"]
+
+        def poll(bound: int | float, best: int | float | None, nodes: int) -> bool:
+            self.stats["nodes"] = before + nodes
+            self.raise_to(bound)
+            self.report(self.score if best is None else best)
+            return not self.is_close
+
+        limits = min(seconds, self.limits.seconds), self.limits.nodes, int(_CACHE * host_memory(self.options))
+        with self.phase("consistency"):
+            turn = search.run(*limits, poll)
+        self.stats["nodes"] = before + turn.nodes
+        if turn.interrupted:
+            self.stats["interrupted"] = True
+        if turn.chosen is not None:
+            self.take(turn.chosen)
+        self.is_empty = turn.is_done and self.chosen is None
+        self.raise_to(turn.bound)
+        self.report(self.score)
+        return turn.is_done
+
+    def begin_consistency(self, original: Original, order: Sequence[int]) -> Consistency | None:
+        """The search where it was left, or a new one."""
+        if self.consistency is None:
+            with self.phase("consistency"):
+                self.consistency = Consistency.of(
+                    original,
+                    order,
+                    self.score,
+                    self.chosen is not None,
+                    host_threads(self.options),
+                    host_memory(self.options),
+                )
+            self.is_consistency_spent = self.consistency is None
+        return self.consistency
+
     def take(self, chosen: list[int]) -> None:
         """Keep an assignment if it is the best one."""
         score = self.problem.model.score(chosen)
@@ -216,9 +287,11 @@ class _Search:
 
     def raise_bound(self, original: Original, heuristic: Heuristic, cost: float) -> None:
         """Keep a bound if it is the best one."""
-        if math.isinf(cost):
-            return
-        value = original.bound(heuristic.total_of(cost))
+        if math.isfinite(cost):
+            self.raise_to(original.bound(heuristic.total_of(cost)))
+
+    def raise_to(self, value: int | float) -> None:
+        """Keep a bound in the model's units if it is the best one."""
         if self.bound is None or self.sign * value > self.sign * self.bound:
             self.bound = value
 

@@ -25,7 +25,7 @@ from elimina.table import FORBIDDEN, Table
 MOST_CELLS = 2**26
 """Of all tables together."""
 
-_CELL_BYTES = 48
+CELL_BYTES = 48
 """Distances, in the core's units, there, shifted, and as tables, twice: 64 bits each."""
 
 Array = NDArray[Any]
@@ -115,7 +115,7 @@ def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
     model = problem.model
     sizes = model.sizes
     cells = sum(math.prod(sizes[v] for v in group.scope) for group in problem.groups)
-    if cells > min(MOST_CELLS, memory // _CELL_BYTES):
+    if cells > min(MOST_CELLS, memory // CELL_BYTES):
         return None
     known = distances(problem, FORBIDDEN_COST)
     limit = FORBIDDEN_COST if model.is_integer else math.inf
