@@ -7,7 +7,7 @@ namespace elimina::consistency {
 namespace {
 
 // A variable of more values has its domain halved; of no more, it is given one.
-const int most_values = getenv("MV") ? atoi(getenv("MV")) : 10;
+constexpr int most_values = 10;
 
 }  // namespace
 

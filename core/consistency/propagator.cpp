@@ -109,6 +109,7 @@ bool Propagator::propagate(Cost top, Cost slack) {
   top_ = top;
   slack_ = slack;
   raised_ = true;
+  patience_ = 1000 + 20 * network_.size.size();
   bool possible = state_.constant() < top_;
   while (possible && (possible = settle())) {
     if (!removed_.empty()) possible = after_removals(removed_.pop_first());
@@ -226,6 +227,9 @@ bool Propagator::exist(Var v) {
       return true;
     }
   }
+  // Where the constant rises by little each time, that is the end.
+  if (patience_ == 0) return true;
+  --patience_;
   for (const int x : state_.values(v))
     if (state_.unary(v)[x] == 0) support_[v] = x;
   for (const Place& place : network_.touching[v])
@@ -339,18 +343,19 @@ bool Propagator::gather(const Place& place) {
     state_.unary_cell(t.other, y) -= need_[y];
     state_.shift_cell(f, q, y) -= need_[y];
   }
-  return project(place, amount_.data());
+  project(place);
+  return true;
 }
 
-bool Propagator::project(const Place& place, const Cost* amounts) {
+// Shifts amounts that the function has.
+void Propagator::project(const Place& place) {
   const Function& f = network_.functions[place.function];
   const Var v = f.scope[place.position];
   for (const int x : state_.values(v)) {
-    if (amounts[x] <= 0) continue;
-    state_.shift_cell(f, place.position, x) += amounts[x];
-    rise(v, x, amounts[x], place.function);
+    if (amount_[x] <= 0) continue;
+    state_.shift_cell(f, place.position, x) += amount_[x];
+    rise(v, x, amount_[x], place.function);
   }
-  return true;
 }
 
 // Least costs of a function, with the unary costs of the other variables or without, for each of the values.
@@ -459,7 +464,7 @@ bool Propagator::gather_wide(const Place& place) {
       state_.unary_cell(u, x) = 0;
     }
   }
-  project(place, amount_.data());
+  project(place);
   for (int k = 0; k < f.arity(); ++k) {
     const Var u = f.scope[k];
     if (lent[k].empty() || std::all_of(lent[k].begin(), lent[k].end(), [](Cost c) { return c == 0; })) continue;

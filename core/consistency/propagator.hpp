@@ -70,7 +70,7 @@ class Propagator {
   bool gather(const Place& place);
   bool pull_wide(const Place& place);
   bool gather_wide(const Place& place);
-  bool project(const Place& place, const Cost* amounts);
+  void project(const Place& place);
   void marginal(const Function& f, int p, std::span<const int> values, std::uint32_t with_unary);
   void wake_others(const Place& place);
 
@@ -79,6 +79,7 @@ class Propagator {
   Cost top_ = forbidden, slack_ = 0;
   Queue pending_, removed_, risen_, unsupported_;
   bool raised_ = true;
+  std::size_t patience_ = 0;  // for variables without existential support, in one propagation
   std::vector<int> support_, suspect_;      // of each variable; the function that its last costs came from
   std::vector<int> hint_;                   // of each shifted cost: a value of the other variable
   std::vector<double> weight_;

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from elimina._core import search_tree
@@ -42,6 +42,9 @@ _SEARCH_SHARE = 10.0
 
 _MORE = 2.0
 """Seconds of soft local consistency by those: it goes on where it was left."""
+
+_FIRST_TURN = 0.25
+"""Seconds of it before anything else is tried."""
 
 _LEAD = 4.0
 """By how much less mini-buckets are searched where the other bound is better."""
@@ -139,6 +142,9 @@ class _Search:
         with self.phase("shift"):
             original = shift_tables(self.problem, options, seconds)
         problem = original.moved
+        self.propagate(original, _FIRST_TURN)
+        if self.is_over:
+            return
         with self.phase("order"):
             order = elimination_order(problem, options._replace(order_seconds=min(options.order_seconds, seconds)))
         budget, known = FIRST_SECONDS, None
@@ -158,7 +164,7 @@ class _Search:
             while not self.is_over:
                 alone = is_last and self.is_consistency_spent
                 self.search(original, heuristic, math.inf if alone else turn / (_LEAD if self.is_ahead else 1))
-                self.propagate(original, order, turn * _MORE)
+                self.propagate(original, turn * _MORE)
                 if not is_last:
                     break
                 turn *= 2
@@ -226,16 +232,20 @@ class _Search:
         self.raise_bound(original, heuristic, found["bound"])
         self.report(self.score)
 
-    def propagate(self, original: Original, order: Sequence[int], seconds: float) -> None:
+    def propagate(self, original: Original, seconds: float) -> None:
         """A turn of soft local consistency."""
-        until = time.monotonic() + seconds
-        while not (self.is_over or self.is_consistency_spent) and (left := until - time.monotonic()) > 0:
-            search = self.begin_consistency(original, order)
-            if search is None or not self.turn(search, left):
+        while not (self.is_over or self.is_consistency_spent):
+            if self.consistency is None:
+                self.consistency = self.begin_consistency(original)
+            if self.consistency is None:
+                self.is_consistency_spent = True
+                return
+            unit = self.consistency.unit
+            if not self.turn(self.consistency, seconds):
                 return
             # In finer units, now that a better total is known, bounds of floats may meet.
-            self.is_consistency_spent = search.unit == self.unit
-            self.consistency, self.unit = None, search.unit
+            self.is_consistency_spent = unit == self.unit
+            self.consistency, self.unit = None, unit
 
     def turn(self, search: Consistency, seconds: float) -> bool:
         """A turn of one search; whether it is done."""
@@ -262,20 +272,13 @@ class _Search:
         self.report(self.score)
         return turn.is_done
 
-    def begin_consistency(self, original: Original, order: Sequence[int]) -> Consistency | None:
-        """The search where it was left, or a new one."""
-        if self.consistency is None:
-            with self.phase("consistency"):
-                self.consistency = Consistency.of(
-                    original,
-                    order,
-                    self.score,
-                    self.chosen is not None,
-                    host_threads(self.options),
-                    host_memory(self.options),
-                )
-            self.is_consistency_spent = self.consistency is None
-        return self.consistency
+    def begin_consistency(self, original: Original) -> Consistency | None:
+        """A search, if it is possible."""
+        options = self.options
+        with self.phase("consistency"):
+            order = elimination_order(original.moved, options._replace(order="min-fill", order_seconds=0.0))
+            memory, threads = host_memory(options), host_threads(options)
+            return Consistency.of(original, order, self.score, self.chosen is not None, threads, memory)
 
     def take(self, chosen: list[int]) -> None:
         """Keep an assignment if it is the best one."""
