@@ -138,7 +138,9 @@ class Consistency:
         """
 
         def tell(lower: int, best: int, count: int) -> bool:
-            upper = None if best >= FORBIDDEN_COST else self.total(best)
+            # Each table of floats was rounded down.
+            off = 0 if isinstance(self.unit, int) else len(self.original.moved.groups)
+            upper = None if best >= FORBIDDEN_COST else self.total(best + off)
             return poll(self.total(lower), upper, count - self.nodes)
 
         found = self.core.run(seconds, self.nodes + nodes, memory, tell)

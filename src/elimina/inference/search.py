@@ -200,8 +200,7 @@ class _Search:
         def poll(lower: float, upper: float, nodes: int) -> bool:
             self.stats["nodes"] = before + nodes
             self.raise_bound(original, heuristic, lower)
-            best = self.score if math.isinf(upper) else original.total(heuristic.total_of(upper))
-            self.report(best)
+            self.report(None if math.isinf(upper) else original.total(heuristic.total_of(upper)))
             return not self.is_close
 
         known = math.inf if self.score is None else heuristic.cost_of(original.moved_total(self.score))
@@ -230,7 +229,7 @@ class _Search:
         # The best one may be no solution by the model's own bound.
         self.is_empty = self.chosen is None and found["bound"] >= min(known, found["cost"])
         self.raise_bound(original, heuristic, found["bound"])
-        self.report(self.score)
+        self.report()
 
     def propagate(self, original: Original, seconds: float) -> None:
         """A turn of soft local consistency."""
@@ -256,7 +255,7 @@ class _Search:
         def poll(bound: int | float, best: int | float | None, nodes: int) -> bool:
             self.stats["nodes"] = before + nodes
             self.raise_to(bound)
-            self.report(self.score if best is None else best)
+            self.report(best)
             return not self.is_close
 
         limits = min(seconds, self.limits.seconds), self.limits.nodes, int(_CACHE * host_memory(self.options))
@@ -269,7 +268,7 @@ class _Search:
             self.take(turn.chosen)
         self.is_empty = turn.is_done and self.chosen is None
         self.raise_to(turn.bound)
-        self.report(self.score)
+        self.report()
         return turn.is_done
 
     def begin_consistency(self, original: Original) -> Consistency | None:
@@ -303,8 +302,10 @@ class _Search:
         ends = (self.bound, best) if self.sign == 1 else (best, self.bound)
         return Bounds(round(time.monotonic() - self.started, 3), *ends, self.stats["nodes"])
 
-    def report(self, best: int | float | None) -> None:
-        """Tell what is known, and keep it for the profile."""
+    def report(self, best: int | float | None = None) -> None:
+        """Tell what is known, the best total found in a turn included, and keep it for the profile."""
+        if best is None or (self.score is not None and self.sign * self.score < self.sign * best):
+            best = self.score
         known = self.known(best)
         if not self.stats["profile"] or self.stats["profile"][-1][1:3] != known[1:3]:
             self.stats["profile"].append(known)
