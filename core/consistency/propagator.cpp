@@ -34,8 +34,10 @@ Propagator::Propagator(const Network& network)
   marginal_.resize(most);
   amount_.resize(most);
   need_.resize(most);
+  nothing_.resize(most);
   axes_.resize(arity);
   digit_.resize(arity);
+  lent_.resize(arity);
   for (Var v = 0; v < network.count(); ++v) {
     pending_.push(v);
     removed_.push(v);
@@ -247,7 +249,7 @@ bool Propagator::is_supported(Var v, int x) {
   return total <= slack_;
 }
 
-// What a function and the unary costs of its other variables cost at least with a value.
+// What a function costs at least with a value, unary costs of its other variables included where no earlier function counts them.
 Cost Propagator::least(const Place& place, int x) {
   const Function& f = network_.functions[place.function];
   int q;
@@ -257,97 +259,126 @@ Cost Propagator::least(const Place& place, int x) {
     return marginal_[0];
   }
   const View t = view(f, place.position, q);
-  const Cost* unary = state_.unary(t.other);
+  return least(t, f.shift[place.position] + x, x, place.fresh >> q & 1 ? state_.unary(t.other) : nothing_.data());
+}
+
+// The row of a value, with the costs added; what was least the last time often still is.
+Cost Propagator::least(const View& t, std::size_t cell, int x, const Cost* added) {
   const Cost row = t.row(x);
-  const bool fresh = place.fresh >> q & 1;
-  int& hint = hint_[f.shift[place.position] + x];
-  if (hint < network_.size[t.other] && state_.has(t.other, hint) && t.at(x, hint) + unary[hint] + row == 0) return 0;
+  int& hint = hint_[cell];
+  if (hint < network_.size[t.other] && state_.has(t.other, hint) && t.at(x, hint) + added[hint] + row == 0) return 0;
   Cost low = 4 * forbidden;
   for (const int y : state_.values(t.other)) {
-    const Cost cost = t.at(x, y) + (fresh ? unary[y] : 0);
+    const Cost cost = t.at(x, y) + added[y];
     if (cost < low) low = cost, hint = y;
   }
   return std::max<Cost>(0, low + row);
 }
 
-// Shifts what a function costs at least with each value to the variable.
-bool Propagator::pull(const Place& place) {
+// What a function costs at least with each value of the variable, as amounts to be shifted; values that cost too much are dropped.
+Propagator::Found Propagator::find(const Place& place, bool with_unary) {
   const Function& f = network_.functions[place.function];
-  int q;
-  if (free_positions(f, place.position, &q) > 1) return pull_wide(place);
-  const View t = view(f, place.position, q);
   const Var v = f.scope[place.position];
+  int q;
+  const bool many = free_positions(f, place.position, &q) > 1;
+  if (many) {
+    if (is_wide(f)) return Found::nothing;
+    marginal(f, place.position, state_.values(v), with_unary ? all : none);
+  }
+  const View t = many ? View{} : view(f, place.position, q);
+  const Cost* added = many || !with_unary ? nothing_.data() : state_.unary(t.other);
+  Found found = Found::nothing;
   for (int k = state_.count(v); k-- > 0;) {
     const int x = state_.values(v)[k];
-    const Cost row = t.row(x);
-    int& hint = hint_[f.shift[place.position] + x];
-    if (hint < network_.size[t.other] && state_.has(t.other, hint) && t.at(x, hint) + row == 0) continue;
-    Cost low = 4 * forbidden;
-    for (const int y : state_.values(t.other))
-      if (const Cost cost = t.at(x, y); cost < low) low = cost, hint = y;
-    low += row;
+    const Cost low = many ? marginal_[k] : least(t, f.shift[place.position] + x, x, added);
+    amount_[x] = 0;
     if (low <= 0) continue;
     if (over(state_.unary(v)[x] + low)) {
       suspect_[v] = place.function;
-      if (!drop(v, x)) return false;
-      continue;
+      if (!drop(v, x)) return Found::conflict;
+    } else if (state_.shift(f, place.position)[x] + low <= most_shifted) {
+      amount_[x] = low;
+      found = Found::something;
     }
-    if (t.shift[x] + low > most_shifted) continue;
-    state_.shift_cell(f, place.position, x) += low;
-    rise(v, x, low, place.function);
   }
-  return true;
+  return found;
 }
 
-// The same with the unary costs of the other variables, of which as much is shifted as is needed.
+bool Propagator::pull(const Place& place) {
+  const Found found = find(place, false);
+  if (found == Found::something) project(place);
+  return found != Found::conflict;
+}
+
+// As much of the other variables' unary costs is shifted as is needed.
 bool Propagator::gather(const Place& place) {
+  const Found found = find(place, true);
   const Function& f = network_.functions[place.function];
   int q;
-  if (free_positions(f, place.position, &q) > 1) return gather_wide(place);
+  if (found == Found::something && (free_positions(f, place.position, &q) > 1 ? lend_all(place) : lend(place, q))) project(place);
+  return found != Found::conflict;
+}
+
+bool Propagator::lend(const Place& place, int q) {
+  const Function& f = network_.functions[place.function];
   const View t = view(f, place.position, q);
-  const Var v = f.scope[place.position];
   const Cost* unary = state_.unary(t.other);
-  bool any = false;
-  for (int k = state_.count(v); k-- > 0;) {
-    const int x = state_.values(v)[k];
-    amount_[x] = 0;
-    const Cost row = t.row(x);
-    int& hint = hint_[f.shift[place.position] + x];
-    if (hint < network_.size[t.other] && state_.has(t.other, hint) && t.at(x, hint) + unary[hint] + row == 0) continue;
-    Cost low = 4 * forbidden;
-    for (const int y : state_.values(t.other)) {
-      const Cost cost = t.at(x, y) + unary[y];
-      if (cost < low) low = cost, hint = y;
-    }
-    low += row;
-    if (low <= 0) continue;
-    if (over(state_.unary(v)[x] + low)) {
-      suspect_[v] = place.function;
-      if (!drop(v, x)) return false;
-      continue;
-    }
-    if (t.shift[x] + low > most_shifted) continue;
-    amount_[x] = low;
-    any = true;
-  }
-  if (!any) return true;
   for (const int y : state_.values(t.other)) {
     need_[y] = 0;
     if (unary[y] == 0) continue;
-    for (const int x : state_.values(v))
+    for (const int x : state_.values(f.scope[place.position]))
       if (amount_[x] > 0) need_[y] = std::max(need_[y], amount_[x] - t.at(x, y) - t.row(x));
-    if (t.other_shift[y] - need_[y] < -most_shifted) return true;
+    if (t.other_shift[y] - need_[y] < -most_shifted) return false;
   }
   for (const int y : state_.values(t.other)) {
     if (need_[y] == 0) continue;
     state_.unary_cell(t.other, y) -= need_[y];
     state_.shift_cell(f, q, y) -= need_[y];
   }
-  project(place);
   return true;
 }
 
-// Shifts amounts that the function has.
+// All unary costs go into the function; what the amounts leave of them goes back to where it came from.
+bool Propagator::lend_all(const Place& place) {
+  const Function& f = network_.functions[place.function];
+  for (int k = 0; k < f.arity(); ++k) {
+    if (k == place.position) continue;
+    for (const int x : state_.values(f.scope[k]))
+      if (state_.shift(f, k)[x] - state_.unary(f.scope[k])[x] < -most_shifted) return false;
+  }
+  for (int k = 0; k < f.arity(); ++k) {
+    const Var v = f.scope[k];
+    lent_[k].clear();
+    if (k == place.position || !state_.is_free(v)) continue;
+    for (const int x : state_.values(v)) {
+      const Cost cost = state_.unary(v)[x];
+      lent_[k].push_back(cost);
+      if (cost == 0) continue;
+      state_.shift_cell(f, k, x) -= cost;
+      state_.unary_cell(v, x) = 0;
+    }
+  }
+  // The amounts are taken while it is seen what they leave.
+  for (const int x : state_.values(f.scope[place.position])) state_.shift_cell(f, place.position, x) += amount_[x];
+  for (int k = 0; k < f.arity(); ++k) give_back(f, k);
+  for (const int x : state_.values(f.scope[place.position])) state_.shift_cell(f, place.position, x) -= amount_[x];
+  return true;
+}
+
+void Propagator::give_back(const Function& f, int k) {
+  const std::vector<Cost>& lent = lent_[k];
+  if (std::all_of(lent.begin(), lent.end(), [](Cost cost) { return cost == 0; })) return;
+  const Var v = f.scope[k];
+  marginal(f, k, state_.values(v), none);
+  for (std::size_t i = 0; i < lent.size(); ++i) {
+    const int x = state_.values(v)[i];
+    const Cost back = std::clamp<Cost>(marginal_[i], 0, lent[i]);
+    if (back == 0) continue;
+    state_.shift_cell(f, k, x) += back;
+    state_.unary_cell(v, x) = back;
+  }
+}
+
 void Propagator::project(const Place& place) {
   const Function& f = network_.functions[place.function];
   const Var v = f.scope[place.position];
@@ -402,82 +433,6 @@ void Propagator::marginal(const Function& f, int p, std::span<const int> values,
     if (k < 0) break;
   }
   for (std::size_t i = 0; i < values.size(); ++i) marginal_[i] -= state_.shift(f, p)[values[i]];
-}
-
-bool Propagator::pull_wide(const Place& place) {
-  const Function& f = network_.functions[place.function];
-  if (is_wide(f)) return true;
-  const Var v = f.scope[place.position];
-  marginal(f, place.position, state_.values(v), none);
-  for (int k = state_.count(v); k-- > 0;) {
-    const int x = state_.values(v)[k];
-    const Cost low = marginal_[k];
-    if (low <= 0) continue;
-    if (over(state_.unary(v)[x] + low)) {
-      suspect_[v] = place.function;
-      if (!drop(v, x)) return false;
-      continue;
-    }
-    if (state_.shift(f, place.position)[x] + low > most_shifted) continue;
-    state_.shift_cell(f, place.position, x) += low;
-    rise(v, x, low, place.function);
-  }
-  return true;
-}
-
-// All unary costs go into the function; what the variable does not take goes back to where it came from.
-bool Propagator::gather_wide(const Place& place) {
-  const Function& f = network_.functions[place.function];
-  if (is_wide(f)) return true;
-  const Var v = f.scope[place.position];
-  marginal(f, place.position, state_.values(v), all);
-  bool any = false;
-  for (int k = state_.count(v); k-- > 0;) {
-    const int x = state_.values(v)[k];
-    const Cost low = marginal_[k];
-    amount_[x] = 0;
-    if (low <= 0) continue;
-    if (over(state_.unary(v)[x] + low)) {
-      suspect_[v] = place.function;
-      if (!drop(v, x)) return false;
-      continue;
-    }
-    if (state_.shift(f, place.position)[x] + low > most_shifted) continue;
-    amount_[x] = low;
-    any = true;
-  }
-  if (!any) return true;
-  for (int k = 0; k < f.arity(); ++k) {
-    if (k == place.position) continue;
-    for (const int x : state_.values(f.scope[k]))
-      if (state_.shift(f, k)[x] - state_.unary(f.scope[k])[x] < -most_shifted) return true;
-  }
-  std::vector<std::vector<Cost>> lent(f.arity());
-  for (int k = 0; k < f.arity(); ++k) {
-    const Var u = f.scope[k];
-    if (k == place.position || !state_.is_free(u)) continue;
-    for (const int x : state_.values(u)) {
-      const Cost cost = state_.unary(u)[x];
-      lent[k].push_back(cost);
-      if (cost == 0) continue;
-      state_.shift_cell(f, k, x) -= cost;
-      state_.unary_cell(u, x) = 0;
-    }
-  }
-  project(place);
-  for (int k = 0; k < f.arity(); ++k) {
-    const Var u = f.scope[k];
-    if (lent[k].empty() || std::all_of(lent[k].begin(), lent[k].end(), [](Cost c) { return c == 0; })) continue;
-    marginal(f, k, state_.values(u), none);
-    for (std::size_t i = 0; i < lent[k].size(); ++i) {
-      const int x = state_.values(u)[i];
-      const Cost back = std::clamp<Cost>(marginal_[i], 0, lent[k][i]);
-      if (back == 0) continue;
-      state_.shift_cell(f, k, x) += back;
-      state_.unary_cell(u, x) = back;
-    }
-  }
-  return true;
 }
 
 double Propagator::weight(Var v) const {

@@ -65,11 +65,15 @@ class Propagator {
   bool after_rise(Var v);
   bool exist(Var v);
   bool is_supported(Var v, int x);
+  enum class Found { nothing, something, conflict };
   Cost least(const Place& place, int x);
+  Cost least(const View& view, std::size_t cell, int x, const Cost* added);
+  Found find(const Place& place, bool with_unary);
   bool pull(const Place& place);
   bool gather(const Place& place);
-  bool pull_wide(const Place& place);
-  bool gather_wide(const Place& place);
+  bool lend(const Place& place, int other);
+  bool lend_all(const Place& place);
+  void give_back(const Function& f, int position);
   void project(const Place& place);
   void marginal(const Function& f, int p, std::span<const int> values, std::uint32_t with_unary);
   void wake_others(const Place& place);
@@ -83,7 +87,8 @@ class Propagator {
   std::vector<int> support_, suspect_;      // of each variable; the function that its last costs came from
   std::vector<int> hint_;                   // of each shifted cost: a value of the other variable
   std::vector<double> weight_;
-  std::vector<Cost> marginal_, amount_, need_;
+  std::vector<Cost> marginal_, amount_, need_, nothing_;
+  std::vector<std::vector<Cost>> lent_;
   struct Axis {
     std::vector<std::size_t> offset;
     std::vector<Cost> cost;

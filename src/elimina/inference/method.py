@@ -147,10 +147,10 @@ class Search(NamedTuple):
                 raise MemoryLimitError(does_not_fit(planned.plan)) from error
         found, most = tried, LONGEST_TRY
         while not self.is_end(found, deadline):
-            found = self._filter_on(problem, options, most, deadline, found)
+            found = self._filter_on(problem, options, most / 4, deadline, found)
+            most *= 2
             if not self.is_end(found, deadline):
                 found = self._search_on(problem, options, most, deadline, found) or found
-            most *= 2
         return found
 
     def by_search(self, problem: Problem, options: Options, deadline: float | None, tried: Result | None) -> Result:
