@@ -94,7 +94,7 @@ def run(model: elimina.Model, z: int, shift: str, device: str, order: list[int],
 def ibounds(model: elimina.Model, order: list[int], devices: list[str], most: int) -> list[int]:
     """As the paper has them."""
     least = max(len(factor.scope) for factor in model.factors)
-    plans = [elimina.plan(model, ibound="auto", device=device, order=order) for device in devices]
+    plans = [elimina.plan(model, ibound="auto", shift="none", device=device, order=order) for device in devices]
     largest = min(plan.width if plan.minibuckets is None else plan.minibuckets.ibound for plan in plans)
     largest = max(least, min(largest, most))
     return [least + (largest - least) * third // 3 for third in range(4)]

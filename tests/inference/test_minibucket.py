@@ -18,7 +18,7 @@ from tests.devices import on_devices
 from tests.reference import brute
 from tests.strategies import KINDS, models
 
-SHIFTS = ("none", "tables", "buckets", "all")
+SHIFTS = ("none", "tables", "clusters", "buckets", "all")
 
 
 def check(model, result, exact=False):
@@ -142,7 +142,7 @@ def test_evidence_and_models_without_variables():
     assert elimina.solve(Model.from_arrays([], []), method="mbe", device="cpu").value == 0
 
 
-@pytest.mark.parametrize("costs", ["tables", "buckets", "all"])
+@pytest.mark.parametrize("costs", SHIFTS[1:])
 @pytest.mark.parametrize("sense", ["min-cost", "max-cost"])
 def test_bounds_with_shifts_are_never_worse(sense, costs):
     model = random_model(16, 5, 0.5, 0.0, seed=4)
