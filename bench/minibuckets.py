@@ -88,7 +88,8 @@ def run(model: elimina.Model, z: int, shift: str, device: str, order: list[int],
     plan = elimina.plan(model, shift="none", **options)
     if not plan.fits or (device == "cpu" and 3 * plan.seconds > limit):
         return None
-    return elimina.solve(model, method="mbe", shift=shift, **options)
+    # A tenth of the time is for shifting before.
+    return elimina.solve(model, method="mbe", shift=shift, time_limit=max(20.0, 10 * limit), **options)
 
 
 def ibounds(model: elimina.Model, order: list[int], devices: list[str], most: int) -> list[int]:
