@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
@@ -252,13 +253,16 @@ class _Call:
         return self.search.is_asked_for
 
     def bounds(self) -> Result:
-        """Mini-buckets with costs shifted, and without."""
+        """Mini-buckets with costs shifted, if what that takes fits, and without."""
         from elimina.inference.minibucket import better
 
-        shifted = self.attempt(self.options)
-        if shifted.status == "optimal":
+        shifted = None
+        with contextlib.suppress(MemoryLimitError):
+            shifted = self.attempt(self.options)
+        if shifted is not None and shifted.status == "optimal":
             return shifted
-        return better(shifted, self.attempt(self.options._replace(shift="none", order=self.order)))
+        plain = self.attempt(self.options._replace(shift="none", order=self.order))
+        return plain if shifted is None else better(shifted, plain)
 
     def attempt(self, options: Options) -> Result:
         """Plan and run; what rows cannot hold is run without them."""
