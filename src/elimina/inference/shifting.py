@@ -139,7 +139,7 @@ def shift_clusters(original: Original, options: Options, order: Sequence[int], s
     assert options.ibound not in (None, "auto")
     problem = original.shifted.problem
     graph = JoinGraph(problem.model.sizes, [group.scope for group in problem.groups], order, int(options.ibound))
-    most_cells = min(MOST_CELLS, host_memory(options) // _CELL_BYTES)
+    most_cells = min(MOST_CELLS, host_memory(options) // CELL_BYTES)
     # Smaller clusters than those of the run would stand in the way of its mini-buckets.
     if graph.cells > most_cells or _LEAST_PASSES * graph.pass_seconds > seconds:
         return original
