@@ -210,7 +210,7 @@ def _human(result: Result, model: Model) -> str:
         ends = (result.lower_bound, result.upper_bound)
         rows.append(("bounds", " to ".join("unknown" if end is None else number_text(end) for end in ends)))
     if stats.get("method") == "search":
-        rows.append(("nodes", f"{count_text(stats['nodes'])} in {stats['rounds']} rounds"))
+        rows.append(("nodes", f"{count_text(stats['nodes'])} in {stats['rounds']} rounds, {stats['turns']} turns"))
     if stats.get("method") == "filter":
         rows.append(
             ("rows", f"{count_text(stats['rows_made'])}, {count_text(stats['rows_filtered'])} of them filtered")

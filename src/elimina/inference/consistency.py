@@ -22,6 +22,9 @@ from elimina.inference.shifting import CELL_BYTES, MOST_CELLS, Array, Original
 MOST_TOTAL = 2**48
 """Costs from here on are not looked for: the core adds them up."""
 
+_CELL_BYTES = 16
+"""In the core: 64 bits, and once more where the other variable varies fastest."""
+
 _FINEST = 2.0**60
 """Units of a float cost of 1, at most."""
 
@@ -55,10 +58,14 @@ class Consistency:
 
     Attributes:
         unit: Of the core's costs in one of the problem that is run.
+        bytes: Of the tables.
     """
 
-    def __init__(self, original: Original, core: ConsistencySearch, offset: int | float, unit: int | float) -> None:
+    def __init__(
+        self, original: Original, core: ConsistencySearch, offset: int | float, unit: int | float, cells: int
+    ) -> None:
         self.original, self.core, self.offset, self.unit = original, core, offset, unit
+        self.bytes = _CELL_BYTES * cells
         self.nodes = 0
 
     @staticmethod
@@ -107,7 +114,7 @@ class Consistency:
             0 if is_integer else int(_SLACK * top),
             threads,
         )
-        return Consistency(original, core, given.offset, unit)
+        return Consistency(original, core, given.offset, unit, cells)
 
     @property
     def bound(self) -> int | float:

@@ -125,7 +125,7 @@ class _Search:
         self.unit: int | float = 0
         # What no plan has said yet.
         figures = {"induced_width": None, "largest_table": 0, "total_cells": 0, "peak_bytes": 0, "device": "cpu"}
-        self.stats: dict[str, Any] = {**figures, "dtype": None, "nodes": 0, "rounds": 0, "profile": []}
+        self.stats: dict[str, Any] = {**figures, "dtype": None, "nodes": 0, "rounds": 0, "turns": 0, "profile": []}
         self.clock: dict[str, float] = {}
         self.started = time.monotonic()
 
@@ -262,6 +262,8 @@ class _Search:
         with self.phase("consistency"):
             turn = search.run(*limits, poll)
         self.stats["nodes"] = before + turn.nodes
+        self.stats["turns"] += 1
+        self.stats["peak_bytes"] = max(self.stats["peak_bytes"], search.bytes)
         if turn.interrupted:
             self.stats["interrupted"] = True
         if turn.chosen is not None:
