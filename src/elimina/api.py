@@ -227,7 +227,7 @@ class _Call:
             if self.is_over(self.before_planning()):
                 assert self.tried is not None
                 return self.tried
-            if self.search.method == "mbe" and self.options.shift != "none":
+            if self.search.method == "mbe":
                 return self.bounds()
             return self.attempt(self.options)
         except TimeLimitError:
@@ -255,8 +255,9 @@ class _Call:
         from elimina.inference.minibucket import better
 
         shifted = self.attempt(self.options)
-        if shifted.status == "optimal":
+        if shifted.status != "bounded" or self.options.shift == "none":
             return shifted
+        self.tried = shifted
         return better(shifted, self.attempt(self.options._replace(shift="none", order=self.order)))
 
     def attempt(self, options: Options) -> Result:
@@ -267,6 +268,12 @@ class _Call:
             return self.tried
         planned = prepared.planned
         self.order = planned.plan.order
+        if self.is_bounded_instead(planned.plan, options):
+            from elimina.inference.weighted import affordable
+
+            ibound = affordable(planned.problem, self.order, options)
+            self.options = options._replace(ibound=ibound, order=self.order)
+            return self.bounds()
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise TimeLimitError(
                 f"the time limit of {self.time_limit:g} s passed while the elimination was planned; allow more time"
@@ -283,6 +290,11 @@ class _Call:
             return self.attempt(options._replace(tables="dense"))
         except MemoryLimitError as error:
             raise MemoryLimitError(f"{error}. Rows were tried, too: {rows}") from rows
+
+    def is_bounded_instead(self, plan: Plan, options: Options) -> bool:
+        """Whether a sum that does not fit is bounded."""
+        is_free = self.search.method == "auto" and self.task == "pr" and self.kept is None
+        return is_free and options.ibound is None and not plan.fits
 
     def prepared(self, options: Options) -> _Prepared | None:
         """A plan to run; None where what was tried is the answer."""
@@ -307,11 +319,16 @@ class _Call:
     def execute(self, prepared: _Prepared, options: Options) -> Result:
         """Run a plan."""
         inquiry, planned, original = prepared
+        plan = planned.plan
         execution = Execution(planned.problem, planned.plan, planned.backend, self.progress, self.deadline)
         if original is not None:
             from elimina.inference.minibucket import bounded_optimum
 
             return bounded_optimum(execution, planned.seconds, original)
+        if plan.minibuckets is not None:
+            from elimina.inference.weighted import bounded_sum
+
+            return bounded_sum(execution, options, planned.seconds)
         return _run(inquiry, execution._replace(checkpoint=self.kept), options, planned.seconds)
 
     def marginal_map(self) -> Result:
@@ -320,6 +337,8 @@ class _Call:
 
         options = self.options
         planned = self.plan(options._replace(ibound=None)).planned
+        if not planned.plan.fits and self.search.method in ("auto", "mbe"):
+            return self.marginal_bounds(planned)
         if self.on_plan is not None:
             self.on_plan(planned.plan)
         execution = Execution(planned.problem, planned.plan, planned.backend, self.progress, self.deadline)
@@ -339,6 +358,22 @@ class _Call:
             )
 
         return marginal_map(planned, planned.seconds, optimise, execution.report)
+
+    def marginal_bounds(self, planned: Planned) -> Result:
+        """Bound marginal MAP by mini-buckets with costs shifted, and without."""
+        from elimina.inference.marginal_map import summation_does_not_fit, with_known
+        from elimina.inference.minibucket import better
+        from elimina.inference.weighted import bounded_marginal_map
+
+        options = self.options
+        try:
+            found = bounded_marginal_map(planned, options, self.progress, self.deadline)
+            if options.levels_buckets and found.status == "bounded":
+                plain = options._replace(shift="none")
+                found = better(found, bounded_marginal_map(planned, plain, self.progress, self.deadline))
+        except MemoryLimitError as error:
+            raise MemoryLimitError(summation_does_not_fit(planned)) from error
+        return found._replace(assignment=with_known(planned.problem, found.assignment))
 
 
 def _without_plan(
@@ -407,8 +442,10 @@ def _plan(
             raise InputError(f"{name} is {number!r}; it must be an integer")
     if task not in TASKS:
         raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
-    if options.ibound is not None and task != "mpe":
-        raise InputError(f"an i-bound goes with the task mpe, not with {task}")
+    if options.ibound is not None and task not in ("mpe", "pr"):
+        raise InputError(f"an i-bound goes with the tasks mpe and pr, not with {task}")
+    if options.ibound is not None and task == "pr" and options.shift == "tables":
+        raise InputError("costs are shifted between tables for optima (task mpe) only; shift none, buckets or all")
     if query is not None and task not in ("mar", "mmap"):
         raise InputError(f"a query goes with the tasks mar and mmap, not with {task}")
     if not query and task == "mmap":
@@ -423,7 +460,7 @@ def _plan(
     asked = tuple(dict.fromkeys(model.index(v) for v in query or ())) if task == "mmap" else None
     problem = prepare(observed.model, task, observed.values, asked) if inquiry is None else inquiry.structure.problem
     original = None
-    if options.ibound is not None:
+    if options.ibound is not None and task == "mpe":
         from elimina.inference.shifting import LONGEST_SHIFT, shift_tables
 
         original = shift_tables(problem, options, min(LONGEST_SHIFT, (time_limit or math.inf) / 10))

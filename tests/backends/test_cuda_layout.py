@@ -9,7 +9,6 @@ from elimina.backends import cuda_layout
 from elimina.backends.cuda_layout import (
     AXES,
     CHUNK_BITS,
-    HEADER,
     LINK_WORDS,
     SEVERAL,
     TABLES,
@@ -18,6 +17,7 @@ from elimina.backends.cuda_layout import (
 )
 from elimina.backends.cuda_level import choose_level
 from elimina.errors import DeviceError
+from elimina.planning.program import HEADER
 from tests.reference.random_programs import Builder, one_levelling, padded_bucket, random_program
 
 

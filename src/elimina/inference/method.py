@@ -60,9 +60,15 @@ class Search(NamedTuple):
         if self.method not in METHODS:
             raise InputError(f"unknown method {self.method!r}; it is one of {', '.join(METHODS)}")
         is_known = self.method == "filter" or self.upper_bound is not None
-        if (task != "mpe" and is_known) or (task not in ("mpe", "mmap") and self.method in ("mbe", "search")):
+        methods: dict[str, tuple[str, ...]] = {
+            "filter": ("mpe",),
+            "search": ("mpe", "mmap"),
+            "mbe": ("mpe", "mmap", "pr"),
+        }
+        if task not in methods.get(self.method, (task,)) or (task != "mpe" and is_known):
             raise InputError(
-                f"the methods filter, mbe and search and an upper bound go with the task mpe, not with {task}"
+                "the methods filter and search and an upper bound go with the task mpe, the method mbe with mpe, mmap "
+                f"and pr; not with {task}"
             )
         if has_checkpoint and (self.method in ("mbe", "search") or self.is_asked_for):
             raise InputError("a checkpoint keeps what elimination knows, not what other methods do; leave one out")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from elimina.backends.base import GatheringSession
 from elimina.errors import MemoryLimitError
-from elimina.inference.bucket import does_not_fit, statistics
+from elimina.inference.bucket import does_not_fit, partition_result, statistics
 from elimina.inference.encode import Encoded, encode
 from elimina.inference.execution import Execution
 from elimina.inference.scales import roots
@@ -109,8 +109,8 @@ class Heuristic(NamedTuple):
 
 
 def sign_of(plan: Plan) -> int:
-    """-1 where a plan for the task ``mpe`` maximises."""
-    return -1 if plan.semiring == "max-sum" else 1
+    """-1 where a plan's totals are the better the larger they are."""
+    return -1 if plan.semiring in ("max-sum", "log-sum-exp") else 1
 
 
 def heuristic_of(execution: Execution, clock: dict[str, float]) -> Heuristic:
@@ -124,25 +124,30 @@ def heuristic_of(execution: Execution, clock: dict[str, float]) -> Heuristic:
         MemoryLimitError: The plan does not fit.
         TimeLimitError: The deadline passed.
     """
-    with _running(execution, clock) as (heuristic, session):
+    with running(execution, clock) as (heuristic, session):
         if session is None:
             return heuristic
         started = time.perf_counter()
         arena = session.fetch(0, execution.plan.arena_cells)
-        _note(clock, "download", time.perf_counter() - started)
+        note(clock, "download", time.perf_counter() - started)
     return heuristic._replace(arena=arena)
 
 
 @contextlib.contextmanager
-def _running(execution: Execution, clock: dict[str, float]) -> Iterator[tuple[Heuristic, GatheringSession | None]]:
-    """Run a plan; its messages are in the session until the end (None: the factors alone forbid everything)."""
+def running(execution: Execution, clock: dict[str, float]) -> Iterator[tuple[Heuristic, GatheringSession | None]]:
+    """Run a plan; its messages are in the session until the end (None: the factors alone forbid everything).
+
+    Raises:
+        MemoryLimitError: The plan does not fit.
+        TimeLimitError: The deadline passed.
+    """
     problem, plan = execution.problem, execution.plan
     if not plan.fits:
         raise MemoryLimitError(does_not_fit(plan))
     started = time.perf_counter()
     encoded = encode(problem, plan)
     guide = guide_of(plan, problem.model.sizes)
-    _note(clock, "encode", time.perf_counter() - started)
+    note(clock, "encode", time.perf_counter() - started)
     heuristic = Heuristic(problem, plan, encoded, guide, np.zeros(0, dtype=plan.dtype), math.inf)
     if encoded.impossible:
         yield heuristic, None
@@ -151,7 +156,7 @@ def _running(execution: Execution, clock: dict[str, float]) -> Iterator[tuple[He
     try:
         run = session.run(progress=execution.report)
         for phase, seconds in run.seconds.items():
-            _note(clock, phase, seconds)
+            note(clock, phase, seconds)
         values = roots(plan, run)
         if plan.forbidden in values:
             yield heuristic, session
@@ -176,12 +181,12 @@ def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original
     """
     clock = dict(seconds)
     bound, chosen = None, None
-    with _running(execution, clock) as (heuristic, session):
+    with running(execution, clock) as (heuristic, session):
         if session is not None and math.isfinite(heuristic.cost):
             started = time.perf_counter()
             bound = original.bound(heuristic.total_of(heuristic.cost))
             chosen = heuristic.decode(session)
-            _note(clock, "decode", time.perf_counter() - started)
+            note(clock, "decode", time.perf_counter() - started)
     result = result_between(original.problem, bound, chosen)
     return result._replace(stats={**statistics(execution, clock), "method": "mbe", **division(heuristic.plan)})
 
@@ -190,7 +195,8 @@ def better(one: Result, other: Result) -> Result:
     """What two runs say of one problem together: costs shifted need not bound better than costs as they are.
 
     Args:
-        one: Of ``bounded_optimum``; the figures are its own, seconds of both.
+        one: Of ``bounded_optimum``, ``bounded_sum`` or ``bounded_marginal_map``; the figures are its own, seconds of
+            both.
         other: Likewise, of the same problem.
     """
     seconds = dict(other.stats["seconds"])
@@ -202,6 +208,10 @@ def better(one: Result, other: Result) -> Result:
             return result._replace(stats=stats)
     lower = max((end for end in (one.lower_bound, other.lower_bound) if end is not None), default=None)
     upper = min((end for end in (one.upper_bound, other.upper_bound) if end is not None), default=None)
+    if one.task == "pr":
+        assert lower is not None
+        assert upper is not None
+        return sum_between(lower, upper)._replace(stats=stats)
     best = next((result for result in (one, other) if result.value in (lower, upper)), one)
     status: Status = "optimal" if lower == upper else "bounded"
     return Result(status, one.task, best.value, lower, upper, best.assignment, stats=stats)
@@ -217,6 +227,13 @@ def division(plan: Plan) -> dict[str, int]:
 def meet(bound: int | float, score: int | float) -> bool:
     """Whether a bound and an assignment's total are the same number, up to rounding of floats."""
     return bound == score or (not isinstance(score, int) and abs(bound - score) <= _TOLERANCE * max(1.0, abs(score)))
+
+
+def sum_between(lower: float, upper: float) -> Result:
+    """What is known from bounds on the base-10 logarithm of a sum."""
+    if upper == -math.inf or meet(lower, upper):
+        return partition_result(upper)
+    return Result("bounded", "pr", None, lower, upper)
 
 
 def result_between(problem: Problem, bound: int | float | None, chosen: Sequence[int] | None) -> Result:
@@ -242,5 +259,6 @@ def result_between(problem: Problem, bound: int | float | None, chosen: Sequence
     return Result("optimal" if is_same else "bounded", problem.task, score, *ends, assignment)
 
 
-def _note(clock: dict[str, float], phase: str, seconds: float) -> None:
+def note(clock: dict[str, float], phase: str, seconds: float) -> None:
+    """Add seconds to a phase."""
     clock[phase] = clock.get(phase, 0.0) + seconds
