@@ -112,7 +112,7 @@ def test_each_step_runs_once_after_what_it_reads(monkeypatch, chunk, small):
 )
 def test_levellings_are_read_in_words_where_rows_start_at_them(out, one, other, row, lanes):
     program, _ = one_levelling(np.random.default_rng(0), "min-sum", "int16", (1,), 2)[0].program()
-    record = [29, 1, -2, 2, 2, 0, 180, 1, 1, 2, 1, 0, 1600, 6, out[0], 0, 30, out[1], 1]
+    record = [30, 1, -2, 2, 2, 0, 180, 1, 1, 2, 1, 0, 1600, 0, 6, out[0], 0, 30, out[1], 1]
     record += [0, 0, 3, *one, 800, 0, 4, *other]
     launch = choose_level(program, 77, record, 132)
     assert (launch.record_at, launch.arguments, launch.kernel.lanes) == (77, (row,), lanes)

@@ -32,7 +32,7 @@ def records(draw):
     out_strides = strides_of(sizes, range(len(sizes)))
     outer_cells, mid_cells = math.prod(sizes[:outer]), math.prod(sizes[outer:inner])
     head = [domain, 0, len(sizes), outer, inner - outer, outer_cells, mid_cells, CASES]
-    record = [0, *head, len(members), counts[0], counts[1], 0]
+    record = [0, *head, len(members), counts[0], counts[1], 0, 0]
     for axis, size in enumerate(sizes):
         record += [size, out_strides[axis], axis]
     for number, axes in enumerate(members):

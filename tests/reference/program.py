@@ -11,7 +11,7 @@ from elimina.backends.base import Run
 from elimina.planning.plan import LEVEL
 from elimina.planning.program import HEADER, Program
 
-(WORDS, DOMAIN, VARIABLE, AXES) = range(4)
+(WORDS, DOMAIN, VARIABLE, AXES, OUTER_AXES, MID_AXES) = range(6)
 (TABLES, TABLES_A, TABLES_B, OUT, WEIGHT) = range(9, HEADER)
 
 
@@ -32,7 +32,7 @@ def run(program: Program, factors: NDArray[np.generic]) -> Run:
         if words[VARIABLE] == LEVEL:
             out = _level(program, words, arena)
         else:
-            out = _marginal(program, _rows(program, words, arena, peaks), _weight(words))
+            out = _marginal(program, words, _rows(program, words, arena, peaks))
         axes = np.array(words[HEADER : HEADER + 3 * words[AXES]]).reshape(-1, 3)
         _view(arena, words[OUT], axes[:, 1].tolist(), axes[:, 0].tolist())[...] = out
         if program.semiring in ("max-product", "sum-product"):
@@ -136,7 +136,7 @@ def _weight(words):
     return float(np.array(words[WEIGHT]).view(np.float64))
 
 
-def _marginal(program, rows, weight):
+def _marginal(program, words, rows):
     if program.semiring == "min-sum":
         return np.minimum(rows.min(axis=0), program.dtype.type(program.parameter))
     if program.semiring == "max-sum":
@@ -145,6 +145,7 @@ def _marginal(program, rows, weight):
         return rows.max(axis=0)
     if program.semiring == "log-sum-exp":
         with np.errstate(divide="ignore"):
+            weight = _weight(words)
             if weight == 0:
                 return rows.max(axis=0)
             logs = weight * np.logaddexp.reduce(rows.astype(np.float64) / weight, axis=0)

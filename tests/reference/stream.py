@@ -48,7 +48,7 @@ def garbage(rng, cells, dtype):
 def compute(program, words, memory, peaks, step):
     """A step, or a tile of one, over some memory."""
     assert_lo_contiguous(words)
-    out = plain._marginal(program, plain._rows(program, words, memory, peaks))
+    out = plain._marginal(program, words, plain._rows(program, words, memory, peaks))
     axes = np.array(words[HEADER : HEADER + 3 * words[plain.AXES]]).reshape(-1, 3)
     plain._view(memory, words[plain.OUT], axes[:, 1].tolist(), axes[:, 0].tolist())[...] = out
     if program.semiring in ("max-product", "sum-product"):

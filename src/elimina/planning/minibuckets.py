@@ -17,7 +17,7 @@ from elimina.tree import bucket_tree
 _LEVELLED_PASSES = 2.5
 """Passes over the cells of a bucket that is levelled, for each one otherwise."""
 
-_WEIGHTED_PASSES = 20.0
+WEIGHTED_PASSES = 20.0
 """How much longer a combination takes whose exponential is summed."""
 
 IBound = int | Literal["auto"]
@@ -59,7 +59,7 @@ def make_bounded_plan(
     if ibound != "auto":
         return plan(int(ibound))
     largest = max(1, bucket_tree([group.scope for group in problem.groups], order).width)
-    passes = (_LEVELLED_PASSES if levelled else 1) * (1 if side is None else _WEIGHTED_PASSES)
+    passes = (_LEVELLED_PASSES if levelled else 1) * (1 if side is None else WEIGHTED_PASSES)
     rough = functools.partial(_rough, problem, order, machine, passes)
     low, high = 1, largest
     while low < high:

@@ -465,4 +465,5 @@ def _step(
         out_offset=offset,
         out_span=span,
         readers=tuple(readers),
+        weight=proto.weight,
     )
