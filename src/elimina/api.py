@@ -52,7 +52,7 @@ def plan(
     ibound: IBound | None = None,
     shift: Shift = "all",
 ) -> Plan:
-    """Plan an exact elimination without allocating anything for it; ``print`` the plan to see its figures.
+    """Plan an elimination without allocating anything for it; ``print`` the plan to see its figures.
 
     Args:
         model: Any model.
@@ -77,11 +77,12 @@ def plan(
         scratch: A directory for tables that memory does not hold; nothing is left there. None: none are kept on disk.
         tables: Whether steps work on rows, the feasible assignments alone. ``auto``: where so much is forbidden that
             this is expected to be faster, or nothing else fits; ``dense``: never; ``sparse``: all steps.
-        ibound: ``mpe``: divide buckets into mini-buckets, so that no message has more variables than this; the plan
-            then bounds the optimum. ``auto``: as many variables as the memory holds.
-        shift: Where costs are shifted for better bounds: ``tables``: between tables, before anything is planned;
-            ``buckets``: between mini-buckets of a variable; ``all``: both; ``none``: nowhere. What is solved by
-            ``mbe`` runs without shifts, too, and the better bounds count.
+        ibound: ``mpe``, ``pr``: divide buckets into mini-buckets, so that no message has more variables than this; the
+            plan then bounds the optimum, or (by weights) the sum from above. ``auto``: as many variables as the memory
+            holds.
+        shift: Where costs are shifted for better bounds: ``tables``: between tables, before anything is planned
+            (``mpe``); ``buckets``: between mini-buckets of a variable; ``all``: both; ``none``: nowhere. What is solved
+            by ``mbe`` runs without shifts, too, and the better bounds count.
 
     Returns:
         The plan; ``plan.fits`` says whether it stays within the memory.
@@ -124,7 +125,7 @@ def solve(
     progress: Callable[[float], None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> Result:
-    """Answer a task exactly, by bucket elimination.
+    """Answer a task by bucket elimination, exactly where it fits.
 
     The optimum of integer costs may also be found by filtered elimination, which stores only rows that can be part of a
     better solution than the best one known, and divides the problem where these are too many: ``stats["method"]`` is
@@ -153,12 +154,16 @@ def solve(
         ibound: See ``plan``; with the methods ``mbe``, which takes ``auto`` by default, and ``search``, which starts
             with a small one and raises it.
         shift: See ``plan``.
-        method: ``mpe``: ``eliminate``: run the plan; ``filter``: filtered elimination (integer costs, on the CPU);
-            ``mbe``: mini-bucket elimination, which bounds the optimum from one side by itself, and from the other by
-            the value of an assignment that it leads to (``bounded``, or ``optimal`` where both are the same);
-            ``search``: AND/OR branch and bound, guided by mini-buckets, which knows both bounds at any time;
-            ``auto``: filtered elimination and search first where a plan takes long, and by turns where nothing fits
-            (neither with a checkpoint, for what they know is not kept).
+        method: ``eliminate``: run the plan. ``mbe``: mini-bucket elimination. ``mpe``: it bounds the optimum from one
+            side by itself, and from the other by the value of an assignment that it leads to (``bounded``, or
+            ``optimal`` where both are the same). ``pr``: weighted mini-buckets (Liu and Ihler 2011) bound log10 Z from
+            both sides. ``mmap``: where the summation does not fit, they bound the answer from above, and from below by
+            the assignment that this leads to, whose sum is ``value`` if it is known exactly. ``filter``: filtered
+            elimination (``mpe`` of integer costs, on the CPU). ``search`` (``mpe``; ``mmap``, of what is left): AND/OR
+            branch and bound, guided by mini-buckets, which knows both bounds at any time. ``auto``: ``mpe``: filtered
+            elimination and search first where a plan takes long, and by turns where nothing fits (neither with a
+            checkpoint, for what they know is not kept); ``pr``, ``mmap``: elimination, or bounds of about a minute
+            where nothing fits.
         upper_bound: ``mpe`` of integer costs: a total that is known to be reached, the optimum at best; what is worse
             is not looked for. If nothing reaches it, the answer is ``infeasible`` with a bound beyond it.
         gap: A distance of the bounds, relative to the one closer to 0, at which filtering and search end (``bounded``).

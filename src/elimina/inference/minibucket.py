@@ -87,8 +87,13 @@ class Heuristic(NamedTuple):
         """Whether the plan's costs are integers."""
         return self.plan.dtype.startswith("int")
 
-    def decode(self, session: GatheringSession) -> list[int]:
-        """The assignment that gives each variable, the last one eliminated first, the value of the least bound."""
+    def decode(self, session: GatheringSession, noise: np.random.Generator | None = None) -> list[int]:
+        """The assignment that gives each variable, the last one eliminated first, the value of the least bound.
+
+        Args:
+            session: Where the messages are.
+            noise: Of sums: for a value drawn by its share instead (costs less Gumbel noise are least so often).
+        """
         values = [0] * len(self.plan.order)
         homes = self.guide.homes()
         for v in reversed(range(len(values))):
@@ -97,7 +102,7 @@ class Heuristic(NamedTuple):
             rows = np.array(places, dtype=np.int64)[:, None] + np.outer([table.stride for table in homes[v]], steps)
             costs = session.gather(rows.astype(np.int64).reshape(-1)).reshape(rows.shape)
             total = np.where(costs == self.plan.forbidden, math.inf, self.sign * costs).sum(axis=0)
-            values[v] = int(total.argmin())
+            values[v] = int((total if noise is None else total - noise.gumbel(size=len(total))).argmin())
         return self.complete(values)
 
     def complete(self, values: Sequence[int]) -> list[int]:

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from elimina.errors import TimeLimitError
 from elimina.inference.bucket import eliminate, statistics
 from elimina.inference.choose import Options, Planned, bounding_plan, plan_on, plan_problem, plan_within
@@ -23,18 +25,23 @@ from elimina.tree import bucket_tree
 _SECONDS = 60.0
 
 
+_SLICES = 16
+"""Assignments of the divided buckets' variables that are summed exactly."""
+
+
 class _Bound(NamedTuple):
-    """A bound on the natural logarithm of a sum, and the assignment that the messages lead to; None: the sum is 0."""
+    """A bound on the natural logarithm of a sum, and assignments that the messages lead to; none: the sum is 0."""
 
     log: float
-    chosen: Sequence[int] | None
+    chosen: Sequence[Sequence[int]]
 
 
 def bounded_sum(execution: Execution, options: Options, seconds: Mapping[str, float]) -> Result:
     """Bound a sum from both sides.
 
-    From below, it is at least what Hölder's inequality says with negative weights, and at least the sum with the
-    variables of divided buckets fixed, for which no bucket has to be divided. The better of both counts.
+    From below, it is at least what Hölder's inequality says with negative weights, and at least the sum over a few
+    assignments of the variables of divided buckets: with these fixed no bucket has to be divided. The better of both
+    counts.
 
     Args:
         execution: Of the task ``pr``, with mini-buckets that bound it from above.
@@ -49,9 +56,9 @@ def bounded_sum(execution: Execution, options: Options, seconds: Mapping[str, fl
         TimeLimitError: The deadline passed before there was a bound.
     """
     clock = dict(seconds)
-    upper = _run(execution, clock)
+    upper = _run(execution, clock, _SLICES)
     lower = -math.inf
-    if upper.chosen is not None:
+    if upper.chosen:
         with contextlib.suppress(TimeLimitError):
             lower = _from_below(execution, options, clock)
             lower = max(lower, _conditioned(execution, upper.chosen, options, clock))
@@ -88,11 +95,11 @@ def bounded_marginal_map(
     clock = dict(planned.seconds)
     note(clock, "plan", time.perf_counter() - started)
     execution = Execution(joint, bounding.plan, bounding.backend, progress, deadline)
-    upper = _run(execution, clock)
+    upper = _run(execution, clock, 1)
     stats = {**statistics(execution, clock), "method": "mbe", **division(bounding.plan)}
-    if upper.chosen is None:
+    if not upper.chosen:
         return Result("infeasible", "mmap", stats=stats)
-    given = {v: upper.chosen[v] for v in problem.kept}
+    given = {v: upper.chosen[0][v] for v in problem.kept}
     lower, is_exact = -math.inf, False
     with contextlib.suppress(TimeLimitError):
         lower, is_exact = _value(execution, given, options, clock)
@@ -114,12 +121,14 @@ def affordable(problem: Problem, order: Sequence[int], options: Options) -> IBou
     return "auto" if divided is None else divided.ibound
 
 
-def _run(execution: Execution, clock: dict[str, float]) -> _Bound:
+def _run(execution: Execution, clock: dict[str, float], assignments: int = 0) -> _Bound:
+    """Bound a sum; the first assignment follows what is most of it, others are drawn."""
     with running(execution, clock) as (heuristic, session):
         if session is None or not math.isfinite(heuristic.cost):
-            return _Bound(-math.inf, None)
+            return _Bound(-math.inf, ())
         started = time.perf_counter()
-        chosen = heuristic.decode(session)
+        noise = np.random.default_rng(0)
+        chosen = [heuristic.decode(session, noise if number else None) for number in range(assignments)]
         note(clock, "decode", time.perf_counter() - started)
         return _Bound(float(heuristic.total_of(heuristic.cost)), chosen)
 
@@ -134,19 +143,26 @@ def _from_below(execution: Execution, options: Options, clock: dict[str, float])
     return _run(execution._replace(plan=below), clock).log
 
 
-def _conditioned(execution: Execution, chosen: Sequence[int], options: Options, clock: dict[str, float]) -> float:
-    """The logarithm of the sum with the variables of divided buckets fixed to chosen values."""
+def _conditioned(
+    execution: Execution, chosen: Sequence[Sequence[int]], options: Options, clock: dict[str, float]
+) -> float:
+    """The logarithm of the sum over what assignments give the variables of divided buckets."""
     plan = execution.plan
     assert plan.minibuckets is not None
     nodes = bucket_tree([factor.scope for factor in plan.factors], plan.order, ibound=plan.minibuckets.ibound).nodes
     parts = Counter(node.variable for node in nodes)
-    given = {v: chosen[v] for v in plan.order if parts[v] > 1}
+    divided = [v for v in plan.order if parts[v] > 1]
+    slices = [
+        restrict(execution.problem, dict(zip(divided, values, strict=True)))
+        for values in dict.fromkeys(tuple(assignment[v] for v in divided) for assignment in chosen)
+    ]
     started = time.perf_counter()
-    part = restrict(execution.problem, given)
-    order = [v for v in plan.order if v not in given]
-    whole = plan_on(execution.backend, part, order, options)
+    whole = plan_on(execution.backend, slices[0], [v for v in plan.order if parts[v] == 1], options)
     note(clock, "plan", time.perf_counter() - started)
-    return _exact(execution._replace(problem=part, plan=whole), clock) if whole.fits else -math.inf
+    if not whole.fits:
+        return -math.inf
+    logs = [_exact(execution._replace(problem=part, plan=whole), clock) for part in slices]
+    return float(np.logaddexp.reduce(logs))
 
 
 def _value(

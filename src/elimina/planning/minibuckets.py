@@ -17,7 +17,7 @@ from elimina.tree import bucket_tree
 _LEVELLED_PASSES = 2.5
 """Passes over the cells of a bucket that is levelled, for each one otherwise."""
 
-WEIGHTED_PASSES = 20.0
+WEIGHTED_PASSES = 50.0
 """How much longer a combination takes whose exponential is summed."""
 
 IBound = int | Literal["auto"]

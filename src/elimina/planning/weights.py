@@ -1,6 +1,7 @@
 """Weights of mini-buckets: Hölder's inequality bounds sums of products.
 
-For positive weights w_r of a bucket's parts that add up to 1, the sum over x of the product of f_r(x) is at most that of
+For positive weights w_r of a bucket's parts that add up to 1, the sum over x of the product of f_r(x) is at most that
+of
 (sum over x of f_r(x)^(1 / w_r))^w_r; it is at least that if one weight is positive (above 1, then) and the others are
 negative. A weight of 0 is the limit: the largest value (Liu and Ihler 2011, "Bounding the partition function using
 Hölder's inequality").
