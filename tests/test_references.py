@@ -95,4 +95,4 @@ def test_bounds_on_partition_functions(data_dir):
             model, "pr", evidence=elimina.read_evidence(f"{path}.evid", model), method="mbe", ibound=5, device="cpu"
         )
         assert result.lower_bound - 1e-3 <= published <= result.upper_bound + 1e-3, name
-        assert result.upper_bound - published < 30, name
+        assert result.upper_bound - result.lower_bound < 60, name

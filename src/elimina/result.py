@@ -43,7 +43,8 @@ class Result(NamedTuple):
     """An answer.
 
     Attributes:
-        status: ``optimal``: exact; ``bounded``: between its bounds; ``infeasible``: no assignment is allowed (or the evidence has probability 0).
+        status: ``optimal``: exact; ``bounded``: between its bounds; ``infeasible``: no assignment is allowed (or the
+            evidence has probability 0).
         task: The task that was answered.
         value: The optimum in the model's units (a cost; the natural logarithm of a probability), the partition function
             where a float can hold it, or a count (an exact int); None if there is none.

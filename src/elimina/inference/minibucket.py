@@ -30,6 +30,9 @@ _TOLERANCE = 1e-9
 """Of sums of floats, relative: bounds that are closer to each other are the same number."""
 
 
+_UNITS = 8
+"""Units in the last place that a table of a sum may be off."""
+
 _Tables = tuple[
     NDArray[Any], NDArray[np.int64], Sequence[int], Sequence[int], Sequence[Sequence[int]], float, float, bool
 ]
@@ -104,6 +107,22 @@ class Heuristic(NamedTuple):
             total = np.where(costs == self.plan.forbidden, math.inf, self.sign * costs).sum(axis=0)
             values[v] = int((total if noise is None else total - noise.gumbel(size=len(total))).argmin())
         return self.complete(values)
+
+    def rounding(self, session: GatheringSession, chosen: Sequence[int]) -> float:
+        """What rounding may have changed of a sum's bound: a few units in the last place of each table.
+
+        Args:
+            session: Where the tables are.
+            chosen: A value for each variable of the model, where their size is seen.
+        """
+        values = [chosen[v] for v in self.plan.order]
+        places = [
+            table.offset + values[v] * table.stride + sum(values[u] * stride for u, stride in table.others)
+            for v, tables in enumerate(self.guide.homes())
+            for table in tables
+        ]
+        read = session.gather(np.array(places, dtype=np.int64)).astype(np.float64)
+        return float(_UNITS * np.finfo(self.plan.dtype).eps * np.abs(read[np.isfinite(read)]).sum())
 
     def complete(self, values: Sequence[int]) -> list[int]:
         """A value for each variable of the model, given those of the plan's order."""

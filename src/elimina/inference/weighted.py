@@ -19,6 +19,7 @@ from elimina.inference.minibucket import division, meet, note, running, sum_betw
 from elimina.order import find_order
 from elimina.planning.minibuckets import IBound
 from elimina.planning.prepare import Problem, restrict
+from elimina.planning.weights import Bound
 from elimina.result import Result
 from elimina.tree import bucket_tree
 
@@ -56,7 +57,7 @@ def bounded_sum(execution: Execution, options: Options, seconds: Mapping[str, fl
         TimeLimitError: The deadline passed before there was a bound.
     """
     clock = dict(seconds)
-    upper = _run(execution, clock, _SLICES)
+    upper = _run(execution, clock, "upper", _SLICES)
     lower = -math.inf
     if upper.chosen:
         with contextlib.suppress(TimeLimitError):
@@ -95,7 +96,7 @@ def bounded_marginal_map(
     clock = dict(planned.seconds)
     note(clock, "plan", time.perf_counter() - started)
     execution = Execution(joint, bounding.plan, bounding.backend, progress, deadline)
-    upper = _run(execution, clock, 1)
+    upper = _run(execution, clock, "upper")
     stats = {**statistics(execution, clock), "method": "mbe", **division(bounding.plan)}
     if not upper.chosen:
         return Result("infeasible", "mmap", stats=stats)
@@ -121,16 +122,17 @@ def affordable(problem: Problem, order: Sequence[int], options: Options) -> IBou
     return "auto" if divided is None else divided.ibound
 
 
-def _run(execution: Execution, clock: dict[str, float], assignments: int = 0) -> _Bound:
-    """Bound a sum; the first assignment follows what is most of it, others are drawn."""
+def _run(execution: Execution, clock: dict[str, float], side: Bound, assignments: int = 1) -> _Bound:
+    """Bound a sum, rounding errors included; the first assignment follows what is most of it, others are drawn."""
     with running(execution, clock) as (heuristic, session):
         if session is None or not math.isfinite(heuristic.cost):
             return _Bound(-math.inf, ())
         started = time.perf_counter()
         noise = np.random.default_rng(0)
         chosen = [heuristic.decode(session, noise if number else None) for number in range(assignments)]
+        slack = heuristic.rounding(session, chosen[0])
         note(clock, "decode", time.perf_counter() - started)
-        return _Bound(float(heuristic.total_of(heuristic.cost)), chosen)
+        return _Bound(float(heuristic.total_of(heuristic.cost)) + (slack if side == "upper" else -slack), chosen)
 
 
 def _from_below(execution: Execution, options: Options, clock: dict[str, float]) -> float:
@@ -140,7 +142,7 @@ def _from_below(execution: Execution, options: Options, clock: dict[str, float])
     ibound: IBound = "auto" if plan.minibuckets is None else plan.minibuckets.ibound
     below = bounding_plan(backend, execution.problem, plan.order, options._replace(ibound=ibound), "lower")
     note(clock, "plan", time.perf_counter() - started)
-    return _run(execution._replace(plan=below), clock).log
+    return _run(execution._replace(plan=below), clock, "lower").log
 
 
 def _conditioned(

@@ -16,7 +16,7 @@ from typing import Literal
 from elimina.tree import Tree
 
 _NEGATIVE = 2.0
-"""Of each other part of a bucket, in bounds from below: the best of 0.01 to 10 on lattices, where costs are shifted."""
+"""Of all other parts of a bucket together, in bounds from below: nearly the best one that rounding allows."""
 
 
 Bound = Literal["upper", "lower"]
@@ -48,8 +48,8 @@ def node_weights(tree: Tree, bound: Bound, zeros: Sequence[bool], maximised: Col
                 weights[number] = 0.0
             elif bound == "upper":
                 weights[number] = 1 / len(parts)
-            else:
-                weights[number] = 1 + _NEGATIVE * (len(parts) - 1) if number == first else -_NEGATIVE
+            elif len(parts) > 1:
+                weights[number] = 1 + _NEGATIVE if number == first else -_NEGATIVE / (len(parts) - 1)
     return weights
 
 
