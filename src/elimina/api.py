@@ -276,7 +276,7 @@ class _Call:
         if self.is_bounded_instead(planned.plan, options):
             from elimina.inference.weighted import affordable
 
-            ibound = affordable(planned.problem, self.order, options)
+            ibound = affordable(planned.problem, self.order, options, self.deadline)
             self.options = options._replace(ibound=ibound, order=self.order)
             return self.bounds()
         if self.deadline is not None and time.monotonic() > self.deadline:
@@ -377,7 +377,8 @@ class _Call:
                 plain = options._replace(shift="none")
                 found = better(found, bounded_marginal_map(planned, plain, self.progress, self.deadline))
         except MemoryLimitError as error:
-            raise MemoryLimitError(summation_does_not_fit(planned)) from error
+            reason = f"{summation_does_not_fit(planned)}. Bounds were tried, too: {error}"
+            raise MemoryLimitError(reason) from error
         return found._replace(assignment=with_known(planned.problem, found.assignment))
 
 

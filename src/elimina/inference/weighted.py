@@ -91,7 +91,7 @@ def bounded_marginal_map(
     order = [*planned.plan.order, *_query_order(planned)]
     joint = problem._replace(task="pr", free=(*problem.free, *problem.kept), kept=(), maximised=problem.kept)
     if options.ibound is None:
-        options = options._replace(ibound=affordable(joint, order, options))
+        options = options._replace(ibound=affordable(joint, order, options, deadline))
     bounding = plan_problem(joint, options._replace(order=order))
     clock = dict(planned.seconds)
     note(clock, "plan", time.perf_counter() - started)
@@ -116,9 +116,10 @@ def bounded_marginal_map(
     )
 
 
-def affordable(problem: Problem, order: Sequence[int], options: Options) -> IBound:
-    """The largest i-bound for which a sum may be bounded in about a minute, within the memory."""
-    divided = plan_within(problem, order, options, 1.0, _SECONDS).plan.minibuckets
+def affordable(problem: Problem, order: Sequence[int], options: Options, deadline: float | None) -> IBound:
+    """The largest i-bound whose messages may take a minute, or an eighth of the time left, within the memory."""
+    left = math.inf if deadline is None else deadline - time.monotonic()
+    divided = plan_within(problem, order, options, 1.0, min(_SECONDS, left / 8)).plan.minibuckets
     return "auto" if divided is None else divided.ibound
 
 
