@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
@@ -81,8 +82,9 @@ def plan(
             plan then bounds the optimum, or (by weights) the sum from above. ``auto``: as many variables as the memory
             holds.
         shift: Where costs are shifted for better bounds: ``tables``: between tables, before anything is planned
-            (``mpe``); ``buckets``: between mini-buckets of a variable; ``all``: both; ``none``: nowhere. What is solved
-            by ``mbe`` runs without shifts, too, and the better bounds count.
+            (``mpe``); ``clusters``: then between tables joined as mini-buckets do, too, where time and memory suffice
+            for the i-bound (``mpe``); ``buckets``: between mini-buckets of a variable; ``all``: everywhere; ``none``:
+            nowhere. What is solved by ``mbe`` runs without shifts, too, and the better bounds count.
 
     Returns:
         The plan; ``plan.fits`` says whether it stays within the memory.
@@ -95,7 +97,7 @@ def plan(
     options = Options(
         device, memory, order, order_seconds, seed, threads, dtype, slices, scratch, tables, ibound, shift
     )
-    return _plan(model, task, evidence, query, options).planned.plan
+    return _plan(model, task, evidence, query, options, shift_seconds=0.0).planned.plan
 
 
 def solve(
@@ -256,14 +258,18 @@ class _Call:
         return self.search.is_asked_for
 
     def bounds(self) -> Result:
-        """Mini-buckets with costs shifted, and without."""
+        """Mini-buckets with costs shifted, if what that takes fits, and without."""
         from elimina.inference.minibucket import better
 
-        shifted = self.attempt(self.options)
-        if shifted.status != "bounded" or self.options.shift == "none":
+        if self.options.shift == "none":
+            return self.attempt(self.options)
+        with contextlib.suppress(MemoryLimitError):
+            self.tried = self.attempt(self.options)
+        shifted = self.tried
+        if shifted is not None and shifted.status != "bounded":
             return shifted
-        self.tried = shifted
-        return better(shifted, self.attempt(self.options._replace(shift="none", order=self.order)))
+        plain = self.attempt(self.options._replace(shift="none", order=self.order))
+        return plain if shifted is None else better(shifted, plain)
 
     def attempt(self, options: Options) -> Result:
         """Plan and run; what rows cannot hold is run without them."""
@@ -440,6 +446,7 @@ def _plan(
     options: Options,
     time_limit: float | None = None,
     checkpoint: Checkpoint | None = None,
+    shift_seconds: float = math.inf,
 ) -> _Prepared:
     options.check()
     given = options
@@ -450,8 +457,8 @@ def _plan(
         raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
     if options.ibound is not None and task not in ("mpe", "pr"):
         raise InputError(f"an i-bound goes with the tasks mpe and pr, not with {task}")
-    if options.ibound is not None and task == "pr" and options.shift == "tables":
-        raise InputError("costs are shifted between tables for optima (task mpe) only; shift none, buckets or all")
+    if options.ibound is not None and task == "pr" and options.shift in ("tables", "clusters"):
+        raise InputError(f"--shift {options.shift} is for optima (task mpe); use none, buckets or all")
     if query is not None and task not in ("mar", "mmap"):
         raise InputError(f"a query goes with the tasks mar and mmap, not with {task}")
     if not query and task == "mmap":
@@ -467,9 +474,10 @@ def _plan(
     problem = prepare(observed.model, task, observed.values, asked) if inquiry is None else inquiry.structure.problem
     original = None
     if options.ibound is not None and task == "mpe":
-        from elimina.inference.shifting import LONGEST_SHIFT, shift_tables
+        from elimina.inference.shifting import LONGEST_SHIFT, shift_all
 
-        original = shift_tables(problem, options, min(LONGEST_SHIFT, (time_limit or math.inf) / 10))
+        most = min(LONGEST_SHIFT, (time_limit or math.inf) / 10, shift_seconds)
+        original, options = shift_all(problem, options, most)
         problem = original.moved
     prepared = time.perf_counter()
     if checkpoint is None:

@@ -157,7 +157,7 @@ def test_bad_calls():
     model = lattice(3)
     with pytest.raises(InputError, match="not with mar"):
         elimina.solve(model, "mar", method="mbe")
-    with pytest.raises(InputError, match="for optima"):
+    with pytest.raises(InputError, match="is for optima"):
         elimina.solve(model, "pr", method="mbe", shift="tables")
     with pytest.raises(InputError, match="dtype float32 does not fit bounds on sums"):
         elimina.solve(model, "pr", method="mbe", ibound=1, dtype="float32", device="cpu")
