@@ -22,7 +22,6 @@ from elimina.backends.cpu import CpuBackend
 from elimina.inference.choose import Options, bounding_plan
 from elimina.inference.encode import encode
 from elimina.order import find_order
-from elimina.planning.minibuckets import WEIGHTED_PASSES
 from elimina.planning.prepare import prepare
 from elimina.planning.program import pack
 
@@ -93,7 +92,7 @@ def main() -> None:
         for z in args.ibounds:
             options: dict[str, Any] = {"device": "cpu", "order": order, "threads": 1, "ibound": z}
             rough = elimina.plan(model, "pr", evidence=evidence, shift="none", **options)
-            if not rough.fits or 4 * WEIGHTED_PASSES * rough.seconds > args.limit:
+            if not rough.fits or 4 * rough.seconds > args.limit:
                 break
             if args.plain:
                 own, plain = seconds_of_weights(model, evidence, {**options, "shift": "buckets"})

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from elimina.planning.estimate import Machine
+from elimina.planning.estimate import EXPONENTIAL, Machine
 from elimina.planning.plan import Plan
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem
@@ -16,9 +16,6 @@ from elimina.tree import bucket_tree
 
 _LEVELLED_PASSES = 2.5
 """Passes over the cells of a bucket that is levelled, for each one otherwise."""
-
-WEIGHTED_PASSES = 50.0
-"""How much longer a combination takes whose exponential is summed."""
 
 IBound = int | Literal["auto"]
 """The most variables of a message, or as many as memory (and time) allow."""
@@ -59,7 +56,7 @@ def make_bounded_plan(
     if ibound != "auto":
         return plan(int(ibound))
     largest = max(1, bucket_tree([group.scope for group in problem.groups], order).width)
-    passes = (_LEVELLED_PASSES if levelled else 1) * (1 if side is None else WEIGHTED_PASSES)
+    passes = (_LEVELLED_PASSES if levelled else 1) * (1 if side is None else EXPONENTIAL)
     rough = functools.partial(_rough, problem, order, machine, passes)
     low, high = 1, largest
     while low < high:

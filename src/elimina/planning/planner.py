@@ -13,7 +13,7 @@ import numpy as np
 
 from elimina.errors import InputError
 from elimina.planning.dependence import dependence, order_slices
-from elimina.planning.estimate import Machine
+from elimina.planning.estimate import EXPONENTIAL, Machine
 from elimina.planning.incumbent import incumbent_cost
 from elimina.planning.layout import Arena, table_strides
 from elimina.planning.plan import (
@@ -366,6 +366,8 @@ def _lay_out(
     factors, steps, factor_cells, cells = place(sizes, scopes, members, made.proto, itemsize, stays, made.levels)
     runs = slice_runs([sizes[v] for v in made.fixed])
     seconds = machine.seconds(steps, itemsize, cells * itemsize, [runs[level] for level in made.levels])
+    if encoding.semiring == "log-sum-exp":
+        seconds = machine.start + EXPONENTIAL * (seconds - machine.start)
     if made.fixed:
         changes = zip(factors, made.factor_levels, strict=True)
         again = sum(runs[level] * (_TABLE_SECONDS + f.span / _CELLS_ENCODED) for f, level in changes if level)
