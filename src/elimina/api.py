@@ -349,7 +349,9 @@ class _Call:
         options = self.options
         planned = self.plan(options._replace(ibound=None)).planned
         if not planned.plan.fits and self.search.method in ("auto", "mbe"):
-            return self.marginal_bounds(planned)
+            from elimina.inference.weighted import bounded_marginal_map
+
+            return bounded_marginal_map(planned, options, self.progress, self.deadline)
         if self.on_plan is not None:
             self.on_plan(planned.plan)
         execution = Execution(planned.problem, planned.plan, planned.backend, self.progress, self.deadline)
@@ -369,23 +371,6 @@ class _Call:
             )
 
         return marginal_map(planned, planned.seconds, optimise, execution.report)
-
-    def marginal_bounds(self, planned: Planned) -> Result:
-        """Bound marginal MAP by mini-buckets with costs shifted, and without."""
-        from elimina.inference.marginal_map import summation_does_not_fit, with_known
-        from elimina.inference.minibucket import better
-        from elimina.inference.weighted import bounded_marginal_map
-
-        options = self.options
-        try:
-            found = bounded_marginal_map(planned, options, self.progress, self.deadline)
-            if options.levels_buckets and found.status == "bounded":
-                plain = options._replace(shift="none")
-                found = better(found, bounded_marginal_map(planned, plain, self.progress, self.deadline))
-        except MemoryLimitError as error:
-            reason = f"{summation_does_not_fit(planned)}. Bounds were tried, too: {error}"
-            raise MemoryLimitError(reason) from error
-        return found._replace(assignment=with_known(planned.problem, found.assignment))
 
 
 def _without_plan(

@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elimina.errors import TimeLimitError
+from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.inference.bucket import eliminate, statistics
 from elimina.inference.choose import Options, Planned, bounding_plan, plan_on, plan_problem, plan_within
 from elimina.inference.execution import Execution, Progress
-from elimina.inference.minibucket import division, meet, note, running, sum_between
+from elimina.inference.marginal_map import summation_does_not_fit, with_known
+from elimina.inference.minibucket import better, division, meet, note, running, sum_between
 from elimina.order import find_order
 from elimina.planning.minibuckets import IBound
 from elimina.planning.prepare import Problem, restrict
@@ -23,7 +24,8 @@ from elimina.planning.weights import Bound
 from elimina.result import Result
 from elimina.tree import bucket_tree
 
-_SECONDS = 60.0
+_SECONDS = 20.0
+"""Of the first of four runs by default, as estimated; the others take twice that together."""
 
 
 _SLICES = 16
@@ -83,9 +85,21 @@ def bounded_marginal_map(
         ``value`` is that of the assignment, where its sum is known exactly; else ``lower_bound`` bounds it.
 
     Raises:
-        MemoryLimitError: Not even the factors fit.
+        MemoryLimitError: Mini-buckets do not fit, either.
         TimeLimitError: The deadline passed before there was a bound.
     """
+    try:
+        found = _marginal_map(planned, options, progress, deadline)
+        if options.levels_buckets and found.status == "bounded":
+            with contextlib.suppress(TimeLimitError):
+                found = better(found, _marginal_map(planned, options._replace(shift="none"), progress, deadline))
+    except MemoryLimitError as error:
+        reason = f"{summation_does_not_fit(planned)}. Bounds were tried, too: {error}"
+        raise MemoryLimitError(reason) from error
+    return found._replace(assignment=with_known(planned.problem, found.assignment))
+
+
+def _marginal_map(planned: Planned, options: Options, progress: Progress | None, deadline: float | None) -> Result:
     problem = planned.problem
     started = time.perf_counter()
     order = [*planned.plan.order, *_query_order(planned)]
@@ -117,7 +131,7 @@ def bounded_marginal_map(
 
 
 def affordable(problem: Problem, order: Sequence[int], options: Options, deadline: float | None) -> IBound:
-    """The largest i-bound whose messages may take a minute, or an eighth of the time left, within the memory."""
+    """The largest i-bound with which a run may take 20 s, or an eighth of the time left, within the memory."""
     left = math.inf if deadline is None else deadline - time.monotonic()
     divided = plan_within(problem, order, options, 1.0, min(_SECONDS, left / 8)).plan.minibuckets
     return "auto" if divided is None else divided.ibound

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from elimina.planning.plan import LEVEL, Step
 
-EXPONENTIAL = 50.0
+EXPONENTIAL = 20.0
 """How much longer a combination takes whose exponential is summed."""
 
 
