@@ -26,8 +26,8 @@ Bound = Literal["upper", "lower"]
 def node_weights(tree: Tree, bound: Bound, zeros: Sequence[bool], maximised: Collection[int] = ()) -> list[float]:
     """The weight of each node's elimination.
 
-    Lower bounds are 0 wherever a part of negative weight is, so the positive weight goes to a part that may be; then to
-    the one of most variables.
+    In upper bounds it is in proportion to a part's variables. Lower bounds are 0 wherever a part of negative weight is, so
+    the positive weight goes to a part that may be; then to the one of most variables.
 
     Args:
         tree: A bucket tree.
@@ -42,12 +42,13 @@ def node_weights(tree: Tree, bound: Bound, zeros: Sequence[bool], maximised: Col
         for number in parts:
             node = tree.nodes[number]
             may_be_zero[number] = any(zeros[f] for f in node.factors) or any(may_be_zero[c] for c in node.children)
-        first = max(parts, key=lambda number: (may_be_zero[number], len(tree.nodes[number].separator)))
+        variables = {number: 1 + len(tree.nodes[number].separator) for number in parts}
+        first = max(parts, key=lambda number: (may_be_zero[number], variables[number]))
         for number in parts:
             if variable in maximised:
                 weights[number] = 0.0
             elif bound == "upper":
-                weights[number] = 1 / len(parts)
+                weights[number] = variables[number] / sum(variables.values())
             elif len(parts) > 1:
                 weights[number] = 1 + _NEGATIVE if number == first else -_NEGATIVE / (len(parts) - 1)
     return weights
