@@ -26,8 +26,8 @@ Bound = Literal["upper", "lower"]
 def node_weights(tree: Tree, bound: Bound, zeros: Sequence[bool], maximised: Collection[int] = ()) -> list[float]:
     """The weight of each node's elimination.
 
-    In upper bounds it is in proportion to a part's variables. Lower bounds are 0 wherever a part of negative weight is, so
-    the positive weight goes to a part that may be; then to the one of most variables.
+    In upper bounds it is in proportion to a part's variables. Lower bounds are 0 wherever a part of negative weight is,
+    so the positive weight goes to a part that may be; then to the one of most variables.
 
     Args:
         tree: A bucket tree.
