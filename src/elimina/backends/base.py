@@ -21,12 +21,14 @@ class Run(NamedTuple):
         assignment: int32, a value for each variable that a step eliminates (others 0); None unless the program decodes.
             Ties go to the smallest value index.
         seconds: Time by phase: ``upload``, ``run``, ``decode``, ``download``.
+        rows: Rows of sparse tables that were looked at, and those that messages kept.
     """
 
     zone: NDArray[np.generic]
     peaks: NDArray[np.float64]
     assignment: NDArray[np.int32] | None
     seconds: dict[str, float]
+    rows: tuple[int, int] = (0, 0)
 
 
 Progress = Callable[[float], None]

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from elimina.backends.base import Backend, Progress, Run, run_once
 from elimina.backends.decode import scale_of
+from elimina.backends.cpu import CpuBackend
+from elimina.backends.row_bounds import RowBounds
 from elimina.backends.rows import Lookup, Rows, RowsDevice, SparseTables, zero_of
 from elimina.errors import MemoryLimitError
 from elimina.planning.layout import Arena
@@ -66,6 +68,8 @@ class RowsSession:
         self._factors = np.array(factors, dtype=program.dtype)
         self._messages: dict[int, Rows | Flat] = {}
         self._taken = 0
+        self._counts = [0, 0]
+        self._bounds: RowBounds | None = None
         self._peaks = np.zeros((len(self._sparse.steps), 2))
         self._scaled = SEMIRINGS[program.semiring].scaled
         self._item = program.dtype.itemsize
@@ -103,6 +107,10 @@ class RowsSession:
         started = time.perf_counter()
         chosen = None if steps is None else set(steps.tolist())
         done = 0
+        self._counts = [0, 0]
+        outside = self._sparse.outside
+        if outside is not None:
+            self._bounds = RowBounds(CpuBackend(), self._device, self._program, outside, self._factors)
         for on_rows, group in groups(self._sparse):
             numbers = [number for number in group if chosen is None or number in chosen]
             # Dense steps that follow one another run together.
@@ -118,21 +126,25 @@ class RowsSession:
         ran = time.perf_counter()
         assignment = self._decode() if self._program.decode else None
         seconds = {"upload": 0.0, "run": ran - started, "decode": time.perf_counter() - ran, "download": 0.0}
-        return Run(self._zone(), self._peaks.copy(), assignment, seconds)
+        return Run(self._zone(), self._peaks.copy(), assignment, seconds, (self._counts[0], self._counts[1]))
 
     def _run_rows(self, number: int) -> None:
         """Join what the step reads, and eliminate its variable."""
         step = self._sparse.steps[number]
         read = [self._read(operand) for operand in step.operands]
-        _, kept = predicted_shares(step.domain, [Fill.independent(self._share(table), step.domain) for table in read])
-        if self._is_smaller_dense(step, exp(kept + log_cells(step)) / step.domain):
+        # How many rows bounds will leave is not known.
+        if self._bounds is None and self._is_smaller_dense(step, self._expected(step, read)):
             self._run_dense([number])
             return
-        parts, lookups = self._split(read)
+        parts, lookups = self._split(step.operands, read)
+        options: dict[str, Any] = {"tables": [table for _, table in lookups]}
+        if self._bounds is not None:
+            options["guard"] = self._bounds.guard(number, parts, [operand for operand, _ in lookups])
         most = self._free() // (_IN_WORK * row_bytes(step.sizes, self._item))
         variable = step.variable if step.variable >= 0 else None
         try:
-            rows = self._tables.join_all(parts, eliminate=variable, tables=lookups, most=max(most, 1)).rows
+            tables = [table for _, table in parts]
+            made = self._tables.join_all(tables, eliminate=variable, most=max(most, 1), **options)
         except MemoryLimitError as error:
             if step.out_cells * self._item > self._free():
                 expected = self._sparse.forms[number].rows
@@ -143,20 +155,30 @@ class RowsSession:
                 ) from error
             self._run_dense([number])
             return
-        self._keep(number, rows)
+        self._counts[0] += made.candidates
+        self._counts[1] += len(made.rows.values)
+        self._keep(number, made.rows)
 
-    def _split(self, tables: Sequence[Rows | Flat]) -> tuple[list[Rows], list[Lookup]]:
+    def _expected(self, step: Step, tables: Sequence[Rows | Flat]) -> float:
+        """Rows that a step is expected to make of these tables."""
+        fills = [Fill.independent(self._share(table), step.domain) for table in tables]
+        return exp(predicted_shares(step.domain, fills)[1] + log_cells(step)) / step.domain
+
+    def _split(
+        self, operands: Sequence[Operand], tables: Sequence[Rows | Flat]
+    ) -> tuple[list[tuple[Operand, Rows]], list[tuple[Operand, Lookup]]]:
         """What is joined as rows, and what rows are looked up in; the former have all the variables."""
-        parts = [table for table in tables if isinstance(table, Rows)]
-        known = {v for part in parts for v in part.layout.scope}
+        pairs = list(zip(operands, tables, strict=True))
+        parts = [(operand, table) for operand, table in pairs if isinstance(table, Rows)]
+        known = {v for _, part in parts for v in part.layout.scope}
         lookups = []
-        dense = [table for table in tables if isinstance(table, Flat)]
-        for table in sorted(dense, key=self._share):
+        dense = [(operand, table) for operand, table in pairs if isinstance(table, Flat)]
+        for operand, table in sorted(dense, key=lambda pair: self._share(pair[1])):
             cells = self._device.upload(np.ascontiguousarray(table.view))
             if known.issuperset(table.scope) and table.cells.size <= _MOST_LOOKUP:
-                lookups.append(Lookup(table.scope, cells))
+                lookups.append((operand, Lookup(table.scope, cells)))
             else:
-                parts.append(self._tables.from_dense(table.scope, cells))
+                parts.append((operand, self._tables.from_dense(table.scope, cells)))
                 known.update(table.scope)
         return parts, lookups
 

@@ -46,7 +46,7 @@ def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
     finally:
         if execution.checkpoint is not None:
             execution.checkpoint.flush()
-    return answer._replace(stats={**statistics(execution, clock), **resumed})
+    return answer._replace(stats={**statistics(execution, clock), **answer.stats, **resumed})
 
 
 def _resumed(execution: Execution) -> dict[str, int]:
@@ -121,14 +121,16 @@ def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
         state = {**state, "done": part.number + 1}
         execution.save(state)
     best, chosen = state["best"], state["chosen"]
+    made, kept = sweep.rows
+    stats = {} if plan.sparse is None else {"rows_made": made, "rows_filtered": made - kept}
     if best is None:
-        return Result("infeasible", plan.task)
+        return Result("infeasible", plan.task, stats=stats)
     score = problem.model.score(chosen)
     _check(plan, best, score, [problem.model.constant, *problem.model.terms(chosen)])
     if problem.model.is_beyond_bound(score):
-        return Result("infeasible", plan.task)
+        return Result("infeasible", plan.task, stats=stats)
     assignment = {v.name: v.label(x) for v, x in zip(problem.model.variables, chosen, strict=True)}
-    return Result("optimal", plan.task, score, score, score, assignment)
+    return Result("optimal", plan.task, score, score, score, assignment, stats=stats)
 
 
 def _check(plan: Plan, value: int | float, score: int | float, terms: Sequence[int | float]) -> None:

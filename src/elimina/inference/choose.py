@@ -141,7 +141,7 @@ def plan_within(problem: Problem, order: Sequence[int], options: Options, share:
     backend: Backend = CpuBackend(options.threads)
     if options.device != "cpu" and (options.device == "cuda" or seconds > 2 * cuda_machine().start):
         backend = get_backend("cuda") if options.device == "cuda" else find_cuda() or backend
-    machine, memory = _limits(backend, options)
+    machine, memory = limits_of(backend, options)
     memory = min(memory, int(share * host_memory(options)))
     ibound = "auto" if options.ibound is None else options.ibound
     plan = make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, options.levels_buckets, seconds)
@@ -208,10 +208,11 @@ def plan_again(problem: Problem, choice: Choice, options: Options) -> Planned:
 
 def plan_on(backend: Backend, problem: Problem, order: Sequence[int], options: Options) -> Plan:
     """Plan for one backend, without slices."""
-    return make_plan(problem, order, *_limits(backend, options), options.dtype)
+    return make_plan(problem, order, *limits_of(backend, options), options.dtype)
 
 
-def _limits(backend: Backend, options: Options) -> tuple[Machine, int]:
+def limits_of(backend: Backend, options: Options) -> tuple[Machine, int]:
+    """A backend as its cost model sees it, and the bytes that may be used there."""
     machine = cpu_machine(backend.threads) if isinstance(backend, CpuBackend) else cuda_machine()
     return machine, backend.memory() if options.memory is None else options.memory
 
@@ -225,7 +226,7 @@ def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], optio
     Raises:
         UnsupportedError: Rows are asked for, and not possible.
     """
-    machine, memory = _limits(backend, options)
+    machine, memory = limits_of(backend, options)
     if options.ibound is not None:
         ibound, levelled = options.ibound, options.levels_buckets
         return make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled)

@@ -44,6 +44,9 @@ class Sweep:
         execution: The plan, and where to run it.
         clock: Seconds by phase, which are added to.
         semiring: Another one than the plan's, over the same dtype.
+
+    Attributes:
+        rows: Rows of sparse tables looked at so far, and those kept.
     """
 
     def __init__(self, execution: Execution, clock: dict[str, float], semiring: str | None = None) -> None:
@@ -64,6 +67,7 @@ class Sweep:
         self._encoder = encoder(self._whole, plan, semiring)
         self._arena = np.zeros(plan.factor_cells, dtype=plan.dtype)
         self._parts = [self._write(number) for number in range(len(plan.factors))]
+        self.rows = [0, 0]
         self._note("encode", time.perf_counter() - started)
         execution.check_deadline("the tables encoded")
 
@@ -106,6 +110,7 @@ class Sweep:
                     for run in self._runs(session, execution, parameter, number, first):
                         for phase, seconds in run.seconds.items():
                             self._note(phase, seconds)
+                        self.rows = [known + new for known, new in zip(self.rows, run.rows, strict=True)]
                 assert run is not None
                 stale = len(self._variables) + 1
                 yield Slice(number, problem, found, run)

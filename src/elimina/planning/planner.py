@@ -326,9 +326,10 @@ def cost_bound(problem: Problem) -> int:
     ranges = [finite_range(table, problem.model.sense) for table in problem.tables]
     spread = sum(high - low for low, high in filter(None, ranges)) + 1
     limit = problem.model.upper_bound
-    if limit is not None and problem.model.sense == "min-cost" and None not in ranges:
-        least = int(problem.model.constant) + sum(low for low, _ in filter(None, ranges))
-        spread = min(spread, math.ceil(limit) - least)
+    if limit is not None and None not in ranges:
+        sign = 1 if problem.model.sense == "min-cost" else -1
+        best = int(problem.model.constant) + sum(ends[0] if sign == 1 else ends[1] for ends in filter(None, ranges))
+        spread = min(spread, math.ceil(sign * (limit - best)))
     return max(spread, 1)
 
 
