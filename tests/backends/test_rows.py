@@ -203,7 +203,7 @@ def test_buckets(make, semiring, dtype, seed, count):
     joint = reference.join(problem.ring, joint, nothing, dense, (), problem.budget)
     keep = None if problem.budget is None else Filter((), problem.budget)
     rows, lookups = [problem.upload(tables, part) for part in parts], problem.lookups(tables, dense)
-    
+
     def guard(scope, waiting):
         return None if waiting else keep
 

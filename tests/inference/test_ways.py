@@ -13,7 +13,9 @@ import elimina
 from elimina.backends.rows_session import RowsSession
 from elimina.generate import grid_model
 from elimina.inference.filtering import why_unsupported
+from elimina.inference.search import MOST_COST
 from elimina.planning import tiers
+from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import prepare
 from tests.devices import on_devices
 from tests.reference import brute
@@ -52,6 +54,8 @@ def ways(data, model, task, device, folder):
             known[name] = {**known["dense"], **own}
     if device == "cpu" and why_unsupported(prepare(model, task, {})) is None:
         known["filtered"] = {"device": "cpu", "method": "filter"}
+    if task == "mpe" and model.is_integer and cost_bound(prepare(model, task, {})) <= MOST_COST:
+        known["filtered rows"] = {"device": device, "method": "filter", "tables": "sparse"}
     return known
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends.base import Backend, Progress, Run, run_once
-from elimina.backends.decode import scale_of
 from elimina.backends.cpu import CpuBackend
+from elimina.backends.decode import scale_of
 from elimina.backends.row_bounds import RowBounds
 from elimina.backends.rows import Lookup, Rows, RowsDevice, SparseTables, zero_of
 from elimina.errors import MemoryLimitError

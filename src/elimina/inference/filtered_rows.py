@@ -12,14 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from elimina.backends import Backend
 from elimina.backends.choose import get_backend
 from elimina.errors import TimeLimitError, UnsupportedError
 from elimina.inference.bucket import eliminate
 from elimina.inference.choose import Options, Planned, elimination_order, limits_of
 from elimina.inference.execution import Execution
 from elimina.inference.filtering import Listener
-from elimina.inference.search import Limits, searched_optimum
-from elimina.inference.shifting import LONGEST_SHIFT, Original, shift_tables
+from elimina.inference.search import MOST_COST, Limits, searched_optimum
+from elimina.inference.shifting import Original, shift_tables
 from elimina.model import Model
 from elimina.planning.outside import outside
 from elimina.planning.planner import cost_bound, make_plan
@@ -27,6 +28,9 @@ from elimina.planning.prepare import Problem, prepare
 from elimina.planning.sparse import in_rows
 from elimina.planning.structure import MAX_OPERANDS
 from elimina.result import Bounds, Result
+
+_SHIFT_SECONDS, _ORDER_SECONDS = 1.0, 0.5
+"""After which no further pass is begun, and no better order is looked for."""
 
 
 class Known(NamedTuple):
@@ -106,18 +110,24 @@ def optimum_on_rows(
 
     Raises:
         UnsupportedError: The problem has other than integer costs, or too large ones.
+        DeviceError: The device is missing or cannot be used.
         MemoryLimitError: There are more rows than the memory holds.
         TimeLimitError: The deadline passed before anything was known.
     """
     if problem.task != "mpe" or not problem.model.is_integer:
         raise UnsupportedError("filtering needs the task mpe and integer costs; use --method eliminate")
+    if cost_bound(problem) > MOST_COST:
+        raise UnsupportedError(
+            f"filtering adds costs up to {MOST_COST}, and the tables' ranges add up to more; use --method eliminate"
+        )
+    backend = get_backend("cuda" if options.device == "cuda" else "cpu", options.threads)
     started = time.perf_counter()
     known = _first_bounds(problem, options, Limits(deadline, gap, upper_bound, nodes=0, rounds=1), listener)
     clock = {"bounds": time.perf_counter() - started}
     result = known.result
     ends = Bounds(0.0, result.lower_bound, result.upper_bound)
     if result.status == "bounded" and ends.gap > gap:
-        planned = filtered_plan(known, options)
+        planned = filtered_plan(known, backend, options)
         try:
             found = eliminate(
                 Execution(planned.problem, planned.plan, planned.backend, None, deadline), {**clock, **planned.seconds}
@@ -137,10 +147,10 @@ def _first_bounds(problem: Problem, options: Options, limits: Limits, listener: 
     on_host = options._replace(device="cpu", ibound=None)
     if options.device == "cuda":
         on_host = on_host._replace(memory=None)
-    seconds = min(LONGEST_SHIFT, limits.seconds / 10)
+    seconds = min(_SHIFT_SECONDS, limits.seconds / 10)
     original = shift_tables(problem, on_host, seconds)
     order = elimination_order(
-        original.moved, on_host._replace(order_seconds=min(options.order_seconds, limits.seconds / 10))
+        original.moved, on_host._replace(order_seconds=min(options.order_seconds, _ORDER_SECONDS, limits.seconds / 10))
     )
     ordered = on_host._replace(order=order)
     result = searched_optimum(problem, ordered, limits, listener=listener, original=original)
@@ -148,16 +158,14 @@ def _first_bounds(problem: Problem, options: Options, limits: Limits, listener: 
     return Known(result, None if bound is None else int(bound), original, order)
 
 
-def filtered_plan(known: Known, options: Options) -> Planned:
+def filtered_plan(known: Known, backend: Backend, options: Options) -> Planned:
     """A plan on rows that looks for a better solution than is known.
 
     Raises:
-        DeviceError: The device is missing or cannot be used.
         InputError: The dtype that is asked for does not hold the costs.
     """
     started = time.perf_counter()
     problem = known.limited()
-    backend = get_backend("cuda" if options.device == "cuda" else "cpu", options.threads)
     machine, memory = limits_of(backend, options)
     wide = MAX_OPERANDS * cost_bound(problem) > np.iinfo(np.int32).max
     dense = make_plan(problem, known.order, machine, memory, options.dtype or ("int64" if wide else "int32"))

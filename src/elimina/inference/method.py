@@ -176,7 +176,7 @@ class Search(NamedTuple):
         return found._replace(lower_bound=max(lowers, default=None), upper_bound=min(uppers, default=None))
 
     def _filter(self, problem: Problem, options: Options, deadline: float | None, most: float) -> Result:
-        if options.device == "cuda" or options.tables == "sparse":
+        if self.is_asked_for and (options.device == "cuda" or options.tables == "sparse"):
             from elimina.inference.filtered_rows import optimum_on_rows
 
             until = deadline if most == math.inf else min(time.monotonic() + most, deadline or math.inf)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elimina.planning.planner import place
 from elimina.planning.plan import JOIN, FactorLayout, Operand, Plan, Step
+from elimina.planning.planner import place
 from elimina.planning.structure import MAX_OPERANDS, Bucket, ProtoStep, Read
 from elimina.tree import Tree, bucket_tree
 
@@ -61,18 +61,17 @@ class Outside(NamedTuple):
     tree_of: tuple[int, ...]
 
 
-def outside(plan: Plan, sizes: Sequence[int], cells: int = CELLS) -> Outside:
+def outside(plan: Plan, sizes: Sequence[int]) -> Outside:
     """Plan the bounds of a plan's steps.
 
     Args:
         plan: Exact, for the optimum of integer costs (``min-sum``).
         sizes: Domain size of every variable of the model.
-        cells: Of a mini-bucket's message at most, if its tables are no larger.
     """
     scopes = [factor.scope for factor in plan.factors]
     tree = bucket_tree(scopes, plan.order)
     most = int(np.iinfo(plan.dtype).max // max(1, int(plan.forbidden)))
-    bounds = _Bounds(tree, scopes, sizes, cells, min(MAX_OPERANDS, most))
+    bounds = _Bounds(tree, scopes, sizes, min(MAX_OPERANDS, most))
     members = [factor.members for factor in plan.factors]
     proto = bounds.steps
     _, steps, _, arena_cells = place(sizes, scopes, members, proto, plan.itemsize, range(len(proto)))
@@ -135,11 +134,9 @@ class _Bounds:
         down: For each node but the roots, tables that bound what is outside its subtree.
     """
 
-    def __init__(
-        self, tree: Tree, scopes: Sequence[tuple[int, ...]], sizes: Sequence[int], cells: int, operands: int
-    ) -> None:
+    def __init__(self, tree: Tree, scopes: Sequence[tuple[int, ...]], sizes: Sequence[int], operands: int) -> None:
         self.steps: list[ProtoStep] = []
-        self._sizes, self._cells, self._operands = sizes, cells, operands
+        self._sizes, self._operands = sizes, operands
         self._position = {v: i for i, v in enumerate(tree.order)}
         self.up: list[list[Read]] = []
         self.down: dict[int, list[Read]] = {}
@@ -182,7 +179,7 @@ class _Bounds:
             best = -1.0, -1
             for number, union in enumerate(unions):
                 both = self._count(union.union(read.scope))
-                if both <= max(self._cells, self._count(union)):
+                if both <= max(CELLS, self._count(union)):
                     best = max(best, (self._count(union) * self._count(read.scope) / both, -number))
             if best[0] < 0:
                 parts.append([read])
