@@ -111,7 +111,7 @@ def make_plan(
         central = central_order(tree, problem.model.sizes)
         tree, scopes = _tree(problem, [v for v in central if v not in problem.kept])
     minibuckets = _minibuckets(tree, ibound, levelled)
-    decode = problem.task == "mpe" and minibuckets is None
+    decode = problem.task == "mpe" and minibuckets is None and not problem.kept
     # A GPU has only whole programs' messages in its arena.
     keep = decode or (minibuckets is not None and machine.name == "cuda")
 
@@ -137,7 +137,7 @@ def make_plan(
         chosen = lay_out(bound)
     if dtype is None and chosen.encoding.dtype in INTEGERS[1:] and chosen.seconds < _HOPELESS:
         too_large = chosen.arena_cells * np.dtype(chosen.encoding.dtype).itemsize > memory
-        if not searched and (too_large or chosen.seconds - machine.start > _WORTH_A_SOLUTION):
+        if not searched and not problem.kept and (too_large or chosen.seconds - machine.start > _WORTH_A_SOLUTION):
             cost = incumbent_cost(problem)
             bound = bound if cost is None else min(bound, cost + 1)
         others = [lay_out(bound, operands) for operands in _operand_limits(bound, chosen.encoding.dtype)]
@@ -210,11 +210,11 @@ def _proto_steps(
     problem: Problem, tree: Tree, scopes: Sequence[tuple[int, ...]], operands: int, levelled: bool
 ) -> _Made:
     sizes = problem.model.sizes
-    if problem.task in ("mar", "mmap", "joint"):
+    if problem.task in ("mar", "mmap", "joint") or problem.kept:
         passes = Passes(tree, scopes, sizes, problem.kept, operands)
         if problem.task == "joint":
             return _Made(passes.steps, (Output(passes.join_roots(), problem.kept),))
-        if problem.task == "mmap":
+        if problem.task in ("mmap", "mpe"):
             return _Made(passes.steps, tuple(Output(message.source, message.scope) for message in passes.roots()))
         # Where no machine holds a message the plan is for its figures alone, and the way back would take minutes.
         largest = max((math.prod(sizes[v] for v in node.separator) for node in tree.nodes), default=0)
