@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from elimina.inference.marginals import Inquiry
     from elimina.inference.shifting import Original
 
+_MOST_REFINED = 6
+"""Times that rows are made again in finer slices."""
+
 Evidence = Mapping[str | int, Any]
 TASKS: tuple[Task, ...] = ("mpe", "pr", "mar", "mmap", "count")
 
@@ -189,7 +192,7 @@ def solve(
     if checkpoint is not None and task in ("mar", "mmap"):
         raise InputError(f"a checkpoint goes with the tasks mpe, pr and count, not with {task}")
     if checkpoint is not None:
-        options = _with_dense_tables(options)
+        options = options if options.tables == "sparse" else options._replace(tables="dense")
     call = _Call(model, task, evidence, query, options, search, time_limit, deadline, on_plan, progress)
     if task == "mmap":
         return call.marginal_map()
@@ -276,6 +279,9 @@ class _Call:
         try:
             return self.execute(prepared, options)
         except MemoryLimitError as error:
+            finer = options._replace(refined=options.refined + 1)
+            if self.is_worth_finer_slices(planned.plan, finer):
+                return self.attempt(finer)
             if planned.plan.sparse is None or options.tables != "auto":
                 raise
             rows = error
@@ -283,6 +289,17 @@ class _Call:
             return self.attempt(options._replace(tables="dense"))
         except MemoryLimitError as error:
             raise MemoryLimitError(f"{error}. Rows were tried, too: {rows}") from rows
+
+    def is_worth_finer_slices(self, plan: Plan, options: Options) -> bool:
+        """Whether rows that turned out too many may be made in slices, or in more of them."""
+        return (
+            options.tables == "sparse"
+            and plan.fits
+            and plan.task in ("mpe", "pr", "count")
+            and options.slices != "never"
+            and options.refined <= _MOST_REFINED
+            and self.kept is None
+        )
 
     def prepared(self, options: Options) -> _Prepared | None:
         """A plan to run; None where what was tried is the answer."""
@@ -353,12 +370,6 @@ def _without_plan(
     if search.method == "search":
         return search.by_search(problem, options, deadline, None)
     return search.try_filtering(problem, options, deadline, {"prepare": time.perf_counter() - started})
-
-
-def _with_dense_tables(options: Options) -> Options:
-    if options.tables == "sparse":
-        raise InputError("a checkpoint keeps dense tables; leave one of --checkpoint and --tables sparse out")
-    return options._replace(tables="dense")
 
 
 def _run(inquiry: Inquiry | None, execution: Execution, options: Options, seconds: Mapping[str, float]) -> Result:

@@ -182,10 +182,18 @@ def test_what_is_not_integers():
         )
 
 
-def test_more_rows_than_fit():
-    model = random_model(30, 8, 0.5, 0.0, seed=3)
+@on_devices
+def test_more_rows_than_fit(device):
+    """They are made in slices, as many as it takes."""
+    model = random_model(20, 6, 0.4, 0.1, seed=3)
+    known = known_of(model, shifted=False)
+    options = Options(device=device, memory=2 << 20)
+    backend = get_backend(device)
+    expected = elimina.solve(model, device="cpu", method="eliminate", tables="dense")
     with pytest.raises(MemoryLimitError, match="memory"):
-        elimina.solve(model, method="filter", tables="sparse", device="cpu", memory=3 << 20)
+        filtered_rows._better(known, backend, options._replace(slices="never"), None, {})
+    found = filtered_rows._better(known, backend, options, None, {})
+    assert (found.value, found.stats["slices"] > 1) == (expected.value, True)
 
 
 def test_time_that_is_up_leaves_bounds(monkeypatch):

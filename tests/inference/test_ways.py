@@ -52,6 +52,10 @@ def ways(data, model, task, device, folder):
         plan = elimina.plan(model, task, **planned, **own)
         if plan.fits and (plan.slicing, plan.stream) != (None, None):
             known[name] = {**known["dense"], **own}
+    on_rows = elimina.plan(model, task, **planned | {"tables": "sparse"})
+    known["rows in slices"] = {**known["rows"], "memory": max(1, int(on_rows.peak_bytes * share)), "slices": 10**6}
+    if not elimina.plan(model, task, **{k: v for k, v in known["rows in slices"].items() if k != "method"}).fits:
+        del known["rows in slices"]
     if device == "cpu" and why_unsupported(prepare(model, task, {})) is None:
         known["filtered"] = {"device": "cpu", "method": "filter"}
     if task == "mpe" and model.is_integer and cost_bound(prepare(model, task, {})) <= MOST_COST:

@@ -195,7 +195,6 @@ def test_a_model_that_no_dense_table_holds():
     [
         ({"tables": "thin"}, InputError, "tables is 'thin'; it is one of auto, dense, sparse"),
         ({"tables": "sparse", "dtype": "int16"}, UnsupportedError, "rows are of int32, .* not of int16; use --tables"),
-        ({"tables": "sparse", "checkpoint": "c"}, InputError, "a checkpoint keeps dense tables"),
     ],
 )
 def test_errors(options, error, culprit):

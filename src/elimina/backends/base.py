@@ -106,6 +106,19 @@ class GatheringSession(Session, Protocol):
         ...
 
 
+@runtime_checkable
+class KeepingSession(Session, Protocol):
+    """A session whose messages have no place in an arena."""
+
+    def fetch_message(self, number: int) -> NDArray[np.uint8]:
+        """All there is to know of the output of a step, after a run of it."""
+        ...
+
+    def load_message(self, number: int, data: NDArray[np.uint8]) -> None:
+        """Take what ``fetch_message`` returned, in another session of the same program."""
+        ...
+
+
 class Backend(Protocol):
     """Runs programs on one device."""
 

@@ -16,6 +16,7 @@ from elimina.backends.decode import scale_of
 from elimina.backends.row_bounds import RowBounds
 from elimina.backends.rows import Lookup, Rows, RowsDevice, SparseTables, zero_of
 from elimina.errors import MemoryLimitError
+from elimina.planning.keys import Layout
 from elimina.planning.layout import Arena
 from elimina.planning.plan import Operand, Sparse, Step, bytes_text
 from elimina.planning.program import Program, pack_steps
@@ -75,7 +76,8 @@ class RowsSession:
         self._item = program.dtype.itemsize
         outputs = set(program.outputs[:, 0].tolist())
         steps = enumerate(self._sparse.steps)
-        self._last = [len(self._peaks) if n in outputs or not s.readers else max(s.readers) for n, s in steps]
+        lasting = outputs.union(self._sparse.lasting)
+        self._last = [len(self._peaks) if n in lasting or not s.readers else max(s.readers) for n, s in steps]
         # By the last step that reads them.
         self._read_last: list[list[int]] = [[] for _ in range(len(self._peaks) + 1)]
         for number, last in enumerate(self._last):
@@ -92,6 +94,36 @@ class RowsSession:
     def fetch(self, offset: int, span: int) -> Array:
         """A copy of elements of the factors; messages have no place in an arena."""
         return self._factors[offset : offset + span].copy()
+
+    def fetch_message(self, number: int) -> NDArray[np.uint8]:
+        """A message as bytes: see ``KeepingSession.fetch_message``."""
+        table = self._messages[number]
+        if isinstance(table, Flat):
+            head, parts = np.array([1, 0], dtype=np.int64), [np.ascontiguousarray(table.cells)]
+        else:
+            layout = table.layout
+            fields = zip(layout.scope, layout.sizes, layout.places, strict=True)
+            words = [word for v, size, place in fields for word in (v, size, *place)]
+            head = np.array([1 + 1 + 1 + len(words), len(table.values), layout.words, *words], dtype=np.int64)
+            parts = [self._device.download(table.keys), self._device.download(table.values)]
+        return np.concatenate([part.reshape(-1).view(np.uint8) for part in (head, *parts)])
+
+    def load_message(self, number: int, data: NDArray[np.uint8]) -> None:
+        """A message from bytes: see ``KeepingSession.load_message``."""
+        words = int(data[:8].view(np.int64)[0])
+        step = self._sparse.steps[number]
+        if words == 1:
+            cells = data[16:].view(self._program.dtype).copy()
+            self._put(number, Flat(cells, step.axes, step.sizes, step.out_strides))
+            return
+        head = data[: 8 * words].view(np.int64)
+        rows, key_words = head[1:3].tolist()
+        scope, sizes, word, shift = (tuple(column) for column in head[3:].reshape(-1, 4).T.tolist())
+        layout = Layout(scope, sizes, tuple(zip(word, shift, strict=True)), key_words)
+        end = 8 * words + 8 * rows * key_words
+        keys = data[8 * words : end].view(np.uint64).reshape(rows, key_words).copy()
+        values = data[end:].view(self._program.dtype).copy()
+        self._put(number, Rows(layout, self._device.upload(keys), self._device.upload(values)))
 
     def close(self) -> None:
         """Forget all tables."""
@@ -124,9 +156,11 @@ class RowsSession:
                 if progress is not None:
                     progress(done / len(self._sparse.steps))
         ran = time.perf_counter()
-        assignment = self._decode() if self._program.decode else None
+        is_whole = all(number in self._messages for number in self._program.outputs[:, 0].tolist())
+        assignment = self._decode() if self._program.decode and is_whole else None
         seconds = {"upload": 0.0, "run": ran - started, "decode": time.perf_counter() - ran, "download": 0.0}
-        return Run(self._zone(), self._peaks.copy(), assignment, seconds, (self._counts[0], self._counts[1]))
+        zone = self._zone() if is_whole else np.zeros(0, dtype=self._program.dtype)
+        return Run(zone, self._peaks.copy(), assignment, seconds, (self._counts[0], self._counts[1]))
 
     def _run_rows(self, number: int) -> None:
         """Join what the step reads, and eliminate its variable."""

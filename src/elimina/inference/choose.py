@@ -18,6 +18,7 @@ from elimina.planning.minibuckets import IBound, make_bounded_plan
 from elimina.planning.plan import Plan
 from elimina.planning.planner import cost_bound, make_plan
 from elimina.planning.prepare import Problem, restrict
+from elimina.planning.sparse import in_rows
 from elimina.planning.structure import MAX_OPERANDS
 
 MOST_THREADS = 1024
@@ -39,6 +40,9 @@ SHIFTS: tuple[Shift, ...] = get_args(Shift)
 LONG_SECONDS = 0.5
 """Estimated time of dense tables from which rows are thought of."""
 
+_FINER = 16
+"""How much less each try is to take than the one before, where there were more rows than memory held."""
+
 ORDER_SECONDS = 2.0
 """Default limit on the search for an order; it ends earlier where the plan would not gain."""
 
@@ -58,6 +62,8 @@ class Options(NamedTuple):
     tables: Tables = "auto"
     ibound: IBound | None = None
     shift: Shift = "all"
+    refined: int = 0
+    """How often there were more rows than memory held: slices are to be that much finer than expected."""
 
     @property
     def shifts_tables(self) -> bool:
@@ -199,8 +205,13 @@ def plan_again(problem: Problem, choice: Choice, options: Options) -> Planned:
     backend = get_backend(choice.device, options.threads)
     machine = cpu_machine(choice.threads) if choice.device == "cpu" else cuda_machine()
     plan = make_plan(problem, choice.unsliced, machine, choice.memory, options.dtype)
+    if options.tables == "sparse":
+        plan = _on_rows(machine, choice.memory, problem, choice.unsliced, options, plan) or plan
     if choice.sliced:
-        plan = make_plan(problem, choice.order, machine, choice.memory, options.dtype, choice.sliced, plan)
+        dtype = plan.dtype if options.tables == "sparse" else options.dtype
+        plan = make_plan(problem, choice.order, machine, choice.memory, dtype, choice.sliced, plan)
+        if options.tables == "sparse":
+            plan = in_rows(plan, problem, machine, whole=True) or plan
     if options.memory is None:
         plan = plan._replace(memory_limit=min(choice.memory, backend.memory()))
     return Planned(problem, plan, backend, {"order": 0.0, "plan": time.perf_counter() - started})
@@ -235,7 +246,7 @@ def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], optio
     if options.tables == "sparse" or (options.tables == "auto" and not (whole.fits and whole.seconds < LONG_SECONDS)):
         on_rows = _on_rows(machine, memory, problem, order, options, whole)
     if on_rows is not None and options.tables == "sparse":
-        return on_rows
+        return rows_that_fit(machine, problem, options, on_rows)
     if whole.fits:
         return whole if on_rows is None or not on_rows.fits else min(whole, on_rows, key=lambda plan: plan.seconds)
     from elimina.planning.tiers import in_tiers
@@ -251,12 +262,22 @@ def _on_rows(
     machine: Machine, memory: int, problem: Problem, order: Sequence[int], options: Options, whole: Plan
 ) -> Plan | None:
     """A plan with steps on rows, if that may be of use."""
-    from elimina.planning.sparse import in_rows
-
     if whole.dtype == "int16" and options.dtype is None:
         wide = MAX_OPERANDS * cost_bound(problem) > np.iinfo(np.int32).max
         whole = make_plan(problem, order, machine, memory, "int64" if wide else "int32")
     return in_rows(whole, problem, machine, options.tables == "sparse")
+
+
+def rows_that_fit(machine: Machine, problem: Problem, options: Options, plan: Plan) -> Plan:
+    """A plan on rows as it is, or in slices: where more rows are expected than fit, or were made before."""
+    if (plan.fits and not options.refined) or options.slices == "never" or problem.task not in ("mpe", "pr", "count"):
+        return plan
+    from elimina.planning.slicing import rows_in_slices
+
+    most = MOST_SLICES if options.slices == "auto" else int(options.slices)
+    room = min(plan.memory_limit, plan.peak_bytes // _FINER**options.refined)
+    found = rows_in_slices(problem, machine, plan, room, most)
+    return plan if found is None else found
 
 
 def _sliced(

@@ -14,9 +14,9 @@ import numpy as np
 
 from elimina.backends import Backend
 from elimina.backends.choose import get_backend
-from elimina.errors import TimeLimitError, UnsupportedError
+from elimina.errors import MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.inference.bucket import eliminate
-from elimina.inference.choose import Options, Planned, elimination_order, limits_of
+from elimina.inference.choose import Options, Planned, elimination_order, limits_of, rows_that_fit
 from elimina.inference.execution import Execution
 from elimina.inference.filtering import Listener
 from elimina.inference.search import MOST_COST, Limits, searched_optimum
@@ -127,15 +127,28 @@ def optimum_on_rows(
     result = known.result
     ends = Bounds(0.0, result.lower_bound, result.upper_bound)
     if result.status == "bounded" and ends.gap > gap:
-        planned = filtered_plan(known, backend, options)
         try:
-            found = eliminate(
-                Execution(planned.problem, planned.plan, planned.backend, None, deadline), {**clock, **planned.seconds}
-            )
+            found = _better(known, backend, options, deadline, clock)
         except TimeLimitError:
             return _with_figures(result)
         result = known.answer(found)._replace(stats=found.stats)
     return _with_figures(result)
+
+
+def _better(
+    known: Known, backend: Backend, options: Options, deadline: float | None, clock: dict[str, float]
+) -> Result:
+    """Look for a better solution; in slices, where there are more rows than the memory holds, and in finer ones."""
+    while True:
+        planned = filtered_plan(known, backend, options)
+        execution = Execution(planned.problem, planned.plan, backend, None, deadline)
+        try:
+            return eliminate(execution, {**clock, **planned.seconds})
+        except MemoryLimitError:
+            is_finest = options.refined > 0 and planned.plan.slicing is None
+            if is_finest or options.slices == "never" or not planned.plan.fits:
+                raise
+        options = options._replace(refined=options.refined + 1)
 
 
 def _with_figures(result: Result) -> Result:
@@ -170,6 +183,8 @@ def filtered_plan(known: Known, backend: Backend, options: Options) -> Planned:
     wide = MAX_OPERANDS * cost_bound(problem) > np.iinfo(np.int32).max
     dense = make_plan(problem, known.order, machine, memory, options.dtype or ("int64" if wide else "int32"))
     plan = in_rows(dense, problem, machine, whole=True)
+    if plan is not None and options.refined:
+        plan = rows_that_fit(machine, problem, options, plan)
     if plan is None or plan.sparse is None:
         return Planned(problem, dense, backend, {"plan": time.perf_counter() - started})
     bounds = outside(plan, problem.model.sizes)

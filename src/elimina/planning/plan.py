@@ -141,6 +141,7 @@ class Sparse(NamedTuple):
         memory: Bytes that all tables together may take.
         outside: What bounds the rest of the problem for each step, so that rows are dropped that can be part of no
             solution; None: rows are only dropped for their own values.
+        lasting: Steps whose outputs stay, for in other slices they are read again.
     """
 
     factors: tuple[FactorLayout, ...]
@@ -148,6 +149,7 @@ class Sparse(NamedTuple):
     forms: tuple[Form, ...]
     memory: int
     outside: Outside | None = None
+    lasting: frozenset[int] = frozenset()
 
     @property
     def predicted(self) -> tuple[int, float, float]:
