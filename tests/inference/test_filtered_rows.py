@@ -185,9 +185,9 @@ def test_what_is_not_integers():
 @on_devices
 def test_more_rows_than_fit(device):
     """They are made in slices, as many as it takes."""
-    model = random_model(20, 6, 0.4, 0.1, seed=3)
+    model = random_model(14, 6, 0.5, 0.1, seed=3)
     known = known_of(model, shifted=False)
-    options = Options(device=device, memory=2 << 20)
+    options = Options(device=device, memory=500 << 10)
     backend = get_backend(device)
     expected = elimina.solve(model, device="cpu", method="eliminate", tables="dense")
     with pytest.raises(MemoryLimitError, match="memory"):
