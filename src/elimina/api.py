@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
@@ -83,8 +84,9 @@ def plan(
         ibound: ``mpe``: divide buckets into mini-buckets, so that no message has more variables than this; the plan
             then bounds the optimum. ``auto``: as many variables as the memory holds.
         shift: Where costs are shifted for better bounds: ``tables``: between tables, before anything is planned;
-            ``buckets``: between mini-buckets of a variable; ``all``: both; ``none``: nowhere. What is solved by
-            ``mbe`` runs without shifts, too, and the better bounds count.
+            ``clusters``: then between tables joined as mini-buckets do, too, where time and memory suffice for the
+            i-bound; ``buckets``: between mini-buckets of a variable; ``all``: everywhere; ``none``: nowhere. What is
+            solved by ``mbe`` runs without shifts, too, and the better bounds count.
 
     Returns:
         The plan; ``plan.fits`` says whether it stays within the memory.
@@ -97,7 +99,7 @@ def plan(
     options = Options(
         device, memory, order, order_seconds, seed, threads, dtype, slices, scratch, tables, ibound, shift
     )
-    return _plan(model, task, evidence, query, options).planned.plan
+    return _plan(model, task, evidence, query, options, shift_seconds=0.0).planned.plan
 
 
 def solve(
@@ -254,13 +256,16 @@ class _Call:
         return self.search.is_asked_for
 
     def bounds(self) -> Result:
-        """Mini-buckets with costs shifted, and without."""
+        """Mini-buckets with costs shifted, if what that takes fits, and without."""
         from elimina.inference.minibucket import better
 
-        shifted = self.attempt(self.options)
-        if shifted.status == "optimal":
+        shifted = None
+        with contextlib.suppress(MemoryLimitError):
+            shifted = self.attempt(self.options)
+        if shifted is not None and shifted.status == "optimal":
             return shifted
-        return better(shifted, self.attempt(self.options._replace(shift="none", order=self.order)))
+        plain = self.attempt(self.options._replace(shift="none", order=self.order))
+        return plain if shifted is None else better(shifted, plain)
 
     def attempt(self, options: Options) -> Result:
         """Plan and run; what rows cannot hold is run without them."""
@@ -410,6 +415,7 @@ def _plan(
     options: Options,
     time_limit: float | None = None,
     checkpoint: Checkpoint | None = None,
+    shift_seconds: float = math.inf,
 ) -> _Prepared:
     options.check()
     given = options
@@ -435,9 +441,10 @@ def _plan(
     problem = prepare(observed.model, task, observed.values, asked) if inquiry is None else inquiry.structure.problem
     original = None
     if options.ibound is not None:
-        from elimina.inference.shifting import LONGEST_SHIFT, shift_tables
+        from elimina.inference.shifting import LONGEST_SHIFT, shift_all
 
-        original = shift_tables(problem, options, min(LONGEST_SHIFT, (time_limit or math.inf) / 10))
+        most = min(LONGEST_SHIFT, (time_limit or math.inf) / 10, shift_seconds)
+        original, options = shift_all(problem, options, most)
         problem = original.moved
     prepared = time.perf_counter()
     if checkpoint is None:

@@ -33,8 +33,9 @@ Tables = Literal["auto", "dense", "sparse"]
 """Whether steps work on rows, the feasible assignments alone: where that is expected to be faster, never, or all."""
 TABLES: tuple[Tables, ...] = get_args(Tables)
 
-Shift = Literal["none", "tables", "buckets", "all"]
-"""Where costs are shifted for better bounds: between tables before, between mini-buckets, both."""
+Shift = Literal["none", "tables", "clusters", "buckets", "all"]
+"""Where costs are shifted for better bounds: between tables before; also between clusters of these; between
+mini-buckets; everywhere."""
 SHIFTS: tuple[Shift, ...] = get_args(Shift)
 
 LONG_SECONDS = 0.5
@@ -68,7 +69,12 @@ class Options(NamedTuple):
     @property
     def shifts_tables(self) -> bool:
         """Whether costs are shifted between tables."""
-        return self.shift in ("tables", "all")
+        return self.shift in ("tables", "clusters", "all")
+
+    @property
+    def shifts_clusters(self) -> bool:
+        """Whether costs are shifted between joined tables, too."""
+        return self.shift in ("clusters", "all")
 
     @property
     def levels_buckets(self) -> bool:
