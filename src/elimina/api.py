@@ -158,7 +158,8 @@ def solve(
         ibound: See ``plan``; with the methods ``mbe``, which takes ``auto`` by default, and ``search``, which starts
             with a small one and raises it.
         shift: See ``plan``.
-        method: ``mpe``: ``eliminate``: run the plan; ``filter``: filtered elimination (integer costs, on the CPU);
+        method: ``mpe``: ``eliminate``: run the plan; ``filter``: filtered elimination (integer costs; with ``cuda``, or
+            ``sparse`` tables, by the plan's steps on rows);
             ``mbe``: mini-bucket elimination, which bounds the optimum from one side by itself, and from the other by
             the value of an assignment that it leads to (``bounded``, or ``optimal`` where both are the same);
             ``search``: AND/OR branch and bound, guided by mini-buckets, which knows both bounds at any time;

@@ -142,7 +142,8 @@ class RowsSession:
         self._counts = [0, 0]
         outside = self._sparse.outside
         if outside is not None:
-            self._bounds = RowBounds(CpuBackend(), self._device, self._program, outside, self._factors)
+            host = self._backend if isinstance(self._backend, CpuBackend) else CpuBackend()
+            self._bounds = RowBounds(host, self._device, self._program, outside, self._factors)
         for on_rows, group in groups(self._sparse):
             numbers = [number for number in group if chosen is None or number in chosen]
             # Dense steps that follow one another run together.

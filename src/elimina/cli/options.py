@@ -134,7 +134,7 @@ def model_options(command: Command) -> Command:
                 type=click.Choice(SHIFTS),
                 default="all",
                 show_default=True,
-                help="Where costs are shifted for better bounds: between tables, also between clusters, between mini-buckets.",
+                help="Where costs are shifted for better bounds: between tables, also clusters, between mini-buckets.",
             ),
         ]
     ):

@@ -41,8 +41,8 @@ SHIFTS: tuple[Shift, ...] = get_args(Shift)
 LONG_SECONDS = 0.5
 """Estimated time of dense tables from which rows are thought of."""
 
-_FINER = 16
-"""How much less each try is to take than the one before, where there were more rows than memory held."""
+FINER = 16
+"""How many times as many rows are expected each time that there were more than fit."""
 
 ORDER_SECONDS = 2.0
 """Default limit on the search for an order; it ends earlier where the plan would not gain."""
@@ -64,7 +64,7 @@ class Options(NamedTuple):
     ibound: IBound | None = None
     shift: Shift = "all"
     refined: int = 0
-    """How often there were more rows than memory held: slices are to be that much finer than expected."""
+    """How often there were more rows than memory held: so many times ``FINER`` times as many are expected."""
 
     @property
     def shifts_tables(self) -> bool:
@@ -252,7 +252,9 @@ def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], optio
     if options.tables == "sparse" or (options.tables == "auto" and not (whole.fits and whole.seconds < LONG_SECONDS)):
         on_rows = _on_rows(machine, memory, problem, order, options, whole)
     if on_rows is not None and options.tables == "sparse":
-        return rows_that_fit(machine, problem, options, on_rows)
+        if on_rows.fits:
+            return on_rows
+        return rows_in_fine_slices(machine, problem, options, on_rows, memory, FINER**options.refined)
     if whole.fits:
         return whole if on_rows is None or not on_rows.fits else min(whole, on_rows, key=lambda plan: plan.seconds)
     from elimina.planning.tiers import in_tiers
@@ -271,19 +273,28 @@ def _on_rows(
     if whole.dtype == "int16" and options.dtype is None:
         wide = MAX_OPERANDS * cost_bound(problem) > np.iinfo(np.int32).max
         whole = make_plan(problem, order, machine, memory, "int64" if wide else "int32")
-    return in_rows(whole, problem, machine, options.tables == "sparse")
+    return in_rows(whole, problem, machine, options.tables == "sparse", FINER**options.refined)
 
 
-def rows_that_fit(machine: Machine, problem: Problem, options: Options, plan: Plan) -> Plan:
-    """A plan on rows as it is, or in slices: where more rows are expected than fit, or were made before."""
-    if (plan.fits and not options.refined) or options.slices == "never" or problem.task not in ("mpe", "pr", "count"):
+def rows_in_fine_slices(
+    machine: Machine, problem: Problem, options: Options, plan: Plan, room: int, times: float = 1.0
+) -> Plan:
+    """A plan on rows in slices that are expected to take so many bytes; as it is, where that is too many slices.
+
+    Args:
+        machine: The device.
+        problem: What the plan is for.
+        options: Whether there may be slices.
+        plan: Without slices.
+        room: Bytes.
+        times: See ``in_rows``.
+    """
+    if options.slices == "never" or problem.task not in ("mpe", "pr", "count"):
         return plan
     from elimina.planning.slicing import rows_in_slices
 
     most = MOST_SLICES if options.slices == "auto" else int(options.slices)
-    room = min(plan.memory_limit, plan.peak_bytes // _FINER**options.refined)
-    found = rows_in_slices(problem, machine, plan, room, most)
-    return plan if found is None else found
+    return rows_in_slices(problem, machine, plan, room, most, times) or plan
 
 
 def _sliced(

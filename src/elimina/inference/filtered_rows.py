@@ -16,7 +16,7 @@ from elimina.backends import Backend
 from elimina.backends.choose import get_backend
 from elimina.errors import MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.inference.bucket import eliminate
-from elimina.inference.choose import Options, Planned, elimination_order, limits_of, rows_that_fit
+from elimina.inference.choose import FINER, Options, Planned, elimination_order, limits_of, rows_in_fine_slices
 from elimina.inference.execution import Execution
 from elimina.inference.filtering import Listener
 from elimina.inference.search import MOST_COST, Limits, searched_optimum
@@ -184,7 +184,9 @@ def filtered_plan(known: Known, backend: Backend, options: Options) -> Planned:
     dense = make_plan(problem, known.order, machine, memory, options.dtype or ("int64" if wide else "int32"))
     plan = in_rows(dense, problem, machine, whole=True)
     if plan is not None and options.refined:
-        plan = rows_that_fit(machine, problem, options, plan)
+        # What independent tables would make says nothing of what bounds leave, but much of how slices divide it.
+        room = plan.peak_bytes // FINER**options.refined
+        plan = rows_in_fine_slices(machine, problem, options, plan, room)
     if plan is None or plan.sparse is None:
         return Planned(problem, dense, backend, {"plan": time.perf_counter() - started})
     bounds = outside(plan, problem.model.sizes)

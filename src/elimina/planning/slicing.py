@@ -84,7 +84,9 @@ def make_sliced_plan(
     return plan
 
 
-def rows_in_slices(problem: Problem, machine: Machine, on_rows: Plan, most_bytes: int, most: float) -> Plan | None:
+def rows_in_slices(
+    problem: Problem, machine: Machine, on_rows: Plan, most_bytes: int, most: float, times: float
+) -> Plan | None:
     """Plan on rows with as many variables fixed as it is expected to take; None if that takes more slices than allowed.
 
     The next one is always that whose messages have most rows for each doubling of the slices.
@@ -95,6 +97,7 @@ def rows_in_slices(problem: Problem, machine: Machine, on_rows: Plan, most_bytes
         on_rows: The plan without slices.
         most_bytes: What a slice may take as expected.
         most: Slices.
+        times: See ``in_rows``.
     """
     fixed: tuple[int, ...] = ()
     plan = on_rows
@@ -111,7 +114,7 @@ def rows_in_slices(problem: Problem, machine: Machine, on_rows: Plan, most_bytes
             return None
         order = [v for v in on_rows.order if v not in fixed]
         sliced = make_plan(problem, order, machine, on_rows.memory_limit, on_rows.dtype, fixed, on_rows)
-        found = in_rows(sliced, problem, machine, whole=True)
+        found = in_rows(sliced, problem, machine, True, times)
         if found is None:
             return None
         plan = found

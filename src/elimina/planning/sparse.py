@@ -128,7 +128,7 @@ def row_bytes(sizes: Sequence[int], itemsize: int) -> int:
     return 8 * max(1, -(-sum(map(field_bits, sizes)) // WORD)) + itemsize
 
 
-def in_rows(plan: Plan, problem: Problem, machine: Machine, whole: bool = False) -> Plan | None:
+def in_rows(plan: Plan, problem: Problem, machine: Machine, whole: bool = False, times: float = 1.0) -> Plan | None:
     """Plan steps on rows where that is expected to take less time; None if it is so nowhere.
 
     The expectation of a message's rows takes tables for independent; a run looks again once it knows better.
@@ -138,6 +138,7 @@ def in_rows(plan: Plan, problem: Problem, machine: Machine, whole: bool = False)
         problem: What it was made for, without slices.
         machine: The device.
         whole: All steps that read a table are to work on rows.
+        times: How many times as many rows are expected as independent tables would make.
 
     Raises:
         UnsupportedError: All steps are to work on rows, and this is not possible.
@@ -154,16 +155,16 @@ def in_rows(plan: Plan, problem: Problem, machine: Machine, whole: bool = False)
     known = fills(problem, plan.factors, () if plan.slicing is None else plan.slicing.variables)
     if not whole and all(table.share == 1 for table in known):
         return None
-    chosen = _with_forms(plan, machine, known, whole)
+    chosen = _with_forms(plan, machine, known, whole, times)
     if whole or chosen is None or chosen.fits:
         return chosen
     # What is quickest with some dense tables may be small without.
-    rows = _with_forms(plan, machine, known, whole=True)
+    rows = _with_forms(plan, machine, known, True, times)
     return rows if rows is not None and rows.fits else chosen
 
 
-def _with_forms(plan: Plan, machine: Machine, factors: Sequence[Fill], whole: bool) -> Plan | None:
-    chooser = _Chooser(plan, machine, factors)
+def _with_forms(plan: Plan, machine: Machine, factors: Sequence[Fill], whole: bool, times: float) -> Plan | None:
+    chooser = _Chooser(plan, machine, factors, times)
     forms = [chooser.choose(step, whole, runs) for step, runs in zip(plan.steps, plan.runs, strict=True)]
     if not any(form.in_rows for form in forms):
         return None
@@ -193,8 +194,8 @@ def _with_forms(plan: Plan, machine: Machine, factors: Sequence[Fill], whole: bo
 class _Chooser:
     """Goes through the steps in order: what is expected of each message is needed for the next."""
 
-    def __init__(self, plan: Plan, machine: Machine, factors: Sequence[Fill]) -> None:
-        self._plan, self._machine, self._factors = plan, machine, factors
+    def __init__(self, plan: Plan, machine: Machine, factors: Sequence[Fill], times: float) -> None:
+        self._plan, self._machine, self._factors, self._times = plan, machine, factors, times
         self._shares: list[float] = []
         self._forms: list[Form] = []
         self.seconds = machine.start
@@ -204,7 +205,8 @@ class _Chooser:
         joint, kept = predicted_shares(step.domain, [self._fill(operand, step.domain) for operand in step.operands])
         self._shares.append(math.exp(kept))
         combinations = log_cells(step)
-        rows = exp(combinations - math.log(step.domain) + kept)
+        cells = combinations - math.log(step.domain)
+        rows = min(exp(cells), self._times * exp(cells + kept))
         read = sum(self._rows(operand) for operand in step.operands)
         machine = self._machine
         on_rows = machine.rows_step + (exp(combinations + joint) + _SORTED * read) / machine.rows
