@@ -61,9 +61,17 @@ class Known(NamedTuple):
             wanted.append(self.sign * int(self.result.value) - 1)
         return self.sign * min(wanted) if wanted else None
 
-    def limited(self) -> Problem:
-        """The shifted problem, where what is worse than that is no solution."""
-        problem, worst = self.original.moved, self.worst
+    @property
+    def rungs(self) -> list[int | None]:
+        """The worst totals that are looked for: the bound first, often the optimum, which few rows reach; then all."""
+        bound = self.result.lower_bound if self.sign == 1 else self.result.upper_bound
+        if bound is None or (self.worst is not None and self.sign * bound >= self.sign * self.worst):
+            return [self.worst]
+        return [int(bound), self.worst]
+
+    def limited(self, worst: int | None) -> Problem:
+        """The shifted problem, where what is worse than a total is no solution."""
+        problem = self.original.moved
         if worst is None:
             return problem
         model = problem.model
@@ -141,14 +149,27 @@ def _better(
     """Look for a better solution; in slices, where there are more rows than the memory holds, and in finer ones."""
     while True:
         planned = filtered_plan(known, backend, options)
-        execution = Execution(planned.problem, planned.plan, backend, None, deadline)
         try:
-            return eliminate(execution, {**clock, **planned.seconds})
+            return _climb(known, planned, deadline, {**clock, **planned.seconds})
         except MemoryLimitError:
             is_finest = options.refined > 0 and planned.plan.slicing is None
             if is_finest or options.slices == "never" or not planned.plan.fits:
                 raise
         options = options._replace(refined=options.refined + 1)
+
+
+def _climb(known: Known, planned: Planned, deadline: float | None, clock: dict[str, float]) -> Result:
+    """One plan, with limit after limit."""
+    made = filtered = 0
+    for worst in known.rungs:
+        problem = known.limited(worst)
+        plan = planned.plan._replace(forbidden=cost_bound(problem))
+        found = eliminate(Execution(problem, plan, planned.backend, None, deadline), clock)
+        made, filtered = made + found.stats.get("rows_made", 0), filtered + found.stats.get("rows_filtered", 0)
+        clock = found.stats["seconds"]
+        if found.assignment is not None:
+            break
+    return found._replace(stats={**found.stats, "rows_made": made, "rows_filtered": filtered})
 
 
 def _with_figures(result: Result) -> Result:
@@ -178,7 +199,7 @@ def filtered_plan(known: Known, backend: Backend, options: Options) -> Planned:
         InputError: The dtype that is asked for does not hold the costs.
     """
     started = time.perf_counter()
-    problem = known.limited()
+    problem = known.limited(known.worst)
     machine, memory = limits_of(backend, options)
     wide = MAX_OPERANDS * cost_bound(problem) > np.iinfo(np.int32).max
     dense = make_plan(problem, known.order, machine, memory, options.dtype or ("int64" if wide else "int32"))
