@@ -170,15 +170,17 @@ checkpoint.SAVE_SECONDS = groups.GROUP_SECONDS = groups._PAYS = 0.0
 def kill(share):
     if share >= 0.7:
         os.kill(os.getpid(), signal.SIGKILL)
-elimina.solve(grid("mpe"), device="cpu", order=range(36), method="eliminate", checkpoint={folder!r}, progress=kill)
+options = dict(device="cpu", order=range(36), method="eliminate", tables={tables!r})
+elimina.solve(grid("mpe"), **options, checkpoint={folder!r}, progress=kill)
 """
 
 
-def test_a_killed_run_without_slices_goes_on(tmp_path, at_once):
+@pytest.mark.parametrize("tables", ["dense", "sparse"])
+def test_a_killed_run_without_slices_goes_on(tables, tmp_path, at_once):
     """The messages of the groups that were finished are read from the disk."""
-    ran = subprocess.run([sys.executable, "-c", KILLED.format(folder=str(tmp_path))], check=False)
+    ran = subprocess.run([sys.executable, "-c", KILLED.format(folder=str(tmp_path), tables=tables)], check=False)
     assert ran.returncode == -signal.SIGKILL
-    model, options = grid("mpe"), {"device": "cpu", "order": range(36), "method": "eliminate"}
+    model, options = grid("mpe"), {"device": "cpu", "order": range(36), "method": "eliminate", "tables": tables}
     found = elimina.solve(model, **options, checkpoint=tmp_path)
     same(found, elimina.solve(model, **options), "mpe")
     assert found.stats["resumed_steps"] > 10
