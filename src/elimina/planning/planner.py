@@ -136,7 +136,7 @@ def make_plan(
     if problem.task == "mar" and chosen.keep and _tiers(chosen, machine)[machine.home] > memory:
         chosen = lay_out(bound)
     if dtype is None and chosen.encoding.dtype in INTEGERS[1:] and chosen.seconds < _HOPELESS:
-        too_large = chosen.arena_cells * np.dtype(chosen.encoding.dtype).itemsize > memory
+        too_large = _tiers(chosen, machine)[machine.home] > memory
         if not searched and not problem.kept and (too_large or chosen.seconds - machine.start > _WORTH_A_SOLUTION):
             cost = incumbent_cost(problem)
             bound = bound if cost is None else min(bound, cost + 1)
