@@ -152,10 +152,11 @@ def test_slices_by_their_bounds_go_on(share, tmp_path, at_once, monkeypatch):
     model = grid("mpe")
     options = {"device": "cpu", "order": range(36)}
     options["memory"] = elimina.plan(model, **options).peak_bytes // 4
-    expected = elimina.solve(model, **options, method="eliminate")
+    reports: list[float] = []
+    expected = elimina.solve(model, **options, method="eliminate", progress=reports.append)
     assert expected.stats["slices_skipped"] > 0
     with pytest.raises(Stop):
-        elimina.solve(model, **options, checkpoint=tmp_path / "c", progress=stop_after(int(share * 20)))
+        elimina.solve(model, **options, checkpoint=tmp_path / "c", progress=stop_after(int(share * len(reports))))
     monkeypatch.setattr(slice_bounds, "bound_slices", None)
     found = elimina.solve(model, **options, checkpoint=tmp_path / "c")
     same(found, expected, "mpe")

@@ -117,7 +117,8 @@ class _Guard:
             for bound in tables
             if bound.scope and bound.cells.any()
         ]
-        return Filter(tuple(lookups), self._forbidden - 1 - spent)
+        # Below 0 nothing is kept; how far below may not fit the dtype.
+        return Filter(tuple(lookups), max(-1, self._forbidden - 1 - spent))
 
     def _without(self, tables: Sequence[Bound], variable: int, scope: Collection[int]) -> list[Bound]:
         left = [bound for bound in tables if variable not in bound.scope]

@@ -89,7 +89,8 @@ def rows_in_slices(
 ) -> Plan | None:
     """Plan on rows with as many variables fixed as it is expected to take; None if that takes more slices than allowed.
 
-    The next one is always that whose messages have most rows for each doubling of the slices.
+    The next ones are those whose messages have most rows for each doubling of the slices, several at a time while the
+    plan is far from fitting.
 
     Args:
         problem: Of the task ``mpe``, ``pr`` or ``count``.
@@ -102,14 +103,20 @@ def rows_in_slices(
     fixed: tuple[int, ...] = ()
     plan = on_rows
     sizes = problem.model.sizes
-    while plan.peak_bytes > most_bytes:
+    for _ in range(_ROUNDS):
+        if plan.peak_bytes <= most_bytes:
+            return plan
         assert plan.sparse is not None
         weights = dict.fromkeys(plan.order, 0.0)
         for step, form in zip(plan.sparse.steps, plan.sparse.forms, strict=True):
             size = min(form.rows, 1e100) * row_bytes(step.sizes, plan.itemsize)
             for v in (*step.axes, *((step.variable,) if step.variable >= 0 else ())):
                 weights[v] += size**2 / math.log(sizes[v])
-        fixed = (*fixed, max(weights, key=weights.__getitem__))
+        halvings = math.log2(plan.peak_bytes / max(1, most_bytes)) / 2
+        for v in sorted(weights, key=weights.__getitem__, reverse=True):
+            fixed, halvings = (*fixed, v), halvings - math.log2(sizes[v])
+            if halvings <= 0:
+                break
         if math.prod(sizes[v] for v in fixed) > most or len(fixed) == len(on_rows.order):
             return None
         order = [v for v in on_rows.order if v not in fixed]
@@ -118,7 +125,7 @@ def rows_in_slices(
         if found is None:
             return None
         plan = found
-    return plan
+    return None
 
 
 def _fixed(plan: Plan) -> tuple[int, ...]:
