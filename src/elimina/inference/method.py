@@ -182,8 +182,11 @@ class Search(NamedTuple):
         return found._replace(lower_bound=max(lowers, default=None), upper_bound=min(uppers, default=None))
 
     def _filter(self, problem: Problem, options: Options, deadline: float | None, most: float) -> Result:
-        if options.device == "cuda":
-            raise UnsupportedError("filtering runs on the CPU: use --device auto or cpu, or --method eliminate")
+        if self.is_asked_for and (options.device == "cuda" or options.tables == "sparse"):
+            from elimina.inference.filtered_rows import optimum_on_rows
+
+            until = deadline if most == math.inf else min(time.monotonic() + most, deadline or math.inf)
+            return optimum_on_rows(problem, options, until, self.upper_bound, self.gap, self.listener)
         left = math.inf if deadline is None else deadline - time.monotonic()
         from elimina.inference.filtering import Limits, filtered_optimum
 
