@@ -165,10 +165,10 @@ def solve(
             both sides. ``mmap``: where the summation does not fit, they bound the answer from above, and from below by
             the assignment that this leads to, whose sum is ``value`` if it is known exactly. ``filter``: filtered
             elimination (``mpe`` of integer costs; with ``cuda``, or ``sparse`` tables, by the plan's steps on rows).
-            ``search`` (``mpe``; ``mmap``, of what is left): AND/OR branch and bound, guided by mini-buckets, which
-            knows both bounds at any time. ``auto``: ``mpe``: filtered elimination and search first where a plan takes long,
-            and by turns where nothing fits (neither with a checkpoint, for what they know is not kept); ``pr``,
-            ``mmap``: elimination, or bounds of about a minute where nothing fits.
+            ``search`` (``mpe``; ``mmap``, of what is left): branch and bound, guided by mini-buckets and by soft local
+            consistency in turns, which knows both bounds at any time. ``auto``: ``mpe``: filtered elimination and
+            search first where a plan takes long, and by turns where nothing fits (neither with a checkpoint, for what
+            they know is not kept); ``pr``, ``mmap``: elimination, or bounds of about a minute where nothing fits.
         upper_bound: ``mpe`` of integer costs: a total that is known to be reached, the optimum at best; what is worse
             is not looked for. If nothing reaches it, the answer is ``infeasible`` with a bound beyond it.
         gap: A distance of the bounds, relative to the one closer to 0, at which filtering and search end (``bounded``).
