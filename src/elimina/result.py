@@ -43,11 +43,13 @@ class Result(NamedTuple):
     """An answer.
 
     Attributes:
-        status: ``optimal``: exact; ``infeasible``: no assignment is allowed (or the evidence has probability 0).
+        status: ``optimal``: exact; ``bounded``: between its bounds; ``infeasible``: no assignment is allowed (or the
+            evidence has probability 0).
         task: The task that was answered.
         value: The optimum in the model's units (a cost; the natural logarithm of a probability), the partition function
             where a float can hold it, or a count (an exact int); None if there is none.
-        lower_bound: No better than ``value`` when that is minimised; None if it does not apply.
+        lower_bound: No better than ``value`` when that is minimised; None if it does not apply. Task ``pr``: of the
+            base-10 logarithm of a sum that is not known itself.
         upper_bound: Likewise.
         assignment: Variable name -> label of its value; None if there is none.
         log10_z: Base-10 logarithm of the partition function or of the evidence's probability; minus infinity if that

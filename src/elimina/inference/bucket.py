@@ -88,7 +88,7 @@ def does_not_fit(plan: Plan) -> str:
         f"the plan needs {needs} "
         f"(induced width {whole.width}, largest table {count_text(whole.largest_table)} cells, {whole.dtype}); more "
         f"memory (--memory){scratch}, a better order (--order, a longer --order-time, another --seed) or evidence "
-        f"would help; {_slices_needed(plan)}mini-buckets would bound an optimum in less (--method mbe)"
+        f"would help; {_slices_needed(plan)}mini-buckets would bound the answer in less (--method mbe)"
     )
 
 
@@ -201,7 +201,7 @@ def _partition(execution: Execution, clock: dict[str, float]) -> Result:
         total = -math.inf if part.run is None else part.encoded.offset + math.fsum(roots(plan, part.run))
         logs.append(total / math.log(2))
         execution.save({"logs": logs, "done": len(logs)})
-    return _partition_result(math.log10(2) * _log2_sum([log for log in logs if log is not None]))
+    return partition_result(math.log10(2) * _log2_sum([log for log in logs if log is not None]))
 
 
 def _log2_sum(logs: Sequence[float]) -> float:
@@ -210,7 +210,8 @@ def _log2_sum(logs: Sequence[float]) -> float:
     return top if top == -math.inf else top + math.log2(math.fsum(2.0 ** (log - top) for log in logs))
 
 
-def _partition_result(log10_z: float) -> Result:
+def partition_result(log10_z: float) -> Result:
+    """The answer to the task ``pr``."""
     if log10_z == -math.inf:
         return Result("infeasible", "pr", 0.0, log10_z=log10_z)
     value = 10.0**log10_z if -307 < log10_z < 308 else None

@@ -20,6 +20,7 @@ from elimina.planning.planner import cost_bound, make_plan
 from elimina.planning.prepare import Problem, restrict
 from elimina.planning.sparse import in_rows
 from elimina.planning.structure import MAX_OPERANDS
+from elimina.planning.weights import Bound
 
 MOST_THREADS = 1024
 MOST_SLICES = 1 << 16
@@ -141,7 +142,7 @@ def plan_within(problem: Problem, order: Sequence[int], options: Options, share:
     """Plan mini-buckets whose messages go to the host.
 
     Args:
-        problem: Of the task ``mpe``.
+        problem: Of the task ``mpe`` or ``pr``.
         order: The free variables in elimination order.
         options: How; without an i-bound, it is the largest possible.
         share: Of the host's memory that the messages may take.
@@ -156,7 +157,8 @@ def plan_within(problem: Problem, order: Sequence[int], options: Options, share:
     machine, memory = limits_of(backend, options)
     memory = min(memory, int(share * host_memory(options)))
     ibound = "auto" if options.ibound is None else options.ibound
-    plan = make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, options.levels_buckets, seconds)
+    levelled, side = options.levels_buckets, _side(problem)
+    plan = make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled, seconds, side)
     return Planned(problem, plan, backend, {})
 
 
@@ -228,6 +230,20 @@ def plan_on(backend: Backend, problem: Problem, order: Sequence[int], options: O
     return make_plan(problem, order, *limits_of(backend, options), options.dtype)
 
 
+def bounding_plan(
+    backend: Backend, problem: Problem, order: Sequence[int], options: Options, side: Bound | None
+) -> Plan:
+    """Plan mini-buckets for one backend; ``side``: see ``make_plan``."""
+    machine, memory = limits_of(backend, options)
+    ibound = "auto" if options.ibound is None else options.ibound
+    levelled = options.levels_buckets
+    return make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled, side=side)
+
+
+def _side(problem: Problem) -> Bound | None:
+    return None if problem.task == "mpe" else "upper"
+
+
 def limits_of(backend: Backend, options: Options) -> tuple[Machine, int]:
     """A backend as its cost model sees it, and the bytes that may be used there."""
     machine = cpu_machine(backend.threads) if isinstance(backend, CpuBackend) else cuda_machine()
@@ -245,8 +261,7 @@ def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], optio
     """
     machine, memory = limits_of(backend, options)
     if options.ibound is not None:
-        ibound, levelled = options.ibound, options.levels_buckets
-        return make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled)
+        return bounding_plan(backend, problem, order, options, _side(problem))
     whole = make_plan(problem, order, machine, memory, options.dtype)
     on_rows = None
     if options.tables == "sparse" or (options.tables == "auto" and not (whole.fits and whole.seconds < LONG_SECONDS)):

@@ -60,6 +60,8 @@ class Step(NamedTuple):
         out_offset: Where the output starts in the arena, in elements.
         out_span: Elements that the output takes there, padding included.
         readers: The steps that read the output, in order; none if it is part of the answer.
+        weight: Of a step in ``log-sum-exp`` (``include/elimina/semiring.hpp``); of a levelling there, the share of the
+            marginals' sum that its mini-bucket gets. Of no matter in other semirings.
     """
 
     variable: int
@@ -75,6 +77,7 @@ class Step(NamedTuple):
     out_offset: int
     out_span: int
     readers: tuple[int, ...]
+    weight: float = 1.0
 
     @property
     def out_cells(self) -> int:
