@@ -376,7 +376,8 @@ class _Call:
         def optimise(rest: Model) -> Result:
             execution.check_deadline("all variables but the query summed out")
             left = None if self.deadline is None else max(1e-3, self.deadline - time.monotonic())
-            own = options._replace(order=options.order if isinstance(options.order, str) else "auto")
+            own = options._replace(order=options.order if isinstance(options.order, str) else "auto")._asdict()
+            del own["refined"]
             search = self.search
             return solve(
                 rest,
@@ -384,7 +385,7 @@ class _Call:
                 gap=search.gap,
                 time_limit=left,
                 on_bounds=search.listener,
-                **own._asdict(),
+                **own,
             )
 
         return marginal_map(planned, planned.seconds, optimise, execution.report)
