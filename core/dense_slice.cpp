@@ -139,7 +139,7 @@ void Slices::write(StepView whole) {
     for (i64 a = first; a < last; ++a) product *= axes_[a].size;
     return product;
   };
-  record_.assign({0, domain_, whole[kVariable], count, mid_, lo_ - mid_, cells(0, mid_), cells(mid_, lo_), cells(lo_, count), whole[kTables], 0, 0, out_});
+  record_.assign({0, domain_, whole[kVariable], count, mid_, lo_ - mid_, cells(0, mid_), cells(mid_, lo_), cells(lo_, count), whole[kTables], 0, 0, out_, whole[kWeight]});
   for (const Axis& axis : axes_) record_.insert(record_.end(), {axis.size, axis.stride, whole.variable(axis.number)});
   const auto group = [&](const Table& table) { return !table.in_lo ? 0 : lo_ > mid_ && !table.in_mid ? 1 : 2; };
   for (const int wanted : {0, 1, 2})

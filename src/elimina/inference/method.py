@@ -63,9 +63,15 @@ class Search(NamedTuple):
         if self.method not in METHODS:
             raise InputError(f"unknown method {self.method!r}; it is one of {', '.join(METHODS)}")
         is_known = self.method == "filter" or self.upper_bound is not None
-        if (task != "mpe" and is_known) or (task not in ("mpe", "mmap") and self.method in ("mbe", "search")):
+        methods: dict[str, tuple[str, ...]] = {
+            "filter": ("mpe",),
+            "search": ("mpe", "mmap"),
+            "mbe": ("mpe", "mmap", "pr"),
+        }
+        if task not in methods.get(self.method, (task,)) or (task != "mpe" and is_known):
             raise InputError(
-                f"the methods filter, mbe and search and an upper bound go with the task mpe, not with {task}"
+                "the methods filter and search and an upper bound go with the task mpe, the method mbe with mpe, mmap "
+                f"and pr; not with {task}"
             )
         if has_checkpoint and (self.method in ("mbe", "search") or self.is_asked_for):
             raise InputError("a checkpoint keeps what elimination knows, not what other methods do; leave one out")
@@ -193,8 +199,11 @@ class Search(NamedTuple):
         return found._replace(lower_bound=max(lowers, default=None), upper_bound=min(uppers, default=None))
 
     def _filter(self, problem: Problem, options: Options, deadline: float | None, most: float) -> Result:
-        if options.device == "cuda":
-            raise UnsupportedError("filtering runs on the CPU: use --device auto or cpu, or --method eliminate")
+        if self.is_asked_for and (options.device == "cuda" or options.tables == "sparse"):
+            from elimina.inference.filtered_rows import optimum_on_rows
+
+            until = deadline if most == math.inf else min(time.monotonic() + most, deadline or math.inf)
+            return optimum_on_rows(problem, options, until, self.upper_bound, self.gap, self.listener)
         left = math.inf if deadline is None else deadline - time.monotonic()
         from elimina.inference.filtering import Limits, filtered_optimum
 

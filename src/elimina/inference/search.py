@@ -62,12 +62,14 @@ class Limits(NamedTuple):
         gap: The gap of the bounds that is close enough.
         upper_bound: A total that is known to be reached; None if none is known.
         nodes: Of the search tree, in each round.
+        rounds: After which it ends.
     """
 
     deadline: float | None = None
     gap: float = 0.0
     upper_bound: int | float | None = None
     nodes: float = math.inf
+    rounds: float = math.inf
 
     @property
     def seconds(self) -> float:
@@ -76,7 +78,12 @@ class Limits(NamedTuple):
 
 
 def searched_optimum(
-    problem: Problem, options: Options, limits: Limits, tried: Result | None = None, listener: Listener | None = None
+    problem: Problem,
+    options: Options,
+    limits: Limits,
+    tried: Result | None = None,
+    listener: Listener | None = None,
+    original: Original | None = None,
 ) -> Result:
     """Find the optimum and an assignment, or bounds on it where time ends before (``bounded``).
 
@@ -86,6 +93,7 @@ def searched_optimum(
         limits: When it may end.
         tried: What is known from before.
         listener: Called now and then with both bounds.
+        original: The problem with its costs shifted; None: they are shifted here.
 
     Raises:
         UnsupportedError: Integer costs are too large.
@@ -99,7 +107,7 @@ def searched_optimum(
     if tried is not None:
         search.begin(tried)
     try:
-        search.run()
+        search.run(original)
     except TimeLimitError:
         if search.bound is None:
             raise
@@ -135,12 +143,12 @@ class _Search:
         if tried.assignment is not None:
             self.take([v.index(tried.assignment[v.name]) for v in self.problem.model.variables])
 
-    def run(self) -> None:
+    def run(self, original: Original | None) -> None:
         """Round after round, until the bounds meet or time ends."""
         options, limits = self.options, self.limits
         seconds = min(LONGEST_SHIFT, limits.seconds / 10)
         with self.phase("shift"):
-            original = shift_tables(self.problem, options, seconds)
+            original = original or shift_tables(self.problem, options, seconds)
         problem = original.moved
         self.propagate(original, _FIRST_TURN)
         if self.is_over:
@@ -161,15 +169,18 @@ class _Search:
             heuristic = heuristic_of(execution, self.clock)
             self.stats.update({**statistics(execution, {}), **division(plan), "rounds": self.stats["rounds"] + 1})
             turn = _SEARCH_SHARE * budget
+            is_end = self.stats["rounds"] >= limits.rounds or (is_last and limits.nodes < math.inf)
             while not self.is_over:
                 alone = is_last and self.is_consistency_spent
                 self.search(original, heuristic, math.inf if alone else turn / (_LEAD if self.is_ahead else 1))
                 self.propagate(original, turn * _MORE)
-                if not is_last:
+                if is_end or not is_last:
                     break
                 turn *= 2
             # The next round's messages take its place.
             del heuristic
+            if is_end:
+                return
             budget, known = budget * _RISE, plan.minibuckets
 
     @property

@@ -243,6 +243,7 @@ def _tables(
     pairs = list(zip(problem.groups, known, given, strict=True))
     wide = [pair for pair in pairs if len(pair[0].scope) > 1]
     narrow = {pair[0].scope[0]: pair for pair in pairs if len(pair[0].scope) == 1}
+    dtype = np.int64 if problem.model.is_integer else np.float64
     factors = []
     for number, (scope, costs) in enumerate(found):
         if number < len(wide):
@@ -250,7 +251,7 @@ def _tables(
             factors.append(_table(group.scope, costs.reshape(exact.shape), exact, rounded, unit))
             continue
         variable = problem.free[scope[0]]
-        none = np.zeros(len(costs), dtype=np.int64 if problem.model.is_integer else np.float64)
+        none = np.zeros(len(costs), dtype=dtype)
         _, exact, rounded = narrow.get(variable, (None, none, none))
         factors.append(_table((variable,), costs, exact, rounded, unit))
     return factors
