@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import elimina
+from elimina import MemoryLimitError
 from elimina.backends.rows_session import RowsSession
 from elimina.generate import grid_model
 from elimina.inference.filtering import why_unsupported
@@ -30,6 +31,16 @@ def forms(request, monkeypatch):
     if request.param == "rows":
         monkeypatch.setattr(RowsSession, "_is_smaller_dense", lambda *_: False)
     return request.param
+
+
+def answers(model, task, chosen):
+    """What each way says; rows may turn out to be more than were expected, and than their slices have room for."""
+    for way, options in chosen.items():
+        try:
+            yield way, elimina.solve(model, task, **options)
+        except MemoryLimitError:
+            if way != "rows in slices":
+                raise
 
 
 def ways(data, model, task, device, folder):
@@ -70,8 +81,8 @@ def ways(data, model, task, device, folder):
 def test_optimum(device, kind, data, forms, tmp_path, monkeypatch):
     monkeypatch.setattr(tiers, "HOST_WORK", 0)
     model = data.draw(models(kind))
-    for options in ways(data, model, "mpe", device, tmp_path).values():
-        brute.check_optimum(model, elimina.solve(model, **options))
+    for _, found in answers(model, "mpe", ways(data, model, "mpe", device, tmp_path)):
+        brute.check_optimum(model, found)
     assert not list(tmp_path.iterdir())
 
 
@@ -83,8 +94,8 @@ def test_count(device, kind, data, forms, tmp_path, monkeypatch):
     monkeypatch.setattr(tiers, "HOST_WORK", 0)
     model = data.draw(models(kind))
     expected = brute.count(model)
-    for way, options in ways(data, model, "count", device, tmp_path).items():
-        assert (way, elimina.solve(model, "count", **options).value) == (way, expected)
+    for way, found in answers(model, "count", ways(data, model, "count", device, tmp_path)):
+        assert (way, found.value) == (way, expected)
 
 
 @on_devices
@@ -94,9 +105,8 @@ def test_partition(device, data, forms, tmp_path, monkeypatch):
     monkeypatch.setattr(tiers, "HOST_WORK", 0)
     model = data.draw(models("probability"))
     expected = brute.partition(model)
-    for way, options in ways(data, model, "pr", device, tmp_path).items():
-        found = elimina.solve(model, "pr", **options).log10_z
-        assert (way, found) == (way, pytest.approx(expected, rel=1e-12, abs=1e-9))
+    for way, found in answers(model, "pr", ways(data, model, "pr", device, tmp_path)):
+        assert (way, found.log10_z) == (way, pytest.approx(expected, rel=1e-12, abs=1e-9))
 
 
 @on_devices

@@ -34,6 +34,9 @@ MOST_SLICES = 1 << 16
 _LONGEST = 10.0
 _SHARE = 0.1
 
+_MOST_OFFSET = 2**62
+"""What all slices have in common, where the rest is at most as far from it as a search's costs."""
+
 _ROUNDING = 1e-9
 """Of sums of floats, relative to the largest costs."""
 
@@ -96,6 +99,8 @@ def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] |
     if not bounding.fits:
         return None
     costs = _costs(original, bounding, slicing, backend)
+    if costs is None:
+        return None
     slack = 0.0 if problem.model.is_integer else _ROUNDING * _spread(problem)
     try:
         first = searched_optimum(problem, options, Limits(execution.deadline, nodes=0, rounds=1), original=original)
@@ -128,13 +133,15 @@ def _bounding_plan(
     return make_bounded_plan(kept, plan.order, machine, memory, None, "auto", levelled=False, seconds=seconds)
 
 
-def _costs(original: Original, plan: Plan, slicing: Slicing, backend: CpuBackend) -> NDArray[Any]:
-    """The bounds of all slices, by one run."""
+def _costs(original: Original, plan: Plan, slicing: Slicing, backend: CpuBackend) -> NDArray[Any] | None:
+    """The bounds of all slices, by one run; None if integers do not hold them."""
     problem = original.moved
     encoded = encode(problem, plan)
     is_integer = problem.model.is_integer
     dtype = np.dtype(np.int64 if is_integer else np.float64)
     worst = np.iinfo(np.int64).max if is_integer else math.inf
+    if is_integer and abs(int(encoded.offset)) > _MOST_OFFSET:
+        return None
     if encoded.impossible:
         return np.full(slicing.number, worst, dtype=dtype)
     sign = 1 if problem.model.sense == "min-cost" else -1
