@@ -68,7 +68,6 @@ def test_bounds_from_outside(method):
         ({"method": "eliminate", "upper_bound": 3}, InputError, "make no use of it"),
         ({"upper_bound": 3.5}, InputError, "must be an integer"),
         ({"task": "count", "method": "filter"}, InputError, "go with the task mpe.*not with count"),
-        ({"method": "filter", "device": "cuda"}, UnsupportedError, "filtering runs on the CPU"),
     ],
 )
 def test_what_is_refused(options, error, problem):

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from elimina.inference.marginals import Inquiry
     from elimina.inference.shifting import Original
 
+_MOST_REFINED = 6
+"""Times that rows are made again in finer slices."""
+
 Evidence = Mapping[str | int, Any]
 TASKS: tuple[Task, ...] = ("mpe", "pr", "mar", "mmap", "count")
 
@@ -161,11 +164,11 @@ def solve(
             ``optimal`` where both are the same). ``pr``: weighted mini-buckets (Liu and Ihler 2011) bound log10 Z from
             both sides. ``mmap``: where the summation does not fit, they bound the answer from above, and from below by
             the assignment that this leads to, whose sum is ``value`` if it is known exactly. ``filter``: filtered
-            elimination (``mpe`` of integer costs, on the CPU). ``search`` (``mpe``; ``mmap``, of what is left): AND/OR
-            branch and bound, guided by mini-buckets, which knows both bounds at any time. ``auto``: ``mpe``: filtered
-            elimination and search first where a plan takes long, and by turns where nothing fits (neither with a
-            checkpoint, for what they know is not kept); ``pr``, ``mmap``: elimination, or bounds of about a minute
-            where nothing fits.
+            elimination (``mpe`` of integer costs; with ``cuda``, or ``sparse`` tables, by the plan's steps on rows).
+            ``search`` (``mpe``; ``mmap``, of what is left): branch and bound, guided by mini-buckets and by soft local
+            consistency in turns, which knows both bounds at any time. ``auto``: ``mpe``: filtered elimination and
+            search first where a plan takes long, and by turns where nothing fits (neither with a checkpoint, for what
+            they know is not kept); ``pr``, ``mmap``: elimination, or bounds of about a minute where nothing fits.
         upper_bound: ``mpe`` of integer costs: a total that is known to be reached, the optimum at best; what is worse
             is not looked for. If nothing reaches it, the answer is ``infeasible`` with a bound beyond it.
         gap: A distance of the bounds, relative to the one closer to 0, at which filtering and search end (``bounded``).
@@ -196,7 +199,7 @@ def solve(
     if checkpoint is not None and task in ("mar", "mmap"):
         raise InputError(f"a checkpoint goes with the tasks mpe, pr and count, not with {task}")
     if checkpoint is not None:
-        options = _with_dense_tables(options)
+        options = options if options.tables == "sparse" else options._replace(tables="dense")
     call = _Call(model, task, evidence, query, options, search, time_limit, deadline, on_plan, progress)
     if task == "mmap":
         return call.marginal_map()
@@ -291,6 +294,9 @@ class _Call:
         try:
             return self.execute(prepared, options)
         except MemoryLimitError as error:
+            finer = options._replace(refined=options.refined + 1)
+            if self.is_worth_finer_slices(planned.plan, finer):
+                return self.attempt(finer)
             if planned.plan.sparse is None or options.tables != "auto":
                 raise
             rows = error
@@ -318,6 +324,17 @@ class _Call:
         """Whether a sum that does not fit is bounded."""
         is_free = self.search.method == "auto" and self.task == "pr" and self.kept is None
         return is_free and options.ibound is None and not plan.fits
+
+    def is_worth_finer_slices(self, plan: Plan, options: Options) -> bool:
+        """Whether rows that turned out too many may be made in slices, or in more of them."""
+        return (
+            options.tables == "sparse"
+            and plan.fits
+            and plan.task in ("mpe", "pr", "count")
+            and options.slices != "never"
+            and options.refined <= _MOST_REFINED
+            and self.kept is None
+        )
 
     def prepared(self, options: Options) -> _Prepared | None:
         """A plan to run; None where what was tried is the answer."""
@@ -371,7 +388,8 @@ class _Call:
         def optimise(rest: Model) -> Result:
             execution.check_deadline("all variables but the query summed out")
             left = None if self.deadline is None else max(1e-3, self.deadline - time.monotonic())
-            own = options._replace(order=options.order if isinstance(options.order, str) else "auto")
+            own = options._replace(order=options.order if isinstance(options.order, str) else "auto")._asdict()
+            del own["refined"]
             search = self.search
             return solve(
                 rest,
@@ -379,7 +397,7 @@ class _Call:
                 gap=search.gap,
                 time_limit=left,
                 on_bounds=search.listener,
-                **own._asdict(),
+                **own,
             )
 
         return marginal_map(planned, planned.seconds, optimise, execution.report)
@@ -397,12 +415,6 @@ def _without_plan(
     if search.method == "search":
         return search.by_search(problem, options, deadline, None)
     return search.try_filtering(problem, options, deadline, {"prepare": time.perf_counter() - started})
-
-
-def _with_dense_tables(options: Options) -> Options:
-    if options.tables == "sparse":
-        raise InputError("a checkpoint keeps dense tables; leave one of --checkpoint and --tables sparse out")
-    return options._replace(tables="dense")
 
 
 def _run(inquiry: Inquiry | None, execution: Execution, options: Options, seconds: Mapping[str, float]) -> Result:

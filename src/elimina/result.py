@@ -57,7 +57,8 @@ class Result(NamedTuple):
         marginals: Variable name -> {label: probability}.
         stats: Figures of the run: ``induced_width``, ``largest_table`` and ``total_cells`` (cells), ``peak_bytes``,
             ``seconds`` (by phase), ``device``, ``dtype``; in slices ``slices`` (their number) and ``sliced`` (names of
-            the variables fixed); with a checkpoint ``resumed_slices`` and ``resumed_steps``.
+            the variables fixed) and ``slices_skipped``; on rows ``rows_made`` (looked at) and ``rows_filtered``; with a
+            checkpoint ``resumed_slices`` and ``resumed_steps``.
     """
 
     status: Status

@@ -26,7 +26,7 @@ from elimina.table import FORBIDDEN, Table
 MOST_CELLS = 2**26
 """Of all tables together."""
 
-_CELL_BYTES = 48
+CELL_BYTES = 48
 """Distances, in the core's units, there, shifted, and as tables, twice: 64 bits each."""
 
 Array = NDArray[Any]
@@ -139,7 +139,7 @@ def shift_clusters(original: Original, options: Options, order: Sequence[int], s
     assert options.ibound not in (None, "auto")
     problem = original.shifted.problem
     graph = JoinGraph(problem.model.sizes, [group.scope for group in problem.groups], order, int(options.ibound))
-    most_cells = min(MOST_CELLS, host_memory(options) // _CELL_BYTES)
+    most_cells = min(MOST_CELLS, host_memory(options) // CELL_BYTES)
     # Smaller clusters than those of the run would stand in the way of its mini-buckets.
     if graph.cells > most_cells or _LEAST_PASSES * graph.pass_seconds > seconds:
         return original
@@ -192,7 +192,7 @@ def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
     model = problem.model
     sizes = model.sizes
     cells = sum(math.prod(sizes[v] for v in group.scope) for group in problem.groups)
-    if cells > min(MOST_CELLS, memory // _CELL_BYTES):
+    if cells > min(MOST_CELLS, memory // CELL_BYTES):
         return None
     known = distances(problem, FORBIDDEN_COST)
     limit = FORBIDDEN_COST if model.is_integer else math.inf
@@ -243,6 +243,7 @@ def _tables(
     pairs = list(zip(problem.groups, known, given, strict=True))
     wide = [pair for pair in pairs if len(pair[0].scope) > 1]
     narrow = {pair[0].scope[0]: pair for pair in pairs if len(pair[0].scope) == 1}
+    dtype = np.int64 if problem.model.is_integer else np.float64
     factors = []
     for number, (scope, costs) in enumerate(found):
         if number < len(wide):
@@ -250,7 +251,7 @@ def _tables(
             factors.append(_table(group.scope, costs.reshape(exact.shape), exact, rounded, unit))
             continue
         variable = problem.free[scope[0]]
-        none = np.zeros(len(costs), dtype=np.int64 if problem.model.is_integer else np.float64)
+        none = np.zeros(len(costs), dtype=dtype)
         _, exact, rounded = narrow.get(variable, (None, none, none))
         factors.append(_table((variable,), costs, exact, rounded, unit))
     return factors

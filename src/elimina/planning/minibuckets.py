@@ -55,7 +55,7 @@ def make_bounded_plan(
 
     if ibound != "auto":
         return plan(int(ibound))
-    largest = max(1, bucket_tree([group.scope for group in problem.groups], order).width)
+    largest = max(1, bucket_tree([group.scope for group in problem.groups], order, problem.kept).width)
     passes = (_LEVELLED_PASSES if levelled else 1) * (1 if side is None else EXPONENTIAL)
     rough = functools.partial(_rough, problem, order, machine, passes)
     low, high = 1, largest
@@ -86,7 +86,7 @@ class _Rough(NamedTuple):
 def _rough(problem: Problem, order: Sequence[int], machine: Machine, passes: float, ibound: int) -> _Rough:
     sizes = problem.model.sizes
     itemsize = 4 if problem.model.is_integer else 8
-    nodes = bucket_tree([group.scope for group in problem.groups], order, ibound=ibound).nodes
+    nodes = bucket_tree([group.scope for group in problem.groups], order, problem.kept, ibound).nodes
     cells = [math.prod(sizes[v] for v in node.separator) for node in nodes]
     work = sum(sizes[node.variable] * count for node, count in zip(nodes, cells, strict=True))
     size = sum(cells) * itemsize

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from elimina.planning.outside import Outside
     from elimina.planning.stream import Stream
 
 
@@ -141,12 +142,17 @@ class Sparse(NamedTuple):
         steps: The plan's; those that rows do not reach come first.
         forms: Of each step.
         memory: Bytes that all tables together may take.
+        outside: What bounds the rest of the problem for each step, so that rows are dropped that can be part of no
+            solution; None: rows are only dropped for their own values.
+        lasting: Steps whose outputs stay, for in other slices they are read again.
     """
 
     factors: tuple[FactorLayout, ...]
     steps: tuple[Step, ...]
     forms: tuple[Form, ...]
     memory: int
+    outside: Outside | None = None
+    lasting: frozenset[int] = frozenset()
 
     @property
     def predicted(self) -> tuple[int, float, float]:

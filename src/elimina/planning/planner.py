@@ -117,7 +117,7 @@ def make_plan(
     weights = None
     if side is not None and (minibuckets is not None or part.maximised):
         weights = node_weights(tree, side, [_has_zeros(part, group) for group in part.groups], part.maximised)
-    decode = problem.task == "mpe" and minibuckets is None
+    decode = problem.task == "mpe" and minibuckets is None and not problem.kept
     # A GPU has only whole programs' messages in its arena.
     keep = decode or ((minibuckets is not None or weights is not None) and machine.name == "cuda")
 
@@ -144,7 +144,7 @@ def make_plan(
         chosen = lay_out(bound)
     if dtype is None and chosen.encoding.dtype in INTEGERS[1:] and chosen.seconds < _HOPELESS:
         too_large = _tiers(chosen, machine)[machine.home] > memory
-        if not searched and (too_large or chosen.seconds - machine.start > _WORTH_A_SOLUTION):
+        if not searched and not problem.kept and (too_large or chosen.seconds - machine.start > _WORTH_A_SOLUTION):
             cost = incumbent_cost(problem)
             bound = bound if cost is None else min(bound, cost + 1)
         others = [lay_out(bound, operands) for operands in _operand_limits(bound, chosen.encoding.dtype)]
@@ -226,11 +226,11 @@ def _proto_steps(
     weights: Sequence[float] | None,
 ) -> _Made:
     sizes = problem.model.sizes
-    if problem.task in ("mar", "mmap", "joint"):
+    if problem.task in ("mar", "mmap", "joint") or problem.kept:
         passes = Passes(tree, scopes, sizes, problem.kept, operands)
         if problem.task == "joint":
             return _Made(passes.steps, (Output(passes.join_roots(), problem.kept),))
-        if problem.task == "mmap":
+        if problem.task in ("mmap", "mpe"):
             return _Made(passes.steps, tuple(Output(message.source, message.scope) for message in passes.roots()))
         # Where no machine holds a message the plan is for its figures alone, and the way back would take minutes.
         largest = max((math.prod(sizes[v] for v in node.separator) for node in tree.nodes), default=0)
@@ -345,9 +345,10 @@ def cost_bound(problem: Problem) -> int:
     ranges = [finite_range(table, problem.model.sense) for table in problem.tables]
     spread = sum(high - low for low, high in filter(None, ranges)) + 1
     limit = problem.model.upper_bound
-    if limit is not None and problem.model.sense == "min-cost" and None not in ranges:
-        least = int(problem.model.constant) + sum(low for low, _ in filter(None, ranges))
-        spread = min(spread, math.ceil(limit) - least)
+    if limit is not None and None not in ranges:
+        sign = 1 if problem.model.sense == "min-cost" else -1
+        best = int(problem.model.constant) + sum(ends[0] if sign == 1 else ends[1] for ends in filter(None, ranges))
+        spread = min(spread, math.ceil(sign * (limit - best)))
     return max(spread, 1)
 
 

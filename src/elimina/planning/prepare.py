@@ -37,7 +37,8 @@ class Problem(NamedTuple):
         task: ``mpe``, ``pr``, ``mar``, ``mmap``, ``count`` or ``joint``.
         fixed: Value of each variable that is observed or has one value only.
         free: The variables to be eliminated; without those that cannot matter to the task.
-        kept: Variables that stay: those of a joint distribution, or the one that numbers the cases of a batch.
+        kept: Variables that stay: those of a joint distribution, the one that numbers the cases of a batch, or those
+            that slices fix.
         tables: The relevant factors, restricted to ``fixed``.
         groups: Tables with a scope, grouped.
         constants: Indices of the tables without a scope.
