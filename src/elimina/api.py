@@ -266,11 +266,12 @@ class _Call:
 
         if self.options.shift == "none":
             return self.attempt(self.options)
+        shifted = None
         with contextlib.suppress(MemoryLimitError):
-            self.tried = self.attempt(self.options)
-        shifted = self.tried
+            shifted = self.attempt(self.options)
         if shifted is not None and shifted.status != "bounded":
             return shifted
+        self.tried = self.tried or shifted
         plain = self.attempt(self.options._replace(shift="none", order=self.order))
         return plain if shifted is None else better(shifted, plain)
 
@@ -283,11 +284,7 @@ class _Call:
         planned = prepared.planned
         self.order = planned.plan.order
         if self.is_bounded_instead(planned.plan, options):
-            from elimina.inference.weighted import affordable
-
-            ibound = affordable(planned.problem, self.order, options, self.deadline)
-            self.options = options._replace(ibound=ibound, order=self.order)
-            return self.bounds()
+            return self.bounds_instead(planned, options)
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise TimeLimitError(
                 f"the time limit of {self.time_limit:g} s passed while the elimination was planned; allow more time"
@@ -307,6 +304,21 @@ class _Call:
             return self.attempt(options._replace(tables="dense"))
         except MemoryLimitError as error:
             raise MemoryLimitError(f"{error}. Rows were tried, too: {rows}") from rows
+
+    def bounds_instead(self, planned: Planned, options: Options) -> Result:
+        """Mini-buckets as large as time allows, small ones first, in the order of a plan that does not fit."""
+        from elimina.inference.minibucket import better
+        from elimina.inference.weighted import affordable
+
+        order = planned.plan.order
+        for ibound in affordable(planned.problem, order, options, self.deadline):
+            self.options = options._replace(ibound=ibound, order=order)
+            found = self.bounds()
+            self.tried = found if self.tried is None else better(found, self.tried)
+            if self.tried.status != "bounded":
+                break
+        assert self.tried is not None
+        return self.tried
 
     def is_bounded_instead(self, plan: Plan, options: Options) -> bool:
         """Whether a sum that does not fit is bounded."""

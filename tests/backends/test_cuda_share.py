@@ -93,7 +93,7 @@ def test_the_same_step_shares_what_is_streamed(case):
 def test_sharing_is_found_and_blocks_are_even():
     sizes, outer = [7, 5, CASES], 1
     a, b = strides_of(sizes, {0, 2}), strides_of(sizes, {1, 2})
-    head = [0, 8, 0, 3, outer, 1, 7, 5, CASES, 2, 0, 1, 0]
+    head = [0, 8, 0, 3, outer, 1, 7, 5, CASES, 2, 0, 1, 0, 0]
     axes = [word for n, s in enumerate(sizes) for word in (s, strides_of(sizes, range(3))[n], n)]
     record = [*head, *axes, 0, 448, -1, *a, 4096, 320, -1, *b]
     assert cuda_share.share(record, ITEM) == 5

@@ -236,7 +236,9 @@ def better(one: Result, other: Result) -> Result:
         assert lower is not None
         assert upper is not None
         return sum_between(lower, upper)._replace(stats=stats)
-    best = next((result for result in (one, other) if result.value in (lower, upper)), one)
+    ends = (lower, upper)
+    valued = (result for result in (one, other) if result.value is not None and result.value in ends)
+    best = next(valued, other if lower not in (None, one.lower_bound) and other.assignment else one)
     status: Status = "optimal" if lower == upper else "bounded"
     return Result(status, one.task, best.value, lower, upper, best.assignment, stats=stats)
 

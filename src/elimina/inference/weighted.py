@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import time
 from collections import Counter
@@ -88,36 +89,49 @@ def bounded_marginal_map(
         MemoryLimitError: Mini-buckets do not fit, either.
         TimeLimitError: The deadline passed before there was a bound.
     """
+    problem = planned.problem
+    order = [*planned.plan.order, *_query_order(planned)]
+    joint = problem._replace(task="pr", free=(*problem.free, *problem.kept), kept=(), maximised=problem.kept)
+    ibounds = affordable(joint, order, options, deadline) if options.ibound is None else [options.ibound]
+    whole = Planned(joint, planned.plan, planned.backend, planned.seconds)
+    found: Result | None = None
     try:
-        found = _marginal_map(planned, options, progress, deadline)
-        if options.levels_buckets and found.status == "bounded":
-            with contextlib.suppress(TimeLimitError):
-                found = better(found, _marginal_map(planned, options._replace(shift="none"), progress, deadline))
+        for ibound, shift in itertools.product(
+            ibounds, (options.shift, "none") if options.levels_buckets else ("none",)
+        ):
+            own = options._replace(ibound=ibound, shift=shift, order=order)
+            known = _marginal_map(whole, options, own, progress, deadline)
+            found = known if found is None else better(known, found)
+            if found.status != "bounded":
+                break
     except MemoryLimitError as error:
         reason = f"{summation_does_not_fit(planned)}. Bounds were tried, too: {error}"
         raise MemoryLimitError(reason) from error
-    return found._replace(assignment=with_known(planned.problem, found.assignment))
+    except TimeLimitError:
+        if found is None:
+            raise
+    assert found is not None
+    return found._replace(assignment=with_known(problem, found.assignment))
 
 
-def _marginal_map(planned: Planned, options: Options, progress: Progress | None, deadline: float | None) -> Result:
-    problem = planned.problem
+def _marginal_map(
+    joint: Planned, options: Options, own: Options, progress: Progress | None, deadline: float | None
+) -> Result:
+    """One run; ``own``: the options with which all variables are eliminated, the query last."""
+    problem = joint.problem
     started = time.perf_counter()
-    order = [*planned.plan.order, *_query_order(planned)]
-    joint = problem._replace(task="pr", free=(*problem.free, *problem.kept), kept=(), maximised=problem.kept)
-    if options.ibound is None:
-        options = options._replace(ibound=affordable(joint, order, options, deadline))
-    bounding = plan_problem(joint, options._replace(order=order))
-    clock = dict(planned.seconds)
+    bounding = plan_problem(problem, own)
+    clock = dict(joint.seconds)
     note(clock, "plan", time.perf_counter() - started)
-    execution = Execution(joint, bounding.plan, bounding.backend, progress, deadline)
+    execution = Execution(problem, bounding.plan, bounding.backend, progress, deadline)
     upper = _run(execution, clock, "upper")
     stats = {**statistics(execution, clock), "method": "mbe", **division(bounding.plan)}
     if not upper.chosen:
         return Result("infeasible", "mmap", stats=stats)
-    given = {v: upper.chosen[0][v] for v in problem.kept}
+    given = {v: upper.chosen[0][v] for v in problem.maximised}
     lower, is_exact = -math.inf, False
     with contextlib.suppress(TimeLimitError):
-        lower, is_exact = _value(execution, given, options, clock)
+        lower, is_exact = _value(execution, given, own._replace(order=options.order), clock)
     stats["seconds"] = {phase: round(value, 6) for phase, value in clock.items()}
     if lower == -math.inf:
         return Result("bounded", "mmap", None, None, upper.log, stats=stats)
@@ -130,11 +144,17 @@ def _marginal_map(planned: Planned, options: Options, progress: Progress | None,
     )
 
 
-def affordable(problem: Problem, order: Sequence[int], options: Options, deadline: float | None) -> IBound:
-    """The largest i-bound with which a run may take 20 s, or an eighth of the time left, within the memory."""
+def affordable(problem: Problem, order: Sequence[int], options: Options, deadline: float | None) -> list[IBound]:
+    """The largest i-bounds, ascending, with which a run may take a second, and 20, within the memory.
+
+    With a deadline it is an eightieth of the time left at most, and an eighth.
+    """
     left = math.inf if deadline is None else deadline - time.monotonic()
-    divided = plan_within(problem, order, options, 1.0, min(_SECONDS, left / 8)).plan.minibuckets
-    return "auto" if divided is None else divided.ibound
+    found: list[IBound] = []
+    for share in (0.1, 1.0):
+        divided = plan_within(problem, order, options, 1.0, share * min(_SECONDS, left / 8)).plan.minibuckets
+        found.append("auto" if divided is None else divided.ibound)
+    return list(dict.fromkeys(found))
 
 
 def _run(execution: Execution, clock: dict[str, float], side: Bound, assignments: int = 1) -> _Bound:
@@ -154,7 +174,7 @@ def _from_below(execution: Execution, options: Options, clock: dict[str, float])
     """Hölder's bound on the logarithm with the same mini-buckets, as far as they fit."""
     backend, plan = execution.backend, execution.plan
     started = time.perf_counter()
-    ibound: IBound = "auto" if plan.minibuckets is None else plan.minibuckets.ibound
+    ibound = options.ibound if plan.minibuckets is None else plan.minibuckets.ibound
     below = bounding_plan(backend, execution.problem, plan.order, options._replace(ibound=ibound), "lower")
     note(clock, "plan", time.perf_counter() - started)
     return _run(execution._replace(plan=below), clock, "lower").log
