@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from elimina import ImpossibleEvidenceError, InputError, JunctionTree, MemoryLimitError, Model, Table, Variable
 from elimina.inference import batch as batch_module
-from elimina.inference.case_by_case import CaseByCase
+from elimina.inference.case_by_case import CaseByCase, PlannedCases
 from elimina.io.cases import Cases
 from tests.devices import on_devices
 from tests.reference import brute
@@ -34,10 +34,12 @@ def check_row(model, posteriors, row, case, tolerance):
         assert found == pytest.approx(expected[v], rel=0, abs=tolerance)
 
 
-@pytest.fixture(params=[0.0, math.inf], ids=["case by case", "chunks"])
+@pytest.fixture(params=[None, CaseByCase, PlannedCases], ids=["chunks", "case by case", "planned"])
 def way(request, monkeypatch):
-    """Either way of answering cases on the CPU, whatever they are estimated to take."""
-    monkeypatch.setattr(CaseByCase, "seconds", lambda self, values: request.param)
+    """Each way of answering cases on the CPU, whatever they are estimated to take."""
+    for each in (CaseByCase, PlannedCases):
+        monkeypatch.setattr(each, "least_seconds", 0.0)
+        monkeypatch.setattr(each, "seconds", lambda self, values: 0.0 if type(self) is request.param else math.inf)
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
