@@ -11,7 +11,8 @@ namespace elimina {
 namespace {
 
 constexpr std::size_t kMostTables = 16;  // that a step reads, as the planner's
-constexpr i64 kUnit = 8;                 // elements that a table starts at a multiple of
+constexpr i64 kUnit = 8;                 // elements that a large table starts at a multiple of, and
+constexpr i64 kLarge = 32;               // elements of the smallest such table
 
 template <std::size_t Words>
 class Passes final : public CasePasses {
@@ -266,6 +267,7 @@ class Passes final : public CasePasses {
 
   int append(i64 v, const Set& axes, const Tables& reads) {
     const double all = cells(axes);
+    if (all >= kLarge) end_ = (end_ + kUnit - 1) / kUnit * kUnit;
     if (all + double(end_) > double(model_.last)) throw CaseTooLarge{};
     const i64 domain = v < 0 ? 1 : sizes_[v];
     const int made = int(tables_.size());
@@ -289,7 +291,7 @@ class Passes final : public CasePasses {
     for (std::size_t i = 0; i < reads.size(); ++i)
       if (tables_[reads[i]].source < 0) program_->reads.push_back({places[i] + kOffset, tables_[reads[i]].factor});
     program_->work += all * double(domain) * (1 + 0.5 * double(record_.streamed()));
-    end_ += (i64(all) + kUnit - 1) / kUnit * kUnit;
+    end_ += i64(all);
     return made;
   }
 

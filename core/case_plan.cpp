@@ -8,18 +8,20 @@
 namespace elimina {
 namespace {
 
-constexpr double kTrySeconds = 1e-6;     // of a greedy run, for each variable
-constexpr double kCellSeconds = 2e-9;    // of both passes, for each cell of a clique
+constexpr double kTrySeconds = 1.5e-6;   // of a greedy run, for each variable
+constexpr double kCellSeconds = 1.5e-9;  // of both passes, for each cell of a clique
 constexpr double kTryShare = 0.1;        // of the time of a run that may go into the search for an order
 constexpr i64 kMostTries = 64;
 
-// The best of a few greedy orders: of more where it leaves more to do.
-order::Order find_order(const order::Graph& graph) {
+// The best of a few greedy orders of what reductions leave: of more where it leaves more to do.
+order::Order find_order(const order::Graph& whole) {
   using namespace order;
   constexpr Rule rules[] = {Rule::weighted_min_fill, Rule::min_weight, Rule::min_fill};
   const Clock clock(std::numeric_limits<double>::infinity());
   Random random(0);
-  Order best;
+  Remainder rest(whole);
+  Order result = reduce(rest, clock), best;
+  const auto [graph, names] = rest.graph();
   double work = std::numeric_limits<double>::infinity();
   for (i64 turn = 0; turn < kMostTries; ++turn) {
     if (turn && double(turn) * kTrySeconds * graph.count() > kTryShare * kCellSeconds * std::exp2(work)) break;
@@ -29,7 +31,8 @@ order::Order find_order(const order::Graph& graph) {
     best = std::move(*found);
     work = cost_of(graph, best).total;
   }
-  return best;
+  for (const Vertex v : best) result.push_back(names[v]);
+  return result;
 }
 
 }  // namespace

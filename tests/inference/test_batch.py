@@ -37,9 +37,13 @@ def check_row(model, posteriors, row, case, tolerance):
 @pytest.fixture(params=[None, CaseByCase, PlannedCases], ids=["chunks", "case by case", "planned"])
 def way(request, monkeypatch):
     """Each way of answering cases on the CPU, whatever they are estimated to take."""
+    take(monkeypatch, request.param)
+
+
+def take(monkeypatch, way):
     for each in (CaseByCase, PlannedCases):
         monkeypatch.setattr(each, "least_seconds", 0.0)
-        monkeypatch.setattr(each, "seconds", lambda self, values: 0.0 if type(self) is request.param else math.inf)
+        monkeypatch.setattr(each, "seconds", lambda self, values: 0.0 if type(self) is way else math.inf)
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -130,6 +134,7 @@ def test_a_case_that_is_much_less_likely_than_the_others(way):
 def test_chunks_and_progress(monkeypatch):
     monkeypatch.setattr(batch_module, "_CACHE_BYTES", 1)
     monkeypatch.setattr(batch_module, "_COLUMN_SECONDS", 0.0)
+    take(monkeypatch, None)
     model = naive_bayes(6, 3)
     cases = random_cases(model, np.random.default_rng(1), 100)
     shares = []

@@ -105,8 +105,8 @@ class CpuSession:
     ) -> tuple[NDArray[np.generic], NDArray[np.float64], NDArray[np.bool_]]:
         """Run a plan of its own for each row of values: see ``SlicingSession.run_planned``."""
         first, last = self._program.zone
-        zones = np.empty((len(values), last - first), dtype=self._program.dtype)
-        logs, sound = np.empty(len(values)), np.empty(len(values), dtype=bool)
+        zones = np.zeros((len(values), last - first), dtype=self._program.dtype)
+        logs, sound = np.zeros(len(values)), np.zeros(len(values), dtype=bool)
         given = np.full(self._program.variables, -1, dtype=np.int32)
         self._core.run_planned(planner, variables, values, given, zones, logs, sound)
         return zones, logs, sound

@@ -37,6 +37,9 @@ _CACHE_BYTES = 4 << 20
 _CASES_IN_TURN = 64
 """Cases that a thread runs one after another before it writes their posteriors."""
 
+_ROOM = 2
+"""How much larger than a plan's arena the one is that plans for single cases may use."""
+
 _COLUMN_SECONDS = 4e-5
 """What each observed or asked-for variable of a chunk costs besides the run."""
 
@@ -99,8 +102,15 @@ class Batch:
             return []
         single = self._plan_on(backend, self._prepare(1))
         memory = backend.memory() if self._options.memory is None else self._options.memory
-        fits = single.plan.keep and 2 * self.threads * single.plan.peak_bytes <= memory
-        return [way(single, self.columns) for way in (CaseByCase, PlannedCases)] if fits else []
+        memory //= 2 * self.threads
+        if not single.plan.keep or single.plan.peak_bytes > memory:
+            return []
+        # Plans for single cases do with less where something is observed, but they are not as good.
+        roomy = single.plan.with_room(_ROOM * single.plan.arena_cells)
+        if roomy.peak_bytes > memory:
+            return [CaseByCase(single, self.columns)]
+        single = single._replace(plan=roomy)
+        return [CaseByCase(single, self.columns), PlannedCases(single, self.columns)]
 
     def _prepare(self, cases: int) -> Problem:
         return prepare_batch(with_units(self.model), self.columns, self._query, cases)
