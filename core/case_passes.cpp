@@ -11,6 +11,7 @@ namespace elimina {
 namespace {
 
 constexpr std::size_t kMostTables = 16;  // that a step reads, as the planner's
+constexpr i64 kLoCells = 512;
 constexpr i64 kUnit = 8;                 // elements that a large table starts at a multiple of, and
 constexpr i64 kLarge = 32;               // elements of the smallest such table
 
@@ -34,6 +35,7 @@ class Passes final : public CasePasses {
   // A factor or a message without what is observed; variables are numbered by their place in the order.
   struct Table {
     Set scope;
+    double cells;
     i64 offset, source, factor;
     std::size_t strides;  // where those of its variables are, in order
   };
@@ -85,9 +87,10 @@ class Passes final : public CasePasses {
       if (axes.empty()) continue;
       std::sort(axes.begin(), axes.end());
       nodes_[axes.front().first].own.push_back(int(tables_.size()));
-      tables_.push_back({{}, model_.offsets[f], -1, f, strides_.size()});
+      tables_.push_back({{}, 1, model_.offsets[f], -1, f, strides_.size()});
       for (const auto& [v, stride] : axes) {
         tables_.back().scope.add(v);
+        tables_.back().cells *= double(sizes_[v]);
         strides_.push_back(stride);
       }
     }
@@ -254,7 +257,7 @@ class Passes final : public CasePasses {
   // Appends a step, and others before it where it would read too many tables; returns what it makes.
   int eliminate(i64 v, const Set& axes, Tables& reads) {
     if (reads.size() > kMostTables) {
-      const auto smaller = [&](int a, int b) { return cells(tables_[a].scope) < cells(tables_[b].scope); };
+      const auto smaller = [&](int a, int b) { return tables_[a].cells < tables_[b].cells; };
       std::stable_sort(reads.begin(), reads.end(), smaller);
     }
     while (reads.size() > kMostTables) {
@@ -270,16 +273,18 @@ class Passes final : public CasePasses {
     if (all >= kLarge) end_ = (end_ + kUnit - 1) / kUnit * kUnit;
     if (all + double(end_) > double(model_.last)) throw CaseTooLarge{};
     const i64 domain = v < 0 ? 1 : sizes_[v];
+    arrange(axes, reads);
     const int made = int(tables_.size());
-    tables_.push_back({axes, end_, program_->steps(), -1, strides_.size()});
+    tables_.push_back({axes, all, end_, program_->steps(), -1, strides_.size()});
     record_.start(v < 0 ? v : i64(variables_[v]), domain, end_);
     i64 stride = i64(all);
-    axes.each([&](i64 axis) {
+    for (const i64 axis : sequence_) {
       stride /= sizes_[axis];
-      strides_.push_back(stride);
+      along_[axis] = stride;
       record_.add_axis(sizes_[axis], stride, i64(variables_[axis]));
-    });
-    record_.split(record_.axes(), record_.axes());
+    }
+    axes.each([&](i64 axis) { strides_.push_back(along_[axis]); });
+    record_.split(record_.axes(), first_lo());
     double least = 0;
     for (const int t : reads) {
       write_table(tables_[t], v, axes);
@@ -295,13 +300,34 @@ class Passes final : public CasePasses {
     return made;
   }
 
+  // The output's axes, slow to fast: as in the largest table, so that it is read in its own order.
+  void arrange(const Set& axes, const Tables& reads) {
+    sequence_.clear();
+    axes.each([&](i64 axis) { sequence_.push_back(axis), along_[axis] = std::numeric_limits<i64>::max(); });
+    const Table* largest = nullptr;
+    double most = 0;
+    for (const int t : reads)
+      if (tables_[t].cells > most) most = tables_[t].cells, largest = &tables_[t];
+    if (!largest) return;
+    const i64* own = strides_.data() + largest->strides;
+    largest->scope.each([&](i64 u) { along_[u] = *own++; });
+    std::stable_sort(sequence_.begin(), sequence_.end(), [&](i64 a, i64 b) { return along_[a] > along_[b]; });
+  }
+
+  // The first of the last axes that may be lo ones.
+  i64 first_lo() const {
+    i64 first = i64(sequence_.size());
+    for (i64 cells = 1; first > 0 && cells * sizes_[sequence_[first - 1]] <= kLoCells; --first) cells *= sizes_[sequence_[first - 1]];
+    return first;
+  }
+
   void write_table(const Table& table, i64 v, const Set& axes) {
     const i64* own = strides_.data() + table.strides;
     i64 domain_stride = 0;
     axes.each([&](i64 axis) { along_[axis] = 0; });
     table.scope.each([&](i64 u) { (u == v ? domain_stride : along_[u]) = *own++; });
     i64* strides = record_.add_table(table.offset, domain_stride, table.source);
-    axes.each([&](i64 axis) { *strides++ = along_[axis]; });
+    for (const i64 axis : sequence_) *strides++ = along_[axis];
   }
 
   const CaseModel& model_;
@@ -311,7 +337,7 @@ class Passes final : public CasePasses {
   std::vector<i64> sizes_;
   std::vector<Node> nodes_;
   std::vector<Table> tables_;
-  std::vector<i64> strides_, along_;
+  std::vector<i64> strides_, along_, sequence_;
   std::vector<i64> asked_, place_of_;  // numbers of what is asked for and not observed; where each variable's marginal goes
   std::vector<int> site_;
   std::vector<double> least_cells_;

@@ -18,7 +18,7 @@
 namespace elimina::ELIMINA_ISA {
 
 constexpr double kSmallWork = 4096;       // below: no tiles
-constexpr double kGivenWork = 512;        // the same for steps that are made while the program runs
+constexpr double kGivenWork = 64;         // the same for steps that are made while the program runs
 constexpr double kParallelWork = 1e6;     // below: tiles, but on one thread
 constexpr double kPollWork = 2e8;         // work between two polls
 

@@ -58,18 +58,19 @@ const std::vector<i64>& StepRecord::append_to(std::vector<i64>& words) {
   words.insert(words.end(), {0, domain_, variable_, count, mid_, lo_ - mid_, cells(0, mid_), cells(mid_, lo_), cells(lo_, count), tables, 0, 0, out_});
   for (const Axis& axis : axes_) words.insert(words.end(), {axis.size, axis.stride, axis.variable});
   places_.resize(tables_.size());
-  streamed_ = 0;
+  groups_.resize(tables_.size());
+  i64 found[3] = {};
+  for (i64 t = 0; t < tables; ++t) ++found[groups_[t] = group(t)];
   for (const int wanted : {0, 1, 2})
     for (i64 t = 0; t < tables; ++t) {
-      if (group(t) != wanted) continue;
+      if (groups_[t] != wanted) continue;
       places_[t] = i64(words.size());
       words.insert(words.end(), {tables_[t].offset, tables_[t].domain_stride, tables_[t].source});
       words.insert(words.end(), strides_.begin() + t * count, strides_.begin() + (t + 1) * count);
-      if (wanted == 2)
-        ++streamed_;
-      else
-        ++words[start + (wanted ? kTablesB : kTablesA)];
     }
+  words[start + kTablesA] = found[0];
+  words[start + kTablesB] = found[1];
+  streamed_ = found[2];
   words[start + kWords] = i64(words.size()) - start;
   return places_;
 }

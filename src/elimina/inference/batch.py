@@ -198,7 +198,7 @@ class Batch:
         """The way that should take the least time; None: in chunks."""
         best, found = self.planned.plan.seconds / self.cases, None
         for way in self._ways if len(values) else ():
-            if way.least_seconds < best and (seconds := way.seconds(values)) < best:
+            if way.least_seconds(values) < best and (seconds := way.seconds(values)) < best:
                 best, found = seconds, way
         return found
 

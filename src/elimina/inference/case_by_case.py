@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,9 @@ from elimina.planning.case_plans import case_planner
 from elimina.planning.plan import Plan
 from elimina.planning.program import pack
 
+if TYPE_CHECKING:
+    from elimina._core import CasePlanner
+
 Floats = NDArray[np.float64]
 
 _SAMPLE = 64
@@ -25,8 +29,13 @@ _STEP_SECONDS = 6e-7
 _COMBINATIONS = 3e9
 """Of a step, and in a second: the tables of one case stay in a core's cache."""
 
-_PLAN_SECONDS = 1e-6
-"""Of each step of a plan that is made for one case."""
+_OWN_STEP_SECONDS = 2e-7
+_PLAN_SECONDS = 8e-7
+_PLAN_SHARE = 0.1
+"""Of each step of a plan that is made for one case, to run and to plan; of its work, what the search for an order is."""
+
+_CASE_SECONDS = 2e-6
+"""Of a case besides its steps."""
 
 
 class CaseByCase:
@@ -41,9 +50,8 @@ class CaseByCase:
         self.planned, self.columns = planned, columns
         self._asked = [output.scope[0] for output in planned.plan.outputs if output.scope]
 
-    @property
-    def least_seconds(self) -> float:
-        """What a case takes on one thread at least."""
+    def least_seconds(self, values: Codes) -> float:
+        """What a case takes on one thread at least, known at once."""
         return _STEP_SECONDS * len(self.planned.plan.steps)
 
     def seconds(self, values: Codes) -> float:
@@ -53,7 +61,7 @@ class CaseByCase:
         free[:, list(self.columns)] = sample < 0
         logs, factors = _work(self.planned.plan, free.shape[1])
         work = np.exp(free @ logs.T) @ factors
-        return float(work.mean() / _COMBINATIONS) + self.least_seconds
+        return float(work.mean() / _COMBINATIONS) + self.least_seconds(values)
 
     def sequence(self, values: Codes) -> NDArray[np.intp]:
         """The order in which cases are best run."""
@@ -94,10 +102,9 @@ class CaseByCase:
 class PlannedCases(CaseByCase):
     """Answers each case alone, on a plan of its own; on those of the one plan where its own one is too large."""
 
-    @property
-    def least_seconds(self) -> float:
-        """What a case takes on one thread at least."""
-        return _STEP_SECONDS * sum(v not in self.columns for v in self.planned.plan.order)
+    def least_seconds(self, values: Codes) -> float:
+        """What a case takes on one thread at least, known at once: two steps for each variable."""
+        return 2 * _OWN_STEP_SECONDS * (len(self.planned.plan.order) - float((values >= 0).sum(axis=1).mean()))
 
     def seconds(self, values: Codes) -> float:
         """Estimated time of a case on one thread."""
@@ -111,7 +118,8 @@ class PlannedCases(CaseByCase):
             return super().seconds(values)
         work, steps = np.mean(fits, axis=0)
         plans = (_patterns(values).max() + 1) / len(values)
-        return float(work / _COMBINATIONS + (_STEP_SECONDS + _PLAN_SECONDS * plans) * steps)
+        run = work / _COMBINATIONS * (1 + _PLAN_SHARE * plans)
+        return float(run + (_OWN_STEP_SECONDS + _PLAN_SECONDS * plans) * steps + _CASE_SECONDS)
 
     def sequence(self, values: Codes) -> NDArray[np.intp]:
         """Cases that observe the same variables follow each other, and share a plan."""
@@ -124,7 +132,7 @@ class PlannedCases(CaseByCase):
         return CaseByCase(self.planned, self.columns).run(own, values)
 
     @functools.cached_property
-    def _planner(self):
+    def _planner(self) -> CasePlanner:
         plan, model = self.planned.plan, self.planned.problem.model
         return case_planner(plan, pack(plan, len(model.variables)), model.sizes, np.zeros(len(plan.factors)))
 
