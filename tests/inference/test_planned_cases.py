@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -15,7 +16,7 @@ from elimina.inference.batch import Batch
 from elimina.inference.case_by_case import CaseByCase, PlannedCases
 from elimina.inference.choose import Options
 from elimina.planning.case_plans import case_planner
-from tests.inference.test_batch import chain, check_row, random_cases, take
+from tests.inference.test_batch import chain, random_cases, take
 from tests.strategies import models
 from tests.test_mar import naive_bayes
 
@@ -58,7 +59,7 @@ def test_equal_to_the_one_plan(model, share, seed):
         check_equal(*answers(model, random_cases(model, np.random.default_rng(seed), 6, share))[:2])
 
 
-@pytest.mark.parametrize("variables", [40, 150, 600, 1200])
+@pytest.mark.parametrize("variables", [40, 150, 300, 1100])
 def test_sets_of_more_words(variables):
     model = chain(variables // 2, 0.2)
     one, planned, sound = answers(model, random_cases(model, np.random.default_rng(0), 3, 0.2))
@@ -67,7 +68,7 @@ def test_sets_of_more_words(variables):
 
 
 def test_more_variables_than_sets_are_made_for():
-    model = chain(1100, 0.2)
+    model = chain(1050, 0.2)
     one, planned, sound = answers(model, random_cases(model, np.random.default_rng(0), 2, 0.2))
     assert not sound.any()
     check_equal(one, planned)
@@ -116,7 +117,7 @@ def test_a_plan_that_does_not_fit(monkeypatch):
     cases = random_cases(model, np.random.default_rng(0), 40, 0.2).astype(np.int32)
 
     def narrow(plan, program, sizes, least):
-        return case_planner(plan._replace(arena_cells=program.zone[1] + 600), program, sizes, least)
+        return case_planner(plan._replace(arena_cells=program.zone[1] + 400), program, sizes, least)
 
     expected, alone, sound = answers(model, cases)
     assert sound.all()
@@ -144,16 +145,19 @@ def test_cases_that_observe_the_same_follow_each_other():
     values = np.full((6, len(model.variables)), -1, dtype=np.int32)
     values[::2, 1] = values[1::2, 2] = [0, 1, 1]
     observed = values[way.sequence(values)] >= 0
-    assert sum((a != b).any() for a, b in zip(observed, observed[1:], strict=False)) == 1
+    assert sum((a != b).any() for a, b in itertools.pairwise(observed)) == 1
 
 
 def test_rows_stay_in_their_places(monkeypatch):
-    take(monkeypatch, PlannedCases)
     model = naive_bayes(6, 3)
     cases = random_cases(model, np.random.default_rng(3), 150, 0.2)
-    posteriors = JunctionTree(model, device="cpu", threads=2).batch(cases)
-    for row in range(0, 150, 10):
-        check_row(model, posteriors, row, cases[row], 1e-9)
+    found = []
+    for way in (None, PlannedCases):
+        take(monkeypatch, way)
+        found.append(JunctionTree(model, device="cpu", threads=2).batch(cases))
+    assert found[1].log10_evidence == pytest.approx(found[0].log10_evidence, abs=1e-12)
+    for name, table in found[0].marginals.items():
+        assert found[1].marginals[name] == pytest.approx(table, abs=1e-12)
 
 
 def test_impossible_and_unlikely_cases():

@@ -32,7 +32,7 @@ _COMBINATIONS = 3e9
 _OWN_STEP_SECONDS = 2e-7
 _PLAN_SECONDS = 8e-7
 _PLAN_SHARE = 0.1
-"""Of each step of a plan that is made for one case, to run and to plan; of its work, what the search for an order is."""
+"""Of each step of a plan made for one case, to run and to plan; how much of its run the search for an order takes."""
 
 _CASE_SECONDS = 2e-6
 """Of a case besides its steps."""
@@ -115,7 +115,7 @@ class PlannedCases(CaseByCase):
             found.append(self._planner.measure(given))
         fits = [plan for plan in found if plan is not None]
         if len(fits) < len(found):
-            return super().seconds(values)
+            return self._help.seconds(values)
         work, steps = np.mean(fits, axis=0)
         plans = (_patterns(values).max() + 1) / len(values)
         run = work / _COMBINATIONS * (1 + _PLAN_SHARE * plans)
@@ -129,7 +129,11 @@ class PlannedCases(CaseByCase):
         return self._propagator(own, "sum-product").run_planned_cases(self.columns, values)
 
     def _unsound(self, own: dict[str, Propagator], values: Codes) -> tuple[dict[int, Floats], Floats]:
-        return CaseByCase(self.planned, self.columns).run(own, values)
+        return self._help.run(own, values)
+
+    @property
+    def _help(self) -> CaseByCase:
+        return CaseByCase(self.planned, self.columns)
 
     @functools.cached_property
     def _planner(self) -> CasePlanner:
