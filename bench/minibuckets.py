@@ -88,13 +88,14 @@ def run(model: elimina.Model, z: int, shift: str, device: str, order: list[int],
     plan = elimina.plan(model, shift="none", **options)
     if not plan.fits or (device == "cpu" and 3 * plan.seconds > limit):
         return None
-    return elimina.solve(model, method="mbe", shift=shift, **options)
+    # A tenth of the time is for shifting before.
+    return elimina.solve(model, method="mbe", shift=shift, time_limit=max(20.0, 10 * limit), **options)
 
 
 def ibounds(model: elimina.Model, order: list[int], devices: list[str], most: int) -> list[int]:
     """As the paper has them."""
     least = max(len(factor.scope) for factor in model.factors)
-    plans = [elimina.plan(model, ibound="auto", device=device, order=order) for device in devices]
+    plans = [elimina.plan(model, ibound="auto", shift="none", device=device, order=order) for device in devices]
     largest = min(plan.width if plan.minibuckets is None else plan.minibuckets.ibound for plan in plans)
     largest = max(least, min(largest, most))
     return [least + (largest - least) * third // 3 for third in range(4)]

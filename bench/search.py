@@ -31,6 +31,8 @@ FOLDERS = (
     ("uai/2014_MAP_MMAP", "*.uai*"),
     ("wcsp/celar6", "*.wcsp*"),
     ("wcsp/toulbar2_cover", "CELAR7-SUB0.wcsp"),
+    ("wcsp/toulbar2_examples", "*.wcsp.xz"),
+    ("wcsp/freqalloc", "*.wcsp"),
     ("wcsp/spot5", "*.wcsp"),
     ("wcsp/iscas89", "*.wcsp"),
 )

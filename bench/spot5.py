@@ -57,7 +57,13 @@ def ours(model: elimina.Model, method: str, device: str, args: argparse.Namespac
     found = str(result.value) if result.status == "optimal" else f">{result.lower_bound}"
     stats = result.stats
     dropped = f"{stats['rows_filtered'] / max(1, stats['rows_made']):.0%}" if method == "filter" else ""
-    return found, f"{seconds:.2f}", count_text(stats["total_cells"]), dropped, bytes_text(stats["peak_bytes"])
+    return (
+        found,
+        f"{seconds:.2f}",
+        count_text(stats.get("rows_made", stats["total_cells"])),
+        dropped,
+        bytes_text(stats["peak_bytes"]),
+    )
 
 
 def toulbar2(path: Path, options: list[str], args: argparse.Namespace) -> tuple[str, ...]:
@@ -86,7 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="the folder with REFERENCE.tsv")
     parser.add_argument("--match", default="spot5/", help="regular expression on the files' names")
-    parser.add_argument("--device", nargs="+", default=["cpu"], choices=["cpu", "cuda"], help="of plain elimination")
+    parser.add_argument("--device", nargs="+", default=["cpu"], choices=["cpu", "cuda"])
     parser.add_argument("--methods", nargs="+", default=["eliminate", "filter"], choices=["eliminate", "filter"])
     parser.add_argument("--threads", type=int)
     parser.add_argument("--limit", type=float, default=60, help="seconds for each answer")
@@ -102,7 +108,7 @@ def main() -> None:
             ways = [
                 (f"{method} {device}", ours(model, method, device, args))
                 for method in args.methods
-                for device in (args.device if method == "eliminate" else ["cpu"])
+                for device in args.device
             ]
             if args.toulbar2:
                 plain = readable(path, model, folder)

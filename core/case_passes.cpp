@@ -1,5 +1,6 @@
 // Both passes over the bucket tree of an order, as records.
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "case_plan.hpp"
@@ -12,6 +13,7 @@ namespace {
 
 constexpr std::size_t kMostTables = 16;  // that a step reads, as the planner's
 constexpr i64 kLoCells = 512;
+constexpr i64 kWeightOne = std::bit_cast<i64>(1.0);
 constexpr i64 kUnit = 8;                 // elements that a large table starts at a multiple of, and
 constexpr i64 kLarge = 32;               // elements of the smallest such table
 
@@ -276,7 +278,7 @@ class Passes final : public CasePasses {
     arrange(axes, reads);
     const int made = int(tables_.size());
     tables_.push_back({axes, all, end_, program_->steps(), -1, strides_.size()});
-    record_.start(v < 0 ? v : i64(variables_[v]), domain, end_);
+    record_.start(v < 0 ? v : i64(variables_[v]), domain, end_, kWeightOne);
     i64 stride = i64(all);
     for (const i64 axis : sequence_) {
       stride /= sizes_[axis];

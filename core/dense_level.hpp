@@ -18,6 +18,7 @@ class LevelStep {
 
   void begin(StepView step) {
     step_ = step;
+    ring_ = weighed(ring_, step.weight());
     row_cells_ = 1;
     for (row_axis_ = step[kAxes]; row_axis_ > 0 && follows(row_axis_ - 1); --row_axis_) row_cells_ *= step.size(row_axis_ - 1);
     rows_ = step.cells() / row_cells_;
@@ -95,8 +96,7 @@ class LevelStep {
   template <int fixed_count>
   void finish(const V* __restrict sums, const V* __restrict largest, const V* __restrict own, i64 cells, V* __restrict out) const {
     const int number = int(step_[kTablesA]), count = fixed_count ? fixed_count : int(step_[kTables]);
-    const V infinity = ring_.infinity;
-    for (i64 i = 0; i < cells; ++i) out[i] = level_cell<V>(sums[i], is_integer<V> ? largest[i] : V(), own[i], number, count, infinity);
+    for (i64 i = 0; i < cells; ++i) out[i] = level_cell(ring_, sums[i], is_integer<V> ? largest[i] : V(), own[i], number, count);
   }
 
   R ring_;

@@ -64,7 +64,7 @@ StepView Slices::slice(i64 number) {
   i64 out = whole[kOut];
   if (!packed)
     for (i64 axis = 0; axis < whole[kAxes]; ++axis) out += std::max<i64>(given(whole.variable(axis)), 0) * whole.out_stride(axis);
-  record_.start(whole[kVariable], domain, out);
+  record_.start(whole[kVariable], domain, out, whole[kWeight]);
   for (const i64 axis : axes_) record_.add_axis(whole.size(axis), packed ? packed_stride(whole, whole.variable(axis)) : whole.out_stride(axis), whole.variable(axis));
   const auto kept = [&](i64 before) { return std::lower_bound(axes_.begin(), axes_.end(), before) - axes_.begin(); };
   record_.split(kept(whole[kOuterAxes]), kept(whole.lo_axis()));

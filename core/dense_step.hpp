@@ -175,6 +175,7 @@ class Executor final : public DenseExecutor {
   StepView view(i64 number) const { return {run_.words + run_.starts[number]}; }
 
   void prepare(StepView step) {
+    ring_ = weighed(ring_, step.weight());
     tables_ = step[kTables];
     a_ = step[kTablesA];
     b_ = a_ + step[kTablesB];

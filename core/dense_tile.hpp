@@ -73,6 +73,7 @@ class TileStep {
 
   void begin(StepView step, const std::vector<Source<V>>& sources, i64 wanted_items) {
     step_ = step;
+    ring_ = weighed(ring_, step.weight());
     sources_ = sources.data();
     domain_ = step[kDomain], tables_ = step[kTables], a_ = step[kTablesA], b_ = a_ + step[kTablesB];
     mids_ = step[kMidCells];

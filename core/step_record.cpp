@@ -12,8 +12,8 @@ constexpr i64 kShortestMid = 16;
 
 }  // namespace
 
-void StepRecord::start(i64 variable, i64 domain, i64 out) {
-  variable_ = variable, domain_ = domain, out_ = out;
+void StepRecord::start(i64 variable, i64 domain, i64 out, i64 weight) {
+  variable_ = variable, domain_ = domain, out_ = out, weight_ = weight;
   axes_.clear();
   tables_.clear();
   strides_.clear();
@@ -55,7 +55,7 @@ int StepRecord::group(i64 table) const {
 
 const std::vector<i64>& StepRecord::append_to(std::vector<i64>& words) {
   const i64 start = i64(words.size()), count = axes(), tables = i64(tables_.size());
-  words.insert(words.end(), {0, domain_, variable_, count, mid_, lo_ - mid_, cells(0, mid_), cells(mid_, lo_), cells(lo_, count), tables, 0, 0, out_});
+  words.insert(words.end(), {0, domain_, variable_, count, mid_, lo_ - mid_, cells(0, mid_), cells(mid_, lo_), cells(lo_, count), tables, 0, 0, out_, weight_});
   for (const Axis& axis : axes_) words.insert(words.end(), {axis.size, axis.stride, axis.variable});
   places_.resize(tables_.size());
   groups_.resize(tables_.size());

@@ -9,7 +9,8 @@ namespace elimina {
 
 class StepRecord {
  public:
-  void start(i64 variable, i64 domain, i64 out);
+  // `weight`: the bits of a double.
+  void start(i64 variable, i64 domain, i64 out, i64 weight);
 
   // Slow to fast, all of them before the first table.
   void add_axis(i64 size, i64 stride, i64 variable) { axes_.push_back({size, stride, variable}); }
@@ -43,7 +44,7 @@ class StepRecord {
   std::vector<i64> strides_;  // of each table, along each axis
   std::vector<i64> places_;
   std::vector<int> groups_;
-  i64 variable_ = 0, domain_ = 0, out_ = 0, mid_ = 0, lo_ = 0, streamed_ = 0;
+  i64 variable_ = 0, domain_ = 0, out_ = 0, weight_ = 0, mid_ = 0, lo_ = 0, streamed_ = 0;
 };
 
 }  // namespace elimina

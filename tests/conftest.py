@@ -5,11 +5,16 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 DATA = Path(os.environ.get("ELIMINA_DATA", Path(__file__).parents[1].parent / "shared" / "data"))
+
+
+# A shell's background job ignores interrupts, and so would every process that a test starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @functools.cache

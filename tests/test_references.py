@@ -83,3 +83,16 @@ def test_marginals(data_dir):
                 assert list(values.values()) == pytest.approx(expected, rel=0, abs=1e-6), path.name
             solved += 1
     assert solved >= 10
+
+
+def test_bounds_on_partition_functions(data_dir):
+    """Of files that take long otherwise: the published value is between them."""
+    for name in ("DBN_11", "Grids_11", "Grids_16", "ObjectDetection_11", "Pedigree_11"):
+        path = data_dir / "uai" / "2014_MAR" / f"{name}.uai"
+        model = elimina.read(path)
+        published = float(path.with_suffix(".uai.PR").read_text().split()[1])
+        result = elimina.solve(
+            model, "pr", evidence=elimina.read_evidence(f"{path}.evid", model), method="mbe", ibound=5, device="cpu"
+        )
+        assert result.lower_bound - 1e-3 <= published <= result.upper_bound + 1e-3, name
+        assert result.upper_bound - result.lower_bound < 60, name

@@ -1,10 +1,10 @@
 #include "filter/filter.hpp"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
 
 #include <utility>
 
+#include "costs.hpp"
 #include "listener.hpp"
 #include "module.hpp"
 
@@ -13,23 +13,6 @@ using namespace nb::literals;
 using namespace elimina::filter;
 
 namespace {
-
-using Costs = nb::ndarray<const Cost, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-Model model_of(std::vector<int> sizes, std::vector<std::vector<Var>> scopes, const std::vector<Costs>& tables, Cost constant, Cost upper) {
-  Model model{std::move(sizes), {}, constant, upper};
-  if (scopes.size() != tables.size()) throw nb::value_error("as many scopes as tables are needed");
-  for (std::size_t i = 0; i < tables.size(); ++i) {
-    std::size_t cells = 1;
-    for (const Var v : scopes[i]) {
-      if (v < 0 || v >= model.count()) throw nb::index_error("a scope names no variable");
-      cells *= std::size_t(model.size[v]);
-    }
-    if (cells != tables[i].size()) throw nb::value_error("a table has other cells than its scope");
-    model.factors.push_back({std::move(scopes[i]), {tables[i].data(), tables[i].data() + cells}});
-  }
-  return model;
-}
 
 Poll listener_of(const nb::object& poll, Ended& ended) {
   return [&](Cost lower, Cost best) { return tell(poll, ended, lower, best); };

@@ -8,4 +8,5 @@ NB_MODULE(_core, m) {
   bind_rows(m);
   bind_filter(m);
   bind_search(m);
+  bind_consistency(m);
 }

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <condition_variable>
-#include <exception>
 #include <mutex>
 #include <shared_mutex>
-#include <thread>
 
 #include "cache.hpp"
+#include "crew.hpp"
 #include "diver.hpp"
 #include "path.hpp"
 #include "searcher.hpp"
@@ -23,7 +21,6 @@ using Clock = std::chrono::steady_clock;
 constexpr double tolerance = 1e-9;
 constexpr std::uint64_t first_quantum = 8, last_quantum = 2048;
 constexpr double first_part = 32;  // of the gap: an iteration's limit
-constexpr auto between_polls = std::chrono::milliseconds(200);
 
 class Run {
  public:
@@ -35,39 +32,16 @@ class Run {
     double cost, bound;
     Path(problem_).expand(problem_.root(), &cost, &bound);
     raise(bound);
-    std::vector<std::thread> threads;
-    running_ = options_.threads;
-    for (int i = 0; i < options_.threads; ++i) threads.emplace_back([this, i] { work(i); });
-    listen();
-    for (std::thread& thread : threads) thread.join();
-    if (failure_) std::rethrow_exception(failure_);
+    run_crew(
+        options_.threads, [this](int number) { descend(number); },
+        [this] {
+          if (!options_.poll(lower_, upper_, nodes_) || since_start() > options_.seconds) stop_ = true;
+        },
+        [this] { stop_ = true; });
     return finished();
   }
 
  private:
-  // The thread that called waits, and tells how far it got.
-  void listen() {
-    std::unique_lock lock(mutex_);
-    while (!ended_.wait_for(lock, between_polls, [&] { return running_ == 0; })) {
-      const double lower = lower_, upper = upper_;
-      lock.unlock();
-      if (!options_.poll(lower, upper, nodes_) || since_start() > options_.seconds) stop_ = true;
-      lock.lock();
-    }
-  }
-
-  void work(int number) {
-    try {
-      descend(number);
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      failure_ = std::current_exception();
-      stop_ = true;
-    }
-    const std::lock_guard lock(mutex_);
-    if (--running_ == 0) ended_.notify_one();
-  }
-
   // Iterations of depth-first search, each up to a higher limit on the root, until a solution below the limit is the optimum or none is
   // better than the best one known.
   void descend(int number) {
@@ -199,9 +173,6 @@ class Run {
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;
   std::shared_mutex growing_;
-  std::condition_variable ended_;
-  std::exception_ptr failure_;
-  int running_ = 0;
   double width_ = 0, last_limit_ = -infinite;
   std::uint64_t nodes_before_ = 0;
   Report best_;

@@ -168,3 +168,31 @@ def search_tree(arena: Annotated[NDArray, dict(shape=(None,), order='C', device=
     """
     Least sum of costs below `upper`, by AND/OR branch and bound with the messages of mini-buckets as bounds. `poll` gets both bounds and the nodes now and then, and ends it by False; so does an interruption. For each table, `tables` has: offset, home, the home's stride, origin (-1: a factor), k, and k times a variable and its stride.
     """
+
+class ConsistencySearch:
+    """
+    Least sum of costs (from 0 on, or FORBIDDEN_COST) below `upper`, by branch and bound with soft local consistency.
+    """
+
+    def __init__(self, sizes: Sequence[int], scopes: Sequence[Sequence[int]], tables: Sequence[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]], order: Sequence[int], upper: int, step: int, slack: int, threads: int) -> None: ...
+
+    def run(self, seconds: float, nodes: float, memory: float, poll: object) -> dict:
+        """
+        Goes on until so many nodes since the beginning. `poll` gets the bound, the best cost found and the nodes now and then, and ends it by False; so does an interruption.
+        """
+
+    def know(self, cost: int, value: Sequence[int]) -> None:
+        """
+        Only what is better than a solution is looked for, where it has its values first.
+        """
+
+    def at_root(self, value: Sequence[int]) -> int:
+        """What an assignment costs by the costs shifted."""
+
+    @property
+    def kept(self) -> list[list[int]]:
+        """The values that are left at the root."""
+
+    @property
+    def bound(self) -> int:
+        """No assignment costs less, or less than what is looked for."""

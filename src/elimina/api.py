@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from elimina.inference.marginals import Inquiry
     from elimina.inference.shifting import Original
 
+_MOST_REFINED = 6
+"""Times that rows are made again in finer slices."""
+
 Evidence = Mapping[str | int, Any]
 TASKS: tuple[Task, ...] = ("mpe", "pr", "mar", "mmap", "count")
 
@@ -52,7 +56,7 @@ def plan(
     ibound: IBound | None = None,
     shift: Shift = "all",
 ) -> Plan:
-    """Plan an exact elimination without allocating anything for it; ``print`` the plan to see its figures.
+    """Plan an elimination without allocating anything for it; ``print`` the plan to see its figures.
 
     Args:
         model: Any model.
@@ -77,11 +81,13 @@ def plan(
         scratch: A directory for tables that memory does not hold; nothing is left there. None: none are kept on disk.
         tables: Whether steps work on rows, the feasible assignments alone. ``auto``: where so much is forbidden that
             this is expected to be faster, or nothing else fits; ``dense``: never; ``sparse``: all steps.
-        ibound: ``mpe``: divide buckets into mini-buckets, so that no message has more variables than this; the plan
-            then bounds the optimum. ``auto``: as many variables as the memory holds.
-        shift: Where costs are shifted for better bounds: ``tables``: between tables, before anything is planned;
-            ``buckets``: between mini-buckets of a variable; ``all``: both; ``none``: nowhere. What is solved by
-            ``mbe`` runs without shifts, too, and the better bounds count.
+        ibound: ``mpe``, ``pr``: divide buckets into mini-buckets, so that no message has more variables than this; the
+            plan then bounds the optimum, or (by weights) the sum from above. ``auto``: as many variables as the memory
+            holds.
+        shift: Where costs are shifted for better bounds: ``tables``: between tables, before anything is planned
+            (``mpe``); ``clusters``: then between tables joined as mini-buckets do, too, where time and memory suffice
+            for the i-bound (``mpe``); ``buckets``: between mini-buckets of a variable; ``all``: everywhere; ``none``:
+            nowhere. What is solved by ``mbe`` runs without shifts, too, and the better bounds count.
 
     Returns:
         The plan; ``plan.fits`` says whether it stays within the memory.
@@ -94,7 +100,7 @@ def plan(
     options = Options(
         device, memory, order, order_seconds, seed, threads, dtype, slices, scratch, tables, ibound, shift
     )
-    return _plan(model, task, evidence, query, options).planned.plan
+    return _plan(model, task, evidence, query, options, shift_seconds=0.0).planned.plan
 
 
 def solve(
@@ -124,7 +130,7 @@ def solve(
     progress: Callable[[float], None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> Result:
-    """Answer a task exactly, by bucket elimination.
+    """Answer a task by bucket elimination, exactly where it fits.
 
     The optimum of integer costs may also be found by filtered elimination, which stores only rows that can be part of a
     better solution than the best one known, and divides the problem where these are too many: ``stats["method"]`` is
@@ -153,12 +159,16 @@ def solve(
         ibound: See ``plan``; with the methods ``mbe``, which takes ``auto`` by default, and ``search``, which starts
             with a small one and raises it.
         shift: See ``plan``.
-        method: ``mpe``: ``eliminate``: run the plan; ``filter``: filtered elimination (integer costs, on the CPU);
-            ``mbe``: mini-bucket elimination, which bounds the optimum from one side by itself, and from the other by
-            the value of an assignment that it leads to (``bounded``, or ``optimal`` where both are the same);
-            ``search``: AND/OR branch and bound, guided by mini-buckets, which knows both bounds at any time;
-            ``auto``: filtered elimination and search first where a plan takes long, and by turns where nothing fits
-            (neither with a checkpoint, for what they know is not kept).
+        method: ``eliminate``: run the plan. ``mbe``: mini-bucket elimination. ``mpe``: it bounds the optimum from one
+            side by itself, and from the other by the value of an assignment that it leads to (``bounded``, or
+            ``optimal`` where both are the same). ``pr``: weighted mini-buckets (Liu and Ihler 2011) bound log10 Z from
+            both sides. ``mmap``: where the summation does not fit, they bound the answer from above, and from below by
+            the assignment that this leads to, whose sum is ``value`` if it is known exactly. ``filter``: filtered
+            elimination (``mpe`` of integer costs; with ``cuda``, or ``sparse`` tables, by the plan's steps on rows).
+            ``search`` (``mpe``; ``mmap``, of what is left): branch and bound, guided by mini-buckets and by soft local
+            consistency in turns, which knows both bounds at any time. ``auto``: ``mpe``: filtered elimination and
+            search first where a plan takes long, and by turns where nothing fits (neither with a checkpoint, for what
+            they know is not kept); ``pr``, ``mmap``: elimination, or bounds of about a minute where nothing fits.
         upper_bound: ``mpe`` of integer costs: a total that is known to be reached, the optimum at best; what is worse
             is not looked for. If nothing reaches it, the answer is ``infeasible`` with a bound beyond it.
         gap: A distance of the bounds, relative to the one closer to 0, at which filtering and search end (``bounded``).
@@ -189,7 +199,7 @@ def solve(
     if checkpoint is not None and task in ("mar", "mmap"):
         raise InputError(f"a checkpoint goes with the tasks mpe, pr and count, not with {task}")
     if checkpoint is not None:
-        options = _with_dense_tables(options)
+        options = options if options.tables == "sparse" else options._replace(tables="dense")
     call = _Call(model, task, evidence, query, options, search, time_limit, deadline, on_plan, progress)
     if task == "mmap":
         return call.marginal_map()
@@ -227,7 +237,7 @@ class _Call:
             if self.is_over(self.before_planning()):
                 assert self.tried is not None
                 return self.tried
-            if self.search.method == "mbe" and self.options.shift != "none":
+            if self.search.method == "mbe":
                 return self.bounds()
             return self.attempt(self.options)
         except TimeLimitError:
@@ -251,13 +261,18 @@ class _Call:
         return self.search.is_asked_for
 
     def bounds(self) -> Result:
-        """Mini-buckets with costs shifted, and without."""
+        """Mini-buckets with costs shifted, if what that takes fits, and without."""
         from elimina.inference.minibucket import better
 
-        shifted = self.attempt(self.options)
-        if shifted.status == "optimal":
+        if self.options.shift == "none":
+            return self.attempt(self.options)
+        with contextlib.suppress(MemoryLimitError):
+            self.tried = self.attempt(self.options)
+        shifted = self.tried
+        if shifted is not None and shifted.status != "bounded":
             return shifted
-        return better(shifted, self.attempt(self.options._replace(shift="none", order=self.order)))
+        plain = self.attempt(self.options._replace(shift="none", order=self.order))
+        return plain if shifted is None else better(shifted, plain)
 
     def attempt(self, options: Options) -> Result:
         """Plan and run; what rows cannot hold is run without them."""
@@ -267,6 +282,12 @@ class _Call:
             return self.tried
         planned = prepared.planned
         self.order = planned.plan.order
+        if self.is_bounded_instead(planned.plan, options):
+            from elimina.inference.weighted import affordable
+
+            ibound = affordable(planned.problem, self.order, options, self.deadline)
+            self.options = options._replace(ibound=ibound, order=self.order)
+            return self.bounds()
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise TimeLimitError(
                 f"the time limit of {self.time_limit:g} s passed while the elimination was planned; allow more time"
@@ -276,6 +297,9 @@ class _Call:
         try:
             return self.execute(prepared, options)
         except MemoryLimitError as error:
+            finer = options._replace(refined=options.refined + 1)
+            if self.is_worth_finer_slices(planned.plan, finer):
+                return self.attempt(finer)
             if planned.plan.sparse is None or options.tables != "auto":
                 raise
             rows = error
@@ -283,6 +307,22 @@ class _Call:
             return self.attempt(options._replace(tables="dense"))
         except MemoryLimitError as error:
             raise MemoryLimitError(f"{error}. Rows were tried, too: {rows}") from rows
+
+    def is_bounded_instead(self, plan: Plan, options: Options) -> bool:
+        """Whether a sum that does not fit is bounded."""
+        is_free = self.search.method == "auto" and self.task == "pr" and self.kept is None
+        return is_free and options.ibound is None and not plan.fits
+
+    def is_worth_finer_slices(self, plan: Plan, options: Options) -> bool:
+        """Whether rows that turned out too many may be made in slices, or in more of them."""
+        return (
+            options.tables == "sparse"
+            and plan.fits
+            and plan.task in ("mpe", "pr", "count")
+            and options.slices != "never"
+            and options.refined <= _MOST_REFINED
+            and self.kept is None
+        )
 
     def prepared(self, options: Options) -> _Prepared | None:
         """A plan to run; None where what was tried is the answer."""
@@ -307,11 +347,16 @@ class _Call:
     def execute(self, prepared: _Prepared, options: Options) -> Result:
         """Run a plan."""
         inquiry, planned, original = prepared
+        plan = planned.plan
         execution = Execution(planned.problem, planned.plan, planned.backend, self.progress, self.deadline)
         if original is not None:
             from elimina.inference.minibucket import bounded_optimum
 
             return bounded_optimum(execution, planned.seconds, original)
+        if plan.minibuckets is not None:
+            from elimina.inference.weighted import bounded_sum
+
+            return bounded_sum(execution, options, planned.seconds)
         return _run(inquiry, execution._replace(checkpoint=self.kept), options, planned.seconds)
 
     def marginal_map(self) -> Result:
@@ -320,6 +365,10 @@ class _Call:
 
         options = self.options
         planned = self.plan(options._replace(ibound=None)).planned
+        if not planned.plan.fits and self.search.method in ("auto", "mbe"):
+            from elimina.inference.weighted import bounded_marginal_map
+
+            return bounded_marginal_map(planned, options, self.progress, self.deadline)
         if self.on_plan is not None:
             self.on_plan(planned.plan)
         execution = Execution(planned.problem, planned.plan, planned.backend, self.progress, self.deadline)
@@ -327,7 +376,8 @@ class _Call:
         def optimise(rest: Model) -> Result:
             execution.check_deadline("all variables but the query summed out")
             left = None if self.deadline is None else max(1e-3, self.deadline - time.monotonic())
-            own = options._replace(order=options.order if isinstance(options.order, str) else "auto")
+            own = options._replace(order=options.order if isinstance(options.order, str) else "auto")._asdict()
+            del own["refined"]
             search = self.search
             return solve(
                 rest,
@@ -335,7 +385,7 @@ class _Call:
                 gap=search.gap,
                 time_limit=left,
                 on_bounds=search.listener,
-                **own._asdict(),
+                **own,
             )
 
         return marginal_map(planned, planned.seconds, optimise, execution.report)
@@ -353,12 +403,6 @@ def _without_plan(
     if search.method == "search":
         return search.by_search(problem, options, deadline, None)
     return search.try_filtering(problem, options, deadline, {"prepare": time.perf_counter() - started})
-
-
-def _with_dense_tables(options: Options) -> Options:
-    if options.tables == "sparse":
-        raise InputError("a checkpoint keeps dense tables; leave one of --checkpoint and --tables sparse out")
-    return options._replace(tables="dense")
 
 
 def _run(inquiry: Inquiry | None, execution: Execution, options: Options, seconds: Mapping[str, float]) -> Result:
@@ -399,6 +443,7 @@ def _plan(
     options: Options,
     time_limit: float | None = None,
     checkpoint: Checkpoint | None = None,
+    shift_seconds: float = math.inf,
 ) -> _Prepared:
     options.check()
     given = options
@@ -407,8 +452,10 @@ def _plan(
             raise InputError(f"{name} is {number!r}; it must be an integer")
     if task not in TASKS:
         raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
-    if options.ibound is not None and task != "mpe":
-        raise InputError(f"an i-bound goes with the task mpe, not with {task}")
+    if options.ibound is not None and task not in ("mpe", "pr"):
+        raise InputError(f"an i-bound goes with the tasks mpe and pr, not with {task}")
+    if options.ibound is not None and task == "pr" and options.shift in ("tables", "clusters"):
+        raise InputError(f"--shift {options.shift} is for optima (task mpe); use none, buckets or all")
     if query is not None and task not in ("mar", "mmap"):
         raise InputError(f"a query goes with the tasks mar and mmap, not with {task}")
     if not query and task == "mmap":
@@ -423,10 +470,11 @@ def _plan(
     asked = tuple(dict.fromkeys(model.index(v) for v in query or ())) if task == "mmap" else None
     problem = prepare(observed.model, task, observed.values, asked) if inquiry is None else inquiry.structure.problem
     original = None
-    if options.ibound is not None:
-        from elimina.inference.shifting import LONGEST_SHIFT, shift_tables
+    if options.ibound is not None and task == "mpe":
+        from elimina.inference.shifting import LONGEST_SHIFT, shift_all
 
-        original = shift_tables(problem, options, min(LONGEST_SHIFT, (time_limit or math.inf) / 10))
+        most = min(LONGEST_SHIFT, (time_limit or math.inf) / 10, shift_seconds)
+        original, options = shift_all(problem, options, most)
         problem = original.moved
     prepared = time.perf_counter()
     if checkpoint is None:

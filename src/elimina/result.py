@@ -43,11 +43,13 @@ class Result(NamedTuple):
     """An answer.
 
     Attributes:
-        status: ``optimal``: exact; ``infeasible``: no assignment is allowed (or the evidence has probability 0).
+        status: ``optimal``: exact; ``bounded``: between its bounds; ``infeasible``: no assignment is allowed (or the
+            evidence has probability 0).
         task: The task that was answered.
         value: The optimum in the model's units (a cost; the natural logarithm of a probability), the partition function
             where a float can hold it, or a count (an exact int); None if there is none.
-        lower_bound: No better than ``value`` when that is minimised; None if it does not apply.
+        lower_bound: No better than ``value`` when that is minimised; None if it does not apply. Task ``pr``: of the
+            base-10 logarithm of a sum that is not known itself.
         upper_bound: Likewise.
         assignment: Variable name -> label of its value; None if there is none.
         log10_z: Base-10 logarithm of the partition function or of the evidence's probability; minus infinity if that
@@ -55,7 +57,8 @@ class Result(NamedTuple):
         marginals: Variable name -> {label: probability}.
         stats: Figures of the run: ``induced_width``, ``largest_table`` and ``total_cells`` (cells), ``peak_bytes``,
             ``seconds`` (by phase), ``device``, ``dtype``; in slices ``slices`` (their number) and ``sliced`` (names of
-            the variables fixed); with a checkpoint ``resumed_slices`` and ``resumed_steps``.
+            the variables fixed) and ``slices_skipped``; on rows ``rows_made`` (looked at) and ``rows_filtered``; with a
+            checkpoint ``resumed_slices`` and ``resumed_steps``.
     """
 
     status: Status

@@ -28,7 +28,7 @@ SEMIRINGS = {
     "max-sum": Semiring(FLOATS, False, levels=True),
     "max-product": Semiring(FLOATS, True),
     "sum-product": Semiring(FLOATS, True),
-    "log-sum-exp": Semiring(FLOATS, False),
+    "log-sum-exp": Semiring(FLOATS, False, levels=True),
     "count": Semiring(("uint64",), False),
 }
 """By name. ``count`` works modulo 2^64 or a prime (``Program.parameter``)."""

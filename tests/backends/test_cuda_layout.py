@@ -9,7 +9,6 @@ from elimina.backends import cuda_layout
 from elimina.backends.cuda_layout import (
     AXES,
     CHUNK_BITS,
-    HEADER,
     LINK_WORDS,
     SEVERAL,
     TABLES,
@@ -18,6 +17,7 @@ from elimina.backends.cuda_layout import (
 )
 from elimina.backends.cuda_level import choose_level
 from elimina.errors import DeviceError
+from elimina.planning.program import HEADER
 from tests.reference.random_programs import Builder, one_levelling, padded_bucket, random_program
 
 
@@ -112,7 +112,7 @@ def test_each_step_runs_once_after_what_it_reads(monkeypatch, chunk, small):
 )
 def test_levellings_are_read_in_words_where_rows_start_at_them(out, one, other, row, lanes):
     program, _ = one_levelling(np.random.default_rng(0), "min-sum", "int16", (1,), 2)[0].program()
-    record = [29, 1, -2, 2, 2, 0, 180, 1, 1, 2, 1, 0, 1600, 6, out[0], 0, 30, out[1], 1]
+    record = [30, 1, -2, 2, 2, 0, 180, 1, 1, 2, 1, 0, 1600, 0, 6, out[0], 0, 30, out[1], 1]
     record += [0, 0, 3, *one, 800, 0, 4, *other]
     launch = choose_level(program, 77, record, 132)
     assert (launch.record_at, launch.arguments, launch.kernel.lanes) == (77, (row,), lanes)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina.backends import cuda_faces, cuda_record, cuda_share
-from elimina.backends.cuda_record import HEADER
+from elimina.planning.program import HEADER
 
 CASES = 64
 ITEM = 8
@@ -32,7 +32,7 @@ def records(draw):
     out_strides = strides_of(sizes, range(len(sizes)))
     outer_cells, mid_cells = math.prod(sizes[:outer]), math.prod(sizes[outer:inner])
     head = [domain, 0, len(sizes), outer, inner - outer, outer_cells, mid_cells, CASES]
-    record = [0, *head, len(members), counts[0], counts[1], 0]
+    record = [0, *head, len(members), counts[0], counts[1], 0, 0]
     for axis, size in enumerate(sizes):
         record += [size, out_strides[axis], axis]
     for number, axes in enumerate(members):
@@ -108,7 +108,7 @@ def test_the_same_step_has_fewer_axes(case):
     cuda_record.merge(record)
     assert meaning(record) == before
     assert record[0] == len(record)
-    assert record[6:13] == was[6:13]
+    assert record[6:HEADER] == was[6:HEADER]
     sizes = record[HEADER : HEADER + 3 * record[3] : 3]
     ends = record[4], record[4] + record[5], record[3]
     assert [math.prod(sizes[a:b]) for a, b in zip((0, *ends), ends, strict=False)] == record[6:9]
@@ -125,7 +125,7 @@ def test_outer_axes_that_the_streamed_table_lacks_are_the_last_ones(case):
     before, was = meaning(record), list(record)
     sharing = cuda_faces.split_outer(record)
     assert meaning(record) == before
-    assert record[4:13] == was[4:13]
+    assert record[4:HEADER] == was[4:HEADER]
     if streamed != 1:
         assert (sharing, record) == (1, was)
         return

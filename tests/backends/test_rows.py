@@ -203,8 +203,12 @@ def test_buckets(make, semiring, dtype, seed, count):
     joint = reference.join(problem.ring, joint, nothing, dense, (), problem.budget)
     keep = None if problem.budget is None else Filter((), problem.budget)
     rows, lookups = [problem.upload(tables, part) for part in parts], problem.lookups(tables, dense)
-    check(tables, tables.join_all(rows, tables=lookups, keep=keep).rows, joint)
-    found = tables.join_all(rows, eliminate=problem.last, tables=lookups, keep=keep)
+
+    def guard(scope, waiting):
+        return None if waiting else keep
+
+    check(tables, tables.join_all(rows, tables=lookups, guard=guard).rows, joint)
+    found = tables.join_all(rows, eliminate=problem.last, tables=lookups, guard=guard)
     check(tables, found.rows, reference.project(problem.ring, joint, problem.last)[0])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,15 +37,20 @@ def elimina(capfd, tmp_path, monkeypatch) -> Callable[..., Ran]:
 
 
 @pytest.fixture
-def start(tmp_path) -> Callable[..., subprocess.Popen[str]]:
-    """Start ``elimina ARGUMENTS`` as a process."""
+def start(tmp_path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start ``elimina ARGUMENTS`` as a process, which ends with the test at the latest."""
+    started: list[subprocess.Popen[str]] = []
 
     def run(*arguments: object, **options: object) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "elimina", *map(str, arguments)]
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path, **options}
-        return subprocess.Popen(command, **streams)
+        started.append(subprocess.Popen(command, **streams))
+        return started[-1]
 
-    return run
+    yield run
+    for process in started:
+        process.kill()
+        process.communicate()
 
 
 @pytest.fixture

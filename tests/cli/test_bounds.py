@@ -105,3 +105,19 @@ def test_marginal_map(elimina):
         file.write("2 1\n")
     code, _, error = elimina("solve", "grid.uai", "--task", "mmap", "--query", "bad.query")
     assert (code, "bad.query is no query" in error) == (1, True)
+
+
+def test_bounds_on_sums(elimina):
+    elimina("generate", "grid", "--side", 5, "-d", 2, "--p2", 0, "grid.wcsp")
+    elimina("convert", "grid.wcsp", "grid.uai")
+    exact = library.solve(library.read("grid.uai"), "pr").log10_z
+    mbe = ["solve", "grid.uai", "--task", "pr", "--method", "mbe", "--ibound", 2]
+    answer = json.loads(elimina(*mbe, "--format", "json").out)
+    assert answer["lower_bound"] <= exact <= answer["upper_bound"]
+    assert (answer["status"], answer["log10_z"]) == ("bounded", None)
+    assert f"log10 Z:    {answer['lower_bound']} to {answer['upper_bound']}\n" in elimina(*mbe).out
+    assert "i-bound 2:" in elimina("plan", "grid.uai", "--task", "pr", "--ibound", 2).out
+    code, _, error = elimina(*mbe, "--format", "uai")
+    assert (code, "no place for bounds" in error) == (1, True)
+    answer = json.loads(elimina(*mbe[:-1], 5, "--format", "json").out)
+    assert (answer["status"], answer["log10_z"]) == ("optimal", pytest.approx(exact))

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import elimina
+from elimina.backends.rows_session import RowsSession
 from elimina.errors import InputError, TimeLimitError
 from elimina.generate import grid_model
 from elimina.inference import checkpoint as module
-from elimina.inference import groups
+from elimina.inference import groups, slice_bounds
 from elimina.model import Model
 from elimina.table import FORBIDDEN
 from tests.devices import on_devices
@@ -108,6 +109,60 @@ def test_going_on_where_messages_make_room_for_others(task, tmp_path, at_once):
     assert found.stats["resumed_steps"] > 10
 
 
+@on_devices
+@pytest.mark.parametrize("task", ["mpe", "pr", "count"])
+@pytest.mark.parametrize("forms", ["rows", "mixed"])
+def test_rows_go_on(device, task, forms, tmp_path, at_once, monkeypatch):
+    """Without slices: what messages there are is read from the disk."""
+    if forms == "rows":
+        monkeypatch.setattr(RowsSession, "_is_smaller_dense", lambda *_: False)
+    model = grid(task, side=5)
+    options = {"device": device, "order": range(25), "tables": "sparse"}
+    expected = elimina.solve(model, task, **options, method="eliminate")
+    for part in (0.1, 0.4, 0.7):
+        with pytest.raises(Stop):
+            elimina.solve(model, task, **options, checkpoint=tmp_path / "c", progress=stop_at(part))
+    found = elimina.solve(model, task, **options, checkpoint=tmp_path / "c")
+    same(found, expected, task)
+    assert found.stats["resumed_steps"] > 10
+    assert not (tmp_path / "c").exists()
+
+
+@on_devices
+@pytest.mark.parametrize("task", ["mpe", "pr", "count"])
+def test_rows_in_slices_go_on(device, task, tmp_path, at_once):
+    model = grid(task, side=4)
+    options = {"device": device, "order": range(16), "tables": "sparse"}
+    options["memory"] = elimina.plan(model, task, **options).peak_bytes // 3
+    expected = elimina.solve(model, task, **options, method="eliminate")
+    assert expected.stats["slices"] > 1
+    same(expected, elimina.solve(model, task, device="cpu", tables="dense", method="eliminate"), task)
+    for part in (0.1, 0.4, 0.7):
+        with pytest.raises(Stop):
+            elimina.solve(model, task, **options, checkpoint=tmp_path / "c", progress=stop_at(part))
+    found = elimina.solve(model, task, **options, checkpoint=tmp_path / "c")
+    same(found, expected, task)
+    assert found.stats["resumed_slices"] >= expected.stats["slices"] // 2
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6])
+def test_slices_by_their_bounds_go_on(share, tmp_path, at_once, monkeypatch):
+    """The sequence and the first solution of a run that was ended are those of the one that goes on."""
+    monkeypatch.setattr(slice_bounds, "WORTH_SECONDS", 0.0)
+    model = grid("mpe")
+    options = {"device": "cpu", "order": range(36)}
+    options["memory"] = elimina.plan(model, **options).peak_bytes // 4
+    reports: list[float] = []
+    expected = elimina.solve(model, **options, method="eliminate", progress=reports.append)
+    assert expected.stats["slices_skipped"] > 0
+    with pytest.raises(Stop):
+        elimina.solve(model, **options, checkpoint=tmp_path / "c", progress=stop_after(int(share * len(reports))))
+    monkeypatch.setattr(slice_bounds, "bound_slices", None)
+    found = elimina.solve(model, **options, checkpoint=tmp_path / "c")
+    same(found, expected, "mpe")
+    assert found.stats["slices_skipped"] == expected.stats["slices_skipped"]
+
+
 KILLED = """
 import os, signal, elimina
 from elimina.inference import checkpoint, groups
@@ -116,15 +171,17 @@ checkpoint.SAVE_SECONDS = groups.GROUP_SECONDS = groups._PAYS = 0.0
 def kill(share):
     if share >= 0.7:
         os.kill(os.getpid(), signal.SIGKILL)
-elimina.solve(grid("mpe"), device="cpu", order=range(36), method="eliminate", checkpoint={folder!r}, progress=kill)
+options = dict(device="cpu", order=range(36), method="eliminate", tables={tables!r})
+elimina.solve(grid("mpe"), **options, checkpoint={folder!r}, progress=kill)
 """
 
 
-def test_a_killed_run_without_slices_goes_on(tmp_path, at_once):
+@pytest.mark.parametrize("tables", ["dense", "sparse"])
+def test_a_killed_run_without_slices_goes_on(tables, tmp_path, at_once):
     """The messages of the groups that were finished are read from the disk."""
-    ran = subprocess.run([sys.executable, "-c", KILLED.format(folder=str(tmp_path))], check=False)
+    ran = subprocess.run([sys.executable, "-c", KILLED.format(folder=str(tmp_path), tables=tables)], check=False)
     assert ran.returncode == -signal.SIGKILL
-    model, options = grid("mpe"), {"device": "cpu", "order": range(36), "method": "eliminate"}
+    model, options = grid("mpe"), {"device": "cpu", "order": range(36), "method": "eliminate", "tables": tables}
     found = elimina.solve(model, **options, checkpoint=tmp_path)
     same(found, elimina.solve(model, **options), "mpe")
     assert found.stats["resumed_steps"] > 10

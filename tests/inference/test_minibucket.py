@@ -18,7 +18,7 @@ from tests.devices import on_devices
 from tests.reference import brute
 from tests.strategies import KINDS, models
 
-SHIFTS = ("none", "tables", "buckets", "all")
+SHIFTS = ("none", "tables", "clusters", "buckets", "all")
 
 
 def check(model, result, exact=False):
@@ -135,6 +135,17 @@ def test_too_little_memory_for_the_factors():
         elimina.solve(grid_model(4, 3, 0.3), method="mbe", memory=100, device="cpu")
 
 
+def test_no_shifts_where_memory_is_short():
+    model = random_model(20, 4, 0.4, 0.0, seed=8)
+    order = elimina.plan(model, device="cpu").order
+    options = {"ibound": 7, "device": "cpu", "order": order, "dtype": "int32"}
+    plain, levelled = (elimina.plan(model, shift=costs, **options).peak_bytes for costs in ("none", "buckets"))
+    memory = (plain + levelled) // 2
+    found = elimina.solve(model, method="mbe", shift="buckets", memory=memory, **options)
+    assert found.lower_bound == elimina.solve(model, method="mbe", shift="none", **options).lower_bound
+    assert plain == found.stats["peak_bytes"] <= memory < levelled
+
+
 def test_evidence_and_models_without_variables():
     model = Model.from_arrays([3, 3], [([0, 1], np.arange(9.0).reshape(3, 3)), ([0], [4.0, 0.0, 7.0])])
     assert elimina.solve(model, method="mbe", evidence={"x0": "2"}, device="cpu").value == 13.0
@@ -142,7 +153,7 @@ def test_evidence_and_models_without_variables():
     assert elimina.solve(Model.from_arrays([], []), method="mbe", device="cpu").value == 0
 
 
-@pytest.mark.parametrize("costs", ["tables", "buckets", "all"])
+@pytest.mark.parametrize("costs", SHIFTS[1:])
 @pytest.mark.parametrize("sense", ["min-cost", "max-cost"])
 def test_bounds_with_shifts_are_never_worse(sense, costs):
     model = random_model(16, 5, 0.5, 0.0, seed=4)

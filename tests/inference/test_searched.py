@@ -15,6 +15,7 @@ from elimina import InputError, Model, UnsupportedError
 from elimina.generate import grid_model, random_model
 from elimina.inference import search as search_module
 from elimina.inference.choose import Options
+from elimina.inference.consistency import Consistency
 from elimina.inference.search import Limits, searched_optimum
 from elimina.planning.prepare import prepare
 from elimina.table import Table
@@ -26,6 +27,12 @@ HARD = random_model(30, 8, 0.5, 0.0, seed=1)
 """Far beyond elimination, and beyond what search proves in a second."""
 
 
+@pytest.fixture
+def minibuckets_alone(monkeypatch):
+    """No turns of soft local consistency."""
+    monkeypatch.setattr(Consistency, "of", staticmethod(lambda *_: None))
+
+
 @on_devices
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "big-integer"])
 @given(data=st.data())
@@ -35,7 +42,10 @@ def test_small_models(device, kind, data):
     ibound = data.draw(st.sampled_from([None, "auto", 1, 2, 3]))
     costs = data.draw(st.sampled_from(["none", "tables", "buckets", "all"]))
     options = {"ibound": ibound, "shift": costs, "device": device, "order": "min-fill"}
-    brute.check_optimum(model, elimina.solve(model, method="search", **options))
+    with pytest.MonkeyPatch.context() as patch:
+        if data.draw(st.booleans(), label="mini-buckets alone"):
+            patch.setattr(Consistency, "of", staticmethod(lambda *_: None))
+        brute.check_optimum(model, elimina.solve(model, method="search", **options))
 
 
 @pytest.mark.parametrize("kind", ["integer", "max-integer", "probability"])
@@ -64,6 +74,7 @@ def test_evidence():
     assert (result.assignment["x0"], result.assignment["x5"]) == ("1", "2")
 
 
+@pytest.mark.usefixtures("minibuckets_alone")
 def test_rounds_have_rising_ibounds(monkeypatch):
     monkeypatch.setattr(search_module, "FIRST_SECONDS", 1e-6)
     monkeypatch.setattr(search_module, "_SEARCH_SHARE", 0.0)
@@ -105,6 +116,7 @@ def test_bounds_that_meet_up_to_rounding_end_it(bound, ends):
     assert search.is_over == ends
 
 
+@pytest.mark.usefixtures("minibuckets_alone")
 def test_a_model_that_is_not_divided_is_planned_once(monkeypatch):
     made = []
     plan_within = search_module.plan_within

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import elimina
+from elimina.generate import grid_model
+from elimina.inference import slice_bounds
+from elimina.inference.choose import Options, plan_problem
+from elimina.inference.execution import Execution
+from elimina.inference.slice_bounds import bound_slices
+from elimina.planning.prepare import prepare
 from tests.devices import on_devices
 from tests.reference import brute
 from tests.strategies import KINDS, models
@@ -66,3 +73,63 @@ def test_count(device, kind, data):
     model = data.draw(models(kind))
     result = sliced_solve(data, model, "count", device)
     assert result is None or result.value == brute.count(model)
+
+
+@pytest.fixture
+def always_bounded(monkeypatch):
+    monkeypatch.setattr(slice_bounds, "WORTH_SECONDS", 0.0)
+
+
+@on_devices
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_optimum_of_promising_slices(device, kind, data, always_bounded):
+    model = data.draw(models(kind))
+    result = sliced_solve(data, model, "mpe", device)
+    if result is not None:
+        brute.check_optimum(model, result)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_bounds_of_slices(kind, data, always_bounded):
+    """Each one is no better than the best assignment of its slice; the sequence has each slice once, in blocks."""
+    model = data.draw(models(kind))
+    needed = elimina.plan(model, device="cpu").peak_bytes
+    options = Options("cpu", max(1, needed // 2), slices=10**6)
+    planned = plan_problem(prepare(model, "mpe", {}), options)
+    if planned.plan.slicing is None or not planned.plan.fits:
+        return
+    found = bound_slices(Execution(planned.problem, planned.plan, planned.backend))
+    if found is None:
+        return
+    bounds, chosen = found
+    slicing = planned.plan.slicing
+    sign = 1 if model.sense == "min-cost" else -1
+    best = [math.inf] * slicing.number
+    for values in brute.assignments(model):
+        number = 0
+        for v, size in zip(slicing.variables, slicing.sizes, strict=True):
+            number = number * size + values[v]
+        score = model.score(values)
+        if not model.is_beyond_bound(score):
+            best[number] = min(best[number], sign * score)
+    for number, cost in enumerate(best):
+        assert not bounds.is_hopeless(number, math.nextafter(cost, math.inf)) or math.isinf(cost)
+    assert chosen is None or sign * model.score(chosen) >= min(best)
+    sequence = bounds.sequence(slicing.sizes)
+    assert sorted(sequence) == list(range(slicing.number))
+    block = slicing.number // slicing.sizes[0]
+    firsts = [number // block for number in sequence]
+    assert [value for value, _ in itertools.groupby(firsts)] == list(dict.fromkeys(firsts))
+
+
+def test_slices_that_need_not_run(always_bounded):
+    model = grid_model(8, 4, 0.0, seed=2)
+    plain = elimina.solve(model, device="cpu", method="eliminate")
+    plan = elimina.plan(model, device="cpu")
+    result = elimina.solve(model, device="cpu", method="eliminate", memory=plan.peak_bytes // 8, slices=10**6)
+    assert result.value == pytest.approx(plain.value)
+    assert result.stats["slices_skipped"] > result.stats["slices"] / 2

@@ -13,7 +13,9 @@ import elimina
 from elimina.backends.rows_session import RowsSession
 from elimina.generate import grid_model
 from elimina.inference.filtering import why_unsupported
+from elimina.inference.search import MOST_COST
 from elimina.planning import tiers
+from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import prepare
 from tests.devices import on_devices
 from tests.reference import brute
@@ -50,8 +52,14 @@ def ways(data, model, task, device, folder):
         plan = elimina.plan(model, task, **planned, **own)
         if plan.fits and (plan.slicing, plan.stream) != (None, None):
             known[name] = {**known["dense"], **own}
+    on_rows = elimina.plan(model, task, **planned | {"tables": "sparse"})
+    known["rows in slices"] = {**known["rows"], "memory": max(1, int(on_rows.peak_bytes * share)), "slices": 10**6}
+    if not elimina.plan(model, task, **{k: v for k, v in known["rows in slices"].items() if k != "method"}).fits:
+        del known["rows in slices"]
     if device == "cpu" and why_unsupported(prepare(model, task, {})) is None:
         known["filtered"] = {"device": "cpu", "method": "filter"}
+    if task == "mpe" and model.is_integer and cost_bound(prepare(model, task, {})) <= MOST_COST:
+        known["filtered rows"] = {"device": device, "method": "filter", "tables": "sparse"}
     return known
 
 

@@ -99,7 +99,7 @@ def test_headers_compile_on_the_host(tmp_path):
         "return s.finish(sum); }\n"
         "int main() { return int(use(MinSum<i16>{9}) + use(MaxSum<float>{-1}) + use(MaxProduct<double>{}) "
         "+ use(SumProduct<float>{}) + use(LogSumExp<double>{}) + use(Count{7})) + scale_exponent<float>(0) "
-        "+ level_cell<i16>(-7, 0, 1, 0, 2, 9) != -2; }\n"
+        "+ level_cell(MinSum<i16>{9}, i16(-7), i16(0), i16(1), 0, 2) != -2; }\n"
     )
     binary = tmp_path / "headers"
     command = [

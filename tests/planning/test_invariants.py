@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 
 from elimina.planning.prepare import finite_range
-from elimina.planning.program import pack
+from elimina.planning.program import HEADER, pack
 from elimina.planning.structure import MAX_OPERANDS
 from tests.planning.problems import planned
 from tests.reference import brute
@@ -180,11 +180,12 @@ def test_packed_words(case):
     for step, (start, end) in zip(plan.steps, pairwise(starts), strict=True):
         words = program.words[start:end].tolist()
         lo = step.outer + step.mid
-        assert words[0] == len(words) == 13 + 3 * len(step.axes) + len(step.operands) * (3 + len(step.axes))
+        assert words[0] == len(words) == HEADER + 3 * len(step.axes) + len(step.operands) * (3 + len(step.axes))
         assert words[1:6] == [step.domain, step.variable, len(step.axes), step.outer, step.mid]
         cells = [math.prod(part) for part in (step.sizes[: step.outer], step.sizes[step.outer : lo], step.sizes[lo:])]
         assert words[6:9] == cells
         assert words[9:13] == [len(step.operands), step.tables_a, step.tables_b, step.out_offset]
+        assert np.array(words[13:14]).view(np.float64)[0] == step.weight == 1
     assert program.work == max(plan.work, 1)
     assert program.outputs.tolist() == [
         [n, step.out_offset, step.out_span] for n, step in enumerate(plan.steps) if not step.readers

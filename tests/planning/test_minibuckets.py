@@ -91,7 +91,7 @@ def test_bad_ibounds(ibound):
 
 
 def test_ibounds_of_other_tasks_and_methods():
-    with pytest.raises(InputError, match="goes with the task mpe"):
+    with pytest.raises(InputError, match="goes with the tasks mpe and pr"):
         elimina.plan(GRID, "count", ibound=2, device="cpu")
     with pytest.raises(InputError, match="goes with the method"):
         elimina.solve(GRID, ibound=2, method="eliminate")

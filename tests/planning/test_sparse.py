@@ -15,11 +15,13 @@ from elimina.errors import InputError, MemoryLimitError, UnsupportedError
 from elimina.generate import grid_model, random_model
 from elimina.inference import choose
 from elimina.order import find_order
+from elimina.planning import sparse
 from elimina.planning.estimate import cpu_machine
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
 from elimina.planning.sparse import Fill, in_rows, predicted_shares
 from elimina.table import FORBIDDEN
+from tests.devices import on_devices
 from tests.strategies import models
 
 
@@ -195,7 +197,6 @@ def test_a_model_that_no_dense_table_holds():
     [
         ({"tables": "thin"}, InputError, "tables is 'thin'; it is one of auto, dense, sparse"),
         ({"tables": "sparse", "dtype": "int16"}, UnsupportedError, "rows are of int32, .* not of int16; use --tables"),
-        ({"tables": "sparse", "checkpoint": "c"}, InputError, "a checkpoint keeps dense tables"),
     ],
 )
 def test_errors(options, error, culprit):
@@ -213,3 +214,17 @@ def test_marginals_that_no_dense_table_holds():
     result = elimina.solve(model, "mar", device="cpu", memory=1 << 26, order="min-fill")
     for n, table in enumerate(result.marginals.values()):
         np.testing.assert_allclose(list(table.values()), np.roll([0.5, 0.25, 0.25], n))
+
+
+@on_devices
+@pytest.mark.parametrize("task", ["mpe", "count"])
+def test_more_rows_than_expected_are_made_in_slices(device, task, monkeypatch):
+    model = grid_model(6, 4, 0.3, seed=1)
+    expected = elimina.solve(model, task, device="cpu", tables="dense").value
+    monkeypatch.setattr(sparse, "predicted_shares", lambda domain, tables: (-8.0, -8.0))
+    options = {"device": device, "tables": "sparse", "memory": 48 << 10}
+    options |= {"method": "eliminate"} if task == "mpe" else {}
+    with pytest.raises(MemoryLimitError, match="memory"):
+        elimina.solve(model, task, **options, slices="never")
+    result = elimina.solve(model, task, **options)
+    assert (result.value, result.stats["slices"] > 1) == (expected, True)

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from elimina.backends.base import Run
 from elimina.planning.plan import LEVEL
-from elimina.planning.program import Program
+from elimina.planning.program import HEADER, Program
 
-(WORDS, DOMAIN, VARIABLE, AXES, OUTER_AXES, MID_AXES, _OUTER, _MID, _LO, TABLES, TABLES_A, TABLES_B, OUT) = range(13)
+(WORDS, DOMAIN, VARIABLE, AXES, OUTER_AXES, MID_AXES) = range(6)
+(TABLES, TABLES_A, TABLES_B, OUT, WEIGHT) = range(9, HEADER)
 
 
 def scale(peak: float, dtype: np.dtype[np.generic]) -> float:
@@ -31,8 +32,8 @@ def run(program: Program, factors: NDArray[np.generic]) -> Run:
         if words[VARIABLE] == LEVEL:
             out = _level(program, words, arena)
         else:
-            out = _marginal(program, _rows(program, words, arena, peaks))
-        axes = np.array(words[13 : 13 + 3 * words[AXES]]).reshape(-1, 3)
+            out = _marginal(program, words, _rows(program, words, arena, peaks))
+        axes = np.array(words[HEADER : HEADER + 3 * words[AXES]]).reshape(-1, 3)
         _view(arena, words[OUT], axes[:, 1].tolist(), axes[:, 0].tolist())[...] = out
         if program.semiring in ("max-product", "sum-product"):
             peaks[number, 0] = out.max()
@@ -47,7 +48,7 @@ def cells(program: Program, run: Run) -> NDArray[np.generic]:
     for number, at, _ in program.outputs.tolist():
         values = run.zone[at - program.zone[0] :]
         start = program.starts[number]
-        axes = program.words[start + 13 : start + 13 + 3 * program.words[start + AXES]].reshape(-1, 3)
+        axes = program.words[start + HEADER : start + HEADER + 3 * program.words[start + AXES]].reshape(-1, 3)
         found.append(_view(values, 0, axes[:, 1].tolist(), axes[:, 0].tolist()).reshape(-1))
     return np.concatenate(found)
 
@@ -86,8 +87,8 @@ def _combine(program, a, b):
 def _rows(program, words, arena, peaks):
     """The joint table: axis 0 is the eliminated variable, then the output's axes."""
     axes = words[AXES]
-    sizes = [words[DOMAIN], *words[13 : 13 + 3 * axes : 3]]
-    at = 13 + 3 * axes
+    sizes = [words[DOMAIN], *words[HEADER : HEADER + 3 * axes : 3]]
+    at = HEADER + 3 * axes
     one = program.dtype.type(1 if program.semiring in ("max-product", "sum-product", "count") else 0)
     groups: list[list] = [[], [], []]
     for table in range(words[TABLES]):
@@ -113,13 +114,15 @@ def _rows(program, words, arena, peaks):
 def _level(program, words, arena):
     """What evens out one mini-bucket, from the marginals of all."""
     axes, count = words[AXES], words[TABLES]
-    sizes = words[13 : 13 + 3 * axes : 3]
-    records = [words[13 + 3 * axes + (3 + axes) * table :][: 3 + axes] for table in range(count)]
+    sizes = words[HEADER : HEADER + 3 * axes : 3]
+    records = [words[HEADER + 3 * axes + (3 + axes) * table :][: 3 + axes] for table in range(count)]
     marginals = [_view(arena, offset, strides, sizes) for offset, _, _, *strides in records]
     own = marginals[words[TABLES_A]]
     if program.dtype.kind == "f":
         with np.errstate(all="ignore"):
-            mean = sum(marginals[1:], marginals[0]) / program.dtype.type(count)
+            total = sum(marginals[1:], marginals[0])
+            is_weighted = program.semiring == "log-sum-exp"
+            mean = total * program.dtype.type(_weight(words)) if is_weighted else total / program.dtype.type(count)
             return np.where(np.isfinite(mean), mean - own, program.dtype.type(0))
     wide = [marginal.astype(np.int64 if program.dtype.itemsize < 8 else object) for marginal in marginals]
     mean = (sum(wide) + words[TABLES_A]) // count
@@ -129,7 +132,11 @@ def _level(program, words, arena):
     return level.astype(program.dtype)
 
 
-def _marginal(program, rows):
+def _weight(words):
+    return float(np.array(words[WEIGHT]).view(np.float64))
+
+
+def _marginal(program, words, rows):
     if program.semiring == "min-sum":
         return np.minimum(rows.min(axis=0), program.dtype.type(program.parameter))
     if program.semiring == "max-sum":
@@ -138,7 +145,11 @@ def _marginal(program, rows):
         return rows.max(axis=0)
     if program.semiring == "log-sum-exp":
         with np.errstate(divide="ignore"):
-            return np.logaddexp.reduce(rows.astype(np.float64), axis=0).astype(program.dtype)
+            weight = _weight(words)
+            if weight == 0:
+                return rows.max(axis=0)
+            logs = weight * np.logaddexp.reduce(rows.astype(np.float64) / weight, axis=0)
+            return logs.astype(program.dtype)
     if program.semiring == "count":
         total = rows.sum(axis=0, dtype=np.uint64)
         modulus = np.uint64(program.parameter)
@@ -155,7 +166,7 @@ def _decode(program, arena, peaks):
         words = program.words[start : start + program.words[start]].tolist()
         if words[VARIABLE] < 0:
             continue
-        fixed = [assignment[variable] for variable in words[15 : 13 + 3 * words[AXES] : 3]]
+        fixed = [assignment[variable] for variable in words[HEADER + 2 : HEADER + 3 * words[AXES] : 3]]
         row = _rows(program, words, arena, peaks)[(slice(None), *fixed)]
         assignment[words[VARIABLE]] = np.argmin(row) if program.semiring == "min-sum" else np.argmax(row)
     return assignment

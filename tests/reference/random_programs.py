@@ -108,9 +108,10 @@ class Builder:
         number = len(self.steps)
         at = self._place(span, number)
         domain = 1 if variable < 0 else self.sizes[variable]
+        weight = float(self.rng.choice([1, 1, 0.5, 0.25, 0, 1.5, -0.5])) if self.semiring == "log-sum-exp" else 1.0
         self.steps.append(
             Step(variable, domain, tuple(axes), tuple(sizes), tuple(out_strides), outer, mid,
-                 tuple(classes[0] + classes[1] + classes[2]), len(classes[0]), len(classes[1]), at, span, ())
+                 tuple(classes[0] + classes[1] + classes[2]), len(classes[0]), len(classes[1]), at, span, (), weight)
         )  # fmt: skip
         for child in children:
             self.steps[child] = self.steps[child]._replace(readers=(*self.steps[child].readers, number))
@@ -288,7 +289,9 @@ def planned_levelling(rng, semiring, dtype, sizes, count):
     """Levellings of factors over axes of these sizes as the planner lays them out, which are the answer."""
     scope = tuple(range(len(sizes)))
     steps: list[ProtoStep] = []
-    PlannedBucket(0, scope, sizes, {}, steps).level([Read(factor, -1, scope) for factor in range(count)])
+    PlannedBucket(0, scope, sizes, {}, steps).level(
+        [Read(factor, -1, scope) for factor in range(count)], [1 / count] * count
+    )
     members = [(factor,) for factor in range(count)]
     _, placed, factor_cells, cells = place(sizes, [scope] * count, members, steps, np.dtype(dtype).itemsize, True)
     builder = Builder(rng, semiring, dtype)

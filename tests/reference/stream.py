@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 
 from elimina.backends.base import Run
+from elimina.planning.program import HEADER
 from elimina.planning.stream import Schedule, tile_record
 from tests.reference import program as plain
 
@@ -47,8 +48,8 @@ def garbage(rng, cells, dtype):
 def compute(program, words, memory, peaks, step):
     """A step, or a tile of one, over some memory."""
     assert_lo_contiguous(words)
-    out = plain._marginal(program, plain._rows(program, words, memory, peaks))
-    axes = np.array(words[13 : 13 + 3 * words[plain.AXES]]).reshape(-1, 3)
+    out = plain._marginal(program, words, plain._rows(program, words, memory, peaks))
+    axes = np.array(words[HEADER : HEADER + 3 * words[plain.AXES]]).reshape(-1, 3)
     plain._view(memory, words[plain.OUT], axes[:, 1].tolist(), axes[:, 0].tolist())[...] = out
     if program.semiring in ("max-product", "sum-product"):
         positive = out[out > 0]
@@ -60,7 +61,7 @@ def compute(program, words, memory, peaks, step):
 
 def assert_lo_contiguous(words):
     """Kernels write an output's lo cells one after another."""
-    axes = np.array(words[13 : 13 + 3 * words[plain.AXES]]).reshape(-1, 3)
+    axes = np.array(words[HEADER : HEADER + 3 * words[plain.AXES]]).reshape(-1, 3)
     cells = 1
     for size, stride, _ in reversed(axes[words[plain.OUTER_AXES] + words[plain.MID_AXES] :].tolist()):
         assert size == 1 or stride == cells, (words, axes.tolist(), cells)

@@ -24,12 +24,14 @@ class Run(NamedTuple):
         assignment: int32, a value for each variable that a step eliminates (others 0); None unless the program decodes.
             Ties go to the smallest value index.
         seconds: Time by phase: ``upload``, ``run``, ``decode``, ``download``.
+        rows: Rows of sparse tables that were looked at, and those that messages kept.
     """
 
     zone: NDArray[np.generic]
     peaks: NDArray[np.float64]
     assignment: NDArray[np.int32] | None
     seconds: dict[str, float]
+    rows: tuple[int, int] = (0, 0)
 
 
 Progress = Callable[[float], None]
@@ -120,6 +122,19 @@ class GatheringSession(Session, Protocol):
 
     def gather(self, places: NDArray[np.int64]) -> NDArray[np.generic]:
         """Elements of the arena at these places, after a run of a program that keeps its messages."""
+        ...
+
+
+@runtime_checkable
+class KeepingSession(Session, Protocol):
+    """A session whose messages have no place in an arena."""
+
+    def fetch_message(self, number: int) -> NDArray[np.uint8]:
+        """All there is to know of the output of a step, after a run of it."""
+        ...
+
+    def load_message(self, number: int, data: NDArray[np.uint8]) -> None:
+        """Take what ``fetch_message`` returned, in another session of the same program."""
         ...
 
 

@@ -16,7 +16,7 @@ from elimina._core import DenseSession
 from elimina.backends.boxes import Piece, pieces, with_following
 from elimina.backends.scratch import Scratch
 from elimina.backends.tiled import Report, TiledSession, dense_session
-from elimina.planning.program import Program
+from elimina.planning.program import HEADER, Program
 from elimina.planning.stream import Copy, Schedule, StreamedStep, Tile, tile_record
 
 AHEAD = 2
@@ -121,7 +121,7 @@ class _Core:
 
     def __init__(self, program: Program, record: list[int], slots: NDArray[np.generic], threads: int) -> None:
         axes, tables = record[3], record[9]
-        sources = slice(13 + 3 * axes + 2, None, 3 + axes)
+        sources = slice(HEADER + 3 * axes + 2, None, 3 + axes)
         given = record[sources]
         record[sources] = [n + 1 if source >= 0 else -1 for n, source in enumerate(given)]
         self.sources = np.maximum(np.array(given, dtype=np.int64), 0)

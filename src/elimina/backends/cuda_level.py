@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from elimina.backends.cuda_kernels import THREADS, level_kernel
-from elimina.backends.cuda_record import HEADER, is_aligned, tables
+from elimina.backends.cuda_record import is_aligned, tables
 from elimina.backends.cuda_tile import Tile
-from elimina.planning.program import Program
+from elimina.planning.program import HEADER, Program
 
 BLOCKS = 8
 """Blocks that a multiprocessor holds together."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-HEADER = 13
+from elimina.planning.program import HEADER
+
 LONGEST_ROW = 1 << 16
 """Cells of the longest row that is made for the sake of where rows start."""
 

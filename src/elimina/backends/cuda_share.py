@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from elimina.backends.cuda_kernels import OUTERS
-from elimina.backends.cuda_record import HEADER, is_aligned, is_dense, rearrange, tables
+from elimina.backends.cuda_record import is_aligned, is_dense, rearrange, tables
+from elimina.planning.program import HEADER
 
 LEAST_LO = 64
 """Lo cells from which rows are long enough."""

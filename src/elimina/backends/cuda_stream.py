@@ -16,9 +16,9 @@ from elimina.backends import cuda_tile
 from elimina.backends.base import Progress
 from elimina.backends.boxes import with_following
 from elimina.backends.cuda_arena import Arena, FileArena, PinnedArena
-from elimina.backends.cuda_record import HEADER, tables
+from elimina.backends.cuda_record import tables
 from elimina.backends.tiled import Report, TiledSession
-from elimina.planning.program import Program
+from elimina.planning.program import HEADER, Program
 from elimina.planning.stream import Schedule, StreamedStep, Tile, tile_record
 from elimina.planning.tiers import MARGIN, RECORD_BYTES, RECORDS, UPLOAD_STAGES, fixed_bytes
 

@@ -20,10 +20,10 @@ from elimina.backends.cuda_kernels import (
     tile_kernel,
 )
 from elimina.backends.cuda_product import RESERVED, SHARED
-from elimina.backends.cuda_record import HEADER, is_aligned, is_dense, lengthen, merge, tables, widen
+from elimina.backends.cuda_record import is_aligned, is_dense, lengthen, merge, tables, widen
 from elimina.backends.cuda_share import outers_of, share
 from elimina.errors import DeviceError
-from elimina.planning.program import Program
+from elimina.planning.program import HEADER, Program
 
 START = 500.0
 """Cost of starting a block, in rows of the product a lo cell."""

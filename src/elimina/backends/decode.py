@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.planning.program import Program
+from elimina.planning.program import HEADER, Program
 from elimina.planning.stream import read_record
 
 
@@ -24,7 +24,7 @@ def decode(program: Program, arena: NDArray[np.generic], peaks: NDArray[np.float
         variable, axes = int(program.words[start + 2]), int(program.words[start + 3])
         if variable < 0:
             continue
-        digits = assignment[program.words[start + 15 : start + 15 + 3 * axes : 3]].tolist()
+        digits = assignment[program.words[start + HEADER + 2 : start + HEADER + 2 + 3 * axes : 3]].tolist()
         values = _row(program, start, arena, peaks, digits)
         assignment[variable] = values.argmin() if program.semiring == "min-sum" else values.argmax()
     return assignment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -50,6 +50,10 @@ class Filter(NamedTuple):
 
     bounds: tuple[Lookup, ...]
     budget: float
+
+
+Guard = Callable[[frozenset[int], Sequence[Rows]], Filter | None]
+"""The filter of rows over some variables, while these tables wait to be joined; its bounds are over these variables."""
 
 
 class Made(NamedTuple):
@@ -287,21 +291,20 @@ class SparseTables:
         eliminate: int | None = None,
         choose: bool = False,
         tables: Sequence[Lookup] = (),
-        keep: Filter | None = None,
+        guard: Guard = lambda *_: None,
         most: int = UNLIMITED,
     ) -> Made:
         """Join one or more tables, and eliminate a variable in the last join: a bucket.
 
         The largest table comes first, without the rows that some other one has no match for, then always the one that
-        adds the fewest bits to the rows. A dense table is joined as soon as its variables are there; the filter is for
-        whole rows, so it is asked at the end.
+        adds the fewest bits to the rows. A dense table is joined as soon as its variables are there.
 
         Args:
             parts: Rows in any layouts.
             eliminate: A variable that leaves.
             choose: Whether to keep its best values.
             tables: Dense tables over variables of the union that are joined too.
-            keep: Drops rows of the joint table before anything is eliminated.
+            guard: Says which rows of each joint table are kept, before anything is eliminated.
             most: Rows of any table that is made at most.
 
         Raises:
@@ -320,17 +323,21 @@ class SparseTables:
         while waiting:
             at = min(range(len(waiting)), key=lambda at: (_added_bits(rows, waiting[at]), -len(waiting[at].values)))
             part = waiting.pop(at)
+            scope = frozenset((*rows.layout.scope, *part.layout.scope))
+            keep = guard(scope, waiting)
             if not waiting:
                 options: dict[str, Any] = {"eliminate": eliminate, "choose": choose, "keep": keep, "most": most}
                 made = self.join(rows, part, tables=dense, **options)
                 return made._replace(candidates=candidates + made.candidates)
-            scope = {*rows.layout.scope, *part.layout.scope}
             ready = [table for table in dense if scope.issuperset(table.scope)]
             dense = [table for table in dense if not scope.issuperset(table.scope)]
-            made = self.join(rows, part, last=eliminate, tables=ready, most=most)
+            made = self.join(rows, part, last=eliminate, tables=ready, keep=keep, most=most)
             rows, candidates = made.rows, candidates + made.candidates
+        keep = guard(frozenset(rows.layout.scope), ())
         made = self.lookup(rows, dense, keep) if dense or keep is not None else Made(rows, None, len(rows.values))
-        return made if eliminate is None else self.project(made.rows, eliminate, choose)
+        if eliminate is None:
+            return made
+        return self.project(made.rows, eliminate, choose)._replace(candidates=made.candidates)
 
     def _join(self, left: Rows, right: Rows, order: Order, tables: Sequence[Lookup], keep: Filter | None) -> Made:
         layout = left.layout

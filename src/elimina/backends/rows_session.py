@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends.base import Backend, Progress, Run, run_once
+from elimina.backends.cpu import CpuBackend
 from elimina.backends.decode import scale_of
+from elimina.backends.row_bounds import RowBounds
 from elimina.backends.rows import Lookup, Rows, RowsDevice, SparseTables, zero_of
 from elimina.errors import MemoryLimitError
+from elimina.planning.keys import Layout
 from elimina.planning.layout import Arena
 from elimina.planning.plan import Operand, Sparse, Step, bytes_text
 from elimina.planning.program import Program, pack_steps
@@ -66,12 +69,15 @@ class RowsSession:
         self._factors = np.array(factors, dtype=program.dtype)
         self._messages: dict[int, Rows | Flat] = {}
         self._taken = 0
+        self._counts = [0, 0]
+        self._bounds: RowBounds | None = None
         self._peaks = np.zeros((len(self._sparse.steps), 2))
         self._scaled = SEMIRINGS[program.semiring].scaled
         self._item = program.dtype.itemsize
         outputs = set(program.outputs[:, 0].tolist())
         steps = enumerate(self._sparse.steps)
-        self._last = [len(self._peaks) if n in outputs or not s.readers else max(s.readers) for n, s in steps]
+        lasting = outputs.union(self._sparse.lasting)
+        self._last = [len(self._peaks) if n in lasting or not s.readers else max(s.readers) for n, s in steps]
         # By the last step that reads them.
         self._read_last: list[list[int]] = [[] for _ in range(len(self._peaks) + 1)]
         for number, last in enumerate(self._last):
@@ -89,6 +95,36 @@ class RowsSession:
         """A copy of elements of the factors; messages have no place in an arena."""
         return self._factors[offset : offset + span].copy()
 
+    def fetch_message(self, number: int) -> NDArray[np.uint8]:
+        """A message as bytes: see ``KeepingSession.fetch_message``."""
+        table = self._messages[number]
+        if isinstance(table, Flat):
+            head, parts = np.array([1, 0], dtype=np.int64), [np.ascontiguousarray(table.cells)]
+        else:
+            layout = table.layout
+            fields = zip(layout.scope, layout.sizes, layout.places, strict=True)
+            words = [word for v, size, place in fields for word in (v, size, *place)]
+            head = np.array([1 + 1 + 1 + len(words), len(table.values), layout.words, *words], dtype=np.int64)
+            parts = [self._device.download(table.keys), self._device.download(table.values)]
+        return np.concatenate([part.reshape(-1).view(np.uint8) for part in (head, *parts)])
+
+    def load_message(self, number: int, data: NDArray[np.uint8]) -> None:
+        """A message from bytes: see ``KeepingSession.load_message``."""
+        words = int(data[:8].view(np.int64)[0])
+        step = self._sparse.steps[number]
+        if words == 1:
+            cells = data[16:].view(self._program.dtype).copy()
+            self._put(number, Flat(cells, step.axes, step.sizes, step.out_strides))
+            return
+        head = data[: 8 * words].view(np.int64)
+        rows, key_words = head[1:3].tolist()
+        scope, sizes, word, shift = (tuple(column) for column in head[3:].reshape(-1, 4).T.tolist())
+        layout = Layout(scope, sizes, tuple(zip(word, shift, strict=True)), key_words)
+        end = 8 * words + 8 * rows * key_words
+        keys = data[8 * words : end].view(np.uint64).reshape(rows, key_words).copy()
+        values = data[end:].view(self._program.dtype).copy()
+        self._put(number, Rows(layout, self._device.upload(keys), self._device.upload(values)))
+
     def close(self) -> None:
         """Forget all tables."""
         self._messages.clear()
@@ -103,6 +139,11 @@ class RowsSession:
         started = time.perf_counter()
         chosen = None if steps is None else set(steps.tolist())
         done = 0
+        self._counts = [0, 0]
+        outside = self._sparse.outside
+        if outside is not None:
+            host = self._backend if isinstance(self._backend, CpuBackend) else CpuBackend()
+            self._bounds = RowBounds(host, self._device, self._program, outside, self._factors)
         for on_rows, group in groups(self._sparse):
             numbers = [number for number in group if chosen is None or number in chosen]
             # Dense steps that follow one another run together.
@@ -116,23 +157,29 @@ class RowsSession:
                 if progress is not None:
                     progress(done / len(self._sparse.steps))
         ran = time.perf_counter()
-        assignment = self._decode() if self._program.decode else None
+        is_whole = all(number in self._messages for number in self._program.outputs[:, 0].tolist())
+        assignment = self._decode() if self._program.decode and is_whole else None
         seconds = {"upload": 0.0, "run": ran - started, "decode": time.perf_counter() - ran, "download": 0.0}
-        return Run(self._zone(), self._peaks.copy(), assignment, seconds)
+        zone = self._zone() if is_whole else np.zeros(0, dtype=self._program.dtype)
+        return Run(zone, self._peaks.copy(), assignment, seconds, (self._counts[0], self._counts[1]))
 
     def _run_rows(self, number: int) -> None:
         """Join what the step reads, and eliminate its variable."""
         step = self._sparse.steps[number]
         read = [self._read(operand) for operand in step.operands]
-        _, kept = predicted_shares(step.domain, [Fill.independent(self._share(table), step.domain) for table in read])
-        if self._is_smaller_dense(step, exp(kept + log_cells(step)) / step.domain):
+        # How many rows bounds will leave is not known.
+        if self._bounds is None and self._is_smaller_dense(step, self._expected(step, read)):
             self._run_dense([number])
             return
-        parts, lookups = self._split(read)
+        parts, lookups = self._split(step.operands, read)
+        options: dict[str, Any] = {"tables": [table for _, table in lookups]}
+        if self._bounds is not None:
+            options["guard"] = self._bounds.guard(number, parts, [operand for operand, _ in lookups])
         most = self._free() // (_IN_WORK * row_bytes(step.sizes, self._item))
         variable = step.variable if step.variable >= 0 else None
         try:
-            rows = self._tables.join_all(parts, eliminate=variable, tables=lookups, most=max(most, 1)).rows
+            tables = [table for _, table in parts]
+            made = self._tables.join_all(tables, eliminate=variable, most=max(most, 1), **options)
         except MemoryLimitError as error:
             if step.out_cells * self._item > self._free():
                 expected = self._sparse.forms[number].rows
@@ -143,20 +190,30 @@ class RowsSession:
                 ) from error
             self._run_dense([number])
             return
-        self._keep(number, rows)
+        self._counts[0] += made.candidates
+        self._counts[1] += len(made.rows.values)
+        self._keep(number, made.rows)
 
-    def _split(self, tables: Sequence[Rows | Flat]) -> tuple[list[Rows], list[Lookup]]:
+    def _expected(self, step: Step, tables: Sequence[Rows | Flat]) -> float:
+        """Rows that a step is expected to make of these tables."""
+        fills = [Fill.independent(self._share(table), step.domain) for table in tables]
+        return exp(predicted_shares(step.domain, fills)[1] + log_cells(step)) / step.domain
+
+    def _split(
+        self, operands: Sequence[Operand], tables: Sequence[Rows | Flat]
+    ) -> tuple[list[tuple[Operand, Rows]], list[tuple[Operand, Lookup]]]:
         """What is joined as rows, and what rows are looked up in; the former have all the variables."""
-        parts = [table for table in tables if isinstance(table, Rows)]
-        known = {v for part in parts for v in part.layout.scope}
+        pairs = list(zip(operands, tables, strict=True))
+        parts = [(operand, table) for operand, table in pairs if isinstance(table, Rows)]
+        known = {v for _, part in parts for v in part.layout.scope}
         lookups = []
-        dense = [table for table in tables if isinstance(table, Flat)]
-        for table in sorted(dense, key=self._share):
+        dense = [(operand, table) for operand, table in pairs if isinstance(table, Flat)]
+        for operand, table in sorted(dense, key=lambda pair: self._share(pair[1])):
             cells = self._device.upload(np.ascontiguousarray(table.view))
             if known.issuperset(table.scope) and table.cells.size <= _MOST_LOOKUP:
-                lookups.append(Lookup(table.scope, cells))
+                lookups.append((operand, Lookup(table.scope, cells)))
             else:
-                parts.append(self._tables.from_dense(table.scope, cells))
+                parts.append((operand, self._tables.from_dense(table.scope, cells)))
                 known.update(table.scope)
         return parts, lookups
 

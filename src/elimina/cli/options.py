@@ -127,14 +127,14 @@ def model_options(command: Command) -> Command:
                 "--ibound",
                 type=_number_or(("auto",), "variables"),
                 metavar="auto|N",
-                help="mpe: bounds by mini-buckets, whose messages have N variables at most; auto: what memory holds.",
+                help="Bounds by mini-buckets, whose messages have N variables at most; auto: what memory holds.",
             ),
             click.option(
                 "--shift",
                 type=click.Choice(SHIFTS),
                 default="all",
                 show_default=True,
-                help="Where costs are shifted for better bounds: between tables first, between mini-buckets.",
+                help="Where costs are shifted for better bounds: between tables, also clusters (mpe), mini-buckets.",
             ),
         ]
     ):

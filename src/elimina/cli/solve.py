@@ -47,8 +47,9 @@ def _gap_of(text: str | float) -> float:
     type=click.Choice(METHODS),
     default="auto",
     show_default=True,
-    help="mpe: eliminate: run the plan; filter: keep only what can be better; mbe: bounds by mini-buckets; search: "
-    "branch and bound, guided by them; auto: filter what is large, search what does not fit.",
+    help="eliminate: run the plan; mbe: bounds by mini-buckets (mpe, mmap, pr). mpe: filter: keep only what can be "
+    "better; search: branch and bound, guided by mini-buckets. auto: filter what is large, search what does not fit; "
+    "pr, mmap: bounds where sums do not fit.",
 )
 @click.option(
     "--upper-bound", type=int, metavar="COST", help="mpe: a total known to be reached; worse ones are not looked for."
@@ -208,7 +209,8 @@ def _human(result: Result, model: Model) -> str:
     stats = result.stats
     if result.status == "bounded" or (result.value is None and {result.lower_bound, result.upper_bound} != {None}):
         ends = (result.lower_bound, result.upper_bound)
-        rows.append(("bounds", " to ".join("unknown" if end is None else number_text(end) for end in ends)))
+        name = "log10 Z" if result.task == "pr" else "bounds"
+        rows.append((name, " to ".join("unknown" if end is None else number_text(end) for end in ends)))
     if stats.get("method") == "search":
         rows.append(("nodes", f"{count_text(stats['nodes'])} in {stats['rounds']} rounds"))
     if stats.get("method") == "filter":
@@ -233,6 +235,8 @@ def _json(result: Result, model: Model) -> str:
 
 def _uai(result: Result, model: Model) -> str:
     """The competition's result files: MPE (number of variables, then values), PR (base-10 logarithm), MAR."""
+    if result.task == "pr" and result.log10_z is None:
+        raise InputError("format uai has no place for bounds; use --format human or json")
     if result.task == "pr":
         return f"PR\n{result.log10_z}"
     if result.task == "mpe":

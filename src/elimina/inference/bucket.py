@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from elimina.result import Result
 
 if TYPE_CHECKING:
     from elimina.inference.checkpoint import State
+    from elimina.inference.slice_bounds import SliceBounds
 
 _NAMES_SHOWN = 5
 
@@ -46,7 +48,7 @@ def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
     finally:
         if execution.checkpoint is not None:
             execution.checkpoint.flush()
-    return answer._replace(stats={**statistics(execution, clock), **resumed})
+    return answer._replace(stats={**statistics(execution, clock), **answer.stats, **resumed})
 
 
 def _resumed(execution: Execution) -> dict[str, int]:
@@ -86,7 +88,7 @@ def does_not_fit(plan: Plan) -> str:
         f"the plan needs {needs} "
         f"(induced width {whole.width}, largest table {count_text(whole.largest_table)} cells, {whole.dtype}); more "
         f"memory (--memory){scratch}, a better order (--order, a longer --order-time, another --seed) or evidence "
-        f"would help; {_slices_needed(plan)}mini-buckets would bound an optimum in less (--method mbe)"
+        f"would help; {_slices_needed(plan)}mini-buckets would bound the answer in less (--method mbe)"
     )
 
 
@@ -105,9 +107,12 @@ def _slices_needed(plan: Plan) -> str:
 def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
     problem, plan = execution.problem, execution.plan
     sign = 1 if problem.model.sense == "min-cost" else -1
-    state: State = {"best": None, "chosen": [], **execution.state}
+    state: State = {"best": None, "chosen": [], "skipped": 0, **execution.state}
+    started = time.perf_counter()
+    bounds = None if plan.slicing is None else _slice_bounds(execution, state)
+    clock["bounds"] = time.perf_counter() - started
     sweep = Sweep(execution, clock)
-    for part in sweep.run(range(state["done"], sweep.count)):
+    for part in sweep.run(_promising(plan, sweep, state, bounds, sign)):
         value = None
         if part.run is not None:
             value = decode_value(part.problem, plan, part.encoded, roots(plan, part.run))
@@ -117,18 +122,49 @@ def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
             chosen = part.run.assignment.tolist()
             for variable, fixed in part.problem.fixed.items():
                 chosen[variable] = fixed
-            state = {**state, "best": value, "chosen": chosen}
-        state = {**state, "done": part.number + 1}
+            state.update(best=value, chosen=chosen)
+        state["done"] += 1
         execution.save(state)
     best, chosen = state["best"], state["chosen"]
+    made, kept = sweep.rows
+    stats = {} if plan.sparse is None else {"rows_made": made, "rows_filtered": made - kept}
+    if bounds is not None:
+        stats["slices_skipped"] = state["skipped"]
     if best is None:
-        return Result("infeasible", plan.task)
+        return Result("infeasible", plan.task, stats=stats)
     score = problem.model.score(chosen)
     _check(plan, best, score, [problem.model.constant, *problem.model.terms(chosen)])
     if problem.model.is_beyond_bound(score):
-        return Result("infeasible", plan.task)
+        return Result("infeasible", plan.task, stats=stats)
     assignment = {v.name: v.label(x) for v, x in zip(problem.model.variables, chosen, strict=True)}
-    return Result("optimal", plan.task, score, score, score, assignment)
+    return Result("optimal", plan.task, score, score, score, assignment, stats=stats)
+
+
+def _slice_bounds(execution: Execution, state: State) -> SliceBounds | None:
+    """What bounds the slices, kept in the state: it decides in which sequence they run; and a first solution."""
+    from elimina.inference.slice_bounds import SliceBounds, bound_slices
+
+    if state["done"] == 0 and "bounds" not in state:
+        found = bound_slices(execution)
+        state["bounds"] = None if found is None else [found[0].costs.tolist(), found[0].slack]
+        if found is not None and found[1] is not None:
+            state.update(best=execution.problem.model.score(found[1]), chosen=found[1])
+    known = state.get("bounds")
+    return None if known is None else SliceBounds(np.array(known[0]), known[1])
+
+
+def _promising(plan: Plan, sweep: Sweep, state: State, bounds: SliceBounds | None, sign: int) -> Iterator[int]:
+    """The slices that are left, but for those that turn out to be no better than the best one so far."""
+    sequence: Sequence[int] = range(sweep.count)
+    if bounds is not None and plan.slicing is not None:
+        sequence = bounds.sequence(plan.slicing.sizes)
+    sweep.done = state["done"]
+    for number in sequence[sweep.done :]:
+        if bounds is not None and state["best"] is not None and bounds.is_hopeless(number, sign * state["best"]):
+            state.update(done=state["done"] + 1, skipped=state["skipped"] + 1)
+            sweep.done += 1
+        else:
+            yield number
 
 
 def _check(plan: Plan, value: int | float, score: int | float, terms: Sequence[int | float]) -> None:
@@ -150,7 +186,8 @@ def _partition(execution: Execution, clock: dict[str, float]) -> Result:
     count, done = sweep.count, execution.state["done"]
     # A number for each slice that has run, in both sweeps; None where it has to run again.
     logs: list[float | None] = execution.state.get("logs", [])[:done]
-    for part in sweep.run(range(min(done, count), count)):
+    sweep.done = min(done, count)
+    for part in sweep.run(range(sweep.done, count)):
         if part.run is None:
             logs.append(-math.inf)
         elif part.encoded.exact and not scales.may_underflow(part.encoded.ranges, part.run.peaks):
@@ -164,7 +201,7 @@ def _partition(execution: Execution, clock: dict[str, float]) -> Result:
         total = -math.inf if part.run is None else part.encoded.offset + math.fsum(roots(plan, part.run))
         logs.append(total / math.log(2))
         execution.save({"logs": logs, "done": len(logs)})
-    return _partition_result(math.log10(2) * _log2_sum([log for log in logs if log is not None]))
+    return partition_result(math.log10(2) * _log2_sum([log for log in logs if log is not None]))
 
 
 def _log2_sum(logs: Sequence[float]) -> float:
@@ -173,7 +210,8 @@ def _log2_sum(logs: Sequence[float]) -> float:
     return top if top == -math.inf else top + math.log2(math.fsum(2.0 ** (log - top) for log in logs))
 
 
-def _partition_result(log10_z: float) -> Result:
+def partition_result(log10_z: float) -> Result:
+    """The answer to the task ``pr``."""
     if log10_z == -math.inf:
         return Result("infeasible", "pr", 0.0, log10_z=log10_z)
     value = 10.0**log10_z if -307 < log10_z < 308 else None
@@ -189,6 +227,7 @@ def _count(execution: Execution, clock: dict[str, float]) -> Result:
     state: State = {"residues": [0] * len(divisors), **execution.state}
     for number, divisor in enumerate(divisors):
         left = range(max(0, state["done"] - number * sweep.count), sweep.count)
+        sweep.done = left.start
         for part in sweep.run(left, divisor % 2**64, (number, len(divisors))):
             if part.run is not None:
                 product = functools.reduce(lambda x, root: x * root % divisor, part.run.zone[places].tolist(), 1)

@@ -250,6 +250,7 @@ def _identity(model: Model, problem: Problem, options: Options) -> State:
         "order": order,
         "dtype": options.dtype,
         "slices": options.slices,
+        "tables": options.tables,
     }
 
 

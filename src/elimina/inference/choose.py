@@ -18,7 +18,9 @@ from elimina.planning.minibuckets import IBound, make_bounded_plan
 from elimina.planning.plan import Plan
 from elimina.planning.planner import cost_bound, make_plan
 from elimina.planning.prepare import Problem, restrict
+from elimina.planning.sparse import in_rows
 from elimina.planning.structure import MAX_OPERANDS
+from elimina.planning.weights import Bound
 
 MOST_THREADS = 1024
 MOST_SLICES = 1 << 16
@@ -32,12 +34,16 @@ Tables = Literal["auto", "dense", "sparse"]
 """Whether steps work on rows, the feasible assignments alone: where that is expected to be faster, never, or all."""
 TABLES: tuple[Tables, ...] = get_args(Tables)
 
-Shift = Literal["none", "tables", "buckets", "all"]
-"""Where costs are shifted for better bounds: between tables before, between mini-buckets, both."""
+Shift = Literal["none", "tables", "clusters", "buckets", "all"]
+"""Where costs are shifted for better bounds: between tables before; also between clusters of these; between
+mini-buckets; everywhere."""
 SHIFTS: tuple[Shift, ...] = get_args(Shift)
 
 LONG_SECONDS = 0.5
 """Estimated time of dense tables from which rows are thought of."""
+
+FINER = 16
+"""How many times as many rows are expected each time that there were more than fit."""
 
 ORDER_SECONDS = 2.0
 """Default limit on the search for an order; it ends earlier where the plan would not gain."""
@@ -58,11 +64,18 @@ class Options(NamedTuple):
     tables: Tables = "auto"
     ibound: IBound | None = None
     shift: Shift = "all"
+    refined: int = 0
+    """How often there were more rows than memory held: so many times ``FINER`` times as many are expected."""
 
     @property
     def shifts_tables(self) -> bool:
         """Whether costs are shifted between tables."""
-        return self.shift in ("tables", "all")
+        return self.shift in ("tables", "clusters", "all")
+
+    @property
+    def shifts_clusters(self) -> bool:
+        """Whether costs are shifted between joined tables, too."""
+        return self.shift in ("clusters", "all")
 
     @property
     def levels_buckets(self) -> bool:
@@ -129,7 +142,7 @@ def plan_within(problem: Problem, order: Sequence[int], options: Options, share:
     """Plan mini-buckets whose messages go to the host.
 
     Args:
-        problem: Of the task ``mpe``.
+        problem: Of the task ``mpe`` or ``pr``.
         order: The free variables in elimination order.
         options: How; without an i-bound, it is the largest possible.
         share: Of the host's memory that the messages may take.
@@ -141,10 +154,11 @@ def plan_within(problem: Problem, order: Sequence[int], options: Options, share:
     backend: Backend = CpuBackend(options.threads)
     if options.device != "cpu" and (options.device == "cuda" or seconds > 2 * cuda_machine().start):
         backend = get_backend("cuda") if options.device == "cuda" else find_cuda() or backend
-    machine, memory = _limits(backend, options)
+    machine, memory = limits_of(backend, options)
     memory = min(memory, int(share * host_memory(options)))
     ibound = "auto" if options.ibound is None else options.ibound
-    plan = make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, options.levels_buckets, seconds)
+    levelled, side = options.levels_buckets, _side(problem)
+    plan = make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled, seconds, side)
     return Planned(problem, plan, backend, {})
 
 
@@ -199,8 +213,13 @@ def plan_again(problem: Problem, choice: Choice, options: Options) -> Planned:
     backend = get_backend(choice.device, options.threads)
     machine = cpu_machine(choice.threads) if choice.device == "cpu" else cuda_machine()
     plan = make_plan(problem, choice.unsliced, machine, choice.memory, options.dtype)
+    if options.tables == "sparse":
+        plan = _on_rows(machine, choice.memory, problem, choice.unsliced, options, plan) or plan
     if choice.sliced:
-        plan = make_plan(problem, choice.order, machine, choice.memory, options.dtype, choice.sliced, plan)
+        dtype = plan.dtype if options.tables == "sparse" else options.dtype
+        plan = make_plan(problem, choice.order, machine, choice.memory, dtype, choice.sliced, plan)
+        if options.tables == "sparse":
+            plan = in_rows(plan, problem, machine, whole=True) or plan
     if options.memory is None:
         plan = plan._replace(memory_limit=min(choice.memory, backend.memory()))
     return Planned(problem, plan, backend, {"order": 0.0, "plan": time.perf_counter() - started})
@@ -208,10 +227,25 @@ def plan_again(problem: Problem, choice: Choice, options: Options) -> Planned:
 
 def plan_on(backend: Backend, problem: Problem, order: Sequence[int], options: Options) -> Plan:
     """Plan for one backend, without slices."""
-    return make_plan(problem, order, *_limits(backend, options), options.dtype)
+    return make_plan(problem, order, *limits_of(backend, options), options.dtype)
 
 
-def _limits(backend: Backend, options: Options) -> tuple[Machine, int]:
+def bounding_plan(
+    backend: Backend, problem: Problem, order: Sequence[int], options: Options, side: Bound | None
+) -> Plan:
+    """Plan mini-buckets for one backend; ``side``: see ``make_plan``."""
+    machine, memory = limits_of(backend, options)
+    ibound = "auto" if options.ibound is None else options.ibound
+    levelled = options.levels_buckets
+    return make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled, side=side)
+
+
+def _side(problem: Problem) -> Bound | None:
+    return None if problem.task == "mpe" else "upper"
+
+
+def limits_of(backend: Backend, options: Options) -> tuple[Machine, int]:
+    """A backend as its cost model sees it, and the bytes that may be used there."""
     machine = cpu_machine(backend.threads) if isinstance(backend, CpuBackend) else cuda_machine()
     return machine, backend.memory() if options.memory is None else options.memory
 
@@ -225,16 +259,17 @@ def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], optio
     Raises:
         UnsupportedError: Rows are asked for, and not possible.
     """
-    machine, memory = _limits(backend, options)
+    machine, memory = limits_of(backend, options)
     if options.ibound is not None:
-        ibound, levelled = options.ibound, options.levels_buckets
-        return make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled)
+        return bounding_plan(backend, problem, order, options, _side(problem))
     whole = make_plan(problem, order, machine, memory, options.dtype)
     on_rows = None
     if options.tables == "sparse" or (options.tables == "auto" and not (whole.fits and whole.seconds < LONG_SECONDS)):
         on_rows = _on_rows(machine, memory, problem, order, options, whole)
     if on_rows is not None and options.tables == "sparse":
-        return on_rows
+        if on_rows.fits:
+            return on_rows
+        return rows_in_fine_slices(machine, problem, options, on_rows, memory, FINER**options.refined)
     if whole.fits:
         return whole if on_rows is None or not on_rows.fits else min(whole, on_rows, key=lambda plan: plan.seconds)
     from elimina.planning.tiers import in_tiers
@@ -250,12 +285,31 @@ def _on_rows(
     machine: Machine, memory: int, problem: Problem, order: Sequence[int], options: Options, whole: Plan
 ) -> Plan | None:
     """A plan with steps on rows, if that may be of use."""
-    from elimina.planning.sparse import in_rows
-
     if whole.dtype == "int16" and options.dtype is None:
         wide = MAX_OPERANDS * cost_bound(problem) > np.iinfo(np.int32).max
         whole = make_plan(problem, order, machine, memory, "int64" if wide else "int32")
-    return in_rows(whole, problem, machine, options.tables == "sparse")
+    return in_rows(whole, problem, machine, options.tables == "sparse", FINER**options.refined)
+
+
+def rows_in_fine_slices(
+    machine: Machine, problem: Problem, options: Options, plan: Plan, room: int, times: float = 1.0
+) -> Plan:
+    """A plan on rows in slices that are expected to take so many bytes; as it is, where that is too many slices.
+
+    Args:
+        machine: The device.
+        problem: What the plan is for.
+        options: Whether there may be slices.
+        plan: Without slices.
+        room: Bytes.
+        times: See ``in_rows``.
+    """
+    if options.slices == "never" or problem.task not in ("mpe", "pr", "count"):
+        return plan
+    from elimina.planning.slicing import rows_in_slices
+
+    most = MOST_SLICES if options.slices == "auto" else int(options.slices)
+    return rows_in_slices(problem, machine, plan, room, most, times) or plan
 
 
 def _sliced(

@@ -181,22 +181,23 @@ def distances(problem: Problem, forbidden: int) -> Distances:
     model = problem.model
     sign = 1 if model.sense == "min-cost" else -1
     own: Encoder
-    if model.is_integer:
+    is_integer = model.is_integer
+    if is_integer:
         own = _Integers(model.sense, forbidden)
     else:
         own = _Sums(_logarithms if model.sense == "probability" else _costs(problem))
     tables, parts, lows = [], [], []
     for group in problem.groups:
         sizes = tuple(model.sizes[v] for v in group.scope)
-        table: Array = np.empty(sizes, dtype=np.int64 if model.is_integer else np.float64)
+        table: Array = np.empty(sizes, dtype=np.int64 if is_integer else np.float64)
         layout = FactorLayout(group.members, group.scope, sizes, (), 0, table.size)
         parts.append(own.write(layout, [problem.tables[m] for m in group.members], table))
-        if not model.is_integer:
+        if not is_integer:
             lows.append(float((sign * table).min()))
             table = sign * table - (lows[-1] if math.isfinite(lows[-1]) else 0.0)
         tables.append(table)
     constants, possible = own.constants(problem, sum(part.offset for part in parts))
-    offset = sign * constants[0] if model.is_integer else math.fsum([*lows, *(sign * c for c in constants)])
+    offset = sign * constants[0] if is_integer else math.fsum([*lows, *(sign * c for c in constants)])
     return Distances(tables, offset, possible and all(part.possible for part in parts) and math.inf not in lows)
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elimina.backends import Run, Session
+from elimina.backends.base import KeepingSession
 from elimina.planning.plan import Plan
+from elimina.planning.sparse import row_bytes
 from elimina.semiring import SEMIRINGS
 
 if TYPE_CHECKING:
@@ -25,18 +29,23 @@ _DISK_BYTES = 5e8
 def ends_of_groups(plan: Plan) -> list[int]:
     """The numbers of the steps before which a plan's groups end; one number if it is not worth more than a group."""
     item = np.dtype(plan.dtype).itemsize
-    rate = plan.seconds / max(1, plan.work)
+    work, sizes = [step.work for step in plan.steps], [step.out_span * item for step in plan.steps]
+    if plan.sparse is not None:
+        rows = [math.ceil(min(form.rows, 2.0**62)) for form in plan.sparse.forms]
+        work = [count + 1 for count in rows]
+        sizes = [count * row_bytes(step.sizes, item) for count, step in zip(rows, plan.steps, strict=True)]
+    rate = plan.seconds / max(1, sum(work))
     last = [max(step.readers, default=len(plan.steps)) for step in plan.steps]
     ends: list[int] = []
     begin = live = 0
     elapsed = 0.0
     for number, step in enumerate(plan.steps):
-        elapsed += step.work * rate
-        live += step.out_span
+        elapsed += work[number] * rate
+        live += sizes[number]
         if not plan.keep:
             read = {o.source for o in step.operands if o.source >= begin}
-            live -= sum(plan.steps[source].out_span for source in read if last[source] == number)
-        if elapsed >= max(GROUP_SECONDS, _PAYS * live * item / _DISK_BYTES):
+            live -= sum(sizes[source] for source in read if last[source] == number)
+        if elapsed >= max(GROUP_SECONDS, _PAYS * live / _DISK_BYTES):
             ends.append(number + 1)
             begin, live, elapsed = number + 1, 0, 0.0
     return [*(end for end in ends if end < len(plan.steps)), len(plan.steps)]
@@ -55,7 +64,6 @@ class Groups:
     def __init__(self, plan: Plan, checkpoint: Checkpoint, semiring: str, key: str) -> None:
         self._plan, self._checkpoint, self._key = plan, checkpoint, key
         self._scaled = SEMIRINGS[semiring].scaled
-        self._item = np.dtype(plan.dtype).itemsize
         self._last = [max(step.readers, default=len(plan.steps)) for step in plan.steps]
         known: State = checkpoint.steps
         self._state: State = known if known.get("key") == key else {"key": key, "done": 0, "files": [], "peaks": []}
@@ -83,18 +91,30 @@ class Groups:
         for saved, steps in self._state["files"]:
             data = self._checkpoint.read_messages(saved)
             at = 0
-            for step in (self._plan.steps[number] for number in steps):
-                size = step.out_span * self._item
-                session.load(step.out_offset, data[at : at + size].view(self._plan.dtype))
+            for number, size in steps:
+                if isinstance(session, KeepingSession):
+                    session.load_message(number, data[at : at + size])
+                else:
+                    session.load(self._plan.steps[number].out_offset, data[at : at + size].view(self._plan.dtype))
                 at += size
         if self._state["peaks"]:
             session.load_peaks(np.array(self._state["peaks"]))
 
     def _save(self, session: Session, begin: int, end: int, run: Run) -> None:
-        needed = [n for n in range(begin, end) if self._is_needed(n, end)]
-        arrays = (session.fetch(self._plan.steps[n].out_offset, self._plan.steps[n].out_span) for n in needed)
-        files = [pair for pair in self._state["files"] if any(self._is_needed(n, end) for n in pair[1])]
-        files.append([self._checkpoint.save_messages(end, arrays), needed])
+        sizes: list[list[int]] = []
+
+        def arrays() -> Iterator[NDArray[np.generic]]:
+            for number in (n for n in range(begin, end) if self._is_needed(n, end)):
+                step = self._plan.steps[number]
+                if isinstance(session, KeepingSession):
+                    array: NDArray[np.generic] = session.fetch_message(number)
+                else:
+                    array = session.fetch(step.out_offset, step.out_span)
+                sizes.append([number, array.nbytes])
+                yield array
+
+        files = [pair for pair in self._state["files"] if any(self._is_needed(n, end) for n, _ in pair[1])]
+        files.append([self._checkpoint.save_messages(end, arrays()), sizes])
         peaks = run.peaks.tolist() if self._scaled else []
         self._state = {"key": self._key, "done": end, "files": files, "peaks": peaks}
         self._checkpoint.save_steps(self._state)

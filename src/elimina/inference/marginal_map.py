@@ -41,10 +41,7 @@ def marginal_map(
     """
     problem, plan = planned.problem, planned.plan
     if not plan.fits:
-        raise MemoryLimitError(
-            f"{does_not_fit(plan)}. That is for summing out {len(problem.free)} variables, with {len(problem.kept)} "
-            "that stay; fewer of these would help, too"
-        )
+        raise MemoryLimitError(summation_does_not_fit(planned))
     clock = dict(spent)
     propagator = Propagator(planned, "log-sum-exp")
     try:
@@ -65,11 +62,20 @@ def marginal_map(
     found = optimise(rest)
     stats = {**summed, **found.stats, "summation": summed}
     stats["seconds"] = {**clock, **{f"max {phase}": value for phase, value in found.stats["seconds"].items()}}
-    return found._replace(task="mmap", assignment=_with_known(problem, found.assignment), stats=stats)
+    return found._replace(task="mmap", assignment=with_known(problem, found.assignment), stats=stats)
 
 
-def _with_known(problem: Problem, assignment: Mapping[str, str] | None) -> dict[str, str] | None:
-    """The assignment and what was known of the query before."""
+def summation_does_not_fit(planned: Planned) -> str:
+    """What a plan would need, and what helps."""
+    problem = planned.problem
+    return (
+        f"{does_not_fit(planned.plan)}. That is for summing out {len(problem.free)} variables, with "
+        f"{len(problem.kept)} that stay; fewer of these would help, too"
+    )
+
+
+def with_known(problem: Problem, assignment: Mapping[str, str] | None) -> dict[str, str] | None:
+    """The assignment of a query and what was known of it before."""
     if assignment is None:
         return None
     variables = problem.model.variables

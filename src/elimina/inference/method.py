@@ -27,6 +27,9 @@ LARGE_WORK = 10**8
 SHORTEST_TRY, LONGEST_TRY = 0.2, 60.0
 """Seconds of that try."""
 
+FIRST_TRY = 2.0
+"""Seconds of it where the tables would not fit: search comes next."""
+
 LONG_SECONDS = 2.0
 """Estimated time of a plan from which search is tried first, for no longer than that."""
 
@@ -60,9 +63,15 @@ class Search(NamedTuple):
         if self.method not in METHODS:
             raise InputError(f"unknown method {self.method!r}; it is one of {', '.join(METHODS)}")
         is_known = self.method == "filter" or self.upper_bound is not None
-        if (task != "mpe" and is_known) or (task not in ("mpe", "mmap") and self.method in ("mbe", "search")):
+        methods: dict[str, tuple[str, ...]] = {
+            "filter": ("mpe",),
+            "search": ("mpe", "mmap"),
+            "mbe": ("mpe", "mmap", "pr"),
+        }
+        if task not in methods.get(self.method, (task,)) or (task != "mpe" and is_known):
             raise InputError(
-                f"the methods filter, mbe and search and an upper bound go with the task mpe, not with {task}"
+                "the methods filter and search and an upper bound go with the task mpe, the method mbe with mpe, mmap "
+                f"and pr; not with {task}"
             )
         if has_checkpoint and (self.method in ("mbe", "search") or self.is_asked_for):
             raise InputError("a checkpoint keeps what elimination knows, not what other methods do; leave one out")
@@ -102,7 +111,7 @@ class Search(NamedTuple):
             if rough.total_cells < LARGE_WORK:
                 return None
             fits = 2 * rough.largest_table < _memory(options)
-            most = max(SHORTEST_TRY, min(LONGEST_TRY, rough.total_cells * _SHARE)) if fits else LONGEST_TRY
+            most = max(SHORTEST_TRY, min(LONGEST_TRY, rough.total_cells * _SHARE)) if fits else FIRST_TRY
         result = self._filter(problem, options, deadline, most)
         return result._replace(stats={**result.stats, "seconds": {**spent, **result.stats["seconds"]}})
 
@@ -125,14 +134,10 @@ class Search(NamedTuple):
             if plan.device == "cuda" or options.dtype is not None or plan.seconds < LONG_SECONDS:
                 return tried
             most = min(plan.seconds, most)
-        until = time.monotonic() + most
-        try:
-            return self.by_search(planned.problem, options, until if deadline is None else min(until, deadline), tried)
-        except (UnsupportedError, TimeLimitError, MemoryLimitError):
-            return tried
+        return self._search_on(planned.problem, options, most, deadline, tried)
 
     def to_the_end(self, planned: Planned, options: Options, deadline: float | None, tried: Result | None) -> Result:
-        """Filter or search as long as it takes: nothing else fits.
+        """Filter and search by longer and longer turns, or search, as long as it takes: nothing else fits.
 
         Raises:
             UnsupportedError: The costs are too large for both.
@@ -146,7 +151,13 @@ class Search(NamedTuple):
                 return self.by_search(problem, options, deadline, tried)
             except MemoryLimitError as error:
                 raise MemoryLimitError(does_not_fit(planned.plan)) from error
-        return self._filter_on(problem, options, deadline, tried)
+        found, most = tried, LONGEST_TRY
+        while not self.is_end(found, deadline):
+            found = self._filter_on(problem, options, most / 4, deadline, found)
+            most *= 2
+            if not self.is_end(found, deadline):
+                found = self._search_on(problem, options, most, deadline, found) or found
+        return found
 
     def by_search(self, problem: Problem, options: Options, deadline: float | None, tried: Result | None) -> Result:
         """Search, as long as it takes, with what a try knows.
@@ -160,11 +171,23 @@ class Search(NamedTuple):
         limits = Limits(deadline, self.gap, self.upper_bound)
         return searched_optimum(problem, options, limits, tried, self.listener)
 
-    def _filter_on(self, problem: Problem, options: Options, deadline: float | None, known: Result) -> Result:
-        """Filter as long as it takes, with the best value known; the better bounds of both."""
+    def _search_on(
+        self, problem: Problem, options: Options, most: float, deadline: float | None, known: Result | None
+    ) -> Result | None:
+        """Search for so many seconds; what was known where that is not possible."""
+        until = time.monotonic() + most
+        try:
+            return self.by_search(problem, options, until if deadline is None else min(until, deadline), known)
+        except (UnsupportedError, TimeLimitError, MemoryLimitError):
+            return known
+
+    def _filter_on(
+        self, problem: Problem, options: Options, most: float, deadline: float | None, known: Result
+    ) -> Result:
+        """Filter for so many seconds, with the best value known; the better bounds of both."""
         sign = 1 if problem.model.sense == "min-cost" else -1
         upper = self.upper_bound if known.value is None else int(known.value)
-        found = self._replace(upper_bound=upper)._filter(problem, options, deadline, math.inf)
+        found = self._replace(upper_bound=upper)._filter(problem, options, deadline, most)
         if found.status != "bounded":
             return found
         if found.value is None or (known.value is not None and sign * found.value > sign * known.value):
@@ -176,8 +199,11 @@ class Search(NamedTuple):
         return found._replace(lower_bound=max(lowers, default=None), upper_bound=min(uppers, default=None))
 
     def _filter(self, problem: Problem, options: Options, deadline: float | None, most: float) -> Result:
-        if options.device == "cuda":
-            raise UnsupportedError("filtering runs on the CPU: use --device auto or cpu, or --method eliminate")
+        if self.is_asked_for and (options.device == "cuda" or options.tables == "sparse"):
+            from elimina.inference.filtered_rows import optimum_on_rows
+
+            until = deadline if most == math.inf else min(time.monotonic() + most, deadline or math.inf)
+            return optimum_on_rows(problem, options, until, self.upper_bound, self.gap, self.listener)
         left = math.inf if deadline is None else deadline - time.monotonic()
         from elimina.inference.filtering import Limits, filtered_optimum
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from elimina.backends.base import GatheringSession
 from elimina.errors import MemoryLimitError
-from elimina.inference.bucket import does_not_fit, statistics
+from elimina.inference.bucket import does_not_fit, partition_result, statistics
 from elimina.inference.encode import Encoded, encode
 from elimina.inference.execution import Execution
 from elimina.inference.scales import roots
@@ -29,6 +29,9 @@ _ROUNDING = 1e-6
 _TOLERANCE = 1e-9
 """Of sums of floats, relative: bounds that are closer to each other are the same number."""
 
+
+_UNITS = 8
+"""Units in the last place that a table of a sum may be off."""
 
 _Tables = tuple[
     NDArray[Any], NDArray[np.int64], Sequence[int], Sequence[int], Sequence[Sequence[int]], float, float, bool
@@ -87,8 +90,13 @@ class Heuristic(NamedTuple):
         """Whether the plan's costs are integers."""
         return self.plan.dtype.startswith("int")
 
-    def decode(self, session: GatheringSession) -> list[int]:
-        """The assignment that gives each variable, the last one eliminated first, the value of the least bound."""
+    def decode(self, session: GatheringSession, noise: np.random.Generator | None = None) -> list[int]:
+        """The assignment that gives each variable, the last one eliminated first, the value of the least bound.
+
+        Args:
+            session: Where the messages are.
+            noise: Of sums: for a value drawn by its share instead (costs less Gumbel noise are least so often).
+        """
         values = [0] * len(self.plan.order)
         homes = self.guide.homes()
         for v in reversed(range(len(values))):
@@ -97,8 +105,24 @@ class Heuristic(NamedTuple):
             rows = np.array(places, dtype=np.int64)[:, None] + np.outer([table.stride for table in homes[v]], steps)
             costs = session.gather(rows.astype(np.int64).reshape(-1)).reshape(rows.shape)
             total = np.where(costs == self.plan.forbidden, math.inf, self.sign * costs).sum(axis=0)
-            values[v] = int(total.argmin())
+            values[v] = int((total if noise is None else total - noise.gumbel(size=len(total))).argmin())
         return self.complete(values)
+
+    def rounding(self, session: GatheringSession, chosen: Sequence[int]) -> float:
+        """What rounding may have changed of a sum's bound: a few units in the last place of each table.
+
+        Args:
+            session: Where the tables are.
+            chosen: A value for each variable of the model, where their size is seen.
+        """
+        values = [chosen[v] for v in self.plan.order]
+        places = [
+            table.offset + values[v] * table.stride + sum(values[u] * stride for u, stride in table.others)
+            for v, tables in enumerate(self.guide.homes())
+            for table in tables
+        ]
+        read = session.gather(np.array(places, dtype=np.int64)).astype(np.float64)
+        return float(_UNITS * np.finfo(self.plan.dtype).eps * np.abs(read[np.isfinite(read)]).sum())
 
     def complete(self, values: Sequence[int]) -> list[int]:
         """A value for each variable of the model, given those of the plan's order."""
@@ -109,8 +133,8 @@ class Heuristic(NamedTuple):
 
 
 def sign_of(plan: Plan) -> int:
-    """-1 where a plan for the task ``mpe`` maximises."""
-    return -1 if plan.semiring == "max-sum" else 1
+    """-1 where a plan's totals are the better the larger they are."""
+    return -1 if plan.semiring in ("max-sum", "log-sum-exp") else 1
 
 
 def heuristic_of(execution: Execution, clock: dict[str, float]) -> Heuristic:
@@ -124,25 +148,30 @@ def heuristic_of(execution: Execution, clock: dict[str, float]) -> Heuristic:
         MemoryLimitError: The plan does not fit.
         TimeLimitError: The deadline passed.
     """
-    with _running(execution, clock) as (heuristic, session):
+    with running(execution, clock) as (heuristic, session):
         if session is None:
             return heuristic
         started = time.perf_counter()
         arena = session.fetch(0, execution.plan.arena_cells)
-        _note(clock, "download", time.perf_counter() - started)
+        note(clock, "download", time.perf_counter() - started)
     return heuristic._replace(arena=arena)
 
 
 @contextlib.contextmanager
-def _running(execution: Execution, clock: dict[str, float]) -> Iterator[tuple[Heuristic, GatheringSession | None]]:
-    """Run a plan; its messages are in the session until the end (None: the factors alone forbid everything)."""
+def running(execution: Execution, clock: dict[str, float]) -> Iterator[tuple[Heuristic, GatheringSession | None]]:
+    """Run a plan; its messages are in the session until the end (None: the factors alone forbid everything).
+
+    Raises:
+        MemoryLimitError: The plan does not fit.
+        TimeLimitError: The deadline passed.
+    """
     problem, plan = execution.problem, execution.plan
     if not plan.fits:
         raise MemoryLimitError(does_not_fit(plan))
     started = time.perf_counter()
     encoded = encode(problem, plan)
     guide = guide_of(plan, problem.model.sizes)
-    _note(clock, "encode", time.perf_counter() - started)
+    note(clock, "encode", time.perf_counter() - started)
     heuristic = Heuristic(problem, plan, encoded, guide, np.zeros(0, dtype=plan.dtype), math.inf)
     if encoded.impossible:
         yield heuristic, None
@@ -151,7 +180,7 @@ def _running(execution: Execution, clock: dict[str, float]) -> Iterator[tuple[He
     try:
         run = session.run(progress=execution.report)
         for phase, seconds in run.seconds.items():
-            _note(clock, phase, seconds)
+            note(clock, phase, seconds)
         values = roots(plan, run)
         if plan.forbidden in values:
             yield heuristic, session
@@ -176,12 +205,12 @@ def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original
     """
     clock = dict(seconds)
     bound, chosen = None, None
-    with _running(execution, clock) as (heuristic, session):
+    with running(execution, clock) as (heuristic, session):
         if session is not None and math.isfinite(heuristic.cost):
             started = time.perf_counter()
             bound = original.bound(heuristic.total_of(heuristic.cost))
             chosen = heuristic.decode(session)
-            _note(clock, "decode", time.perf_counter() - started)
+            note(clock, "decode", time.perf_counter() - started)
     result = result_between(original.problem, bound, chosen)
     return result._replace(stats={**statistics(execution, clock), "method": "mbe", **division(heuristic.plan)})
 
@@ -190,7 +219,8 @@ def better(one: Result, other: Result) -> Result:
     """What two runs say of one problem together: costs shifted need not bound better than costs as they are.
 
     Args:
-        one: Of ``bounded_optimum``; the figures are its own, seconds of both.
+        one: Of ``bounded_optimum``, ``bounded_sum`` or ``bounded_marginal_map``; the figures are its own, seconds of
+            both.
         other: Likewise, of the same problem.
     """
     seconds = dict(other.stats["seconds"])
@@ -202,6 +232,10 @@ def better(one: Result, other: Result) -> Result:
             return result._replace(stats=stats)
     lower = max((end for end in (one.lower_bound, other.lower_bound) if end is not None), default=None)
     upper = min((end for end in (one.upper_bound, other.upper_bound) if end is not None), default=None)
+    if one.task == "pr":
+        assert lower is not None
+        assert upper is not None
+        return sum_between(lower, upper)._replace(stats=stats)
     best = next((result for result in (one, other) if result.value in (lower, upper)), one)
     status: Status = "optimal" if lower == upper else "bounded"
     return Result(status, one.task, best.value, lower, upper, best.assignment, stats=stats)
@@ -217,6 +251,13 @@ def division(plan: Plan) -> dict[str, int]:
 def meet(bound: int | float, score: int | float) -> bool:
     """Whether a bound and an assignment's total are the same number, up to rounding of floats."""
     return bound == score or (not isinstance(score, int) and abs(bound - score) <= _TOLERANCE * max(1.0, abs(score)))
+
+
+def sum_between(lower: float, upper: float) -> Result:
+    """What is known from bounds on the base-10 logarithm of a sum."""
+    if upper == -math.inf or meet(lower, upper):
+        return partition_result(upper)
+    return Result("bounded", "pr", None, lower, upper)
 
 
 def result_between(problem: Problem, bound: int | float | None, chosen: Sequence[int] | None) -> Result:
@@ -242,5 +283,6 @@ def result_between(problem: Problem, bound: int | float | None, chosen: Sequence
     return Result("optimal" if is_same else "bounded", problem.task, score, *ends, assignment)
 
 
-def _note(clock: dict[str, float], phase: str, seconds: float) -> None:
+def note(clock: dict[str, float], phase: str, seconds: float) -> None:
+    """Add seconds to a phase."""
     clock[phase] = clock.get(phase, 0.0) + seconds

@@ -1,8 +1,8 @@
-"""The optimum by AND/OR branch and bound, guided by mini-buckets whose i-bound rises until it is proven.
+"""The optimum by turns of two searches: AND/OR branch and bound guided by mini-buckets, and soft local consistency.
 
 R. Marinescu, R. Dechter, "AND/OR branch-and-bound search for combinatorial optimization in graphical models",
 Artificial Intelligence 173 (2009). Rounds with small mini-buckets answer easy problems at once; each round begins with
-the best assignment and the best bound of those before it.
+the best assignment and the best bound of those before it. After each one it is the turn of soft local consistency.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from elimina._core import search_tree
 from elimina.errors import TimeLimitError, UnsupportedError
 from elimina.inference.bucket import statistics
 from elimina.inference.choose import Options, elimination_order, host_memory, host_threads, plan_within
+from elimina.inference.consistency import Consistency
 from elimina.inference.execution import Execution
 from elimina.inference.filtering import Listener
 from elimina.inference.minibucket import Heuristic, division, heuristic_of, meet, result_between
@@ -39,6 +40,15 @@ _RISE = 10.0
 _SEARCH_SHARE = 10.0
 """Seconds of search in a round, by those that its mini-buckets may take."""
 
+_MORE = 2.0
+"""Seconds of soft local consistency by those: it goes on where it was left."""
+
+_FIRST_TURN = 0.25
+"""Seconds of it before anything else is tried."""
+
+_LEAD = 4.0
+"""By how much less mini-buckets are searched where the other bound is better."""
+
 _MESSAGES = 0.5
 _CACHE = 0.25
 """Shares of the memory."""
@@ -52,12 +62,14 @@ class Limits(NamedTuple):
         gap: The gap of the bounds that is close enough.
         upper_bound: A total that is known to be reached; None if none is known.
         nodes: Of the search tree, in each round.
+        rounds: After which it ends.
     """
 
     deadline: float | None = None
     gap: float = 0.0
     upper_bound: int | float | None = None
     nodes: float = math.inf
+    rounds: float = math.inf
 
     @property
     def seconds(self) -> float:
@@ -66,7 +78,12 @@ class Limits(NamedTuple):
 
 
 def searched_optimum(
-    problem: Problem, options: Options, limits: Limits, tried: Result | None = None, listener: Listener | None = None
+    problem: Problem,
+    options: Options,
+    limits: Limits,
+    tried: Result | None = None,
+    listener: Listener | None = None,
+    original: Original | None = None,
 ) -> Result:
     """Find the optimum and an assignment, or bounds on it where time ends before (``bounded``).
 
@@ -76,6 +93,7 @@ def searched_optimum(
         limits: When it may end.
         tried: What is known from before.
         listener: Called now and then with both bounds.
+        original: The problem with its costs shifted; None: they are shifted here.
 
     Raises:
         UnsupportedError: Integer costs are too large.
@@ -89,7 +107,7 @@ def searched_optimum(
     if tried is not None:
         search.begin(tried)
     try:
-        search.run()
+        search.run(original)
     except TimeLimitError:
         if search.bound is None:
             raise
@@ -110,6 +128,9 @@ class _Search:
         self.score: int | float | None = limits.upper_bound
         self.bound: int | float | None = None
         self.is_empty = False
+        self.consistency: Consistency | None = None
+        self.is_consistency_spent = False
+        self.unit: int | float = 0
         # What no plan has said yet.
         figures = {"induced_width": None, "largest_table": 0, "total_cells": 0, "peak_bytes": 0, "device": "cpu"}
         self.stats: dict[str, Any] = {**figures, "dtype": None, "nodes": 0, "rounds": 0, "profile": []}
@@ -122,13 +143,16 @@ class _Search:
         if tried.assignment is not None:
             self.take([v.index(tried.assignment[v.name]) for v in self.problem.model.variables])
 
-    def run(self) -> None:
+    def run(self, original: Original | None) -> None:
         """Round after round, until the bounds meet or time ends."""
         options, limits = self.options, self.limits
         seconds = min(LONGEST_SHIFT, limits.seconds / 10)
         with self.phase("shift"):
-            original = shift_tables(self.problem, options, seconds)
+            original = original or shift_tables(self.problem, options, seconds)
         problem = original.moved
+        self.propagate(original, _FIRST_TURN)
+        if self.is_over:
+            return
         with self.phase("order"):
             order = elimination_order(problem, options._replace(order_seconds=min(options.order_seconds, seconds)))
         budget, known = FIRST_SECONDS, None
@@ -144,12 +168,24 @@ class _Search:
             execution = Execution(problem, plan, planned.backend, deadline=limits.deadline)
             heuristic = heuristic_of(execution, self.clock)
             self.stats.update({**statistics(execution, {}), **division(plan), "rounds": self.stats["rounds"] + 1})
-            self.search(original, heuristic, math.inf if is_last else _SEARCH_SHARE * budget)
+            turn = _SEARCH_SHARE * budget
+            while not self.is_over:
+                alone = is_last and self.is_consistency_spent
+                self.search(original, heuristic, math.inf if alone else turn / (_LEAD if self.is_ahead else 1))
+                self.propagate(original, turn * _MORE)
+                if not is_last:
+                    break
+                turn *= 2
             # The next round's messages take its place.
             del heuristic
-            if is_last:
+            if is_last or self.stats["rounds"] >= limits.rounds:
                 return
             budget, known = budget * _RISE, plan.minibuckets
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether soft local consistency has the better bound."""
+        return self.consistency is not None and self.consistency.bound == self.bound
 
     @property
     def is_over(self) -> bool:
@@ -174,8 +210,7 @@ class _Search:
         def poll(lower: float, upper: float, nodes: int) -> bool:
             self.stats["nodes"] = before + nodes
             self.raise_bound(original, heuristic, lower)
-            best = self.score if math.isinf(upper) else original.total(heuristic.total_of(upper))
-            self.report(best)
+            self.report(None if math.isinf(upper) else original.total(heuristic.total_of(upper)))
             return not self.is_close
 
         known = math.inf if self.score is None else heuristic.cost_of(original.moved_total(self.score))
@@ -204,7 +239,55 @@ class _Search:
         # The best one may be no solution by the model's own bound.
         self.is_empty = self.chosen is None and found["bound"] >= min(known, found["cost"])
         self.raise_bound(original, heuristic, found["bound"])
-        self.report(self.score)
+        self.report()
+
+    def propagate(self, original: Original, seconds: float) -> None:
+        """A turn of soft local consistency."""
+        while not (self.is_over or self.is_consistency_spent):
+            if self.consistency is None:
+                self.consistency = self.begin_consistency(original)
+            if self.consistency is None:
+                self.is_consistency_spent = True
+                return
+            unit = self.consistency.unit
+            if not self.turn(self.consistency, seconds):
+                return
+            # In finer units, now that a better total is known, bounds of floats may meet.
+            self.is_consistency_spent = unit == self.unit
+            self.consistency, self.unit = None, unit
+
+    def turn(self, search: Consistency, seconds: float) -> bool:
+        """A turn of one search; whether it is done."""
+        if self.chosen is not None and self.score is not None:
+            search.know(self.score, self.chosen)
+        before = self.stats["nodes"]
+
+        def poll(bound: int | float, best: int | float | None, nodes: int) -> bool:
+            self.stats["nodes"] = before + nodes
+            self.raise_to(bound)
+            self.report(best)
+            return not self.is_close
+
+        limits = min(seconds, self.limits.seconds), self.limits.nodes, int(_CACHE * host_memory(self.options))
+        with self.phase("consistency"):
+            turn = search.run(*limits, poll)
+        self.stats["nodes"] = before + turn.nodes
+        if turn.interrupted:
+            self.stats["interrupted"] = True
+        if turn.chosen is not None:
+            self.take(turn.chosen)
+        self.is_empty = turn.is_done and self.chosen is None
+        self.raise_to(turn.bound)
+        self.report()
+        return turn.is_done
+
+    def begin_consistency(self, original: Original) -> Consistency | None:
+        """A search, if it is possible."""
+        options = self.options
+        with self.phase("consistency"):
+            order = elimination_order(original.moved, options._replace(order="min-fill", order_seconds=0.0))
+            memory, threads = host_memory(options), host_threads(options)
+            return Consistency.of(original, order, self.score, self.chosen is not None, threads, memory)
 
     def take(self, chosen: list[int]) -> None:
         """Keep an assignment if it is the best one."""
@@ -216,9 +299,11 @@ class _Search:
 
     def raise_bound(self, original: Original, heuristic: Heuristic, cost: float) -> None:
         """Keep a bound if it is the best one."""
-        if math.isinf(cost):
-            return
-        value = original.bound(heuristic.total_of(cost))
+        if math.isfinite(cost):
+            self.raise_to(original.bound(heuristic.total_of(cost)))
+
+    def raise_to(self, value: int | float) -> None:
+        """Keep a bound in the model's units if it is the best one."""
         if self.bound is None or self.sign * value > self.sign * self.bound:
             self.bound = value
 
@@ -227,8 +312,10 @@ class _Search:
         ends = (self.bound, best) if self.sign == 1 else (best, self.bound)
         return Bounds(round(time.monotonic() - self.started, 3), *ends, self.stats["nodes"])
 
-    def report(self, best: int | float | None) -> None:
-        """Tell what is known, and keep it for the profile."""
+    def report(self, best: int | float | None = None) -> None:
+        """Tell what is known, the best total found in a turn included, and keep it for the profile."""
+        if best is None or (self.score is not None and self.sign * self.score < self.sign * best):
+            best = self.score
         known = self.known(best)
         if not self.stats["profile"] or self.stats["profile"][-1][1:3] != known[1:3]:
             self.stats["profile"].append(known)

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import FORBIDDEN_COST, shift_costs
-from elimina.inference.choose import Options, host_memory
+from elimina.inference.choose import Options, elimination_order, host_memory
 from elimina.inference.encode import distances
+from elimina.inference.joingraph import JoinGraph
 from elimina.model import Model
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem, allowed_range, prepare
@@ -25,7 +26,7 @@ from elimina.table import FORBIDDEN, Table
 MOST_CELLS = 2**26
 """Of all tables together."""
 
-_CELL_BYTES = 48
+CELL_BYTES = 48
 """Distances, in the core's units, there, shifted, and as tables, twice: 64 bits each."""
 
 Array = NDArray[Any]
@@ -39,6 +40,9 @@ LONGEST_SHIFT = 10.0
 _PARTS = 1000
 _HEADROOM = 2**27
 """Parts of an integer cost that are shifted, if sums of them stay below the other number."""
+
+_LEAST_PASSES = 4
+"""Passes over clusters that the time has to suffice for."""
 
 _LEAST_GAIN = 1e-5
 """A pass that raises the bound by less of the tables' spread is the last one."""
@@ -104,6 +108,79 @@ def shift_tables(problem: Problem, options: Options, seconds: float) -> Original
     return Original(problem, shift(problem, seconds, host_memory(options)) if options.shifts_tables else None)
 
 
+def shift_all(problem: Problem, options: Options, seconds: float) -> tuple[Original, Options]:
+    """Shift costs between tables and between clusters, whichever is asked for and possible.
+
+    Args:
+        problem: Of the task ``mpe``.
+        options: With an i-bound.
+        seconds: After which no further pass of either is begun.
+
+    Returns:
+        The problem to run, and how: in the clusters' order, if there are any.
+    """
+    original = shift_tables(problem, options, seconds)
+    if original.shifted is None or not options.shifts_clusters or options.ibound == "auto":
+        return original, options
+    order = elimination_order(original.moved, options)
+    return shift_clusters(original, options, order, seconds), options._replace(order=order)
+
+
+def shift_clusters(original: Original, options: Options, order: Sequence[int], seconds: float) -> Original:
+    """Join tables to clusters of mini-buckets, and shift costs between these, if time and memory suffice.
+
+    Args:
+        original: Whose costs were shifted between tables.
+        options: With the most variables of a cluster's message, and the memory that it may take.
+        order: Its free variables in elimination order.
+        seconds: After which no further pass is begun.
+    """
+    assert original.shifted is not None
+    assert options.ibound not in (None, "auto")
+    problem = original.shifted.problem
+    graph = JoinGraph(problem.model.sizes, [group.scope for group in problem.groups], order, int(options.ibound))
+    most_cells = min(MOST_CELLS, host_memory(options) // CELL_BYTES)
+    # Smaller clusters than those of the run would stand in the way of its mini-buckets.
+    if graph.cells > most_cells or _LEAST_PASSES * graph.pass_seconds > seconds:
+        return original
+    problem = _shifted_in(graph, problem, seconds) or problem
+    return original._replace(shifted=original.shifted._replace(problem=problem))
+
+
+def _shifted_in(graph: JoinGraph, problem: Problem, seconds: float) -> Problem | None:
+    """The problem with the clusters' tables; None if everything is forbidden."""
+    model = problem.model
+    known = distances(problem, FORBIDDEN_COST)
+    if not known.possible:
+        return None
+    given = [np.where(t < FORBIDDEN_COST, t, math.inf) if model.is_integer else t for t in known.tables]
+    spread = sum(float(table.max(initial=0, where=table < math.inf)) for table in given)
+    unit = 1.0 if model.is_integer else _unit(spread)
+    tables = [(group.scope, table) for group, table in zip(problem.groups, given, strict=True)]
+    exact = [graph.join(cluster, tables) for cluster in graph.clusters]
+    moved = [np.rint(table * unit) for table in exact]
+    constant = graph.shift(moved, seconds, max(1.0, _LEAST_GAIN * spread * unit))
+    if math.isinf(constant):
+        return None
+    factors = []
+    for cluster, table, found in zip(graph.clusters, exact, moved, strict=True):
+        is_allowed = np.isfinite(found)
+        if model.is_integer:
+            costs: Array = np.where(is_allowed, np.where(is_allowed, found, 0.0).astype(np.int64), FORBIDDEN)
+        else:
+            costs = np.full(found.shape, np.inf)
+            costs[is_allowed] = table[is_allowed] + (found[is_allowed] - np.rint(table[is_allowed] * unit)) / unit
+        factors.append(Table(cluster.scope, costs))
+    total = known.offset + (int(constant) if model.is_integer else constant / unit)
+    joined = Model(model.variables, factors, sense="min-cost", constant=total, upper_bound=model.upper_bound)
+    return prepare(joined, "mpe", problem.fixed)
+
+
+def _unit(spread: float) -> float:
+    """Parts of one that costs are counted in: a power of two."""
+    return float(2.0 ** math.floor(math.log2(_MOST_TOTAL / max(spread, 1.0))))
+
+
 def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
     """Shift costs between tables; None if these are too large for it, or forbid everything.
 
@@ -115,7 +192,7 @@ def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
     model = problem.model
     sizes = model.sizes
     cells = sum(math.prod(sizes[v] for v in group.scope) for group in problem.groups)
-    if cells > min(MOST_CELLS, memory // _CELL_BYTES):
+    if cells > min(MOST_CELLS, memory // CELL_BYTES):
         return None
     known = distances(problem, FORBIDDEN_COST)
     limit = FORBIDDEN_COST if model.is_integer else math.inf
@@ -126,7 +203,7 @@ def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
     else:
         spread = sum(float(table.max(initial=0, where=table < limit)) for table in known.tables)
     scale: int | float = max(1, min(_PARTS, _HEADROOM // cost_bound(problem))) if model.is_integer else 1.0
-    unit = scale if model.is_integer else 2.0 ** math.floor(math.log2(_MOST_TOTAL / max(spread, 1.0)))
+    unit = scale if model.is_integer else _unit(spread)
     if not known.possible or not spread * unit <= _MOST_TOTAL:
         return None
     number = {v: n for n, v in enumerate(problem.free)}
@@ -166,6 +243,7 @@ def _tables(
     pairs = list(zip(problem.groups, known, given, strict=True))
     wide = [pair for pair in pairs if len(pair[0].scope) > 1]
     narrow = {pair[0].scope[0]: pair for pair in pairs if len(pair[0].scope) == 1}
+    dtype = np.int64 if problem.model.is_integer else np.float64
     factors = []
     for number, (scope, costs) in enumerate(found):
         if number < len(wide):
@@ -173,7 +251,7 @@ def _tables(
             factors.append(_table(group.scope, costs.reshape(exact.shape), exact, rounded, unit))
             continue
         variable = problem.free[scope[0]]
-        none = np.zeros(len(costs), dtype=np.int64 if problem.model.is_integer else np.float64)
+        none = np.zeros(len(costs), dtype=dtype)
         _, exact, rounded = narrow.get(variable, (None, none, none))
         factors.append(_table((variable,), costs, exact, rounded, unit))
     return factors

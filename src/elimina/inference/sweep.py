@@ -44,6 +44,10 @@ class Sweep:
         execution: The plan, and where to run it.
         clock: Seconds by phase, which are added to.
         semiring: Another one than the plan's, over the same dtype.
+
+    Attributes:
+        rows: Rows of sparse tables looked at so far, and those kept.
+        done: Slices that are finished, for the report of progress.
     """
 
     def __init__(self, execution: Execution, clock: dict[str, float], semiring: str | None = None) -> None:
@@ -64,6 +68,7 @@ class Sweep:
         self._encoder = encoder(self._whole, plan, semiring)
         self._arena = np.zeros(plan.factor_cells, dtype=plan.dtype)
         self._parts = [self._write(number) for number in range(len(plan.factors))]
+        self.rows, self.done = [0, 0], 0
         self._note("encode", time.perf_counter() - started)
         execution.check_deadline("the tables encoded")
 
@@ -75,10 +80,10 @@ class Sweep:
     def run(
         self, numbers: Iterable[int], parameter: int | None = None, part: tuple[int, int] = (0, 1)
     ) -> Iterator[Slice]:
-        """Run slices, ascending; the session is closed when they are finished, or the iterator is.
+        """Run slices; the session is closed when they are finished, or the iterator is.
 
         Args:
-            numbers: Of the slices.
+            numbers: Of the slices, in any sequence; neighbours that differ in fast variables alone share most steps.
             parameter: Another one than the plan's: see ``Program.parameter``.
             part: The number of this sweep, and of all, for the report of progress.
 
@@ -97,31 +102,33 @@ class Sweep:
                 found = encoded(self._encoder, problem, self._arena, self._parts)
                 if found.impossible:
                     yield Slice(number, problem, found, None)
-                    execution.report((number + 1) / self.count)
+                    self.done += 1
+                    execution.report(self.done / self.count)
                     continue
                 if session is None:
                     session = execution.backend.open(program, self._arena)
                 first = bisect.bisect_left(self._levels, stale)
                 if run is None or first < len(self._levels):
-                    for run in self._runs(session, execution, parameter, number, first):
+                    for run in self._runs(session, execution, parameter, first):
                         for phase, seconds in run.seconds.items():
                             self._note(phase, seconds)
+                        self.rows = [known + new for known, new in zip(self.rows, run.rows, strict=True)]
                 assert run is not None
                 stale = len(self._variables) + 1
                 yield Slice(number, problem, found, run)
-                execution.report((number + 1) / self.count)
+                self.done += 1
+                execution.report(self.done / self.count)
         finally:
             if session is not None:
                 session.close()
 
-    def _runs(
-        self, session: Session, execution: Execution, parameter: int | None, number: int, first: int
-    ) -> Iterator[Run]:
+    def _runs(self, session: Session, execution: Execution, parameter: int | None, first: int) -> Iterator[Run]:
         """Run the steps from one on, in groups if the only slice is long and is to be kept."""
         plan, checkpoint = self._plan, execution.checkpoint
-        report = functools.partial(self._report, execution, number)
+        report = functools.partial(self._report, execution)
         # On a GPU only a plan that keeps its messages has them in the arena.
-        if checkpoint is not None and plan.slicing is None and (plan.keep or plan.device == "cpu"):
+        can_keep = plan.keep or plan.device == "cpu" or plan.sparse is not None
+        if checkpoint is not None and plan.slicing is None and can_keep:
             ends = ends_of_groups(plan)
             if len(ends) > 1:
                 semiring = self._semiring or plan.semiring
@@ -130,8 +137,8 @@ class Sweep:
         steps = np.arange(first, len(self._levels), dtype=np.int64) if first else None
         yield session.run(steps, report)
 
-    def _report(self, execution: Execution, number: int, share: float) -> None:
-        execution.report((number + share) / self.count)
+    def _report(self, execution: Execution, share: float) -> None:
+        execution.report((self.done + share) / self.count)
 
     def _move(self, number: int, session: Session | None) -> int:
         """Fix a slice's values; return the lowest level of steps that have to run again."""

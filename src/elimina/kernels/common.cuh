@@ -15,11 +15,16 @@ inline constexpr bool same<A, A> = true;
 
 template <class S, class Cell>
 __device__ S make_semiring(Cell parameter) {
-  if constexpr (requires { S{typename S::Value(parameter)}; }) {
+  if constexpr (!weighted<S> && requires { S{typename S::Value(parameter)}; }) {
     return S{typename S::Value(parameter)};
   } else {
     return S{};
   }
+}
+
+template <class S, class Cell>
+__device__ S make_semiring(Cell parameter, StepView step) {
+  return weighed(make_semiring<S>(parameter), step.weight());
 }
 
 // sum (+)= a (x) b, in one or two instructions where the hardware has them. A comparison and a selection would cost one more.
@@ -35,21 +40,6 @@ __device__ __forceinline__ void fold(const S& s, typename S::Sum& sum, typename 
     sum = fmaxf(a * b, sum);
   } else {
     s.add(sum, s.combine(a, b));
-  }
-}
-
-template <class S>
-__device__ void merge(const S& s, typename S::Sum& sum, typename S::Sum other) {
-  if constexpr (same<typename S::Sum, typename S::Value>) {
-    s.add(sum, other);
-  } else {
-    if (!(other.total > 0)) return;
-    if (other.peak > sum.peak) {
-      sum.total = sum.total * std::exp(sum.peak - other.peak) + other.total;
-      sum.peak = other.peak;
-    } else {
-      sum.total = sum.total + other.total * std::exp(other.peak - sum.peak);
-    }
   }
 }
 

@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kSize, kBlocks)
   const StepView step{shared};
   const int cells = int(min(i64(chunk), step[kLoCells] - lo_first)), count = int(min(i64(batch), step[kMidCells] - mid_first));
   const int domain = int(step[kDomain]);
-  const P policy(parameter);
+  const P policy(parameter, step);
   locate(mid_first, count, batch, tables, map.bases, map.mids);
   locate_lo<i64>(lo_first, cells, chunk, 0, tables, map.los);
   __syncthreads();

@@ -48,7 +48,7 @@ __device__ __forceinline__ void sum_up(const S& s, typename S::Sum& sum, const t
         }
         if constexpr (kLevels) {
           if (own >= 0) {
-            sum = levelled(s, values[u], own, tables);
+            s.add(sum, levelled(s, values[u], own, tables));
             continue;
           }
         }
@@ -100,7 +100,7 @@ __device__ void small_step(const S& s, StepView step, int first, int cells, type
         sum_up<1, kLevels>(s, sum, from, stride, domain, lane, group, tables, tables_a, tables_ab, own, scales);
       }
     }
-    for (int mask = group / 2; mask; mask /= 2) merge(s, sum, exchange(sum, mask));
+    for (int mask = group / 2; mask; mask /= 2) s.add(sum, exchange(sum, mask));
     if (valid && lane == 0) {
       const Value result = s.finish(sum);
       arena[step[kOut] + out] = result;
@@ -168,7 +168,6 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ u64 step_peaks[2];
   __shared__ i64 shared_item;
   __shared__ int shared_last;
-  const S s = make_semiring<S>(parameter);
   const int thread = int(threadIdx.x);
   const i64* links = words + links_at;
   i64 item = -1;  // taken over from `release`
@@ -192,6 +191,7 @@ __global__ void __launch_bounds__(kThreads)
 
     for (int buffer = 0;; buffer ^= 1) {
       const StepView step{records[buffer]};
+      const S s = make_semiring<S>(parameter, step);
       const i64 next = link[kNext], next_start = link[kNextStart], next_words = link[kNextWords];
       const bool shared_next = link[kNextChildren] > 1;
       const int first = !kTree && chunks > 1 ? int(chunk) * chunk_cells : 0;

@@ -10,8 +10,8 @@ __global__ void __launch_bounds__(kThreads)
     level(const i64* __restrict__ record, int row_axis, typename S::Value* arena, u64*, const i32* stop, typename S::Value parameter) {
   using Value = typename S::Value;
   if (stopped(stop)) return;
-  const S s = make_semiring<S>(parameter);
   const StepView step{record};
+  const S s = make_semiring<S>(parameter, step);
   const int own = int(step[kTablesA]);
   i64 row_cells = 1;
   for (i64 axis = row_axis; axis < step[kAxes]; ++axis) row_cells *= step.size(axis);

@@ -17,7 +17,7 @@ __device__ __forceinline__ typename S::Value levelled(const S& s, const typename
       if (t == number) own = values[t];
     }
   }
-  return level_cell(sum, largest, own, number, count, s.infinity);
+  return level_cell(s, sum, largest, own, number, count);
 }
 
 }  // namespace elimina

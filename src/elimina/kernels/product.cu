@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(kProductThreads, kBlocks)
   const int cells = int(min(i64(chunk), step[kLoCells] - lo_first));
   const i64 mid_first = i64(split) * mids, mid_last = min(mid_first + mids, step[kMidCells]);
   const int domain = int(step[kDomain]);
-  const P policy(parameter);
+  const P policy(parameter, step);
   const int column = int(threadIdx.x) % columns, row = int(threadIdx.x) / columns;
   const int lo = column * kPer, hop = columns * kPer;  // the vectors of a thread are `hop` cells apart
   const bool busy = row < kProductThreads / columns && lo < cells;

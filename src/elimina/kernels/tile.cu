@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   const int cells = int(min(i64(chunk), step[kLoCells] - lo_first));
   const i64 mid_first = i64(split) * mids, mid_last = min(mid_first + mids, step[kMidCells]);
   const int domain = int(step[kDomain]);
-  const P policy(parameter);
+  const P policy(parameter, step);
   if constexpr (kGeneric) locate_lo<i32>(lo_first, cells, pitch, tables - streamed, tables, map.los);
 
   const int column = int(threadIdx.x) % columns, row = int(threadIdx.x) / columns, rows_block = kThreads / columns * kRows;

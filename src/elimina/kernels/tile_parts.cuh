@@ -14,6 +14,7 @@ struct Single {
   static constexpr int width = 1;
   S s;
   __device__ explicit Single(Cell parameter) : s(make_semiring<S>(parameter)) {}
+  __device__ Single(Cell parameter, StepView step) : s(make_semiring<S>(parameter, step)) {}
   __device__ Cell one() const { return Cell(s.one()); }
   __device__ Cell combine_cells(Cell a, Cell b) const { return Cell(s.combine(Lane(a), Lane(b))); }
   static __device__ Lane splat(Cell cell) { return Lane(cell); }
@@ -34,6 +35,7 @@ struct Pairs {
   static constexpr int width = 2;
   i16 infinity;
   __device__ explicit Pairs(i16 parameter) : infinity(parameter) {}
+  __device__ Pairs(i16 parameter, StepView) : infinity(parameter) {}
   __device__ Cell one() const { return 0; }
   __device__ Cell combine_cells(Cell a, Cell b) const { return Cell(a + b); }
   static __device__ Lane splat(Cell cell) { return u32(static_cast<unsigned short>(cell)) * 0x10001u; }

@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 from elimina.planning.plan import LEVEL, Step
 
+EXPONENTIAL = 20.0
+"""How much longer a combination takes whose exponential is summed."""
+
 
 class Machine(NamedTuple):
     """A device as the planner sees it.

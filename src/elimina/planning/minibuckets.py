@@ -7,10 +7,11 @@ import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from elimina.planning.estimate import Machine
+from elimina.planning.estimate import EXPONENTIAL, Machine
 from elimina.planning.plan import Plan
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem
+from elimina.planning.weights import Bound
 from elimina.tree import bucket_tree
 
 _LEVELLED_PASSES = 2.5
@@ -29,11 +30,12 @@ def make_bounded_plan(
     ibound: IBound,
     levelled: bool,
     seconds: float = math.inf,
+    side: Bound | None = None,
 ) -> Plan:
     """Plan mini-bucket elimination.
 
     Args:
-        problem: Of the task ``mpe``.
+        problem: Of the task ``mpe`` or ``pr``.
         order: The free variables in elimination order.
         machine: The device.
         memory: Bytes that the plan may use there.
@@ -41,6 +43,7 @@ def make_bounded_plan(
         ibound: ``auto``: the largest one that fits the memory.
         levelled: Whether mini-buckets of a variable are levelled.
         seconds: Estimated time that ``auto`` may take besides the device's start.
+        side: From which side a sum is bounded; None for the task ``mpe``.
 
     Returns:
         The plan, which divides nothing where whole buckets are small enough. It need not fit: where the factors alone
@@ -48,12 +51,13 @@ def make_bounded_plan(
     """
 
     def plan(number: int) -> Plan:
-        return make_plan(problem, order, machine, memory, dtype, ibound=number, levelled=levelled)
+        return make_plan(problem, order, machine, memory, dtype, ibound=number, levelled=levelled, side=side)
 
     if ibound != "auto":
         return plan(int(ibound))
-    largest = max(1, bucket_tree([group.scope for group in problem.groups], order).width)
-    rough = functools.partial(_rough, problem, order, machine, levelled)
+    largest = max(1, bucket_tree([group.scope for group in problem.groups], order, problem.kept).width)
+    passes = (_LEVELLED_PASSES if levelled else 1) * (1 if side is None else EXPONENTIAL)
+    rough = functools.partial(_rough, problem, order, machine, passes)
     low, high = 1, largest
     while low < high:
         middle = (low + high + 1) // 2
@@ -79,12 +83,11 @@ class _Rough(NamedTuple):
     seconds: float
 
 
-def _rough(problem: Problem, order: Sequence[int], machine: Machine, levelled: bool, ibound: int) -> _Rough:
+def _rough(problem: Problem, order: Sequence[int], machine: Machine, passes: float, ibound: int) -> _Rough:
     sizes = problem.model.sizes
     itemsize = 4 if problem.model.is_integer else 8
-    nodes = bucket_tree([group.scope for group in problem.groups], order, ibound=ibound).nodes
+    nodes = bucket_tree([group.scope for group in problem.groups], order, problem.kept, ibound).nodes
     cells = [math.prod(sizes[v] for v in node.separator) for node in nodes]
     work = sum(sizes[node.variable] * count for node, count in zip(nodes, cells, strict=True))
     size = sum(cells) * itemsize
-    passes = _LEVELLED_PASSES if levelled else 1
     return _Rough(size, size / machine.fresh + passes * (work / machine.combinations + len(nodes) * machine.step))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from elimina.planning.outside import Outside
     from elimina.planning.stream import Stream
 
 
@@ -59,6 +60,8 @@ class Step(NamedTuple):
         out_offset: Where the output starts in the arena, in elements.
         out_span: Elements that the output takes there, padding included.
         readers: The steps that read the output, in order; none if it is part of the answer.
+        weight: Of a step in ``log-sum-exp`` (``include/elimina/semiring.hpp``); of a levelling there, the share of the
+            marginals' sum that its mini-bucket gets. Of no matter in other semirings.
     """
 
     variable: int
@@ -74,6 +77,7 @@ class Step(NamedTuple):
     out_offset: int
     out_span: int
     readers: tuple[int, ...]
+    weight: float = 1.0
 
     @property
     def out_cells(self) -> int:
@@ -138,12 +142,17 @@ class Sparse(NamedTuple):
         steps: The plan's; those that rows do not reach come first.
         forms: Of each step.
         memory: Bytes that all tables together may take.
+        outside: What bounds the rest of the problem for each step, so that rows are dropped that can be part of no
+            solution; None: rows are only dropped for their own values.
+        lasting: Steps whose outputs stay, for in other slices they are read again.
     """
 
     factors: tuple[FactorLayout, ...]
     steps: tuple[Step, ...]
     forms: tuple[Form, ...]
     memory: int
+    outside: Outside | None = None
+    lasting: frozenset[int] = frozenset()
 
     @property
     def predicted(self) -> tuple[int, float, float]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from elimina.errors import InputError
 from elimina.planning.dependence import dependence, order_slices
-from elimina.planning.estimate import Machine
+from elimina.planning.estimate import EXPONENTIAL, Machine
 from elimina.planning.incumbent import incumbent_cost
 from elimina.planning.layout import Arena, table_strides
 from elimina.planning.plan import (
@@ -27,9 +27,10 @@ from elimina.planning.plan import (
     Step,
     slice_runs,
 )
-from elimina.planning.prepare import Problem, finite_range, restrict
+from elimina.planning.prepare import Group, Problem, finite_range, restrict
 from elimina.planning.propagation import Passes
 from elimina.planning.structure import MAX_OPERANDS, ProtoStep, build_steps
+from elimina.planning.weights import Bound, node_weights
 from elimina.semiring import FLOATS, INTEGERS, SEMIRINGS, Dtype
 from elimina.tree import Tree, bucket_tree, central_order
 
@@ -86,6 +87,7 @@ def make_plan(
     unsliced: Plan | None = None,
     ibound: int | None = None,
     levelled: bool = False,
+    side: Bound | None = None,
 ) -> Plan:
     """Lay out a whole elimination.
 
@@ -98,9 +100,10 @@ def make_plan(
         sliced: Variables that are not in the order, but fixed to each combination of their values in turn (tasks
             ``mpe``, ``pr``, ``count``).
         unsliced: The plan without such variables, if there are any.
-        ibound: The most variables of a message (task ``mpe``): buckets that would send a larger one are divided into
-            mini-buckets, and the plan makes a bound on the optimum. None: the plan is exact.
+        ibound: The most variables of a message (``mpe``, ``pr``): buckets that would send a larger one are divided into
+            mini-buckets, and the plan makes a bound on the answer. None: the plan is exact.
         levelled: Whether mini-buckets of a variable are levelled (``planning.structure``).
+        side: From which side a sum is bounded; None for the task ``mpe``, and for exact plans.
 
     Raises:
         InputError: The dtype does not fit the task or cannot hold the costs exactly.
@@ -111,17 +114,21 @@ def make_plan(
         central = central_order(tree, problem.model.sizes)
         tree, scopes = _tree(problem, [v for v in central if v not in problem.kept])
     minibuckets = _minibuckets(tree, ibound, levelled)
-    decode = problem.task == "mpe" and minibuckets is None
+    weights = None
+    if side is not None and (minibuckets is not None or part.maximised):
+        weights = node_weights(tree, side, [_has_zeros(part, group) for group in part.groups], part.maximised)
+    decode = problem.task == "mpe" and minibuckets is None and not problem.kept
     # A GPU has only whole programs' messages in its arena.
-    keep = decode or (minibuckets is not None and machine.name == "cuda")
+    keep = decode or ((minibuckets is not None or weights is not None) and machine.name == "cuda")
 
     @functools.cache
     def steps_of(operands: int) -> _Made:
-        return _proto_steps(part, tree, scopes, operands, levelled)
+        return _proto_steps(part, tree, scopes, operands, levelled, weights)
 
     def lay_out(bound: int, operands: int = MAX_OPERANDS, keep: bool = keep) -> _Layout:
         made = steps_of(operands)
-        encoding = choose_encoding(problem, max((len(step.reads) for step in made.steps), default=0), bound, dtype)
+        most = max((len(step.reads) for step in made.steps), default=0)
+        encoding = choose_encoding(problem, most, bound, dtype, weights is not None)
         sequence = _sequence(problem, part, made, sliced)
         return _lay_out(part, scopes, sequence, encoding, keep, machine)
 
@@ -136,8 +143,8 @@ def make_plan(
     if problem.task == "mar" and chosen.keep and _tiers(chosen, machine)[machine.home] > memory:
         chosen = lay_out(bound)
     if dtype is None and chosen.encoding.dtype in INTEGERS[1:] and chosen.seconds < _HOPELESS:
-        too_large = chosen.arena_cells * np.dtype(chosen.encoding.dtype).itemsize > memory
-        if not searched and (too_large or chosen.seconds - machine.start > _WORTH_A_SOLUTION):
+        too_large = _tiers(chosen, machine)[machine.home] > memory
+        if not searched and not problem.kept and (too_large or chosen.seconds - machine.start > _WORTH_A_SOLUTION):
             cost = incumbent_cost(problem)
             bound = bound if cost is None else min(bound, cost + 1)
         others = [lay_out(bound, operands) for operands in _operand_limits(bound, chosen.encoding.dtype)]
@@ -198,6 +205,10 @@ def _minibuckets(tree: Tree, ibound: int | None, levelled: bool) -> MiniBuckets 
     return MiniBuckets(ibound, sum(number > 1 for number in parts.values()), len(tree.nodes), levelled)
 
 
+def _has_zeros(problem: Problem, group: Group) -> bool:
+    return any(problem.tables[m].default == 0 or not problem.tables[m].values.all() for m in group.members)
+
+
 class _Made(NamedTuple):
     """Steps, the parts of the answer, and the steps whose outputs stay even where others make room."""
 
@@ -207,14 +218,19 @@ class _Made(NamedTuple):
 
 
 def _proto_steps(
-    problem: Problem, tree: Tree, scopes: Sequence[tuple[int, ...]], operands: int, levelled: bool
+    problem: Problem,
+    tree: Tree,
+    scopes: Sequence[tuple[int, ...]],
+    operands: int,
+    levelled: bool,
+    weights: Sequence[float] | None,
 ) -> _Made:
     sizes = problem.model.sizes
-    if problem.task in ("mar", "mmap", "joint"):
+    if problem.task in ("mar", "mmap", "joint") or problem.kept:
         passes = Passes(tree, scopes, sizes, problem.kept, operands)
         if problem.task == "joint":
             return _Made(passes.steps, (Output(passes.join_roots(), problem.kept),))
-        if problem.task == "mmap":
+        if problem.task in ("mmap", "mpe"):
             return _Made(passes.steps, tuple(Output(message.source, message.scope) for message in passes.roots()))
         # Where no machine holds a message the plan is for its figures alone, and the way back would take minutes.
         largest = max((math.prod(sizes[v] for v in node.separator) for node in tree.nodes), default=0)
@@ -222,11 +238,12 @@ def _proto_steps(
         marginals = passes.outward(wanted)
         roots = [Output(message.source, message.scope) for message in passes.roots()]
         return _Made(passes.steps, (*roots, *(Output(marginals[v], (v, *problem.kept)) for v in wanted)))
-    nodes = range(len(tree.nodes)) if problem.task == "mpe" else tree.postorder()
-    steps, written = build_steps(tree, nodes, scopes, sizes, operands, levelled)
+    stays = problem.task == "mpe" or weights is not None
+    nodes = range(len(tree.nodes)) if stays else tree.postorder()
+    steps, written = build_steps(tree, nodes, scopes, sizes, operands, levelled, weights)
     read = {read.source for step in steps for read in step.reads}
     outputs = tuple(Output(number, ()) for number in range(len(steps)) if number not in read)
-    return _Made(steps, outputs, frozenset(written.values() if problem.task == "mpe" else ()))
+    return _Made(steps, outputs, frozenset(written.values() if stays else ()))
 
 
 class _Sequence(NamedTuple):
@@ -282,7 +299,7 @@ def _operand_limits(bound: int, dtype: Dtype) -> list[int]:
     return [min(limit, MAX_OPERANDS) for limit in limits if limit >= _FEWEST_OPERANDS]
 
 
-def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | None) -> Encoding:
+def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | None, weighted: bool = False) -> Encoding:
     """Choose the semiring and the narrowest dtype that is exact, by a proof on the range of the costs.
 
     Every cost is shifted to be non-negative, so a partial sum at or above any bound on the optimum can never come back
@@ -291,6 +308,8 @@ def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | No
     """
     if problem.task == "count":
         return Encoding("count", _asked(dtype, SEMIRINGS["count"].dtypes, "counting"), 0)
+    if weighted:
+        return Encoding("log-sum-exp", _asked(dtype, ("float64",), "bounds on sums"), -math.inf)
     if problem.model.sense == "probability":
         if problem.task in ("pr", "mar", "mmap", "joint"):
             return Encoding("sum-product", _asked(dtype, FLOATS, "sums of probabilities"), 0)
@@ -326,9 +345,10 @@ def cost_bound(problem: Problem) -> int:
     ranges = [finite_range(table, problem.model.sense) for table in problem.tables]
     spread = sum(high - low for low, high in filter(None, ranges)) + 1
     limit = problem.model.upper_bound
-    if limit is not None and problem.model.sense == "min-cost" and None not in ranges:
-        least = int(problem.model.constant) + sum(low for low, _ in filter(None, ranges))
-        spread = min(spread, math.ceil(limit) - least)
+    if limit is not None and None not in ranges:
+        sign = 1 if problem.model.sense == "min-cost" else -1
+        best = int(problem.model.constant) + sum(ends[0] if sign == 1 else ends[1] for ends in filter(None, ranges))
+        spread = min(spread, math.ceil(sign * (limit - best)))
     return max(spread, 1)
 
 
@@ -347,6 +367,8 @@ def _lay_out(
     factors, steps, factor_cells, cells = place(sizes, scopes, members, made.proto, itemsize, stays, made.levels)
     runs = slice_runs([sizes[v] for v in made.fixed])
     seconds = machine.seconds(steps, itemsize, cells * itemsize, [runs[level] for level in made.levels])
+    if encoding.semiring == "log-sum-exp":
+        seconds = machine.start + EXPONENTIAL * (seconds - machine.start)
     if made.fixed:
         changes = zip(factors, made.factor_levels, strict=True)
         again = sum(runs[level] * (_TABLE_SECONDS + f.span / _CELLS_ENCODED) for f, level in changes if level)
@@ -446,4 +468,5 @@ def _step(
         out_offset=offset,
         out_span=span,
         readers=tuple(readers),
+        weight=proto.weight,
     )

@@ -37,12 +37,14 @@ class Problem(NamedTuple):
         task: ``mpe``, ``pr``, ``mar``, ``mmap``, ``count`` or ``joint``.
         fixed: Value of each variable that is observed or has one value only.
         free: The variables to be eliminated; without those that cannot matter to the task.
-        kept: Variables that stay: those of a joint distribution, or the one that numbers the cases of a batch.
+        kept: Variables that stay: those of a joint distribution, the one that numbers the cases of a batch, or those
+            that slices fix.
         tables: The relevant factors, restricted to ``fixed``.
         groups: Tables with a scope, grouped.
         constants: Indices of the tables without a scope.
         wanted: The free variables whose marginals are asked for (``mar``); those asked for whose value is known
             (``mmap``).
+        maximised: The free variables that are not summed over, for bounds on marginal MAP; the last ones of the order.
     """
 
     model: Model
@@ -54,6 +56,7 @@ class Problem(NamedTuple):
     groups: tuple[Group, ...]
     constants: tuple[int, ...]
     wanted: tuple[int, ...]
+    maximised: tuple[int, ...] = ()
 
 
 def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collection[int] | None = None) -> Problem:
@@ -125,6 +128,7 @@ def restrict(problem: Problem, values: Mapping[int, int]) -> Problem:
     return problem._replace(
         fixed={**problem.fixed, **values},
         free=tuple(v for v in problem.free if v not in values),
+        maximised=tuple(v for v in problem.maximised if v not in values),
         tables=tables,
         groups=tuple(Group(scope, tuple(m for m in members if tables[m].scope)) for scope, members in left if scope),
         constants=tuple(i for i, table in enumerate(tables) if not table.scope),

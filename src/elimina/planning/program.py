@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 _DOMAIN, _OUTER_CELLS, _MID_CELLS, _LO_CELLS = 1, 6, 7, 8
 """Where a step's record has them."""
+
+HEADER = 14
+"""Words of a step's record before those of its axes."""
 
 
 class Program(NamedTuple):
@@ -82,9 +86,9 @@ def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: flo
         parameter: Another parameter than the plan's forbidden value.
 
     Raises:
-        InternalError: It levels mini-buckets, which steps on rows, slices, tiles and decoding know nothing of.
+        InternalError: It levels or weighs mini-buckets, which rows, slices, tiles and decoding know nothing of.
     """
-    _check_levelling(plan, semiring or plan.semiring)
+    _check_minibuckets(plan, semiring or plan.semiring)
     words, starts = pack_steps(plan.steps if plan.sparse is None else ())
     return Program(
         semiring=semiring or plan.semiring,
@@ -107,8 +111,8 @@ def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: flo
     )
 
 
-def _check_levelling(plan: Plan, semiring: str) -> None:
-    if not any(step.variable == LEVEL for step in plan.steps):
+def _check_minibuckets(plan: Plan, semiring: str) -> None:
+    if not any(step.variable == LEVEL or step.weight != 1 for step in plan.steps):
         return
     others = {
         f"the semiring {semiring}": not SEMIRINGS[semiring].levels,
@@ -143,6 +147,7 @@ def pack_steps(steps: Sequence[Step]) -> tuple[NDArray[np.int64], NDArray[np.int
             step.tables_a,
             step.tables_b,
             step.out_offset,
+            *struct.unpack("q", struct.pack("d", step.weight)),
         ]
         for axis in zip(step.sizes, step.out_strides, step.axes, strict=True):
             header.extend(axis)

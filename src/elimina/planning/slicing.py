@@ -13,6 +13,7 @@ from elimina.planning.estimate import Machine
 from elimina.planning.plan import MOST_BYTES, Plan, slice_runs
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem
+from elimina.planning.sparse import in_rows, row_bytes
 from elimina.tree import bucket_tree
 
 MOST_SLICES = 1 << 40
@@ -81,6 +82,50 @@ def make_sliced_plan(
         if fewer.peak_bytes <= memory and fewer.seconds <= plan.seconds:
             plan = fewer
     return plan
+
+
+def rows_in_slices(
+    problem: Problem, machine: Machine, on_rows: Plan, most_bytes: int, most: float, times: float
+) -> Plan | None:
+    """Plan on rows with as many variables fixed as it is expected to take; None if that takes more slices than allowed.
+
+    The next ones are those whose messages have most rows for each doubling of the slices, several at a time while the
+    plan is far from fitting.
+
+    Args:
+        problem: Of the task ``mpe``, ``pr`` or ``count``.
+        machine: The device.
+        on_rows: The plan without slices.
+        most_bytes: What a slice may take as expected.
+        most: Slices.
+        times: See ``in_rows``.
+    """
+    fixed: tuple[int, ...] = ()
+    plan = on_rows
+    sizes = problem.model.sizes
+    for _ in range(_ROUNDS):
+        if plan.peak_bytes <= most_bytes:
+            return plan
+        assert plan.sparse is not None
+        weights = dict.fromkeys(plan.order, 0.0)
+        for step, form in zip(plan.sparse.steps, plan.sparse.forms, strict=True):
+            size = min(form.rows, 1e100) * row_bytes(step.sizes, plan.itemsize)
+            for v in (*step.axes, *((step.variable,) if step.variable >= 0 else ())):
+                weights[v] += size**2 / math.log(sizes[v])
+        halvings = math.log2(plan.peak_bytes / max(1, most_bytes)) / 2
+        for v in sorted(weights, key=weights.__getitem__, reverse=True):
+            fixed, halvings = (*fixed, v), halvings - math.log2(sizes[v])
+            if halvings <= 0:
+                break
+        if math.prod(sizes[v] for v in fixed) > most or len(fixed) == len(on_rows.order):
+            return None
+        order = [v for v in on_rows.order if v not in fixed]
+        sliced = make_plan(problem, order, machine, on_rows.memory_limit, on_rows.dtype, fixed, on_rows)
+        found = in_rows(sliced, problem, machine, True, times)
+        if found is None:
+            return None
+        plan = found
+    return None
 
 
 def _fixed(plan: Plan) -> tuple[int, ...]:

@@ -53,19 +53,27 @@ class Fill(NamedTuple):
         return Fill(share, -math.expm1(domain * math.log1p(-min(share, 1 - 1e-16))))
 
 
-def fills(problem: Problem, factors: Sequence[FactorLayout]) -> list[Fill]:
-    """How full each factor is, for the first variable of its scope; large ones by their members' shares."""
-    return [_fill(problem, factor) for factor in factors]
+def fills(problem: Problem, factors: Sequence[FactorLayout], sliced: Sequence[int] = ()) -> list[Fill]:
+    """How full each factor is, for the first variable of its scope; large ones by their members' shares.
+
+    Args:
+        problem: Without slices.
+        factors: Of a slice.
+        sliced: The variables that slices fix: the mean over them is taken.
+    """
+    return [_fill(problem, factor, sliced) for factor in factors]
 
 
-def _fill(problem: Problem, factor: FactorLayout) -> Fill:
+def _fill(problem: Problem, factor: FactorLayout, sliced: Sequence[int]) -> Fill:
     tables = [problem.tables[member] for member in factor.members]
-    if math.prod(factor.sizes) > _MOST_LOOKED_AT:
+    scope = (*factor.scope, *(v for v in sliced if any(v in table.scope for table in tables)))
+    sizes = [problem.model.sizes[v] for v in scope]
+    if math.prod(sizes) > _MOST_LOOKED_AT:
         return Fill.independent(math.prod(_density(table, problem) for table in tables), factor.sizes[0])
-    support = np.ones(factor.sizes, dtype=bool)
+    support = np.ones(sizes, dtype=bool)
     for table in tables:
-        axes = [table.scope.index(v) for v in factor.scope if v in table.scope]
-        shape = [size if v in table.scope else 1 for v, size in zip(factor.scope, factor.sizes, strict=True)]
+        axes = [table.scope.index(v) for v in scope if v in table.scope]
+        shape = [size if v in table.scope else 1 for v, size in zip(scope, sizes, strict=True)]
         allowed = table.dense() != forbidden_value(problem.model.sense, table.values.dtype)
         support &= allowed.transpose(axes).reshape(shape)
     return Fill(float(support.mean()), float(support.any(axis=0).mean()))
@@ -120,16 +128,17 @@ def row_bytes(sizes: Sequence[int], itemsize: int) -> int:
     return 8 * max(1, -(-sum(map(field_bits, sizes)) // WORD)) + itemsize
 
 
-def in_rows(plan: Plan, problem: Problem, machine: Machine, whole: bool = False) -> Plan | None:
+def in_rows(plan: Plan, problem: Problem, machine: Machine, whole: bool = False, times: float = 1.0) -> Plan | None:
     """Plan steps on rows where that is expected to take less time; None if it is so nowhere.
 
     The expectation of a message's rows takes tables for independent; a run looks again once it knows better.
 
     Args:
-        plan: Dense, without slices, and in a dtype of ``DTYPES``.
-        problem: What it was made for.
+        plan: Dense, in a dtype of ``DTYPES``.
+        problem: What it was made for, without slices.
         machine: The device.
         whole: All steps that read a table are to work on rows.
+        times: How many times as many rows are expected as independent tables would make.
 
     Raises:
         UnsupportedError: All steps are to work on rows, and this is not possible.
@@ -143,27 +152,33 @@ def in_rows(plan: Plan, problem: Problem, machine: Machine, whole: bool = False)
         if whole:
             raise UnsupportedError(f"{reason}; use --tables dense")
         return None
-    known = fills(problem, plan.factors)
+    known = fills(problem, plan.factors, () if plan.slicing is None else plan.slicing.variables)
     if not whole and all(table.share == 1 for table in known):
         return None
-    chosen = _with_forms(plan, machine, known, whole)
+    chosen = _with_forms(plan, machine, known, whole, times)
     if whole or chosen is None or chosen.fits:
         return chosen
     # What is quickest with some dense tables may be small without.
-    rows = _with_forms(plan, machine, known, whole=True)
+    rows = _with_forms(plan, machine, known, True, times)
     return rows if rows is not None and rows.fits else chosen
 
 
-def _with_forms(plan: Plan, machine: Machine, factors: Sequence[Fill], whole: bool) -> Plan | None:
-    chooser = _Chooser(plan, machine, factors)
-    forms = [chooser.choose(step, whole) for step in plan.steps]
+def _with_forms(plan: Plan, machine: Machine, factors: Sequence[Fill], whole: bool, times: float) -> Plan | None:
+    chooser = _Chooser(plan, machine, factors, times)
+    forms = [chooser.choose(step, whole, runs) for step, runs in zip(plan.steps, plan.runs, strict=True)]
     if not any(form.in_rows for form in forms):
         return None
-    sequence = _dense_first(plan.steps, forms)
+    levels = [0] * len(forms) if plan.slicing is None else plan.slicing.levels
+    sequence = _dense_first(plan.steps, forms, levels)
     number = {old: new for new, old in enumerate(sequence)}
     outputs = tuple(output._replace(step=number[output.step]) for output in plan.outputs)
     steps = _place_outputs(_moved(plan.steps, sequence), outputs, plan.factor_cells)
-    sparse = Sparse(plan.factors, tuple(steps), tuple(forms[old] for old in sequence), plan.memory_limit)
+    again = frozenset(
+        number[old] for old, step in enumerate(plan.steps) if any(levels[r] > levels[old] for r in step.readers)
+    )
+    kinds = tuple(forms[old] for old in sequence)
+    sparse = Sparse(plan.factors, tuple(steps), kinds, plan.memory_limit, lasting=again)
+    slicing = plan.slicing and plan.slicing._replace(levels=tuple(levels[old] for old in sequence))
     factor_bytes = plan.factor_cells * plan.itemsize
     size = min(_peak(sparse, plan.itemsize, plan.keep) + factor_bytes, 2**70)
     return plan._replace(
@@ -171,6 +186,7 @@ def _with_forms(plan: Plan, machine: Machine, factors: Sequence[Fill], whole: bo
         outputs=outputs,
         bytes=machine.tiers(size, factor_bytes),
         seconds=chooser.seconds,
+        slicing=slicing,
         sparse=sparse,
     )
 
@@ -178,18 +194,19 @@ def _with_forms(plan: Plan, machine: Machine, factors: Sequence[Fill], whole: bo
 class _Chooser:
     """Goes through the steps in order: what is expected of each message is needed for the next."""
 
-    def __init__(self, plan: Plan, machine: Machine, factors: Sequence[Fill]) -> None:
-        self._plan, self._machine, self._factors = plan, machine, factors
+    def __init__(self, plan: Plan, machine: Machine, factors: Sequence[Fill], times: float) -> None:
+        self._plan, self._machine, self._factors, self._times = plan, machine, factors, times
         self._shares: list[float] = []
         self._forms: list[Form] = []
         self.seconds = machine.start
 
-    def choose(self, step: Step, whole: bool) -> Form:
-        """The form of the next step; its expected time is added up."""
+    def choose(self, step: Step, whole: bool, runs: int) -> Form:
+        """The form of the next step; its expected time, so many times, is added up."""
         joint, kept = predicted_shares(step.domain, [self._fill(operand, step.domain) for operand in step.operands])
         self._shares.append(math.exp(kept))
         combinations = log_cells(step)
-        rows = exp(combinations - math.log(step.domain) + kept)
+        cells = combinations - math.log(step.domain)
+        rows = min(exp(cells), self._times * exp(cells + kept))
         read = sum(self._rows(operand) for operand in step.operands)
         machine = self._machine
         on_rows = machine.rows_step + (exp(combinations + joint) + _SORTED * read) / machine.rows
@@ -201,7 +218,7 @@ class _Chooser:
         sparse = self._shares[-1] < _DENSE_SHARE or any(self._reads_rows(o) for o in step.operands)
         form = Form(possible and (whole or (sparse and on_rows < dense)), rows)
         self._forms.append(form)
-        self.seconds += on_rows if form.in_rows else dense
+        self.seconds += runs * (on_rows if form.in_rows else dense)
         return form
 
     def _fill(self, operand: Operand, domain: int) -> Fill:
@@ -223,12 +240,12 @@ def exp(exponent: float) -> float:
     return math.exp(exponent) if exponent < 700 else math.inf
 
 
-def _dense_first(steps: Sequence[Step], forms: Sequence[Form]) -> list[int]:
-    """The steps in a new sequence: dense ones that need no rows come first, so that they run together."""
+def _dense_first(steps: Sequence[Step], forms: Sequence[Form], levels: Sequence[int]) -> list[int]:
+    """The steps in a new sequence: of each level, dense ones that need no rows come first, to run together."""
     late: list[bool] = []
     for step, form in zip(steps, forms, strict=True):
         late.append(form.in_rows or any(late[o.source] for o in step.operands if o.source >= 0))
-    return sorted(range(len(steps)), key=late.__getitem__)
+    return sorted(range(len(steps)), key=lambda number: (levels[number], late[number]))
 
 
 def _moved(steps: Sequence[Step], sequence: Sequence[int]) -> list[Step]:
@@ -256,7 +273,8 @@ def _peak(sparse: Sparse, item: int, keep: bool) -> int:
         math.ceil(min(form.rows, 2.0**62)) * row_bytes(step.sizes, item) if form.in_rows else step.out_span * item
         for step, form in zip(sparse.steps, sparse.forms, strict=True)
     ]
-    last = [max(step.readers, default=len(sparse.steps)) for step in sparse.steps]
+    end = len(sparse.steps)
+    last = [end if n in sparse.lasting else max(step.readers, default=end) for n, step in enumerate(sparse.steps)]
     gone: dict[int, int] = {}
     for number, reader in enumerate(last):
         gone[reader] = gone.get(reader, 0) + sizes[number]

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina.planning.program import HEADER
+
 UNIT_BYTES = 64
 """Rows of a part start at multiples of this, where its table's own do not say where."""
 
@@ -149,9 +151,9 @@ def read_record(words: NDArray[np.int64], start: int) -> Record:
     """Read a packed step (``include/elimina/program.hpp``)."""
     record = words[start : start + words[start]].tolist()
     axes, lo = record[3], record[4] + record[5]
-    at = 13 + 3 * axes
+    at = HEADER + 3 * axes
     tables = [record[at + n * (3 + axes) : at + (n + 1) * (3 + axes)] for n in range(record[9])]
-    sizes, out_strides = record[13:at:3], record[14:at:3]
+    sizes, out_strides = record[HEADER:at:3], record[HEADER + 1 : at : 3]
     read = [Table(table[0], table[1], table[2], tuple(table[3:])) for table in tables]
     return Record(record[1], tuple(sizes), lo, (*read, Table(record[12], 0, -1, tuple(out_strides))))
 
@@ -354,9 +356,9 @@ def tile_record(words: NDArray[np.int64], start: int, tile: Tile) -> list[int]:
     record[7] = math.prod(tile.lengths[outer:lo])
     record[8] = math.prod(tile.lengths[lo:])
     record[12] = tile.offsets[-1]
-    record[13 : 13 + 3 * axes : 3] = tile.lengths
-    record[14 : 14 + 3 * axes : 3] = output.strides
-    at = 13 + 3 * axes
+    at = HEADER + 3 * axes
+    record[HEADER:at:3] = tile.lengths
+    record[HEADER + 1 : at : 3] = output.strides
     for window, offset in zip(windows, tile.offsets[:-1], strict=True):
         record[at : at + 2] = offset, window.domain_stride
         record[at + 3 : at + 3 + axes] = window.strides

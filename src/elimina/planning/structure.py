@@ -11,6 +11,7 @@ from typing import NamedTuple
 from elimina.planning.layout import table_strides
 from elimina.planning.plan import JOIN, LEVEL
 from elimina.planning.tile import HOPELESS_WORK, SMALL_WORK, Tile, choose_tile, classify
+from elimina.planning.weights import shares
 from elimina.tree import Tree
 
 MAX_OPERANDS = 16
@@ -38,7 +39,7 @@ class ProtoStep(NamedTuple):
     """A step before memory is laid out: ``axes`` are the output's variables, slow to fast.
 
     ``rows`` is the position of the first axis of the output's rows; None: where ``row_axes`` puts it. A levelling reads
-    the marginals of all mini-buckets, and its tile's ``tables_a`` are those before its own.
+    the marginals of all mini-buckets, and its tile's ``tables_a`` are those before its own. ``weight``: see ``Step``.
     """
 
     variable: int
@@ -47,6 +48,7 @@ class ProtoStep(NamedTuple):
     reads: tuple[Read, ...]
     tile: Tile
     rows: int | None
+    weight: float = 1.0
 
 
 def build_steps(
@@ -56,6 +58,7 @@ def build_steps(
     sizes: Sequence[int],
     operands: int = MAX_OPERANDS,
     levelled: bool = False,
+    weights: Sequence[float] | None = None,
 ) -> tuple[list[ProtoStep], dict[int, int]]:
     """Return the steps for the tree's nodes, and the one that writes each node's message.
 
@@ -67,6 +70,7 @@ def build_steps(
         operands: Tables that a step may read.
         levelled: Whether mini-buckets of a variable, which follow each other then, are levelled before they are
             eliminated.
+        weights: Of each node's elimination (``planning.weights``); None: 1.
     """
     steps: list[ProtoStep] = []
     written: dict[int, int] = {}
@@ -74,10 +78,12 @@ def build_steps(
     for _, group in groupby(nodes, key=lambda number: tree.nodes[number].variable):
         parts: list[tuple[Bucket, list[Read]]] = []
         numbers = list(group)
-        for node in (tree.nodes[number] for number in numbers):
+        for number in numbers:
+            node = tree.nodes[number]
             reads = [Read(f, -1, scopes[f]) for f in node.factors]
             reads += [Read(-1, written[child], tree.nodes[child].separator) for child in node.children]
-            parts.append((Bucket(node.variable, node.separator, sizes, position, steps), reads))
+            weight = 1.0 if weights is None else weights[number]
+            parts.append((Bucket(node.variable, node.separator, sizes, position, steps, weight), reads))
         if levelled and len(parts) > 1:
             _level(parts, operands)
         for number, (bucket, reads) in zip(numbers, parts, strict=True):
@@ -89,7 +95,8 @@ def _level(parts: Sequence[tuple[Bucket, list[Read]]], operands: int) -> None:
     """Give each mini-bucket one more table, so that all agree on the best cost for each value of what they share.
 
     What a mini-bucket has above the mean of all there goes to the others (moment matching: Ihler, Flerova, Dechter and
-    Otten 2012, "Join-graph based cost-shifting schemes", section 3.2).
+    Otten 2012, "Join-graph based cost-shifting schemes", section 3.2). Where mini-buckets have weights, marginals of
+    their powers are to agree, so each gets its weight's share of the marginals' product (Liu and Ihler 2011).
     """
     one = parts[0][0]
     shared = set(one.separator).intersection(*(bucket.separator for bucket, _ in parts))
@@ -98,7 +105,9 @@ def _level(parts: Sequence[tuple[Bucket, list[Read]]], operands: int) -> None:
     for group in range(groups):
         some = parts[group::groups]
         bests = [bucket.project(reads, axes, operands) for bucket, reads in some]
-        for (_, reads), table in zip(some, one.level(bests), strict=True):
+        for (_, reads), table in zip(
+            some, one.level(bests, shares([bucket.weight for bucket, _ in some])), strict=True
+        ):
             reads.append(table)
 
 
@@ -112,6 +121,7 @@ class Bucket:
         sizes: Sequence[int],
         position: dict[int, int],
         steps: list[ProtoStep],
+        weight: float = 1.0,
     ) -> None:
         self.variable, self.separator, self.sizes, self.position, self.steps = (
             variable,
@@ -120,6 +130,7 @@ class Bucket:
             position,
             steps,
         )
+        self.weight = weight
         self.work = (sizes[variable] if variable >= 0 else 1) * self.cells(separator)
 
     def eliminate(self, reads: Sequence[Read], operands: int) -> Read:
@@ -130,7 +141,8 @@ class Bucket:
         if self.variable >= 0 and not tile.streamed and _PACK_WORK <= self.work <= HOPELESS_WORK:
             self.pack_sides(left, tile)
             tile = classify(tile.outer, tile.mid, tile.lo, _members(self.separator, left))
-        return Read(-1, self.add(self.variable, self.separator, left, tile), self.separator)
+        number = self.add(self.variable, self.separator, left, tile, weight=self.weight)
+        return Read(-1, number, self.separator)
 
     def project(self, reads: Sequence[Read], axes: tuple[int, ...], operands: int) -> Read:
         """Append what eliminates all variables but these, the earliest first."""
@@ -138,7 +150,7 @@ class Bucket:
         left = list(reads)
         for v in [v for v in scope if v not in axes]:
             scope = tuple(u for u in scope if u != v)
-            left = [Bucket(v, scope, self.sizes, self.position, self.steps).eliminate(left, operands)]
+            left = [Bucket(v, scope, self.sizes, self.position, self.steps, self.weight).eliminate(left, operands)]
         if len(left) > 1 or left[0].scope != axes:
             self.join(left, list(left), axes)
         return left[0]
@@ -153,12 +165,18 @@ class Bucket:
         return choose_tile(domain, [self.sizes[v] for v in axes], _members(axes, reads), rows)
 
     def add(
-        self, variable: int, axes: tuple[int, ...], reads: Sequence[Read], tile: Tile, rows: int | None = None
+        self,
+        variable: int,
+        axes: tuple[int, ...],
+        reads: Sequence[Read],
+        tile: Tile,
+        rows: int | None = None,
+        weight: float = 1.0,
     ) -> int:
         """Append a step; return its number."""
         ordered = tuple(reads[t] for t in (*tile.tables_a, *tile.tables_b, *tile.streamed))
         domain = self.sizes[variable] if variable >= 0 else 1
-        self.steps.append(ProtoStep(variable, domain, axes, ordered, tile, rows))
+        self.steps.append(ProtoStep(variable, domain, axes, ordered, tile, rows, weight))
         return len(self.steps) - 1
 
     def join(
@@ -171,17 +189,19 @@ class Bucket:
             reads.remove(read)
         reads.append(Read(-1, self.add(JOIN, axes, chosen, self.tile(JOIN, axes, chosen, rows), rows), axes))
 
-    def level(self, marginals: Sequence[Read]) -> list[Read]:
+    def level(self, marginals: Sequence[Read], parts: Sequence[float]) -> list[Read]:
         """Append what evens out mini-buckets of this bucket: for each of them one more table, which add up to nothing.
 
         Args:
             marginals: Of each mini-bucket, over one scope that all of them have: what its tables leave when everything
                 else is eliminated. ``MAX_OPERANDS`` at most.
+            parts: The share of each one in the marginals' sum.
         """
         scope = marginals[0].scope
         everything = tuple(range(len(marginals)))
         tiles = [Tile(tuple(range(len(scope))), (), (), everything[:n], (), everything[n:]) for n in everything]
-        return [Read(-1, self.add(LEVEL, scope, marginals, tile), scope) for tile in tiles]
+        pairs = zip(tiles, parts, strict=True)
+        return [Read(-1, self.add(LEVEL, scope, marginals, tile, weight=part), scope) for tile, part in pairs]
 
     def limit_operands(self, reads: list[Read], most: int) -> None:
         """Join small tables, those with the smallest common scope first, until a step can read all."""

@@ -29,6 +29,7 @@ inline ELIMINA_HD int ilogb(double value) { return ::ilogb(value); }
 #else
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #define ELIMINA_HD
 namespace elimina {

@@ -12,23 +12,30 @@ template <class T>
 inline constexpr bool levels<MinSum<T>> = true;
 template <class T>
 inline constexpr bool levels<MaxSum<T>> = true;
+template <class T>
+inline constexpr bool levels<LogSumExp<T>> = true;
 
 template <class T>
 inline constexpr bool is_integer = T(1) / 2 == 0;
 
 // One cell of mini-bucket `number` of `count`, given the sum of all marginals there in their order, the largest, and its own one. It is
 // zero where a marginal is forbidden: an integer at `infinity` or above; a float that makes the mean infinite or no number. The k-th
-// integer mean is floor((sum + k) / count): these add up to the sum (Hermite's identity). |sum| <= count x infinity.
-template <class T>
-ELIMINA_HD T level_cell(T sum, T largest, T own, int number, int count, T infinity) {
+// integer mean is floor((sum + k) / count): these add up to the sum (Hermite's identity). |sum| <= count x infinity. Where mini-buckets
+// have weights, each gets its share of the sum by its own, and the shares are 1 together.
+template <class R, class T>
+ELIMINA_HD T level_cell(const R& ring, T sum, T largest, T own, int number, int count) {
   if constexpr (is_integer<T>) {
-    const bool allowed = largest < infinity;
+    const bool allowed = largest < ring.infinity;
     const T total = allowed ? T(sum + number) : T(0);
     T mean = T(total / count);
     mean = T(mean - (total < T(mean * count)));
     return allowed ? T(mean - own) : T(0);
   } else {
-    const T mean = sum / T(count);
+    T mean;
+    if constexpr (weighted<R>)
+      mean = sum * ring.weight;
+    else
+      mean = sum / T(count);
     return mean - mean == T(0) ? mean - own : T(0);
   }
 }

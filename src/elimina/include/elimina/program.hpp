@@ -28,6 +28,7 @@ enum StepWord : int {
   kTablesA,     // the first tables
   kTablesB,     // the next ones; the rest are streamed
   kOut,         // offset of the output in the arena, in elements
+  kWeight,      // the bits of a double: LogSumExp's weight; of no matter in other semirings
   kHeader
 };
 
@@ -47,6 +48,11 @@ struct TableView {
 struct StepView {
   const i64* words;
   ELIMINA_HD i64 operator[](StepWord word) const { return words[word]; }
+  ELIMINA_HD double weight() const {
+    double weight;
+    memcpy(&weight, words + kWeight, sizeof weight);
+    return weight;
+  }
   ELIMINA_HD i64 lo_axis() const { return words[kOuterAxes] + words[kMidAxes]; }
   ELIMINA_HD i64 cells() const { return words[kOuterCells] * words[kMidCells] * words[kLoCells]; }
   ELIMINA_HD i64 size(i64 axis) const { return words[kHeader + axis * kAxisWords + kSize]; }

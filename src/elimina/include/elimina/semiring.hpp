@@ -70,29 +70,54 @@ struct SumProduct {
   ELIMINA_HD bool better(T a, T b) const { return a > b; }
 };
 
+// weight x log of the sum of exp(value / weight). Weight 1: logarithms of sums; 0: of the largest; others are Hoelder's: those of the
+// parts of one sum that add up to 1 bound its logarithm, from above if all are positive, from below if a single one is (Liu and Ihler
+// 2011, "Bounding the partition function using Hoelder's inequality").
 template <class T>
 struct LogSumExp {
   using Value = T;
   struct Sum {
-    T peak;   // the largest value so far
-    T total;  // of exp(value - peak)
+    T peak;   // the value with the largest exp(value / weight) so far
+    T total;  // of exp((value - peak) / weight)
   };
+  T weight = T(1), inverse = T(1);
   static constexpr bool scaled = false;
   ELIMINA_HD T one() const { return T(0); }
   ELIMINA_HD T combine(T a, T b) const { return a + b; }
-  ELIMINA_HD Sum start() const { return {-std::numeric_limits<T>::infinity(), T(0)}; }
-  ELIMINA_HD void add(Sum& sum, T value) const {
-    if (value == -std::numeric_limits<T>::infinity()) return;
-    if (value > sum.peak) {
-      sum.total = sum.total * std::exp(sum.peak - value) + T(1);
-      sum.peak = value;
+  ELIMINA_HD Sum start() const {
+    const T infinity = std::numeric_limits<T>::infinity();
+    return {weight < T(0) ? infinity : -infinity, T(0)};
+  }
+  ELIMINA_HD void add(Sum& sum, T value) const { add(sum, Sum{value, T(1)}); }
+  ELIMINA_HD void add(Sum& sum, Sum other) const {
+    if (!(other.total > T(0))) return;
+    const T above = (other.peak - sum.peak) * inverse;
+    if (above > T(0)) {
+      sum.total = sum.total * std::exp(-above) + other.total;
+      sum.peak = other.peak;
     } else {
-      sum.total = sum.total + std::exp(value - sum.peak);
+      // Where both are infinite, or the weight is 0, the difference is no number.
+      sum.total = sum.total + (other.peak == sum.peak ? other.total : other.total * std::exp(above));
     }
   }
-  ELIMINA_HD T finish(Sum sum) const { return sum.total > T(0) ? sum.peak + std::log(sum.total) : sum.peak; }
+  ELIMINA_HD T finish(Sum sum) const { return sum.total > T(0) ? sum.peak + weight * std::log(sum.total) : sum.peak; }
   ELIMINA_HD bool better(T a, T b) const { return a > b; }
 };
+
+template <class R>
+inline constexpr bool weighted = false;
+template <class T>
+inline constexpr bool weighted<LogSumExp<T>> = true;
+
+// The semiring of a step with this weight.
+template <class R>
+ELIMINA_HD R weighed(R ring, double weight) {
+  if constexpr (weighted<R>) {
+    ring.weight = typename R::Value(weight);
+    ring.inverse = typename R::Value(1 / weight);
+  }
+  return ring;
+}
 
 // Counting modulo 2^64 (modulus 0: the natural wrap of unsigned words) or modulo a prime below 2^31; the planner bounds the
 // count and combines as many moduli as it takes (Chinese remainders), so that the answer is exact.

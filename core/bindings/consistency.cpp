@@ -1,0 +1,89 @@
+#include "consistency/search.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "costs.hpp"
+#include "listener.hpp"
+#include "module.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace elimina::consistency;
+
+namespace {
+
+void check_value(const Network& network, const std::vector<int>& value) {
+  if (value.size() != network.size.size()) throw nb::value_error("there are other variables than values");
+  for (Var v = 0; v < network.count(); ++v)
+    if (value[network.order[v]] < 0 || value[network.order[v]] >= network.size[v]) throw nb::index_error("there is no such value");
+}
+
+void make_search(Search* self, std::vector<int> sizes, std::vector<std::vector<Var>> scopes, const std::vector<Costs>& tables,
+                 std::vector<Var> order, Cost upper, Cost step, Cost slack, int threads) {
+  if (step < 1 || slack < 0) throw nb::value_error("the step is at least 1, the slack at least 0");
+  if (upper < 0 || upper > elimina::filter::forbidden / 4) throw nb::value_error("the upper bound is from 0 to a quarter of what is forbidden");
+  if (threads < 1 || threads > 1024) throw nb::value_error("1 to 1024 threads are possible");
+  for (const int size : sizes)
+    if (size < 1) throw nb::value_error("each variable has a value");
+  for (const Costs& table : tables)
+    for (std::size_t i = 0; i < table.size(); ++i)
+      if (table(i) < 0) throw nb::value_error("costs are at least 0");
+  elimina::filter::Model model = model_of(std::move(sizes), std::move(scopes), tables, 0, upper);
+  nb::gil_scoped_release release;
+  new (self) Search(std::move(model), std::move(order), step, slack, threads);
+}
+
+nb::dict run(Search& search, double seconds, double nodes, double memory, nb::object poll) {
+  if (std::isnan(seconds) || !(nodes >= 0) || !(memory >= 0)) throw nb::value_error("the limits are numbers, nodes and memory at least 0");
+  Ended ended;
+  const Limits limits{seconds, static_cast<std::uint64_t>(std::min(nodes, 1e18)), static_cast<std::size_t>(std::min(memory, 1e18)),
+                      [&](Cost lower, Cost best, std::uint64_t count) { return tell(poll, ended, lower, best, count); }};
+  bool done;
+  {
+    nb::gil_scoped_release release;
+    done = search.run(limits);
+  }
+  if (ended.raised) throw nb::python_error();
+  nb::dict result;
+  result["value"] = search.has_solution() ? search.best() : std::vector<int>{};
+  result["cost"] = search.cost();
+  result["bound"] = search.bound();
+  result["done"] = done;
+  result["nodes"] = search.nodes();
+  result["interrupted"] = ended.interrupted;
+  return result;
+}
+
+std::vector<std::vector<int>> kept(const Search& search) {
+  std::vector<std::vector<int>> result(search.network().size.size());
+  for (Var v = 0; v < search.network().count(); ++v) {
+    const auto values = search.root().state().values(v);
+    result[search.network().order[v]].assign(values.begin(), values.end());
+  }
+  return result;
+}
+
+}  // namespace
+
+void bind_consistency(nb::module_& m) {
+  nb::class_<Search>(m, "ConsistencySearch",
+                     "Least sum of costs (from 0 on, or FORBIDDEN_COST) below `upper`, by branch and bound with soft local consistency.")
+      .def("__init__", &make_search, "sizes"_a, "scopes"_a, "tables"_a, "order"_a, "upper"_a, "step"_a, "slack"_a, "threads"_a)
+      .def("run", &run, "seconds"_a, "nodes"_a, "memory"_a, "poll"_a,
+           "Goes on until so many nodes since the beginning. `poll` gets the bound, the best cost found and the nodes now and then, and ends it by "
+           "False; so does an interruption.")
+      .def("know", [](Search& search, Cost cost, const std::vector<int>& value) {
+        check_value(search.network(), value);
+        search.know(cost, value);
+      }, "cost"_a, "value"_a, "Only what is better than a solution is looked for, where it has its values first.")
+      .def("at_root", [](const Search& search, const std::vector<int>& value) {
+        check_value(search.network(), value);
+        return std::min(search.root().at(search.network().inner(value)), elimina::filter::forbidden);
+      }, "value"_a, "What an assignment costs by the costs shifted.")
+      .def_prop_ro("kept", &kept, "The values that are left at the root.")
+      .def_prop_ro("bound", &Search::bound, "No assignment costs less, or less than what is looked for.");
+}

@@ -1,0 +1,73 @@
+// Depth-first search below an open node, until it has nothing left or enough of it.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "propagator.hpp"
+
+namespace elimina::consistency {
+
+// What is left to search below some decisions: those of a path as far as `length`, and one more.
+struct Open {
+  Cost bound = 0;
+  std::shared_ptr<const std::vector<Decision>> path;
+  std::size_t length = 0;
+  Decision last{-1, 0, Rule::is};
+};
+
+class Explorer {
+ public:
+  explicit Explorer(const Network& network) : network_(network), propagator_(network) {}
+
+  // What costs `top` or more is not looked for; for `slack`, see `Propagator::propagate`.
+  struct Limits {
+    Cost top, slack;
+  };
+
+  // Makes the root consistent; false: nothing is below the top.
+  bool prepare(const Limits& limits);
+
+  // Goes to an open node; false: there is nothing below it.
+  bool enter(const Open& open, const Limits& limits);
+
+  // Searches on for some nodes, or until it has nothing left, or to a solution: then it is true.
+  bool run(const Limits& limits, std::uint64_t nodes);
+
+  const std::vector<int>& solution() const { return solution_; }
+
+  // Back to the root: what is left below the node, nothing if it is done.
+  std::vector<Open> leave();
+
+  // A value that is tried first where it costs nothing.
+  void prefer(const std::vector<int>& value) { preferred_ = value; }
+
+  Cost bound() const { return propagator_.state().constant(); }
+  const Propagator& propagator() const { return propagator_; }
+  std::uint64_t nodes() const { return nodes_; }
+  std::uint64_t failures() const { return failures_; }
+  std::uint64_t replayed() const { return replayed_; }  // decisions
+  bool done() const { return done_; }
+
+ private:
+  struct Frame {
+    Decision decision;
+    std::size_t length;  // of the path before it
+    Cost bound;
+  };
+
+  Decision decision_on(Var v);
+  bool back(const Limits& limits);
+  Var choose() const;
+  int value_of(Var v) const;
+
+  const Network& network_;
+  Propagator propagator_;
+  std::vector<Decision> path_;
+  std::vector<Frame> frames_;
+  std::vector<int> solution_, preferred_, values_;
+  Var last_conflict_ = -1;
+  bool done_ = true;
+  std::uint64_t nodes_ = 0, failures_ = 0, replayed_ = 0;
+};
+
+}  // namespace elimina::consistency

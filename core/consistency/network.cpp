@@ -1,0 +1,106 @@
+#include "network.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace elimina::consistency {
+
+namespace {
+
+// Positions are bits of a word.
+constexpr int most_arity = 32;
+
+Cost stored(Cost cost) { return cost < filter::forbidden ? cost : forbidden; }
+
+Function function_of(const filter::Factor& factor, const std::vector<int>& size) {
+  Function f{factor.scope, std::vector<std::size_t>(factor.scope.size(), 1), {}, {}, {}};
+  if (f.arity() > most_arity) throw std::invalid_argument("a scope has too many variables");
+  std::vector<Var> sorted = f.scope;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) throw std::invalid_argument("a scope names a variable twice");
+  for (std::size_t i = f.scope.size(); i-- > 1;) f.stride[i - 1] = f.stride[i] * static_cast<std::size_t>(size[f.scope[i]]);
+  f.table.resize(factor.cost.size());
+  std::transform(factor.cost.begin(), factor.cost.end(), f.table.begin(), stored);
+  if (f.arity() != 2) return f;
+  const auto rows = static_cast<std::size_t>(size[f.scope[0]]), columns = static_cast<std::size_t>(size[f.scope[1]]);
+  f.transposed.resize(f.table.size());
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < columns; ++c) f.transposed[c * rows + r] = f.table[r * columns + c];
+  return f;
+}
+
+}  // namespace
+
+Network::Network(filter::Model model, std::vector<Var> elimination) : order(std::move(elimination)), constant(model.constant), upper(model.upper) {
+  std::reverse(order.begin(), order.end());
+  std::vector<Var> sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  bool permutes = sorted.size() == model.size.size();
+  for (std::size_t i = 0; permutes && i < sorted.size(); ++i) permutes = sorted[i] == static_cast<Var>(i);
+  if (!permutes) throw std::invalid_argument("the order has other variables than the model");
+  model = filter::renumber(model, order);
+  size = model.size;
+  touching.resize(size.size());
+  for (const int n : size) {
+    first.push_back(cells.size());
+    cells.resize(cells.size() + static_cast<std::size_t>(n), 0);
+  }
+  for (const filter::Factor& factor : model.factors) {
+    if (factor.scope.empty()) {
+      constant = filter::add(constant, factor.cost[0]);
+      continue;
+    }
+    if (factor.scope.size() == 1) {
+      Cost* unary = cells.data() + first[factor.scope[0]];
+      for (std::size_t x = 0; x < factor.cost.size(); ++x) unary[x] = std::min(forbidden, unary[x] + stored(factor.cost[x]));
+      continue;
+    }
+    functions.push_back(function_of(factor, size));
+  }
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    Function& f = functions[i];
+    for (int p = 0; p < f.arity(); ++p) {
+      touching[f.scope[p]].push_back({static_cast<int>(i), p});
+      f.shift.push_back(cells.size());
+      cells.resize(cells.size() + static_cast<std::size_t>(size[f.scope[p]]), 0);
+    }
+  }
+  note_fresh();
+}
+
+void Network::note_fresh() {
+  std::vector<Var> seen(size.size(), -1);
+  for (Var v = 0; v < count(); ++v) {
+    for (Place& place : touching[v]) {
+      const Function& f = functions[place.function];
+      place.fresh = 0;
+      for (int k = 0; k < f.arity(); ++k)
+        if (seen[f.scope[k]] != v) place.fresh |= std::uint32_t{1} << k, seen[f.scope[k]] = v;
+    }
+  }
+}
+
+Cost Network::at(const std::vector<int>& value) const {
+  Cost total = constant;
+  for (Var v = 0; v < count(); ++v) total = std::min(forbidden, total + cells[first[v] + value[v]]);
+  for (const Function& f : functions) {
+    std::size_t cell = 0;
+    for (int p = 0; p < f.arity(); ++p) cell += f.stride[p] * value[f.scope[p]];
+    total = std::min(forbidden, total + f.table[cell]);
+  }
+  return total;
+}
+
+std::vector<int> Network::outer(const std::vector<int>& value) const {
+  std::vector<int> result(value.size());
+  for (std::size_t i = 0; i < value.size(); ++i) result[order[i]] = value[i];
+  return result;
+}
+
+std::vector<int> Network::inner(const std::vector<int>& value) const {
+  std::vector<int> result(value.size());
+  for (std::size_t i = 0; i < value.size(); ++i) result[i] = value[order[i]];
+  return result;
+}
+
+}  // namespace elimina::consistency

@@ -1,0 +1,60 @@
+// Cost functions as soft local consistency reads them: tables that never change, shared by all threads.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "filter/model.hpp"
+
+namespace elimina::consistency {
+
+using Var = filter::Var;
+using Cost = filter::Cost;
+
+// What a table has for forbidden cells: whatever is shifted, they stay above all that is allowed.
+inline constexpr Cost forbidden = Cost{1} << 60;
+
+struct Function {
+  std::vector<Var> scope;
+  std::vector<std::size_t> stride;
+  std::vector<Cost> table;       // the last variable of the scope varies fastest
+  std::vector<Cost> transposed;  // of two variables: the first one varies fastest
+  std::vector<std::size_t> shift;  // for each position: where the costs shifted to the variable are, one for each value
+
+  int arity() const { return static_cast<int>(scope.size()); }
+};
+
+// Of a function at a variable. Bits of `fresh`: the positions of variables that no earlier function at the variable has.
+struct Place {
+  int function, position;
+  std::uint32_t fresh = ~std::uint32_t{0};
+};
+
+// Variables are numbered by an order in which costs are shifted towards the first ones.
+struct Network {
+  // Costs of the model are at least 0, its variables are eliminated in the order. Throws std::invalid_argument if that is none, or a variable
+  // occurs twice in a scope.
+  Network(filter::Model model, std::vector<Var> order);
+
+  int count() const { return static_cast<int>(size.size()); }
+
+  // What an assignment costs, constant included; `forbidden` or more if it is not allowed.
+  Cost at(const std::vector<int>& value) const;
+
+  // Of the model, given those of this, and the other way round.
+  std::vector<int> outer(const std::vector<int>& value) const;
+  std::vector<int> inner(const std::vector<int>& value) const;
+
+  void note_fresh();
+
+  std::vector<Var> order;  // of each variable its number in the model; the last one eliminated is the first
+  std::vector<int> size;
+  std::vector<std::size_t> first;  // of each variable: where its unary costs are
+  std::vector<Cost> cells;         // at the start: unary costs, then nothing shifted
+  std::vector<Function> functions;
+  std::vector<std::vector<Place>> touching;
+  Cost constant, upper;
+};
+
+}  // namespace elimina::consistency

@@ -1,0 +1,463 @@
+#include "propagator.hpp"
+
+#include <algorithm>
+
+namespace elimina::consistency {
+
+namespace {
+
+// Cells of a function with three or more free variables from which it waits for values.
+constexpr std::size_t most_cells = 1 << 12;
+
+// Positions whose unary costs count.
+constexpr std::uint32_t all = ~std::uint32_t{0}, none = 0;
+
+// Costs shifted to one value; more would come near forbidden ones.
+constexpr Cost most_shifted = Cost{1} << 53;
+
+}  // namespace
+
+Propagator::Propagator(const Network& network)
+    : network_(network),
+      state_(network),
+      pending_(network.count()),
+      removed_(network.count()),
+      risen_(network.count()),
+      unsupported_(network.count()),
+      support_(network.size.size(), 0),
+      suspect_(network.size.size(), -1),
+      hint_(network.cells.size(), 0),
+      weight_(network.functions.size(), 1.0) {
+  int most = 1, arity = 2;
+  for (const int n : network.size) most = std::max(most, n);
+  for (const Function& f : network.functions) arity = std::max(arity, f.arity());
+  marginal_.resize(most);
+  amount_.resize(most);
+  need_.resize(most);
+  nothing_.resize(most);
+  axes_.resize(arity);
+  digit_.resize(arity);
+  lent_.resize(arity);
+  for (Var v = 0; v < network.count(); ++v) {
+    pending_.push(v);
+    removed_.push(v);
+    risen_.push(v);
+    unsupported_.push(v);
+  }
+}
+
+Propagator::View Propagator::view(const Function& f, int p, int q) const {
+  View result{f.table.data(), f.stride[p], f.stride[q], 0, state_.shift(f, p), state_.shift(f, q), f.scope[q]};
+  if (f.arity() == 2) {
+    if (p == 1) result.table = f.transposed.data(), result.major = network_.size[f.scope[0]], result.minor = 1;
+    return result;
+  }
+  for (int k = 0; k < f.arity(); ++k) {
+    if (k == p || k == q) continue;
+    const int x = state_.value(f.scope[k]);
+    result.table += f.stride[k] * x;
+    result.fixed += state_.shift(f, k)[x];
+  }
+  return result;
+}
+
+// How many other positions are free; one of them, or any other one.
+int Propagator::free_positions(const Function& f, int except, int* other) const {
+  *other = except == 0 ? 1 : 0;
+  if (f.arity() == 2) return state_.is_free(f.scope[*other]);
+  int count = 0;
+  for (int k = 0; k < f.arity(); ++k)
+    if (k != except && state_.is_free(f.scope[k])) ++count, *other = k;
+  return count;
+}
+
+bool Propagator::is_wide(const Function& f) const {
+  std::size_t cells = 1;
+  for (const Var v : f.scope)
+    if ((cells *= static_cast<std::size_t>(state_.count(v))) > most_cells) return true;
+  return false;
+}
+
+int Propagator::first_free(const Function& f) const {
+  int result = -1;
+  for (int k = 0; k < f.arity(); ++k)
+    if (state_.is_free(f.scope[k]) && (result < 0 || f.scope[k] < f.scope[result])) result = k;
+  return result;
+}
+
+bool Propagator::decide(const Decision& decision) {
+  const auto [v, value, rule] = decision;
+  const int before = state_.count(v);
+  if (rule == Rule::is) {
+    if (!state_.has(v, value)) return false;
+    state_.assign(v, value);
+  } else {
+    for (int k = before; k-- > 0;) {
+      const int x = state_.values(v)[k];
+      if (decision.allows(x)) continue;
+      if (!state_.is_free(v)) return false;
+      state_.remove(v, x);
+    }
+  }
+  if (state_.count(v) == before) return true;
+  suspect_[v] = -1;
+  removed_.push(v);
+  unsupported_.push(v);
+  pending_.push(v);
+  return true;
+}
+
+bool Propagator::propagate(Cost top, Cost slack) {
+  top_ = top;
+  slack_ = slack;
+  raised_ = true;
+  patience_ = 1000 + 20 * network_.size.size();
+  bool possible = state_.constant() < top_;
+  while (possible && (possible = settle())) {
+    if (!removed_.empty()) possible = after_removals(removed_.pop_first());
+    else if (!risen_.empty()) possible = after_rise(risen_.pop_last());
+    else if (!unsupported_.empty()) possible = exist(unsupported_.pop_first());
+    else return true;
+  }
+  forget();
+  return false;
+}
+
+void Propagator::forget() {
+  pending_.clear();
+  removed_.clear();
+  risen_.clear();
+  unsupported_.clear();
+}
+
+// Node consistency.
+bool Propagator::settle() {
+  while (true) {
+    while (!pending_.empty())
+      if (!normalise(pending_.pop_first())) return false;
+    if (!raised_) return true;
+    raised_ = false;
+    for (std::size_t i = state_.free().size(); i-- > 0;)
+      if (!prune(state_.free()[i])) return false;
+  }
+}
+
+bool Propagator::normalise(Var v) {
+  const Cost* unary = state_.unary(v);
+  Cost low = forbidden;
+  for (const int x : state_.values(v)) low = std::min(low, unary[x]);
+  if (low > 0) {
+    if (over(low)) return fail(v);
+    for (const int x : state_.values(v)) state_.unary_cell(v, x) -= low;
+    state_.raise(low);
+    raised_ = true;
+  }
+  return prune(v);
+}
+
+bool Propagator::prune(Var v) {
+  const Cost* unary = state_.unary(v);
+  for (int k = state_.count(v); k-- > 0;) {
+    const int x = state_.values(v)[k];
+    if (over(unary[x]) && !drop(v, x)) return false;
+  }
+  return true;
+}
+
+bool Propagator::drop(Var v, int x) {
+  if (!state_.is_free(v)) return fail(v);
+  state_.remove(v, x);
+  removed_.push(v);
+  pending_.push(v);
+  if (x == support_[v]) unsupported_.push(v);
+  return true;
+}
+
+bool Propagator::fail(Var v) {
+  if (suspect_[v] >= 0) ++weight_[suspect_[v]];
+  return false;
+}
+
+void Propagator::rise(Var v, int x, Cost by, int function) {
+  Cost& unary = state_.unary_cell(v, x);
+  if (unary == 0) pending_.push(v);
+  if (unary <= slack_ && unary + by > slack_) risen_.push(v);
+  unary += by;
+  suspect_[v] = function;
+}
+
+// The other variables of a function may have lost what supported them.
+void Propagator::wake_others(const Place& place) {
+  for (const Var v : network_.functions[place.function].scope)
+    if (state_.is_free(v)) unsupported_.push(v);
+}
+
+bool Propagator::after_removals(Var v) {
+  for (const Place& place : network_.touching[v]) {
+    const Function& f = network_.functions[place.function];
+    wake_others(place);
+    const int target = first_free(f);
+    if (target < 0) {
+      if (!pull({place.function, place.position == 0 ? 1 : 0})) return false;
+      continue;
+    }
+    for (int k = 0; k < f.arity(); ++k) {
+      if (k == place.position || !state_.is_free(f.scope[k])) continue;
+      if (!(k == target ? gather({place.function, k}) : pull({place.function, k}))) return false;
+    }
+  }
+  return true;
+}
+
+bool Propagator::after_rise(Var v) {
+  if (!state_.is_free(v)) return true;
+  for (const Place& place : network_.touching[v]) {
+    wake_others(place);
+    const int target = first_free(network_.functions[place.function]);
+    if (target >= 0 && target != place.position && !gather({place.function, target})) return false;
+  }
+  return true;
+}
+
+// If each value of a variable would cost something, here or as its neighbours follow, that is shifted to it.
+bool Propagator::exist(Var v) {
+  if (!state_.is_free(v)) return true;
+  if (state_.has(v, support_[v]) && is_supported(v, support_[v])) return true;
+  for (const int x : state_.values(v)) {
+    if (x != support_[v] && is_supported(v, x)) {
+      support_[v] = x;
+      return true;
+    }
+  }
+  // Where the constant rises by little each time, that is the end.
+  if (patience_ == 0) return true;
+  --patience_;
+  for (const int x : state_.values(v))
+    if (state_.unary(v)[x] == 0) support_[v] = x;
+  for (const Place& place : network_.touching[v])
+    if (!gather(place)) return false;
+  pending_.push(v);
+  return true;
+}
+
+bool Propagator::is_supported(Var v, int x) {
+  Cost total = state_.unary(v)[x];
+  for (const Place& place : network_.touching[v]) {
+    if (total > slack_) return false;
+    total += least(place, x);
+  }
+  return total <= slack_;
+}
+
+// What a function costs at least with a value, unary costs of its other variables included where no earlier function counts them.
+Cost Propagator::least(const Place& place, int x) {
+  const Function& f = network_.functions[place.function];
+  int q;
+  if (free_positions(f, place.position, &q) > 1) {
+    if (is_wide(f)) return 0;
+    marginal(f, place.position, {&x, 1}, place.fresh);
+    return marginal_[0];
+  }
+  const View t = view(f, place.position, q);
+  return least(t, f.shift[place.position] + x, x, place.fresh >> q & 1 ? state_.unary(t.other) : nothing_.data());
+}
+
+// The row of a value, with the costs added; what was least the last time often still is.
+Cost Propagator::least(const View& t, std::size_t cell, int x, const Cost* added) {
+  const Cost row = t.row(x);
+  int& hint = hint_[cell];
+  if (hint < network_.size[t.other] && state_.has(t.other, hint) && t.at(x, hint) + added[hint] + row == 0) return 0;
+  Cost low = 4 * forbidden;
+  for (const int y : state_.values(t.other)) {
+    const Cost cost = t.at(x, y) + added[y];
+    if (cost < low) low = cost, hint = y;
+  }
+  return std::max<Cost>(0, low + row);
+}
+
+// What a function costs at least with each value of the variable, as amounts to be shifted; values that cost too much are dropped.
+Propagator::Found Propagator::find(const Place& place, bool with_unary) {
+  const Function& f = network_.functions[place.function];
+  const Var v = f.scope[place.position];
+  int q;
+  const bool many = free_positions(f, place.position, &q) > 1;
+  if (many) {
+    if (is_wide(f)) return Found::nothing;
+    marginal(f, place.position, state_.values(v), with_unary ? all : none);
+  }
+  const View t = many ? View{} : view(f, place.position, q);
+  const Cost* added = many || !with_unary ? nothing_.data() : state_.unary(t.other);
+  Found found = Found::nothing;
+  for (int k = state_.count(v); k-- > 0;) {
+    const int x = state_.values(v)[k];
+    const Cost low = many ? marginal_[k] : least(t, f.shift[place.position] + x, x, added);
+    amount_[x] = 0;
+    if (low <= 0) continue;
+    if (over(state_.unary(v)[x] + low)) {
+      suspect_[v] = place.function;
+      if (!drop(v, x)) return Found::conflict;
+    } else if (state_.shift(f, place.position)[x] + low <= most_shifted) {
+      amount_[x] = low;
+      found = Found::something;
+    }
+  }
+  return found;
+}
+
+bool Propagator::pull(const Place& place) {
+  const Found found = find(place, false);
+  if (found == Found::something) project(place);
+  return found != Found::conflict;
+}
+
+// As much of the other variables' unary costs is shifted as is needed.
+bool Propagator::gather(const Place& place) {
+  const Found found = find(place, true);
+  const Function& f = network_.functions[place.function];
+  int q;
+  if (found == Found::something && (free_positions(f, place.position, &q) > 1 ? lend_all(place) : lend(place, q))) project(place);
+  return found != Found::conflict;
+}
+
+bool Propagator::lend(const Place& place, int q) {
+  const Function& f = network_.functions[place.function];
+  const View t = view(f, place.position, q);
+  const Cost* unary = state_.unary(t.other);
+  for (const int y : state_.values(t.other)) {
+    need_[y] = 0;
+    if (unary[y] == 0) continue;
+    for (const int x : state_.values(f.scope[place.position]))
+      if (amount_[x] > 0) need_[y] = std::max(need_[y], amount_[x] - t.at(x, y) - t.row(x));
+    if (t.other_shift[y] - need_[y] < -most_shifted) return false;
+  }
+  for (const int y : state_.values(t.other)) {
+    if (need_[y] == 0) continue;
+    state_.unary_cell(t.other, y) -= need_[y];
+    state_.shift_cell(f, q, y) -= need_[y];
+  }
+  return true;
+}
+
+// All unary costs go into the function; what the amounts leave of them goes back to where it came from.
+bool Propagator::lend_all(const Place& place) {
+  const Function& f = network_.functions[place.function];
+  for (int k = 0; k < f.arity(); ++k) {
+    if (k == place.position) continue;
+    for (const int x : state_.values(f.scope[k]))
+      if (state_.shift(f, k)[x] - state_.unary(f.scope[k])[x] < -most_shifted) return false;
+  }
+  for (int k = 0; k < f.arity(); ++k) {
+    const Var v = f.scope[k];
+    lent_[k].clear();
+    if (k == place.position || !state_.is_free(v)) continue;
+    for (const int x : state_.values(v)) {
+      const Cost cost = state_.unary(v)[x];
+      lent_[k].push_back(cost);
+      if (cost == 0) continue;
+      state_.shift_cell(f, k, x) -= cost;
+      state_.unary_cell(v, x) = 0;
+    }
+  }
+  // The amounts are taken while it is seen what they leave.
+  for (const int x : state_.values(f.scope[place.position])) state_.shift_cell(f, place.position, x) += amount_[x];
+  for (int k = 0; k < f.arity(); ++k) give_back(f, k);
+  for (const int x : state_.values(f.scope[place.position])) state_.shift_cell(f, place.position, x) -= amount_[x];
+  return true;
+}
+
+void Propagator::give_back(const Function& f, int k) {
+  const std::vector<Cost>& lent = lent_[k];
+  if (std::all_of(lent.begin(), lent.end(), [](Cost cost) { return cost == 0; })) return;
+  const Var v = f.scope[k];
+  marginal(f, k, state_.values(v), none);
+  for (std::size_t i = 0; i < lent.size(); ++i) {
+    const int x = state_.values(v)[i];
+    const Cost back = std::clamp<Cost>(marginal_[i], 0, lent[i]);
+    if (back == 0) continue;
+    state_.shift_cell(f, k, x) += back;
+    state_.unary_cell(v, x) = back;
+  }
+}
+
+void Propagator::project(const Place& place) {
+  const Function& f = network_.functions[place.function];
+  const Var v = f.scope[place.position];
+  for (const int x : state_.values(v)) {
+    if (amount_[x] <= 0) continue;
+    state_.shift_cell(f, place.position, x) += amount_[x];
+    rise(v, x, amount_[x], place.function);
+  }
+}
+
+// Least costs of a function, with the unary costs of the other variables or without, for each of the values.
+void Propagator::marginal(const Function& f, int p, std::span<const int> values, std::uint32_t with_unary) {
+  int count = 0;
+  std::size_t base = 0;
+  Cost fixed = 0;
+  for (int k = 0; k < f.arity(); ++k) {
+    if (k == p) continue;
+    const Var v = f.scope[k];
+    const Cost* shift = state_.shift(f, k);
+    if (!state_.is_free(v)) {
+      base += f.stride[k] * state_.value(v);
+      fixed -= shift[state_.value(v)];
+      continue;
+    }
+    const Cost* unary = state_.unary(v);
+    Axis& axis = axes_[count];
+    axis.offset.clear();
+    axis.cost.clear();
+    for (const int x : state_.values(v)) {
+      axis.offset.push_back(f.stride[k] * x);
+      axis.cost.push_back((with_unary >> k & 1 ? unary[x] : 0) - shift[x]);
+    }
+    digit_[count++] = 0;
+  }
+  std::fill_n(marginal_.begin(), values.size(), 4 * forbidden);
+  std::size_t at = base;
+  Cost sum = fixed;
+  for (int k = 0; k < count; ++k) at += axes_[k].offset[0], sum += axes_[k].cost[0];
+  while (true) {
+    const Cost* cells = f.table.data() + at;
+    for (std::size_t i = 0; i < values.size(); ++i) marginal_[i] = std::min(marginal_[i], cells[f.stride[p] * values[i]] + sum);
+    int k = count;
+    while (k-- > 0) {
+      const Axis& axis = axes_[k];
+      at -= axis.offset[digit_[k]];
+      sum -= axis.cost[digit_[k]];
+      if (++digit_[k] == axis.offset.size()) digit_[k] = 0;
+      at += axis.offset[digit_[k]];
+      sum += axis.cost[digit_[k]];
+      if (digit_[k] > 0) break;
+    }
+    if (k < 0) break;
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) marginal_[i] -= state_.shift(f, p)[values[i]];
+}
+
+double Propagator::weight(Var v) const {
+  double total = 0;
+  for (const Place& place : network_.touching[v]) {
+    const Function& f = network_.functions[place.function];
+    int q;
+    if (free_positions(f, place.position, &q) > 0) total += weight_[place.function];
+  }
+  return total;
+}
+
+Cost Propagator::at(const std::vector<int>& value) const {
+  Cost total = state_.constant();
+  for (Var v = 0; v < network_.count(); ++v) total += state_.unary(v)[value[v]];
+  for (const Function& f : network_.functions) {
+    std::size_t cell = 0;
+    for (int k = 0; k < f.arity(); ++k) {
+      cell += f.stride[k] * value[f.scope[k]];
+      total -= state_.shift(f, k)[value[f.scope[k]]];
+    }
+    total += f.table[cell];
+    if (total >= forbidden / 2) return forbidden;
+  }
+  return total;
+}
+
+}  // namespace elimina::consistency

@@ -1,0 +1,100 @@
+// Soft local consistency: costs shifted between functions, variables and the constant, which bounds all that is left.
+#pragma once
+#include <vector>
+
+#include "decision.hpp"
+#include "queue.hpp"
+#include "state.hpp"
+
+namespace elimina::consistency {
+
+// EDAC* (de Givry, Heras, Zytnicki and Larrosa, 2005) on functions of two variables that are free. On more of them, as long as their cells
+// are few, costs of the others are shifted to the first one, or to one that has no value without costs, and marginals after removals.
+class Propagator {
+ public:
+  explicit Propagator(const Network& network);
+
+  const State& state() const { return state_; }
+  void mark() { state_.mark(); }
+  void undo() { state_.undo(); }
+
+  // Leaves only values that the decision allows; false: there are none. `propagate` draws the conclusions, unless `forget` is called.
+  bool decide(const Decision& decision);
+  void forget();
+
+  // Until nothing moves. False: all that is left costs at least `top`. Shifts that gain at most `slack` are left out where they might go on
+  // for long.
+  bool propagate(Cost top, Cost slack);
+
+  // A value of a free variable that costs nothing, and that the other variables can follow for nothing, as far as that is known.
+  int support(Var v) const { return support_[v]; }
+
+  // How many conflicts the functions with another free variable had (Boussemart et al., 2004).
+  double weight(Var v) const;
+
+  // Equivalent costs: of an assignment of values that are left, in the state as it is.
+  Cost at(const std::vector<int>& value) const;
+
+ private:
+  // A function as one of two of its positions; the others have values.
+  struct View {
+    const Cost* table;
+    std::size_t major, minor;
+    Cost fixed;
+    const Cost *shift, *other_shift;
+    Var other;
+
+    Cost row(int x) const { return -fixed - shift[x]; }
+    Cost at(int x, int y) const { return table[x * major + y * minor] - other_shift[y]; }
+  };
+
+  View view(const Function& f, int p, int q) const;
+  int free_positions(const Function& f, int except, int* other) const;
+  bool is_wide(const Function& f) const;
+  int first_free(const Function& f) const;
+
+  bool settle();
+  bool normalise(Var v);
+  bool prune(Var v);
+  bool drop(Var v, int x);
+  bool fail(Var v);
+  void rise(Var v, int x, Cost by, int function);
+  bool over(Cost cost) const { return state_.constant() + cost >= top_; }
+
+  bool after_removals(Var v);
+  bool after_rise(Var v);
+  bool exist(Var v);
+  bool is_supported(Var v, int x);
+  enum class Found { nothing, something, conflict };
+  Cost least(const Place& place, int x);
+  Cost least(const View& view, std::size_t cell, int x, const Cost* added);
+  Found find(const Place& place, bool with_unary);
+  bool pull(const Place& place);
+  bool gather(const Place& place);
+  bool lend(const Place& place, int other);
+  bool lend_all(const Place& place);
+  void give_back(const Function& f, int position);
+  void project(const Place& place);
+  void marginal(const Function& f, int p, std::span<const int> values, std::uint32_t with_unary);
+  void wake_others(const Place& place);
+
+  const Network& network_;
+  State state_;
+  Cost top_ = forbidden, slack_ = 0;
+  Queue pending_, removed_, risen_, unsupported_;
+  bool raised_ = true;
+  std::size_t patience_ = 0;  // for variables without existential support, in one propagation
+  std::vector<int> support_, suspect_;      // of each variable; the function that its last costs came from
+  std::vector<int> hint_;                   // of each shifted cost: a value of the other variable
+  std::vector<double> weight_;
+  std::vector<Cost> marginal_, amount_, need_, nothing_;
+  std::vector<std::vector<Cost>> lent_;
+  struct Axis {
+    std::vector<std::size_t> offset;
+    std::vector<Cost> cost;
+  };
+  std::vector<Axis> axes_;
+  std::vector<std::size_t> digit_;
+};
+
+}  // namespace elimina::consistency

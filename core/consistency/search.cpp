@@ -1,0 +1,143 @@
+#include "search.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "crew.hpp"
+
+namespace elimina::consistency {
+
+namespace {
+
+constexpr std::uint64_t turn = 32, most_failures = 1 << 14;
+
+}  // namespace
+
+Search::Search(filter::Model model, std::vector<Var> order, Cost step, Cost slack, int threads)
+    : network_(std::move(model), std::move(order)), step_(step), slack_(slack), active_(static_cast<std::size_t>(threads), forbidden), top_(network_.upper) {
+  Explorer root(network_);
+  if (root.prepare(limits())) {
+    lower_ = root.bound();
+    open_.push_back({});
+    open_.back().bound = root.bound();
+  } else {
+    lower_ = top_.load();
+  }
+  for (int i = 0; i < threads; ++i) explorers_.push_back(root);
+}
+
+void Search::know(Cost cost, const std::vector<int>& value) {
+  top_ = std::min(top_.load(), cost - step_ + 1);
+  preferred_ = network_.inner(value);
+  note_bound();
+}
+
+bool Search::run(const Limits& limits) {
+  using Clock = std::chrono::steady_clock;
+  const auto begun = Clock::now();
+  stop_ = false;
+  most_nodes_ = limits.nodes;
+  most_open_ = limits.memory / (sizeof(Open) + 16 * sizeof(Decision));
+  run_crew(
+      static_cast<int>(explorers_.size()), [&](int number) { work(static_cast<std::size_t>(number)); },
+      [&] {
+        const double spent = std::chrono::duration<double>(Clock::now() - begun).count();
+        if (!limits.poll(lower_, cost_, nodes_) || spent > limits.seconds) {
+          stop_ = true;
+          changed_.notify_all();
+        }
+      },
+      [&] {
+        stop_ = true;
+        changed_.notify_all();
+      });
+  return open_.empty();
+}
+
+void Search::work(std::size_t number) {
+  Explorer& explorer = explorers_[number];
+  Open node;
+  while (take(number, node)) {
+    explore(explorer, node);
+    give(number, explorer.leave());
+  }
+}
+
+// False: there is nothing left, or it is to stop.
+bool Search::take(std::size_t number, Open& node) {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    const bool idle = std::all_of(active_.begin(), active_.end(), [](Cost bound) { return bound == forbidden; });
+    if (!open_.empty() && open_.front().bound >= top_) open_.clear();
+    if (open_.empty() && idle) {
+      note_bound();
+      changed_.notify_all();
+      return false;
+    }
+    if (stop_ || nodes_ >= most_nodes_) return false;
+    if (!open_.empty()) break;
+    changed_.wait(lock);
+  }
+  std::pop_heap(open_.begin(), open_.end(), Later{});
+  node = std::move(open_.back());
+  open_.pop_back();
+  active_[number] = node.bound;
+  return true;
+}
+
+void Search::explore(Explorer& explorer, const Open& node) {
+  const std::uint64_t failures = explorer.failures();
+  std::uint64_t counted = explorer.nodes();
+  {
+    const std::lock_guard lock(mutex_);
+    explorer.prefer(preferred_);
+  }
+  explorer.enter(node, limits());
+  while (!explorer.done() && !stop_ && nodes_ < most_nodes_) {
+    if (explorer.run(limits(), turn)) offer(explorer.solution());
+    nodes_ += explorer.nodes() - counted;
+    counted = explorer.nodes();
+    if (explorer.failures() - failures >= failures_ && has_room_) break;
+  }
+  nodes_ += explorer.nodes() - counted;
+}
+
+void Search::give(std::size_t number, std::vector<Open> left) {
+  const std::lock_guard lock(mutex_);
+  for (Open& node : left) {
+    node.bound = std::max(node.bound, active_[number]);
+    if (node.bound >= top_) continue;
+    open_.push_back(std::move(node));
+    std::push_heap(open_.begin(), open_.end(), Later{});
+  }
+  active_[number] = forbidden;
+  adapt(explorers_[number]);
+  has_room_ = open_.size() < most_open_;
+  note_bound();
+  changed_.notify_all();
+}
+
+void Search::adapt(const Explorer& explorer) {
+  const std::uint64_t replayed = explorer.replayed(), nodes = explorer.nodes();
+  if (replayed * 10 > nodes && failures_ < most_failures) failures_ = failures_ * 2;
+  else if (replayed * 20 < nodes && failures_ > 1) failures_ = failures_ / 2;
+}
+
+void Search::offer(const std::vector<int>& value) {
+  const Cost cost = network_.at(value);
+  const std::lock_guard lock(mutex_);
+  if (cost >= top_) return;
+  best_ = value;
+  preferred_ = value;
+  cost_ = cost;
+  top_ = cost - step_ + 1;
+}
+
+void Search::note_bound() {
+  Cost lower = top_;
+  if (!open_.empty()) lower = std::min(lower, open_.front().bound);
+  for (const Cost bound : active_) lower = std::min(lower, bound);
+  lower_ = std::max(lower_.load(), lower);
+}
+
+}  // namespace elimina::consistency

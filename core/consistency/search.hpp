@@ -1,0 +1,75 @@
+// Minimisation by branch and bound with soft local consistency at each node.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "explorer.hpp"
+
+namespace elimina::consistency {
+
+struct Limits {
+  double seconds;
+  std::uint64_t nodes;
+  std::size_t memory;  // bytes of open nodes, about
+  // Called about five times a second, from the thread that called; false: stop.
+  std::function<bool(Cost lower, Cost best, std::uint64_t nodes)> poll;
+};
+
+// Hybrid best-first search (Allouche, de Givry, Katsirelos, Schiex and Zytnicki, 2015): each thread takes the open node of the least bound
+// and searches depth-first below it, until replaying decisions is a small part of the work; what is left are open nodes again.
+class Search {
+ public:
+  // Solutions that differ do so by at least `step`, or no smaller difference is of interest.
+  Search(filter::Model model, std::vector<Var> order, Cost step, Cost slack, int threads);
+
+  // Only what is better than a solution is looked for, where it has its values first.
+  void know(Cost cost, const std::vector<int>& value);
+
+  // Goes on until the limits; whether it is done.
+  bool run(const Limits& limits);
+
+  bool has_solution() const { return !best_.empty(); }
+  std::vector<int> best() const { return network_.outer(best_); }
+  Cost cost() const { return cost_; }  // of the best solution; what is not allowed if there is none
+  Cost bound() const { return lower_; }
+  std::uint64_t nodes() const { return nodes_; }
+
+  // The root, made consistent.
+  const Network& network() const { return network_; }
+  const Propagator& root() const { return explorers_[0].propagator(); }
+
+ private:
+  struct Later {
+    bool operator()(const Open& a, const Open& b) const { return a.bound != b.bound ? a.bound > b.bound : a.length < b.length; }
+  };
+
+  void begin();
+  void work(std::size_t number);
+  bool take(std::size_t number, Open& node);
+  void explore(Explorer& explorer, const Open& node);
+  void give(std::size_t number, std::vector<Open> left);
+  void offer(const std::vector<int>& value);
+  void note_bound();
+  void adapt(const Explorer& explorer);
+  Explorer::Limits limits() const { return {top_, slack_}; }
+
+  const Network network_;
+  const Cost step_, slack_;
+  std::vector<Explorer> explorers_;
+  std::vector<Open> open_;        // a heap
+  std::vector<Cost> active_;      // of each thread, the bound of its node; `forbidden` if it has none
+  std::vector<int> best_, preferred_;
+  std::atomic<Cost> cost_ = filter::forbidden, top_, lower_ = 0;
+  std::atomic<std::uint64_t> nodes_ = 0, failures_ = 1;
+  std::uint64_t most_nodes_ = 0;
+  std::size_t most_open_ = 0;
+  std::atomic<bool> stop_ = false, has_room_ = true;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
+}  // namespace elimina::consistency

@@ -1,0 +1,67 @@
+// Domains and shifted costs of one thread, and the trail that takes them back.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "network.hpp"
+
+namespace elimina::consistency {
+
+class State {
+ public:
+  explicit State(const Network& network);
+
+  // Everything since the last `mark` that is not undone yet.
+  void mark();
+  void undo();
+  std::size_t depth() const { return marks_.size(); }
+
+  Cost constant() const { return constant_; }
+  void raise(Cost by) { constant_ += by; }
+
+  int count(Var v) const { return count_[v]; }
+  bool is_free(Var v) const { return count_[v] > 1; }
+  // Without an order.
+  std::span<const int> values(Var v) const { return {values_.data() + network_.first[v], static_cast<std::size_t>(count_[v])}; }
+  // Of a variable that is not free.
+  int value(Var v) const { return values_[network_.first[v]]; }
+  bool has(Var v, int x) const { return place_[network_.first[v] + x] < count_[v]; }
+  // Variables of more than one value; without an order.
+  std::span<const Var> free() const { return {free_.data(), static_cast<std::size_t>(free_count_)}; }
+
+  // Leaves at least one value to each variable: the caller sees to it.
+  void remove(Var v, int x);
+  void assign(Var v, int x);
+
+  const Cost* unary(Var v) const { return cells_.data() + network_.first[v]; }
+  const Cost* shift(const Function& f, int position) const { return cells_.data() + f.shift[position]; }
+  Cost& unary_cell(Var v, int x) { return noted(network_.first[v] + x); }
+  Cost& shift_cell(const Function& f, int position, int x) { return noted(f.shift[position] + x); }
+
+ private:
+  struct Mark {
+    std::size_t written, shrunk;
+    int free_count;
+    Cost constant;
+  };
+
+  Cost& noted(std::size_t cell) {
+    written_.push_back({cell, cells_[cell]});
+    return cells_[cell];
+  }
+  void swap(Var v, int from, int to);
+  void shrink(Var v, int count);
+
+  const Network& network_;
+  Cost constant_;
+  std::vector<Cost> cells_;
+  std::vector<int> values_, place_, count_;
+  std::vector<Var> free_;
+  std::vector<int> free_place_;
+  int free_count_ = 0;
+  std::vector<std::pair<std::size_t, Cost>> written_;
+  std::vector<std::pair<Var, int>> shrunk_;
+  std::vector<Mark> marks_;
+};
+
+}  // namespace elimina::consistency

@@ -1,0 +1,47 @@
+// Threads at work while the one that called tells how far they are.
+#pragma once
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace elimina {
+
+// Runs `work(number)` in each of the threads, and `poll()` about five times a second until they end. What one of them throws passes, after
+// `stop()`.
+template <class Work, class Poll, class Stop>
+void run_crew(int threads, Work work, Poll poll, Stop stop) {
+  constexpr auto between_polls = std::chrono::milliseconds(200);
+  std::mutex mutex;
+  std::condition_variable ended;
+  std::exception_ptr failure;
+  int running = threads;
+  std::vector<std::thread> crew;
+  for (int i = 0; i < threads; ++i) {
+    crew.emplace_back([&, i] {
+      try {
+        work(i);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        failure = std::current_exception();
+        stop();
+      }
+      const std::lock_guard lock(mutex);
+      if (--running == 0) ended.notify_one();
+    });
+  }
+  {
+    std::unique_lock lock(mutex);
+    while (!ended.wait_for(lock, between_polls, [&] { return running == 0; })) {
+      lock.unlock();
+      poll();
+      lock.lock();
+    }
+  }
+  for (std::thread& thread : crew) thread.join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace elimina

@@ -1,0 +1,169 @@
+"""What bounds the rest of a problem while rows are made: the numbers of ``planning.outside``, and how they are used."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.backends.base import Backend
+from elimina.backends.rows import Filter, Lookup, Rows, RowsDevice
+from elimina.planning.outside import CELLS, Outside, Place
+from elimina.planning.plan import Operand
+from elimina.planning.program import Program, pack_steps
+
+
+class Bound(NamedTuple):
+    """A small dense table on the host: its scope, and an axis for each variable of it."""
+
+    scope: tuple[int, ...]
+    cells: NDArray[Any]
+
+
+class RowBounds:
+    """The bounds of a program on rows, for its present factors.
+
+    Args:
+        host: The backend that makes them: a CPU's.
+        device: Of the rows that are filtered.
+        program: The program on rows, of the semiring ``min-sum`` over integers.
+        outside: What its steps are bounded by.
+        factors: The arena's first elements.
+    """
+
+    def __init__(
+        self, host: Backend, device: RowsDevice, program: Program, outside: Outside, factors: NDArray[np.generic]
+    ) -> None:
+        self._device, self._outside, self._forbidden = device, outside, int(program.parameter)
+        words, starts = pack_steps(outside.steps)
+        bounding = program._replace(
+            words=words, starts=starts, arena_cells=outside.arena_cells, keep=True, decode=False, sparse=None,
+            outputs=np.zeros((0, 3), dtype=np.int64), work=max(1, sum(step.work for step in outside.steps)),
+        )  # fmt: skip
+        session = host.open(bounding, factors)
+        try:
+            session.run()
+            self._arena = np.array(session.fetch(0, outside.arena_cells))
+        finally:
+            session.close()
+        self._trees = [sum(int(bound.cells) for bound in self._tables(tree)) for tree in outside.trees]
+
+    @property
+    def total(self) -> int:
+        """A lower bound on the optimum, in the plan's units."""
+        return sum(self._trees)
+
+    def guard(self, number: int, parts: Sequence[tuple[Operand, Rows]], looked_up: Sequence[Operand]) -> _Guard:
+        """What drops rows in the making of a step's output.
+
+        Args:
+            number: Of the step.
+            parts: The tables that are joined as rows, and what they are to the step.
+            looked_up: Its other tables, joined as soon as all of their variables are there.
+        """
+        under = {id(rows): self._under(operand) for operand, rows in parts}
+        dense = [bound for operand in looked_up for bound in self._under(operand)]
+        others = sum(self._trees) - self._trees[self._outside.tree_of[number]]
+        rest = self._tables(self._outside.rest[number])
+        return _Guard(self._device, self._forbidden, rest, under, dense, others)
+
+    def _under(self, operand: Operand) -> list[Bound]:
+        if operand.source >= 0:
+            return self._tables(self._outside.own[operand.source])
+        return self._tables((self._outside.factors[operand.factor],))
+
+    def _tables(self, places: Iterable[Place]) -> list[Bound]:
+        item = self._arena.itemsize
+        return [
+            Bound(
+                place.scope,
+                np.ndarray(
+                    place.sizes, self._arena.dtype, self._arena, place.offset * item, [item * s for s in place.strides]
+                ),
+            )
+            for place in places
+        ]
+
+
+class _Guard:
+    """See ``backends.rows.Guard``."""
+
+    def __init__(
+        self,
+        device: RowsDevice,
+        forbidden: int,
+        rest: list[Bound],
+        under: dict[int, list[Bound]],
+        dense: list[Bound],
+        others: int,
+    ) -> None:
+        self._device, self._forbidden = device, forbidden
+        self._rest, self._under, self._dense, self._others = rest, under, dense, others
+
+    def __call__(self, scope: frozenset[int], waiting: Sequence[Rows]) -> Filter:
+        """The filter of rows over some variables, while these tables wait to be joined."""
+        tables = [*self._rest, *(bound for rows in waiting for bound in self._under[id(rows)])]
+        tables += [bound for bound in self._dense if not scope.issuperset(bound.scope)]
+        missing = set().union(*(bound.scope for bound in tables)).difference(scope)
+        for variable in sorted(missing, key=lambda v: sum(v in bound.scope for bound in tables)):
+            tables = self._without(tables, variable, scope)
+        tables = [self._sum(part) for part in _parts(tables)]
+        spent = self._others + sum(int(bound.cells) for bound in tables if not bound.scope)
+        lookups = [
+            Lookup(bound.scope, self._device.upload(np.ascontiguousarray(bound.cells)))
+            for bound in tables
+            if bound.scope and bound.cells.any()
+        ]
+        # Below 0 nothing is kept; how far below may not fit the dtype.
+        return Filter(tuple(lookups), max(-1, self._forbidden - 1 - spent))
+
+    def _without(self, tables: Sequence[Bound], variable: int, scope: Collection[int]) -> list[Bound]:
+        left = [bound for bound in tables if variable not in bound.scope]
+        # What is large is bounded by itself.
+        own = [_shrunk(bound, variable, scope) for bound in tables if variable in bound.scope]
+        for part in _parts(own):
+            joined = self._sum(part)
+            axis = joined.scope.index(variable)
+            left.append(Bound(joined.scope[:axis] + joined.scope[axis + 1 :], joined.cells.min(axis=axis)))
+        return left
+
+    def _sum(self, tables: Sequence[Bound]) -> Bound:
+        if len(tables) == 1:
+            return tables[0]
+        scope = tuple(dict.fromkeys(v for bound in tables for v in bound.scope))
+        total: NDArray[Any] | None = None
+        for bound in tables:
+            axes = [bound.scope.index(v) for v in scope if v in bound.scope]
+            shape = iter(bound.cells.transpose(axes).shape)
+            cells = bound.cells.transpose(axes).reshape([next(shape) if v in bound.scope else 1 for v in scope])
+            total = cells if total is None else np.minimum(total + cells, self._forbidden)
+        assert total is not None
+        return Bound(scope, total)
+
+
+def _shrunk(bound: Bound, variable: int, scope: Collection[int]) -> Bound:
+    """The best of a large table for each value of a variable and of those in a scope."""
+    if bound.cells.size <= CELLS:
+        return bound
+    gone = [axis for axis, v in enumerate(bound.scope) if v != variable and v not in scope]
+    left = tuple(v for axis, v in enumerate(bound.scope) if axis not in gone)
+    return Bound(left, bound.cells.min(axis=tuple(gone)))
+
+
+def _parts(tables: Sequence[Bound]) -> list[list[Bound]]:
+    """Each table, the largest first, with the first others that its sum with stays small."""
+    parts: list[tuple[dict[int, int], list[Bound]]] = []
+    for bound in sorted(tables, key=lambda bound: -bound.cells.size):
+        sizes = dict(zip(bound.scope, bound.cells.shape, strict=True))
+        for union, part in parts:
+            both = {**union, **sizes}
+            if math.prod(both.values()) <= CELLS or len(both) == len(union):
+                union.update(sizes)
+                part.append(bound)
+                break
+        else:
+            parts.append((sizes, [bound]))
+    return [part for _, part in parts]

@@ -1,0 +1,175 @@
+"""Branch and bound with soft local consistency: at every node costs are shifted until the constant bounds the rest.
+
+What is kept consistent is EDAC* (S. de Givry, F. Heras, M. Zytnicki, J. Larrosa, "Existential arc consistency: getting
+closer to full arc consistency in weighted CSPs", IJCAI 2005); the search is hybrid best-first (D. Allouche,
+S. de Givry, G. Katsirelos, T. Schiex, M. Zytnicki, "Anytime hybrid best-first search with tree decomposition for
+weighted CSP", CP 2015).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import FORBIDDEN_COST, ConsistencySearch
+from elimina.inference.encode import distances
+from elimina.inference.shifting import CELL_BYTES, MOST_CELLS, Array, Original
+
+MOST_TOTAL = 2**48
+"""Costs from here on are not looked for: the core adds them up."""
+
+_FINEST = 2.0**60
+"""Units of a float cost of 1, at most."""
+
+_STEP = 5e-10
+"""Of floats, relative: solutions that are better by less are not looked for."""
+
+_SLACK = 1e-6
+"""Of the distance of the bounds: float costs that are too small to be shifted on."""
+
+
+class Turn(NamedTuple):
+    """What a turn knows, in the model's units.
+
+    Attributes:
+        bound: No assignment is better, or better than those known.
+        chosen: The value of each variable of the model in the best assignment found; None if there is none.
+        nodes: In this turn.
+        is_done: Whether nothing better is left.
+        interrupted: Whether the user ended it.
+    """
+
+    bound: int | float
+    chosen: list[int] | None
+    nodes: int
+    is_done: bool
+    interrupted: bool
+
+
+class Consistency:
+    """A search that goes on where the turn before has ended.
+
+    Attributes:
+        unit: Of the core's costs in one of the problem that is run.
+    """
+
+    def __init__(self, original: Original, core: ConsistencySearch, offset: int | float, unit: int | float) -> None:
+        self.original, self.core, self.offset, self.unit = original, core, offset, unit
+        self.nodes = 0
+
+    @staticmethod
+    def of(
+        original: Original, order: Sequence[int], known: int | float | None, is_found: bool, threads: int, memory: int
+    ) -> Consistency | None:
+        """Make the root consistent; None if the tables or the costs are too large, or forbid everything.
+
+        Args:
+            original: The problem, and what its costs were shifted to.
+            order: Its free variables in elimination order.
+            known: A total that is known to be reached.
+            is_found: Whether only what is better is looked for.
+            threads: Of the CPU.
+            memory: Bytes that it may take.
+        """
+        problem = original.moved
+        sizes = problem.model.sizes
+        cells = sum(math.prod(sizes[v] for v in group.scope) for group in problem.groups)
+        if cells > min(MOST_CELLS, memory // CELL_BYTES) or not problem.free:
+            return None
+        given = distances(problem, FORBIDDEN_COST)
+        if not given.possible:
+            return None
+        is_integer = problem.model.is_integer
+        limit = FORBIDDEN_COST if is_integer else math.inf
+        most = sum(table.max(initial=0, where=table < limit).item() for table in given.tables)
+        if known is not None:
+            most = min(most, max(0, _sign(original) * original.moved_total(known) - given.offset))
+        unit, step = _units(original, most, known)
+        top = int(most * unit) + 1
+        if problem.model.upper_bound is not None:
+            top = min(top, max(0, math.ceil(_sign(original) * problem.model.upper_bound - given.offset) * int(unit)))
+        if known is not None and is_found:
+            top = min(top, max(0, int(most * unit) - step + 1))
+        if top > MOST_TOTAL:
+            return None
+        number = {v: n for n, v in enumerate(problem.free)}
+        core = ConsistencySearch(
+            [sizes[v] for v in problem.free],
+            [[number[v] for v in group.scope] for group in problem.groups],
+            [_in_units(table, unit, limit, top) for table in given.tables],
+            [number[v] for v in order],
+            top,
+            step,
+            0 if is_integer else int(_SLACK * top),
+            threads,
+        )
+        return Consistency(original, core, given.offset, unit)
+
+    @property
+    def bound(self) -> int | float:
+        """The bound in the model's units."""
+        return self.total(self.core.bound)
+
+    def total(self, cost: int) -> int | float:
+        """A cost of the core as a bound in the model's units."""
+        distance = cost if isinstance(self.unit, int) else cost / self.unit
+        return self.original.bound(_sign(self.original) * (self.offset + distance))
+
+    def know(self, total: int | float, chosen: Sequence[int]) -> None:
+        """Look for what is better than an assignment of that total."""
+        distance = _sign(self.original) * self.original.moved_total(total) - self.offset
+        self.core.know(max(0, math.floor(distance * self.unit)), [chosen[v] for v in self.original.moved.free])
+
+    def run(
+        self, seconds: float, nodes: float, memory: int, poll: Callable[[int | float, int | float | None, int], bool]
+    ) -> Turn:
+        """One turn.
+
+        Args:
+            seconds: After which it ends.
+            nodes: Likewise.
+            memory: Bytes that open nodes may take, about.
+            poll: Called now and then with the bound, the best total found or None, and the turn's nodes; it ends the
+                turn by False.
+        """
+
+        def tell(lower: int, best: int, count: int) -> bool:
+            # Each table of floats was rounded down.
+            off = 0 if isinstance(self.unit, int) else len(self.original.moved.groups)
+            upper = None if best >= FORBIDDEN_COST else self.total(best + off)
+            return poll(self.total(lower), upper, count - self.nodes)
+
+        found = self.core.run(seconds, self.nodes + nodes, memory, tell)
+        chosen = None
+        if found["value"]:
+            moved = self.original.moved
+            chosen = [0] * len(moved.model.variables)
+            for v, value in (*moved.fixed.items(), *zip(moved.free, found["value"], strict=True)):
+                chosen[v] = value
+        spent, self.nodes = found["nodes"] - self.nodes, found["nodes"]
+        return Turn(self.bound, chosen, spent, found["done"], found["interrupted"])
+
+
+def _sign(original: Original) -> int:
+    """-1 where totals of the problem that is run are maximised."""
+    return 1 if original.moved.model.sense == "min-cost" else -1
+
+
+def _units(original: Original, most: float, known: int | float | None) -> tuple[int | float, int]:
+    """Units of a cost, and the least difference in them that is of interest."""
+    if original.moved.model.is_integer:
+        return 1, 1 if original.shifted is None else int(original.shifted.scale)
+    unit = min(_FINEST, 2.0 ** math.floor(math.log2((MOST_TOTAL // 2) / max(most, 1e-9))))
+    return unit, max(1, int(_STEP * max(1.0, abs(known or 0.0)) * unit))
+
+
+def _in_units(table: Array, unit: int | float, limit: float, top: int) -> NDArray[np.int64]:
+    """Costs as the core reads them, rounded down; those from `top` on are as good as forbidden."""
+    costs = np.full(table.size, FORBIDDEN_COST)
+    scaled = np.floor(np.where(table < limit, table, 0).reshape(-1) * unit)
+    np.copyto(costs, scaled, where=(table < limit).reshape(-1) & (scaled < top), casting="unsafe")
+    return costs

@@ -1,0 +1,219 @@
+"""Filtered elimination by the engine's steps on rows, on any device: the plan's own version of ``inference.filtering``.
+
+Costs are shifted, a first solution is found by greedy decoding of small mini-buckets and local search, and then one
+plan on rows looks for a better one: whatever costs as much is forbidden, and rows are dropped as they are made by the
+bounds of ``planning.outside``.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from elimina.backends import Backend
+from elimina.backends.choose import get_backend
+from elimina.errors import MemoryLimitError, TimeLimitError, UnsupportedError
+from elimina.inference.bucket import eliminate
+from elimina.inference.choose import FINER, Options, Planned, elimination_order, limits_of, rows_in_fine_slices
+from elimina.inference.execution import Execution
+from elimina.inference.filtering import Listener
+from elimina.inference.search import MOST_COST, Limits, searched_optimum
+from elimina.inference.shifting import Original, shift_tables
+from elimina.model import Model
+from elimina.planning.outside import outside
+from elimina.planning.planner import cost_bound, make_plan
+from elimina.planning.prepare import Problem, prepare
+from elimina.planning.sparse import in_rows
+from elimina.planning.structure import MAX_OPERANDS
+from elimina.result import Bounds, Result
+
+_SHIFT_SECONDS, _ORDER_SECONDS = 1.0, 0.5
+"""After which no further pass is begun, and no better order is looked for."""
+
+
+class Known(NamedTuple):
+    """What is known before rows are made.
+
+    Attributes:
+        result: Bounds, and the best solution so far.
+        upper_bound: A total that is known to be reached; None if none is.
+        original: The problem, and the one with its costs shifted.
+        order: Of elimination.
+    """
+
+    result: Result
+    upper_bound: int | None
+    original: Original
+    order: tuple[int, ...]
+
+    @property
+    def sign(self) -> int:
+        """1 where costs are minimised, else -1."""
+        return 1 if self.original.problem.model.sense == "min-cost" else -1
+
+    @property
+    def worst(self) -> int | None:
+        """The worst total that is worth looking for; None if every one is."""
+        wanted = [] if self.upper_bound is None else [self.sign * self.upper_bound]
+        if self.result.value is not None:
+            wanted.append(self.sign * int(self.result.value) - 1)
+        return self.sign * min(wanted) if wanted else None
+
+    @property
+    def rungs(self) -> list[int | None]:
+        """The worst totals that are looked for: the bound first, often the optimum, which few rows reach; then all."""
+        bound = self.result.lower_bound if self.sign == 1 else self.result.upper_bound
+        if bound is None or (self.worst is not None and self.sign * bound >= self.sign * self.worst):
+            return [self.worst]
+        return [int(bound), self.worst]
+
+    def limited(self, worst: int | None) -> Problem:
+        """The shifted problem, where what is worse than a total is no solution."""
+        problem = self.original.moved
+        if worst is None:
+            return problem
+        model = problem.model
+        sign = 1 if model.sense == "min-cost" else -1
+        beyond = self.original.moved_total(worst) + sign
+        bounds = [beyond] if model.upper_bound is None else [beyond, model.upper_bound]
+        bound = sign * min(sign * bound for bound in bounds)
+        limited = Model(model.variables, model.factors, sense=model.sense, constant=model.constant, upper_bound=bound)
+        return prepare(limited, "mpe", problem.fixed)
+
+    def answer(self, found: Result) -> Result:
+        """The answer, given that of the limited problem."""
+        model = self.original.problem.model
+        if found.assignment is not None:
+            score = model.score([v.index(found.assignment[v.name]) for v in model.variables])
+            return Result("optimal", "mpe", score, score, score, found.assignment)
+        value, given = self.result.value, self.upper_bound
+        if value is not None and (given is None or self.sign * value <= self.sign * given):
+            return self.result._replace(status="optimal", lower_bound=value, upper_bound=value)
+        beyond = None if given is None else given + self.sign
+        return Result("infeasible", "mpe", None, *((beyond, None) if self.sign == 1 else (None, beyond)))
+
+
+def optimum_on_rows(
+    problem: Problem,
+    options: Options,
+    deadline: float | None = None,
+    upper_bound: int | None = None,
+    gap: float = 0.0,
+    listener: Listener | None = None,
+) -> Result:
+    """Find the optimum and an assignment, or bounds on it where time ends before.
+
+    Args:
+        problem: Of the task ``mpe``.
+        options: How; the device makes the rows (``auto``: the CPU).
+        deadline: By ``time.monotonic``.
+        upper_bound: A total that is known to be reached: what is worse is not looked for. None if none is known.
+        gap: The gap of the bounds that is close enough.
+        listener: Called now and then with both bounds.
+
+    Returns:
+        ``optimal``; ``infeasible`` (with a bound beyond the one that was given, if one was); or ``bounded``.
+
+    Raises:
+        UnsupportedError: The problem has other than integer costs, or too large ones.
+        DeviceError: The device is missing or cannot be used.
+        MemoryLimitError: There are more rows than the memory holds.
+        TimeLimitError: The deadline passed before anything was known.
+    """
+    if problem.task != "mpe" or not problem.model.is_integer:
+        raise UnsupportedError("filtering needs the task mpe and integer costs; use --method eliminate")
+    if cost_bound(problem) > MOST_COST:
+        raise UnsupportedError(
+            f"filtering adds costs up to {MOST_COST}, and the tables' ranges add up to more; use --method eliminate"
+        )
+    backend = get_backend("cuda" if options.device == "cuda" else "cpu", options.threads)
+    started = time.perf_counter()
+    known = _first_bounds(problem, options, Limits(deadline, gap, upper_bound, nodes=0, rounds=1), listener)
+    clock = {"bounds": time.perf_counter() - started}
+    result = known.result
+    ends = Bounds(0.0, result.lower_bound, result.upper_bound)
+    if result.status == "bounded" and ends.gap > gap:
+        try:
+            found = _better(known, backend, options, deadline, clock)
+        except TimeLimitError:
+            return _with_figures(result)
+        result = known.answer(found)._replace(stats=found.stats)
+    return _with_figures(result)
+
+
+def _better(
+    known: Known, backend: Backend, options: Options, deadline: float | None, clock: dict[str, float]
+) -> Result:
+    """Look for a better solution; in slices, where there are more rows than the memory holds, and in finer ones."""
+    while True:
+        planned = filtered_plan(known, backend, options)
+        try:
+            return _climb(known, planned, deadline, {**clock, **planned.seconds})
+        except MemoryLimitError:
+            is_finest = options.refined > 0 and planned.plan.slicing is None
+            if is_finest or options.slices == "never" or not planned.plan.fits:
+                raise
+        options = options._replace(refined=options.refined + 1)
+
+
+def _climb(known: Known, planned: Planned, deadline: float | None, clock: dict[str, float]) -> Result:
+    """One plan, with limit after limit."""
+    made = filtered = 0
+    for worst in known.rungs:
+        problem = known.limited(worst)
+        plan = planned.plan._replace(forbidden=cost_bound(problem))
+        found = eliminate(Execution(problem, plan, planned.backend, None, deadline), clock)
+        made, filtered = made + found.stats.get("rows_made", 0), filtered + found.stats.get("rows_filtered", 0)
+        clock = found.stats["seconds"]
+        if found.assignment is not None:
+            break
+    return found._replace(stats={**found.stats, "rows_made": made, "rows_filtered": filtered})
+
+
+def _with_figures(result: Result) -> Result:
+    return result._replace(stats={"rows_made": 0, "rows_filtered": 0, **result.stats, "method": "filter"})
+
+
+def _first_bounds(problem: Problem, options: Options, limits: Limits, listener: Listener | None) -> Known:
+    """Shift costs, and follow small mini-buckets to a solution."""
+    on_host = options._replace(device="cpu", ibound=None)
+    if options.device == "cuda":
+        on_host = on_host._replace(memory=None)
+    seconds = min(_SHIFT_SECONDS, limits.seconds / 10)
+    original = shift_tables(problem, on_host, seconds)
+    order = elimination_order(
+        original.moved, on_host._replace(order_seconds=min(options.order_seconds, _ORDER_SECONDS, limits.seconds / 10))
+    )
+    ordered = on_host._replace(order=order)
+    result = searched_optimum(problem, ordered, limits, listener=listener, original=original)
+    bound = limits.upper_bound
+    return Known(result, None if bound is None else int(bound), original, order)
+
+
+def filtered_plan(known: Known, backend: Backend, options: Options) -> Planned:
+    """A plan on rows that looks for a better solution than is known.
+
+    Raises:
+        InputError: The dtype that is asked for does not hold the costs.
+    """
+    started = time.perf_counter()
+    problem = known.limited(known.worst)
+    machine, memory = limits_of(backend, options)
+    wide = MAX_OPERANDS * cost_bound(problem) > np.iinfo(np.int32).max
+    dense = make_plan(problem, known.order, machine, memory, options.dtype or ("int64" if wide else "int32"))
+    plan = in_rows(dense, problem, machine, whole=True)
+    if plan is not None and options.refined:
+        # What independent tables would make says nothing of what bounds leave, but much of how slices divide it.
+        room = plan.peak_bytes // FINER**options.refined
+        plan = rows_in_fine_slices(machine, problem, options, plan, room)
+    if plan is None or plan.sparse is None:
+        return Planned(problem, dense, backend, {"plan": time.perf_counter() - started})
+    bounds = outside(plan, problem.model.sizes)
+    factor_bytes = plan.factor_cells * plan.itemsize
+    # How many rows bounds leave is only known afterwards.
+    size = factor_bytes + bounds.arena_cells * plan.itemsize
+    sparse = plan.sparse._replace(outside=bounds)
+    plan = plan._replace(sparse=sparse, bytes=machine.tiers(size, factor_bytes))
+    return Planned(problem, plan, backend, {"plan": time.perf_counter() - started})

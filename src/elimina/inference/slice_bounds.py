@@ -1,0 +1,170 @@
+"""What each slice of a problem is worth at best, before any of them runs: most need not run then.
+
+One elimination by mini-buckets (Dechter and Rish 2003) with the fixed variables left in the tables bounds all slices at
+once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.backends.base import run_once
+from elimina.backends.cpu import CpuBackend
+from elimina.errors import MemoryLimitError
+from elimina.inference.choose import Options
+from elimina.inference.encode import encode, factor_view
+from elimina.inference.execution import Execution
+from elimina.inference.search import MOST_COST, Limits, searched_optimum
+from elimina.inference.shifting import Original, shift_tables
+from elimina.planning.estimate import cpu_machine
+from elimina.planning.minibuckets import make_bounded_plan
+from elimina.planning.plan import Plan, Slicing
+from elimina.planning.planner import cost_bound
+from elimina.planning.prepare import Problem, allowed_range
+
+WORTH_SECONDS = 1.0
+"""Estimated time of all slices from which bounds are made, in a tenth of it at most."""
+
+MOST_SLICES = 1 << 16
+_LONGEST = 10.0
+_SHARE = 0.1
+
+_ROUNDING = 1e-9
+"""Of sums of floats, relative to the largest costs."""
+
+
+class SliceBounds(NamedTuple):
+    """Lower bounds on slices, as costs that are minimised.
+
+    Attributes:
+        costs: For each slice what its total is at least, negated where totals are maximised; the largest number of the
+            dtype where nothing is allowed.
+        slack: What a bound may be off by.
+    """
+
+    costs: NDArray[Any]
+    slack: float
+
+    def is_hopeless(self, number: int, best: int | float) -> bool:
+        """Whether no assignment of a slice is better than a total, negated where totals are maximised."""
+        return bool(self.costs[number].item() >= best + self.slack)
+
+    def sequence(self, sizes: Sequence[int]) -> list[int]:
+        """All slices such that promising ones come early, and values of slow variables still change seldom.
+
+        Args:
+            sizes: Of the fixed variables, the slowest one first.
+        """
+        costs = self.costs.reshape(sizes)
+        keys: list[NDArray[np.generic]] = []
+        for axis in range(len(sizes)):
+            best = costs.min(axis=tuple(range(axis + 1, len(sizes))), keepdims=True)
+            number = np.arange(sizes[axis]).reshape([-1 if a == axis else 1 for a in range(len(sizes))])
+            keys += [np.broadcast_to(key, sizes).reshape(-1) for key in (best, number)]
+        numbers: list[int] = np.lexsort(keys[::-1]).tolist()
+        return numbers
+
+
+def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] | None:
+    """Bound all slices, and find a first assignment by greedy decoding and local search.
+
+    Args:
+        execution: Of a plan in slices, for the task ``mpe``.
+
+    Returns:
+        The bounds, and a value for each variable of the model (None if none was found); None where slices are too
+        many, too quick to be worth it, or too large for mini-buckets.
+    """
+    problem, plan = execution.problem, execution.plan
+    slicing = plan.slicing
+    if slicing is None or slicing.number > MOST_SLICES or plan.seconds < WORTH_SECONDS:
+        return None
+    if problem.model.is_integer and cost_bound(problem) > MOST_COST:
+        return None
+    backend = CpuBackend(execution.backend.threads if isinstance(execution.backend, CpuBackend) else None)
+    memory = plan.memory_limit if plan.device == "cpu" else backend.memory()
+    order = (*plan.order, *slicing.variables)
+    options = Options("cpu", memory, order, threads=backend.threads)
+    seconds = min(_LONGEST, _SHARE * plan.seconds)
+    original = shift_tables(problem, options, seconds)
+    bounding = _bounding_plan(original.moved, plan, slicing, backend, memory, seconds)
+    if not bounding.fits:
+        return None
+    costs = _costs(original, bounding, slicing, backend)
+    slack = 0.0 if problem.model.is_integer else _ROUNDING * _spread(problem)
+    try:
+        first = searched_optimum(problem, options, Limits(execution.deadline, nodes=0, rounds=1), original=original)
+    except MemoryLimitError:
+        return SliceBounds(costs, slack), None
+    sign = 1 if problem.model.sense == "min-cost" else -1
+    bound = first.lower_bound if sign == 1 else first.upper_bound
+    if bound is not None:
+        costs = np.maximum(costs, sign * bound)
+    assignment = first.assignment
+    chosen = None if assignment is None else [v.index(assignment[v.name]) for v in problem.model.variables]
+    return SliceBounds(costs, slack), chosen
+
+
+def _spread(problem: Problem) -> float:
+    """The largest sum of the tables' costs, whatever their signs."""
+    logs = problem.model.sense == "probability"
+    total = abs(float(problem.model.constant))
+    for ends in filter(None, (allowed_range(table, problem.model.sense) for table in problem.tables)):
+        total += max(abs(math.log(end) if logs else end) for end in ends)
+    return max(1.0, total)
+
+
+def _bounding_plan(
+    problem: Problem, plan: Plan, slicing: Slicing, backend: CpuBackend, memory: int, seconds: float
+) -> Plan:
+    """Mini-buckets that leave the fixed variables in the tables."""
+    kept = problem._replace(free=plan.order, kept=slicing.variables)
+    machine = cpu_machine(backend.threads)
+    return make_bounded_plan(kept, plan.order, machine, memory, None, "auto", levelled=False, seconds=seconds)
+
+
+def _costs(original: Original, plan: Plan, slicing: Slicing, backend: CpuBackend) -> NDArray[Any]:
+    """The bounds of all slices, by one run."""
+    problem = original.moved
+    encoded = encode(problem, plan)
+    is_integer = problem.model.is_integer
+    dtype = np.dtype(np.int64 if is_integer else np.float64)
+    worst = np.iinfo(np.int64).max if is_integer else math.inf
+    if encoded.impossible:
+        return np.full(slicing.number, worst, dtype=dtype)
+    sign = 1 if problem.model.sense == "min-cost" else -1
+    # Integers are costs to be minimised in any case.
+    direction = 1 if is_integer else sign
+    total: NDArray[Any] = np.zeros(slicing.sizes, dtype=dtype)
+    for scope, cells in _tables(plan, encoded.arena, Execution(problem, plan, backend), slicing.variables):
+        axes = [scope.index(v) for v in slicing.variables if v in scope]
+        shape = [size if v in scope else 1 for v, size in zip(slicing.variables, slicing.sizes, strict=True)]
+        total = total + direction * cells.astype(dtype).transpose(axes).reshape(shape)
+        if is_integer:
+            total = np.minimum(total, int(plan.forbidden))
+    costs: NDArray[Any] = total.reshape(-1) + sign * (int(encoded.offset) if is_integer else encoded.offset)
+    if original.shifted is not None:
+        scale = original.shifted.scale
+        costs = -(-costs // int(scale)) if is_integer else costs / scale
+    return np.where(total.reshape(-1) >= plan.forbidden, worst, costs) if is_integer else costs
+
+
+def _tables(
+    plan: Plan, arena: NDArray[np.generic], execution: Execution, kept: Sequence[int]
+) -> list[tuple[tuple[int, ...], NDArray[Any]]]:
+    """What is left over kept variables: messages of the roots, and factors."""
+    program = execution.program()
+    zone = run_once(execution.backend, program, arena).zone
+    tables: list[tuple[tuple[int, ...], NDArray[Any]]] = []
+    for output in plan.outputs:
+        step = plan.steps[output.step]
+        strides = [zone.itemsize * stride for stride in step.out_strides]
+        start = (step.out_offset - program.zone[0]) * zone.itemsize
+        tables.append((step.axes, np.ndarray(step.sizes, zone.dtype, zone, start, strides)))
+    inside = frozenset(kept)
+    return tables + [(f.scope, factor_view(arena, f)) for f in plan.factors if inside.issuperset(f.scope)]

@@ -1,0 +1,295 @@
+"""Branch and bound with soft local consistency against brute force, in the core and on models."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elimina
+from elimina import Model
+from elimina._core import FORBIDDEN_COST, ConsistencySearch
+from elimina.inference import consistency as consistency_module
+from elimina.inference.choose import Options
+from elimina.inference.consistency import Consistency
+from elimina.inference.search import Limits, _Search
+from elimina.inference.shifting import shift_tables
+from elimina.planning.prepare import prepare
+from tests.reference import brute
+from tests.strategies import KINDS, models
+
+
+class Costs:
+    """Random functions of up to four variables, and what every assignment costs."""
+
+    def __init__(self, seed, variables=None, largest=6, share=0.0, most=10):
+        rng = np.random.default_rng(seed)
+        count = int(rng.integers(1, 8)) if variables is None else variables
+        self.sizes = rng.integers(1, largest + 1, count).tolist()
+        self.order = [int(v) for v in rng.permutation(count)]
+        self.scopes, self.tables = [], []
+        self.total = np.zeros(self.sizes)
+        for _ in range(int(rng.integers(0, 3 * count))):
+            scope = [int(v) for v in rng.permutation(count)[: int(rng.integers(0, 5))]]
+            shape = [self.sizes[v] for v in scope]
+            costs = rng.integers(0, most, shape) * (rng.random(shape) < 0.7)
+            self.add(scope, np.where(rng.random(shape) < share, FORBIDDEN_COST, costs))
+
+    @staticmethod
+    def none(sizes):
+        """No functions yet; the last variable is eliminated first."""
+        costs = Costs(0, variables=1)
+        costs.sizes, costs.order, costs.total = sizes, list(range(len(sizes)))[::-1], np.zeros(sizes)
+        costs.scopes, costs.tables = [], []
+        return costs
+
+    def add(self, scope, costs):
+        self.scopes.append(scope)
+        self.tables.append(np.ascontiguousarray(costs, np.int64).reshape(-1))
+        shape = [self.sizes[v] if v in scope else 1 for v in range(len(self.sizes))]
+        costs = np.where(costs >= FORBIDDEN_COST, np.inf, costs.astype(float))
+        self.total = self.total + np.transpose(costs, np.argsort(scope)).reshape(shape)
+
+    def search(self, upper=10**6, step=1, slack=0, threads=1):
+        return ConsistencySearch(self.sizes, self.scopes, self.tables, self.order, upper, step, slack, threads)
+
+
+def run(search, seconds=60.0, nodes=1e9, memory=1e6, poll=lambda lower, best, nodes: None):
+    return search.run(seconds, nodes, memory, poll)
+
+
+def check(costs, found, upper):
+    """What is proven is the optimum; what is not bounds it."""
+    optimum = costs.total.min()
+    assert found["bound"] <= min(optimum, upper)
+    if found["value"]:
+        assert costs.total[tuple(found["value"])] == found["cost"] >= optimum
+    if not found["done"]:
+        return
+    assert found["bound"] == min(optimum, upper)
+    assert found["cost"] == (optimum if optimum < upper else FORBIDDEN_COST)
+
+
+SHARES = st.sampled_from([0, 0, 0.1, 0.4, 0.9])
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    share=SHARES,
+    most=st.sampled_from([2, 10, 10**6]),
+    slack=st.sampled_from([0, 0, 3]),
+    threads=st.sampled_from([1, 2]),
+    memory=st.sampled_from([0, 1e6]),
+    off=st.sampled_from([None, 0, 1, 5]),
+)
+def test_optimum(seed, share, most, slack, threads, memory, off):
+    costs = Costs(seed, share=share, most=most)
+    optimum = costs.total.min()
+    upper = 10**8 if off is None or math.isinf(optimum) else int(optimum) + off
+    found = run(costs.search(upper, slack=slack, threads=threads), memory=memory)
+    assert found["done"]
+    check(costs, found, upper)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 2**32), share=SHARES, nodes=st.lists(st.integers(0, 20), max_size=4), threads=st.integers(1, 2)
+)
+def test_turns(seed, share, nodes, threads):
+    """Wherever a turn ends its bound holds and does not fall, and the next one goes on."""
+    costs = Costs(seed, share=share)
+    search = costs.search(threads=threads)
+    before, spent = search.bound, 0
+    for more in nodes:
+        found = run(search, nodes=spent + more)
+        check(costs, found, 10**6)
+        assert before <= found["bound"]
+        before, spent = found["bound"], found["nodes"]
+    found = run(search)
+    assert found["done"]
+    check(costs, found, 10**6)
+
+
+@settings(max_examples=200, deadline=None)
+@given(seed=st.integers(0, 2**32), share=SHARES, upper=st.sampled_from([5, 12, 10**6]), slack=st.sampled_from([0, 2]))
+def test_the_root_is_equivalent(seed, share, upper, slack):
+    """Every assignment that is looked for is left, and keeps its cost."""
+    costs = Costs(seed, variables=4, largest=5, share=share)
+    search = costs.search(upper, slack=slack)
+    assert search.bound <= min(costs.total.min(), upper)
+    kept = search.kept
+    for value in itertools.product(*map(range, costs.sizes)):
+        if costs.total[value] < upper:
+            assert all(x in kept[v] for v, x in enumerate(value))
+    if search.bound < upper:
+        for value in itertools.product(*kept):
+            assert search.at_root(list(value)) == min(costs.total[value], FORBIDDEN_COST)
+
+
+def test_trees_need_no_search():
+    """Directional consistency is exact along the order."""
+    costs = Costs.none([3] * 7)
+    rng = np.random.default_rng(4)
+    for v in range(1, 7):
+        costs.add([(v - 1) // 2, v], rng.integers(0, 50, (3, 3)))
+    assert costs.search().bound == costs.total.min()
+
+
+def test_existential_supports_raise_the_bound():
+    """Each value of the variable in the middle is refused by one neighbour: arc consistency alone does not see it."""
+    costs = Costs.none([2, 2, 2])
+    costs.order = [1, 0, 2]
+    costs.add([0], np.array([0, 9]))
+    costs.add([2], np.array([9, 0]))
+    costs.add([0, 1], np.array([[0, 5], [0, 0]]))
+    costs.add([1, 2], np.array([[0, 4], [0, 0]]))
+    assert costs.search().bound == costs.total.min() == 4
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), known=st.integers(0, 2**32))
+def test_a_known_solution(seed, known):
+    costs = Costs(seed)
+    value = [known % size for size in costs.sizes]
+    search = costs.search()
+    search.know(int(costs.total[tuple(value)]), value)
+    found = run(search)
+    assert found["bound"] == costs.total.min()
+    assert (found["value"] == []) == (costs.total[tuple(value)] == costs.total.min())
+
+
+def hard():
+    costs = Costs.none([2])
+    rng = np.random.default_rng(1)
+    costs.sizes, costs.order = [8] * 24, list(range(24))
+    costs.scopes = [[u, v] for u in range(24) for v in range(u)]
+    costs.tables = [rng.integers(0, 1000, 64) for _ in costs.scopes]
+    return costs.search(threads=2)
+
+
+def test_the_poll_sees_bounds_close_in():
+    seen = []
+    search = hard()
+    found = run(search, seconds=1.0, poll=lambda *known: seen.append(known))
+    assert not found["done"]
+    assert len(seen) > 1
+    assert [s[0] for s in seen] == sorted(s[0] for s in seen)
+    assert [s[1] for s in seen] == sorted((s[1] for s in seen), reverse=True)
+    assert 0 < found["bound"] < found["cost"] < FORBIDDEN_COST
+
+
+def test_interrupts_pass():
+    class Stop(Exception):
+        pass
+
+    def stop(*known):
+        raise Stop
+
+    with pytest.raises(Stop):
+        run(hard(), poll=stop)
+
+
+def test_one_thread_repeats_itself():
+    runs = [run(Costs(8, variables=7).search()) for _ in range(2)]
+    assert runs[0] == runs[1]
+
+
+MALFORMED = {
+    "another number of tables": (ValueError, {"tables": []}),
+    "cells of another scope": (ValueError, {"tables": [np.zeros(3, np.int64)]}),
+    "no such variable": (IndexError, {"scopes": [[0, 7]]}),
+    "a variable twice": (ValueError, {"scopes": [[1, 1]]}),
+    "a negative cost": (ValueError, {"tables": [np.array([0, -1, 0, 0])]}),
+    "no values": (ValueError, {"sizes": [2, 0]}),
+    "an order of other variables": (ValueError, {"order": [0, 0]}),
+    "a short order": (ValueError, {"order": [0]}),
+    "an upper bound too large": (ValueError, {"upper": 2**49}),
+    "a negative upper bound": (ValueError, {"upper": -1}),
+    "no step": (ValueError, {"step": 0}),
+    "a negative slack": (ValueError, {"slack": -1}),
+    "no threads": (ValueError, {"threads": 0}),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed(name):
+    error, culprit = MALFORMED[name]
+    good = {"sizes": [2, 2], "scopes": [[0, 1]], "tables": [np.array([1, 2, 3, 0])], "order": [0, 1]}
+    good |= {"upper": 100, "step": 1, "slack": 0, "threads": 1}
+    assert run(ConsistencySearch(**good))["value"] == [1, 1]
+    with pytest.raises(error):
+        ConsistencySearch(**(good | culprit))
+
+
+@pytest.mark.parametrize("values", [[0], [0, 2], [0, -1]])
+def test_malformed_values(values):
+    search = ConsistencySearch([2, 2], [[0, 1]], [np.array([1, 2, 3, 0])], [0, 1], 100, 1, 0, 1)
+    for take in (search.at_root, lambda value: search.know(3, value)):
+        with pytest.raises((ValueError, IndexError)):
+            take(values)
+
+
+def searched(model, limits=None, shift="tables"):
+    """Only turns of soft local consistency."""
+    options = Options(device="cpu", threads=1, shift=shift)
+    search = _Search(prepare(model, "mpe", {}), options, limits or Limits(), None)
+    search.propagate(shift_tables(search.problem, options, 1.0), 60.0)
+    return search
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "big-integer"])
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_models(kind, data):
+    model = data.draw(models(kind))
+    shift = data.draw(st.sampled_from(["none", "tables"]))
+    search = searched(model, shift=shift)
+    best = brute.optimum(model)
+    if best is None:
+        assert search.chosen is None
+        return
+    if search.chosen is None:
+        # Without free variables, or costs that the core can hold, there is no such search.
+        assert search.is_consistency_spent
+        assert search.bound is None
+        return
+    assert search.is_close
+    assert search.score == pytest.approx(best, rel=1e-9, abs=1e-9)
+    assert search.sign * search.bound <= search.sign * best + 1e-9 * max(1.0, abs(best))
+
+
+def test_floats_in_finer_units(monkeypatch):
+    """Units of the first search are coarse where costs are large; once a total is known, they are finer."""
+    rng = np.random.default_rng(0)
+    tables = [([v, v + 1], np.where(np.eye(3) > 0, rng.random((3, 3)), 1e9)) for v in range(9)]
+    model = Model.from_arrays([3] * 10, tables)
+    made = []
+    of = Consistency.of
+    monkeypatch.setattr(
+        consistency_module.Consistency, "of", staticmethod(lambda *args: made.append(of(*args)) or made[-1])
+    )
+    search = searched(model, shift="none")
+    assert search.is_close
+    assert [one.unit for one in made] == sorted(one.unit for one in made)
+    assert made[0].unit < made[-1].unit
+    assert search.score == pytest.approx(elimina.solve(model, method="eliminate", device="cpu").value, rel=1e-12)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("name", "optimum"), [("CELAR6-SUB0", 159), ("CELAR6-SUB4-20", 2716)])
+def test_celar(data_dir, name, optimum):
+    search = searched(elimina.read(data_dir / "wcsp" / "celar6" / f"{name}.wcsp"))
+    assert (search.bound, search.score) == (optimum, optimum)
+
+
+@pytest.mark.data
+def test_promedas(data_dir):
+    model = elimina.read(data_dir / "uai" / "2014_MAP_MMAP" / "Promedas_11.uai")
+    search = searched(model)
+    assert search.is_close
+    assert search.score == pytest.approx(-0.76035, abs=1e-5)
