@@ -38,6 +38,8 @@ class DenseExecutor {
   virtual void fix(const int* values, i64 variables) = 0;
   // Runs the steps of these numbers, ascending. Returns false if `poll` stopped it.
   virtual bool run(const i64* sequence, i64 count, const DensePoll& poll) = 0;
+  // Runs the steps of another program over the same arena, which `run` knows nothing of; writes their peaks.
+  virtual bool run_other(const i64* words, const i64* starts, i64 count, double* peaks, const DensePoll& poll) = 0;
 };
 
 // The functions are one source compiled for several instruction sets.

@@ -8,6 +8,7 @@
 
 #include "elimina/config.hpp"
 #include "elimina/program.hpp"
+#include "step_record.hpp"
 
 namespace elimina {
 
@@ -27,24 +28,14 @@ class Slices {
   const std::vector<i64>& sliced_outputs() const { return sliced_outputs_; }
 
  private:
-  struct Axis {
-    i64 number, size, stride;
-  };
-  struct Table {
-    i64 offset, domain_stride, source;
-    bool in_mid, in_lo;
-  };
-
   StepView view(i64 number) const { return {words_ + starts_[number]}; }
   i64 given(i64 variable) const { return variable < 0 ? -1 : values_[variable]; }
   bool has_given_axis(i64 number) const;
   bool is_packed(i64 number) const { return !is_output_[number] && has_given_axis(number); }
   i64 packed_stride(StepView step, i64 variable) const;
   void index();
-  void keep_axes(StepView whole, bool packed);
-  void split(StepView whole);
-  void rewrite_table(StepView whole, i64 number);
-  void write(StepView whole);
+  void keep_axes(StepView whole);
+  void rewrite_table(StepView whole, i64 number, i64 domain);
 
   const i64* words_;
   const i64* starts_;
@@ -56,11 +47,9 @@ class Slices {
   std::vector<i64> touched_;                  // given variables of each step
 
   // Of the step at hand.
-  std::vector<Axis> axes_;
-  std::vector<Table> tables_;
-  std::vector<i64> strides_;  // of each table, along each axis
-  i64 out_ = 0, domain_ = 0, mid_ = 0, lo_ = 0;
-  std::vector<i64> record_;
+  std::vector<i64> axes_;
+  StepRecord record_;
+  std::vector<i64> words_of_slice_;
 };
 
 }  // namespace elimina

@@ -18,7 +18,7 @@
 namespace elimina::ELIMINA_ISA {
 
 constexpr double kSmallWork = 4096;       // below: no tiles
-constexpr double kSlicedWork = 512;       // the same for steps that are rewritten for given values
+constexpr double kGivenWork = 64;         // the same for steps that are made while the program runs
 constexpr double kParallelWork = 1e6;     // below: tiles, but on one thread
 constexpr double kPollWork = 2e8;         // work between two polls
 
@@ -54,7 +54,7 @@ class Executor final : public DenseExecutor {
     entries_.reserve(run.steps);
     for (i64 number = 0; number < run.steps; ++number) {
       const StepView step = view(number);
-      const double work = double(step.cells()) * double(step[kDomain]);
+      const double work = step_work(step);
       if (levels<R> && step[kVariable] == kLevel)
         entries_.push_back({work, kLevelled});
       else
@@ -74,9 +74,21 @@ class Executor final : public DenseExecutor {
   }
 
   bool run(const i64* sequence, i64 count, const DensePoll& poll) override {
+    peaks_ = run_.peaks;
     if (!eliminate(sequence, count, poll)) return false;
     if (run_.assignment) decode();
     return true;
+  }
+
+  bool run_other(const i64* words, const i64* starts, i64 count, double* peaks, const DensePoll& poll) override {
+    peaks_ = peaks;
+    return in_sequence(count, poll, [&](i64 number, double done) {
+      const StepView step{words + starts[number]};
+      Peak<V> peak;
+      if (!given_step(step, done, peak, poll)) return kStopped;
+      keep(peak, number);
+      return step_work(step);
+    });
   }
 
  private:
@@ -85,18 +97,24 @@ class Executor final : public DenseExecutor {
     i64 small;  // its number there, -1, or
   };
   static constexpr i64 kLevelled = -2;
+  static constexpr double kStopped = -1;
 
   bool eliminate(const i64* sequence, i64 count, const DensePoll& poll) {
+    return in_sequence(count, poll, [&](i64 turn, double done) {
+      Peak<V> peak;
+      if (!one_step(sequence[turn], done, peak, poll)) return kStopped;
+      keep(peak, sequence[turn]);
+      return entries_[sequence[turn]].work;
+    });
+  }
+
+  // Calls `step` for each turn, which returns its work or kStopped; asks `poll` in between. Returns false if that stopped it.
+  template <class Step>
+  static bool in_sequence(i64 count, const DensePoll& poll, Step step) {
     double done = 0, unpolled = 0;
     for (i64 turn = 0; turn < count; ++turn) {
-      const i64 number = sequence[turn];
-      const double work = entries_[number].work;
-      Peak<V> peak;
-      if (!one_step(number, done, peak, poll)) return false;
-      if constexpr (R::scaled) {
-        run_.peaks[2 * number] = peak.high;
-        run_.peaks[2 * number + 1] = peak.high > 0 ? peak.low : 0;
-      }
+      const double work = step(turn, done);
+      if (work == kStopped) return false;
       done += work;
       unpolled += work + 1000;
       if (unpolled > kPollWork) {
@@ -107,8 +125,17 @@ class Executor final : public DenseExecutor {
     return true;
   }
 
+  void keep(const Peak<V>& peak, i64 number) {
+    if constexpr (R::scaled) {
+      peaks_[2 * number] = peak.high;
+      peaks_[2 * number + 1] = peak.high > 0 ? peak.low : 0;
+    }
+  }
+
+  static double step_work(StepView step) { return double(step.cells()) * double(step[kDomain]); }
+
   bool one_step(i64 number, double done, Peak<V>& peak, const DensePoll& poll) {
-    if (slices_.touches(number)) return sliced_step(slices_.slice(number), done, peak, poll);
+    if (slices_.touches(number)) return given_step(slices_.slice(number), done, peak, poll);
     const auto [work, small] = entries_[number];
     if constexpr (Wide<R>::available)
       if (small >= 0) return peak = small_.run(small), true;
@@ -119,10 +146,11 @@ class Executor final : public DenseExecutor {
     return peak = plain_step(view(number)), true;
   }
 
-  bool sliced_step(StepView step, double done, Peak<V>& peak, const DensePoll& poll) {
+  // One that was not translated.
+  bool given_step(StepView step, double done, Peak<V>& peak, const DensePoll& poll) {
     prepare(step);
-    const double work = double(step.cells()) * double(step[kDomain]);
-    if (work >= kSlicedWork) return large_step(step, work, done, peak, poll);
+    const double work = step_work(step);
+    if (work >= kGivenWork) return large_step(step, work, done, peak, poll);
     return peak = plain_step(step), true;
   }
 
@@ -156,7 +184,7 @@ class Executor final : public DenseExecutor {
       const TableView table = step.table(t);
       V scale = V(1);
       if constexpr (R::scaled) {
-        const double high = table.source() < 0 ? 0.0 : run_.peaks[2 * table.source()];
+        const double high = table.source() < 0 ? 0.0 : peaks_[2 * table.source()];
         scale = message_scale<V>(high);
       }
       sources_[t] = {arena_ + table.offset(), table.domain_stride(), scale, table};
@@ -252,6 +280,7 @@ class Executor final : public DenseExecutor {
   const DenseRun run_;
   R ring_;
   V* arena_;
+  double* peaks_ = nullptr;  // of the program that runs
   Slices slices_;
   i64 tables_ = 0, a_ = 0, b_ = 0;
   std::vector<Entry> entries_;

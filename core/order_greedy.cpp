@@ -85,6 +85,23 @@ Vertex Remainder::odd_neighbour(Vertex v) {
   return defective == 0 || (defective == most + 1 && sum == 2 * most) ? odd : none;
 }
 
+std::pair<Graph, std::vector<Vertex>> Remainder::graph() const {
+  std::pair<Graph, std::vector<Vertex>> result;
+  auto& [graph, names] = result;
+  std::vector<Vertex> local(count(), none);
+  for (Vertex v = 0; v < count(); ++v)
+    if (!gone(v)) {
+      local[v] = static_cast<Vertex>(names.size());
+      names.push_back(v);
+    }
+  for (Vertex v : names) {
+    graph.size.push_back(size(v));
+    auto& list = graph.neighbours.emplace_back();
+    for (Vertex u : neighbours(v)) list.push_back(local[u]);
+  }
+  return result;
+}
+
 namespace {
 
 using Entry = std::tuple<double, std::uint64_t, Vertex, std::uint32_t>;

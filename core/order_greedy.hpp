@@ -1,6 +1,7 @@
 // Greedy elimination orders and the reductions that come before any search.
 #pragma once
 #include <optional>
+#include <utility>
 
 #include "order_graph.hpp"
 
@@ -24,6 +25,8 @@ class Remainder {
   double missing(Vertex v, bool weighted);
   // The one neighbour without which the others are a clique; v itself if all are one; none if there is no such vertex.
   Vertex odd_neighbour(Vertex v);
+  // What is left as a graph, and the vertices that its vertices stand for.
+  std::pair<Graph, std::vector<Vertex>> graph() const;
 
  private:
   std::vector<double> size_, log_size_;

@@ -168,18 +168,7 @@ class Search {
   }
 
   Order search_rest(const Remainder& rest) {
-    Graph graph;
-    std::vector<Vertex> local(rest.count(), none), name;
-    for (Vertex v = 0; v < local.size(); ++v)
-      if (!rest.gone(v)) {
-        local[v] = static_cast<Vertex>(name.size());
-        name.push_back(v);
-      }
-    for (Vertex v : name) {
-      graph.size.push_back(rest.size(v));
-      auto& list = graph.neighbours.emplace_back();
-      for (Vertex u : rest.neighbours(v)) list.push_back(local[u]);
-    }
+    const auto [graph, name] = rest.graph();
     const auto names = components(graph);
     std::vector<ComponentSearch> parts;
     for (std::size_t i = 0; i < names.size(); ++i) parts.emplace_back(induced(graph, names[i]), options_, i);

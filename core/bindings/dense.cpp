@@ -1,5 +1,6 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
@@ -9,8 +10,11 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "case_answer.hpp"
+#include "case_plan.hpp"
 #include "dense.hpp"
 #include "module.hpp"
 
@@ -24,6 +28,7 @@ template <class T>
 using Words = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Rows = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using AnyRows = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Arena = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 SemiringKind semiring_kind(const std::string& name) {
@@ -44,6 +49,20 @@ ValueKind value_kind(const Arena& arena, SemiringKind semiring) {
   throw nb::value_error("the semiring has no kernel for the arena's dtype");
 }
 
+std::vector<i64> list(Words<const i64> words) { return {words.data(), words.data() + words.size()}; }
+
+void make_planner(CasePlanner* to, Words<const i64> sizes, Words<const i64> starts, Words<const i64> members, Words<const i64> strides, Words<const i64> offsets,
+                  Words<const double> least, Words<const i64> asked, Words<const i64> places, i64 first, i64 last) {
+  new (to) CasePlanner({list(sizes), list(starts), list(members), list(strides), list(offsets), {least.data(), least.data() + least.size()}, list(asked), list(places), first, last});
+}
+
+// The work of a plan, and its number of steps; None: no plan fits.
+std::optional<std::pair<double, i64>> measure(CasePlanner& planner, Words<const int> values) {
+  const CaseProgram* program = planner.plan(values.data());
+  if (!program) return std::nullopt;
+  return std::pair(program->work, program->steps());
+}
+
 // A program and the arrays that it works on, which the session keeps alive.
 class DenseSession {
  public:
@@ -51,14 +70,14 @@ class DenseSession {
                Words<const i64> outputs, Arena arena, Words<double> peaks, std::optional<Words<int>> assignment, int threads)
       : words_(words), starts_(starts), arena_(arena), peaks_(peaks), assignment_(assignment) {
     const SemiringKind kind = semiring_kind(semiring);
-    executor_ = dense_function()({kind, value_kind(arena, kind), parameter, integer_parameter, words.data(), starts.data(),
+    kind_ = value_kind(arena, kind);
+    executor_ = dense_function()({kind, kind_, parameter, integer_parameter, words.data(), starts.data(),
                                   i64(starts.size()), outputs.data(), i64(outputs.size()), arena.data(), peaks.data(), assignment ? assignment->data() : nullptr, threads});
   }
 
   void fix(Words<const int> values) { executor_->fix(values.data(), i64(values.size())); }
 
-  void run_cases(Words<const int> variables, Rows<const int> values, Words<int> given, i64 first, nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu> zones,
-                 Rows<double> peaks) {
+  void run_cases(Words<const int> variables, Rows<const int> values, Words<int> given, i64 first, AnyRows zones, Rows<double> peaks) {
     const size_t bytes = zones.shape(1) * zones.itemsize();
     const char* zone = static_cast<const char*>(arena_.data()) + first * zones.itemsize();
     for (size_t n = 0; n < values.shape(0); ++n) {
@@ -68,6 +87,28 @@ class DenseSession {
       std::memcpy(static_cast<char*>(zones.data()) + n * bytes, zone, bytes);
       std::copy_n(peaks_.data(), peaks_.size(), peaks.data() + n * peaks_.size());
     }
+  }
+
+  void run_planned(CasePlanner& planner, Words<const int> variables, Rows<const int> values, Words<int> given, AnyRows zones, Words<double> logs, Words<bool> sound) {
+    const size_t bytes = zones.shape(1) * zones.itemsize();
+    const DensePoll poll = poll_of(nb::none());
+    std::vector<double> peaks;
+    bool finished = true;
+    {
+      nb::gil_scoped_release release;
+      for (size_t n = 0; finished && n < values.shape(0); ++n) {
+        for (size_t i = 0; i < variables.size(); ++i) given(variables(i)) = values(n, i);
+        const CaseProgram* program = planner.plan(given.data());
+        sound(n) = program != nullptr;
+        if (!program) continue;
+        peaks.resize(2 * program->steps());
+        finished = executor_->run_other(program->words.data(), program->starts.data(), program->steps(), peaks.data(), poll);
+        const CaseAnswer answer = read_case(*program, planner.model(), given.data(), kind_, arena_.data(), peaks.data(), static_cast<char*>(zones.data()) + n * bytes);
+        logs(n) = answer.log_sum;
+        sound(n) = answer.sound;
+      }
+    }
+    if (!finished) throw nb::python_error();
   }
 
   void run(std::optional<Words<const i64>> steps, nb::object progress) {
@@ -80,14 +121,7 @@ class DenseSession {
     for (i64 turn = 0; turn < count; ++turn)
       if (sequence[turn] < 0 || sequence[turn] >= i64(starts_.size())) throw nb::index_error("the program has no such step");
     bool finished = false;
-    const DensePoll poll = [&](double done) {
-      nb::gil_scoped_acquire gil;
-      if (PyErr_CheckSignals() != 0) return false;
-      if (progress.is_none()) return true;
-      PyObject* answer = PyObject_CallFunction(progress.ptr(), "d", done);
-      Py_XDECREF(answer);
-      return answer != nullptr;
-    };
+    const DensePoll poll = poll_of(progress);
     {
       nb::gil_scoped_release release;
       finished = executor_->run(sequence, count, poll);
@@ -96,8 +130,20 @@ class DenseSession {
   }
 
  private:
+  static DensePoll poll_of(nb::object progress) {
+    return [progress](double done) {
+      nb::gil_scoped_acquire gil;
+      if (PyErr_CheckSignals() != 0) return false;
+      if (progress.is_none()) return true;
+      PyObject* answer = PyObject_CallFunction(progress.ptr(), "d", done);
+      Py_XDECREF(answer);
+      return answer != nullptr;
+    };
+  }
+
   Words<const i64> words_, starts_;
   Arena arena_;
+  ValueKind kind_;
   Words<double> peaks_;
   std::optional<Words<int>> assignment_;
   std::vector<i64> all_;
@@ -107,6 +153,11 @@ class DenseSession {
 }  // namespace
 
 void bind_dense(nb::module_& m) {
+  nb::class_<CasePlanner>(m, "CasePlanner", "Plans what is left of a network when some variables are observed; one call at a time.")
+      .def("__init__", &make_planner, "sizes"_a, "starts"_a, "members"_a, "strides"_a, "offsets"_a, "least"_a, "asked"_a, "places"_a, "first"_a, "last"_a,
+           "Scopes in compressed rows, their strides and places in an arena, log2 of each factor's least value; what is asked for and "
+           "where it goes; the part of the arena that messages may take.")
+      .def("measure", &measure, "values"_a, "The work of the plan for what these values observe (-1: nothing), and its number of steps; None if none fits.");
   nb::class_<DenseSession>(m, "DenseSession", "A packed program translated for an arena; one run at a time.")
       .def(nb::init<const std::string&, double, i64, Words<const i64>, Words<const i64>, Words<const i64>, Arena, Words<double>,
                     std::optional<Words<int>>, int>(),
@@ -116,6 +167,9 @@ void bind_dense(nb::module_& m) {
            "Compute only cells with these values from now on; -1 where none is given. What depends on a changed one must run again.")
       .def("run_cases", &DenseSession::run_cases, "variables"_a, "values"_a, "given"_a, "first"_a, "zones"_a, "peaks"_a,
            "For each row of values: `fix` them, run all steps, copy the arena from `first` on into `zones` and the peaks into `peaks`.")
+      .def("run_planned", &DenseSession::run_planned, "planner"_a, "variables"_a, "values"_a, "given"_a, "zones"_a, "logs"_a, "sound"_a,
+           "For each row of values: run a plan of its own on the factors in the arena (sum-product), write the marginals into `zones`, the "
+           "natural logarithm of the sum into `logs`, and whether both can be relied on into `sound`.")
       .def("run", &DenseSession::run, "steps"_a.none() = nb::none(), "progress"_a.none() = nb::none(),
            "Run all steps, or those of some ascending numbers, on what is in the arena now; `progress` gets the work done so far.");
   m.def("dense_instruction_set", &dense_instruction_set, "The instruction set that the dense executor uses here.");

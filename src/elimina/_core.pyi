@@ -79,6 +79,21 @@ def messages(sizes: Sequence[float], offsets: Sequence[int], members: Sequence[i
     Widths and cells of the messages along an order, and the separators of those above 64 bits.
     """
 
+class CasePlanner:
+    """
+    Plans what is left of a network when some variables are observed; one call at a time.
+    """
+
+    def __init__(self, sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], members: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], strides: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], least: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], asked: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], places: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: int, last: int) -> None:
+        """
+        Scopes in compressed rows, their strides and places in an arena, log2 of each factor's least value; what is asked for and where it goes; the part of the arena that messages may take.
+        """
+
+    def measure(self, values: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[float, int] | None:
+        """
+        The work of the plan for what these values observe (-1: nothing), and its number of steps; None if none fits.
+        """
+
 class DenseSession:
     """A packed program translated for an arena; one run at a time."""
 
@@ -92,6 +107,11 @@ class DenseSession:
     def run_cases(self, variables: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], given: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], first: int, zones: Annotated[NDArray, dict(shape=(None, None), order='C', device='cpu')], peaks: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
         """
         For each row of values: `fix` them, run all steps, copy the arena from `first` on into `zones` and the peaks into `peaks`.
+        """
+
+    def run_planned(self, planner: CasePlanner, variables: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], given: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], zones: Annotated[NDArray, dict(shape=(None, None), order='C', device='cpu')], logs: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], sound: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu')]) -> None:
+        """
+        For each row of values: run a plan of its own on the factors in the arena (sum-product), write the marginals into `zones`, the natural logarithm of the sum into `logs`, and whether both can be relied on into `sound`.
         """
 
     def run(self, steps: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, progress: object | None = None) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from elimina import ImpossibleEvidenceError, InputError, JunctionTree, MemoryLimitError, Model, Table, Variable
 from elimina.inference import batch as batch_module
-from elimina.inference.case_by_case import CaseByCase
+from elimina.inference.case_by_case import CaseByCase, PlannedCases
 from elimina.io.cases import Cases
 from tests.devices import on_devices
 from tests.reference import brute
@@ -34,10 +34,16 @@ def check_row(model, posteriors, row, case, tolerance):
         assert found == pytest.approx(expected[v], rel=0, abs=tolerance)
 
 
-@pytest.fixture(params=[0.0, math.inf], ids=["case by case", "chunks"])
+@pytest.fixture(params=[None, CaseByCase, PlannedCases], ids=["chunks", "case by case", "planned"])
 def way(request, monkeypatch):
-    """Either way of answering cases on the CPU, whatever they are estimated to take."""
-    monkeypatch.setattr(CaseByCase, "seconds", lambda self, values: request.param)
+    """Each way of answering cases on the CPU, whatever they are estimated to take."""
+    take(monkeypatch, request.param)
+
+
+def take(monkeypatch, way):
+    for each in (CaseByCase, PlannedCases):
+        monkeypatch.setattr(each, "least_seconds", lambda self, values: 0.0)
+        monkeypatch.setattr(each, "seconds", lambda self, values: 0.0 if type(self) is way else math.inf)
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -128,6 +134,7 @@ def test_a_case_that_is_much_less_likely_than_the_others(way):
 def test_chunks_and_progress(monkeypatch):
     monkeypatch.setattr(batch_module, "_CACHE_BYTES", 1)
     monkeypatch.setattr(batch_module, "_COLUMN_SECONDS", 0.0)
+    take(monkeypatch, None)
     model = naive_bayes(6, 3)
     cases = random_cases(model, np.random.default_rng(1), 100)
     shares = []

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina.planning.program import Program
+
+if TYPE_CHECKING:
+    from elimina._core import CasePlanner
 
 
 class Run(NamedTuple):
@@ -94,6 +97,22 @@ class SlicingSession(Session, Protocol):
 
         Returns:
             For each case ``Run.zone`` and ``Run.peaks``: shapes ``(cases, elements)`` and ``(cases, steps, 2)``.
+        """
+        ...
+
+    def run_planned(
+        self, planner: CasePlanner, variables: NDArray[np.int32], values: NDArray[np.int32]
+    ) -> tuple[NDArray[np.generic], NDArray[np.float64], NDArray[np.bool_]]:
+        """Run a plan of its own for each row of values, in ``sum-product``; all messages of the program are lost.
+
+        Args:
+            planner: For the program's arena.
+            variables: int32, the variables of the columns.
+            values: int32 of shape ``(cases, columns)``; -1 where none is given.
+
+        Returns:
+            For each case ``Run.zone`` without the roots of the program, the natural logarithm of the sum of everything,
+            and whether both can be relied on: there was a plan that fits, and no product can have become 0.
         """
         ...
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import DenseSession
+from elimina._core import CasePlanner, DenseSession
 from elimina.backends.base import Progress, Run
 from elimina.errors import DeviceError
 from elimina.planning.program import Program, work_of
@@ -99,6 +99,17 @@ class CpuSession:
         given = np.full(self._program.variables, -1, dtype=np.int32)
         self._core.run_cases(variables, values, given, first, zones, peaks)
         return zones, peaks.reshape(len(values), -1, 2)
+
+    def run_planned(
+        self, planner: CasePlanner, variables: NDArray[np.int32], values: NDArray[np.int32]
+    ) -> tuple[NDArray[np.generic], NDArray[np.float64], NDArray[np.bool_]]:
+        """Run a plan of its own for each row of values: see ``SlicingSession.run_planned``."""
+        first, last = self._program.zone
+        zones = np.zeros((len(values), last - first), dtype=self._program.dtype)
+        logs, sound = np.zeros(len(values)), np.zeros(len(values), dtype=bool)
+        given = np.full(self._program.variables, -1, dtype=np.int32)
+        self._core.run_planned(planner, variables, values, given, zones, logs, sound)
+        return zones, logs, sound
 
     def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> Run:
         """Run all or some of the steps: see ``Session.run``."""

@@ -18,7 +18,7 @@ from elimina.backends.cpu import CpuBackend
 from elimina.errors import MemoryLimitError
 from elimina.inference.answer import Answer, normalised
 from elimina.inference.bucket import does_not_fit
-from elimina.inference.case_by_case import CaseByCase
+from elimina.inference.case_by_case import CaseByCase, PlannedCases
 from elimina.inference.choose import Options, Planned, elimination_order, plan_on
 from elimina.inference.propagator import Propagator
 from elimina.io.cases import Codes
@@ -37,11 +37,15 @@ _CACHE_BYTES = 4 << 20
 _CASES_IN_TURN = 64
 """Cases that a thread runs one after another before it writes their posteriors."""
 
+_ROOM = 2
+"""How much larger than a plan's arena the one is that plans for single cases may use."""
+
 _COLUMN_SECONDS = 4e-5
 """What each observed or asked-for variable of a chunk costs besides the run."""
 
 Floats = NDArray[np.float64]
-_Chunk = tuple[CaseByCase | None, Codes, int, dict[int, Floats], Floats]
+_Rows = slice | NDArray[np.intp]
+_Chunk = tuple[CaseByCase | None, Codes, _Rows, dict[int, Floats], Floats]
 
 
 class Posteriors(NamedTuple):
@@ -61,8 +65,9 @@ class Posteriors(NamedTuple):
 class Batch:
     """Answers cases that observe the same variables, or some of these, chunk by chunk.
 
-    On the CPU each thread has a chunk of its own, small enough for its cache, or runs one case after another, whichever
-    should take less; on a GPU a chunk is as large as memory allows, up to 8192 cases.
+    On the CPU each thread has a chunk of its own, small enough for its cache, or runs one case after another, on one
+    plan or each on its own, whichever should take least; on a GPU a chunk is as large as memory allows, up to 8192
+    cases.
 
     Args:
         model: A probability model.
@@ -88,17 +93,24 @@ class Batch:
         probe = self._prepare(_UNIT)
         self._order = elimination_order(probe, options)
         self._plan_chunks(probe, count, CpuBackend(options.threads).threads)
-        self._case_by_case = self._plan_case_by_case()
+        self._ways = self._other_ways()
 
-    def _plan_case_by_case(self) -> CaseByCase | None:
-        """The other way on the CPU, if every thread may have its tables, in two semirings at worst."""
+    def _other_ways(self) -> list[CaseByCase]:
+        """The other ways on the CPU, if every thread may have their tables, in two semirings at worst."""
         backend = self.planned.backend
         if not isinstance(backend, CpuBackend):
-            return None
+            return []
         single = self._plan_on(backend, self._prepare(1))
         memory = backend.memory() if self._options.memory is None else self._options.memory
-        fits = single.plan.keep and 2 * self.threads * single.plan.peak_bytes <= memory
-        return CaseByCase(single, self.columns) if fits else None
+        memory //= 2 * self.threads
+        if not single.plan.keep or single.plan.peak_bytes > memory:
+            return []
+        # Plans for single cases do with less where something is observed, but they are not as good.
+        roomy = single.plan.with_room(_ROOM * single.plan.arena_cells)
+        if roomy.peak_bytes > memory:
+            return [CaseByCase(single, self.columns)]
+        single = single._replace(plan=roomy)
+        return [CaseByCase(single, self.columns), PlannedCases(single, self.columns)]
 
     def _prepare(self, cases: int) -> Problem:
         return prepare_batch(with_units(self.model), self.columns, self._query, cases)
@@ -161,11 +173,13 @@ class Batch:
         count = len(values)
         marginals = {v: np.ones((self.model.variables[v].size, count)).T for v in self._asked}
         log_sums = np.empty(count)
-        one = self._case_by_case
-        if not count or (one is not None and one.seconds(values) > self.planned.plan.seconds / self.cases):
-            one = None
-        size = self.cases if one is None else min(_CASES_IN_TURN, -(-count // self.threads))
-        chunks = [(one, values[at : at + size], at, marginals, log_sums) for at in range(0, count, size)]
+        way = self._choose(values)
+        size = self.cases if way is None else min(_CASES_IN_TURN, -(-count // self.threads))
+        rows: list[_Rows] = [slice(at, at + size) for at in range(0, count, size)]
+        if way is not None:
+            sequence = way.sequence(values)
+            rows = [sequence[part] for part in rows]
+        chunks = [(way, values[part], part, marginals, log_sums) for part in rows]
         if self.threads == 1:
             for done, chunk in enumerate(chunks, 1):
                 self._chunk(*chunk)
@@ -179,6 +193,14 @@ class Batch:
                 table[impossible] = 0.0
         named = {self.model.variables[v].name: table for v, table in marginals.items()}
         return Posteriors(named, log_sums / math.log(10))
+
+    def _choose(self, values: Codes) -> CaseByCase | None:
+        """The way that should take the least time; None: in chunks."""
+        best, found = self.planned.plan.seconds / self.cases, None
+        for way in self._ways if len(values) else ():
+            if way.least_seconds(values) < best and (seconds := way.seconds(values)) < best:
+                best, found = seconds, way
+        return found
 
     def _run_threads(self, chunks: Sequence[_Chunk], progress: Callable[[float], None] | None) -> None:
         with ThreadPoolExecutor(self.threads) as pool:
@@ -199,17 +221,16 @@ class Batch:
                 propagator.close()
 
     def _chunk(
-        self, one: CaseByCase | None, values: Codes, at: int, marginals: dict[int, Floats], log_sums: Floats
+        self, way: CaseByCase | None, values: Codes, rows: _Rows, marginals: dict[int, Floats], log_sums: Floats
     ) -> None:
-        """Answer a chunk; write into the rows from ``at`` on."""
+        """Answer a chunk; write into these rows."""
         try:
             own = self._propagators.get_nowait()
         except Empty:
             own = {}
-        rows = slice(at, at + len(values))
         try:
-            if one is not None:
-                tables, log_sums[rows] = one.run(own, values)
+            if way is not None:
+                tables, log_sums[rows] = way.run(own, values)
                 for v in marginals.keys() & tables.keys():
                     marginals[v][rows] = tables[v]
                 return

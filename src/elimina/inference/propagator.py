@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,14 @@ from elimina.backends.base import Progress, SlicingSession
 from elimina.inference.answer import Answer, Written, step_table
 from elimina.inference.choose import Planned
 from elimina.inference.encode import encode, factor_view
-from elimina.inference.scales import Scales, root_places
+from elimina.inference.scales import Scales, log2_lows, root_places
+from elimina.planning.case_plans import case_planner
 from elimina.planning.dependence import dependence
 from elimina.planning.plan import FactorLayout
 from elimina.planning.program import pack
+
+if TYPE_CHECKING:
+    from elimina._core import CasePlanner
 
 Array = NDArray[Any]
 
@@ -54,6 +58,7 @@ class Propagator:
         self._root_places = root_places(self._plan)
         self._places: dict[tuple[int, ...], Written] = {}
         self._zone = program.zone[0]
+        self._new_planner = functools.partial(case_planner, self._plan, program, problem.model.sizes)
         self.seconds: dict[str, float] = {}
 
     def close(self) -> None:
@@ -205,6 +210,22 @@ class Propagator:
             for case, run in enumerate(zip(zone, peaks, strict=True)):
                 sound[case] = self._is_sound(outputs, answer._replace(zone=run[0]), run[1])
         return answer, sound
+
+    def run_planned_cases(
+        self, variables: Sequence[int], values: NDArray[np.int32]
+    ) -> tuple[Answer, NDArray[np.bool_]]:
+        """``run_cases`` in ``sum-product``, each case on a plan of its own; not sound, too, where none fits."""
+        assert self._slicing is not None
+        chosen = np.array(variables, dtype=np.int32)
+        zone, logs, sound = self._slicing.run_planned(self._planner, chosen, values)
+        self._stale[:] = True
+        outputs = tuple(number for number, output in enumerate(self._plan.outputs) if output.scope)
+        log_sum = logs + (-math.inf if self._encoded.impossible else math.log(2) * self._encoded.offset)
+        return Answer(zone, self._written(outputs), log_sum, False, True), sound & self._encoded.exact
+
+    @functools.cached_property
+    def _planner(self) -> CasePlanner:
+        return self._new_planner(log2_lows(self._encoded.ranges[:, 1]))
 
     def _is_sound(self, outputs: Sequence[int], answer: Answer, peaks: NDArray[np.float64]) -> bool:
         """Whether no product can have become 0, or what may be missing is nothing beside what is there."""

@@ -63,8 +63,8 @@ class Scales:
         # Most often it is seen at once that nothing comes near.
         if least > 0 and self._operands * (math.frexp(least)[1] - math.frexp(most)[1]) >= self._smallest:
             return False
-        lows = _lows(peaks[..., 1]) - _exponents(peaks[..., 0], self._plan.dtype)
-        lows = np.concatenate([lows.min(axis=tuple(range(lows.ndim - 1))), _lows(ranges[:, 1])])
+        lows = log2_lows(peaks[..., 1]) - _exponents(peaks[..., 0], self._plan.dtype)
+        lows = np.concatenate([lows.min(axis=tuple(range(lows.ndim - 1))), log2_lows(ranges[:, 1])])
         products = np.bincount(self._reader, weights=lows[self._table], minlength=1)
         return bool(products.min() < self._smallest)
 
@@ -105,7 +105,7 @@ def root_places(plan: Plan) -> NDArray[np.int64]:
     return np.array([offset - first for output, offset in outputs if not output.scope], dtype=np.int64)
 
 
-def _lows(smallest: NDArray[np.float64]) -> NDArray[np.float64]:
+def log2_lows(smallest: NDArray[np.float64]) -> NDArray[np.float64]:
     """Base-2 logarithms, rounded down, of tables' smallest values; infinity where 0 is all, for no product is lost."""
     lows = np.frexp(smallest)[1] - 1.0
     lows[smallest == 0] = np.inf

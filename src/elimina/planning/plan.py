@@ -315,6 +315,11 @@ class Plan(NamedTuple):
         within = within and self.peak_bytes <= min(self.memory_limit, MOST_BYTES)
         return within and (self.slicing is None or self.slicing.allowed)
 
+    def with_room(self, cells: int) -> Plan:
+        """The plan with an arena of so many elements, more than its tables take, in the host's memory."""
+        more = (cells - self.arena_cells) * self.itemsize
+        return self._replace(arena_cells=cells, bytes={**self.bytes, "host": self.bytes["host"] + more})
+
     def __str__(self) -> str:
         rows = [
             ("task", f"{self.task} ({self.semiring}, {self.dtype})"),

@@ -1,0 +1,86 @@
+#include "case_answer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <vector>
+
+#include "elimina/program.hpp"
+#include "elimina/semiring.hpp"
+
+namespace elimina {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int kMostTables = 16;
+
+template <class V>
+class Reader {
+ public:
+  Reader(const CaseProgram& program, const CaseModel& model, const V* arena, const double* peaks) : program_(program), model_(model), arena_(arena), peaks_(peaks) {}
+
+  void copy_marginals(const int* values, V* zone) const {
+    for (const auto& [variable, from, to] : program_.marginals) {
+      const i64 size = model_.sizes[variable];
+      if (from >= 0) {
+        std::copy_n(arena_ + from, size, zone + to);
+      } else {
+        std::fill_n(zone + to, size, V(0));
+        zone[to + values[variable]] = V(1);
+      }
+    }
+  }
+
+  // Readers divided each message by a power of two, which was lost but for what the roots hold.
+  double log_sum() const {
+    double log = 0;
+    i64 exponent = 0;
+    for (i64 number = 0; number < program_.upward; ++number) exponent += scale_exponent<V>(peaks_[2 * number]);
+    for (const i64 number : program_.roots) {
+      exponent -= scale_exponent<V>(peaks_[2 * number]);
+      log += std::log(double(arena_[step(number)[kOut]]));
+    }
+    for (const i64 at : program_.constants) log += std::log(double(arena_[at]));
+    return log + double(exponent) * std::numbers::ln2;
+  }
+
+  // Whether products of values, each as small as its table holds, stay in the normal range, as `Scales.may_underflow` has it.
+  bool sound() const {
+    const double smallest = std::numeric_limits<V>::min_exponent - 1 + 2 * kMostTables;
+    for (i64 number = 0; number < program_.steps(); ++number) {
+      const StepView read = step(number);
+      double low = program_.least[number];
+      for (i64 t = 0; t < read[kTables]; ++t)
+        if (const i64 source = read.table(t).source(); source >= 0) low += lowest(peaks_[2 * source], peaks_[2 * source + 1]);
+      if (low < smallest) return false;
+    }
+    return true;
+  }
+
+ private:
+  StepView step(i64 number) const { return {program_.words.data() + program_.starts[number]}; }
+
+  static double lowest(double high, double low) { return low > 0 ? double(std::ilogb(low) - scale_exponent<V>(high)) : kInfinity; }
+
+  const CaseProgram& program_;
+  const CaseModel& model_;
+  const V* arena_;
+  const double* peaks_;
+};
+
+template <class V>
+CaseAnswer read(const CaseProgram& program, const CaseModel& model, const int* values, const void* arena, const double* peaks, void* zone) {
+  const Reader<V> reader(program, model, static_cast<const V*>(arena), peaks);
+  reader.copy_marginals(values, static_cast<V*>(zone));
+  return {reader.log_sum(), reader.sound()};
+}
+
+}  // namespace
+
+CaseAnswer read_case(const CaseProgram& program, const CaseModel& model, const int* values, ValueKind kind, const void* arena, const double* peaks,
+                     void* zone) {
+  return (kind == ValueKind::float32 ? read<float> : read<double>)(program, model, values, arena, peaks, zone);
+}
+
+}  // namespace elimina

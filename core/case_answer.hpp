@@ -1,0 +1,17 @@
+// What the program of a case leaves in the arena.
+#pragma once
+#include "case_plan.hpp"
+#include "dense.hpp"
+
+namespace elimina {
+
+struct CaseAnswer {
+  double log_sum;  // natural logarithm of the sum of everything
+  bool sound;      // false: a product may have left the normal range of the arena's values
+};
+
+// For the sum-product semiring. Writes the marginals to their places in `zone`.
+CaseAnswer read_case(const CaseProgram& program, const CaseModel& model, const int* values, ValueKind kind, const void* arena, const double* peaks,
+                     void* zone);
+
+}  // namespace elimina

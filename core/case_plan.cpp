@@ -1,0 +1,88 @@
+#include "case_plan.hpp"
+
+#include <cmath>
+#include <utility>
+
+#include "order_greedy.hpp"
+
+namespace elimina {
+namespace {
+
+constexpr double kTrySeconds = 1.5e-6;   // of a greedy run, for each variable
+constexpr double kCellSeconds = 1.5e-9;  // of both passes, for each cell of a clique
+constexpr double kTryShare = 0.1;        // of the time of a run that may go into the search for an order
+constexpr i64 kMostTries = 64;
+
+// The best of a few greedy orders of what reductions leave: of more where it leaves more to do.
+order::Order find_order(const order::Graph& whole) {
+  using namespace order;
+  constexpr Rule rules[] = {Rule::weighted_min_fill, Rule::min_weight, Rule::min_fill};
+  const Clock clock(std::numeric_limits<double>::infinity());
+  Random random(0);
+  Remainder rest(whole);
+  Order result = reduce(rest, clock), best;
+  const auto [graph, names] = rest.graph();
+  double work = std::numeric_limits<double>::infinity();
+  for (i64 turn = 0; turn < kMostTries; ++turn) {
+    if (turn && double(turn) * kTrySeconds * graph.count() > kTryShare * kCellSeconds * std::exp2(work)) break;
+    const double noise = turn < 3 ? 0 : 0.05 * double(turn / 3 % 4);
+    auto found = greedy(graph, rules[turn % 3], noise, work, random, clock);
+    if (!found) continue;
+    best = std::move(*found);
+    work = cost_of(graph, best).total;
+  }
+  for (const Vertex v : best) result.push_back(names[v]);
+  return result;
+}
+
+}  // namespace
+
+CasePlanner::CasePlanner(CaseModel model) : model_(std::move(model)), passes_(make_case_passes(model_)) {
+  const std::vector<double> sizes(model_.sizes.begin(), model_.sizes.end());
+  const std::vector<order::Vertex> members(model_.members.begin(), model_.members.end());
+  graph_ = order::moral_graph(sizes, {model_.starts.begin(), model_.starts.end()}, members);
+}
+
+const CaseProgram* CasePlanner::plan(const int* values) {
+  bool same = !observed_.empty();
+  for (std::size_t v = 0; same && v < observed_.size(); ++v) same = observed_[v] == (values[v] >= 0);
+  if (!same) make(values);
+  if (!fits_) return nullptr;
+  point(values);
+  return &program_;
+}
+
+void CasePlanner::make(const int* values) {
+  observed_.resize(model_.sizes.size());
+  for (std::size_t v = 0; v < observed_.size(); ++v) observed_[v] = values[v] >= 0;
+  if (!passes_) return;
+  std::vector<order::Vertex> left;
+  std::vector<char> seen(observed_.size());
+  for (const i64 v : model_.members)
+    if (!observed_[v] && !std::exchange(seen[v], 1)) left.push_back(order::Vertex(v));
+  order::Order found = find_order(order::induced(graph_, left));
+  for (order::Vertex& v : found) v = left[v];
+  try {
+    passes_->write(found, program_);
+    fits_ = true;
+  } catch (const CaseTooLarge&) {
+    fits_ = false;
+  }
+}
+
+void CasePlanner::point(const int* values) {
+  program_.constants.clear();
+  std::vector<i64> at = model_.offsets;
+  for (i64 f = 0; f < model_.factors(); ++f) {
+    bool constant = true;
+    for (i64 i = model_.starts[f]; i < model_.starts[f + 1]; ++i) {
+      const int value = values[model_.members[i]];
+      constant = constant && value >= 0;
+      if (value > 0) at[f] += value * model_.strides[i];
+    }
+    if (constant) program_.constants.push_back(at[f]);
+  }
+  for (const auto& read : program_.reads) program_.words[read.word] = at[read.factor];
+}
+
+}  // namespace elimina

@@ -1,0 +1,77 @@
+// A plan of its own for what is left of a network when some variables are observed: an elimination order, and both passes over its
+// bucket tree as records of elimina/program.hpp. Messages and marginals are made as in planning/propagation.py (Shafer and Shenoy,
+// 1990); here a plan takes microseconds, and the splits of the steps follow a simple rule (step_record.hpp).
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "elimina/config.hpp"
+#include "order_graph.hpp"
+
+namespace elimina {
+
+// What the plans of all cases have in common.
+struct CaseModel {
+  std::vector<i64> sizes;                  // of each variable
+  std::vector<i64> starts;                 // scope of factor f: members[starts[f] .. starts[f + 1])
+  std::vector<i64> members, strides;       // variables, and elements between two values of theirs
+  std::vector<i64> offsets;                // of each factor in the arena
+  std::vector<double> least;               // of each factor, log2 of its smallest positive value, rounded down; infinity: none
+  std::vector<i64> asked, places;          // variables whose marginals are asked for, and where they go in the answer
+  i64 first = 0, last = 0;                 // elements of the arena that messages may take
+  i64 factors() const { return i64(offsets.size()); }
+};
+
+struct CaseProgram {
+  struct Marginal {
+    i64 variable, from, to;  // from: where it lies in the arena; -1: the variable is observed
+  };
+  struct FactorRead {
+    i64 word, factor;  // where in the words its offset stands
+  };
+  std::vector<i64> words, starts;
+  std::vector<double> least;  // of each step, the sum of `CaseModel::least` of the factors that it reads
+  std::vector<FactorRead> reads;
+  std::vector<Marginal> marginals;
+  std::vector<i64> roots;      // steps: the product of their values and of the constants is the sum of everything
+  std::vector<i64> constants;  // where in the arena lie the values of factors whose variables are all observed
+  i64 upward = 0;              // number of the steps of the pass towards the roots, which come first
+  double work = 0;             // combinations, those that read several large tables counted more
+  i64 steps() const { return i64(starts.size()); }
+};
+
+// Not found: a message is too large.
+struct CaseTooLarge {};
+
+// Writes the steps of an order.
+class CasePasses {
+ public:
+  virtual ~CasePasses() = default;
+  // `order`: the variables that are not observed. Offsets of factors, and constants, are left to the caller. Throws CaseTooLarge.
+  virtual void write(const order::Order& order, CaseProgram& program) = 0;
+};
+// nullptr: there are more variables than sets are made for.
+std::unique_ptr<CasePasses> make_case_passes(const CaseModel& model);
+
+class CasePlanner {
+ public:
+  explicit CasePlanner(CaseModel model);
+
+  // A plan for the variables that have a value (-1: none), whose steps read the factors where these have their values. nullptr:
+  // there is none whose messages fit. Valid until the next call.
+  const CaseProgram* plan(const int* values);
+  const CaseModel& model() const { return model_; }
+
+ private:
+  void make(const int* values);
+  void point(const int* values);
+
+  CaseModel model_;
+  order::Graph graph_;
+  std::unique_ptr<CasePasses> passes_;
+  CaseProgram program_;
+  bool fits_ = false;
+  std::vector<char> observed_;  // in the plan at hand
+};
+
+}  // namespace elimina

@@ -1,0 +1,50 @@
+// The record of a step (elimina/program.hpp) that is put together while a program runs: its axes split by a simple rule.
+#pragma once
+#include <vector>
+
+#include "elimina/config.hpp"
+#include "elimina/program.hpp"
+
+namespace elimina {
+
+class StepRecord {
+ public:
+  // `weight`: the bits of a double.
+  void start(i64 variable, i64 domain, i64 out, i64 weight);
+
+  // Slow to fast, all of them before the first table.
+  void add_axis(i64 size, i64 stride, i64 variable) { axes_.push_back({size, stride, variable}); }
+  i64 axes() const { return i64(axes_.size()); }
+
+  // Axes from `lo` on may be lo ones and those from `mid` on mid ones; groups that stay short take more.
+  void split(i64 mid, i64 lo);
+
+  // Returns where the strides along the axes are to be written, until the next table.
+  i64* add_table(i64 offset, i64 domain_stride, i64 source);
+
+  // Appends the record; returns where in the words each table's part starts.
+  const std::vector<i64>& append_to(std::vector<i64>& words);
+
+  // Tables that are read for each combination; after `append_to`.
+  i64 streamed() const { return streamed_; }
+
+ private:
+  struct Axis {
+    i64 size, stride, variable;
+  };
+  struct Table {
+    i64 offset, domain_stride, source;
+  };
+
+  i64 cells(i64 first, i64 last) const;
+  int group(i64 table) const;
+
+  std::vector<Axis> axes_;
+  std::vector<Table> tables_;
+  std::vector<i64> strides_;  // of each table, along each axis
+  std::vector<i64> places_;
+  std::vector<int> groups_;
+  i64 variable_ = 0, domain_ = 0, out_ = 0, weight_ = 0, mid_ = 0, lo_ = 0, streamed_ = 0;
+};
+
+}  // namespace elimina
