@@ -19,8 +19,9 @@ def grid(elimina):
 
 def test_mini_buckets(elimina, grid):
     assert "mini-buckets:         i-bound 3:" in elimina("plan", grid, "--ibound", 3).out
-    shown = elimina("solve", grid, "--method", "mbe", "--ibound", 2).out
-    answer = json.loads(elimina("solve", grid, "--method", "mbe", "--ibound", 2, "--format", "json").out)
+    options = ["--method", "mbe", "--ibound", 2, "--shift", "none", "--order", "min-fill"]
+    shown = elimina("solve", grid, *options).out
+    answer = json.loads(elimina("solve", grid, *options, "--format", "json").out)
     assert f"bounds:     {answer['lower_bound']} to {answer['upper_bound']}" in shown
     best = library.solve(library.read(grid)).value
     assert answer["lower_bound"] <= best <= answer["upper_bound"] == answer["value"]
