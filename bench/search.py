@@ -1,6 +1,7 @@
 """Optima of problems beyond plain elimination, beside toulbar2, and how fast both bounds close in.
 
     python bench/search.py ../shared/data [--match pedigree] [--methods auto search] [--limit 60] [--toulbar2 toulbar2]
+        [--threads 2]
 
 Whole calls on all threads, reading excluded for ours and included for toulbar2 (one thread; `-B=1 -O=-3` is its tree
 decomposition), which reads what we write (.uai, .wcsp). `cells` is the largest table of plain elimination. What is not
@@ -15,12 +16,14 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import elimina
 from elimina.planning.plan import count_text
 from elimina.result import Bounds, Result
+from minibuckets import TABLES, colouring
 
 FOLDERS = (
     ("uai/2008_MPE/linkage", "*.erg.gz"),
@@ -40,12 +43,17 @@ MOMENTS = (1.0, 10.0, 60.0, 600.0)
 HEAD = f"{'instance':34} {'cells':>9} {'way':14} {'seconds':>8}  {'lower':>14} {'upper':>14}  gap in %"
 
 
-def instances(data: Path, match: str) -> Iterator[Path]:
+def instances(data: Path, match: str) -> Iterator[tuple[str, Callable[[], elimina.Model]]]:
+    """Names, and what reads them: files, and GpuBE's colourings."""
     for folder, pattern in FOLDERS:
         for path in sorted((data / folder).glob(pattern)):
-            is_model = path.name.removesuffix(".xz").removesuffix(".gz").endswith((".uai", ".erg", ".wcsp"))
-            if is_model and re.search(match, str(path)):
-                yield path
+            name = path.name.removesuffix(".xz").removesuffix(".gz")
+            if name.endswith((".uai", ".erg", ".wcsp")) and re.search(match, str(path)):
+                yield name, partial(elimina.read, path)
+    for name, row in TABLES.items():
+        path = data / "wcsp" / row.file
+        if row.colours and path.exists() and re.search(match, f"{path} {name}"):
+            yield name, partial(colouring, path, row.colours)
 
 
 def gaps(known: list[Bounds], result: Result, limit: float) -> str:
@@ -69,7 +77,13 @@ def ours(model: elimina.Model, method: str, args: argparse.Namespace) -> tuple[s
     started = time.perf_counter()
     try:
         result = elimina.solve(
-            model, method=method, device=args.device, time_limit=args.limit, on_bounds=known.append, seed=args.seed
+            model,
+            method=method,
+            device=args.device,
+            time_limit=args.limit,
+            on_bounds=known.append,
+            seed=args.seed,
+            threads=args.threads,
         )
     except (elimina.TimeLimitError, elimina.MemoryLimitError, elimina.UnsupportedError) as error:
         return f"{time.perf_counter() - started:.1f}", "", "", type(error).__name__
@@ -103,12 +117,13 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=60, help="seconds for each answer")
     parser.add_argument("--least", type=float, default=0, help="cells of the largest table below which one is left out")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, help="of ours")
     parser.add_argument("--toulbar2", help="its command: run it too")
     args = parser.parse_args()
     print(HEAD)
     with tempfile.TemporaryDirectory() as folder:
-        for path in instances(args.data, args.match):
-            model = elimina.read(path)
+        for name, read in instances(args.data, args.match):
+            model = read()
             cells = elimina.plan(model, device="cpu", slices="never", tables="dense").largest_table
             if cells < args.least:
                 continue
@@ -119,7 +134,6 @@ def main() -> None:
                 ways.append(("toulbar2", toulbar2(plain, [], args)))
                 ways.append(("tb2 -B=1 -O=-3", toulbar2(plain, ["-B=1", "-O=-3"], args)))
             for way, (seconds, lower, upper, more) in ways:
-                name = path.name.removesuffix(".gz").removesuffix(".xz")
                 print(
                     f"{name:34} {count_text(cells):>9} {way:14} {seconds:>8}  {lower:>14} {upper:>14}  {more}",
                     flush=True,
