@@ -300,6 +300,22 @@ def test_sums_beyond_the_forbidden_cost_leave_no_row(make):
         assert len(tables.lookup(table, [forbidden]).rows.values) == 0
 
 
+@pytest.mark.gpu
+def test_more_rows_than_the_memory_of_a_device():
+    from elimina.backends.cuda import CudaBackend
+    from elimina.backends.cuda_rows import CudaRows
+
+    tables = SparseTables(CudaRows(CudaBackend(), "min-sum", np.dtype("int32"), 1000))
+    many = 1 << 18
+    sides = [np.stack([np.zeros(many, dtype=int), np.arange(many)], axis=1) for _ in range(2)]
+    left, right = (
+        tables.from_rows((0, v), (2, many), side, np.zeros(many, dtype=int)) for v, side in enumerate(sides, 1)
+    )
+    with pytest.raises(MemoryLimitError, match="a step on rows makes more of them"):
+        tables.join(left, right)
+    assert len(tables.project(left, 1).rows.values) == 1
+
+
 def test_ties_go_to_the_smallest_value(make):
     tables = make("min-sum", "int32", 1000)
     rows = np.array([[0, 3], [0, 1], [0, 2], [1, 2]])

@@ -140,7 +140,7 @@ class CudaBackend:
         cuda = self.cupy.cuda
         try:
             yield
-        except cuda.memory.OutOfMemoryError as error:
+        except MemoryError as error:  # CuPy's own, or that of its sorting
             free, total = cuda.runtime.memGetInfo()
             raise DeviceError(
                 f"the device is out of memory: the program needs {size / 2**30:.2f} GiB, {free / 2**30:.2f} of "

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from elimina.backends import cuda_kernels
 from elimina.backends.rows import Order, Rows, check_semiring, zero_of
-from elimina.errors import MemoryLimitError
+from elimina.errors import DeviceError, MemoryLimitError
 
 if TYPE_CHECKING:
     from elimina.backends.cuda import CudaBackend
@@ -211,5 +211,11 @@ class CudaRows:
     @contextmanager
     def _working(self, size: int) -> Iterator[None]:
         """Use the device's stream and memory; ``size``: bytes that are needed, for the message if they are missing."""
-        with self._backend.at_work(size), self._cupy.cuda.using_allocator(self._backend.pool.malloc):
-            yield
+        try:
+            with self._backend.at_work(size), self._cupy.cuda.using_allocator(self._backend.pool.malloc):
+                yield
+        except DeviceError as error:
+            # How many rows a step makes is not known before: too many may still be made in slices.
+            if isinstance(error.__cause__, MemoryError):
+                raise MemoryLimitError(f"a step on rows makes more of them than there is room for: {error}") from error
+            raise
