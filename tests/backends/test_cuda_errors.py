@@ -1,49 +1,38 @@
-"""What the CUDA backend says where there is no CUDA."""
+"""What CUDA's failures become: on a stand-in for CuPy."""
 
 from __future__ import annotations
 
-import sys
 import types
 
 import pytest
 
 from elimina.backends.cuda import CudaBackend
-from elimina.errors import DeviceError
+from elimina.errors import DeviceError, MemoryLimitError
 
 
-def test_missing_cupy_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(DeviceError, match=r'pip install "elimina\[cuda13\]"'):
-        CudaBackend()
+class DeviceFailure(Exception):
+    """In place of CuPy's own."""
 
 
-def _cupy(version, count):
-    class CudaError(Exception):
-        pass
-
-    def device_count():
-        if count is None:
-            raise CudaError("cudaErrorInsufficientDriver")
-        return count
-
-    runtime = types.SimpleNamespace(getDeviceCount=device_count, CUDARuntimeError=CudaError)
-    module = types.ModuleType("cupy")
-    module.__version__ = version
-    module.cuda = types.SimpleNamespace(runtime=runtime)
-    return module
+@pytest.fixture
+def backend():
+    made = object.__new__(CudaBackend)
+    runtime = types.SimpleNamespace(memGetInfo=lambda: (2**30, 2**33), CUDARuntimeError=DeviceFailure)
+    driver = types.SimpleNamespace(CUDADriverError=DeviceFailure)
+    made.cupy = types.SimpleNamespace(cuda=types.SimpleNamespace(runtime=runtime, driver=driver))
+    return made
 
 
-@pytest.mark.parametrize(
-    ("version", "count", "device", "message"),
-    [
-        ("13.6.0", 1, 0, r"CuPy 13.6.0 is too old, 14.2 is needed"),
-        ("14.2.0", None, 0, r"no usable CUDA driver.*cudaErrorInsufficientDriver.*--device cpu"),
-        ("14.2.0", 0, 0, r"no CUDA device 0: this machine has 0"),
-        ("15.0.0rc1", 2, 2, r"no CUDA device 2: this machine has 2"),
-        ("14.2.0", 2, -1, r"no CUDA device -1"),
-    ],
-)
-def test_unusable_cuda_is_explained(monkeypatch, version, count, device, message):
-    monkeypatch.setitem(sys.modules, "cupy", _cupy(version, count))
-    with pytest.raises(DeviceError, match=message):
-        CudaBackend(device)
+def test_what_sorting_has_no_memory_for(backend):
+    with pytest.raises(DeviceError, match=r"needs 4\.00 GiB, 1\.00 of 8\.00 GiB are free"), backend.failing(2**32):
+        raise MemoryError("std::bad_alloc")
+
+
+def test_a_limit_stays_one(backend):
+    with pytest.raises(MemoryLimitError, match="more than 3"), backend.failing(2**32):
+        raise MemoryLimitError("a join makes 4 rows, more than 3")
+
+
+def test_failures_of_the_device(backend):
+    with pytest.raises(DeviceError, match="failed: lost"), backend.failing(0):
+        raise DeviceFailure("lost")

@@ -14,7 +14,7 @@ from elimina.backends import cuda_compile
 from elimina.backends.cuda_layout import Layout, lay_out
 from elimina.backends.cuda_session import CudaSession
 from elimina.backends.cuda_stream import StreamSession
-from elimina.errors import DeviceError
+from elimina.errors import DeviceError, MemoryLimitError
 from elimina.planning.program import Program
 from elimina.semiring import SEMIRINGS
 
@@ -140,7 +140,10 @@ class CudaBackend:
         cuda = self.cupy.cuda
         try:
             yield
-        except MemoryError as error:  # CuPy's own, or that of its sorting
+        except MemoryLimitError:
+            raise
+        # CuPy's own, or that of its sorting.
+        except MemoryError as error:
             free, total = cuda.runtime.memGetInfo()
             raise DeviceError(
                 f"the device is out of memory: the program needs {size / 2**30:.2f} GiB, {free / 2**30:.2f} of "
