@@ -65,6 +65,8 @@ def test_bounds_from_outside(method):
     ("options", "error", "problem"),
     [
         ({"method": "best"}, InputError, "unknown method 'best'; it is one of auto, eliminate, filter"),
+        ({"method": "mbe", "slices": 8}, InputError, "leave slices, scratch and sparse tables out"),
+        ({"method": "mbe", "ibound": 2, "tables": "sparse"}, InputError, "mini-buckets are small enough"),
         ({"method": "eliminate", "upper_bound": 3}, InputError, "make no use of it"),
         ({"upper_bound": 3.5}, InputError, "must be an integer"),
         ({"task": "count", "method": "filter"}, InputError, "go with the task mpe.*not with count"),

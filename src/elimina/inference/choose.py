@@ -82,6 +82,11 @@ class Options(NamedTuple):
         """Whether costs are shifted between mini-buckets."""
         return self.shift in ("buckets", "all")
 
+    @property
+    def names_another_way(self) -> bool:
+        """Whether slices, files or rows are asked for, where tables do not fit."""
+        return self.scratch is not None or self.tables == "sparse" or self.slices not in ("auto", "never")
+
     def check(self) -> None:
         """Check what does not depend on a model.
 
@@ -100,6 +105,10 @@ class Options(NamedTuple):
             raise InputError(f"tables is {self.tables!r}; it is one of {', '.join(TABLES)}")
         if self.ibound not in (None, "auto") and not (hasattr(self.ibound, "__index__") and int(self.ibound) >= 1):
             raise InputError(f"the i-bound is {self.ibound!r}; it is auto, or a number of variables from 1 on")
+        if self.ibound is not None and self.names_another_way:
+            raise InputError(
+                "mini-buckets are small enough for the memory themselves; leave slices, scratch and sparse tables out"
+            )
         if self.shift not in SHIFTS:
             raise InputError(f"shift is {self.shift!r}; it is one of {', '.join(SHIFTS)}")
         if self.scratch is not None:
