@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.inference.bucket import eliminate
-from elimina.inference.choose import ORDER_SECONDS, Options, Planned, Shift, Slices, Tables, plan_again, plan_problem
+from elimina.inference.call import Evidence, Prepared, observe, plan_call
+from elimina.inference.choose import ORDER_SECONDS, Options, Planned, Shift, Slices, Tables
 from elimina.inference.execution import Execution
-from elimina.inference.likelihood import Observed, with_factors, with_leaves
 from elimina.inference.method import OptimumMethod, Search
 from elimina.model import Model
 from elimina.order import Method
@@ -28,13 +25,9 @@ if TYPE_CHECKING:
     from elimina.inference.checkpoint import Checkpoint
     from elimina.inference.filtering import Listener
     from elimina.inference.marginals import Inquiry
-    from elimina.inference.shifting import Original
 
 _MOST_REFINED = 6
 """Times that rows are made again in finer slices."""
-
-Evidence = Mapping[str | int, Any]
-TASKS: tuple[Task, ...] = ("mpe", "pr", "mar", "mmap", "count")
 
 
 def plan(
@@ -100,7 +93,7 @@ def plan(
     options = Options(
         device, memory, order, order_seconds, seed, threads, dtype, slices, scratch, tables, ibound, shift
     )
-    return _plan(model, task, evidence, query, options, shift_seconds=0.0).planned.plan
+    return plan_call(model, task, evidence, query, options, shift_seconds=0.0).planned.plan
 
 
 def solve(
@@ -257,7 +250,7 @@ class _Call:
         if self.task != "mpe" or self.kept is not None or self.search.method not in ("auto", "filter", "search"):
             return False
         self.options.check()
-        self.tried = _without_plan(self.model, self.evidence or {}, self.search, self.options, self.deadline)
+        self.tried = _withoutplan_call(self.model, self.evidence or {}, self.search, self.options, self.deadline)
         return self.search.is_asked_for
 
     def bounds(self) -> Result:
@@ -336,7 +329,7 @@ class _Call:
             and self.kept is None
         )
 
-    def prepared(self, options: Options) -> _Prepared | None:
+    def prepared(self, options: Options) -> Prepared | None:
         """A plan to run; None where what was tried is the answer."""
         is_free = self.search.method == "auto" and self.task == "mpe" and self.kept is None
         # Who names a number of slices, or a directory, wants elimination with them.
@@ -353,10 +346,10 @@ class _Call:
             return None
         return prepared
 
-    def plan(self, options: Options) -> _Prepared:
-        return _plan(self.model, self.task, self.evidence, self.query, options, self.time_limit, self.kept)
+    def plan(self, options: Options) -> Prepared:
+        return plan_call(self.model, self.task, self.evidence, self.query, options, self.time_limit, self.kept)
 
-    def execute(self, prepared: _Prepared, options: Options) -> Result:
+    def execute(self, prepared: Prepared, options: Options) -> Result:
         """Run a plan."""
         inquiry, planned, original = prepared
         plan = planned.plan
@@ -403,14 +396,14 @@ class _Call:
         return marginal_map(planned, planned.seconds, optimise, execution.report)
 
 
-def _without_plan(
+def _withoutplan_call(
     model: Model, evidence: Evidence, search: Search, options: Options, deadline: float | None
 ) -> Result | None:
     """Filter or search before anything is planned, if that is asked for or may be better."""
     if not (model.is_integer or search.is_asked_for):
         return None
     started = time.perf_counter()
-    observed = _observe(model, "mpe", evidence)
+    observed = observe(model, "mpe", evidence)
     problem = prepare(observed.model, "mpe", observed.values)
     if search.method == "search":
         return search.by_search(problem, options, deadline, None)
@@ -437,96 +430,3 @@ def _checkpoint(folder: str | os.PathLike[str]) -> Checkpoint:
     from elimina.inference.checkpoint import Checkpoint
 
     return Checkpoint(folder)
-
-
-class _Prepared(NamedTuple):
-    """A plan, for ``mar`` what it is for, and for mini-buckets what its problem was made from."""
-
-    inquiry: Inquiry | None
-    planned: Planned
-    original: Original | None
-
-
-def _plan(
-    model: Model,
-    task: Task,
-    evidence: Evidence | None,
-    query: Sequence[str | int] | None,
-    options: Options,
-    time_limit: float | None = None,
-    checkpoint: Checkpoint | None = None,
-    shift_seconds: float = math.inf,
-) -> _Prepared:
-    options.check()
-    given = options
-    for name, number in (("seed", options.seed), ("threads", options.threads)):
-        if number is not None and not hasattr(number, "__index__"):
-            raise InputError(f"{name} is {number!r}; it must be an integer")
-    if task not in TASKS:
-        raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
-    if options.ibound is not None and task not in ("mpe", "pr"):
-        raise InputError(f"an i-bound goes with the tasks mpe and pr, not with {task}")
-    if options.ibound is not None and task == "pr" and options.shift in ("tables", "clusters"):
-        raise InputError(f"--shift {options.shift} is for optima (task mpe); use none, buckets or all")
-    if query is not None and task not in ("mar", "mmap"):
-        raise InputError(f"a query goes with the tasks mar and mmap, not with {task}")
-    if not query and task == "mmap":
-        raise InputError("the task mmap needs a query: the variables whose most probable values are asked for")
-    if time_limit is not None:
-        if not time_limit > 0:
-            raise InputError(f"the time limit is {time_limit} s; it must be above 0")
-        options = options._replace(order_seconds=min(options.order_seconds, time_limit / 2))
-    started = time.perf_counter()
-    observed = _observe(model, task, evidence or {})
-    inquiry = _inquire(model, observed, query, options) if task == "mar" else None
-    asked = tuple(dict.fromkeys(model.index(v) for v in query or ())) if task == "mmap" else None
-    problem = prepare(observed.model, task, observed.values, asked) if inquiry is None else inquiry.structure.problem
-    original = None
-    if options.ibound is not None and task == "mpe":
-        from elimina.inference.shifting import LONGEST_SHIFT, shift_all
-
-        most = min(LONGEST_SHIFT, (time_limit or math.inf) / 10, shift_seconds)
-        original, options = shift_all(problem, options, most)
-        problem = original.moved
-    prepared = time.perf_counter()
-    if checkpoint is None:
-        planned = plan_problem(problem, options)
-    elif checkpoint.is_new:
-        planned = plan_problem(problem, options)
-        if planned.plan.fits:
-            checkpoint.begin(model, problem, planned, given)
-    else:
-        checkpoint.check(model, problem, given)
-        planned = plan_again(problem, checkpoint.choice, options)
-        checkpoint.begin(model, problem, planned, given)
-    seconds = {"prepare": prepared - started, **planned.seconds}
-    return _Prepared(inquiry, planned._replace(seconds=seconds), original)
-
-
-def _inquire(model: Model, observed: Observed, query: Sequence[str | int] | None, options: Options) -> Inquiry:
-    from elimina.inference.marginals import Inquiry
-    from elimina.inference.structure import choose_structure
-
-    asked = range(len(model.variables)) if query is None else dict.fromkeys(model.index(v) for v in query)
-    structure = choose_structure(observed.model, observed.values, None if query is None else tuple(asked), options)
-    return Inquiry(observed.model, observed.values, tuple(asked), query is None, structure)
-
-
-def _observe(model: Model, task: Task, evidence: Evidence) -> Observed:
-    """The model with what is known of it; likelihoods become factors of their own."""
-    soft = [name for name, known in evidence.items() if not isinstance(known, str) and np.ndim(known)]
-    if not soft:
-        return Observed(model, model.evidence(evidence))
-    name = model.variables[model.index(soft[0])].name
-    if model.sense != "probability" or task == "count":
-        reason = "a count" if task == "count" else f"a model with costs ({model.sense})"
-        raise InputError(f"the evidence about variable {name!r} is an array of likelihoods, which {reason} cannot take")
-    from elimina.inference.junction import weights_of
-
-    weights: dict[int, Any] = {}
-    for given, known in evidence.items():
-        v = model.index(given)
-        if v in weights:
-            raise InputError(f"evidence names variable {model.variables[v].name!r} twice")
-        weights[v] = weights_of(model, v, known)
-    return with_factors(model, weights) if task == "mpe" else with_leaves(model, weights)

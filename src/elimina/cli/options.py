@@ -9,9 +9,9 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from elimina.api import TASKS
 from elimina.backends.choose import DEVICES
 from elimina.errors import InputError
+from elimina.inference.call import TASKS
 from elimina.inference.choose import ORDER_SECONDS, SHIFTS, TABLES
 from elimina.io.evidence import parse_names
 from elimina.model import Model

@@ -16,6 +16,7 @@ from elimina.cli.options import model_options, planning_of, query_of, seconds_of
 from elimina.cli.progress import Progress
 from elimina.cli.trace import tracing
 from elimina.errors import InputError, TimeLimitError
+from elimina.inference.call import Evidence
 from elimina.inference.method import METHODS, OptimumMethod
 from elimina.io import read, read_evidence
 from elimina.io.evidence import parse_assignments
@@ -184,14 +185,14 @@ def _check_writable(output: Path) -> None:
         raise InputError(f"cannot write {output}: {reason}")
 
 
-def _evidence(given: str | None, model: Model) -> api.Evidence:
+def _evidence(given: str | None, model: Model) -> Evidence:
     """Evidence from a file, or from ``name=label,name=label``."""
     if given is None:
         return {}
     if ("=" not in given and given.strip()) or os.path.exists(given):
-        return cast(api.Evidence, read_evidence(given, model))
+        return cast(Evidence, read_evidence(given, model))
     found = parse_assignments(given, model)
-    return cast(api.Evidence, {**found.hard, **found.soft})
+    return cast(Evidence, {**found.hard, **found.soft})
 
 
 def _human(result: Result, model: Model) -> str:

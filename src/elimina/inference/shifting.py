@@ -148,7 +148,7 @@ def shift_clusters(original: Original, options: Options, order: Sequence[int], s
 
 
 def _shifted_in(graph: JoinGraph, problem: Problem, seconds: float) -> Problem | None:
-    """The problem with the clusters' tables; None if everything is forbidden."""
+    """The problem with the clusters' tables; None if everything is forbidden, or costs are too large."""
     model = problem.model
     known = distances(problem, FORBIDDEN_COST)
     if not known.possible:
@@ -156,6 +156,9 @@ def _shifted_in(graph: JoinGraph, problem: Problem, seconds: float) -> Problem |
     given = [np.where(t < FORBIDDEN_COST, t, math.inf) if model.is_integer else t for t in known.tables]
     spread = sum(float(table.max(initial=0, where=table < math.inf)) for table in given)
     unit = 1.0 if model.is_integer else _unit(spread)
+    # Whole numbers in floats: shifts between tables may have moved maxima apart.
+    if spread * unit > _MOST_TOTAL:
+        return None
     tables = [(group.scope, table) for group, table in zip(problem.groups, given, strict=True)]
     exact = [graph.join(cluster, tables) for cluster in graph.clusters]
     moved = [np.rint(table * unit) for table in exact]

@@ -1,0 +1,134 @@
+"""From a call's arguments to a plan: what ``plan`` and ``solve`` have in common."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from elimina.errors import InputError
+from elimina.inference.choose import Options, Planned, plan_again, plan_problem
+from elimina.inference.likelihood import Observed, with_factors, with_leaves
+from elimina.model import Model
+from elimina.planning.prepare import Task, prepare
+
+if TYPE_CHECKING:
+    from elimina.inference.checkpoint import Checkpoint
+    from elimina.inference.marginals import Inquiry
+    from elimina.inference.shifting import Original
+
+Evidence = Mapping[str | int, Any]
+TASKS: tuple[Task, ...] = ("mpe", "pr", "mar", "mmap", "count")
+"""That a user may ask for."""
+
+
+class Prepared(NamedTuple):
+    """A plan, for ``mar`` what it is for, and for mini-buckets what its problem was made from."""
+
+    inquiry: Inquiry | None
+    planned: Planned
+    original: Original | None
+
+
+def plan_call(
+    model: Model,
+    task: Task,
+    evidence: Evidence | None,
+    query: Sequence[str | int] | None,
+    options: Options,
+    time_limit: float | None = None,
+    checkpoint: Checkpoint | None = None,
+    shift_seconds: float = math.inf,
+) -> Prepared:
+    """Check a call's arguments, prepare its problem, shift its costs if mini-buckets are asked for, and plan.
+
+    Args:
+        model: See ``elimina.plan``.
+        task: Likewise.
+        evidence: Likewise.
+        query: Likewise.
+        options: Likewise.
+        time_limit: Seconds for the whole call.
+        checkpoint: Where what is planned is kept, or was kept by a run that was ended.
+        shift_seconds: After which no further pass of shifts is begun.
+
+    Raises:
+        InputError: An option or the evidence does not fit the model.
+        DeviceError: The device is missing or cannot be used.
+    """
+    options.check()
+    given = options
+    for name, number in (("seed", options.seed), ("threads", options.threads)):
+        if number is not None and not hasattr(number, "__index__"):
+            raise InputError(f"{name} is {number!r}; it must be an integer")
+    if task not in TASKS:
+        raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
+    if options.ibound is not None and task not in ("mpe", "pr"):
+        raise InputError(f"an i-bound goes with the tasks mpe and pr, not with {task}")
+    if options.ibound is not None and task == "pr" and options.shift in ("tables", "clusters"):
+        raise InputError(f"--shift {options.shift} is for optima (task mpe); use none, buckets or all")
+    if query is not None and task not in ("mar", "mmap"):
+        raise InputError(f"a query goes with the tasks mar and mmap, not with {task}")
+    if not query and task == "mmap":
+        raise InputError("the task mmap needs a query: the variables whose most probable values are asked for")
+    if time_limit is not None:
+        if not time_limit > 0:
+            raise InputError(f"the time limit is {time_limit} s; it must be above 0")
+        options = options._replace(order_seconds=min(options.order_seconds, time_limit / 2))
+    started = time.perf_counter()
+    observed = observe(model, task, evidence or {})
+    inquiry = _inquire(model, observed, query, options) if task == "mar" else None
+    asked = tuple(dict.fromkeys(model.index(v) for v in query or ())) if task == "mmap" else None
+    problem = prepare(observed.model, task, observed.values, asked) if inquiry is None else inquiry.structure.problem
+    original = None
+    if options.ibound is not None and task == "mpe":
+        from elimina.inference.shifting import LONGEST_SHIFT, shift_all
+
+        most = min(LONGEST_SHIFT, (time_limit or math.inf) / 10, shift_seconds)
+        original, options = shift_all(problem, options, most)
+        problem = original.moved
+    prepared = time.perf_counter()
+    if checkpoint is None:
+        planned = plan_problem(problem, options)
+    elif checkpoint.is_new:
+        planned = plan_problem(problem, options)
+        if planned.plan.fits:
+            checkpoint.begin(model, problem, planned, given)
+    else:
+        checkpoint.check(model, problem, given)
+        planned = plan_again(problem, checkpoint.choice, options)
+        checkpoint.begin(model, problem, planned, given)
+    seconds = {"prepare": prepared - started, **planned.seconds}
+    return Prepared(inquiry, planned._replace(seconds=seconds), original)
+
+
+def _inquire(model: Model, observed: Observed, query: Sequence[str | int] | None, options: Options) -> Inquiry:
+    from elimina.inference.marginals import Inquiry
+    from elimina.inference.structure import choose_structure
+
+    asked = range(len(model.variables)) if query is None else dict.fromkeys(model.index(v) for v in query)
+    structure = choose_structure(observed.model, observed.values, None if query is None else tuple(asked), options)
+    return Inquiry(observed.model, observed.values, tuple(asked), query is None, structure)
+
+
+def observe(model: Model, task: Task, evidence: Evidence) -> Observed:
+    """The model with what is known of it; likelihoods become factors of their own."""
+    soft = [name for name, known in evidence.items() if not isinstance(known, str) and np.ndim(known)]
+    if not soft:
+        return Observed(model, model.evidence(evidence))
+    name = model.variables[model.index(soft[0])].name
+    if model.sense != "probability" or task == "count":
+        reason = "a count" if task == "count" else f"a model with costs ({model.sense})"
+        raise InputError(f"the evidence about variable {name!r} is an array of likelihoods, which {reason} cannot take")
+    from elimina.inference.junction import weights_of
+
+    weights: dict[int, Any] = {}
+    for given, known in evidence.items():
+        v = model.index(given)
+        if v in weights:
+            raise InputError(f"evidence names variable {model.variables[v].name!r} twice")
+        weights[v] = weights_of(model, v, known)
+    return with_factors(model, weights) if task == "mpe" else with_leaves(model, weights)
