@@ -1,0 +1,5 @@
+"""Distributed constraint optimisation: problems whose variables belong to agents."""
+
+from elimina.dcop.problem import AgentProfile, Problem
+
+__all__ = ["AgentProfile", "Problem"]

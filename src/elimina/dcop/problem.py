@@ -1,0 +1,68 @@
+"""A distributed problem: a model of costs whose variables belong to agents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from elimina.errors import InputError
+from elimina.model import Model
+
+
+@dataclass(frozen=True)
+class AgentProfile:
+    """What a file says about an agent beyond the variables that it owns.
+
+    Attributes:
+        name: Unique in its problem.
+        capacity: Room for computations, in the file's unit; None if it is not limited.
+        hosting_costs: Cost of hosting a variable's computation, by the variable's name.
+        default_hosting_cost: Cost of hosting any other one.
+        routes: Cost of a message to another agent, by its name.
+        default_route: Cost of a message to any other one.
+    """
+
+    name: str
+    capacity: float | None = None
+    hosting_costs: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    default_hosting_cost: float = 0
+    routes: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    default_route: float = 1
+
+
+class Problem:
+    """A distributed constraint optimisation problem (GpuBE paper, section 2.2): a model and an owner for each variable.
+
+    Attributes:
+        model: Variables and cost functions; its sense is ``min-cost`` or ``max-cost``.
+        agents: In index order; an agent may own several variables, or none.
+        owners: Index of the agent that owns each variable of the model.
+    """
+
+    def __init__(self, model: Model, agents: Sequence[AgentProfile], owners: Sequence[int]) -> None:
+        """Check that every variable has an owner.
+
+        Raises:
+            InputError: The model is one of probabilities, two agents share a name, or a variable's owner is unknown.
+        """
+        if model.sense == "probability":
+            raise InputError("a distributed problem has costs, but the model is one of probabilities; convert it first")
+        self.model, self.agents, self.owners = model, tuple(agents), tuple(owners)
+        names = [agent.name for agent in self.agents]
+        if len(set(names)) != len(names):
+            raise InputError(f"two agents are named {next(name for name in names if names.count(name) > 1)!r}")
+        if len(self.owners) != len(model.variables):
+            raise InputError(
+                f"{len(self.owners)} owners are given for {len(model.variables)} variables; one each is needed"
+            )
+        for variable, owner in zip(model.variables, self.owners, strict=True):
+            if not 0 <= owner < len(self.agents):
+                raise InputError(
+                    f"variable {variable.name!r} belongs to agent {owner}, but there are {len(self.agents)}"
+                )
+
+    @classmethod
+    def from_model(cls, model: Model) -> Problem:
+        """Give each variable of a model an agent of its own, which has the variable's name."""
+        return cls(model, [AgentProfile(variable.name) for variable in model.variables], range(len(model.variables)))
