@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol
@@ -44,9 +46,23 @@ class _Writer(Protocol):
 def _module(path: Path, name: str | None) -> str:
     suffix = suffix_of(path) if name is None else name
     if suffix not in FORMATS:
-        given, culprit = (f"suffix {suffix and '.' + suffix!r}", f"{path}: ") if name is None else (f"format {name!r}", "")
+        given, culprit = (
+            (f"suffix {suffix and '.' + suffix!r}", f"{path}: ") if name is None else (f"format {name!r}", "")
+        )
         raise InputError(f"{culprit}unknown {given} of a distributed problem; name one of {', '.join(FORMATS)}")
     return f"elimina.dcop.formats.{FORMATS[suffix]}"
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Keep Python's collector from walking through the growing tree of a file again and again: half of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def read(path: str | os.PathLike[str], *, format: str | None = None) -> Problem:
@@ -67,7 +83,8 @@ def read(path: str | os.PathLike[str], *, format: str | None = None) -> Problem:
     text: _Source | None = None
     try:
         text = reader.open_text(load(path))
-        return reader.parse(text)
+        with _collector_paused():
+            return reader.parse(text)
     except (TextError, UnsupportedError, InputError, MemoryLimitError) as error:
         reraise(path, None if text is None else text.line, error, None if text is None else text.column)
 
@@ -75,8 +92,8 @@ def read(path: str | os.PathLike[str], *, format: str | None = None) -> Problem:
 def write(problem: Problem, path: str | os.PathLike[str], *, format: str | None = None) -> None:
     """Write a distributed problem; the file appears only once it is complete.
 
-    YAML keeps everything but an upper bound on the total cost. XML keeps that and loses the agents' capacities, costs and
-    routes; JSON loses both. Names of values become integers where they look like integers.
+    YAML keeps everything but an upper bound on the total cost; a constant cost becomes a function of the first
+    variable. XML keeps both and loses the agents' capacities, costs and routes; JSON loses these and the bound.
 
     Args:
         problem: What to write.

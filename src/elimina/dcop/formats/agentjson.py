@@ -1,8 +1,9 @@
 """DCOP JSON as F. Fioretto's simulators write it.
 
-An object with "variables" (each with a "domain", a list of values, and its "agent"), "agents" (each with its "vars") and
-"constraints" (each with a "scope" and "vals", its costs in row-major order: the last variable varies fastest). Costs are
-minimised unless "objective" is "max"; a forbidden one is "infinity" ("-infinity" where costs are maximised).
+An object with "variables" (each with a "domain", a list of values, and its "agent"), "agents" (each with its "vars")
+and "constraints" (each with a "scope" and "vals", its costs in row-major order: the last variable varies fastest). Costs
+are minimised unless "objective" is "max"; a forbidden one is "infinity" ("-infinity" where costs are maximised). Among
+the agents, dcop_sim's generator leaves an "id" with a number, which is passed over.
 """
 
 from __future__ import annotations
@@ -57,7 +58,10 @@ def parse(file: JsonFile) -> Problem:
         _fail("the objective 'min' or 'max'", objective)
     builder = Builder("min-cost" if objective == "min" else "max-cost")
     builder.name = _text(top.get("name", ""), "a name")
-    agents = {name: _object(agent, f"agent {name!r}") for name, agent in _section(top, "agents").items()}
+    listed = {
+        name: agent for name, agent in _section(top, "agents").items() if not (name == "id" and type(agent) is int)
+    }
+    agents = {name: _object(agent, f"agent {name!r}") for name, agent in listed.items()}
     owners = _read_variables(builder, _section(top, "variables"), agents)
     for name, constraint in _section(top, "constraints").items():
         _read_constraint(builder, name, _object(constraint, f"constraint {name!r}"))
@@ -121,9 +125,9 @@ def _read_variables(builder: Builder, variables: dict[str, Any], agents: dict[st
             domains[labels] = Domain.of(f"of {name}", labels)
         builder.add_variable(name, domains[labels])
         if "agent" in variable:
-            agent = _text(variable["agent"], f"the agent of variable {name!r}")
-            if owner_of.setdefault(name, agent) != agent:
-                raise TextError(f"variable {name!r} belongs to agents {owner_of[name]!r} and {agent!r}")
+            owner = _text(variable["agent"], f"the agent of variable {name!r}")
+            if owner_of.setdefault(name, owner) != owner:
+                raise TextError(f"variable {name!r} belongs to agents {owner_of[name]!r} and {owner!r}")
     return [owner_of.get(name) for name in variables]
 
 

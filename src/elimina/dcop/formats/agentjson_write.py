@@ -40,7 +40,9 @@ def render(problem: Problem) -> Iterator[str]:
     yield from _section("variables", _variables(problem, constraints))
     yield ",\n"
     scopes = ((name, [model.variables[v].name for v in table.scope], table) for name, table in named)
-    yield from _section("constraints", ((n, {"scope": s, "vals": _costs(t.dense().ravel(), model)}) for n, s, t in scopes))
+    yield from _section(
+        "constraints", ((n, {"scope": s, "vals": _costs(t.dense().ravel(), model)}) for n, s, t in scopes)
+    )
     yield "\n}\n"
 
 
@@ -54,7 +56,14 @@ def _section(name: str, entries: Iterator[tuple[str, Any]]) -> Iterator[str]:
 def _variables(problem: Problem, constraints: list[list[str]]) -> Iterator[tuple[str, Any]]:
     for v, variable in enumerate(problem.model.variables):
         agent = problem.agents[problem.owners[v]].name
-        fields = {"id": v, "cons": constraints[v], "domain": _domain(variable), "agent": agent, "type": 1, "value": None}
+        fields = {
+            "id": v,
+            "cons": constraints[v],
+            "domain": _domain(variable),
+            "agent": agent,
+            "type": 1,
+            "value": None,
+        }
         yield variable.name, fields
 
 

@@ -192,7 +192,7 @@ class Builder:
             raise TextError(f"function {name!r}: {error}") from None
 
     def add_full(self, scope: Sequence[int], values: NDArray[Any]) -> None:
-        """Add a function by all its costs, the last variable varying fastest; a repeated variable as in ``add_rows``."""
+        """Add a function by all its costs, the last variable varying fastest; repeated variables are equal."""
         kept = list(dict.fromkeys(scope))
         if len(kept) < len(scope):
             grid = np.ogrid[tuple(slice(self.variables[v].size) for v in kept)]

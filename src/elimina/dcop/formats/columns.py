@@ -164,9 +164,9 @@ def _largest(values: Column) -> int:
 
 
 def _exact(kind: type[ast.operator], left: Any, right: Any) -> Any:
-    if kind is ast.Pow and isinstance(left, int) and isinstance(right, int):
-        if right > 0 and left.bit_length() * right > 2 * MOST_BITS:
-            raise UnsupportedError(f"an expression raises an integer to the power {str(right)[:20]}, which is too large")
+    whole = isinstance(left, int) and isinstance(right, int)
+    if kind is ast.Pow and whole and right > 0 and left.bit_length() * right > 2 * MOST_BITS:
+        raise UnsupportedError(f"an expression raises an integer to the power {str(right)[:20]}, which is too large")
     try:
         result = _ARITHMETIC[kind](left, right)
     except ZeroDivisionError:
@@ -176,7 +176,9 @@ def _exact(kind: type[ast.operator], left: Any, right: Any) -> Any:
     if isinstance(result, complex):
         raise TextError(f"the expression raises {left} to the power {right}, which is no real number")
     if isinstance(result, int) and result.bit_length() > MOST_BITS:
-        raise UnsupportedError(f"an expression has an integer of {result.bit_length()} bits; up to {MOST_BITS} are handled")
+        raise UnsupportedError(
+            f"an expression has an integer of {result.bit_length()} bits; up to {MOST_BITS} are handled"
+        )
     return result
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,6 @@ from elimina.dcop.formats.build import check_listed
 from elimina.errors import InputError
 from elimina.model import Model, forbidden_value
 from elimina.table import FORBIDDEN, Table
-
-WORST = "infinity"
 
 
 def constant_of(model: Model) -> int | float:
@@ -51,20 +50,30 @@ def functions(model: Model, *, with_constant: bool) -> Iterator[tuple[str, Table
         yield f"c{number}", Table((0,), np.full(size, constant, dtype=np.int64 if whole else np.float64))
 
 
-def listed(name: str, table: Table) -> tuple[NDArray[np.int32], NDArray[Any], int | float]:
-    """The tuples of a table that differ from the cost that is listed last, their costs, and that cost.
+def listed(name: str, table: Table, model: Model) -> tuple[list[str], list[int | float], int | float]:
+    """List the tuples of a table that do not have its default cost.
+
+    Returns:
+        The tuples, as labels with blanks between them; their costs; the default. A dense table's default
+        is its most frequent cost.
 
     Raises:
-        MemoryLimitError: The table is full and too large to be listed.
+        MemoryLimitError: The table is dense and too large to be listed.
     """
+    labels = [model.variables[v].labels for v in table.scope]
+    words = [list(map(str, range(n))) if axis is None else axis for axis, n in zip(labels, table.sizes, strict=True)]
     if table.rows is not None:
         assert table.default is not None
-        return table.rows, table.values, table.default
+        return _joined(words, table.rows), table.values.tolist(), table.default
     check_listed(table.cells, name)
-    distinct, counts = np.unique(table.values, return_counts=True)
-    default = distinct[np.argmax(counts)]
-    places = np.argwhere(table.values != default)
-    return places.astype(np.int32), table.values[tuple(places.T)], default.item()
+    default: int | float = Counter(table.values.ravel().tolist()).most_common(1)[0][0]
+    places = table.values != default
+    return _joined(words, np.argwhere(places)), table.values[places].tolist(), default
+
+
+def _joined(words: Sequence[Sequence[str]], rows: NDArray[Any]) -> list[str]:
+    columns = [[axis[x] for x in column] for axis, column in zip(words, rows.T.tolist(), strict=True)]
+    return list(map(" ".join, zip(*columns, strict=True)))
 
 
 def is_worst(cost: float, model: Model) -> bool:

@@ -14,9 +14,9 @@ def owners(
 ) -> list[str]:
     """Decide on the owner of each variable.
 
-    A variable that an agent must host belongs to it. Variables that are to be hosted together belong to the agent of the
-    first of them that has one by now. Each other variable (with those that are to be hosted with it) belongs, in turn,
-    to the agent with the fewest variables, the first such one: where there are enough agents, one agent a variable.
+    A variable that an agent must host belongs to it. Variables that are to be hosted together belong to the agent of
+    the first of them that has one by now. Each other variable (with those that are to be hosted with it) belongs, in
+    turn, to the agent with the fewest variables, the first such one: with enough agents, one agent a variable.
 
     Args:
         variables: In the order of the file.

@@ -18,9 +18,9 @@ from elimina.errors import UnsupportedError
 
 MOST_WORK = 2**31
 """Most cells times nodes of their expressions that a file may ask for."""
-_WORD = re.compile(r"\w+")
-# With strings, points before letters, or statements, a text's names are not simply those of its words.
-_NOT_WORDS = re.compile(r"""['"\\ξ]|\.\s*[^\W\d]|\breturn\b""")
+_WORD = re.compile(r"""'[^'\n]*'|"[^"\n]*"|\w+""")
+# With comments, points before letters, long strings or statements, a text's names are not simply its words.
+_NOT_WORDS = re.compile(r"""[\\#ξ]|\'{3}|"{3}|\.\s*[^\W\d]|\breturn\b""")
 
 
 class Expressions:

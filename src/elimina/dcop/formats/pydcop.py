@@ -1,8 +1,8 @@
 """pyDCOP's YAML files.
 
 Intentional constraints and cost functions of variables are Python expressions, evaluated by
-``elimina.dcop.formats.expression``. An extensional constraint has a cost for every tuple, or a default. Variables with a
-``noise_level`` get a random cost from 0 to it for each value, drawn by NumPy's default generator from the seed
+``elimina.dcop.formats.expression``. An extensional constraint has a cost for every tuple, or a default. Variables with
+a ``noise_level`` get a random cost from 0 to it for each value, drawn by NumPy's default generator from the seed
 ``[NOISE_SEED, zlib.crc32(the variable's name)]``, so that a file is always the same problem. External variables have
 their initial value. Owners: see ``elimina.dcop.formats.hosting``; without agents, each variable gets one of its own.
 Source: the documentation of pyDCOP 0.1, "YAML file formats".
@@ -21,6 +21,7 @@ from elimina._core import TextError
 from elimina.dcop.formats import columns
 from elimina.dcop.formats.agents import AgentReader
 from elimina.dcop.formats.build import Builder, Domain
+from elimina.dcop.formats.extension import read_tuples
 from elimina.dcop.formats.hosting import owners
 from elimina.dcop.formats.intention import Expressions
 from elimina.dcop.formats.yamltree import Mapping, Node, Sequence, YamlFile
@@ -190,28 +191,18 @@ class _Reader:
     def _read_extension(self, name: str, node: Mapping) -> None:
         given = self._field(node, "variables", f"constraint {name!r}")
         is_list = isinstance(given, Sequence)
-        names = [self.file.text(item, "a variable") for item in (given.items if isinstance(given, Sequence) else [given])]
-        names = names if is_list else [names[0].strip()]
+        items = given.items if isinstance(given, Sequence) else [given]
+        names = [self.file.text(item, "the name of a variable").strip() for item in items]
         external = self.expressions.external
         decisions = self.builder.scope(n for n in names if n not in external)
         domains = [external[n][0] if n in external else self.builder.domain_of[self.builder.index[n]] for n in names]
-        rows: list[list[int]] = []
-        costs: list[int | float] = []
-        for key, listed in self.file.mapping(self._field(node, "values", name), f"values of {name!r}").entries.values():
-            cost = self.file.number(key, "a cost")
-            text = str(self.file.value(listed, "tuples of values"))
-            self.file.at(listed)
-            for part in text.split("|"):
-                labels = part.split() if is_list else [part.strip()]
-                if len(labels) != len(domains):
-                    raise TextError(f"expected {len(domains)} values in {name!r}, found {part.strip()[:40]!r}")
-                rows.append([domain.code(label) for domain, label in zip(domains, labels, strict=True)])
-                costs.append(cost)
+        values = self.file.mapping(self._field(node, "values", name), f"values of {name!r}")
+        rows, costs = read_tuples(self.file, values, domains, has_blanks=not is_list)
         default = self.file.number(node.entries["default"][1], "a cost") if "default" in node.entries else None
         self.file.at(node)
-        table = np.array(rows, dtype=np.int32).reshape(-1, len(names))
-        fixed = [axis for axis, n in enumerate(names) if n in external]
-        here = (table[:, fixed] == [external[names[axis]][1] for axis in fixed]).all(axis=1)
-        kept = [axis for axis in range(len(names)) if axis not in fixed]
-        chosen = [cost for cost, is_here in zip(costs, here.tolist(), strict=True) if is_here]
-        self.builder.add_rows(decisions, table[here][:, kept], chosen, default, name)
+        fixed = {axis: external[n][1] for axis, n in enumerate(names) if n in external}
+        if fixed:
+            here = (rows[:, list(fixed)] == list(fixed.values())).all(axis=1)
+            rows = rows[here][:, [axis for axis in range(len(names)) if axis not in fixed]]
+            costs = [cost for cost, is_here in zip(costs, here.tolist(), strict=True) if is_here]
+        self.builder.add_rows(decisions, rows, costs, default, name)

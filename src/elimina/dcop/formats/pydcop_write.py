@@ -7,8 +7,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 
-import numpy as np
-
 from elimina.dcop.formats.functions import functions, is_integer_word, is_worst, listed
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError
@@ -55,7 +53,9 @@ def _labels(variable: Variable) -> tuple[str, ...]:
                 f"it may have no blanks and no '|'"
             )
     if len(labels) == 1 and ".." in labels[0]:
-        raise InputError(f"a pyDCOP file cannot hold the value {labels[0]!r} of variable {variable.name!r}: it is a range")
+        raise InputError(
+            f"a pyDCOP file cannot hold the value {labels[0]!r} of variable {variable.name!r}: it is a range"
+        )
     return labels
 
 
@@ -82,17 +82,15 @@ def _cost(cost: float, model: Model) -> str:
 
 
 def _constraint(name: str, table: Table, model: Model) -> Iterator[str]:
-    rows, costs, default = listed(name, table)
-    words = [_labels(model.variables[v]) for v in table.scope]
+    tuples, costs, default = listed(name, table, model)
     scope = ", ".join(_key(model.variables[v].name) for v in table.scope)
     yield f"  {name}:\n    type: extensional\n    variables: [{scope}]\n    default: {_cost(default, model)}\n"
-    distinct, group = np.unique(costs, return_inverse=True)
-    yield "    values:" + ("\n" if len(distinct) else " {}\n")
-    order = np.argsort(group.reshape(-1), kind="stable")
-    parts = np.split(order, np.flatnonzero(np.diff(group.reshape(-1)[order])) + 1) if len(order) else []
-    for cost, part in zip(distinct.tolist(), parts, strict=True):
-        tuples = (" ".join(axis[x] for axis, x in zip(words, row, strict=True)) for row in rows[part].tolist())
-        yield f"      {_cost(cost, model)}: {_quoted(' | '.join(tuples))}\n"
+    rows_of: dict[int | float, list[str]] = {}
+    for row, cost in zip(tuples, costs, strict=True):
+        rows_of.setdefault(cost, []).append(row)
+    yield "    values:" + ("\n" if rows_of else " {}\n")
+    for cost, rows in rows_of.items():
+        yield f"      {_cost(cost, model)}: {_quoted(' | '.join(rows))}\n"
 
 
 def _agents(problem: Problem) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The part of Python that costs in files may be written in: parsed and checked here, never compiled or executed.
 
-Expressions and, where the text has a ``return``, bodies of functions made of assignments, ``if`` and ``return``. What is
-not listed here is refused: attributes, subscripts, comprehensions, lambdas, f-strings, keyword arguments, other calls.
+Expressions and, where the text has a ``return``, bodies of functions made of assignments, ``if`` and ``return``. What
+is not listed here is refused: attributes, subscripts, comprehensions, lambdas, f-strings, keyword arguments, other calls.
 """
 
 from __future__ import annotations
@@ -24,7 +24,18 @@ _OPERATORS = (
     *(ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn),
 )
 _NODES = (
-    *(ast.Constant, ast.Name, ast.Load, ast.Store, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call),
+    *(
+        ast.Constant,
+        ast.Name,
+        ast.Load,
+        ast.Store,
+        ast.BinOp,
+        ast.UnaryOp,
+        ast.BoolOp,
+        ast.Compare,
+        ast.IfExp,
+        ast.Call,
+    ),
     *(ast.Tuple, ast.List, ast.Set, ast.Assign, ast.If, ast.Return),
 )
 _DISPLAYS = (ast.Tuple, ast.List, ast.Set)

@@ -176,17 +176,20 @@ class _Reader:
         arity = self._arity(element)
         labels: list[str] = []
         costs: list[int | float] = []
+        known: dict[str, int | float] = {}
         text = element.raw_text.rstrip().removesuffix("|")
         for part in text.split("|") if text.strip() else ():
             head, colon, words = part.rpartition(":")
             if colon:
                 if semantics != "soft":
                     raise TextError(f"relation {name!r} has semantics {semantics!r}, but a cost: {part.strip()[:40]!r}")
-                first = self._cost(head, element, text, costs)
+                if head not in known:
+                    known[head] = self._cost(head, element, text, len(costs))
+                first = known[head]
             values = words.split()
             arity = len(values) if arity is None else arity
             if len(values) != arity or first is None:
-                self.document.line = element.line + self._lines_before(text, len(costs))
+                self.document.line = element.line + _lines_before(text, len(costs))
                 what = f"{arity} values" if len(values) != arity else "a cost and a colon before the first tuple"
                 raise TextError(f"expected {what} in relation {name!r}, found {part.strip()[:40]!r}")
             labels += values
@@ -199,17 +202,12 @@ class _Reader:
             raise TextError(f"expected an arity of <{element.tag}>, found {given[:40]!r}")
         return None if given is None else int(given)
 
-    def _cost(self, word: str, element: Element, text: str, before: list[int | float]) -> int | float:
+    def _cost(self, word: str, element: Element, text: str, before: int) -> int | float:
         try:
             return parse_cost(word.strip())
         except TextError:
-            self.document.line = element.line + self._lines_before(text, len(before))
+            self.document.line = element.line + _lines_before(text, before)
             raise
-
-    def _lines_before(self, text: str, tuples: int) -> int:
-        """Line breaks before the end of a part of a relation's text."""
-        parts = text.split("|", tuples + 1)
-        return "|".join(parts[: tuples + 1]).rstrip().count("\n")
 
     def _read_constraint(self, element: Element) -> None:
         reference = self._attribute(element, "reference")
@@ -249,3 +247,8 @@ class _Reader:
             self.builder.constant = initial
         if not math.isinf(bound):
             self.builder.upper_bound = bound
+
+
+def _lines_before(text: str, tuples: int) -> int:
+    """Line breaks of a relation's text before the end of the tuple after so many."""
+    return "|".join(text.split("|", tuples + 1)[: tuples + 1]).rstrip().count("\n")

@@ -5,11 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 from xml.sax.saxutils import quoteattr
-
-import numpy as np
-from numpy.typing import NDArray
 
 from elimina.dcop.formats.functions import constant_of, functions, is_integer_word, is_worst, listed
 from elimina.dcop.problem import Problem
@@ -105,18 +101,9 @@ def _bounds(model: Model) -> str:
 
 
 def _relation(name: str, table: Table, model: Model) -> str:
-    rows, costs, default = listed(name, table)
-    words = [_labels(model.variables[v]) for v in table.scope]
-    head = f'<relation name="r{name[1:]}" arity="{len(table.scope)}" nbTuples="{len(rows)}" semantics="soft"'
-    text = "|".join(_tuples(rows, costs, words, model))
+    tuples, costs, default = listed(name, table, model)
+    head = f'<relation name="r{name[1:]}" arity="{len(table.scope)}" nbTuples="{len(tuples)}" semantics="soft"'
+    before = [None, *costs[:-1]] if costs else []
+    parts = zip(tuples, costs, before, strict=True)
+    text = "|".join(row if cost == last else f"{_cost(cost, model)}:{row}" for row, cost, last in parts)
     return f'{head} defaultCost="{_cost(default, model)}">{_escaped(text)}</relation>\n'
-
-
-def _tuples(
-    rows: NDArray[np.int32], costs: NDArray[Any], words: Sequence[Sequence[str]], model: Model
-) -> Iterator[str]:
-    before = None
-    for row, cost in zip(rows.tolist(), costs.tolist(), strict=True):
-        labels = " ".join(axis[x] for axis, x in zip(words, row, strict=True))
-        yield labels if cost == before else f"{_cost(cost, model)}:{labels}"
-        before = cost

@@ -6,6 +6,7 @@ Scalars are what YAML 1.1 makes of them, resolved only where somebody asks.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -17,6 +18,7 @@ from elimina.extras import require
 
 _DEEPEST = 100
 _LONGEST_NUMBER = 400
+_SIMPLE = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?")
 _STRING = "tag:yaml.org,2002:str"
 
 
@@ -94,7 +96,9 @@ class YamlFile:
         for event in events:
             kind = type(event)
             if kind is yaml.ScalarEvent:
-                node: Node = Scalar(event.start_mark.line + 1, event.start_mark.column + 1, event.value, event.implicit[0])
+                node: Node = Scalar(
+                    event.start_mark.line + 1, event.start_mark.column + 1, event.value, event.implicit[0]
+                )
             elif kind is yaml.MappingStartEvent:
                 node = Mapping(event.start_mark.line + 1, event.start_mark.column + 1)
             elif kind is yaml.SequenceStartEvent:
@@ -175,6 +179,8 @@ class YamlFile:
         assert isinstance(node, Scalar)
         if not node.is_plain or len(text) > _LONGEST_NUMBER:
             return text
+        if match := _SIMPLE.fullmatch(text):
+            return float(text) if match[1] else int(text)
         try:
             value = _resolved(text)
         except ValueError as error:
