@@ -1,9 +1,9 @@
 """Random binary problems: random, scale-free and grid networks, and graph colouring.
 
 The first three are those of section 8.1 of F. Fioretto, E. Pontelli, W. Yeoh and R. Dechter, "Accelerating exact and
-approximate inference for (distributed) discrete optimization with GPUs", Constraints 23 (2018). All costs are integers, uniform in
-0..100; in each table the share ``p2`` of the entries, rounded to a whole number of them, is forbidden. All graphs are
-connected. The same arguments give the same model under the same release of NumPy.
+approximate inference for (distributed) discrete optimization with GPUs", Constraints 23 (2018). Their costs are
+integers, uniform in 0..100; in each table the share ``p2`` of the entries, rounded to a whole number of them, is
+forbidden. All graphs are connected. The same arguments give the same model under the same release of NumPy.
 """
 
 from __future__ import annotations

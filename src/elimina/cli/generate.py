@@ -113,7 +113,7 @@ def _save(model: Model, file: str, agents: int | None, maximize: bool = False) -
     from elimina.generate import maximized
     from elimina.io.files import suffix_of
 
-    if agents is not None and not suffix_of(Path(file)) in FORMATS:
+    if agents is not None and suffix_of(Path(file)) not in FORMATS:
         raise InputError(f"{file} holds no agents; leave out --agents, or name a .yaml, .json or .xml file")
     if maximize:
         model = maximized(model)

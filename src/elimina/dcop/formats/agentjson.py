@@ -1,9 +1,9 @@
 """DCOP JSON as F. Fioretto's simulators write it.
 
 An object with "variables" (each with a "domain", a list of values, and its "agent"), "agents" (each with its "vars")
-and "constraints" (each with a "scope" and "vals", its costs in row-major order: the last variable varies fastest). Costs
-are minimised unless "objective" is "max"; a forbidden one is "infinity" ("-infinity" where costs are maximised). Among
-the agents, dcop_sim's generator leaves an "id" with a number, which is passed over.
+and "constraints" (each with a "scope" and "vals", its costs in row-major order: the last variable varies fastest).
+Costs are minimised unless "objective" is "max"; a forbidden one is "infinity" ("-infinity" where costs are maximised).
+Among the agents, dcop_sim's generator leaves an "id" with a number, which is passed over.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from elimina.dcop.problem import AgentProfile, Problem
 
 
 class JsonFile:
-    """A JSON file; values have no places, so line and column are those of a fault of the syntax, or the first."""
+    """A JSON file; values have no places, so line and column are those of a fault of the syntax only."""
 
     def __init__(self, data: bytes) -> None:
-        self.line = 1
+        self.line: int | None = None
         self.column: int | None = None
         self._data = data
 

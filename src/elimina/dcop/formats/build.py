@@ -19,6 +19,10 @@ from elimina.io.uai import LARGEST_TABLE
 from elimina.model import Model, Sense, Variable, forbidden_value
 from elimina.table import FORBIDDEN, Table
 
+LARGEST_DOMAIN = 10**6
+"""Most values of a domain that is given by a range."""
+MOST_VALUES = 2**22
+"""Most values of all domains of a file."""
 LARGEST_FULL = 2**25
 """Most cells of a table that a file does not list but gives by an expression."""
 MOST_FULL = 2**27
@@ -108,11 +112,17 @@ class Builder:
         self.domain_of: list[Domain] = []
         self.tables: list[Table] = []
         self._full_cells = 0
+        self._values = 0
 
     def add_domain(self, domain: Domain) -> None:
         """Declare a domain."""
         if domain.name in self.domains:
             raise TextError(f"a second domain is named {domain.name!r}")
+        self._values += len(domain.labels)
+        if self._values > MOST_VALUES:
+            raise MemoryLimitError(
+                f"the domains up to {domain.name!r} have {self._values} values; up to {MOST_VALUES} are handled"
+            )
         self.domains[domain.name] = domain
 
     def domain(self, name: str) -> Domain:

@@ -18,10 +18,6 @@ from elimina.table import FORBIDDEN, Table
 
 def constant_of(model: Model) -> int | float:
     """What is added to every assignment's cost: the constant and the functions of no variables."""
-    return model.score([0] * len(model.variables)) if not model.variables else _constant(model)
-
-
-def _constant(model: Model) -> int | float:
     empty = Model((), [f for f in model.factors if not f.scope], sense=model.sense, constant=model.constant)
     return empty.score([])
 

@@ -20,7 +20,7 @@ import numpy as np
 from elimina._core import TextError
 from elimina.dcop.formats import columns
 from elimina.dcop.formats.agents import AgentReader
-from elimina.dcop.formats.build import Builder, Domain
+from elimina.dcop.formats.build import LARGEST_DOMAIN, Builder, Domain
 from elimina.dcop.formats.extension import read_tuples
 from elimina.dcop.formats.hosting import owners
 from elimina.dcop.formats.intention import Expressions
@@ -29,7 +29,6 @@ from elimina.dcop.problem import Problem
 from elimina.errors import MemoryLimitError, UnsupportedError
 
 NOISE_SEED = 0
-_MOST_VALUES = 10**6
 _RANGE = re.compile(r"\s*(-?\d{1,18})\s*\.\.+\s*(-?\d{1,18})\s*")
 _SECTIONS = (
     *("name", "description", "objective", "domains", "variables", "external_variables", "constraints", "agents"),
@@ -123,8 +122,8 @@ class _Reader:
         self.file.at(given)
         if len(values) == 1 and isinstance(values[0], str) and (found := _RANGE.fullmatch(values[0])):
             first, last = map(int, found.groups())
-            if not 0 <= last - first < _MOST_VALUES:
-                raise TextError(f"expected 1 to {_MOST_VALUES} values of domain {name!r}, found {values[0].strip()}")
+            if not 0 <= last - first < LARGEST_DOMAIN:
+                raise TextError(f"expected 1 to {LARGEST_DOMAIN} values of domain {name!r}, found {values[0].strip()}")
             values = list(range(first, last + 1))
         elif not isinstance(given, Sequence):
             raise TextError(f"expected a list of values of domain {name!r}, found {str(values[0])[:40]!r}")

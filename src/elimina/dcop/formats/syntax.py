@@ -1,14 +1,16 @@
 """The part of Python that costs in files may be written in: parsed and checked here, never compiled or executed.
 
 Expressions and, where the text has a ``return``, bodies of functions made of assignments, ``if`` and ``return``. What
-is not listed here is refused: attributes, subscripts, comprehensions, lambdas, f-strings, keyword arguments, other calls.
+is not listed here is refused: attributes, subscripts, comprehensions, lambdas, f-strings, keywords, other calls.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import textwrap
 import warnings
+from collections.abc import Iterable
 
 from elimina._core import TextError
 from elimina.errors import UnsupportedError
@@ -67,6 +69,7 @@ class Expression:
         self.nodes = 0
         branches = 0
         top = self.body if isinstance(self.body, list) else [self.body]
+        _check_values(top)
         waiting: list[tuple[ast.AST, int]] = [(node, 1) for node in reversed(top)]
         while waiting:
             node, depth = waiting.pop()
@@ -86,11 +89,15 @@ class Expression:
 
 
 def _parsed(text: str) -> ast.expr | list[ast.stmt]:
+    """Parse one expression or, if the text is none and returns something, a function's body."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if "return" not in text:
+            try:
                 return ast.parse(text.strip(), mode="eval").body
+            except SyntaxError:
+                if not re.search(r"\breturn\b", text):
+                    raise
             body = textwrap.indent(textwrap.dedent(text), " ")
             (function,) = ast.parse(f"def f():\n{body}").body
             assert isinstance(function, ast.FunctionDef)
@@ -121,10 +128,16 @@ def _check(node: ast.AST, depth: int) -> None:
     if isinstance(node, ast.Call):
         _check_call(node)
     elif isinstance(node, ast.Compare):
-        for operator, right in zip(node.ops, node.comparators, strict=True):
-            if isinstance(operator, ast.In | ast.NotIn) is not isinstance(right, _DISPLAYS):
-                raise UnsupportedError("an expression uses 'in' other than with a list of values, which is not handled")
-    elif any(isinstance(child, _DISPLAYS) for child in ast.iter_child_nodes(node)):
+        pairs = zip(node.ops, node.comparators, strict=True)
+        if any(isinstance(op, ast.In | ast.NotIn) is not isinstance(right, _DISPLAYS) for op, right in pairs):
+            raise UnsupportedError("an expression uses 'in' other than with a list of values, which is not handled")
+        _check_values([node.left])
+    elif not isinstance(node, ast.expr_context):
+        _check_values(ast.iter_child_nodes(node))
+
+
+def _check_values(nodes: Iterable[ast.AST]) -> None:
+    if any(isinstance(node, _DISPLAYS) for node in nodes):
         raise UnsupportedError("an expression uses a list as a value, which is not handled")
 
 

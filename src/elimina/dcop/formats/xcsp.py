@@ -19,14 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import TextError
-from elimina.dcop.formats.build import Builder, Domain, parse_cost
+from elimina.dcop.formats.build import LARGEST_DOMAIN, Builder, Domain, parse_cost
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import UnsupportedError
 from elimina.io.markup import Document, Element
-from elimina.io.uai import LARGEST_DOMAIN
+from elimina.table import Table
 
 ROOT = "instance"
-_LARGEST_DOMAIN = min(LARGEST_DOMAIN, 10**7)
 _RANGE = re.compile(r"([+-]?\d{1,18})\.\.([+-]?\d{1,18})")
 _SECTIONS = ("presentation", "agents", "domains", "variables", "relations", "constraints", "GuiPresentation")
 
@@ -69,7 +68,7 @@ class _Reader:
             self.sections[section.tag] = section
         self.builder = Builder()
         self.relations: dict[str, _Relation] = {}
-        self.rows: dict[tuple[str, ...], NDArray[np.int32]] = {}
+        self.tables: dict[tuple[object, ...], Table] = {}
 
     def problem(self) -> Problem:
         """Read everything."""
@@ -132,8 +131,8 @@ class _Reader:
         name = self._attribute(element, "name")
         given = element.attributes.get("nbValues")
         count = None if given is None else int(given) if re.fullmatch(r"\d{1,10}", given) else -1
-        if count is not None and not 1 <= count <= _LARGEST_DOMAIN:
-            raise TextError(f"expected nbValues from 1 to {_LARGEST_DOMAIN} of domain {name!r}, found {given!r}")
+        if count is not None and not 1 <= count <= LARGEST_DOMAIN:
+            raise TextError(f"expected nbValues from 1 to {LARGEST_DOMAIN} of domain {name!r}, found {given!r}")
         words = element.text.split() if element.text or count is None else [f"1..{count}"]
         labels: list[str] = []
         for word in words:
@@ -142,8 +141,8 @@ class _Reader:
                 labels.append(word)
                 continue
             first, last = map(int, match.groups())
-            if last - first >= _LARGEST_DOMAIN - len(labels):
-                raise TextError(f"expected up to {_LARGEST_DOMAIN} values of domain {name!r}, found {word}")
+            if last - first >= LARGEST_DOMAIN - len(labels):
+                raise TextError(f"expected up to {LARGEST_DOMAIN} values of domain {name!r}, found {word}")
             labels += map(str, range(first, last + 1))
         if count is not None and count != len(labels):
             raise TextError(f"domain {name!r} has {len(labels)} values, but nbValues is {count}")
@@ -223,10 +222,14 @@ class _Reader:
                 f"constraint {name!r} has {len(scope)} variables, but relation {reference!r} {relation.arity}"
             )
         domains = [self.builder.domain_of[v] for v in scope]
-        key = (reference, *(domain.name for domain in domains))
-        if key not in self.rows:
-            self.rows[key] = self._rows(relation, domains)
-        self.builder.add_rows(scope, self.rows[key], relation.costs, relation.default, name)
+        key = (reference, *(domain.name for domain in domains), *(scope.index(v) for v in scope))
+        if (known := self.tables.get(key)) is not None:
+            kept = list(dict.fromkeys(scope))
+            table = Table(kept, known.values, sizes=known.sizes, rows=known.rows, default=known.default)
+            self.builder.tables.append(table)
+        else:
+            self.builder.add_rows(scope, self._rows(relation, domains), relation.costs, relation.default, name)
+            self.tables[key] = self.builder.tables[-1]
 
     def _rows(self, relation: _Relation, domains: list[Domain]) -> NDArray[np.int32]:
         """Places of a relation's values in the domains."""
