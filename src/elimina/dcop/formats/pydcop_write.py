@@ -34,7 +34,7 @@ def render(problem: Problem) -> Iterator[str]:
     yield "\n" if domains else " {}\n"
     for labels, name in domains.items():
         values = labels if all(map(is_integer_word, labels)) else map(_quoted, labels)
-        yield f"  {name}:\n    values: [{', '.join(values)}]\n"
+        yield f"  {name}:\n    type: {name}\n    values: [{', '.join(values)}]\n"
     yield "\nvariables:" + ("\n" if model.variables else " {}\n")
     for variable in model.variables:
         yield f"  {_key(variable.name)}:\n    domain: {domains[_labels(variable)]}\n"

@@ -217,6 +217,8 @@ class _Reader:
                 raise UnsupportedError(f"constraint {name!r} is {reference[:40]!r}; global constraints are not handled")
             raise TextError(f"expected the name of a relation, found {reference[:40]!r}")
         relation = self.relations[reference]
+        if self._arity(element) not in (None, len(scope)):
+            raise TextError(f"constraint {name!r} has {len(scope)} variables, but arity {element.attributes['arity']}")
         if len(scope) != relation.arity and (relation.costs or relation.arity):
             raise TextError(
                 f"constraint {name!r} has {len(scope)} variables, but relation {reference!r} {relation.arity}"
