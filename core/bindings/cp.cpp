@@ -186,19 +186,36 @@ class Searching {
   bool busy_ = false;
 };
 
-// For tests: what propagation alone makes of the domains; None if it fails.
-nb::object propagated(Model& model) {
-  model.open();
-  model.searched = true;
-  Engine& engine = model.solver.engine();
-  if (!engine.propagate()) return nb::none();
+// All values of the variables.
+nb::list domains(const Model& model) {
+  const Domains& d = model.solver.domains();
   nb::list result;
   for (int v = 0; v < model.solver.variables(); ++v) {
     nb::list values;
-    engine.domains().each(View{v}, [&](Value x) { values.append(x); });
+    d.each(View{v}, [&](Value x) { values.append(x); });
     result.append(values);
   }
   return result;
+}
+
+bool propagate(Model& model) {
+  model.searched = true;
+  nb::gil_scoped_release release;
+  return model.solver.engine().propagate();
+}
+
+// On a level of its own, also where it fails.
+bool decide(Model& model, int var, Value value, bool is) {
+  model.searched = true;
+  const View x = model.known({var < 0 ? INT32_MAX : var});
+  Engine& engine = model.solver.engine();
+  engine.mark();
+  return Decision{x, is ? Test::is : Test::is_not, value}.apply(engine.domains()) && engine.propagate();
+}
+
+void undo(Model& model) {
+  if (model.solver.engine().level() == 0) throw nb::value_error("no decision is left to undo");
+  model.solver.engine().undo();
 }
 
 }  // namespace
@@ -209,7 +226,10 @@ void bind_cp(nb::module_& m) {
       .def("new_variables", &Model::make, "count"_a, "lo"_a, "hi"_a, "The first one's number.")
       .def("new_variable_of", &Model::make_of, "values"_a)
       .def("post", &Model::post, "name"_a, "arguments"_a)
-      .def("propagated", &propagated, "All domains after propagation, None where it fails. Lists every value.");
+      .def("propagate", &propagate, "Brings the domains to a fixpoint and closes the solver; False: infeasible.")
+      .def("decide", &decide, "var"_a, "value"_a, "is_"_a, "Gives or takes a value, and propagates; False: that fails. One call of undo each.")
+      .def("undo", &undo)
+      .def("domains", &domains, "The values of each variable.");
   nb::class_<Searching>(m, "CpSearch", "A search for one solution after the other.")
       .def(nb::init<Model&, const std::vector<RuleOfSearch>&, const std::optional<Numbers>&, const std::optional<RestartsOfSearch>&, bool,
                     std::uint64_t, double, double, double>(),

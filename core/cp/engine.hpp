@@ -52,6 +52,7 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   Trail& trail() { return trail_; }
+  const Trail& trail() const { return trail_; }
   Domains& domains() { return domains_; }
   const Domains& domains() const { return domains_; }
 

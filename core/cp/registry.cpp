@@ -191,6 +191,15 @@ void add_elements(Table& table) {
   }
 }
 
+void add_all_different(Table& table) {
+  const std::pair<const char*, Consistency> kinds[] = {
+      {"value", Consistency::value}, {"bounds", Consistency::bounds}, {"domain", Consistency::domain}};
+  for (const auto& [name, consistency] : kinds)
+    table[std::string("all_different_") + name] = {
+        1, false, [consistency](Call& c) { post_all_different(c.solver.engine(), c.views(0), consistency); }};
+  table["all_different_except_0"] = {1, false, [](Call& c) { post_all_different_except(c.solver.engine(), c.views(0), 0); }};
+}
+
 const Table& table() {
   static const Table result = [] {
     Table t;
@@ -199,6 +208,7 @@ const Table& table() {
     add_arithmetic(t);
     add_booleans(t);
     add_elements(t);
+    add_all_different(t);
     return t;
   }();
   return result;

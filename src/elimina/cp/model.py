@@ -244,8 +244,7 @@ class Model(Globals):
         Huge domains take long: every value is listed.
         """
         solver, _ = self._build()
-        domains = solver.propagated()
-        return None if domains is None else domains[: len(self._variables)]
+        return solver.domains()[: len(self._variables)] if solver.propagate() else None
 
     def _build(self) -> tuple[_core.CpSolver, Words | None]:
         solver = _core.CpSolver()
