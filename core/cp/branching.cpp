@@ -13,9 +13,11 @@ T lookup(const std::unordered_map<std::string, T>& table, const std::string& nam
   return place->second;
 }
 
-// The value with `steps` smaller ones.
+// The value with `steps` smaller ones; about that in a huge domain with holes.
 Value nth(const Domains& d, View x, Value steps) {
+  constexpr Value kCounted = 1 << 20;
   if (d.is_interval(x)) return d.lo(x) + steps;
+  if (steps > kCounted) return x.scale * d.above(x.var, d.lo(x.var) + steps - 1) + x.offset;
   Value value = d.lo(x);
   while (steps-- > 0) value = d.above(x, value);
   return value;
@@ -23,14 +25,11 @@ Value nth(const Domains& d, View x, Value steps) {
 
 // The one that is closest to the middle of the bounds.
 Value middle(const Domains& d, View x) {
-  const Value goal = floor_div(d.lo(x) + d.hi(x), 2);
-  if (d.has(x, goal)) return goal;
-  Value below = d.lo(x), above = d.hi(x);
-  d.each(x, [&](Value value) {
-    if (value < goal) below = value;
-    else if (value < above) above = value;
-  });
-  return goal - below <= above - goal ? below : above;
+  const Value goal = floor_div(d.lo(x.var) + d.hi(x.var), 2);
+  const auto outer = [&](Value inner) { return x.scale * inner + x.offset; };
+  if (d.has(x.var, goal)) return outer(goal);
+  const Value below = d.below(x.var, goal), above = d.above(x.var, goal);
+  return outer(goal - below <= above - goal ? below : above);
 }
 
 // The last value of the first interval; the middle of the bounds if it is the only one.

@@ -1,4 +1,5 @@
-// Constraints by name: what their arguments have to be, and what is posted for them.
+// Constraints by name: what their arguments have to be, and what is posted for them. Elements and automata count from 1, as
+// FlatZinc's; successors, inverses and bins count from 0.
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
@@ -200,6 +201,87 @@ void add_all_different(Table& table) {
   table["all_different_except_0"] = {1, false, [](Call& c) { post_all_different_except(c.solver.engine(), c.views(0), 0); }};
 }
 
+void add_graphs(Table& table) {
+  table["circuit"] = {1, false, [](Call& c) { post_circuit(c.solver.engine(), c.views(0)); }};
+  table["subcircuit"] = {1, false, [](Call& c) { post_subcircuit(c.solver.engine(), c.views(0)); }};
+  table["inverse"] = {2, false, [](Call& c) {
+                        c.same_length(0, 1);
+                        post_inverse(c.solver.engine(), c.views(0), c.views(1));
+                      }};
+}
+
+// FlatZinc's arguments: variables, states, symbols, table (states and symbols from 1 on, 0: none), first state, last states.
+Automaton automaton(const Call& c) {
+  const Value states = c.value(1), symbols = c.value(2), start = c.value(4);
+  const Values next = c.values(3);
+  if (states < 1 || symbols < 1 || states > (1 << 24) || symbols > (1 << 24) || static_cast<Value>(next.size()) != states * symbols)
+    c.refuse("the table has a row for each state and a column for each symbol");
+  const auto check = [&](Value state, Value least) {
+    if (state < least || state > states) c.refuse("there is no state " + std::to_string(state));
+    return static_cast<int>(state - 1);
+  };
+  Automaton result{static_cast<int>(states), static_cast<int>(symbols), {}, check(start, 1), {}};
+  for (const Value state : next) result.next.push_back(check(state, 0));
+  result.accepting.resize(static_cast<std::size_t>(states), 0);
+  for (const Value state : c.values(5)) result.accepting[static_cast<std::size_t>(check(state, 1))] = 1;
+  return result;
+}
+
+void add_extensions(Table& table) {
+  for (const std::string kind : {"int", "bool"})
+    table["table_" + kind] = {2, false, [](Call& c) {
+                                if (c.length(0) == 0 || c.length(1) % c.length(0) != 0) c.refuse("each row has a value for each variable");
+                                post_table(c.solver.engine(), c.views(0), c.values(1));
+                              }};
+  table["regular"] = {6, false, [](Call& c) {
+                        Views xs = c.views(0);
+                        for (View& x : xs) x = x - 1;
+                        post_regular(c.solver.engine(), xs, automaton(c));
+                      }};
+}
+
+void cardinality(Call& c, bool closed) {
+  c.same_length(1, 2);
+  const Values values = c.values(1);
+  Values sorted = values;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) c.refuse("a value is counted twice");
+  post_cardinality(c.solver.engine(), c.views(0), values, c.views(2), closed);
+}
+
+void add_counts(Table& table) {
+  table["count_eq"] = {3, false, [](Call& c) { post_count(c.solver.engine(), c.views(0), c.view(1), c.view(2)); }};
+  table["global_cardinality"] = {3, false, [](Call& c) { cardinality(c, false); }};
+  table["global_cardinality_closed"] = {3, false, [](Call& c) { cardinality(c, true); }};
+  table["nvalue"] = {2, false, [](Call& c) { post_distinct_values(c.solver.engine(), c.views(1), c.view(0)); }};
+}
+
+// Sums of sizes stay within 64 bits.
+Values sizes(const Call& c, std::size_t i) {
+  const Values result = c.values(i);
+  __int128 total = 0;
+  for (const Value size : result) {
+    if (size < 0) c.refuse("a size is at least 0, not " + std::to_string(size));
+    total += size;
+  }
+  if (total > kLimit) c.refuse("the sizes add up to more than 2^52");
+  return result;
+}
+
+void add_resources(Table& table) {
+  table["cumulative"] = {4, false, [](Call& c) {
+                           c.same_length(0, 1);
+                           c.same_length(0, 2);
+                           post_cumulative(c.solver.engine(), c.views(0), c.views(1), c.views(2), c.view(3));
+                         }};
+  table["bin_packing_load"] = {3, false, [](Call& c) {
+                                 c.same_length(1, 2);
+                                 post_bin_packing(c.solver.engine(), c.views(0), c.views(1), sizes(c, 2));
+                               }};
+  table["lex_less"] = {2, false, [](Call& c) { post_lexicographic(c.solver.engine(), c.views(0), c.views(1), true); }};
+  table["lex_lesseq"] = {2, false, [](Call& c) { post_lexicographic(c.solver.engine(), c.views(0), c.views(1), false); }};
+}
+
 const Table& table() {
   static const Table result = [] {
     Table t;
@@ -209,6 +291,10 @@ const Table& table() {
     add_booleans(t);
     add_elements(t);
     add_all_different(t);
+    add_graphs(t);
+    add_extensions(t);
+    add_counts(t);
+    add_resources(t);
     return t;
   }();
   return result;

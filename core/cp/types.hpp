@@ -1,5 +1,6 @@
 // What all of the constraint solver speaks of: values, views of variables, events.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <stdexcept>
 #include <vector>
@@ -26,6 +27,14 @@ inline View negation(View b) { return {b.var, -b.scale, 1 - b.offset}; }
 
 using Views = std::vector<View>;
 using Values = std::vector<Value>;
+
+// Whether two of the views are of one variable.
+inline bool repeats(const Views& xs) {
+  std::vector<int> variables;
+  for (const View x : xs) variables.push_back(x.var);
+  std::sort(variables.begin(), variables.end());
+  return std::adjacent_find(variables.begin(), variables.end()) != variables.end();
+}
 
 // What happened to a domain. Every change is a `kDomain`, too.
 using Events = std::uint8_t;

@@ -49,10 +49,7 @@ Matching::Matching(const Domains& d, Views xs) : Propagator(Priority::costly), x
   index_.resize(words_ * 64, 0);
   parent_.resize(words_ * 64);
   members_.resize((n + 1) * words_);
-  std::vector<int> variables;
-  for (const View x : xs_) variables.push_back(x.var);
-  std::sort(variables.begin(), variables.end());
-  repeats_ = std::adjacent_find(variables.begin(), variables.end()) != variables.end();
+  repeats_ = repeats(xs_);
 }
 
 void Matching::attach(Engine& engine) {

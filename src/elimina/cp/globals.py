@@ -12,6 +12,7 @@ from elimina.cp.expressions import Expression, Operand, whole
 from elimina.errors import InputError
 
 Consistency = Literal["value", "bounds", "domain"]
+_MOST_CELLS = 10**8
 
 
 class Globals(ABC):
@@ -164,12 +165,20 @@ class Globals(ABC):
             InputError: A state does not exist.
         """
         states = len(transitions)
-        triples = [(state, symbol, to) for state, moves in enumerate(transitions) for symbol, to in moves.items()]
         ends = list(accepting)
-        for state in [start, *ends, *(to for _, _, to in triples)]:
+        for state in [start, *ends, *(to for moves in transitions for to in moves.values())]:
             if not 0 <= state < states:
                 raise InputError(f"regular: there is no state {state}: they are 0 to {states - 1}")
-        self.post("regular_transitions", list(xs), states, [x for triple in triples for x in triple], start, ends)
+        symbols = sorted({symbol for moves in transitions for symbol in moves})
+        least, width = (symbols[0], symbols[-1] - symbols[0] + 1) if symbols else (0, 1)
+        if width * states > _MOST_CELLS:
+            raise InputError(f"regular: {states} states times symbols {least} to {least + width - 1} are too many")
+        table = np.zeros((states, width), dtype=np.int64)
+        for state, moves in enumerate(transitions):
+            for symbol, to in moves.items():
+                table[state, symbol - least] = to + 1
+        shifted = [x - least + 1 for x in xs]
+        self.post("regular", shifted, states, width, table.ravel(), start + 1, [state + 1 for state in ends])
 
     def count(self, xs: Sequence[Operand], value: Operand) -> Expression:
         """A new variable: how many variables have a value."""
