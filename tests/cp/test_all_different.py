@@ -133,6 +133,21 @@ def test_same_variable_twice() -> None:
     assert model.solve().status == "infeasible"
 
 
+def test_two_views_of_each_variable() -> None:
+    for seed in range(60):
+        rng = random.Random(seed)
+        given = domains(rng, 3, 0, 9)
+        shifts = [rng.randint(-3, 3) for _ in given]
+        model = cp.Model()
+        xs = [model.int_var(d) for d in given]
+        model.all_different([*xs, *(x + b for x, b in zip(xs, shifts, strict=True))])
+
+        def check(v: tuple[int, ...]) -> bool:
+            return len({*v, *(x + b for x, b in zip(v, shifts, strict=True))}) == 6  # noqa: B023
+
+        assert found(model, xs, seed=seed) == allowed(given, check), (given, shifts)
+
+
 def test_values_far_apart() -> None:
     model = cp.Model()
     xs = [model.int_var([0, 10**12]), model.int_var([0, 10**12]), model.int_var([0, 5, 10**12])]

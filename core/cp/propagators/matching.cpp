@@ -78,6 +78,10 @@ Outcome Matching::propagate(Engine& engine) {
     measure(d, part);
     if (!repair(d, part)) return Outcome::failed;
   }
+  // What is taken from one view of a variable must not change the row of another one before that was looked at.
+  if (repeats_)
+    for (const Part& part : parts_)
+      for (std::size_t p = part.first; p < part.last; ++p) load(d, order_[p], part);
   for (const Part& part : parts_)
     if (!split(engine, part)) return Outcome::failed;
   return repeats_ ? Outcome::again : Outcome::fixpoint;
