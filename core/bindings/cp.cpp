@@ -21,6 +21,7 @@ namespace {
 
 // Constants: k numbers; views: k rows of variable (-1: a constant), scale and offset.
 using Numbers = nb::ndarray<const std::int64_t, nb::c_contig, nb::device::cpu>;
+using Solved = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>;
 using RuleOfSearch = std::tuple<Numbers, std::string, std::string>;
 using RestartsOfSearch = std::tuple<std::string, double, double>;
 
@@ -158,11 +159,11 @@ class Searching {
     return name_of(status);
   }
 
-  nb::object solution() const {
+  Solved solution() const {
     const Values& values = search_->solution();
     auto* copy = new Values(values);
     nb::capsule owner(copy, [](void* p) noexcept { delete static_cast<Values*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>(copy->data(), {copy->size()}, owner));
+    return Solved(copy->data(), {copy->size()}, owner);
   }
 
   nb::dict statistics() const {

@@ -133,14 +133,15 @@ def test_same_variable_twice() -> None:
     assert model.solve().status == "infeasible"
 
 
-def test_two_views_of_each_variable() -> None:
+@pytest.mark.parametrize("consistency", ["value", "bounds", "domain"])
+def test_two_views_of_each_variable(consistency: str) -> None:
     for seed in range(60):
         rng = random.Random(seed)
         given = domains(rng, 3, 0, 9)
         shifts = [rng.randint(-3, 3) for _ in given]
         model = cp.Model()
         xs = [model.int_var(d) for d in given]
-        model.all_different([*xs, *(x + b for x, b in zip(xs, shifts, strict=True))])
+        model.all_different([*xs, *(x + b for x, b in zip(xs, shifts, strict=True))], consistency)
 
         def check(v: tuple[int, ...]) -> bool:
             return len({*v, *(x + b for x, b in zip(v, shifts, strict=True))}) == 6  # noqa: B023

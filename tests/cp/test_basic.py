@@ -136,7 +136,9 @@ def test_clause(form: str) -> None:
         positive, negative = rng.sample(range(4), rng.randint(0, 4)), rng.sample(range(4), rng.randint(0, 4))
         model = cp.Model()
         xs = [model.int_var(d) for d in given]
-        model.post(f"bool_clause{form}", [xs[i] for i in positive], [xs[i] for i in negative], *([xs[4]] if form else []))
+        model.post(
+            f"bool_clause{form}", [xs[i] for i in positive], [xs[i] for i in negative], *([xs[4]] if form else [])
+        )
 
         def check(v: tuple[int, ...]) -> bool:
             holds = any(v[i] for i in positive) or any(not v[i] for i in negative)  # noqa: B023
@@ -242,8 +244,13 @@ def test_operators() -> None:
     model = cp.Model()
     x, y, b, c = model.int_var(-3, 3), model.int_var(-3, 3), model.bool_var(), model.bool_var()
     values = {
-        "sum": 2 * x - y + 1, "product": x * y, "absolute": abs(x), "and": b & c, "or": b | ~c, "max": model.maximum([x, y]),
-    }  # fmt: skip
+        "sum": 2 * x - y + 1,
+        "product": x * y,
+        "absolute": abs(x),
+        "and": b & c,
+        "or": b | ~c,
+        "max": model.maximum([x, y]),
+    }
     model.add(values["sum"] >= 0)
     model.add(x > y, iff=b)
     solutions = model.solve(all_solutions=True).solutions

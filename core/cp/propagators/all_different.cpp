@@ -17,6 +17,7 @@ class DifferentByValue final : public Propagator {
     order_.resize(xs_.size());
     std::iota(order_.begin(), order_.end(), 0);
     place_ = order_;
+    repeats_ = repeats(xs_);
   }
 
   void attach(Engine& engine) override {
@@ -33,6 +34,7 @@ class DifferentByValue final : public Propagator {
     for (std::size_t k = 0; k < fixed_.size(); ++k)
       if (!take(d, fixed_[k], done)) return Outcome::failed;
     engine.trail().set(done_, done);
+    if (repeats_) return Outcome::again;
     return done == xs_.size() ? Outcome::entailed : Outcome::fixpoint;
   }
 
@@ -59,6 +61,7 @@ class DifferentByValue final : public Propagator {
 
   Views xs_;
   std::optional<Value> except_;
+  bool repeats_;
   std::vector<std::size_t> order_, place_, fixed_;
   std::size_t done_ = 0;
 };

@@ -186,9 +186,10 @@ bool Matching::split(Engine& engine, const Part& part) {
   for (const int root : queue_) {
     if (!has(open_.data(), static_cast<std::size_t>(match_[root]))) continue;
     visit(engine.domains(), root, part);
-    if (!explore(engine, part)) return false;
+    explore(engine, part);
   }
-  return stack_.empty() || close(engine, part);
+  if (!stack_.empty()) close(engine, part);
+  return alive_;
 }
 
 // The first component on the path is that of the free values.
@@ -202,6 +203,7 @@ void Matching::begin(const Part& part) {
   frames_.clear();
   path_.assign(1, 0);
   fill_ = part.first;
+  alive_ = true;
 }
 
 void Matching::visit(const Domains& d, int i, const Part& part) {
@@ -237,7 +239,7 @@ void Matching::merge(const Part& part) {
   for (std::size_t w = part.from; w < part.to; ++w) into[w] |= from[w];
 }
 
-bool Matching::explore(Engine& engine, const Part& part) {
+void Matching::explore(Engine& engine, const Part& part) {
   while (!frames_.empty()) {
     Frame& frame = frames_.back();
     const Word* words = row(frame.variable);
@@ -249,13 +251,12 @@ bool Matching::explore(Engine& engine, const Part& part) {
     }
     const int index = index_[match_[frame.variable]];
     frames_.pop_back();
-    if (path_.back() == index && !close(engine, part)) return false;
+    if (path_.back() == index) close(engine, part);
   }
-  return true;
 }
 
-// The last component on the path is complete.
-bool Matching::close(Engine& engine, const Part& part) {
+// The last component on the path is complete. `order_` stays a permutation, whatever fails.
+void Matching::close(Engine& engine, const Part& part) {
   const Word* members = members_.data() + (path_.size() - 1) * words_;
   for (std::size_t w = part.from; w < part.to; ++w) on_stack_[w] &= ~members[w];
   const auto first = static_cast<std::size_t>(std::max(path_.back(), 1)) - 1;
@@ -265,10 +266,9 @@ bool Matching::close(Engine& engine, const Part& part) {
     const int i = stack_[k];
     order_[fill_] = i;
     place_[i] = fill_++;
-    if (!prune(engine.domains(), i, members, part)) return false;
+    alive_ = alive_ && prune(engine.domains(), i, members, part);
   }
   stack_.resize(first);
-  return true;
 }
 
 bool Matching::prune(Domains& d, int i, const Word* kept, const Part& part) {

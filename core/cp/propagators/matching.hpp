@@ -48,8 +48,8 @@ class Matching final : public Propagator {
   void visit(const Domains& d, int i, const Part& part);
   void meet(const Word* row, const Part& part);
   void merge(const Part& part);
-  bool explore(Engine& engine, const Part& part);
-  bool close(Engine& engine, const Part& part);
+  void explore(Engine& engine, const Part& part);
+  void close(Engine& engine, const Part& part);
   bool prune(Domains& d, int i, const Word* kept, const Part& part);
 
   Views xs_;
@@ -81,6 +81,7 @@ class Matching final : public Propagator {
   std::vector<int> path_;               // components on the path: the index of the first node
   std::vector<Word> members_;           // their values
   std::size_t fill_ = 0;
+  bool alive_ = true;
 };
 
 }  // namespace elimina::cp

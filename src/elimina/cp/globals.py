@@ -107,7 +107,8 @@ class Globals(ABC):
             z = self.int_var(min(lo for lo, _ in ends), max(hi for _, hi in ends))
         else:
             z = self.int_var({whole(x, "an item") for x in items})
-        self.post("array_var_int_element" if of_variables else "array_int_element", index + 1, list(items), z)
+        place = 1 + index if isinstance(index, Expression) else 1 + whole(index, "an index")
+        self.post("array_var_int_element" if of_variables else "array_int_element", place, list(items), z)
         return z
 
     def all_different(self, xs: Iterable[Operand], consistency: Consistency = "domain") -> None:
@@ -115,9 +116,10 @@ class Globals(ABC):
 
         Args:
             xs: The variables.
-            consistency: ``value``: a value that a variable has is taken from the others; ``bounds``: of each variable, there
-                are solutions with both bounds, holes apart (López-Ortiz, Quimper, Tromp and van Beek, IJCAI 2003);
-                ``domain``: there is one with each value (Régin, AAAI 1994).
+            consistency: ``value``: a value that a variable has is taken from the others; ``bounds``: of each variable,
+                there are solutions with both bounds, holes apart (López-Ortiz, Quimper, Tromp and van Beek, IJCAI
+                2003); ``domain``: there is one with each value (Régin, AAAI 1994), unless values are more than 2^20
+                apart: then it is ``bounds``.
 
         Raises:
             InputError: The consistency is another.
@@ -153,7 +155,7 @@ class Globals(ABC):
     def regular(
         self, xs: Sequence[Operand], transitions: Sequence[Mapping[int, int]], start: int, accepting: Iterable[int]
     ) -> None:
-        """The variables' values, one after the other, are a word of a finite automaton; domain consistent (Pesant, CP 2004).
+        """The variables' values, in turn, are a word of a finite automaton; domain consistent (Pesant, CP 2004).
 
         Args:
             xs: The variables.
@@ -177,7 +179,7 @@ class Globals(ABC):
         for state, moves in enumerate(transitions):
             for symbol, to in moves.items():
                 table[state, symbol - least] = to + 1
-        shifted = [x - least + 1 for x in xs]
+        shifted = [1 - least + (x if isinstance(x, Expression) else whole(x, "an item")) for x in xs]
         self.post("regular", shifted, states, width, table.ravel(), start + 1, [state + 1 for state in ends])
 
     def count(self, xs: Sequence[Operand], value: Operand) -> Expression:
@@ -229,4 +231,6 @@ class Globals(ABC):
             bins: Of each item.
             sizes: Of the items, at least 0.
         """
-        self.post("bin_packing_load", list(loads), list(bins), np.array([whole(x, "a size") for x in sizes], dtype=np.int64))
+        self.post(
+            "bin_packing_load", list(loads), list(bins), np.array([whole(x, "a size") for x in sizes], dtype=np.int64)
+        )

@@ -69,7 +69,9 @@ class Model(Globals):
         if variable.lo > variable.hi:
             raise InputError(f"variable {name or number} has no value: {variable.lo} is above {variable.hi}")
         if variable.lo < -LIMIT or variable.hi > LIMIT:
-            raise InputError(f"variable {name or number}: {variable.lo}..{variable.hi} is beyond -2^52..2^52; use smaller bounds")
+            raise InputError(
+                f"variable {name or number}: {variable.lo}..{variable.hi} is beyond -2^52..2^52; use smaller bounds"
+            )
         self._variables.append(variable)
         if name:
             self._names[number] = name
@@ -187,13 +189,13 @@ class Model(Globals):
             time_limit: Seconds.
             node_limit: Nodes: domains after a decision, or its opposite, and propagation.
             fail_limit: Failures.
-            restarts: Begin anew after a number of failures: ``luby``: Luby's sequence times the scale; ``geometric``: the
-                scale times powers of the growth; ``linear``; ``constant``. Only up to the first solution where there is
+            restarts: Begin anew after a number of failures: ``luby``: Luby's sequence times the scale; ``geometric``:
+                the scale times powers of the growth; ``linear``; ``constant``. Only up to the first solution where there is
                 no objective.
             restart_scale: Failures.
             restart_growth: Of ``geometric``.
-            free: Choose variables by failures of their constraints (dom/wdeg), try the values of the last solution first,
-                and restart.
+            free: Choose variables by failures of their constraints (dom/wdeg), try the values of the last solution
+                first, and restart.
             seed: Of random values.
             on_solution: Gets each solution; ends the search by returning False.
 
@@ -203,7 +205,9 @@ class Model(Globals):
         Raises:
             InputError: A constraint or an option cannot be used as given.
         """
-        search = self._start(time_limit, node_limit, fail_limit, restarts and (restarts, restart_scale, restart_growth), free, seed)
+        search = self._start(
+            time_limit, node_limit, fail_limit, restarts and (restarts, restart_scale, restart_growth), free, seed
+        )
         aim = self._objective
         limit = solution_limit if solution_limit is not None else None if all_solutions or aim is not None else 1
         found: list[Solution] = []

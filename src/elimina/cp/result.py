@@ -16,7 +16,7 @@ Status = Literal["optimal", "satisfied", "infeasible", "unknown"]
 
 
 class Solution:
-    """A value for each variable: ``solution[x]`` for a variable or an expression, or a list of values for several of them."""
+    """A value for each variable: ``solution[x]`` of a variable or an expression; of several of them, a list of values."""
 
     def __init__(self, values: npt.NDArray[np.int64], names: dict[str, int]) -> None:
         self._values, self._names = values, names
@@ -41,8 +41,8 @@ class Result:
     """An answer.
 
     Attributes:
-        status: ``optimal``: the objective's best value is proven; ``satisfied``: there is a solution, and no objective or
-            no proof; ``infeasible``: there is none; ``unknown``: a limit or Ctrl-C came first.
+        status: ``optimal``: the objective's best value is proven; ``satisfied``: there is a solution, and no objective
+            or no proof; ``infeasible``: there is none; ``unknown``: a limit or Ctrl-C came first.
         solution: The last one found, which is the best one; None if there is none.
         objective: Its value; None without one.
         solutions: All that were asked for, in the order found.
