@@ -20,13 +20,30 @@ from elimina.errors import InputError
 
 from .brute import found
 
-CHOOSE = (
-    "input_order first_fail anti_first_fail smallest largest occurrence most_constrained max_regret dom_w_deg".split()
-)
-TAKE = (
-    "indomain indomain_min indomain_max indomain_median indomain_middle indomain_random indomain_split "
-    "indomain_reverse_split indomain_interval outdomain_min outdomain_max"
-).split()
+CHOOSE = [
+    "input_order",
+    "first_fail",
+    "anti_first_fail",
+    "smallest",
+    "largest",
+    "occurrence",
+    "most_constrained",
+    "max_regret",
+    "dom_w_deg",
+]
+TAKE = [
+    "indomain",
+    "indomain_min",
+    "indomain_max",
+    "indomain_median",
+    "indomain_middle",
+    "indomain_random",
+    "indomain_split",
+    "indomain_reverse_split",
+    "indomain_interval",
+    "outdomain_min",
+    "outdomain_max",
+]
 
 
 def queens(n: int) -> tuple[cp.Model, list[cp.Expression]]:

@@ -18,7 +18,8 @@ class Expression:
     """A sum of coefficients times variables, and a constant; a variable is the simplest one.
 
     ``+``, ``-`` and ``*`` with whole numbers and other expressions make expressions, as do ``abs`` and, of Booleans,
-    ``~``, ``&`` and ``|``; products, absolute values, ``&`` and ``|`` take a new variable. Comparisons make a `Relation`.
+    ``~``, ``&`` and ``|``; products, absolute values, ``&`` and ``|`` take a new variable.
+    Comparisons make a `Relation`.
 
     Attributes:
         model: Whose variables they are.

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from elimina import _core
+from elimina._core import CpSearch, CpSolver
 from elimina.cp.expressions import Expression, Operand, Relation, whole
 from elimina.cp.globals import Globals
 from elimina.cp.result import Result, Solution, Status
@@ -189,8 +189,8 @@ class Model(Globals):
             time_limit: Seconds.
             node_limit: Nodes: domains after a decision, or its opposite, and propagation.
             fail_limit: Failures.
-            restarts: Begin anew after a number of failures: ``luby``: Luby's sequence times the scale; ``geometric``:
-                the scale times powers of the growth; ``linear``; ``constant``. Only up to the first solution where there is
+            restarts: Begin anew after a number of failures: ``luby``: Luby's sequence times the scale; ``geometric``: the
+                scale times powers of the growth; ``linear``; ``constant``. Only up to the first solution where there is
                 no objective.
             restart_scale: Failures.
             restart_growth: Of ``geometric``.
@@ -250,8 +250,8 @@ class Model(Globals):
         solver, _ = self._build()
         return solver.domains()[: len(self._variables)] if solver.propagate() else None
 
-    def _build(self) -> tuple[_core.CpSolver, Words | None]:
-        solver = _core.CpSolver()
+    def _build(self) -> tuple[CpSolver, Words | None]:
+        solver = CpSolver()
         objective = None if self._objective is None else self._view(self._objective * self._sign)
         for variable in self._variables:
             if variable.values is None:
@@ -270,18 +270,18 @@ class Model(Globals):
         restarts: tuple[str, float, float] | None,
         free: bool,
         seed: int,
-    ) -> _core.CpSearch:
+    ) -> CpSearch:
         solver, objective = self._build()
         rules = self._rules or [(self._own(), "dom_w_deg", "indomain_min")]
         forever = float("inf")
         limits = (forever if limit is None else limit for limit in (seconds, nodes, failures))
-        search: _core.CpSearch = _call(_core.CpSearch, solver, rules, objective, restarts, free, seed, *limits)
+        search: CpSearch = _call(CpSearch, solver, rules, objective, restarts, free, seed, *limits)
         return search
 
     def _own(self) -> Words:
         return np.array([(var, 1, 0) for var in range(len(self._variables))], dtype=np.int64).reshape(-1, 3)
 
-    def _solution(self, search: _core.CpSearch) -> Solution:
+    def _solution(self, search: CpSearch) -> Solution:
         return Solution(search.solution(), {name: var for var, name in self._names.items()})
 
     def _check(self, x: Expression) -> None:

@@ -16,7 +16,7 @@ Status = Literal["optimal", "satisfied", "infeasible", "unknown"]
 
 
 class Solution:
-    """A value for each variable: ``solution[x]`` of a variable or an expression; of several of them, a list of values."""
+    """A value for each variable: ``solution[x]`` of a variable or an expression; of several, a list."""
 
     def __init__(self, values: npt.NDArray[np.int64], names: dict[str, int]) -> None:
         self._values, self._names = values, names
