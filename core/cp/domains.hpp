@@ -112,24 +112,30 @@ class Domains {
   struct Domain {
     Value lo, hi, size;
     Value base;           // of the row's first bit: a multiple of 64
-    std::size_t row;      // in the trail; bits beyond the bounds mean nothing
+    std::size_t row;      // in `rows_`; bits beyond the bounds mean nothing
     std::int32_t holes;   // the latest one, where there is no row
-    std::uint64_t stamp;
+    std::uint64_t stamp;  // of the level that saved the bounds
   };
   struct Hole {
     Value value;
     std::int32_t next;
   };
-  struct Saved {
-    int var;
-    Domain old;
-  };
   struct Mark {
-    std::size_t saved, holes;
+    std::size_t log, rows, holes;
   };
 
-  Domain& writable(int v, Events events);
-  void build_row(Domain& d);
+  // The log, latest entries last: a variable and a bit that was taken from its row, or one of these. Bounds and size lie below
+  // `kBoundsSaved`.
+  static constexpr std::uint32_t kBoundsSaved = ~0U, kRowBuilt = ~0U - 1, kHoleMade = ~0U - 2;
+
+  bool is_logged() const { return trail_.level() > 0; }
+  void log(int v, std::uint32_t what) { log_.push_back(static_cast<std::uint64_t>(v) << 32 | what); }
+  void tell(int v, Events events);
+  Domain& with_saved_bounds(int v, Events events);
+  void revert(std::uint64_t entry);
+  std::uint64_t popped();
+
+  void build_row(int v);
   bool is_hole(const Domain& d, Value x) const;
   Value count_between(const Domain& d, Value from, Value to) const;
   std::uint64_t word(const Domain& d, std::size_t i) const;
@@ -138,7 +144,7 @@ class Domains {
   Trail& trail_;
   std::vector<Domain> domains_;
   std::vector<Hole> holes_;
-  std::vector<Saved> saved_;
+  std::vector<std::uint64_t> log_, rows_;
   std::vector<Mark> marks_;
   std::vector<Events> events_;
   std::vector<int> changed_;
