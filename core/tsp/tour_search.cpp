@@ -1,6 +1,7 @@
 #include "tour_search.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -8,9 +9,10 @@ namespace elimina::tsp {
 
 namespace {
 
-constexpr int kNeighbours = 10, kDepth = 30, kLongestPiece = 50;
-// How many candidates of each depth are tried; one beyond.
-constexpr int kBreadth[] = {5, 3, 2};
+constexpr int kNeighbours = 10, kLongestPiece = 50;
+// How many candidates are tried at each depth: what is deeper takes more time than it is worth after a double bridge.
+constexpr int kBreadth[] = {8, 5, 3};
+constexpr int kDepth = static_cast<int>(std::size(kBreadth));
 
 }  // namespace
 
@@ -151,7 +153,7 @@ bool TourSearch::extend(int fixed, int end, Length open, int depth) {
   if (depth == kDepth) return false;
   std::vector<Candidate>& found = candidates_[static_cast<std::size_t>(depth)];
   find_candidates(fixed, end, open, found);
-  const std::size_t breadth = depth < 3 ? static_cast<std::size_t>(kBreadth[depth]) : 1;
+  const auto breadth = static_cast<std::size_t>(kBreadth[depth]);
   for (std::size_t i = 0; i < std::min(breadth, found.size()); ++i) {
     const Candidate c = found[i];
     const std::size_t mark = log_.size();
