@@ -163,25 +163,35 @@ class CycleBound final : public Propagator {
     return sum;
   }
 
-  // Edges at nodes with too many of them in the tree are worth deciding, those most whose absence costs most.
   Outcome filter(Engine& engine, Length slack) {
     Domains& d = engine.domains();
     const std::vector<Length>& rises = tree_.rises();
     bool changes = false;
     for (std::size_t e = 0; e < edges_.size(); ++e) {
-      if (use_[e] != Use::open) continue;
-      const bool in = tree_.has()[e];
-      if (rises[e] > slack) {
-        changes = true;
-        if (!d.assign(edges_[e], in)) return Outcome::failed;
-      } else {
-        const auto excess = [&](int node) { return tree_.degrees()[static_cast<std::size_t>(node)] > 2; };
-        const bool decides = in && (excess(graph_->from[e]) || excess(graph_->to[e]));
-        const double cost = static_cast<double>(rises[e]) / static_cast<double>(slack + 1);
-        engine.weigh(edges_[e], decides ? 2 + cost : in ? 1 : 0);
-      }
+      if (use_[e] != Use::open || rises[e] <= slack) continue;
+      changes = true;
+      if (!d.assign(edges_[e], tree_.has()[e])) return Outcome::failed;
     }
+    if (!changes) advise(engine, rises, slack);
     return changes ? Outcome::again : Outcome::fixpoint;
+  }
+
+  // What to decide next: an edge of the tree at a node where the tree has too many, and few are open; of those the one whose absence
+  // costs most.
+  void advise(Engine& engine, const std::vector<Length>& rises, Length slack) {
+    std::vector<int> open(multipliers_.size(), 0);
+    for (std::size_t e = 0; e < edges_.size(); ++e)
+      for (const int node : {graph_->from[e], graph_->to[e]}) open[static_cast<std::size_t>(node)] += use_[e] == Use::open;
+    for (std::size_t e = 0; e < edges_.size(); ++e) {
+      if (use_[e] != Use::open) continue;
+      double urgency = tree_.has()[e] ? 1 : 0;
+      for (const int node : {graph_->from[e], graph_->to[e]}) {
+        const auto i = static_cast<std::size_t>(node);
+        if (tree_.has()[e] && tree_.degrees()[i] > 2) urgency = std::max(urgency, 2 + 1.0 / open[i]);
+      }
+      const double cost = static_cast<double>(rises[e]) / static_cast<double>(slack + 1);
+      engine.weigh(edges_[e], urgency + (urgency > 1 ? 0.01 * cost : 0));
+    }
   }
 
   std::shared_ptr<const Graph> graph_;

@@ -13,6 +13,7 @@ from elimina.cli.convert import convert
 from elimina.cli.generate import generate
 from elimina.cli.plot import plot
 from elimina.cli.solve import plan, solve
+from elimina.cli.tsp import tsp
 from elimina.errors import EliminaError
 
 FINISHED, ERROR, USAGE = 0, 1, 2
@@ -24,7 +25,7 @@ def commands() -> None:
     """Exact inference on discrete graphical models, by eliminating variables, on CPUs and GPUs."""
 
 
-for command in (solve, plan, convert, generate, plot, bench):
+for command in (solve, plan, convert, generate, plot, bench, tsp):
     commands.add_command(command)
 
 

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from elimina import api
 from elimina.cli.cases import solve_cases
-from elimina.cli.options import model_options, planning_of, query_of, seconds_of
+from elimina.cli.options import check_writable, model_options, planning_of, query_of, seconds_of
 from elimina.cli.progress import Progress
 from elimina.cli.trace import tracing
 from elimina.errors import InputError, TimeLimitError
@@ -102,7 +102,7 @@ def solve(
     """Answer a task on the model in FILE (.wcsp, .uai, .cfn, .bif, .xmlbif, .net, .xdsl, .erg; also .gz, .xz)."""
     started = time.monotonic()
     if output is not None:
-        _check_writable(Path(output))
+        check_writable(Path(output))
     model = read(file)
     if cases is not None:
         _check_batch()
@@ -173,16 +173,6 @@ def plan(file: str, **options: Any) -> None:
         from elimina.inference.junction import plan_statistics
 
         click.echo(f"{plan_statistics(made)}\ncliques are not stored: messages and marginals are made from the factors")
-
-
-def _check_writable(output: Path) -> None:
-    """Fail before the work, not after it."""
-    if output.exists() and not (output.is_dir() or output.is_file()):
-        return
-    folder = Path(os.path.realpath(output)).parent
-    if output.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        reason = "it is a directory" if output.is_dir() else f"{output.parent} is no directory that one can write to"
-        raise InputError(f"cannot write {output}: {reason}")
 
 
 def _evidence(given: str | None, model: Model) -> Evidence:

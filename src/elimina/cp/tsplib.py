@@ -213,6 +213,16 @@ class _Reader:
             raise self.lines.fail(f"expected a tour of {n} cities, found {len(seen)}")
         return [int(value) - 1 for value in values]
 
+    def picture(self) -> Points | None:
+        """Where the cities are drawn; latitudes go up, longitudes to the right."""
+        if "DISPLAY_DATA_SECTION" in self.points:
+            return self.points["DISPLAY_DATA_SECTION"]
+        points = self.points.get("NODE_COORD_SECTION")
+        if points is None:
+            return None
+        is_geographical = self.lines.values.get("EDGE_WEIGHT_TYPE") == "GEO"
+        return points[:, ::-1] if is_geographical else points[:, :2]
+
     def distances(self) -> Lengths:
         n, kind = self.dimension(), self.lines.values.get("EDGE_WEIGHT_TYPE")
         if kind is None:
@@ -292,9 +302,8 @@ def read_tsp(path: str | os.PathLike[str]) -> Problem:
     if reader.kind() != "TSP":
         raise lines.unsupported(f"TYPE {lines.values['TYPE']}; it has to be TSP", lines.lines_of["TYPE"])
     distances = reader.distances()
-    points = reader.points.get("DISPLAY_DATA_SECTION", reader.points.get("NODE_COORD_SECTION"))
     name = lines.values.get("NAME", Path(path).name)
-    return Problem(name, distances, None if points is None else points[:, :2], reader.fixed)
+    return Problem(name, distances, reader.picture(), reader.fixed)
 
 
 def read_tour(path: str | os.PathLike[str]) -> list[int]:
