@@ -147,7 +147,7 @@ def test_filtering_keeps_all_that_is_short_enough(matrix, excess, data):
 
 def test_filtering_decides_edges():
     """Two far groups: both edges between them are known to be the short ones, long ones are ruled out."""
-    places = np.array([[0, 0], [0, 10], [9, 0], [9, 10], [200, 0], [200, 10], [209, 0], [209, 10]])
+    places = 100 * np.array([[0, 0], [0, 10], [9, 0], [9, 10], [200, 0], [200, 10], [209, 0], [209, 10]])
     matrix = np.sqrt(((places[:, None] - places[None]) ** 2).sum(axis=2)).round().astype(np.int32)
     problem = Problem("groups", matrix)
     best = solve_tsp(problem).length
@@ -245,12 +245,17 @@ def test_refused():
         (3, {(0, 3): 1}, "edge 0 to 3 is not between two nodes of 0 to 2"),
         (3, {(1, 1): 1}, "edge 1 to 1 is not between"),
         (2, {(0, 1): 1}, "there are three nodes at least, not 2"),
-        (3, {(0, 1): 2**50, (1, 2): 1, (0, 2): 1}, "the lengths times the nodes are beyond"),
     ):
         model = cp.Model()
         model.weighted_circuit(model.int_vars(nodes, 0, nodes - 1), edges)
         with pytest.raises(InputError, match=problem):
             model.solve()
+    model = cp.Model()
+    ring = list(range(64))
+    far = [*ring[1:], 0]
+    model.post("weighted_circuit", model.int_vars(64, 0, 63), ring, far, [2**52] * 64, model.bool_vars(64), 0)
+    with pytest.raises(InputError, match="the lengths times the nodes are beyond 2\\^57: use smaller units"):
+        model.solve()
 
 
 @pytest.mark.data

@@ -146,7 +146,9 @@ def test_tours(read, tmp_path):
     write_tour(tmp_path / "out.tour", "six", [2, 0, 1], 42)
     assert read_tour(tmp_path / "out.tour") == [2, 0, 1]
     text = (tmp_path / "out.tour").read_text()
-    assert text.startswith("NAME : six.tour\nCOMMENT : length 42\nTYPE : TOUR\nDIMENSION : 3\nTOUR_SECTION\n3\n1\n2\n-1\n")
+    assert text.startswith(
+        "NAME : six.tour\nCOMMENT : length 42\nTYPE : TOUR\nDIMENSION : 3\nTOUR_SECTION\n3\n1\n2\n-1\n"
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["out.tour"]
     for old, new, line, problem in (
         ("\n1\n", "\n3\n", 7, "city 3 is in the tour twice"),

@@ -47,7 +47,9 @@ def _plot_tour(file: str, tour_file: str | None, output: Path) -> None:
 
     problem = read_tsp(file)
     if problem.points is None:
-        raise InputError(f"{file} has no coordinates (NODE_COORD_SECTION or DISPLAY_DATA_SECTION), so it cannot be drawn")
+        raise InputError(
+            f"{file} has no coordinates (NODE_COORD_SECTION or DISPLAY_DATA_SECTION), so it cannot be drawn"
+        )
     tour, title = None, f"{problem.name}: {problem.cities} cities"
     if tour_file is not None:
         tour = read_tour(tour_file)

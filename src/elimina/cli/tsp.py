@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 @click.command(short_help="Find a shortest tour of a travelling salesman problem.")
 @click.argument("file", type=click.Path())
 @click.option("--time-limit", type=seconds_of, metavar="SECONDS", help="For everything, reading included.")
-@click.option("--seed", type=click.IntRange(min=0, max=2**62), default=0, show_default=True, help="Of the local search.")
+@click.option(
+    "--seed", type=click.IntRange(min=0, max=2**62), default=0, show_default=True, help="Of the local search."
+)
 @click.option("--json", "as_json", is_flag=True, help="The answer as one JSON object on one line, and nothing else.")
 @click.option("-o", "--output", type=click.Path(), metavar="TOUR", help="Write the tour there, in TSPLIB's format.")
 def tsp(file: str, time_limit: float | None, seed: int, as_json: bool, output: str | None) -> None:
@@ -39,9 +41,7 @@ def tsp(file: str, time_limit: float | None, seed: int, as_json: bool, output: s
         time_limit -= time.monotonic() - started
         if time_limit <= 0:
             raise TimeLimitError("the time limit passed while the problem was read; allow more time")
-    result = solve_tsp(
-        problem, time_limit=time_limit, seed=seed, on_known=(lambda known: None) if as_json else _show
-    )
+    result = solve_tsp(problem, time_limit=time_limit, seed=seed, on_known=(lambda known: None) if as_json else _show)
     if output is not None:
         write_tour(output, problem.name, result.tour, result.length)
     click.echo(json.dumps({"name": problem.name, **result.to_dict()}) if as_json else _human(result, output is None))

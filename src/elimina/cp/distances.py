@@ -40,7 +40,8 @@ def _manhattan(rows: Reals, points: Reals) -> Reals:
 
 
 def _maximum(rows: Reals, points: Reals) -> Reals:
-    return _nearest(np.abs(_differences(rows, points))).max(axis=2)
+    largest: Reals = _nearest(np.abs(_differences(rows, points))).max(axis=2)
+    return largest
 
 
 def _ceiling(rows: Reals, points: Reals) -> Reals:

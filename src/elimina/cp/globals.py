@@ -167,7 +167,9 @@ class Globals(ABC):
         n = len(successors)
         length = self.int_var(n * min(lengths), n * max(lengths))
         has = [self.bool_var() for _ in lengths]
-        self.post("weighted_circuit", list(successors), [i for i, _ in ends], [j for _, j in ends], lengths, has, length)
+        self.post(
+            "weighted_circuit", list(successors), [i for i, _ in ends], [j for _, j in ends], lengths, has, length
+        )
         return length, has
 
     def table(self, xs: Sequence[Operand], rows: Iterable[Sequence[int]]) -> None:

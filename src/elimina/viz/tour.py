@@ -34,7 +34,9 @@ def draw_tour(points: Points, tour: Sequence[int] | None, title: str) -> Canvas:
     canvas.circles(places, np.full(len(places), radius), "cities", OUTLINE if tour is not None else FILL)
     if len(points) <= _MOST_NUMBERS:
         for city, (x, y) in enumerate(places):
-            canvas.text(x + 2 * radius, y + radius, str(city + 1), _NUMBER_POINTS, gid=f"city-{city + 1}", centred=False)
+            canvas.text(
+                x + 2 * radius, y + radius, str(city + 1), _NUMBER_POINTS, gid=f"city-{city + 1}", centred=False
+            )
     top = float(canvas.bounds[1][1])
     canvas.text(float(places[:, 0].max()) / 2, top + 0.3, title, _TITLE_POINTS, gid="title")
     return canvas
