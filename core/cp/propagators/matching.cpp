@@ -143,8 +143,15 @@ bool Matching::repair(const Domains& d, const Part& part) {
   return true;
 }
 
-// Breadth first to a free value.
+// Breadth first to a free value; mostly the variable itself has one.
 bool Matching::augment(const Domains& d, int i, const Part& part) {
+  for (std::size_t w = part.from; w < part.to; ++w) {
+    if (!free_[w]) continue;
+    if (const Word free = d.row_word(xs_[i], base_ + static_cast<Value>(w * 64)) & free_[w]) {
+      rematch(w * 64 + static_cast<std::size_t>(std::countr_zero(free)), i);
+      return true;
+    }
+  }
   std::fill(open_.begin() + part.from, open_.begin() + part.to, ~Word{0});
   queue_.assign(1, i);
   for (std::size_t next = 0; next < queue_.size(); ++next) {
