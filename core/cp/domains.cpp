@@ -8,7 +8,7 @@ namespace elimina::cp {
 
 namespace {
 
-// A wider range has no row of bits; a narrower one than the other gets it at once.
+// A wider range never has a row of bits; a narrower one than the other has it at once.
 constexpr Value kWidest = Value{1} << 20, kNarrow = 256;
 
 std::size_t place(Value base, Value x) { return static_cast<std::size_t>(x - base); }
@@ -180,7 +180,7 @@ bool Domains::remove(int v, Value x) {
   if (x == old.lo) return set_lo(v, above(v, x));
   if (x == old.hi) return set_hi(v, below(v, x));
   tell(v, 0);
-  if (old.row == kNoRow && old.hi - old.lo < kWidest) build_row(v);
+  if (old.row == kNoRow && old.hi - old.lo <= kListed) build_row(v);
   Domain& d = domains_[v];
   --d.size;
   if (d.row == kNoRow) {
