@@ -73,7 +73,8 @@ def bucket_tree(
     nodes: list[Node] = []
     parents: list[int] = []
     for i, variable in enumerate(order):
-        for part in _mini_buckets(placed[i], ibound):
+        for members in mini_buckets([item.scope for item in placed[i]], ibound):
+            part = [placed[i][number] for number in members]
             union = frozenset[int]().union(*(item.scope for item in part)) - {variable}
             separator = tuple(sorted(union, key=position.__getitem__))
             factors = tuple(item.factor for item in part if item.factor >= 0)
@@ -95,14 +96,22 @@ class _Item(NamedTuple):
     child: int
 
 
-def _mini_buckets(items: list[_Item], ibound: int | None) -> list[list[_Item]]:
-    """Divide a bucket: each table, the largest first, joins the mini-bucket that it adds the fewest variables to."""
-    if ibound is None or len(items) < 2:
-        return [items]
+def mini_buckets(scopes: Sequence[frozenset[int]], ibound: int | None) -> list[list[int]]:
+    """Divide a bucket: each table, the largest first, joins the mini-bucket that it adds the fewest variables to.
+
+    Args:
+        scopes: Of the bucket's tables.
+        ibound: The most variables of a message; None: the bucket stays whole.
+
+    Returns:
+        The tables' numbers, ascending, for each mini-bucket.
+    """
+    if ibound is None or len(scopes) < 2:
+        return [list(range(len(scopes)))]
     parts: list[list[int]] = []
     unions: list[frozenset[int]] = []
-    for number in sorted(range(len(items)), key=lambda number: -len(items[number].scope)):
-        scope = items[number].scope
+    for number in sorted(range(len(scopes)), key=lambda number: -len(scopes[number])):
+        scope = scopes[number]
         grown = [(len(scope - union), n) for n, union in enumerate(unions)]
         fitting = [(more, n) for more, n in grown if not more or len(unions[n]) + more <= ibound + 1]
         if fitting:
@@ -112,7 +121,7 @@ def _mini_buckets(items: list[_Item], ibound: int | None) -> list[list[_Item]]:
         else:
             parts.append([number])
             unions.append(scope)
-    return [[items[number] for number in sorted(part)] for part in parts]
+    return [sorted(part) for part in parts]
 
 
 class Clique(NamedTuple):

@@ -15,6 +15,7 @@ from elimina.backends import cuda_kernels
 from elimina.backends.base import Run
 from elimina.backends.cuda_layout import Forest, Layout
 from elimina.backends.cuda_tile import Tile
+from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program, work_of
 from elimina.semiring import SEMIRINGS
 
@@ -29,6 +30,8 @@ LAYOUT_WORK = 1 << 33
 """Combinations that take longer than laying out steps."""
 LAYOUTS = 16
 """Layouts of partial runs that are kept."""
+FORBID = "y = x < limit ? static_cast<U>(x) : forbidden"
+"""How a table of another dtype, or with another number for 'forbidden', is written."""
 
 
 class Part:
@@ -135,11 +138,40 @@ class CudaSession:
         cupy = self._backend.cupy
         with self._here():
             self._write_loads()
-            size = self._program.arena_cells * self._program.dtype.itemsize
-            whole = self._cuda.UnownedMemory(self.arena, size, self._memory)
-            arena = cupy.ndarray(self._program.arena_cells, self._program.dtype, self._cuda.MemoryPointer(whole, 0))
+            pointer = self._cuda.MemoryPointer(self._whole(), 0)
+            arena = cupy.ndarray(self._program.arena_cells, self._program.dtype, pointer)
             values: NDArray[np.generic] = cupy.asnumpy(arena[cupy.asarray(places)], stream=self._stream)
         return values
+
+    def put(self, table: FactorLayout, values: Any, limit: float | None, forbidden: float) -> None:
+        """Write a table, which stays on the device if it is there: see ``TableSession.put``."""
+        with self._here(), self._cuda.using_allocator(self._backend.pool.malloc):
+            view = self._view(table)
+            given = self._backend.cupy.asarray(values)
+            if limit is None:
+                view[...] = given
+            else:
+                forbid = self._backend.cupy.ElementwiseKernel("T x, T limit, U forbidden", "U y", FORBID, "forbid")
+                forbid(given, given.dtype.type(limit), self._program.dtype.type(forbidden), view)
+
+    def take(self, table: FactorLayout) -> Any:
+        """Copy a table, which stays on the device: see ``TableSession.take``."""
+        with self._here(), self._cuda.using_allocator(self._backend.pool.malloc):
+            taken = self._view(table).copy()
+            self._stream.synchronize()
+        return taken
+
+    def _view(self, table: FactorLayout) -> Any:
+        item = self._program.dtype.itemsize
+        pointer = self._cuda.MemoryPointer(self._whole(), item * table.offset)
+        strides = tuple(item * stride for stride in table.strides)
+        return self._backend.cupy.ndarray(table.sizes, self._program.dtype, pointer, strides)
+
+    def _whole(self) -> Any:
+        """The arena as CuPy's memory."""
+        return self._cuda.UnownedMemory(
+            self.arena, self._program.arena_cells * self._program.dtype.itemsize, self._memory
+        )
 
     def load_peaks(self, peaks: NDArray[np.float64]) -> None:
         """Write the peaks of an earlier session: see ``Session.load_peaks``."""
