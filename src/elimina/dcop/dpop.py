@@ -8,6 +8,7 @@ CP 2005: buckets are divided, so tables that a parent has no use for are passed 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,9 +19,9 @@ from elimina.dcop.engine import Engine, row
 from elimina.dcop.messages import Util, Utility, Value
 from elimina.dcop.traversal import Send, Traversal
 from elimina.dcop.view import Settings
-from elimina.errors import InputError, MemoryLimitError
+from elimina.errors import InputError
 from elimina.inference.encode import distances_of
-from elimina.planning.prepare import finite_range
+from elimina.planning.prepare import allowed_range, finite_range
 from elimina.table import Table
 from elimina.tree import mini_buckets
 
@@ -79,7 +80,7 @@ class Bucket:
         self.effort = Effort()
         self._variable, self._place, self._functions = variable, traversal, functions
         self._sizes, self._settings = sizes, settings
-        self._is_sent = False
+        self._is_ready = False
         self._heard: dict[int, Util] = {}
         self._tables: list[Utility] = []
 
@@ -87,10 +88,15 @@ class Bucket:
         """Take a child's message."""
         self._heard[child] = util
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether the token has left, all children have sent theirs, and nothing was sent yet."""
-        return not self._is_sent and self._place.is_done and all(child in self._heard for child in self._place.children)
+    def becomes_ready(self) -> bool:
+        """Whether the variable can now be eliminated: the token has left, and all children have sent their tables.
+
+        It is so once only.
+        """
+        if self._is_ready or not all(child in self._heard for child in self._place.children):
+            return False
+        self._is_ready = self._place.is_done
+        return self._is_ready
 
     def eliminate(self, engine: Engine, room: int | None, send: Send) -> None:
         """Send what the subtree costs to the parent, or begin with values at a root.
@@ -104,7 +110,6 @@ class Bucket:
             InputError: Costs are too far apart.
             MemoryLimitError: There is not enough room.
         """
-        self._is_sent = True
         heard = [self._heard[child] for child in self._place.children]
         passed = [table for util in heard for table in util.tables]
         bests = [util.best for util in heard]
@@ -164,24 +169,27 @@ class Bucket:
             known = distances_of(group, scope, sizes, settings.sense, int(forbidden) if settings.is_integer else None)
             possible = possible and known.possible
             bests.append(known.offset)
-            if not settings.is_integer:
-                spread = float(known.tables[0].max(where=known.tables[0] < math.inf, initial=0.0))
             order = tuple(visits[v] for v in scope)
             tables.append(Utility(scope, order, known.tables[0], forbidden, spread, (math.inf, 0)))
         return tables, sum(bests) if settings.is_integer else math.fsum(bests), possible
 
     def _range(self, group: Sequence[Table]) -> tuple[int | float, int | float]:
-        """How far integer costs of functions of one scope are apart at most, and the number that says 'forbidden'."""
+        """How far costs of functions of one scope are apart at most, and what says 'forbidden'."""
         if not self._settings.is_integer:
-            return 0.0, math.inf
-        ranges = [finite_range(table, self._settings.sense) for table in group]
-        spread = sum(known[1] - known[0] for known in ranges if known is not None)
-        if spread >= _WIDEST:
+            bounds = [allowed_range(table, self._settings.sense) or (0.0, 0.0) for table in group]
+            largest = sum(max(-low, high, high - low) for low, high in bounds)
+            return self._checked(largest, largest > sys.float_info.max, "a float can hold"), math.inf
+        ranges = [finite_range(table, self._settings.sense) or (0, 0) for table in group]
+        spread = sum(high - low for low, high in ranges)
+        return self._checked(spread, spread >= _WIDEST, "64-bit integers add exactly"), spread + 1
+
+    def _checked(self, spread: int | float, is_too_wide: bool, what: str) -> int | float:
+        if is_too_wide:
             raise InputError(
-                f"costs of variable {self._variable} are {spread} apart, more than 64-bit integers add exactly; "
-                "scale them down, or write them as floats"
+                f"costs of variable {self._variable} add up to {spread:.3g}, more than {what}; scale them down, and "
+                "write forbidden ones as such"
             )
-        return spread, spread + 1
+        return spread
 
     def _message(self, tables: Sequence[Utility], number: int, engine: Engine, room: int | None) -> Utility:
         """Eliminate the variable from the tables of a mini-bucket."""
@@ -206,7 +214,9 @@ class Bucket:
 
     def _costs(self, known: dict[int, int]) -> NDArray[np.generic]:
         """What each value of the variable costs, given those of ancestors; forbidden ones cost more than all others."""
-        total: NDArray[Any] = np.zeros(self._sizes[self._variable], dtype=np.int64 if self._settings.is_integer else np.float64)
+        total: NDArray[Any] = np.zeros(
+            self._sizes[self._variable], dtype=np.int64 if self._settings.is_integer else np.float64
+        )
         forbidden = np.zeros(len(total), dtype=bool)
         for table in self._tables:
             cells = row(table, tuple(slice(None) if v == self._variable else known[v] for v in table.scope))

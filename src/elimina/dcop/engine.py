@@ -116,7 +116,7 @@ class Engine:
         return Made(values, plan.forbidden, spread, operations, size, dtype)
 
 
-def row(table: Utility, places: tuple[int | slice, ...]) -> NDArray[np.generic]:
+def row(table: Utility, places: tuple[int | slice, ...]) -> NDArray[Any]:
     """Cells of a table on the host."""
     cells = table.values[places]
-    return cast(NDArray[np.generic], cells if isinstance(cells, np.ndarray | np.generic) else cells.get())
+    return cast(NDArray[Any], cells if isinstance(cells, np.ndarray | np.generic) else cells.get())

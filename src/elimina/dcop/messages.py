@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 _WORD = 8
 """Bytes of a number."""
 
 _HEADER = 4 * _WORD
-"""Bytes of a message besides its body: what it is, and the two variables and the sender's count that it bears."""
-
-Key = tuple[int, int]
-"""Who is to be a root: a variable's rank, then its number."""
+"""Bytes of a message besides its body: what it is, the two variables, and its number on its way."""
 
 
 class Utility(NamedTuple):
@@ -41,74 +37,44 @@ class Utility(NamedTuple):
         return int(self.values.nbytes) + _WORD * (3 * len(self.scope) + 4)
 
 
-@dataclass(frozen=True, slots=True)
-class Rank:
+class Rank(NamedTuple):
     """A variable's rank, to each neighbour."""
 
-    kind: ClassVar[str] = "rank"
     rank: int
 
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return _WORD
+
+class Elect(NamedTuple):
+    """A wave that looks for the highest rank: on the way out, and back (echo with extinction: Chang 1982).
+
+    Attributes:
+        rank: Of the variable that began it; of equal ones the higher number wins.
+        root: Its number.
+    """
+
+    rank: int
+    root: int
 
 
-@dataclass(frozen=True, slots=True)
-class Elect:
-    """A wave that looks for the highest rank: on the way out, and back (echo with extinction: Chang 1982)."""
-
-    kind: ClassVar[str] = "elect"
-    key: Key
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return 2 * _WORD
-
-
-@dataclass(frozen=True, slots=True)
-class Visit:
+class Visit(NamedTuple):
     """The token of the depth-first traversal on its way down: the sender's visit, and how many there were."""
 
-    kind: ClassVar[str] = "visit"
     visit: int
-    count: int
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return 2 * _WORD
+    visits: int
 
 
-@dataclass(frozen=True, slots=True)
-class Visited:
+class Visited(NamedTuple):
     """The token comes back at once, from an ancestor: its visit."""
 
-    kind: ClassVar[str] = "visited"
     visit: int
 
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return _WORD
 
-
-@dataclass(frozen=True, slots=True)
-class Return:
+class Return(NamedTuple):
     """The token comes back from a child: how many visits there were."""
 
-    kind: ClassVar[str] = "return"
-    count: int
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return _WORD
+    visits: int
 
 
-@dataclass(frozen=True, slots=True)
-class Util:
+class Util(NamedTuple):
     """What a subtree costs at least, to the parent.
 
     Attributes:
@@ -117,36 +83,35 @@ class Util:
         possible: False if the subtree allows nothing.
     """
 
-    kind: ClassVar[str] = "util"
     tables: tuple[Utility, ...]
     best: int | float
     possible: bool
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Bytes: of the tables, and two numbers."""
         return 2 * _WORD + sum(table.size for table in self.tables)
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """The values of those variables that a subtree depends on, to a child; None: nothing is allowed."""
 
-    kind: ClassVar[str] = "value"
     values: tuple[tuple[int, int], ...] | None
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Bytes: two numbers for each variable, and their number."""
         return _WORD + 2 * _WORD * len(self.values or ())
 
 
 Body = Rank | Elect | Visit | Visited | Return | Util | Value
-KINDS = ("rank", "elect", "visit", "visited", "return", "util", "value")
+_KINDS: dict[type, str] = {
+    Rank: "rank", Elect: "elect", Visit: "visit", Visited: "visited", Return: "return", Util: "util", Value: "value",
+}  # fmt: skip
+KINDS = tuple(_KINDS.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """From one agent to another.
 
     Attributes:
@@ -166,9 +131,10 @@ class Message:
     @property
     def kind(self) -> str:
         """One of ``KINDS``."""
-        return self.body.kind
+        return _KINDS[type(self.body)]
 
     @property
     def size(self) -> int:
         """Bytes: of the body, and four numbers more."""
-        return _HEADER + self.body.size
+        body = self.body
+        return _HEADER + (body.size if isinstance(body, Util | Value) else _WORD * len(body))

@@ -36,7 +36,7 @@ class Network(NamedTuple):
     loss: float = 0.0
     duplicate: float = 0.0
     retries: int = 30
-    crashes: Mapping[str, int] = {}  # noqa: RUF012 - the default of a named tuple's field; never written to
+    crashes: Mapping[str, int] = {}
     downtime: float = 0.1
     seed: int = 0
 

@@ -79,6 +79,8 @@ class _Host:
     """An agent, its clocks, and its end of the links to others.
 
     Attributes:
+        numbers: Of messages that the agent sent, by receiver; after a crash from 0 on again.
+        counted: Those that were counted, by receiver.
         waiting: What was not acknowledged: packets by receiver and number.
         seen: Senders and numbers of what was received.
         log: What was received, in order; it outlasts crashes, and ``seen`` is made from it.
@@ -89,6 +91,7 @@ class _Host:
         self.clock, self.operations = 0.0, 0
         self.is_down = False
         self.numbers: Counter[str] = Counter()
+        self.counted: Counter[str] = Counter()
         self.waiting: dict[tuple[str, int], _Packet] = {}
         self.seen: set[tuple[str, int]] = set()
         self.log: list[_Packet] = []
@@ -117,7 +120,7 @@ class Simulation:
         self._network, self._timer, self._revive, self._listener = network, timer, revive, listener
         self._random = random.Random(network.seed)
         self._queue = Queue(network.order, self._random)
-        self._crashes = dict(network.crashes)
+        self._crashes, self._is_reliable = dict(network.crashes), network.is_reliable
         self._messages: Counter[str] = Counter()
         self._bytes: Counter[str] = Counter()
         self._largest = self._repeated = 0
@@ -144,7 +147,9 @@ class Simulation:
         left = [name for name, host in self._hosts.items() if not host.agent.is_done]
         if left:
             names = ", ".join(map(repr, left[:_SHOWN])) + (", ..." if len(left) > _SHOWN else "")
-            raise DcopError(f"{len(left)} of {len(self._hosts)} agents did not finish ({names}), and no message is left")
+            raise DcopError(
+                f"{len(left)} of {len(self._hosts)} agents did not finish ({names}), and no message is left"
+            )
         return Figures(
             max((host.clock for host in self._hosts.values()), default=0.0),
             max((host.operations for host in self._hosts.values()), default=0),
@@ -155,36 +160,53 @@ class Simulation:
         )
 
     def _start(self, host: _Host, time: float) -> None:
-        self._work(host, Delivery("", host.agent.name, "", 0, time, time, time), 0, host.agent.start)
+        self._work(host, time, None)
 
-    def _work(self, host: _Host, delivery: Delivery, operations: int, turn: Callable[[], list[Message]]) -> None:
-        """Let an agent work on what arrived, and post what it sends."""
+    def _work(self, host: _Host, time: float, packet: _Packet | None) -> None:
+        """Let an agent start, or work on what arrived at a time, and post what it sends."""
         agent = host.agent
-        done = agent.operations
-        host.clock = begun = max(host.clock, delivery.begun)
+        begun = host.clock = max(host.clock, time)
+        if packet is not None:
+            host.operations = max(host.operations, packet.operations)
         started = self._timer()
-        messages = turn()
+        messages = agent.start() if packet is None or packet.message is None else agent.receive(packet.message)
         host.clock += self._timer() - started
-        host.operations = max(host.operations, operations) + agent.operations - done
-        if self._listener is not None:
-            self._listener(delivery._replace(begun=begun, ended=host.clock))
         for message in messages:
             self._post(host, message)
+        while agent.has_work:
+            done = agent.operations
+            started = self._timer()
+            messages = agent.work()
+            host.clock += self._timer() - started
+            host.operations += agent.operations - done
+            for message in messages:
+                self._post(host, message)
+        if self._listener is not None:
+            self._listener(_delivery(agent.name, packet, begun, host.clock))
 
     def _post(self, host: _Host, message: Message) -> None:
+        if self._is_reliable:
+            self._count(message)
+            packet = _Packet(message.sender, message.receiver, 0, message, host.clock, host.operations)
+            self._queue.put(host.clock + self._delay(), packet)
+            return
         number = host.numbers[message.receiver]
         host.numbers[message.receiver] += 1
+        if number < host.counted[message.receiver]:
+            self._repeated += 1
+        else:
+            host.counted[message.receiver] += 1
+            self._count(message)
         packet = _Packet(message.sender, message.receiver, number, message, host.clock, host.operations)
+        host.waiting[message.receiver, number] = packet
+        self._transmit(packet, host.clock)
+        self._remind(host, packet, host.clock, 0)
+
+    def _count(self, message: Message) -> None:
         size, kind = message.size, message.kind
         self._messages[kind] += 1
         self._bytes[kind] += size
         self._largest = max(self._largest, size)
-        if self._network.is_reliable:
-            self._queue.put(host.clock + self._delay(), packet)
-            return
-        host.waiting[message.receiver, number] = packet
-        self._transmit(packet, host.clock)
-        self._remind(host, packet, host.clock, 0)
 
     def _delay(self) -> float:
         jitter = self._network.jitter
@@ -207,8 +229,9 @@ class Simulation:
         if tries >= self._network.retries:
             assert packet.message is not None
             raise DcopError(
-                f"agent {packet.sender!r} sent {packet.message.kind!r} to {packet.receiver!r} {tries + 1} times without "
-                "an answer, so the run ended; lose fewer messages, allow more retries, or let crashed agents come back"
+                f"agent {packet.sender!r} sent {packet.message.kind!r} to {packet.receiver!r} {tries + 1} times "
+                "without an answer, so the run ended; lose fewer messages, allow more retries, or let crashed agents "
+                "come back"
             )
         self._repeated += 1
         self._transmit(packet, time)
@@ -221,8 +244,10 @@ class Simulation:
         if packet.message is None:
             host.waiting.pop((packet.sender, packet.number), None)
             return
-        if not self._network.is_reliable:
-            if (packet.sender, packet.number) not in host.seen and self._crashes.get(packet.receiver) == len(host.log) + 1:
+        if not self._is_reliable:
+            if (packet.sender, packet.number) not in host.seen and self._crashes.get(packet.receiver) == len(
+                host.log
+            ) + 1:
                 self._crash(host, time)
                 return
             self._transmit(_Packet(packet.receiver, packet.sender, packet.number, None, time, 0), time)
@@ -230,13 +255,7 @@ class Simulation:
                 return
             host.seen.add((packet.sender, packet.number))
             host.log.append(packet)
-        self._deliver(host, packet, time)
-
-    def _deliver(self, host: _Host, packet: _Packet, time: float) -> None:
-        message = packet.message
-        assert message is not None
-        delivery = Delivery(packet.sender, packet.receiver, message.kind, message.size, packet.sent, time, time)
-        self._work(host, delivery, packet.operations, partial(host.agent.receive, message))
+        self._work(host, time, packet)
 
     def _crash(self, host: _Host, time: float) -> None:
         """Lose everything but the log; come back later, if at all."""
@@ -253,4 +272,11 @@ class Simulation:
         host.operations = 0
         self._start(host, time)
         for packet in list(host.log):
-            self._deliver(host, packet, time)
+            self._work(host, time, packet)
+
+
+def _delivery(name: str, packet: _Packet | None, begun: float, ended: float) -> Delivery:
+    if packet is None or packet.message is None:
+        return Delivery("", name, "", 0, begun, begun, ended)
+    message = packet.message
+    return Delivery(packet.sender, name, message.kind, message.size, packet.sent, begun, ended)

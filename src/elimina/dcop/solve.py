@@ -155,7 +155,9 @@ def pseudo_tree(problem: Problem, agents: Iterable[Agent]) -> Tree:
     for node in tree.nodes:
         parent = tree.nodes[node.parent].variable if node.parent >= 0 else -1
         if parent != places[node.variable].parent:
-            raise InternalError(f"variable {node.variable} is no child of {parent} in the pseudo-tree; please report it")
+            raise InternalError(
+                f"variable {node.variable} is no child of {parent} in the pseudo-tree; please report it"
+            )
     return tree
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from elimina.dcop.messages import Body, Elect, Key, Rank, Return, Visit, Visited
+from elimina.dcop.messages import Body, Elect, Rank, Return, Visit, Visited
 
 Send = Callable[[int, Body], None]
 """Sends something to another variable."""
@@ -23,7 +23,7 @@ class Traversal:
         children: Those that it went to from here, in this order.
         above: Neighbours that are ancestors, and their visits.
         is_done: Whether the token has left for good.
-        key: The variable's own rank and number.
+        key: The variable's own wave: its rank and its number.
 
     Args:
         variable: The variable.
@@ -32,37 +32,37 @@ class Traversal:
     """
 
     def __init__(self, variable: int, rank: int, neighbours: Sequence[int]) -> None:
-        self.key: Key = (rank, variable)
+        self.key = Elect(rank, variable)
         self.visit, self.parent, self.is_done = -1, -1, False
         self.children: list[int] = []
         self.above: dict[int, int] = {}
         self._neighbours = neighbours
-        self._keys: dict[int, Key] = {}
+        self._keys: dict[int, Elect] = {}
         self._early: list[tuple[int, Body]] = []
         # Of the best wave so far: its key, where it came from, and who has not answered.
-        self._wave: Key | None = None
+        self._wave: Elect | None = None
         self._from = -1
-        self._silent: set[int] = set()
+        self._silent: dict[int, None] = {}
         self._untried: list[int] = []
-        self._count = 0
+        self._visits = 0
 
     def start(self, send: Send) -> None:
         """Tell the neighbours the own rank."""
         for neighbour in self._neighbours:
-            send(neighbour, Rank(self.key[0]))
+            send(neighbour, Rank(self.key.rank))
         if not self._neighbours:
             self._become_root(send)
 
     def receive(self, source: int, body: Body, send: Send) -> None:
         """Go on with what another variable sent."""
         if isinstance(body, Rank):
-            self._keys[source] = (body.rank, source)
+            self._keys[source] = Elect(body.rank, source)
             if len(self._keys) == len(self._neighbours):
                 self._know_all(send)
         elif len(self._keys) < len(self._neighbours):
             self._early.append((source, body))
         elif isinstance(body, Elect):
-            self._hear(source, body.key, send)
+            self._hear(source, body, send)
         elif isinstance(body, Visit):
             self._be_visited(source, body, send)
         elif isinstance(body, Visited):
@@ -70,7 +70,7 @@ class Traversal:
             self._pass_on(send)
         elif isinstance(body, Return):
             self.children.append(source)
-            self._count = body.count
+            self._visits = body.visits
             self._pass_on(send)
 
     def _know_all(self, send: Send) -> None:
@@ -82,30 +82,30 @@ class Traversal:
         for source, body in early:
             self.receive(source, body, send)
 
-    def _join_wave(self, key: Key, source: int, send: Send) -> None:
+    def _join_wave(self, key: Elect, source: int, send: Send) -> None:
         self._wave, self._from = key, source
-        self._silent = {neighbour for neighbour in self._neighbours if neighbour != source}
-        for neighbour in self._neighbours:
-            if neighbour != source:
-                send(neighbour, Elect(key))
+        self._silent = dict.fromkeys(self._neighbours)
+        self._silent.pop(source, None)
+        for neighbour in self._silent:
+            send(neighbour, key)
 
-    def _hear(self, source: int, key: Key, send: Send) -> None:
+    def _hear(self, source: int, key: Elect, send: Send) -> None:
         """A wave, or its echo: lower ones than the best so far end here."""
         if self._wave is None or key > self._wave:
             self._join_wave(key, source, send)
         elif key == self._wave:
-            self._silent.discard(source)
+            self._silent.pop(source, None)
         else:
             return
         if self._silent:
             return
         if self._from >= 0:
-            send(self._from, Elect(key))
+            send(self._from, key)
         else:
             self._become_root(send)
 
     def _become_root(self, send: Send) -> None:
-        self.visit, self._count = 0, 1
+        self.visit, self._visits = 0, 1
         self._pass_on(send)
 
     def _be_visited(self, source: int, body: Visit, send: Send) -> None:
@@ -113,7 +113,7 @@ class Traversal:
             self._untried.remove(source)
             send(source, Visited(self.visit))
             return
-        self.visit, self._count, self.parent = body.count, body.count + 1, source
+        self.visit, self._visits, self.parent = body.visits, body.visits + 1, source
         self.above[source] = body.visit
         self._untried.remove(source)
         self._pass_on(send)
@@ -121,8 +121,8 @@ class Traversal:
     def _pass_on(self, send: Send) -> None:
         """Send the token to the highest neighbour that is not known to have had it, or back."""
         if self._untried:
-            send(self._untried.pop(), Visit(self.visit, self._count))
+            send(self._untried.pop(), Visit(self.visit, self._visits))
             return
         self.is_done = True
         if self.parent >= 0:
-            send(self.parent, Return(self._count))
+            send(self.parent, Return(self._visits))
