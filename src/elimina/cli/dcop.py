@@ -136,7 +136,7 @@ def _human(result: Result) -> str:
         ("messages", f"{count_text(sum(messages.values()))} ({counts}){repeated}" if messages else "none"),
         (
             "network",
-            f"{bytes_text(stats['network_load'])}, {bytes_text(stats['largest_message'])} in the largest message",
+            f"{bytes_text(stats['network_load'])}, {largest} in the largest message",
         ),
         ("memory", f"{bytes_text(stats['peak_bytes'])} of one agent"),
         (
