@@ -21,7 +21,7 @@ def test_dpop(elimina, grid):
     assert "status:     optimal\n" in shown
     assert f"value:      {best}\n" in shown
     assert "16 on cpu, int16" in shown
-    assert "24 visit" in shown
+    assert "15 visit" in shown
     answer = json.loads(elimina("dcop", grid, "--json", "--heuristic", "random", "--seed", 3, "--threads", 1).out)
     assert (answer["value"], answer["stats"]["agents"], answer["stats"]["messages"]["util"]) == (best, 16, 15)
 

@@ -29,21 +29,33 @@ def test_clocks_of_two_agents() -> None:
         ("y", "rank", 1, 11, 12),  # y is as high as x, and has the higher number: it begins a wave
         ("x", "rank", 1, 11, 12),
         ("x", "elect", 12, 22, 23),
-        ("y", "elect", 23, 33, 34),  # the echo: y is the root, and sends the token
-        ("x", "visit", 34, 44, 46),  # x is a leaf: the token goes back at 45; then x works
-        ("y", "return", 45, 55, 56),
-        ("y", "util", 46, 56, 58),  # y takes note of the table, and works
-        ("x", "value", 58, 68, 69),
+        ("y", "elect", 23, 33, 34),  # the echo: y is the root, and marks its neighbours
+        ("x", "mark", 34, 44, 45),
+        ("y", "marked", 45, 55, 56),  # all know of y: the token goes to x
+        ("x", "visit", 56, 66, 68),  # x is a leaf: the token goes back at 67; then x works
+        ("y", "return", 67, 77, 78),
+        ("y", "util", 68, 78, 80),  # y takes note of the table, and works
+        ("x", "value", 80, 90, 91),
     ]
     assert (result.value, result.assignment) == (0, {"x": "1", "y": "1"})
     stats = result.stats
-    assert stats["simulated_seconds"] == 69
-    assert stats["messages"] == {"rank": 2, "elect": 2, "visit": 1, "return": 1, "util": 1, "value": 1}
+    assert stats["simulated_seconds"] == 91
+    assert stats["messages"] == {
+        "rank": 2,
+        "elect": 2,
+        "mark": 1,
+        "marked": 1,
+        "visit": 1,
+        "return": 1,
+        "util": 1,
+        "value": 1,
+    }
     # x reads 1 table over 2 x 2 values, then y 1 over 2.
     assert (stats["nonconcurrent_operations"], stats["total_operations"]) == (6, 6)
     # A table of 2 cells of int16, 3 numbers for y, 4 for the table, 2 for the message and 4 for all messages.
     assert stats["message_bytes"]["util"] == stats["largest_message"] == 2 * 2 + 8 * (3 + 4 + 2 + 4)
-    assert stats["message_bytes"] == {"rank": 80, "elect": 96, "visit": 48, "return": 40, "util": 108, "value": 56}
+    sizes = {"rank": 80, "elect": 96, "mark": 40, "marked": 48, "visit": 48, "return": 40, "util": 108, "value": 56}
+    assert stats["message_bytes"] == sizes
     assert stats["network_load"] == sum(stats["message_bytes"].values())
     assert (stats["depth"], stats["induced_width"], stats["largest_table"], stats["agents"]) == (2, 1, 2, 2)
 

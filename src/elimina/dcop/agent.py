@@ -12,7 +12,6 @@ from elimina.dcop.messages import Body, Message, Util, Value
 from elimina.dcop.traversal import Traversal
 from elimina.dcop.view import View
 from elimina.errors import DcopError, MemoryLimitError
-from elimina.planning.plan import bytes_text
 
 
 class Agent:
@@ -48,7 +47,8 @@ class Agent:
         for variable in view.variables:
             functions = [table for table in view.constraints if variable in table.scope]
             neighbours = sorted({v for table in functions for v in table.scope} - {variable})
-            place = Traversal(variable, view.settings.rank(variable, len(neighbours)), neighbours)
+            rank = view.settings.rank(variable, len(neighbours))
+            place = Traversal(variable, rank, neighbours, view.settings.heuristic == "most-connected")
             self._places[variable] = place
             self._buckets[variable] = Bucket(variable, place, functions, view.sizes, view.settings)
 
@@ -140,9 +140,8 @@ class Agent:
             bucket.eliminate(self.engine, None if memory is None else memory - held, self._send[variable])
         except MemoryLimitError as error:
             raise MemoryLimitError(
-                f"agent {self.name!r} holds tables of {bytes_text(held)} and needs {error}, more than the "
-                f"{bytes_text(memory or 0)} that it may use; give more (--memory), bound the tables (--algo adpop "
-                "--ibound), or try another --heuristic"
+                f"agent {self.name!r} {error}; give more (--memory), bound the tables (--algo adpop --ibound), or try "
+                "another --heuristic"
             ) from error
         self.operations += bucket.effort.operations
 

@@ -24,6 +24,9 @@ from elimina.semiring import INTEGERS, Dtype
 _SHAPES = 4096
 """Plans that are kept."""
 
+_NOTICEABLE = 64 << 20
+"""Bytes from which the device is asked how many are free."""
+
 _NO_OUTPUTS = np.zeros((0, 3), dtype=np.int64)
 
 
@@ -103,8 +106,14 @@ class Engine:
         spread = sum(table.spread for _, table in tables)
         dtype = bucket_dtype(len(tables), spread)
         plan, program, output, size, operations = self._shaped(sizes, tuple(scope for scope, _ in tables), dtype)
+        if size > _NOTICEABLE:
+            left = self.backend.memory()
+            room = left if room is None else min(left, room)
         if room is not None and size > room:
-            raise MemoryLimitError(f"{bytes_text(size)} for a table of {' x '.join(map(str, sizes[1:])) or '1'} values")
+            raise MemoryLimitError(
+                f"needs {bytes_text(size)} for a message over {len(sizes) - 1} variables, and {bytes_text(room)} "
+                "are left"
+            )
         session = cast(TableSession, self.backend.open(program, np.zeros(0, dtype=dtype)))
         try:
             for layout, (_, table) in zip(plan.factors, tables, strict=True):

@@ -62,10 +62,17 @@ class Visit(NamedTuple):
     visits: int
 
 
-class Visited(NamedTuple):
-    """The token comes back at once, from an ancestor: its visit."""
+class Mark(NamedTuple):
+    """The token has come, for the first time: to all neighbours but the one that it came from."""
 
     visit: int
+
+
+class Marked(NamedTuple):
+    """The answer: the own visit, or -1; and how many neighbours were visited so far."""
+
+    visit: int
+    reached: int
 
 
 class Return(NamedTuple):
@@ -104,9 +111,10 @@ class Value(NamedTuple):
         return _WORD + 2 * _WORD * len(self.values or ())
 
 
-Body = Rank | Elect | Visit | Visited | Return | Util | Value
+Body = Rank | Elect | Visit | Mark | Marked | Return | Util | Value
 _KINDS: dict[type, str] = {
-    Rank: "rank", Elect: "elect", Visit: "visit", Visited: "visited", Return: "return", Util: "util", Value: "value",
+    Rank: "rank", Elect: "elect", Visit: "visit", Mark: "mark", Marked: "marked", Return: "return", Util: "util",
+    Value: "value",
 }  # fmt: skip
 KINDS = tuple(_KINDS.values())
 

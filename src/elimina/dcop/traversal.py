@@ -1,14 +1,16 @@
 """How variables become a pseudo-tree: a root is elected, and a token goes from neighbour to neighbour depth first.
 
-Every edge of the graph of cost functions then leads from a variable to an ancestor of it (Cheung 1983, "Graph traversal
-techniques and the maximum flow problem in distributed computation"). Messages may come in any order.
+Every edge of the graph of cost functions then leads from a variable to an ancestor of it. Where the token comes, all
+neighbours are told before it goes on, so that it takes edges of the tree only (Awerbuch 1985, "A new distributed
+depth-first-search algorithm"). Messages may come in any order, and the tree does not depend on it.
 """
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Sequence
 
-from elimina.dcop.messages import Body, Elect, Rank, Return, Visit, Visited
+from elimina.dcop.messages import Body, Elect, Mark, Marked, Rank, Return, Visit
 
 Send = Callable[[int, Body], None]
 """Sends something to another variable."""
@@ -29,21 +31,26 @@ class Traversal:
         variable: The variable.
         rank: Its rank.
         neighbours: Those that share a cost function with it.
+        prefers_reached: Whether the token goes first to those neighbours that have most visited ones of their own,
+            whatever their ranks.
     """
 
-    def __init__(self, variable: int, rank: int, neighbours: Sequence[int]) -> None:
+    def __init__(self, variable: int, rank: int, neighbours: Sequence[int], prefers_reached: bool) -> None:
         self.key = Elect(rank, variable)
         self.visit, self.parent, self.is_done = -1, -1, False
         self.children: list[int] = []
         self.above: dict[int, int] = {}
-        self._neighbours = neighbours
+        self._neighbours, self._prefers_reached = neighbours, prefers_reached
         self._keys: dict[int, Elect] = {}
         self._early: list[tuple[int, Body]] = []
         # Of the best wave so far: its key, where it came from, and who has not answered.
         self._wave: Elect | None = None
         self._from = -1
         self._silent: dict[int, None] = {}
-        self._untried: list[int] = []
+        # Of the token: neighbours that said it came, those that it may go to, and how many were not heard of.
+        self._reached: set[int] = set()
+        self._untried: list[tuple[int, Elect]] = []
+        self._unknown = 0
         self._visits = 0
 
     def start(self, send: Send) -> None:
@@ -64,10 +71,12 @@ class Traversal:
         elif isinstance(body, Elect):
             self._hear(source, body, send)
         elif isinstance(body, Visit):
-            self._be_visited(source, body, send)
-        elif isinstance(body, Visited):
-            self.above[source] = body.visit
-            self._pass_on(send)
+            self._become_visited(source, body, send)
+        elif isinstance(body, Mark):
+            self._reached.add(source)
+            send(source, Marked(self.visit, len(self._reached)))
+        elif isinstance(body, Marked):
+            self._note(source, body, send)
         elif isinstance(body, Return):
             self.children.append(source)
             self._visits = body.visits
@@ -75,7 +84,6 @@ class Traversal:
 
     def _know_all(self, send: Send) -> None:
         """Begin a wave, if no neighbour is higher: others cannot win."""
-        self._untried = sorted(self._neighbours, key=self._keys.__getitem__)
         if self.key > max(self._keys.values()):
             self._join_wave(self.key, -1, send)
         early, self._early = self._early, []
@@ -105,24 +113,43 @@ class Traversal:
             self._become_root(send)
 
     def _become_root(self, send: Send) -> None:
-        self.visit, self._visits = 0, 1
-        self._pass_on(send)
+        self._visits = 0
+        self._mark(send)
 
-    def _be_visited(self, source: int, body: Visit, send: Send) -> None:
-        if self.visit >= 0:
-            self._untried.remove(source)
-            send(source, Visited(self.visit))
-            return
-        self.visit, self._visits, self.parent = body.visits, body.visits + 1, source
+    def _become_visited(self, source: int, body: Visit, send: Send) -> None:
+        self.parent, self._visits = source, body.visits
         self.above[source] = body.visit
-        self._untried.remove(source)
-        self._pass_on(send)
+        self._mark(send)
+
+    def _mark(self, send: Send) -> None:
+        """Tell the other neighbours before the token goes on."""
+        self.visit = self._visits
+        self._visits += 1
+        self._unknown = len(self._neighbours) - (self.parent >= 0)
+        for neighbour in self._neighbours:
+            if neighbour != self.parent:
+                send(neighbour, Mark(self.visit))
+        if not self._unknown:
+            self._pass_on(send)
+
+    def _note(self, source: int, body: Marked, send: Send) -> None:
+        """Know a neighbour as an ancestor, or as one that the token may go to; those to be preferred come last."""
+        if body.visit >= 0:
+            self.above[source] = body.visit
+        else:
+            reached = body.reached if self._prefers_reached else 0
+            insort(self._untried, (reached, self._keys[source]))
+        self._unknown -= 1
+        if not self._unknown:
+            self._pass_on(send)
 
     def _pass_on(self, send: Send) -> None:
-        """Send the token to the highest neighbour that is not known to have had it, or back."""
-        if self._untried:
-            send(self._untried.pop(), Visit(self.visit, self._visits))
-            return
+        """Send the token to the neighbour that comes last of those that have not had it, or back."""
+        while self._untried:
+            _, key = self._untried.pop()
+            if key.root not in self._reached:
+                send(key.root, Visit(self.visit, self._visits))
+                return
         self.is_done = True
         if self.parent >= 0:
             send(self.parent, Return(self._visits))

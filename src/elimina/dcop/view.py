@@ -9,9 +9,10 @@ from elimina.dcop.problem import Problem
 from elimina.model import Sense
 from elimina.table import Table
 
-Heuristic = Literal["max-degree", "min-degree", "random"]
+Heuristic = Literal["max-degree", "min-degree", "most-connected", "random"]
 HEURISTICS: tuple[Heuristic, ...] = get_args(Heuristic)
-"""Which variable is a root, and which neighbour is visited next: the one of the most neighbours, of the fewest, any."""
+"""Which variable is a root, and which neighbour is visited next: the one of the most neighbours (as in the GpuBE paper,
+section 6), of the fewest; of the fewest neighbours, then the one with the most neighbours visited; any."""
 
 
 class Settings(NamedTuple):
