@@ -14,7 +14,7 @@ from elimina import Model, Table, Variable
 from elimina.dcop import Agent, Network, Problem, solve
 from elimina.dcop.engine import Engine
 from elimina.dcop.messages import Message
-from elimina.dcop.solve import pseudo_tree
+from elimina.dcop.pseudotree import agree_on_tree, pseudo_tree
 from elimina.dcop.view import HEURISTICS, views
 from elimina.errors import DcopError, InputError
 from elimina.generate import grid_model, random_model
@@ -103,6 +103,7 @@ def test_functions_lie_on_paths_to_a_root(kind: str, seed: int, heuristic) -> No
     roots = {line[-1] for line in lines.values()}
     assert not any(lines[v][-1] != lines[u][-1] for v, u in edges)
     tree = pseudo_tree(problem, agents)
+    assert tree == agree_on_tree(problem, heuristic, seed)
     assert sum(node.parent < 0 for node in tree.nodes) == len(roots)
 
 

@@ -11,7 +11,7 @@ import elimina
 from elimina import FORBIDDEN, Model, Table, Variable
 from elimina.backends.cpu import CpuBackend
 from elimina.dcop import Problem, solve
-from elimina.dcop.solve import pseudo_tree
+from elimina.dcop.pseudotree import pseudo_tree
 from elimina.dcop.view import HEURISTICS
 from elimina.errors import InputError, MemoryLimitError
 from elimina.generate import grid_model, random_model, scale_free_model
@@ -57,6 +57,8 @@ def test_devices(device: str) -> None:
         expected = elimina.solve(model, method="eliminate", device="cpu")
         found = solve(Problem.from_model(model), agents=device)
         assert (found.status, found.value) == (expected.status, expected.value)
+    # Large enough for tables to be joined before the elimination.
+    check_optimum(Problem.from_model(scale_free_model(10, 25, seed=1)), agents=device)
     for seed in range(20):
         check_optimum(random_problem("random", seed, most=7), agents=device)
 

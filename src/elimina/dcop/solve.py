@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -12,16 +12,15 @@ from elimina.dcop.agent import Agent
 from elimina.dcop.engine import Engine
 from elimina.dcop.network import Network
 from elimina.dcop.problem import Problem
+from elimina.dcop.pseudotree import pseudo_tree
 from elimina.dcop.simulator import Delivery, Figures, Simulation
-from elimina.dcop.traversal import Traversal
 from elimina.dcop.view import HEURISTICS, Heuristic, Settings, View, views
-from elimina.errors import InputError, InternalError
+from elimina.errors import InputError
 from elimina.inference.bucket import check_value
 from elimina.inference.minibucket import result_between
 from elimina.model import Model
 from elimina.result import Result
 from elimina.semiring import FLOATS, INTEGERS
-from elimina.tree import Tree, bucket_tree
 
 Algorithm = Literal["dpop", "adpop"]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
@@ -142,32 +141,6 @@ def answer(problem: Problem, agents: Iterable[Agent]) -> Result:
 def _constants(model: Model) -> list[int | float]:
     """What functions of no variable add."""
     return Model([], [table for table in model.factors if not table.scope], sense=model.sense).terms([])
-
-
-def pseudo_tree(problem: Problem, agents: Iterable[Agent]) -> Tree:
-    """The pseudo-tree that agents have made: in its order children come before their parents.
-
-    Raises:
-        InternalError: It is no pseudo-tree of the problem.
-    """
-    places = {v: place for agent in agents for v, place in agent.places.items()}
-    tree = bucket_tree([table.scope for table in problem.model.factors if table.scope], _order(places))
-    for node in tree.nodes:
-        parent = tree.nodes[node.parent].variable if node.parent >= 0 else -1
-        if parent != places[node.variable].parent:
-            raise InternalError(
-                f"variable {node.variable} is no child of {parent} in the pseudo-tree; please report it"
-            )
-    return tree
-
-
-def _order(places: Mapping[int, Traversal]) -> list[int]:
-    """Variables by the roots of their trees, and then those that were visited last first."""
-    roots: dict[int, int] = {}
-    for variable in sorted(places, key=lambda v: places[v].visit):
-        parent = places[variable].parent
-        roots[variable] = roots[parent] if parent >= 0 else variable
-    return sorted(places, key=lambda v: (roots[v], -places[v].visit))
 
 
 def statistics(problem: Problem, agents: Iterable[Agent], figures: Figures) -> dict[str, Any]:

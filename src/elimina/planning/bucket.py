@@ -11,9 +11,8 @@ from elimina.errors import InputError
 from elimina.planning.estimate import Machine
 from elimina.planning.plan import Output, Plan
 from elimina.planning.planner import exact_integer, place
-from elimina.planning.structure import MAX_OPERANDS, build_steps
+from elimina.planning.structure import MAX_OPERANDS, Bucket, ProtoStep, Read
 from elimina.semiring import INTEGERS, Dtype
-from elimina.tree import Node, Tree
 
 
 def bucket_dtype(tables: int, spread: int | float) -> Dtype:
@@ -53,8 +52,9 @@ def plan_bucket(
         memory: Bytes that the plan may use there.
     """
     separator = tuple(range(1, len(sizes)))
-    tree = Tree((0,), (Node(0, separator, -1, tuple(range(len(scopes))), ()),))
-    proto, _ = build_steps(tree, (0,), scopes, sizes)
+    proto: list[ProtoStep] = []
+    bucket = Bucket(0, separator, sizes, {v: v for v in range(len(sizes))}, proto)
+    bucket.eliminate([Read(number, -1, scope) for number, scope in enumerate(scopes)], MAX_OPERANDS)
     forbidden = int(np.iinfo(dtype).max) // _operands(len(scopes)) if dtype in INTEGERS else np.inf
     itemsize = np.dtype(dtype).itemsize
     members = [(number,) for number in range(len(scopes))]
