@@ -11,8 +11,9 @@ combinations a second, prints that instead. Fig. 11 has no numbers; beside it ar
 
 `--many`: wall time of DPOP with so many agents, on a random tree and on a chain with chords.
 
-`--peer`: pyDCOP's DPOP, with its own pseudo-trees (whose heuristic is our `most-connected`), on graph colouring (each variable with two to five of the last
-five, 3 colours); PYTHON has pydcop (see `baselines/pydcop_dpop.py`). `run` is wall time without reading.
+`--peer`: pyDCOP's DPOP, with its own pseudo-trees (whose heuristic is our `most-connected`), on graph colouring (each
+variable with two to five of the last five, 3 colours); PYTHON has pydcop (see `baselines/pydcop_dpop.py`). Wall time,
+without reading.
 """
 
 from __future__ import annotations
