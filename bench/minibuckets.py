@@ -4,10 +4,11 @@
 
 i-bounds as in the paper (Fioretto et al. 2018, section 8.2): z_min is the largest arity of a constraint, z_max the
 largest one, up to 20, whose plan fits the memory of every device asked for, and two between them. Seconds of the run
-itself, tables uploaded and messages computed, on one core (`cpu`) or the GPU (`cuda`): without and with shifting; CPU
-runs that are expected to exceed the limit are left out. Bounds without and with shifting, and the cost of the
-assignment that is decoded with it. Published: seconds of GpuBE and its bounds at its own four i-bounds, whose z_max the
-paper does not give; its optimum, if it has one.
+itself, tables uploaded and messages computed, on one core (`cpu`) or the GPU (`cuda`): of plain mini-buckets divided by
+scopes, and of all that `mbe` does (by scopes and by content, with costs shifted and without: up to four runs, whose
+best bounds count); CPU runs that are expected to exceed the limit are left out. Bounds of plain mini-buckets by scopes
+and by content, of all runs, and the cost of the assignment decoded. Published: seconds of GpuBE and its bounds at its
+own four i-bounds, whose z_max the paper does not give; its optimum, if it has one.
 """
 
 from __future__ import annotations
@@ -67,9 +68,11 @@ TABLES = {
     "42b": Published("spot5/42b.wcsp", 0, (0.455, 0.358, 0.276, 12.98), (58049, 95050, 135050, 155050), None),
     "408b": Published("spot5/408b.wcsp", 0, (0.552, 0.309, 0.862, 5.774), (2104, 5162, 6206, 6215), None),
 }
+WAYS = (("none", "scope"), ("none", "content"), ("all", "auto"))
+"""Shifts and partitions."""
 HEAD = (
-    "instance          n   d  w*   z  |    cpu s    cuda s  ratio |   cpu s   cuda s  ratio |    bound  shifted "
-    " decoded |  published s    bound  optimum"
+    "instance          n   d  w*   z  |    cpu s    cuda s  ratio |    cpu s    cuda s  ratio |    scope  content"
+    "     best  decoded |  published s    bound  optimum"
 )
 
 
@@ -82,14 +85,18 @@ def colouring(path: Path, colours: int) -> elimina.Model:
     return elimina.Model.from_arrays([colours] * count, [(edge, same) for edge in sorted(edges) if edge[0] != edge[1]])
 
 
-def run(model: elimina.Model, z: int, shift: str, device: str, order: list[int], limit: float) -> elimina.Result | None:
+def run(
+    model: elimina.Model, z: int, way: tuple[str, str], device: str, order: list[int], limit: float
+) -> elimina.Result | None:
     """One core or the GPU; None where it would take too long."""
     options: dict[str, Any] = {"ibound": z, "device": device, "order": order, "threads": 1}
-    plan = elimina.plan(model, shift="none", **options)
+    plan = elimina.plan(model, shift="none", partition="scope", **options)
     if not plan.fits or (device == "cpu" and 3 * plan.seconds > limit):
         return None
+    shift, partition = way
     # A tenth of the time is for shifting before.
-    return elimina.solve(model, method="mbe", shift=shift, time_limit=max(20.0, 10 * limit), **options)
+    limit = max(20.0, 10 * limit)
+    return elimina.solve(model, method="mbe", shift=shift, partition=partition, time_limit=limit, **options)
 
 
 def ibounds(model: elimina.Model, order: list[int], devices: list[str], most: int) -> list[int]:
@@ -130,21 +137,16 @@ def main() -> None:
         order = find_order(model.sizes, [f.scope for f in model.factors], seconds=2).order
         width = elimina.plan(model, device="cpu", order=order, slices="never", tables="dense").width
         for place, z in enumerate(ibounds(model, order, args.device, args.most)):
-            found = {
-                (shift, device): run(model, z, shift, device, order, args.limit)
-                for shift in ("none", "all")
-                for device in args.device
-            }
+            found = {way: [run(model, z, way, device, order, args.limit) for device in args.device] for way in WAYS}
             columns = []
-            for shift in ("none", "all"):
-                cpu, cuda = (seconds_of(found.get((shift, device))) for device in ("cpu", "cuda"))
+            for way in (WAYS[0], WAYS[-1]):
+                by_device = dict(zip(args.device, found[way], strict=True))
+                cpu, cuda = (seconds_of(by_device.get(device)) for device in ("cpu", "cuda"))
                 ratio = cpu / cuda if cpu is not None and cuda else None
                 columns.append(f"{text(cpu, 8)} {text(cuda, 9, 5)} {text(ratio, 6, 1)}")
-            plain, shifted = (
-                next((r for (s, _), r in found.items() if s == shift and r), None) for shift in ("none", "all")
-            )
-            bounds = [None if r is None else r.lower_bound for r in (plain, shifted)]
-            bounds.append(None if shifted is None else shifted.upper_bound)
+            known = [next((result for result in found[way] if result is not None), None) for way in WAYS]
+            bounds = [None if result is None else result.lower_bound for result in known]
+            bounds.append(None if known[-1] is None else known[-1].upper_bound)
             figures = " ".join(f"{'' if b is None else b:>8}" for b in bounds)
             optimum = "" if row.optimum is None else row.optimum
             published = f"{row.seconds[place]:>12} {row.bounds[place]:>8} {optimum:>8}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.inference.bucket import eliminate
 from elimina.inference.call import Evidence, Prepared, observe, plan_call
-from elimina.inference.choose import ORDER_SECONDS, Options, Planned, Shift, Slices, Tables
+from elimina.inference.choose import ORDER_SECONDS, Division, Options, Planned, Shift, Slices, Tables
 from elimina.inference.execution import Execution
 from elimina.inference.method import OptimumMethod, Search
 from elimina.model import Model
@@ -48,6 +48,7 @@ def plan(
     tables: Tables = "auto",
     ibound: IBound | None = None,
     shift: Shift = "all",
+    partition: Division = "auto",
 ) -> Plan:
     """Plan an elimination without allocating anything for it; ``print`` the plan to see its figures.
 
@@ -81,6 +82,9 @@ def plan(
             (``mpe``); ``clusters``: then between tables joined as mini-buckets do, too, where time and memory suffice
             for the i-bound (``mpe``); ``buckets``: between mini-buckets of a variable; ``all``: everywhere; ``none``:
             nowhere. What is solved by ``mbe`` runs without shifts, too, and the better bounds count.
+        partition: How buckets are divided: ``scope``: tables that share most variables go together; ``content``
+            (``mpe``): those whose joint message says most more than theirs apart, if the host has the memory for all
+            of them; ``auto``: that, where it is quick.
 
     Returns:
         The plan; ``plan.fits`` says whether it stays within the memory.
@@ -91,7 +95,7 @@ def plan(
         UnsupportedError: Rows are asked for, and the task or the dtype has none.
     """
     options = Options(
-        device, memory, order, order_seconds, seed, threads, dtype, slices, scratch, tables, ibound, shift
+        device, memory, order, order_seconds, seed, threads, dtype, slices, scratch, tables, ibound, shift, partition
     )
     return plan_call(model, task, evidence, query, options, shift_seconds=0.0).planned.plan
 
@@ -114,6 +118,7 @@ def solve(
     tables: Tables = "auto",
     ibound: IBound | None = None,
     shift: Shift = "all",
+    partition: Division = "auto",
     method: OptimumMethod = "auto",
     upper_bound: int | None = None,
     gap: float = 0.0,
@@ -152,6 +157,7 @@ def solve(
         ibound: See ``plan``; with the methods ``mbe``, which takes ``auto`` by default, and ``search``, which starts
             with a small one and raises it.
         shift: See ``plan``.
+        partition: See ``plan``.
         method: ``eliminate``: run the plan. ``mbe``: mini-bucket elimination. ``mpe``: it bounds the optimum from one
             side by itself, and from the other by the value of an assignment that it leads to (``bounded``, or
             ``optimal`` where both are the same). ``pr``: weighted mini-buckets (Liu and Ihler 2011) bound log10 Z from
@@ -181,7 +187,7 @@ def solve(
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
     options = Options(
-        device, memory, order, order_seconds, seed, threads, dtype, slices, scratch, tables, ibound, shift
+        device, memory, order, order_seconds, seed, threads, dtype, slices, scratch, tables, ibound, shift, partition
     )
     if method == "mbe" and ibound is None:
         options = options._replace(ibound="auto")
@@ -254,19 +260,26 @@ class _Call:
         return self.search.is_asked_for
 
     def bounds(self) -> Result:
-        """Mini-buckets with costs shifted, if what that takes fits, and without."""
+        """Mini-buckets with costs shifted and without, divided by content and by scopes, as far as it all fits."""
         from elimina.inference.minibucket import better
 
-        if self.options.shift == "none":
-            return self.attempt(self.options)
-        shifted = None
-        with contextlib.suppress(MemoryLimitError):
-            shifted = self.attempt(self.options)
-        if shifted is not None and shifted.status != "bounded":
-            return shifted
-        self.tried = self.tried or shifted
-        plain = self.attempt(self.options._replace(shift="none", order=self.order))
-        return plain if shifted is None else better(shifted, plain)
+        found = None
+        for shift in dict.fromkeys((self.options.shift, "none")):
+            for partition in ("auto", "scope") if self.options.partition == "auto" else (self.options.partition,):
+                options = self.options._replace(
+                    shift=shift, partition=partition, order=self.order or self.options.order
+                )
+                is_last = shift == "none" and partition != "auto"
+                with contextlib.suppress(*() if is_last else (MemoryLimitError,)):
+                    one = self.attempt(options)
+                    found = one if found is None else better(one, found)
+                    if found.status != "bounded":
+                        return found
+                    self.tried = self.tried or found
+                    if one.stats.get("partition") != "content":
+                        break
+        assert found is not None
+        return found
 
     def attempt(self, options: Options) -> Result:
         """Plan and run; what rows cannot hold is run without them."""

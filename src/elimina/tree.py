@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 
@@ -51,8 +51,27 @@ class Tree(NamedTuple):
         return result[::-1]
 
 
+class Item(NamedTuple):
+    """A factor in a bucket, or (``factor`` -1) the message of a child."""
+
+    scope: frozenset[int]
+    factor: int
+    child: int
+
+
+Partition = Sequence[Sequence[Sequence[int]]]
+"""For each variable of an order the mini-buckets of its bucket: places of items, factors first, then messages."""
+
+Divide = Callable[[int, Sequence[Item]], Sequence[Sequence[int]]]
+"""From a variable's place in the order and its bucket's items to mini-buckets, each the places of its items."""
+
+
 def bucket_tree(
-    scopes: Sequence[Sequence[int]], order: Sequence[int], kept: Sequence[int] = (), ibound: int | None = None
+    scopes: Sequence[Sequence[int]],
+    order: Sequence[int],
+    kept: Sequence[int] = (),
+    ibound: int | None = None,
+    divide: Divide | None = None,
 ) -> Tree:
     """Eliminate symbolically (Dechter 1999): each scope goes to the bucket of its earliest variable.
 
@@ -65,16 +84,18 @@ def bucket_tree(
         kept: Variables that are not eliminated; the roots' separators consist of them. A scope of nothing else goes to
             no bucket.
         ibound: The most variables of a message; None: buckets stay whole.
+        divide: How a bucket is divided, called for each variable in turn; None: each table, the largest first, joins
+            the mini-bucket that it adds the fewest variables to.
     """
     position = {v: i for i, v in enumerate((*order, *kept))}
-    placed: list[list[_Item]] = [[] for _ in position]
+    placed: list[list[Item]] = [[] for _ in position]
     for number, scope in enumerate(scopes):
-        placed[min(position[v] for v in scope)].append(_Item(frozenset(scope), number, -1))
+        placed[min(position[v] for v in scope)].append(Item(frozenset(scope), number, -1))
     nodes: list[Node] = []
     parents: list[int] = []
     for i, variable in enumerate(order):
-        for members in mini_buckets([item.scope for item in placed[i]], ibound):
-            part = [placed[i][number] for number in members]
+        parts = by_scope(placed[i], ibound) if divide is None else divide(i, placed[i])
+        for part in ([placed[i][place] for place in places] for places in parts):
             union = frozenset[int]().union(*(item.scope for item in part)) - {variable}
             separator = tuple(sorted(union, key=position.__getitem__))
             factors = tuple(item.factor for item in part if item.factor >= 0)
@@ -82,36 +103,20 @@ def bucket_tree(
             for child in children:
                 parents[child] = len(nodes)
             if separator and position[separator[0]] < len(order):
-                placed[position[separator[0]]].append(_Item(union, -1, len(nodes)))
+                placed[position[separator[0]]].append(Item(union, -1, len(nodes)))
             nodes.append(Node(variable, separator, -1, factors, children))
             parents.append(-1)
     return Tree(tuple(order), tuple(node._replace(parent=parent) for node, parent in zip(nodes, parents, strict=True)))
 
 
-class _Item(NamedTuple):
-    """A factor in a bucket, or (``factor`` -1) the message of a child."""
-
-    scope: frozenset[int]
-    factor: int
-    child: int
-
-
-def mini_buckets(scopes: Sequence[frozenset[int]], ibound: int | None) -> list[list[int]]:
-    """Divide a bucket: each table, the largest first, joins the mini-bucket that it adds the fewest variables to.
-
-    Args:
-        scopes: Of the bucket's tables.
-        ibound: The most variables of a message; None: the bucket stays whole.
-
-    Returns:
-        The tables' numbers, ascending, for each mini-bucket.
-    """
-    if ibound is None or len(scopes) < 2:
-        return [list(range(len(scopes)))]
+def by_scope(items: Sequence[Item], ibound: int | None) -> list[list[int]]:
+    """Divide a bucket: each table, the largest first, joins the mini-bucket that it adds the fewest variables to."""
+    if ibound is None or len(items) < 2:
+        return [list(range(len(items)))]
     parts: list[list[int]] = []
     unions: list[frozenset[int]] = []
-    for number in sorted(range(len(scopes)), key=lambda number: -len(scopes[number])):
-        scope = scopes[number]
+    for number in sorted(range(len(items)), key=lambda number: -len(items[number].scope)):
+        scope = items[number].scope
         grown = [(len(scope - union), n) for n, union in enumerate(unions)]
         fitting = [(more, n) for more, n in grown if not more or len(unions[n]) + more <= ibound + 1]
         if fitting:

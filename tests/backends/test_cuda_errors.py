@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 
 import pytest
@@ -36,3 +37,11 @@ def test_a_limit_stays_one(backend):
 def test_failures_of_the_device(backend):
     with pytest.raises(DeviceError, match="failed: lost"), backend.failing(0):
         raise DeviceFailure("lost")
+
+
+def test_a_folder_of_the_name_is_not_cupy(monkeypatch):
+    folder = types.ModuleType("cupy")
+    folder.__path__ = ["/somewhere/cupy"]
+    monkeypatch.setitem(sys.modules, "cupy", folder)
+    with pytest.raises(DeviceError, match="the folder /somewhere/cupy is in the way of CuPy"):
+        CudaBackend()

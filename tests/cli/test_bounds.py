@@ -28,6 +28,14 @@ def test_mini_buckets(elimina, grid):
     assert json.loads(elimina("solve", grid, "--method", "mbe", "--format", "json").out)["value"] == best
 
 
+def test_mini_buckets_by_content(elimina, grid):
+    assert "parts, by content" in elimina("plan", grid, "--ibound", 2, "--partition", "content").out
+    assert "by content" not in elimina("plan", grid, "--ibound", 2, "--partition", "scope").out
+    failed = elimina("solve", grid, "--task", "pr", "--method", "mbe", "--partition", "content")
+    assert (failed.code, failed.out) == (1, "")
+    assert "--partition content is for optima (task mpe), not for pr" in failed.err
+
+
 def test_search(elimina, grid):
     best = library.solve(library.read(grid)).value
     answer = json.loads(elimina("solve", grid, "--method", "search", "--format", "json").out)

@@ -106,7 +106,8 @@ def test_bounds_of_binary_networks(ibound: int) -> None:
         problem = Problem.from_model(model)
         agents, _ = run_agents(problem, settings_of(problem, ibound=ibound))
         order = pseudo_tree(problem, agents).order
-        expected = elimina.solve(model, method="mbe", ibound=ibound, shift="none", order=order, device="cpu")
+        how = {"method": "mbe", "ibound": ibound, "shift": "none", "partition": "scope", "device": "cpu"}
+        expected = elimina.solve(model, order=order, **how)
         found = solve(problem, "adpop", ibound=ibound)
         assert found.stats["divided"] > 0 or ibound == 4
         assert found.lower_bound == expected.lower_bound

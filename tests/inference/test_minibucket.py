@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import elimina
 from elimina import MemoryLimitError, Model
 from elimina.generate import grid_model, random_model
+from elimina.inference.choose import DIVISIONS
 from elimina.inference.shifting import shift
 from elimina.planning.prepare import prepare
 from tests.devices import on_devices
@@ -49,8 +50,8 @@ def check(model, result, exact=False):
 def test_bounds_are_sound(device, kind, data):
     model = data.draw(models(kind))
     ibound = data.draw(st.integers(1, 5))
-    costs = data.draw(st.sampled_from(SHIFTS))
-    result = elimina.solve(model, method="mbe", ibound=ibound, shift=costs, device=device, order="min-fill")
+    options = {"shift": data.draw(st.sampled_from(SHIFTS)), "partition": data.draw(st.sampled_from(DIVISIONS))}
+    result = elimina.solve(model, method="mbe", ibound=ibound, device=device, order="min-fill", **options)
     check(model, result)
     assert result.stats["method"] == "mbe"
 
@@ -138,7 +139,7 @@ def test_too_little_memory_for_the_factors():
 def test_no_shifts_where_memory_is_short():
     model = random_model(20, 4, 0.4, 0.0, seed=8)
     order = elimina.plan(model, device="cpu").order
-    options = {"ibound": 7, "device": "cpu", "order": order, "dtype": "int32"}
+    options = {"ibound": 7, "device": "cpu", "order": order, "dtype": "int32", "partition": "scope"}
     plain, levelled = (elimina.plan(model, shift=costs, **options).peak_bytes for costs in ("none", "buckets"))
     memory = (plain + levelled) // 2
     found = elimina.solve(model, method="mbe", shift="buckets", memory=memory, **options)

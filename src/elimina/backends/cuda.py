@@ -36,6 +36,9 @@ def _import_cupy() -> Any:
             f'the CUDA backend needs CuPy ({error}): pip install "elimina[cuda13]" (CUDA 12: "elimina[cuda12]"), '
             "or use --device cpu"
         ) from error
+    if not hasattr(cupy, "__version__"):
+        where = ", ".join(cupy.__path__)
+        raise DeviceError(f"the folder {where} is in the way of CuPy: run elsewhere, rename it, or use --device cpu")
     version = tuple(int(part) for part in cupy.__version__.split(".")[:2])
     if version < OLDEST_CUPY:
         wanted = ".".join(map(str, OLDEST_CUPY))

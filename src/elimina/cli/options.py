@@ -12,7 +12,7 @@ import click
 from elimina.backends.choose import DEVICES
 from elimina.errors import InputError
 from elimina.inference.call import TASKS
-from elimina.inference.choose import ORDER_SECONDS, SHIFTS, TABLES
+from elimina.inference.choose import DIVISIONS, ORDER_SECONDS, SHIFTS, TABLES
 from elimina.io.evidence import parse_names
 from elimina.model import Model
 from elimina.order import Method, read_order
@@ -136,6 +136,13 @@ def model_options(command: Command) -> Command:
                 show_default=True,
                 help="Where costs are shifted for better bounds: between tables, also clusters (mpe), mini-buckets.",
             ),
+            click.option(
+                "--partition",
+                type=click.Choice(DIVISIONS),
+                default="auto",
+                show_default=True,
+                help="content: what tables say decides which share a mini-bucket (mpe); scope: their variables do.",
+            ),
         ]
     ):
         command = option(command)
@@ -162,8 +169,9 @@ def query_of(given: str | None, model: Model) -> list[int] | None:
 
 def planning_of(options: dict[str, Any], model: Model) -> dict[str, Any]:
     """The options that say how to plan, by the names of ``elimina.inference.choose.Options``."""
-    names = ("device", "memory", "seed", "threads", "dtype", "slices", "scratch", "tables", "ibound", "shift")
-    kept = {name: options[name] for name in names}
+    names = ("device", "memory", "seed", "threads", "dtype", "slices", "scratch", "tables")
+    bounds = ("ibound", "shift", "partition")
+    kept = {name: options[name] for name in (*names, *bounds)}
     return {**kept, "order": _order_of(options["order"], model), "order_seconds": options["order_time"]}
 
 

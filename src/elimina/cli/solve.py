@@ -142,7 +142,7 @@ def solve(
 
 _NOT_WITH_CASES = (
     *("time_limit", "format_", "checkpoint", "scratch", "tables", "slices", "method", "upper_bound", "ibound", "shift"),
-    *("gap", "trace"),
+    *("gap", "trace", "partition"),
 )
 
 

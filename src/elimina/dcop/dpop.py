@@ -23,7 +23,7 @@ from elimina.errors import InputError
 from elimina.inference.encode import distances_of
 from elimina.planning.prepare import allowed_range, finite_range
 from elimina.table import Table
-from elimina.tree import mini_buckets
+from elimina.tree import Item, by_scope
 
 _WIDEST = 1 << 61
 """Integer costs of a function may be that far apart."""
@@ -119,8 +119,8 @@ class Bucket:
         self._tables = own + arrived
         sent = [table for table in passed if self._variable not in table.scope]
         possible = possible and own_possible
-        scopes = [frozenset(table.scope) for table in self._tables]
-        for number, members in enumerate(mini_buckets(scopes, self._settings.ibound) if possible and scopes else ()):
+        items = [Item(frozenset(table.scope), number, -1) for number, table in enumerate(self._tables)]
+        for number, members in enumerate(by_scope(items, self._settings.ibound) if possible and items else ()):
             made = self._message([self._tables[m] for m in members], number, engine, room)
             if made.scope:
                 sent.append(made)

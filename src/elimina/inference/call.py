@@ -70,6 +70,8 @@ def plan_call(
         raise InputError(f"an i-bound goes with the tasks mpe and pr, not with {task}")
     if options.ibound is not None and task == "pr" and options.shift in ("tables", "clusters"):
         raise InputError(f"--shift {options.shift} is for optima (task mpe); use none, buckets or all")
+    if options.partition == "content" and task != "mpe":
+        raise InputError(f"--partition content is for optima (task mpe), not for {task}; use scope")
     if query is not None and task not in ("mar", "mmap"):
         raise InputError(f"a query goes with the tasks mar and mmap, not with {task}")
     if not query and task == "mmap":

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, cast, get_args
 
 import numpy as np
@@ -21,6 +22,7 @@ from elimina.planning.prepare import Problem, restrict
 from elimina.planning.sparse import in_rows
 from elimina.planning.structure import MAX_OPERANDS
 from elimina.planning.weights import Bound
+from elimina.tree import Partition
 
 MOST_THREADS = 1024
 MOST_SLICES = 1 << 16
@@ -38,6 +40,13 @@ Shift = Literal["none", "tables", "clusters", "buckets", "all"]
 """Where costs are shifted for better bounds: between tables before; also between clusters of these; between
 mini-buckets; everywhere."""
 SHIFTS: tuple[Shift, ...] = get_args(Shift)
+
+Division = Literal["auto", "scope", "content"]
+"""Whether buckets are divided by their tables' variables alone, or by their values: always, or where that is quick."""
+DIVISIONS: tuple[Division, ...] = get_args(Division)
+
+DIVISION_SECONDS = 5.0
+"""Estimated time of dividing by content that is not asked for."""
 
 LONG_SECONDS = 0.5
 """Estimated time of dense tables from which rows are thought of."""
@@ -64,6 +73,7 @@ class Options(NamedTuple):
     tables: Tables = "auto"
     ibound: IBound | None = None
     shift: Shift = "all"
+    partition: Division = "auto"
     refined: int = 0
     """How often there were more rows than memory held: so many times ``FINER`` times as many are expected."""
 
@@ -111,6 +121,8 @@ class Options(NamedTuple):
             )
         if self.shift not in SHIFTS:
             raise InputError(f"shift is {self.shift!r}; it is one of {', '.join(SHIFTS)}")
+        if self.partition not in DIVISIONS:
+            raise InputError(f"partition is {self.partition!r}; it is one of {', '.join(DIVISIONS)}")
         if self.scratch is not None:
             from elimina.planning.tiers import check_scratch
 
@@ -166,8 +178,8 @@ def plan_within(problem: Problem, order: Sequence[int], options: Options, share:
     machine, memory = limits_of(backend, options)
     memory = min(memory, int(share * host_memory(options)))
     ibound = "auto" if options.ibound is None else options.ibound
-    levelled, side = options.levels_buckets, _side(problem)
-    plan = make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled, seconds, side)
+    levelled, side, divide = options.levels_buckets, _side(problem), _divide(problem, order, options, seconds)
+    plan = make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled, seconds, side, divide)
     return Planned(problem, plan, backend, {})
 
 
@@ -245,8 +257,20 @@ def bounding_plan(
     """Plan mini-buckets for one backend; ``side``: see ``make_plan``."""
     machine, memory = limits_of(backend, options)
     ibound = "auto" if options.ibound is None else options.ibound
-    levelled = options.levels_buckets
-    return make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled, side=side)
+    levelled, divide = options.levels_buckets, _divide(problem, order, options)
+    return make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled, side=side, divide=divide)
+
+
+def _divide(
+    problem: Problem, order: Sequence[int], options: Options, seconds: float = DIVISION_SECONDS
+) -> Callable[[int], Partition | None] | None:
+    """What divides buckets by content, where that is asked for, or thought to take no longer."""
+    if options.partition == "scope" or problem.task != "mpe":
+        return None
+    from elimina.inference.content import partition_by_content
+
+    most = math.inf if options.partition == "content" else seconds
+    return lambda ibound: partition_by_content(problem, order, ibound, host_memory(options), most)
 
 
 def _side(problem: Problem) -> Bound | None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.tree import Node, bucket_tree
+from elimina.tree import Node, Partition, bucket_tree
 
 _CELL_SECONDS = 1e-7
 _NODE_SECONDS = 1e-4
@@ -46,12 +46,19 @@ class JoinGraph:
         scopes: Of the tables; every variable of theirs occurs in the order.
         order: Variables in elimination order.
         ibound: The most variables of a message.
+        partition: The mini-buckets of each bucket; None: by scopes.
     """
 
     def __init__(
-        self, sizes: Sequence[int], scopes: Sequence[Sequence[int]], order: Sequence[int], ibound: int
+        self,
+        sizes: Sequence[int],
+        scopes: Sequence[Sequence[int]],
+        order: Sequence[int],
+        ibound: int,
+        partition: Partition | None = None,
     ) -> None:
-        self._nodes = bucket_tree(scopes, order, ibound=ibound).nodes
+        divide = None if partition is None else lambda place, _: partition[place]
+        self._nodes = bucket_tree(scopes, order, ibound=ibound, divide=divide).nodes
         self._position = {v: i for i, v in enumerate(order)}
         self._sizes = sizes
         self.clusters = tuple(Cluster((node.variable, *node.separator), node.factors) for node in self._nodes)

@@ -244,11 +244,13 @@ def better(one: Result, other: Result) -> Result:
     return Result(status, one.task, best.value, lower, upper, best.assignment, stats=stats)
 
 
-def division(plan: Plan) -> dict[str, int]:
+def division(plan: Plan) -> dict[str, int | str]:
     """Figures of mini-buckets for ``Result.stats``."""
     if plan.minibuckets is None:
         return {}
-    return {"ibound": plan.minibuckets.ibound, "divided": plan.minibuckets.divided, "parts": plan.minibuckets.parts}
+    known = plan.minibuckets
+    partition = "content" if known.by_content else "scope"
+    return {"ibound": known.ibound, "divided": known.divided, "parts": known.parts, "partition": partition}
 
 
 def meet(bound: int | float, score: int | float) -> bool:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from elimina._core import FORBIDDEN_COST, shift_costs
 from elimina.inference.choose import Options, elimination_order, host_memory
+from elimina.inference.content import partition_by_content
 from elimina.inference.encode import distances
 from elimina.inference.joingraph import JoinGraph
 from elimina.model import Model
@@ -39,7 +40,7 @@ LONGEST_SHIFT = 10.0
 
 _PARTS = 1000
 _HEADROOM = 2**27
-"""Parts of an integer cost that are shifted, if sums of them stay below the other number."""
+"""Division of an integer cost that are shifted, if sums of them stay below the other number."""
 
 _LEAST_PASSES = 4
 """Passes over clusters that the time has to suffice for."""
@@ -138,8 +139,12 @@ def shift_clusters(original: Original, options: Options, order: Sequence[int], s
     assert original.shifted is not None
     assert options.ibound not in (None, "auto")
     problem = original.shifted.problem
-    graph = JoinGraph(problem.model.sizes, [group.scope for group in problem.groups], order, int(options.ibound))
-    most_cells = min(MOST_CELLS, host_memory(options) // CELL_BYTES)
+    ibound, memory = int(options.ibound), host_memory(options)
+    partition = None
+    if options.partition != "scope":
+        partition = partition_by_content(problem, order, ibound, memory, seconds)
+    graph = JoinGraph(problem.model.sizes, [group.scope for group in problem.groups], order, ibound, partition)
+    most_cells = min(MOST_CELLS, memory // CELL_BYTES)
     # Smaller clusters than those of the run would stand in the way of its mini-buckets.
     if graph.cells > most_cells or _LEAST_PASSES * graph.pass_seconds > seconds:
         return original
@@ -180,7 +185,7 @@ def _shifted_in(graph: JoinGraph, problem: Problem, seconds: float) -> Problem |
 
 
 def _unit(spread: float) -> float:
-    """Parts of one that costs are counted in: a power of two."""
+    """Division of one that costs are counted in: a power of two."""
     return float(2.0 ** math.floor(math.log2(_MOST_TOTAL / max(spread, 1.0))))
 
 

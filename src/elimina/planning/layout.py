@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 
 ROW_CELLS = 1024
@@ -86,15 +87,16 @@ class Arena:
 
     def give_back(self, offset: int, span: int) -> None:
         """Make a span free again, merged with its free neighbours."""
-        self._free.append((offset, self._rounded(span)[1]))
-        self._free.sort()
-        merged: list[tuple[int, int]] = []
-        for start, size in self._free:
-            if merged and sum(merged[-1]) == start:
-                merged[-1] = merged[-1][0], merged[-1][1] + size
-            else:
-                merged.append((start, size))
-        self._free = merged
+        start, end = offset, offset + self._rounded(span)[1]
+        place = bisect.bisect(self._free, (offset, 0))
+        first = last = place
+        if first and sum(self._free[first - 1]) == start:
+            first -= 1
+            start = self._free[first][0]
+        if last < len(self._free) and self._free[last][0] == end:
+            end = sum(self._free[last])
+            last += 1
+        self._free[first:last] = [(start, end - start)]
 
     def _rounded(self, span: int) -> tuple[int, int]:
         """The unit that a span's start is a multiple of, and the elements that it takes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from elimina.planning.estimate import EXPONENTIAL, Machine
@@ -12,7 +12,7 @@ from elimina.planning.plan import Plan
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem
 from elimina.planning.weights import Bound
-from elimina.tree import bucket_tree
+from elimina.tree import Partition, bucket_tree
 
 _LEVELLED_PASSES = 2.5
 """Passes over the cells of a bucket that is levelled, for each one otherwise."""
@@ -31,6 +31,7 @@ def make_bounded_plan(
     levelled: bool,
     seconds: float = math.inf,
     side: Bound | None = None,
+    divide: Callable[[int], Partition | None] | None = None,
 ) -> Plan:
     """Plan mini-bucket elimination.
 
@@ -44,6 +45,7 @@ def make_bounded_plan(
         levelled: Whether mini-buckets of a variable are levelled.
         seconds: Estimated time that ``auto`` may take besides the device's start.
         side: From which side a sum is bounded; None for the task ``mpe``.
+        divide: The mini-buckets for an i-bound, None where they are to be made by scopes, as without it.
 
     Returns:
         The plan, which divides nothing where whole buckets are small enough. It need not fit: where the factors alone
@@ -51,7 +53,10 @@ def make_bounded_plan(
     """
 
     def plan(number: int) -> Plan:
-        return make_plan(problem, order, machine, memory, dtype, ibound=number, levelled=levelled, side=side)
+        parts = None if divide is None else divide(number)
+        return make_plan(
+            problem, order, machine, memory, dtype, ibound=number, levelled=levelled, side=side, partition=parts
+        )
 
     if ibound != "auto":
         return plan(int(ibound))

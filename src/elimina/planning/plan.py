@@ -206,12 +206,14 @@ class MiniBuckets(NamedTuple):
         divided: Number of buckets that are divided.
         parts: Number of all buckets and mini-buckets.
         levelled: Whether costs are shifted between the mini-buckets of a variable.
+        by_content: Whether the tables' values decided what goes together.
     """
 
     ibound: int
     divided: int
     parts: int
     levelled: bool
+    by_content: bool = False
 
 
 def slice_runs(sizes: Sequence[int]) -> list[int]:
@@ -351,9 +353,9 @@ class Plan(NamedTuple):
     def _divided(self) -> list[tuple[str, str]]:
         if self.minibuckets is None:
             return []
-        ibound, divided, parts, levelled = self.minibuckets
+        ibound, divided, parts, levelled, by_content = self.minibuckets
         text = f"i-bound {ibound}: {divided} of {len(self.order)} buckets divided, {parts} parts"
-        return [("mini-buckets", text + (", levelled" if levelled else ""))]
+        return [("mini-buckets", text + (", by content" if by_content else "") + (", levelled" if levelled else ""))]
 
     def _on_rows(self) -> list[tuple[str, str]]:
         if self.sparse is None:

@@ -32,7 +32,7 @@ from elimina.planning.propagation import Passes
 from elimina.planning.structure import MAX_OPERANDS, ProtoStep, build_steps
 from elimina.planning.weights import Bound, node_weights
 from elimina.semiring import FLOATS, INTEGERS, SEMIRINGS, Dtype
-from elimina.tree import Tree, bucket_tree, central_order
+from elimina.tree import Partition, Tree, bucket_tree, central_order
 
 
 class Encoding(NamedTuple):
@@ -88,6 +88,7 @@ def make_plan(
     ibound: int | None = None,
     levelled: bool = False,
     side: Bound | None = None,
+    partition: Partition | None = None,
 ) -> Plan:
     """Lay out a whole elimination.
 
@@ -104,16 +105,17 @@ def make_plan(
             mini-buckets, and the plan makes a bound on the answer. None: the plan is exact.
         levelled: Whether mini-buckets of a variable are levelled (``planning.structure``).
         side: From which side a sum is bounded; None for the task ``mpe``, and for exact plans.
+        partition: The mini-buckets of each bucket; None: by scopes.
 
     Raises:
         InputError: The dtype does not fit the task or cannot hold the costs exactly.
     """
     part = restrict(problem, dict.fromkeys(sliced, 0)) if sliced else problem
-    tree, scopes = _tree(part, order, ibound)
+    tree, scopes = _tree(part, order, ibound, partition)
     if problem.task == "mar":
         central = central_order(tree, problem.model.sizes)
         tree, scopes = _tree(problem, [v for v in central if v not in problem.kept])
-    minibuckets = _minibuckets(tree, ibound, levelled)
+    minibuckets = _minibuckets(tree, ibound, levelled, partition is not None)
     weights = None
     if side is not None and (minibuckets is not None or part.maximised):
         weights = node_weights(tree, side, [_has_zeros(part, group) for group in part.groups], part.maximised)
@@ -190,19 +192,22 @@ def _tiers(layout: _Layout, machine: Machine) -> dict[str, int]:
     return machine.tiers(layout.arena_cells * itemsize, layout.factor_cells * itemsize)
 
 
-def _tree(problem: Problem, order: Sequence[int], ibound: int | None = None) -> tuple[Tree, list[tuple[int, ...]]]:
+def _tree(
+    problem: Problem, order: Sequence[int], ibound: int | None = None, partition: Partition | None = None
+) -> tuple[Tree, list[tuple[int, ...]]]:
     """The bucket tree of an order, and the groups' scopes sorted by it, kept variables last."""
     position = {v: i for i, v in enumerate((*order, *problem.kept))}
     scopes = [tuple(sorted(group.scope, key=position.__getitem__)) for group in problem.groups]
-    return bucket_tree(scopes, order, problem.kept, ibound), scopes
+    divide = None if partition is None else lambda place, _: partition[place]
+    return bucket_tree(scopes, order, problem.kept, ibound, divide), scopes
 
 
-def _minibuckets(tree: Tree, ibound: int | None, levelled: bool) -> MiniBuckets | None:
+def _minibuckets(tree: Tree, ibound: int | None, levelled: bool, by_content: bool) -> MiniBuckets | None:
     """What is divided; None if nothing is."""
     if ibound is None or len(tree.nodes) == len(tree.order):
         return None
     parts = Counter(node.variable for node in tree.nodes)
-    return MiniBuckets(ibound, sum(number > 1 for number in parts.values()), len(tree.nodes), levelled)
+    return MiniBuckets(ibound, sum(number > 1 for number in parts.values()), len(tree.nodes), levelled, by_content)
 
 
 def _has_zeros(problem: Problem, group: Group) -> bool:

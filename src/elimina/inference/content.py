@@ -1,0 +1,214 @@
+"""Mini-buckets by what is in the tables: those go together whose joint message says most more than theirs apart.
+
+Content-based greedy partitions (Rollon and Dechter 2010, "New mini-bucket partitioning heuristics for bounding the
+probability of evidence", section 4), with costs for probabilities. The messages have to be known for it, so they are
+made here, on the host, before the plan; what the plan keeps is which table goes where.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import FORBIDDEN_COST
+from elimina.inference.encode import distances
+from elimina.planning.prepare import Problem
+from elimina.tree import Item, Partition, bucket_tree, by_scope
+
+MOST_CELLS = 2**26
+"""Of all joined tables together."""
+
+CELL_BYTES = 48
+"""Of tables joined and their messages, and what NumPy adds them in: 64 bits each."""
+
+_MOST_PAIRS = 2**15
+"""Pairs of tables of one bucket that are compared; buckets of more are divided by scopes."""
+
+_EXACT, _SAMPLES = 2**16, 2**11
+"""Cells up to which a pair is compared everywhere, and assignments at which larger ones are."""
+
+_CELL_SECONDS = 4e-8
+_PAIR_SECONDS = 4e-5
+
+Floats = NDArray[np.float64]
+
+
+class Joined(NamedTuple):
+    """Tables of a bucket, added up.
+
+    Attributes:
+        scope: Earliest eliminated first: the bucket's variable, and those of the message.
+        table: Their sum.
+        message: The least of it over the bucket's variable.
+        places: Of the tables in the bucket.
+    """
+
+    scope: tuple[int, ...]
+    table: Floats
+    message: Floats
+    places: tuple[int, ...]
+
+
+def partition_by_content(
+    problem: Problem, order: Sequence[int], ibound: int, memory: int, seconds: float
+) -> Partition | None:
+    """Divide each bucket by the tables' values; None where that takes too much, or nothing is allowed.
+
+    Args:
+        problem: Of the task ``mpe``.
+        order: The free variables in elimination order.
+        ibound: The most variables of a message.
+        memory: Bytes that it may take.
+        seconds: Estimated time that it may take.
+    """
+    sizes = problem.model.sizes
+    position = {v: i for i, v in enumerate(order)}
+    scopes = [tuple(sorted(group.scope, key=position.__getitem__)) for group in problem.groups]
+    nodes = bucket_tree(scopes, order, ibound=ibound).nodes
+    cells = sum(sizes[node.variable] * math.prod(sizes[v] for v in node.separator) for node in nodes)
+    tables = Counter[int]()
+    for node in nodes:
+        tables[node.variable] += len(node.factors) + len(node.children)
+    pairs = sum(number * number for number in tables.values())
+    if cells > min(MOST_CELLS, memory // CELL_BYTES) or _CELL_SECONDS * cells + _PAIR_SECONDS * pairs > seconds:
+        return None
+    known = distances(problem, FORBIDDEN_COST)
+    if not known.possible:
+        return None
+    costs = []
+    for group, table in zip(problem.groups, known.tables, strict=True):
+        axes = sorted(range(len(group.scope)), key=lambda axis: position[group.scope[axis]])
+        costs.append(np.where(table < FORBIDDEN_COST, table, math.inf).astype(np.float64).transpose(axes))
+    division = _Division(scopes, costs, order, ibound)
+    bucket_tree(scopes, order, ibound=ibound, divide=division.divide)
+    return division.partition
+
+
+class _Division:
+    """Divides buckets in turn, and makes their messages."""
+
+    def __init__(
+        self, scopes: Sequence[tuple[int, ...]], tables: Sequence[Floats], order: Sequence[int], ibound: int
+    ) -> None:
+        self._factors = list(zip(scopes, tables, strict=True))
+        self._messages: list[tuple[tuple[int, ...], Floats]] = []
+        self._position = {v: i for i, v in enumerate(order)}
+        self._ibound = ibound
+        self._noise = np.random.default_rng(0)
+        # What is forbidden costs more than anything that is not.
+        self._most = 1.0 + sum(float(table.max(initial=0, where=np.isfinite(table))) for table in tables)
+        self._near: dict[int, set[int]] = {v: set() for v in order}
+        for scope in scopes:
+            self._meet(scope)
+        self.partition: list[list[tuple[int, ...]]] = []
+
+    def divide(self, place: int, items: Sequence[Item]) -> Sequence[Sequence[int]]:
+        """The next bucket's mini-buckets."""
+        own = [self._factors[i.factor] if i.factor >= 0 else self._messages[i.child] for i in items]
+        single = [Joined(scope, table, table.min(axis=0), (n,)) for n, (scope, table) in enumerate(own)]
+        union = frozenset[int]().union(*(item.scope for item in items))
+        if len(union) <= self._ibound + 1:
+            parts = [self._join(single)] if single else []
+        elif len(single) * (len(single) - 1) // 2 > _MOST_PAIRS:
+            parts = [self._join([single[n] for n in places]) for places in by_scope(items, self._ibound)]
+        else:
+            parts = self._merge(self._contain(single))
+        self._messages += [(part.scope[1:], part.message) for part in parts] or [((), np.zeros(()))]
+        for part in parts:
+            self._meet(part.scope[1:])
+        self.partition.append([tuple(sorted(part.places)) for part in parts] or [()])
+        return self.partition[-1]
+
+    def _contain(self, single: Sequence[Joined]) -> list[Joined]:
+        """Each table goes to one that has all of its variables, if there is one: to that where it says most."""
+        parts: list[Joined] = []
+        for table in sorted(single, key=lambda table: -len(table.scope)):
+            holders = [n for n, part in enumerate(parts) if set(table.scope) <= set(part.scope)]
+            if holders:
+                best = max(holders, key=lambda n: self._gain(parts[n], table)) if len(holders) > 1 else holders[0]
+                parts[best] = self._join([parts[best], table])
+            else:
+                parts.append(table)
+        return parts
+
+    def _merge(self, parts: Sequence[Joined]) -> list[Joined]:
+        """Join the two that gain most, as long as any two may be joined."""
+        left = dict(enumerate(parts))
+        names = itertools.count(len(parts))
+        gains = self._gains(left, itertools.combinations(left, 2))
+        while gains:
+            one, other = max(gains, key=gains.__getitem__)
+            merged = next(names)
+            left[merged] = self._join([left.pop(one), left.pop(other)])
+            gains = {pair: gain for pair, gain in gains.items() if not {one, other}.intersection(pair)}
+            gains.update(self._gains(left, ((name, merged) for name in left if name != merged)))
+        return list(left.values())
+
+    def _gains(
+        self, parts: Mapping[int, Joined], pairs: Iterable[tuple[int, int]]
+    ) -> dict[tuple[int, int], tuple[float, int, int]]:
+        """What the pairs that may be joined gain.
+
+        Of equals those are better whose message meets more tables on its way, then those that add fewer variables.
+        """
+        gains = {}
+        for pair in pairs:
+            one, other = (parts[name] for name in pair)
+            largest = max(len(one.scope), len(other.scope))
+            variables = {*one.scope, *other.scope}
+            if len(variables) <= max(self._ibound + 1, largest):
+                others = variables.difference(one.scope)
+                met = sum(len(others & self._near[v]) for v in variables.difference(other.scope))
+                gains[pair] = self._gain(one, other), met, largest - len(variables)
+        return gains
+
+    def _meet(self, scope: Sequence[int]) -> None:
+        """Remember that some table has these variables."""
+        for v in scope:
+            self._near[v].update(scope)
+
+    def _gain(self, one: Joined, other: Joined) -> float:
+        """By how much two tables' joint message is above the sum of theirs: the mean over all assignments."""
+        scope = self._union([one, other])
+        sizes = {v: n for part in (one, other) for v, n in zip(part.scope, part.table.shape, strict=True)}
+        if math.prod(sizes.values()) <= _EXACT:
+            together = (_spread(one.table, one.scope, scope) + _spread(other.table, other.scope, scope)).min(axis=0)
+            apart = sum(_spread(part.message, part.scope[1:], scope[1:]) for part in (one, other))
+        else:
+            at = {v: self._noise.integers(sizes[v], size=_SAMPLES) for v in scope[1:]}
+            columns = [_column(part, at) for part in (one, other)]
+            together = (columns[0] + columns[1]).min(axis=0)
+            apart = columns[0].min(axis=0) + columns[1].min(axis=0)
+        return float((np.minimum(together, self._most) - np.minimum(apart, self._most)).mean())
+
+    def _join(self, parts: Sequence[Joined]) -> Joined:
+        if len(parts) == 1:
+            return parts[0]
+        scope = self._union(parts)
+        table = sum(
+            (_spread(part.table, part.scope, scope) for part in parts[1:]),
+            _spread(parts[0].table, parts[0].scope, scope),
+        )
+        return Joined(scope, table, table.min(axis=0), tuple(n for part in parts for n in part.places))
+
+    def _union(self, parts: Sequence[Joined]) -> tuple[int, ...]:
+        return tuple(sorted({v for part in parts for v in part.scope}, key=self._position.__getitem__))
+
+
+def _spread(table: Floats, scope: Sequence[int], wider: Sequence[int]) -> Floats:
+    """A table with an axis for each variable of a wider scope."""
+    sizes = dict(zip(scope, table.shape, strict=True))
+    return table.reshape([sizes.get(v, 1) for v in wider])
+
+
+def _column(part: Joined, at: Mapping[int, NDArray[np.int64]]) -> Floats:
+    """Rows of the bucket's variable, at assignments of the others."""
+    picked: tuple[Any, ...] = (slice(None), *(at[v] for v in part.scope[1:]))
+    rows: Floats = part.table[picked]
+    return rows.reshape(len(part.table), -1)

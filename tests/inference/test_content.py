@@ -1,0 +1,122 @@
+"""Mini-buckets by the tables' values."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elimina
+from elimina import InputError, Model
+from elimina.generate import random_model
+from elimina.inference.content import partition_by_content
+from elimina.planning.prepare import prepare
+from elimina.tree import bucket_tree
+from tests.strategies import KINDS, models
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_partitions_are_trees_of_mini_buckets(kind, data):
+    problem = prepare(data.draw(models(kind)), "mpe", {})
+    ibound = data.draw(st.integers(1, 4))
+    order = data.draw(st.permutations(problem.free))
+    partition = partition_by_content(problem, order, ibound, 1 << 30, math.inf)
+    if partition is None:
+        return
+    assert partition == partition_by_content(problem, order, ibound, 1 << 30, math.inf)
+    scopes = [group.scope for group in problem.groups]
+    items = []
+
+    def divide(place, found):
+        items.append(len(found))
+        return partition[place]
+
+    tree = bucket_tree(scopes, order, ibound=ibound, divide=divide)
+    assert [sorted(itertools.chain(*parts)) for parts in partition] == [list(range(number)) for number in items]
+    for node in tree.nodes:
+        tables = [scopes[f] for f in node.factors] + [tree.nodes[c].separator for c in node.children]
+        assert len(node.separator) <= max([ibound, *(len(table) - 1 for table in tables)])
+
+
+def colouring(edges, colours):
+    count = 1 + max(max(edge) for edge in edges)
+    return Model.from_arrays([colours] * count, [(edge, np.eye(colours, dtype=np.int64)) for edge in edges])
+
+
+@pytest.mark.parametrize("kind", ["cost", "log"])
+def test_triangles_stay_together(kind):
+    # Two triangles with a corner in common: each costs 1 in two colours. By scopes the first two edges go together.
+    model = colouring([(0, 1), (0, 3), (0, 2), (0, 4), (1, 2), (3, 4)], 2)
+    if kind == "log":
+        model = Model(
+            model.variables,
+            [elimina.Table(f.scope, np.exp(-f.dense().astype(float))) for f in model.factors],
+            sense="probability",
+        )
+    bounds = {}
+    for partition in ("scope", "content"):
+        found = elimina.solve(
+            model, method="mbe", ibound=2, shift="none", order=range(5), partition=partition, device="cpu"
+        )
+        bounds[partition] = found.lower_bound if kind == "cost" else -found.upper_bound
+        assert found.stats["partition"] == partition
+    assert bounds == {"scope": 0, "content": pytest.approx(2)}
+
+
+def test_costs_decide_what_goes_together():
+    # The two tables that disagree on x are the first and the last one; by scopes the first goes with the second.
+    sizes = [2, 2, 2, 2]
+    opposed = [[0, 0], [9, 9]], [[9, 9], [0, 0]]
+    tables = [((0, 1), opposed[0]), ((0, 2), np.zeros((2, 2), dtype=int)), ((0, 3), opposed[1])]
+    model = Model.from_arrays(sizes, [(scope, np.array(table)) for scope, table in tables])
+    options = {"method": "mbe", "ibound": 2, "shift": "none", "order": range(4), "device": "cpu"}
+    assert elimina.solve(model, partition="scope", **options).lower_bound == 0
+    assert elimina.solve(model, partition="content", **options).lower_bound == 9
+
+
+def test_large_tables_are_compared_at_samples():
+    model = random_model(6, 50, 1.0, 0.0, seed=3)
+    best = elimina.solve(model, device="cpu", method="search", time_limit=20)
+    options = {"method": "mbe", "ibound": 2, "shift": "none", "order": range(6), "device": "cpu"}
+    scope, content = (elimina.solve(model, partition=kind, **options).lower_bound for kind in ("scope", "content"))
+    assert scope <= best.upper_bound
+    assert content <= best.upper_bound
+
+
+def test_buckets_of_very_many_tables():
+    # 400 tables have more pairs than are compared.
+    rng = np.random.default_rng(0)
+    tables = [((0, v), rng.integers(0, 9, (2, 2))) for v in range(1, 401)]
+    problem = prepare(Model.from_arrays([2] * 401, tables), "mpe", {})
+    partition = partition_by_content(problem, range(401), 4, 1 << 30, math.inf)
+    assert sorted(itertools.chain(*partition[0])) == list(range(400))
+    assert max(map(len, partition[0])) == 4
+
+
+def test_by_scope_where_it_takes_too_much():
+    model = random_model(12, 4, 0.8, 0.0, seed=3)
+    problem = prepare(model, "mpe", {})
+    assert partition_by_content(problem, range(12), 3, 1 << 30, 5.0) is not None
+    assert partition_by_content(problem, range(12), 3, 1 << 30, 1e-4) is None
+    assert partition_by_content(problem, range(12), 3, 10_000, 5.0) is None
+    found = elimina.solve(model, method="mbe", ibound=3, shift="none", memory=100_000, device="cpu")
+    assert found.stats["partition"] == "scope"
+
+
+def test_nothing_allowed():
+    model = Model.from_arrays([2, 2], [((0, 1), np.full((2, 2), np.inf))])
+    assert partition_by_content(prepare(model, "mpe", {}), range(2), 1, 1 << 30, math.inf) is None
+
+
+def test_refused():
+    model = Model.from_arrays([2], [((0,), [0.5, 0.5])], sense="probability")
+    with pytest.raises(InputError, match="partition is 'some'"):
+        elimina.plan(model, ibound=2, partition="some")
+    with pytest.raises(InputError, match="--partition content is for optima"):
+        elimina.solve(model, "pr", method="mbe", partition="content")
