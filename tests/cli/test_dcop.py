@@ -66,3 +66,15 @@ def test_errors(elimina, grid, options, code, message):
 
 def test_no_file(elimina):
     assert "missing.wcsp" in elimina("dcop", "missing.wcsp").err
+
+
+def test_timelines(elimina, grid, tmp_path):
+    assert "timelines are written to .svg and .html files" in elimina("dcop", grid, "--timeline", "a.png").err
+    assert elimina("dcop", grid, "--timeline", "a.html").code == 0
+    assert "grid.wcsp: dpop, " in (tmp_path / "a.html").read_text()
+
+
+def test_pseudotrees(elimina, grid, tmp_path):
+    assert elimina("plot", grid, "--what", "pseudotree", "--heuristic", "most-connected", "-o", "a.svg").code == 0
+    assert "depth 16, width 4, 9 back edges" in (tmp_path / "a.svg").read_text()
+    assert "pictures are written to" in elimina("plot", grid, "--what", "pseudotree", "-o", "a.gif").err

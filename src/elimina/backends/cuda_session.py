@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 from collections.abc import Callable, Iterator
@@ -30,8 +31,6 @@ LAYOUT_WORK = 1 << 33
 """Combinations that take longer than laying out steps."""
 LAYOUTS = 16
 """Layouts of partial runs that are kept."""
-FORBID = "y = x < limit ? static_cast<U>(x) : forbidden"
-"""How a table of another dtype, or with another number for 'forbidden', is written."""
 
 
 class Part:
@@ -151,7 +150,7 @@ class CudaSession:
             if limit is None:
                 view[...] = given
             else:
-                forbid = self._backend.cupy.ElementwiseKernel("T x, T limit, U forbidden", "U y", FORBID, "forbid")
+                forbid = _forbid(self._backend.cupy)
                 forbid(given, given.dtype.type(limit), self._program.dtype.type(forbidden), view)
 
     def take(self, table: FactorLayout) -> Any:
@@ -362,6 +361,13 @@ class CudaSession:
         assignment = head[: 4 * program.variables].view(np.int32).copy() if program.decode else None
         # Pinned memory is not used again before the last array of it is forgotten.
         return Run(cells, peaks, assignment, seconds)
+
+
+@functools.cache
+def _forbid(cupy: Any) -> Any:
+    """A kernel that writes a table of another dtype, or with another number for 'forbidden'."""
+    body = "y = x < limit ? static_cast<U>(x) : forbidden"
+    return cupy.ElementwiseKernel("T x, T limit, U forbidden", "U y", body, "forbid")
 
 
 def _in_parts(to: int, pieces: list[NDArray[np.uint8]]) -> Iterator[tuple[int, NDArray[np.uint8]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,7 +15,8 @@ from elimina.dcop.solve import ALGORITHMS
 from elimina.dcop.view import HEURISTICS
 from elimina.io import read
 from elimina.planning.plan import bytes_text, count_text, seconds_text
-from elimina.result import Result, number_text
+from elimina.result import Delivery, Result, number_text
+from elimina.viz.timeline import check_timeline, draw_timeline
 
 _DEFAULT = Network()
 
@@ -97,8 +99,9 @@ def _crash_of(text: str) -> tuple[str, int]:
     metavar="SECONDS|never",
     help="After which it starts again.",
 )
+@click.option("--timeline", type=click.Path(), metavar="FILE", help="Draw the run: a .svg or .html file.")
 @click.option("--json", "is_json", is_flag=True, help="Write one JSON object.")
-def dcop(file: str, algo: Any, is_json: bool, agents: str, **options: Any) -> None:
+def dcop(file: str, algo: Any, is_json: bool, agents: str, timeline: str | None, **options: Any) -> None:
     """Let agents solve the distributed problem in FILE, simulated in this process.
 
     Each agent knows its own variables and cost functions, and learns the rest from messages of its neighbours. A model
@@ -109,11 +112,20 @@ def dcop(file: str, algo: Any, is_json: bool, agents: str, **options: Any) -> No
         order=options["delivery"], crashes=dict(options["crashes"]), **{name: options[name] for name in names}
     )
     kept = {name: options[name] for name in ("ibound", "heuristic", "seed", "memory", "threads")}
-    result = solve(_problem(file), algo, agents=agents, network=network, **kept)
+    if timeline is not None:
+        check_timeline(timeline)
+    problem = read_problem(file)
+    seen: list[Delivery] = []
+    listener = None if timeline is None else seen.append
+    result = solve(problem, algo, agents=agents, network=network, listener=listener, **kept)
+    if timeline is not None:
+        title = f"{Path(file).name}: {algo}, {seconds_text(result.stats['simulated_seconds'])} simulated"
+        draw_timeline(seen, [agent.name for agent in problem.agents], timeline, title)
     click.echo(result.to_json() if is_json else _human(result))
 
 
-def _problem(file: str) -> Problem:
+def read_problem(file: str) -> Problem:
+    """Read a distributed problem; a model of costs gets an agent for each variable."""
     return Problem.from_model(read(file))
 
 

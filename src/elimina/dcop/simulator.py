@@ -18,30 +18,9 @@ from elimina.dcop.agent import Agent
 from elimina.dcop.messages import Message
 from elimina.dcop.network import Network, Queue
 from elimina.errors import DcopError
+from elimina.result import Delivery
 
 _SHOWN = 5
-
-
-class Delivery(NamedTuple):
-    """A message, or (no sender, no kind) the start of an agent, and what the receiver made of it.
-
-    Attributes:
-        sender: An agent's name.
-        receiver: Another one's.
-        kind: See ``elimina.dcop.messages``.
-        size: Bytes.
-        sent: Simulated time at which it was sent.
-        begun: Simulated time from which the receiver worked on it.
-        ended: Simulated time at which that was done.
-    """
-
-    sender: str
-    receiver: str
-    kind: str
-    size: int
-    sent: float
-    begun: float
-    ended: float
 
 
 class Figures(NamedTuple):

@@ -13,13 +13,13 @@ from elimina.dcop.engine import Engine
 from elimina.dcop.network import Network
 from elimina.dcop.problem import Problem
 from elimina.dcop.pseudotree import pseudo_tree
-from elimina.dcop.simulator import Delivery, Figures, Simulation
+from elimina.dcop.simulator import Figures, Simulation
 from elimina.dcop.view import HEURISTICS, Heuristic, Settings, View, views
 from elimina.errors import InputError
 from elimina.inference.bucket import check_value
 from elimina.inference.minibucket import result_between
 from elimina.model import Model
-from elimina.result import Result
+from elimina.result import Delivery, Result
 from elimina.semiring import FLOATS, INTEGERS
 
 Algorithm = Literal["dpop", "adpop"]
