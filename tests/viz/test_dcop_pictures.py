@@ -71,5 +71,5 @@ def test_a_timeline(tmp_path, suffix: str) -> None:
 def test_timelines_that_cannot_be_drawn(tmp_path) -> None:
     with pytest.raises(InputError, match="201 agents and 3 messages are too many for a timeline"):
         draw_timeline(RUN, [str(n) for n in range(201)], tmp_path / "run.svg", "")
-    with pytest.raises(InputError, match="timelines are written to .svg and .html files"):
+    with pytest.raises(InputError, match=r"timelines are written to \.svg and \.html files"):
         draw_timeline(RUN, ["a<b", "c"], tmp_path / "run.png", "")
