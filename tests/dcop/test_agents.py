@@ -18,7 +18,7 @@ from elimina.dcop.pseudotree import agree_on_tree, pseudo_tree
 from elimina.dcop.view import HEURISTICS, views
 from elimina.errors import DcopError, InputError
 from elimina.generate import grid_model, random_model
-from tests.dcop.problems import random_problem, run_agents, settings_of
+from tests.dcop.running import random_problem, run_agents, settings_of
 
 KINDS = st.sampled_from(["random", "scale-free", "grid"])
 

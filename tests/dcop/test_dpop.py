@@ -20,7 +20,7 @@ from elimina.inference.minibucket import heuristic_of
 from elimina.planning.estimate import cpu_machine
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Group, prepare
-from tests.dcop.problems import random_problem, run_agents, settings_of
+from tests.dcop.running import random_problem, run_agents, settings_of
 from tests.devices import on_devices
 
 KINDS = ("random", "scale-free", "grid")

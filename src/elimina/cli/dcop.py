@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
+from elimina import dcop as distributed
 from elimina.cli.options import bytes_of, seconds_of
 from elimina.dcop import Network, Problem, solve
+from elimina.dcop.formats import is_distributed
 from elimina.dcop.network import ORDERS
 from elimina.dcop.solve import ALGORITHMS
 from elimina.dcop.view import HEURISTICS
@@ -104,8 +106,9 @@ def _crash_of(text: str) -> tuple[str, int]:
 def dcop(file: str, algo: Any, is_json: bool, agents: str, timeline: str | None, **options: Any) -> None:
     """Let agents solve the distributed problem in FILE, simulated in this process.
 
-    Each agent knows its own variables and cost functions, and learns the rest from messages of its neighbours. A model
-    of costs in a format that solve reads gets an agent for each variable.
+    FILE is .yaml (pyDCOP), .xml (XCSP of FRODO, XDisCSP) or .json; a model of costs in a format that solve reads gets
+    an agent for each variable. Each agent knows its own variables and cost functions, and learns the rest from messages
+    of its neighbours.
     """
     names = ("delay", "jitter", "loss", "duplicate", "retries", "downtime", "seed")
     network = Network(
@@ -126,7 +129,7 @@ def dcop(file: str, algo: Any, is_json: bool, agents: str, timeline: str | None,
 
 def read_problem(file: str) -> Problem:
     """Read a distributed problem; a model of costs gets an agent for each variable."""
-    return Problem.from_model(read(file))
+    return distributed.read(file) if is_distributed(file) else Problem.from_model(read(file))
 
 
 def _human(result: Result) -> str:
