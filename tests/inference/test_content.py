@@ -103,7 +103,9 @@ def test_by_scope_where_it_takes_too_much():
     model = random_model(12, 4, 0.8, 0.0, seed=3)
     problem = prepare(model, "mpe", {})
     assert partition_by_content(problem, range(12), 3, 1 << 30, 5.0) is not None
-    assert partition_by_content(problem, range(12), 3, 1 << 30, 1e-4) is None
+    large = prepare(random_model(12, 20, 1.0, 0.0, seed=3), "mpe", {})
+    assert partition_by_content(large, range(12), 4, 1 << 40, 0.0) is None
+    assert partition_by_content(large, range(12), 4, 1 << 40, 60.0) is not None
     assert partition_by_content(problem, range(12), 3, 10_000, 5.0) is None
     found = elimina.solve(model, method="mbe", ibound=3, shift="none", memory=100_000, device="cpu")
     assert found.stats["partition"] == "scope"

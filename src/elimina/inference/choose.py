@@ -46,7 +46,8 @@ Division = Literal["auto", "scope", "content"]
 DIVISIONS: tuple[Division, ...] = get_args(Division)
 
 DIVISION_SECONDS = 5.0
-"""Estimated time of dividing by content that is not asked for."""
+DIVISION_SHARE = 4.0
+"""Estimated time of dividing by content that is not asked for; where messages are limited, by theirs."""
 
 LONG_SECONDS = 0.5
 """Estimated time of dense tables from which rows are thought of."""
@@ -178,7 +179,8 @@ def plan_within(problem: Problem, order: Sequence[int], options: Options, share:
     machine, memory = limits_of(backend, options)
     memory = min(memory, int(share * host_memory(options)))
     ibound = "auto" if options.ibound is None else options.ibound
-    levelled, side, divide = options.levels_buckets, _side(problem), _divide(problem, order, options, seconds)
+    levelled, side = options.levels_buckets, _side(problem)
+    divide = _divide(problem, order, options, DIVISION_SHARE * seconds)
     plan = make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled, seconds, side, divide)
     return Planned(problem, plan, backend, {})
 

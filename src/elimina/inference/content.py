@@ -21,11 +21,11 @@ from elimina.inference.encode import distances
 from elimina.planning.prepare import Problem
 from elimina.tree import Item, Partition, bucket_tree, by_scope
 
-MOST_CELLS = 2**26
+MOST_CELLS = 2**28
 """Of all joined tables together."""
 
-CELL_BYTES = 48
-"""Of tables joined and their messages, and what NumPy adds them in: 64 bits each."""
+CELL_BYTES = 32
+"""Of tables joined, what they are joined from and in, and their messages: 64 bits each."""
 
 _MOST_PAIRS = 2**15
 """Pairs of tables of one bucket that are compared; buckets of more are divided by scopes."""
@@ -33,8 +33,13 @@ _MOST_PAIRS = 2**15
 _EXACT, _SAMPLES = 2**16, 2**11
 """Cells up to which a pair is compared everywhere, and assignments at which larger ones are."""
 
-_CELL_SECONDS = 4e-8
-_PAIR_SECONDS = 4e-5
+_CELL_SECONDS = 2e-8
+_PAIR_SECONDS = 1.5e-5
+_NODE_SECONDS = 1e-4
+"""Of joined tables, of pairs of tables, and of mini-buckets."""
+
+_PLAN_SECONDS = 1e-3
+"""Of a mini-bucket in the plan: no longer than that is nothing beside it."""
 
 Floats = NDArray[np.float64]
 
@@ -65,7 +70,7 @@ def partition_by_content(
         order: The free variables in elimination order.
         ibound: The most variables of a message.
         memory: Bytes that it may take.
-        seconds: Estimated time that it may take.
+        seconds: Estimated time that it may take, besides a part of what the plan takes.
     """
     sizes = problem.model.sizes
     position = {v: i for i, v in enumerate(order)}
@@ -76,7 +81,8 @@ def partition_by_content(
     for node in nodes:
         tables[node.variable] += len(node.factors) + len(node.children)
     pairs = sum(number * number for number in tables.values())
-    if cells > min(MOST_CELLS, memory // CELL_BYTES) or _CELL_SECONDS * cells + _PAIR_SECONDS * pairs > seconds:
+    needed = _CELL_SECONDS * cells + _PAIR_SECONDS * pairs + _NODE_SECONDS * len(nodes)
+    if cells > min(MOST_CELLS, memory // CELL_BYTES) or needed > seconds + _PLAN_SECONDS * len(nodes):
         return None
     known = distances(problem, FORBIDDEN_COST)
     if not known.possible:
@@ -122,6 +128,9 @@ class _Division:
         self._messages += [(part.scope[1:], part.message) for part in parts] or [((), np.zeros(()))]
         for part in parts:
             self._meet(part.scope[1:])
+        for item in items:
+            if item.child >= 0:
+                self._messages[item.child] = ((), np.zeros(()))
         self.partition.append([tuple(sorted(part.places)) for part in parts] or [()])
         return self.partition[-1]
 
