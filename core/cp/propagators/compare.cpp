@@ -96,7 +96,8 @@ class AtMost final : public Propagator {
  private:
   static Outcome order(Domains& d, View x, View y) {
     if (!d.set_hi(x, d.hi(y)) || !d.set_lo(y, d.lo(x))) return Outcome::failed;
-    return d.hi(x) <= d.lo(y) ? Outcome::entailed : Outcome::fixpoint;
+    if (d.hi(x) <= d.lo(y)) return Outcome::entailed;
+    return x.var == y.var ? Outcome::again : Outcome::fixpoint;
   }
 
   View x_, y_;
