@@ -8,15 +8,10 @@ namespace elimina::cp {
 
 namespace {
 
-// A wider range has no row of bits; a narrower one than the other gets it at once.
+// A wider range never has a row of bits; a narrower one than the other has it at once.
 constexpr Value kWidest = Value{1} << 20, kNarrow = 256;
 
-std::size_t place(Value base, Value x) { return static_cast<std::size_t>(x - base); }
-
 Value base_of(Value lo) { return floor_div(lo, 64) * 64; }
-
-std::uint64_t from_bit(std::size_t bit) { return ~std::uint64_t{0} << (bit % 64); }
-std::uint64_t to_bit(std::size_t bit) { return ~std::uint64_t{0} >> (63 - bit % 64); }
 
 }  // namespace
 
@@ -180,7 +175,7 @@ bool Domains::remove(int v, Value x) {
   if (x == old.lo) return set_lo(v, above(v, x));
   if (x == old.hi) return set_hi(v, below(v, x));
   tell(v, 0);
-  if (old.row == kNoRow && old.hi - old.lo < kWidest) build_row(v);
+  if (old.row == kNoRow && old.hi - old.lo <= kListed) build_row(v);
   Domain& d = domains_[v];
   --d.size;
   if (d.row == kNoRow) {
@@ -230,28 +225,7 @@ void Domains::revert(std::uint64_t entry) {
   }
 }
 
-// A word of the row, with nothing but values.
-std::uint64_t Domains::word(const Domain& d, std::size_t i) const {
-  const std::size_t first = place(d.base, d.lo), last = place(d.base, d.hi);
-  if (i < first / 64 || i > last / 64) return 0;
-  std::uint64_t word = rows_[d.row + i];
-  if (i == first / 64) word &= from_bit(first);
-  if (i == last / 64) word &= to_bit(last);
-  return word;
-}
-
-// 64 bits of the row from a bit on, which may be before its first one.
-std::uint64_t Domains::shifted(const Domain& d, Value bit) const {
-  const Value at = floor_div(bit, 64);
-  const int bits = static_cast<int>(bit - at * 64);
-  std::uint64_t result = at >= 0 ? word(d, static_cast<std::size_t>(at)) >> bits : 0;
-  if (bits && at + 1 >= 0) result |= word(d, static_cast<std::size_t>(at + 1)) << (64 - bits);
-  return result;
-}
-
-std::uint64_t Domains::row_word(View x, Value base) const {
-  const Domain& d = domains_[x.var];
-  if (x.scale == 1 && d.row != kNoRow) return shifted(d, base - x.offset - d.base);
+std::uint64_t Domains::listed_word(View x, Value base) const {
   std::uint64_t result = 0;
   for (Value k = std::max<Value>(0, lo(x) - base); k < 64 && base + k <= hi(x); ++k) result |= static_cast<std::uint64_t>(has(x, base + k)) << k;
   return result;

@@ -150,6 +150,8 @@ def test_clause(form: str) -> None:
 ARRAYS: dict[str, Callable[[list[int], int], bool]] = {
     "array_bool_and": lambda xs, r: all(xs) == r,
     "array_bool_or": lambda xs, r: any(xs) == r,
+    "array_bool_and_imp": lambda xs, r: all(xs) >= r,
+    "array_bool_or_imp": lambda xs, r: any(xs) >= r,
     "array_int_maximum": lambda xs, r: max(xs) == r,
     "array_int_minimum": lambda xs, r: min(xs) == r,
 }
@@ -165,6 +167,16 @@ def test_arrays(name: str) -> None:
         xs = [model.int_var(d) for d in given]
         model.post(name, *((xs[:-1], xs[-1]) if is_bool else (xs[-1], xs[:-1])))
         assert found(model, xs) == allowed(given, lambda v: ARRAYS[name](list(v[:-1]), v[-1])), given
+
+
+def test_every_name_is_a_constraint() -> None:
+    names = cp.constraint_names()
+    assert len(names) == len(set(names)) > 60
+    for name in names:
+        model = cp.Model()
+        model.post(name)
+        with pytest.raises(InputError, match=f"{name}: has [1-6] arguments, not 0"):
+            model.solve()
 
 
 def test_odd() -> None:
@@ -205,6 +217,24 @@ def test_views() -> None:
             return SIMPLE[name][1](*(a * x + b for a, x, b in zip(scales, v, offsets, strict=True)))  # noqa: B023
 
         assert found(model, xs) == allowed(given, check), (name, scales, offsets, given)
+
+
+@pytest.mark.parametrize("form", ["", "_reif", "_imp"])
+@pytest.mark.parametrize("name", ["int_eq", "int_ne", "int_le", "int_lt"])
+def test_two_views_of_one_variable(name: str, form: str) -> None:
+    for seed in range(60):
+        rng = random.Random(seed)
+        given = [*domains(rng, 1, -5, 6), [0, 1] if form else [1]]
+        (a, b), (c, e) = ((rng.choice([-2, -1, 1, 2]), rng.randint(-4, 4)) for _ in range(2))
+        model = cp.Model()
+        xs = [model.int_var(d) for d in given]
+        model.post(name + form, a * xs[0] + b, c * xs[0] + e, *([xs[1]] if form else []))
+
+        def check(v: tuple[int, ...]) -> bool:
+            holds = SIMPLE[name][1](a * v[0] + b, c * v[0] + e)  # noqa: B023
+            return v[1] == holds if form == "_reif" else v[1] <= holds
+
+        assert found(model, xs) == allowed(given, check), (a, b, c, e, given)
 
 
 def test_same_variable_twice() -> None:
