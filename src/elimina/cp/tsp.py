@@ -20,7 +20,8 @@ _KICKS_A_CITY = 30
 _FIRST_SECONDS = 20.0
 _STEPS, _MOST_STEPS, _CITIES_OF_STEPS = 1000, 16_000, 2_000_000
 _ROUNDS = 20
-_EDGES_A_CITY = 25
+_LEAST_GAIN = 100  # one part of the gap in so many
+_EDGES_A_CITY, _MOST_EDGES = 25, 20_000
 _SLICE = 2.0
 
 
@@ -216,18 +217,20 @@ class _Run:
         return RootBound(self._distances, cities + tour, near + tour[1:] + tour[:1])
 
     def _bound_at_root(self, rounds: int) -> None:
-        """Improve the bound, by longer ascents where short ones do not; each takes two seconds at most."""
+        """Improve the bound by longer and longer ascents, of two seconds at most, until they gain little."""
         steps = max(100, min(_STEPS, _CITIES_OF_STEPS // self._problem.cities))
+        stale = 0
         for _ in range(rounds):
             if self.bound is not None and not self._is_open():
                 return
             started = time.monotonic()
-            improved = self._root.improve(self.length, steps)
-            seconds = time.monotonic() - started
-            if self.bound is None or self._root.bound > self.bound:
+            before, improved = self.bound, self._root.improve(self.length, steps)
+            if before is None or self._root.bound > before:
                 self._know(bound=self._root.bound)
-            may_be_longer = steps < _MOST_STEPS and 4 * seconds < min(_SLICE, self._left())
-            if not improved and not may_be_longer:
+            gain = 0 if before is None else self._root.bound - before
+            stale += before is not None and gain * _LEAST_GAIN < self.length - before
+            may_be_longer = steps < _MOST_STEPS and 4 * (time.monotonic() - started) < min(_SLICE, self._left())
+            if stale > 1 or not (improved or may_be_longer):
                 return
             if may_be_longer:
                 steps *= 4
@@ -238,7 +241,7 @@ class _Run:
         step, seconds = max(1, (self.length - self.bound) // 4), _SLICE
         while self._is_open():
             target = min(self.bound + step - 1, self.length - 1)
-            edges = self._root.survivors(target, _EDGES_A_CITY * self._problem.cities)
+            edges = self._root.survivors(target, min(_EDGES_A_CITY * self._problem.cities, _MOST_EDGES))
             if edges is not None and self._rule_out(edges, target, min(seconds, self._left())):
                 step *= 2
                 continue
