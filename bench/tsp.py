@@ -49,7 +49,11 @@ def main() -> None:
     for name, optimum in known.items():
         if given.only and name not in given.only:
             continue
-        found = solve_tsp(read_tsp(given.folder / f"{name}.tsp"), time_limit=given.limit)
+        file = given.folder / f"{name}.tsp"
+        if not file.exists():
+            print(f"{name:10} is not in {given.folder}", flush=True)
+            continue
+        found = solve_tsp(read_tsp(file), time_limit=given.limit)
         above, below = (100 * (x / optimum - 1) for x in (found.length, found.bound))
         print(f"{name:10} {found.status:8} {found.seconds:8.2f} {found.nodes:8}", end=" ")
         print(f"{found.length:9} {found.bound:9} {optimum:9} {above:7.2f} {below:7.2f}", flush=True)
