@@ -20,9 +20,10 @@ _KICKS_A_CITY = 30
 _FIRST_SECONDS = 20.0
 _STEPS, _MOST_STEPS, _CITIES_OF_STEPS = 1000, 16_000, 2_000_000
 _ROUNDS = 20
+_LONGEST_ASCENT = 10.0
 _LEAST_GAIN = 100  # one part of the gap in so many
 _EDGES_A_CITY, _MOST_EDGES = 25, 20_000
-_SLICE = 2.0
+_SLICE = 4.0
 
 
 class Known(NamedTuple):
@@ -148,6 +149,7 @@ class _Run:
         self._limit, self._seed, self._on_known = time_limit, seed, on_known
         self._started = time.monotonic()
         self._nodes = 0
+        self._steps = max(100, min(_STEPS, _CITIES_OF_STEPS // problem.cities))
         self.tour = list(range(problem.cities))
         self.length = problem.length(self.tour) - shift
         self.bound: int | None = None
@@ -217,23 +219,23 @@ class _Run:
         return RootBound(self._distances, cities + tour, near + tour[1:] + tour[:1])
 
     def _bound_at_root(self, rounds: int) -> None:
-        """Improve the bound by longer and longer ascents, of two seconds at most, until they gain little."""
-        steps = max(100, min(_STEPS, _CITIES_OF_STEPS // self._problem.cities))
+        """Improve the bound by longer and longer ascents, until they gain little."""
+        longest = min(_LONGEST_ASCENT, self._left() / 4)
         stale = 0
         for _ in range(rounds):
             if self.bound is not None and not self._is_open():
                 return
             started = time.monotonic()
-            before, improved = self.bound, self._root.improve(self.length, steps)
+            before, improved = self.bound, self._root.improve(self.length, self._steps)
             if before is None or self._root.bound > before:
                 self._know(bound=self._root.bound)
             gain = 0 if before is None else self._root.bound - before
             stale += before is not None and gain * _LEAST_GAIN < self.length - before
-            may_be_longer = steps < _MOST_STEPS and 4 * (time.monotonic() - started) < min(_SLICE, self._left())
+            may_be_longer = self._steps < _MOST_STEPS and 4 * (time.monotonic() - started) < longest
             if stale > 1 or not (improved or may_be_longer):
                 return
             if may_be_longer:
-                steps *= 4
+                self._steps *= 4
 
     def _prove(self, search: TourSearch) -> None:
         """Ask for tours up to a length, a little more each time, until there is one: all shorter ones are ruled out."""
@@ -247,7 +249,8 @@ class _Run:
                 continue
             step = max(1, step // 2)
             if edges is not None or step == 1:
-                self._kick(search, seconds / 2, 2**62)
+                self._bound_at_root(1)
+                self._kick(search, seconds / 2, 2**62 if edges is None else _KICKS_A_CITY * self._problem.cities)
                 seconds *= 2
 
     def _rule_out(self, edges: tuple[list[int], list[int], list[int]], target: int, seconds: float) -> bool:
