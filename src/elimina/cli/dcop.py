@@ -47,7 +47,8 @@ def _crash_of(text: str) -> tuple[str, int]:
     type=click.Choice(ALGORITHMS),
     default="dpop",
     show_default=True,
-    help="dpop: exact; adpop: bounds, by tables of at most --ibound variables.",
+    help="dpop: exact; adpop: bounds, by tables of at most --ibound variables; mb-dpop: exact, fixes variables in "
+    "turn where tables are too large for --memory.",
 )
 @click.option("--ibound", type=click.IntRange(min=1), metavar="N", help="adpop: the most variables of a table.")
 @click.option(

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
+from elimina.dcop.cycles import CycleBucket
 from elimina.dcop.dpop import Bucket, Effort
 from elimina.dcop.engine import Engine
-from elimina.dcop.messages import Body, Message, Util, Value
+from elimina.dcop.messages import Body, Context, Label, Message, Util, Value
 from elimina.dcop.traversal import Traversal
 from elimina.dcop.view import View
 from elimina.errors import DcopError, MemoryLimitError
 
 
 class Agent:
-    """Takes part in DPOP, or in ADPOP where the settings have an i-bound.
+    """Takes part in DPOP, in ADPOP where the settings have an i-bound, or in MB-DPOP where they limit cells.
 
     Whoever runs it calls ``start``, then ``receive`` for each message, and after each of these calls ``work`` as long
     as it ``has_work``; what a call returns is sent before the next one, so that others do not wait for work that does
@@ -50,7 +53,8 @@ class Agent:
             rank = view.settings.rank(variable, len(neighbours))
             place = Traversal(variable, rank, neighbours, view.settings.heuristic == "most-connected")
             self._places[variable] = place
-            self._buckets[variable] = Bucket(variable, place, functions, view.sizes, view.settings)
+            kind = Bucket if view.settings.most_cells is None else CycleBucket
+            self._buckets[variable] = kind(variable, place, functions, view.sizes, view.settings)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "engine": None}
@@ -114,10 +118,11 @@ class Agent:
         while self._inside:
             source, target, body = self._inside.popleft()
             if isinstance(body, Util):
-                self._buckets[target].hear(source, body)
+                self._buckets[target].hear(source, body, self._send[target])
             elif isinstance(body, Value):
                 self._buckets[target].decide(body, self._send[target])
-                continue
+            elif isinstance(body, Label | Context):
+                cast(CycleBucket, self._buckets[target]).note(source, body, self._send[target])
             else:
                 self._places[target].receive(source, body, self._send[target])
             if self._places[target].is_done:
@@ -127,23 +132,30 @@ class Agent:
 
     def _look_at(self, variable: int) -> None:
         """Plan to eliminate a variable whose time has come."""
-        if self._buckets[variable].becomes_ready():
-            self._ready.append(variable)
+        with self._naming_itself():
+            if self._buckets[variable].becomes_ready(self._send[variable]):
+                self._ready.append(variable)
+
+    @contextmanager
+    def _naming_itself(self) -> Iterator[None]:
+        """Complete what a variable says when memory is short."""
+        try:
+            yield
+        except MemoryLimitError as error:
+            raise MemoryLimitError(
+                f"agent {self.name!r} {error}; give more (--memory), fix variables in turn (--algo mb-dpop), bound the "
+                "tables (--algo adpop --ibound), or try another --heuristic"
+            ) from error
 
     def _eliminate(self, variable: int) -> None:
         bucket = self._buckets[variable]
         if self.engine is None:
             raise DcopError(f"agent {self.name!r} has no engine; set one before it starts")
-        memory = self._view.settings.memory
+        memory, before = self._view.settings.memory, bucket.effort.operations
         held = 0 if memory is None else sum(own.held for own in self._buckets.values())
-        try:
+        with self._naming_itself():
             bucket.eliminate(self.engine, None if memory is None else memory - held, self._send[variable])
-        except MemoryLimitError as error:
-            raise MemoryLimitError(
-                f"agent {self.name!r} {error}; give more (--memory), bound the tables (--algo adpop --ibound), or try "
-                "another --heuristic"
-            ) from error
-        self.operations += bucket.effort.operations
+        self.operations += bucket.effort.operations - before
 
     def _pass(self, source: int, target: int, body: Body) -> None:
         owner = self._view.owners[target]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,11 +84,11 @@ class Bucket:
         self._heard: dict[int, Util] = {}
         self._tables: list[Utility] = []
 
-    def hear(self, child: int, util: Util) -> None:
+    def hear(self, child: int, util: Util, send: Send) -> None:
         """Take a child's message."""
         self._heard[child] = util
 
-    def becomes_ready(self) -> bool:
+    def becomes_ready(self, send: Send) -> bool:
         """Whether the variable can now be eliminated: the token has left, and all children have sent their tables.
 
         It is so once only.
@@ -110,15 +110,7 @@ class Bucket:
             InputError: Costs are too far apart.
             MemoryLimitError: There is not enough room.
         """
-        heard = [self._heard[child] for child in self._place.children]
-        passed = [table for util in heard for table in util.tables]
-        bests = [util.best for util in heard]
-        possible = all(util.possible for util in heard)
-        own, own_best, own_possible = self._own_costs()
-        arrived = sorted((t for t in passed if self._variable in t.scope), key=lambda t: (-t.origin[0], t.origin[1]))
-        self._tables = own + arrived
-        sent = [table for table in passed if self._variable not in table.scope]
-        possible = possible and own_possible
+        sent, bests, possible = self._collect(self._heard, *self._own_costs())
         items = [Item(frozenset(table.scope), number, -1) for number, table in enumerate(self._tables)]
         for number, members in enumerate(by_scope(items, self._settings.ibound) if possible and items else ()):
             made = self._message([self._tables[m] for m in members], number, engine, room)
@@ -128,12 +120,30 @@ class Bucket:
                 least = row(made, ()).item()
                 possible = possible and least < made.forbidden
                 bests.append(least)
-        best = sum([own_best, *bests]) if self._settings.is_integer else math.fsum([own_best, *bests])
+        best = sum(bests) if self._settings.is_integer else math.fsum(bests)
         if self._place.parent >= 0:
             send(self._place.parent, Util(tuple(sent) if possible else (), best, possible))
         else:
             self.bound = best if possible else math.inf
             self.decide(Value(() if possible else None), send)
+
+    def _collect(
+        self, heard: Mapping[int, Util], own: list[Utility], best: int | float, possible: bool
+    ) -> tuple[list[Utility], list[int | float], bool]:
+        """Keep the variable's own tables; return those that are passed on, what is to be added, and what is possible.
+
+        Args:
+            heard: The children's messages.
+            own: Tables of cost functions.
+            best: Their best costs.
+            possible: Whether they allow anything.
+        """
+        utils = [heard[child] for child in self._place.children]
+        passed = [table for util in utils for table in util.tables]
+        arrived = sorted((t for t in passed if self._variable in t.scope), key=lambda t: (-t.origin[0], t.origin[1]))
+        self._tables = own + arrived
+        sent = [table for table in passed if self._variable not in table.scope]
+        return sent, [best, *(util.best for util in utils)], possible and all(util.possible for util in utils)
 
     def decide(self, value: Value, send: Send) -> None:
         """Choose the own value, given those of ancestors, and tell the children."""
@@ -143,10 +153,13 @@ class Bucket:
             known = dict(value.values)
             self.value = known[self._variable] = int(self._costs(known).argmin())
         for child in self._place.children:
-            needed = {v: None for table in self._heard[child].tables for v in table.scope}
-            send(child, Value(None if known is None else tuple((v, known[v]) for v in needed)))
+            send(child, Value(None if known is None else tuple((v, known[v]) for v in self._needs(child))))
         # Nothing is needed of them any more.
         self._tables, self._heard = [], {}
+
+    def _needs(self, child: int) -> Iterable[int]:
+        """The variables that a child's subtree depends on."""
+        return {v: None for table in self._heard[child].tables for v in table.scope}
 
     @property
     def held(self) -> int:

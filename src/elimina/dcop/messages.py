@@ -111,11 +111,40 @@ class Value(NamedTuple):
         return _WORD + 2 * _WORD * len(self.values or ())
 
 
-Body = Rank | Elect | Visit | Mark | Marked | Return | Util | Value
+class Label(NamedTuple):
+    """What a subtree depends on, to the parent, where tables may be too large (MB-DPOP: see ``dcop/cycles.py``).
+
+    Attributes:
+        separator: Ancestors, each with its visit and its number of values.
+        cuts: Those of them that have to be fixed before the subtree is eliminated.
+    """
+
+    separator: tuple[tuple[int, int, int], ...]
+    cuts: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes: three numbers for each variable, one for each cut, and two more."""
+        return _WORD * (2 + 3 * len(self.separator) + len(self.cuts))
+
+
+class Context(NamedTuple):
+    """Values of a child's cuts: it is to send its tables for them."""
+
+    values: tuple[tuple[int, int], ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes: two numbers for each variable, and their number."""
+        return _WORD + 2 * _WORD * len(self.values)
+
+
+Body = Rank | Elect | Visit | Mark | Marked | Return | Util | Value | Label | Context
 _KINDS: dict[type, str] = {
     Rank: "rank", Elect: "elect", Visit: "visit", Mark: "mark", Marked: "marked", Return: "return", Util: "util",
-    Value: "value",
+    Value: "value", Label: "label", Context: "context",
 }  # fmt: skip
+_SIZED = (Util, Value, Label, Context)
 KINDS = tuple(_KINDS.values())
 
 
@@ -145,4 +174,4 @@ class Message(NamedTuple):
     def size(self) -> int:
         """Bytes: of the body, and four numbers more."""
         body = self.body
-        return _HEADER + (body.size if isinstance(body, Util | Value) else _WORD * len(body))
+        return _HEADER + (body.size if isinstance(body, _SIZED) else _WORD * len(body))

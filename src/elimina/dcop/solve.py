@@ -22,10 +22,13 @@ from elimina.model import Model
 from elimina.result import Delivery, Result
 from elimina.semiring import FLOATS, INTEGERS
 
-Algorithm = Literal["dpop", "adpop"]
+Algorithm = Literal["dpop", "adpop", "mb-dpop"]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 DTYPES = (*INTEGERS, *FLOATS)
 RELIABLE = Network()
+
+_BYTES_OF_A_CELL = 32
+"""That MB-DPOP allows for a message's cell: in an agent's memory are several tables, larger ones of children too."""
 
 
 def solve(
@@ -48,7 +51,8 @@ def solve(
         problem: Whose variables belong to agents.
         algorithm: ``dpop``: exact; ``adpop``: tables of messages have at most ``ibound`` variables; the answer is then
             bounded by what the roots know, and from the other side by the value of the assignment that the agents agree
-            upon.
+            upon. ``mb-dpop``: exact; ancestors of variables with tables too large for ``memory`` are fixed to one value
+            after another, and the tables made again for each.
         ibound: Of ``adpop``; see above.
         agents: ``cpu`` or ``cuda``: the device that agents compute on.
         heuristic: Which variables are roots, and which neighbour the traversal goes to next.
@@ -73,9 +77,10 @@ def solve(
     """
     started = time.perf_counter()
     _check(algorithm, ibound, heuristic, memory)
+    most_cells = max(1, memory // _BYTES_OF_A_CELL) if memory is not None and algorithm == "mb-dpop" else None
     network.check(frozenset(agent.name for agent in problem.agents))
     model = problem.model
-    settings = Settings(model.sense, model.is_integer, ibound, heuristic, seed, memory)
+    settings = Settings(model.sense, model.is_integer, ibound, heuristic, seed, memory, most_cells)
     known = {view.name: view for view in views(problem, settings)}
     engine = Engine(agents, threads)
     team = [Agent(view, engine) for view in known.values()]
@@ -107,6 +112,8 @@ def _check(algorithm: Algorithm, ibound: int | None, heuristic: Heuristic, memor
         raise InputError(f"unknown heuristic {heuristic!r}; it is one of {', '.join(HEURISTICS)}")
     if (algorithm == "adpop") != (ibound is not None):
         raise InputError("adpop needs an i-bound, the most variables of a table; dpop takes none")
+    if algorithm == "mb-dpop" and memory is None:
+        raise InputError("mb-dpop needs the memory that each agent may use; it fixes variables where tables pass it")
     if ibound is not None and ibound < 1:
         raise InputError(f"the i-bound is {ibound}; it is a number of variables from 1 on")
     if memory is not None and memory < 0:

@@ -25,6 +25,7 @@ class Settings(NamedTuple):
         heuristic: Ranks variables.
         seed: Of the heuristic ``random``.
         memory: Bytes that each agent may use; None: no limit.
+        most_cells: Of a message's table (MB-DPOP); None: as many as it takes.
     """
 
     sense: Sense
@@ -33,6 +34,7 @@ class Settings(NamedTuple):
     heuristic: Heuristic = "max-degree"
     seed: int = 0
     memory: int | None = None
+    most_cells: int | None = None
 
     def rank(self, variable: int, degree: int) -> int:
         """The higher, the closer to the root."""
