@@ -57,7 +57,15 @@ def by_python(text, **domains):
             "x % 3",
             "x ** 2 + y ** 3",
         ),
-        *("abs(x - y)", "max(x, y, 2)", "min([x, y])", "round(0.7 * x + 0.5 * y)", "round(x / 3, 2)", "x < y < 2"),
+        *(
+            "abs(x - y)",
+            "max(x, y, 2)",
+            "min([x, y])",
+            "round(0.7 * x + 0.5 * y)",
+            "round(x / 3, 2)",
+            "x < y < 2",
+            "0 <= x < y != 2 > 1",
+        ),
         *("x and y", "x or y", "not x", "x in (1, 2)", "x not in [7, y]", "-x + +y", "sum([x, y, 1])", "int(x / 2)"),
         *("float(x) + len('abc')", "True + x", "-(x == y)", "10000 if x == y else (0 if x < y else 0.5)", "pow(x, 2)"),
         *("str(x) == '1'", "x == 'R'", "bool(x) + bool(y)", "x and 1 / x", "y == 0 or x / y > 1", "len([x, y])"),
@@ -109,6 +117,7 @@ def test_random_expressions(text):
 def test_a_branch_is_evaluated_only_where_it_is_taken():
     assert costs_of("1 / x if x != 0 else 9", x=[0, 2]).tolist() == [9, 0.5]
     assert costs_of("x == 0 or 1 % x", x=[0, 2]).tolist() == [1, 1]
+    assert costs_of("0 < x < 1 / x", x=[0, 2, 0.5]).tolist() == [0, 0, 1]
 
 
 def test_more_cells_than_a_block():
@@ -133,7 +142,19 @@ def test_more_cells_than_a_block():
             "...",
             "None",
         ),
-        *("x @ y", "x | y", "x is y", "x in y", "'a' in 'abc'", "1j", "[1, 2]", "len({1, 1})", "abs([1])", "abs()"),
+        *(
+            "x @ y",
+            "x | y",
+            "x is y",
+            "x in y",
+            "'a' in 'abc'",
+            "1j",
+            "[1, 2]",
+            "len({1, 1})",
+            "x in [1] == y",
+            "abs([1])",
+            "abs()",
+        ),
         *("yield x", "await x", "import os\nreturn 1", "while True: pass\nreturn 1", "def g(): return 1\nreturn g()"),
         *("x[0] = 1\nreturn 1", "a = b = 1\nreturn a", "global x\nreturn 1", "x += 1\nreturn x", "del x\nreturn 1"),
     ],
@@ -188,6 +209,7 @@ def test_no_value(text):
     [
         *("(" * 5000 + "x" + ")" * 5000, "-" * 9000 + "x", "not " * 2000 + "x", "x" + " + x" * 2000),
         *("x" + " and x" * 1500, "x if x else " * 700 + "x", "x" * 20_000, "[" * 4000),
+        "x" + " < x" * 300,
         "if x: return 1\n" * 60 + "return 2",
     ],
 )

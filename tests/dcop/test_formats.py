@@ -96,6 +96,8 @@ def small(constraint, objective="min", domain="[0, 1]"):
         ("{type: extensional, variables: x, values: {-0.5: a b, 7: c | d}}", "['a b', c, d]", [-0.5, 7, 7]),
         ("{type: extensional, variables: [x], values: {1: 1.5, 7: 2}}", "[1.5, 2]", [1, 7]),
         ("{type: extensional, variables: [x], default: 4, values: {}}", "[0, 1]", [4, 4]),
+        ("{type: extensional, variables: [], values: {5: ''}}", "[0, 1]", 5),
+        ("{type: extensional, variables: [], default: 6, values: {}}", "[0, 1]", 6),
     ],
 )
 def test_constraints_of_yaml(tmp_path, constraint, domain, costs):
@@ -184,6 +186,27 @@ def test_xdiscsp_leaves_its_initial_cost_out(tmp_path):
     )
     assert problem.model.constant == 0
     assert problem.model.upper_bound == 7
+
+
+def test_functions_of_no_variables(tmp_path):
+    text = XCSP.replace("3:1 1|2:1 2|0:2 1|1:2 2|", "3:").replace('name="all" arity="2"', 'name="all"')
+    for constraint in ('arity="2" scope="y w"', 'arity="2" scope="w y"', 'arity="2" scope="w w"'):
+        text = text.replace(constraint, 'scope=""')
+    problem = parse(tmp_path, text, "xml")
+    assert [f.values.tolist() for f in problem.model.factors if not f.scope] == [3, 3, 3]
+    with pytest.raises(FormatError, match="function 'c3' of no variables is listed with two costs"):
+        parse(tmp_path, text.replace(">3:<", ">3:|4:<"), "xml")
+    write(problem, tmp_path / "x.yaml")
+    assert all_costs(read(tmp_path / "x.yaml").model) == all_costs(problem.model)
+
+
+def test_external_variables_in_tables(tmp_path):
+    text = (
+        small("{type: extensional, variables: [e], values: {5: 1, 2: 0}}")
+        + "external_variables: {e: {domain: d, initial_value: 1}}"
+    )
+    (table,) = parse(tmp_path, text, "yaml").model.factors
+    assert (table.scope, table.values.tolist()) == ((), 5)
 
 
 def test_json(tmp_path):

@@ -53,6 +53,7 @@ from tests.dcop.problems import EXAMPLES, JSON, XCSP, YAML, parse
         ("R 0 | G 1", "[R, 0]", ":29: expected tuples of values, found a sequence"),
         ("2.5: B 2", "2.5: R 0", "function 'table': a tuple of this function is listed with two costs"),
         ("2.5: B 2", "big: R 0", r":30: expected a cost, found 'big' \(column 7\)"),
+        ("2.5: B 2", ".nan: R 0", r":30: expected a cost, found 'nan' \(column 7\)"),
         ("2.5: B 2", "1: R 0", r":30: the key '1' occurs twice \(column 7\)"),
         ("    default: .inf\n", "", "function 'table' has a cost for 3 of its 9 tuples; give it a default"),
         ("variables: [v1, l1]", "variables: [v1, l9]", ":26: expected the name of a variable, found 'l9'"),

@@ -190,6 +190,11 @@ class Builder:
             first = [scope.index(v) for v in scope]
             agree = (rows == rows[:, first]).all(axis=1)
             rows, listed = rows[agree][:, [scope.index(v) for v in kept]], listed[agree]
+        if not kept and len(listed):
+            if (listed != listed[0]).any():
+                raise TextError(f"function {name!r} of no variables is listed with two costs")
+            self.tables.append(Table((), listed[0]))
+            return
         sizes = [self.variables[v].size for v in kept]
         if default is None and (count := len(np.unique(rows, axis=0))) < math.prod(sizes):
             raise TextError(

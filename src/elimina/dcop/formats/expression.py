@@ -145,18 +145,24 @@ def _connect(is_and: bool, values: Column, rest: Sequence[ast.expr], cells: _Cel
 
 
 def _compare(left: Column, ops: Sequence[ast.cmpop], comparators: Sequence[ast.expr], cells: _Cells) -> Column:
-    result = np.ones(cells.count, dtype=bool)
-    for op, comparator in zip(ops, comparators, strict=True):
-        if isinstance(comparator, _DISPLAYS):
-            found = np.zeros(cells.count, dtype=bool)
-            for element in comparator.elts:
-                found |= columns.compare(ast.Eq, left, _evaluate(element, cells))
-            result &= found if isinstance(op, ast.In) else ~found
-        else:
-            right = _evaluate(comparator, cells)
-            result &= columns.compare(type(op), left, right)
-            left = right
-    return result
+    """A chain of comparisons; each one is evaluated only where those before it hold."""
+    op, comparator = ops[0], comparators[0]
+    if isinstance(comparator, _DISPLAYS):
+        right = left
+        held = np.zeros(cells.count, dtype=bool)
+        for element in comparator.elts:
+            held |= columns.compare(ast.Eq, left, _evaluate(element, cells))
+        held = held if isinstance(op, ast.In) else ~held
+    else:
+        right = _evaluate(comparator, cells)
+        held = columns.compare(type(op), left, right)
+    if len(ops) == 1:
+        return held
+
+    def following(part: _Cells) -> Column:
+        return _compare(right[held], ops[1:], comparators[1:], part)
+
+    return _either(held, following, lambda _: held[~held], cells)
 
 
 def _call(name: str, arguments: Sequence[ast.expr], cells: _Cells) -> Column:

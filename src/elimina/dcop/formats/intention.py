@@ -16,7 +16,7 @@ from elimina.dcop.formats.expression import tabulate
 from elimina.dcop.formats.syntax import FUNCTIONS, Expression
 from elimina.errors import UnsupportedError
 
-MOST_WORK = 2**31
+MOST_WORK = 2**29
 """Most cells times nodes of their expressions that a file may ask for."""
 _WORD = re.compile(r"""'[^'\n]*'|"[^"\n]*"|\w+""")
 # With comments, points before letters, long strings or statements, a text's names are not simply its words.

@@ -82,6 +82,7 @@ class Expression:
                 else:
                     read.setdefault(node.id, 0)
             steps = len(node.values) if isinstance(node, ast.BoolOp) else 1
+            steps = len(node.ops) if isinstance(node, ast.Compare) else steps
             waiting += [(child, depth + steps) for child in reversed(_children(node))]
         if branches > MOST_BRANCHES:
             raise UnsupportedError(f"a function has {branches} if statements; up to {MOST_BRANCHES} are handled")
@@ -131,7 +132,7 @@ def _check(node: ast.AST, depth: int) -> None:
         pairs = zip(node.ops, node.comparators, strict=True)
         if any(isinstance(op, ast.In | ast.NotIn) is not isinstance(right, _DISPLAYS) for op, right in pairs):
             raise UnsupportedError("an expression uses 'in' other than with a list of values, which is not handled")
-        _check_values([node.left])
+        _check_values([node.left, *node.comparators[:-1]])
     elif not isinstance(node, ast.expr_context):
         _check_values(ast.iter_child_nodes(node))
 

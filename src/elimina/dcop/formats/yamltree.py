@@ -6,6 +6,7 @@ Scalars are what YAML 1.1 makes of them, resolved only where somebody asks.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -192,7 +193,7 @@ class YamlFile:
     def number(self, node: Node, what: str) -> int | float:
         """A node that has to be a number."""
         value = self.value(node, what)
-        if type(value) not in (int, float):
+        if type(value) not in (int, float) or math.isnan(value):
             self.fail(node, f"expected {what}, found {str(value)[:40]!r}")
         number: int | float = value
         return number
