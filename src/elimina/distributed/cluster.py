@@ -86,7 +86,7 @@ def local(workers: int, device: str = "cpu") -> Iterator[Client]:
         each = [
             {**options, "env": {"CUDA_VISIBLE_DEVICES": gpu}, "resources": {GPU: 1}} for gpu in visible_gpus(workers)
         ]
-    scheduler = {"cls": distributed.Scheduler, "options": {"host": _HERE, "dashboard_address": None, "dashboard": False}}
+    scheduler = {"cls": distributed.Scheduler, "options": {"host": _HERE, "dashboard_address": f"{_HERE}:0", "dashboard": False}}
     own = {n: {"cls": distributed.Nanny, "options": {**known, "host": _HERE}} for n, known in enumerate(each)}
     with (
         distributed.SpecCluster(own, scheduler, silence_logs=logging.CRITICAL) as cluster,
