@@ -32,11 +32,13 @@ class Worker(NamedTuple):
 
     Attributes:
         address: Where it listens.
+        threads: Tasks that it runs at a time.
         gpus: Number of GPUs that it announces.
         memory: Bytes that it may use; 0 if it has no limit.
     """
 
     address: str
+    threads: int
     gpus: int
     memory: int
 
@@ -150,7 +152,7 @@ def workers_for(client: Client, device: str) -> list[Worker]:
         client.run(_announce)
         known = client.scheduler_info()["workers"]
     found = [
-        Worker(address, int(worker["resources"].get(GPU, 0)), int(worker["memory_limit"]))
+        Worker(address, worker["nthreads"], int(worker["resources"].get(GPU, 0)), int(worker["memory_limit"]))
         for address, worker in sorted(known.items())
     ]
     able = [worker for worker in found if worker.gpus or device != "cuda"]
