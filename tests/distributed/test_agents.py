@@ -121,7 +121,7 @@ def test_all_workers_lost(monkeypatch) -> None:
     monkeypatch.setattr("elimina.distributed.agents._REPLACEMENT_SECONDS", 0.5)
     with cluster_of(1) as client:
         kill_at(client, addresses(client)[0], *AGENT, "work", 3)
-        with pytest.raises(ClusterError, match="all 1 workers were lost, and no other one came within 0.5 s"):
+        with pytest.raises(ClusterError, match=r"all 1 workers were lost, and no other one came within 0\.5 s"):
             solve_agents(narrow_problem(20, 1), client=client)
 
 

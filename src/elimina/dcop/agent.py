@@ -60,9 +60,7 @@ class Agent:
             wants no messages but those of UTIL and VALUE.
     """
 
-    def __init__(
-        self, view: View, engine: Engine | None = None, places: Mapping[int, Traversal] | None = None
-    ) -> None:
+    def __init__(self, view: View, engine: Engine | None = None, places: Mapping[int, Traversal] | None = None) -> None:
         self.name, self.engine, self.operations = view.name, engine, 0
         self._view = view
         self._places: dict[int, Traversal] = {}

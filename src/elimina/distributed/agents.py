@@ -117,7 +117,7 @@ class _Post:
         outcomes: What they know in the end, and their traffic; None while they are not done.
     """
 
-    def __init__(self, address: str, future: Future) -> None:
+    def __init__(self, address: str, future: Future[Any]) -> None:
         self.address, self.future = address, future
         self.actor: Actor | None = None
         self.agents: set[str] = set()

@@ -35,7 +35,7 @@ class _Job(NamedTuple):
     columns: tuple[int, ...]
     asked: tuple[int, ...] | None
     options: Options
-    count: int
+    cases: int
 
 
 class ClusterBatch:
@@ -112,6 +112,6 @@ def _answer(job: _Job, values: Codes, start: int) -> tuple[int, Posteriors]:
             for batch in _made.values():
                 batch.close()
             _made.clear()
-            _made[job.key] = Batch(job.model, job.columns, job.asked, job.options, job.count)
+            _made[job.key] = Batch(job.model, job.columns, job.asked, job.options, job.cases)
         batch = _made[job.key]
     return start, batch.run(values)

@@ -60,7 +60,9 @@ def connected(address: str) -> Iterator[Client]:
             "or use --local N for workers on this machine"
         ) from error
     except ValueError as error:
-        raise InputError(f"{address!r} is no address of a scheduler ({error}); write it like tcp://host:8786") from error
+        raise InputError(
+            f"{address!r} is no address of a scheduler ({error}); write it like tcp://host:8786"
+        ) from error
     with client:
         yield client
 
@@ -88,7 +90,10 @@ def local(workers: int, device: str = "cpu") -> Iterator[Client]:
         each = [
             {**options, "env": {"CUDA_VISIBLE_DEVICES": gpu}, "resources": {GPU: 1}} for gpu in visible_gpus(workers)
         ]
-    scheduler = {"cls": distributed.Scheduler, "options": {"host": _HERE, "dashboard_address": f"{_HERE}:0", "dashboard": False}}
+    scheduler = {
+        "cls": distributed.Scheduler,
+        "options": {"host": _HERE, "dashboard_address": f"{_HERE}:0", "dashboard": False},
+    }
     own = {n: {"cls": distributed.Nanny, "options": {**known, "host": _HERE}} for n, known in enumerate(each)}
     with (
         distributed.SpecCluster(own, scheduler, silence_logs=logging.CRITICAL) as cluster,

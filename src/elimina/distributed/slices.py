@@ -113,8 +113,8 @@ def _options_for(options: Options) -> Options:
     if options.ibound is not None or options.scratch is not None:
         raise InputError("a cluster runs whole slices: leave the i-bound and the scratch directory out")
     device = "cpu" if options.device == "auto" else options.device
-    tables = "sparse" if options.tables == "sparse" else "dense"
-    return options._replace(device=device, tables=tables, threads=options.threads or 1)
+    options = options if options.tables == "sparse" else options._replace(tables="dense")
+    return options._replace(device=device, threads=options.threads or 1)
 
 
 def least_memory(workers: Sequence[Worker]) -> int | None:
@@ -220,10 +220,10 @@ class _Shares:
 
     def _add(self, found: Result) -> None:
         self._found.append(found)
-        sign = -1 if self._job.problem.model.sense != "min-cost" else 1
-        if found.task == "mpe" and found.value is not None:
-            if self._best is None or self._best.value is None or sign * found.value < sign * self._best.value:
-                self._best = found
+        sign = 1 if self._job.problem.model.sense == "min-cost" else -1
+        best = None if self._best is None else self._best.value
+        if found.value is not None and (best is None or sign * found.value < sign * best):
+            self._best = found
 
     def _known(self) -> State:
         """The best solution so far."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -326,7 +326,7 @@ class Station:
         link.is_busy = False
 
     async def _is_sent(self, link: _Link, batch: Batch) -> bool:
-        from distributed.protocol import to_serialize
+        from distributed.protocol.serialize import to_serialize
 
         rpc = self._worker.rpc(link.address)
         try:

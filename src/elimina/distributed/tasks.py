@@ -38,12 +38,12 @@ class Tasks:
     def __init__(self, client: Client, device: str) -> None:
         self._client = client
         self._resources = {GPU: 1} if device == "cuda" else None
-        self._finished: SimpleQueue[Future] = SimpleQueue()
-        self._futures: list[Future] = []
+        self._finished: SimpleQueue[Future[Any]] = SimpleQueue()
+        self._futures: list[Future[Any]] = []
         self._workers = set(client.scheduler_info()["workers"])
         self.lost = 0
 
-    def keep(self, call: Callable[..., Any], *arguments: Any) -> Future:
+    def keep(self, call: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Make something for other tasks, which stays on the workers."""
         import dask
 
@@ -66,7 +66,7 @@ class Tasks:
         """
         return self.answer(self._wait())
 
-    def answer(self, future: Future) -> Any:
+    def answer(self, future: Future[Any]) -> Any:
         """What a task that has finished returned: see ``next``."""
         from distributed import KilledWorker
 
@@ -82,17 +82,17 @@ class Tasks:
             raise error
         if isinstance(error, KilledWorker):
             raise ClusterError(
-                f"a task was begun several times, and each time its worker was lost, at last {error.last_worker.address}; "
-                "look into their logs (out of memory?), and give less --memory"
+                "a task was begun several times, and each time its worker was lost, the last time "
+                f"{error.last_worker.address}; look into their logs (out of memory?), and give less --memory"
             ) from error
         raise InternalError(f"a task failed: {error!r}; please report this") from error
 
-    def wait_for(self, future: Future) -> Any:
+    def wait_for(self, future: Future[Any]) -> Any:
         """Wait for what ``keep`` was asked to make: see ``next``."""
         future.add_done_callback(self._finished.put)
         return self.answer(self._wait())
 
-    def _wait(self) -> Future:
+    def _wait(self) -> Future[Any]:
         """The next task that has finished, as long as there are workers."""
         seen = time.monotonic()
         while True:

@@ -39,7 +39,7 @@ class Execution(NamedTuple):
     part: tuple[int, int] = (0, 1)
     checkpoint: Checkpoint | None = None
     share: range | None = None
-    known: State = {}
+    known: State | None = None
 
     def program(self, semiring: str | None = None, parameter: int | None = None) -> Program:
         """Pack the plan; see ``planning.program.pack``."""
@@ -64,7 +64,7 @@ class Execution(NamedTuple):
     @property
     def state(self) -> State:
         """What is known from before; ``done`` is the number of slices that have run, in all sweeps."""
-        known = self.known if self.checkpoint is None else self.checkpoint.state
+        known = self.known or {} if self.checkpoint is None else self.checkpoint.state
         return {"done": 0, **{key: value for key, value in known.items() if key != "steps"}}
 
     def save(self, state: State) -> None:
