@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from distributed import Client, LocalCluster, SpecCluster
+from distributed import Client, LocalCluster
 
 
 @contextmanager
-def scheduler(port: int = 0) -> Iterator[LocalCluster]:
+def scheduler() -> Iterator[LocalCluster]:
     """A cluster without workers."""
-    options = {"n_workers": 0, "processes": True, "scheduler_port": port, "dashboard_address": "127.0.0.1:0"}
+    options = {"n_workers": 0, "processes": True, "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(silence_logs=50, **options) as cluster:
         yield cluster
 
 
 @contextmanager
-def workers(cluster: SpecCluster, count: int, *options: str, python: str = sys.executable) -> Iterator[list[int]]:
-    """Worker processes of a cluster that nobody starts again; their process ids."""
-    command = [python, "-m", "distributed.cli.dask_worker", cluster.scheduler_address, "--no-nanny", "--no-dashboard"]
+def workers(address: str, count: int, *options: str) -> Iterator[list[int]]:
+    """Worker processes of a scheduler that nobody starts again; their process ids."""
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny", "--no-dashboard"]
     command += ["--nthreads", "1", "--host", "127.0.0.1", *options]
     started = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(count)]
     try:
@@ -38,9 +38,51 @@ def workers(cluster: SpecCluster, count: int, *options: str, python: str = sys.e
 @contextmanager
 def cluster_of(count: int, *options: str) -> Iterator[Client]:
     """A client of a cluster of workers without nannies."""
-    with scheduler() as cluster, workers(cluster, count, *options), Client(cluster, set_as_default=False) as client:
+    with (
+        scheduler() as cluster,
+        workers(cluster.scheduler_address, count, *options),
+        Client(cluster, set_as_default=False) as client,
+    ):
         client.wait_for_workers(count, timeout=60)
         yield client
+
+
+@contextmanager
+def scheduler_process(port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A scheduler in a process of its own."""
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]
+    started = subprocess.Popen([*command, "--no-dashboard"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield started
+    finally:
+        started.kill()
+        started.wait()
+
+
+def free_port() -> int:
+    """A port that nobody listens to."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def slow_down(client: Client, module: str, owner: str, method: str, seconds: float) -> None:
+    """Make a method take longer on all workers."""
+
+    def arm(module: str, owner: str, method: str, seconds: float) -> None:
+        import importlib
+        import time
+
+        kind = getattr(importlib.import_module(module), owner)
+        plain = getattr(kind, method)
+
+        def sleeping(self, *args, **kwargs):
+            time.sleep(seconds)
+            return plain(self, *args, **kwargs)
+
+        setattr(kind, method, sleeping)
+
+    client.run(arm, module, owner, method, seconds)
 
 
 def kill_at(client: Client, address: str, module: str, owner: str, method: str, number: int) -> None:
@@ -67,11 +109,3 @@ def kill_at(client: Client, address: str, module: str, owner: str, method: str, 
 def addresses(client: Client) -> list[str]:
     """Of the workers that are there."""
     return sorted(client.scheduler_info()["workers"])
-
-
-def wait_until(is_so, seconds: float = 20.0) -> None:
-    """Wait for something."""
-    ends = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < ends, "it did not happen"
-        time.sleep(0.02)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import importlib.metadata
+import itertools
 import json
+import os
+import signal
 import subprocess
 import sys
+import threading
 
+import dask
 import numpy as np
 import pytest
 
-from elimina import Model, Table, Variable
+from elimina import Model, Table, Variable, solve
 from elimina.cli.commands import run
 from elimina.dcop import Problem
 from elimina.distributed import connected, local, solve_agents
@@ -18,7 +23,15 @@ from elimina.distributed.cluster import GPU, visible_gpus, workers_for
 from elimina.distributed.placement import divide, in_sequence
 from elimina.errors import ClusterError, DeviceError, InputError
 from elimina.io import write
-from tests.distributed.clusters import addresses, scheduler
+from tests.distributed.clusters import (
+    addresses,
+    cluster_of,
+    free_port,
+    scheduler,
+    scheduler_process,
+    slow_down,
+    workers,
+)
 from tests.distributed.test_agents import narrow_problem
 from tests.distributed.test_slices import chain, grid
 
@@ -33,7 +46,7 @@ def test_nobody_answers(monkeypatch) -> None:
 @pytest.mark.parametrize("address", ["nonsense://x", "tcp://host:port", "", "tcp://"])
 def test_no_address(address, monkeypatch) -> None:
     monkeypatch.setattr("elimina.distributed.cluster._CONNECT_SECONDS", 0.3)
-    with pytest.raises((InputError, ClusterError), match="address|answers"), connected(address):
+    with pytest.raises((InputError, ClusterError), match=r"address|answers"), connected(address):
         pass
 
 
@@ -92,14 +105,14 @@ def test_local_needs_workers() -> None:
 def test_placement_keeps_neighbours_together() -> None:
     rng = np.random.default_rng(0)
     path = rng.permutation(100).tolist()
-    tables = [Table(pair, np.zeros((2, 2), dtype=int)) for pair in zip(path, path[1:], strict=False)]
+    tables = [Table(pair, np.zeros((2, 2), dtype=int)) for pair in itertools.pairwise(path)]
     problem = Problem.from_model(Model([Variable(f"x{v}", 2) for v in range(100)], tables))
     sequence = in_sequence(problem)
     assert sorted(sequence) == list(range(100))
     parts = divide(sequence, [1] * 100, 4)
     assert [len(part) for part in parts] == [25] * 4
     where = {agent: number for number, part in enumerate(parts) for agent in part}
-    assert sum(where[a] != where[b] for a, b in zip(path, path[1:], strict=False)) <= 4
+    assert sum(where[a] != where[b] for a, b in itertools.pairwise(path)) <= 4
 
 
 def test_division_by_weights() -> None:
@@ -188,3 +201,31 @@ def test_options_that_do_not_go_with_clusters(client, tmp_path, capsys, argument
     code, _, err = _run(capsys, *command)
     assert code == 2
     assert message in err
+
+
+def test_scheduler_lost() -> None:
+    port = free_port()
+    address = f"tcp://127.0.0.1:{port}"
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
+        scheduler_process(port) as process,
+        workers(address, 2),
+        connected(address) as client,
+    ):
+        client.wait_for_workers(2, timeout=30)
+        slow_down(client, "elimina.dcop.agent", "Agent", "work", 0.2)
+        threading.Timer(1.0, process.kill).start()
+        with pytest.raises(ClusterError, match="scheduler was lost"):
+            solve_agents(narrow_problem(60, 1), client=client)
+
+
+def test_worker_that_hangs() -> None:
+    """The scheduler gives it up, and the others go on."""
+    problem = narrow_problem(30, 1)
+    with dask.config.set({"distributed.scheduler.worker-ttl": "3s"}), cluster_of(2) as client:
+        slow_down(client, "elimina.dcop.agent", "Agent", "work", 0.1)
+        hung = next(iter(client.run(os.getpid).values()))
+        threading.Timer(0.7, os.kill, (hung, signal.SIGSTOP)).start()
+        found = solve_agents(problem, client=client)
+    assert found.value == solve(problem.model).value
+    assert found.stats["lost_workers"] == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -76,8 +78,7 @@ def test_shares_make_the_whole(task, monkeypatch) -> None:
     assert (known.get("bounds") is not None) == (task == "mpe")
     ends = [0, 1, number // 3, number - 2, number]
     parts = [
-        eliminate(whole._replace(share=range(first, end), known=known), {})
-        for first, end in zip(ends, ends[1:], strict=False)
+        eliminate(whole._replace(share=range(first, end), known=known), {}) for first, end in itertools.pairwise(ends)
     ]
     if task == "mpe":
         assert max(part.value for part in parts if part.value is not None) == expected.value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -182,6 +183,8 @@ def cluster_of(address: str | None, local: int | None, device: str) -> Iterator[
         return
     from elimina import distributed
 
+    # What Dask has to say when workers are lost is in the answer, or in one line of error.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with distributed.connected(address) if address is not None else distributed.local(local or 1, device) as client:
         yield client
 

@@ -15,7 +15,7 @@ from elimina.dcop.problem import Problem
 from elimina.dcop.simulator import Figures
 from elimina.dcop.solve import Algorithm, answer, settings_of, statistics
 from elimina.dcop.view import Heuristic, Settings, View, views
-from elimina.distributed.cluster import workers_for
+from elimina.distributed.cluster import known_workers, workers_for
 from elimina.distributed.placement import divide, in_sequence
 from elimina.distributed.station import News, Outcome, Places, Start, Station, Traffic
 from elimina.errors import ClusterError, EliminaError, InputError, InternalError
@@ -183,6 +183,8 @@ class _Run:
 
     def close(self) -> None:
         """End all stations."""
+        if self._client.status != "running":
+            return
         self._client.unsubscribe_topic(self._topic)
         for post in self._posts.values():
             if post.actor is not None and not post.is_lost:
@@ -221,7 +223,7 @@ class _Run:
             time.sleep(_POLL)
             if time.monotonic() - asked > _ANSWER_SECONDS:
                 asked = time.monotonic()
-                if post.address not in self._client.scheduler_info()["workers"]:
+                if post.address not in known_workers(self._client):
                     return False
         if not post.is_lost:
             with self._client.as_current():
@@ -316,6 +318,6 @@ class _Run:
                     f"all {self.lost} workers were lost, and no other one came within {_REPLACEMENT_SECONDS:g} s; "
                     "look into their logs (out of memory?), and start again with more of them"
                 )
-            if self._client.scheduler_info()["workers"]:
+            if known_workers(self._client):
                 self._open()
             time.sleep(_TICK)

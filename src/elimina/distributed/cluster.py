@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib.metadata
 import logging
@@ -134,6 +135,18 @@ async def _announce(dask_worker: Any) -> None:
         await dask_worker.set_resources(**{GPU: count})
 
 
+def known_workers(client: Client) -> dict[str, Any]:
+    """What the scheduler knows of its workers, by their addresses.
+
+    Raises:
+        ClusterError: The scheduler is gone.
+    """
+    with contextlib.suppress(OSError, KeyError):
+        known: dict[str, Any] = client.scheduler_info()["workers"]
+        return known
+    raise ClusterError("the cluster's scheduler was lost; start it and its workers again, and repeat the command")
+
+
 def workers_for(client: Client, device: str) -> list[Worker]:
     """The workers that can do what is asked for.
 
@@ -145,7 +158,7 @@ def workers_for(client: Client, device: str) -> list[Worker]:
         ClusterError: There are none, or one of them lacks elimina, or has another release of it or of Python.
         DeviceError: None of them has a GPU.
     """
-    known = client.scheduler_info()["workers"]
+    known = known_workers(client)
     if not known:
         raise ClusterError(
             f"no worker is connected to the scheduler at {address_of(client)}; start some with "
@@ -155,7 +168,7 @@ def workers_for(client: Client, device: str) -> list[Worker]:
     _check(client.run(platform.python_version, on_error="return"), "Python", platform.python_version())
     if device == "cuda":
         client.run(_announce)
-        known = client.scheduler_info()["workers"]
+        known = known_workers(client)
     found = [
         Worker(address, worker["nthreads"], int(worker["resources"].get(GPU, 0)), int(worker["memory_limit"]))
         for address, worker in sorted(known.items())

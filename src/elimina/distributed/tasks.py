@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from elimina.distributed.cluster import GPU, address_of
+from elimina.distributed.cluster import GPU, known_workers
 from elimina.errors import ClusterError, EliminaError, InternalError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Tasks:
         self._resources = {GPU: 1} if device == "cuda" else None
         self._finished: SimpleQueue[Future[Any]] = SimpleQueue()
         self._futures: list[Future[Any]] = []
-        self._workers = set(client.scheduler_info()["workers"])
+        self._workers = set(known_workers(client))
         self.lost = 0
 
     def keep(self, call: Callable[..., Any], *arguments: Any) -> Future[Any]:
@@ -73,10 +73,8 @@ class Tasks:
         if future.status == "finished":
             return future.result()
         if future.status != "error":
-            raise ClusterError(
-                f"the cluster at {address_of(self._client)} forgot a task ({future.status}); was its scheduler "
-                "restarted? Start again"
-            )
+            known_workers(self._client)
+            raise ClusterError(f"the cluster forgot a task ({future.status}); was its scheduler restarted? Start again")
         error = future.exception()
         if isinstance(error, EliminaError):
             raise error
@@ -99,7 +97,7 @@ class Tasks:
             try:
                 return self._finished.get(timeout=_LOOK_SECONDS)
             except Empty:
-                now = set(self._client.scheduler_info()["workers"])
+                now = set(known_workers(self._client))
                 self._note(now)
                 seen = time.monotonic() if now else seen
                 if time.monotonic() - seen > WITHOUT_WORKERS_SECONDS:
@@ -114,8 +112,9 @@ class Tasks:
 
     def close(self) -> None:
         """Give up what is not finished, and forget the rest."""
-        self._note(set(self._client.scheduler_info()["workers"]))
-        self._client.cancel(self._futures)
+        if self._client.status == "running":
+            self._note(set(known_workers(self._client)))
+            self._client.cancel(self._futures)
 
 
 @contextmanager
