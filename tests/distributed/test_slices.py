@@ -118,7 +118,8 @@ def test_more_slices_than_memory_asks_for() -> None:
     assert make_finer_plan(problem, whole.order, machine, whole, 1) is whole
 
 
-def test_a_plan_that_fits_is_divided_where_it_is_long(client) -> None:
+def test_a_plan_that_fits_is_divided_where_it_is_long(client, monkeypatch) -> None:
+    monkeypatch.setattr("elimina.distributed.slices.WORTH_SECONDS", 0.0)
     model = grid(7, 7, forbidden=0.0)
     found = solve_slices(model, client=client, options=Options())
     assert found.stats["slices"] >= 3

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 MEMORY_SHARE = 0.6
 """Of a worker's memory that its plans may take; Dask halts workers where they use more than 0.8 of it."""
 
+WORTH_SECONDS = 0.5
+"""Estimated time of a plan that fits from which it is divided all the same."""
+
 _SHARES = 8
 """Tasks for each worker: a lost one costs little, and all end at about the same time."""
 
@@ -94,7 +97,7 @@ def solve_slices(
         options = options._replace(memory=least_memory(workers))
     lanes = sum(_lanes(worker, options.device) for worker in workers)
     with tasks_on(client, options.device) as tasks:
-        job, clock = tasks.wait_for(tasks.keep(_plan, model, task, evidence, options, lanes))
+        job, clock = tasks.wait_for(tasks.keep(_plan, model, task, evidence, options, lanes, WORTH_SECONDS))
         if not job.plan.fits:
             raise MemoryLimitError(does_not_fit(job.plan))
         if on_plan is not None:
@@ -129,11 +132,11 @@ def _lanes(worker: Worker, device: str) -> int:
 
 
 def _plan(
-    model: Model, task: Task, evidence: Evidence | None, options: Options, lanes: int
+    model: Model, task: Task, evidence: Evidence | None, options: Options, lanes: int, worth: float
 ) -> tuple[_Job, dict[str, float]]:
-    """Plan on a worker, in as many slices as there are tasks at a time, if that is faster."""
+    """Plan on a worker; what takes long in as many slices as there are tasks at a time, if that is faster."""
     planned = plan_call(model, task, evidence, None, options).planned
-    plan = _finer(planned, options, lanes)
+    plan = _finer(planned, options, lanes) if planned.plan.seconds > worth else planned.plan
     return _Job(planned.problem, plan, options.threads or 1), planned.seconds
 
 
