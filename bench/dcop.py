@@ -1,26 +1,29 @@
 """Distributed problems: simulated runtimes of DPOP and ADPOP beside the published ones, many agents, and pyDCOP.
 
-    python bench/dcop.py [--agents cpu cuda] [--instances 10] [--limit 60] [--table 1 2 3 11] [--many 10000]
-        [--peer PYTHON]
+    python bench/dcop.py [--agents cpu cuda] [--instances 10] [--limit 60] [--table 1 2 3 11] [--match REGEX]
+        [--many 10000] [--peer PYTHON]
 
 Tables 1 to 3 and Fig. 11 are those of Fioretto, Pontelli, Yeoh and Dechter (2018): the published induced width and
 simulated runtimes (seconds; DPOP on a CPU, GpuDBE on a GTX Titan; 'oom': out of memory) beside ours: the mean width of
 the agents' pseudo-trees, and the median simulated runtime, which is measured on this machine, without delays of the
-network. A cell whose largest table does not fit, or whose tables would take more than `limit` seconds at 10^9
-combinations a second, prints that instead. Fig. 11 has no numbers; beside it are the speed-ups of Table 5 (GTX Titan).
+network; an agent has one core, or the device. A cell whose largest table does not fit, or whose tables would take more
+than `limit` seconds at 10^9 combinations a second (cuda: 10^11), prints that instead; `--match` chooses rows. Fig. 11
+has no numbers; beside it are the speed-ups of Table 5 (GTX Titan).
 
 `--many`: wall time of DPOP with so many agents, on a random tree and on a chain with chords.
 
 `--peer`: pyDCOP's DPOP, with its own pseudo-trees (whose heuristic is our `most-connected`), on graph colouring (each
-variable with two to five of the last five, 3 colours); PYTHON has pydcop (see `baselines/pydcop_dpop.py`). Wall time,
+variable with two to five of the last five); PYTHON has pydcop (see `baselines/pydcop_dpop.py`). Wall time,
 without reading.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
+import re
 import statistics
 import subprocess
 import time
@@ -32,6 +35,7 @@ import numpy as np
 
 from elimina.dcop import Problem, solve
 from elimina.dcop.pseudotree import agree_on_tree
+from elimina.dcop.solve import Algorithm
 from elimina.dcop.view import Heuristic
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.generate import grid_model, random_model, scale_free_model
@@ -61,7 +65,8 @@ SPEEDUPS = {  # Table 5, GTX Titan, z = 2 ... 10
     "scale-free n=20 d=25": (0.43, 2.42, 7.46, 51.3, 159, 244, 274, None, None),
     "grid of 100 d=25": (0.85, 3.05, 29.1, 150, 143, 152, 153, 156, 155),
 }
-COMBINATIONS = 1e9
+COMBINATIONS = {"cpu": 1e9, "cuda": 1e11}
+"""A second, about."""
 COLOURED = (10, 20, 50, 100, 200)
 
 
@@ -76,7 +81,8 @@ def published(number: float | None) -> str:
 
 def run(problem: Problem, agents: str, heuristic: Heuristic, ibound: int | None = None) -> dict[str, Any]:
     """Figures of a run, and the answer's value and bounds."""
-    result = solve(problem, "dpop" if ibound is None else "adpop", ibound=ibound, agents=agents, heuristic=heuristic)
+    algorithm: Algorithm = "dpop" if ibound is None else "adpop"
+    result = solve(problem, algorithm, ibound=ibound, agents=agents, heuristic=heuristic, threads=1)
     return {**result.stats, "answer": result[2:5]}
 
 
@@ -92,7 +98,7 @@ def cell(problems: Iterable[Problem], agents: str, heuristic: Heuristic, limit: 
     seconds = []
     for problem in problems:
         _, work = combinations(problem, heuristic)
-        if work > limit * COMBINATIONS:
+        if work > limit * COMBINATIONS[agents]:
             return f"{count_text(int(work))} comb.", None
         try:
             seconds.append(run(problem, agents, heuristic)["simulated_seconds"])
@@ -112,6 +118,8 @@ def table(
     ours = "  ".join(f"{agents:>16}" for agents in args.agents)
     print(f"\n{title} ({heuristic})\n{'':12} {'w* pub':>6} {'w ours':>6} {'CPU pub':>8} {'GPU pub':>8}  {ours}")
     for (name, width, make), (cpu, gpu) in zip(rows, times, strict=True):
+        if not re.search(args.match, name):
+            continue
         problems = [Problem.from_model(make(seed)) for seed in range(args.instances)]
         mean = statistics.mean(combinations(problem, heuristic)[0] for problem in problems)
         cells = [cell(problems, agents, heuristic, args.limit) for agents in args.agents]
@@ -130,25 +138,20 @@ def figure(args: argparse.Namespace) -> None:
     for (name, speedups), (make, heuristic) in zip(SPEEDUPS.items(), made, strict=True):
         print(f"\nFig. 11: ADPOP(z), {name} ({heuristic}): simulated runtime, speed-up published and ours, bound")
         for z, known in enumerate(speedups, start=2):
+            bounds: dict[int, int | float | None] = {}
             seconds: dict[str, list[float]] = {agents: [] for agents in args.agents}
-            bounds = []
-            for seed in range(args.instances if 25**z < args.limit * COMBINATIONS / 20 else 0):
-                problem = Problem.from_model(make(seed))
-                for agents in args.agents:
-                    stats = run(problem, agents, heuristic, z)
+            for agents in args.agents:
+                affordable = len(make(0).variables) * 25.0 ** (z + 1) < args.limit * COMBINATIONS[agents]
+                for seed in range(args.instances if affordable else 0):
+                    stats = run(Problem.from_model(make(seed)), agents, heuristic, z)
                     seconds[agents].append(stats["simulated_seconds"])
-                bounds.append(stats["answer"][1])
-            if not bounds:
-                print(f"z {z:2}: skipped, see --limit")
-                continue
-            texts = "  ".join(f"{agents} {statistics.median(seconds[agents]):.4f}" for agents in args.agents)
-            ratio = statistics.median(seconds[args.agents[0]]) / statistics.median(seconds[args.agents[-1]])
-            least = [bound for bound in bounds if bound is not None]
-            text = (
-                f"{statistics.mean(least):.1f} ({len(least)}/{args.instances} feasible)" if least else "none feasible"
-            )
-            ours = f"{ratio:.1f}" if len(args.agents) == 2 else "-"
-            print(f"z {z:2}: {texts}  {published(known)} {ours}  bound {text}", flush=True)
+                    bounds[seed] = stats["answer"][1]
+            medians = {agents: statistics.median(times) for agents, times in seconds.items() if times}
+            texts = "  ".join(f"{agents} {median:.4f}" for agents, median in medians.items())
+            ratio = f"{medians['cpu'] / medians['cuda']:.1f}" if len(medians) == 2 else "-"
+            least = [bound for bound in bounds.values() if bound is not None]
+            text = f"bound {statistics.mean(least):.1f} ({len(least)}/{len(bounds)} feasible)" if least else ""
+            print(f"z {z:2}: {texts}  {published(known)} {ratio}  {text}", flush=True)
 
 
 def many(count: int) -> None:
@@ -173,28 +176,28 @@ def many(count: int) -> None:
         )
 
 
-def colouring(count: int, seed: int = 0) -> tuple[list[tuple[int, int]], list[list[list[int]]]]:
+def colouring(count: int, colours: int, seed: int = 0) -> tuple[list[tuple[int, int]], list[list[list[int]]]]:
     """Edges and tables: 100 where both ends have one colour, and a small cost for each pair of colours."""
     rng = np.random.default_rng(seed)
     pairs = [(v - back, v) for v in range(1, count) for back in range(1, 6) if back <= v and rng.random() < 2 / back]
-    return pairs, [(rng.integers(0, 10, (3, 3)) + 100 * np.eye(3, dtype=int)).tolist() for _ in pairs]
+    return pairs, [(rng.integers(0, 10, (colours, colours)) + 100 * np.eye(colours, dtype=int)).tolist() for _ in pairs]
 
 
 def against_pydcop(python: str, limit: float) -> None:
     print("\nDPOP on graph colouring: elimina and pyDCOP, wall time (s)")
     script = Path(__file__).with_name("baselines") / "pydcop_dpop.py"
-    for count in COLOURED:
-        edges, costs = colouring(count)
+    for count, colours in itertools.product(COLOURED, (3, 4)):
+        edges, costs = colouring(count, colours)
         tables = [Table(edge, np.array(table)) for edge, table in zip(edges, costs, strict=True)]
-        problem = Problem.from_model(Model([Variable(f"x{v}", 3) for v in range(count)], tables))
+        problem = Problem.from_model(Model([Variable(f"x{v}", colours) for v in range(count)], tables))
         times = []
         for _ in range(5):
             started = time.perf_counter()
             result = solve(problem, heuristic="most-connected")
             times.append(time.perf_counter() - started)
         ours = statistics.median(times)
-        line = json.dumps({"sizes": [3] * count, "edges": edges, "costs": costs})
-        start = f"{count:4} variables, width {result.stats['induced_width']}: elimina {ours:.4f}"
+        line = json.dumps({"sizes": [colours] * count, "edges": edges, "costs": costs})
+        start = f"{count:4} variables, {colours} colours, width {result.stats['induced_width']}: elimina {ours:.4f}"
         try:
             done = subprocess.run([python, str(script)], input=line, capture_output=True, text=True, timeout=limit)
         except subprocess.TimeoutExpired:
@@ -205,8 +208,9 @@ def against_pydcop(python: str, limit: float) -> None:
         peer = json.loads(done.stdout)
         if peer["cost"] != result.value:
             raise SystemExit(f"elimina found {result.value}, pyDCOP {peer['cost']}")
-        seconds = peer["tree"] + peer["run"]
-        print(f"{start}, pyDCOP {seconds:.3f} (tree {peer['tree']:.3f}): {seconds / ours:.0f} times", flush=True)
+        seconds, alone = peer["tree"] + peer["threads"], peer["tree"] + peer["run"]
+        ratios = f"{seconds / ours:.0f} and {alone / ours:.0f} times"
+        print(f"{start}, pyDCOP {seconds:.3f}, its computations alone {alone:.3f}: {ratios}", flush=True)
 
 
 def main() -> None:
@@ -215,6 +219,7 @@ def main() -> None:
     parser.add_argument("--instances", type=int, default=10)
     parser.add_argument("--table", nargs="*", type=int, default=[1, 2, 3, 11], choices=[1, 2, 3, 11])
     parser.add_argument("--limit", type=float, default=60)
+    parser.add_argument("--match", default="", help="regular expression on the rows of tables 1 to 3")
     parser.add_argument("--many", type=int, default=10_000)
     parser.add_argument("--peer", metavar="PYTHON")
     args = parser.parse_args()

@@ -34,6 +34,14 @@ def test_adpop(elimina, grid):
     assert f"bounds:     {answer['lower_bound']} to {answer['upper_bound']}" in shown
 
 
+def test_mb_dpop(elimina, grid):
+    best = library.solve(library.read(grid)).value
+    answer = json.loads(elimina("dcop", grid, "--algo", "mb-dpop", "--memory", "1kB", "--json").out)
+    assert (answer["status"], answer["value"], answer["stats"]["algorithm"]) == ("optimal", best, "mb-dpop")
+    assert answer["stats"]["peak_bytes"] <= 1000
+    assert " context)" in elimina("dcop", grid, "--algo", "mb-dpop", "--memory", "1kB").out
+
+
 def test_faults(elimina, grid):
     best = library.solve(library.read(grid)).value
     network = ["--delay", 0.1, "--jitter", 0.1, "--loss", 0.2, "--duplicate", 0.3, "--crash", "x3@2", "--downtime", 1]
@@ -51,6 +59,7 @@ def test_faults(elimina, grid):
     [
         (["--algo", "adpop"], 1, "adpop needs an i-bound"),
         (["--ibound", 2], 1, "dpop takes none"),
+        (["--algo", "mb-dpop"], 1, "mb-dpop needs the memory"),
         (["--memory", "1kB"], 1, "agent 'x"),
         (["--crash", "x3"], 2, "write it like a1@3"),
         (["--crash", "nobody@1"], 1, "there is no agent 'nobody'"),

@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 from elimina.dcop.cycles import CycleBucket
 from elimina.dcop.dpop import Bucket, Effort
 from elimina.dcop.engine import Engine
-from elimina.dcop.messages import Body, Context, Label, Message, Util, Value
+from elimina.dcop.messages import TRAVERSAL, Body, Message, Util, Value
 from elimina.dcop.traversal import Traversal
 from elimina.dcop.view import View
 from elimina.errors import DcopError, MemoryLimitError
@@ -93,7 +93,7 @@ class Agent:
 
     def receive(self, message: Message) -> list[Message]:
         """React to a message; return what is to be sent before any work is done."""
-        self._inside.append((message.source, message.target, message.body))
+        self._handle(message.source, message.target, message.body)
         return self._finish_turn()
 
     @property
@@ -141,19 +141,23 @@ class Agent:
     def _finish_turn(self) -> list[Message]:
         """Handle what its variables tell each other; return what is for other agents."""
         while self._inside:
-            source, target, body = self._inside.popleft()
-            if isinstance(body, Util):
-                self._buckets[target].hear(source, body, self._send[target])
-            elif isinstance(body, Value):
-                self._buckets[target].decide(body, self._send[target])
-            elif isinstance(body, Label | Context):
-                cast(CycleBucket, self._buckets[target]).note(source, body, self._send[target])
-            else:
-                self._places[target].receive(source, body, self._send[target])
-            if self._places[target].is_done:
-                self._look_at(target)
+            self._handle(*self._inside.popleft())
         outgoing, self._outgoing = self._outgoing, []
         return outgoing
+
+    def _handle(self, source: int, target: int, body: Body) -> None:
+        """Let a variable react to another one."""
+        place, send = self._places[target], self._send[target]
+        if isinstance(body, TRAVERSAL):
+            place.receive(source, body, send)
+        elif isinstance(body, Util):
+            self._buckets[target].hear(source, body, send)
+        elif isinstance(body, Value):
+            self._buckets[target].decide(body, send)
+        else:
+            cast(CycleBucket, self._buckets[target]).note(source, body, send)
+        if place.is_done:
+            self._look_at(target)
 
     def _look_at(self, variable: int) -> None:
         """Plan to eliminate a variable whose time has come."""

@@ -72,8 +72,7 @@ class CycleBucket(Bucket):
 
     def becomes_ready(self, send: Send) -> bool:
         """Whether there is work to be done now: all children that were asked have answered."""
-        children = self._place.children
-        if self._cuts is None and self._place.is_done and all(child in self._labels for child in children):
+        if self._cuts is None and self._place.is_done and len(self._labels) == len(self._place.children):
             self._cut(send)
         if self._is_ready or self._context is None or self._silent:
             return False

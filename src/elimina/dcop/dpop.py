@@ -93,9 +93,9 @@ class Bucket:
 
         It is so once only.
         """
-        if self._is_ready or not all(child in self._heard for child in self._place.children):
+        if self._is_ready or not self._place.is_done:
             return False
-        self._is_ready = self._place.is_done
+        self._is_ready = len(self._heard) == len(self._place.children)
         return self._is_ready
 
     def eliminate(self, engine: Engine, room: int | None, send: Send) -> None:

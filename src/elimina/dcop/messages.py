@@ -140,12 +140,12 @@ class Context(NamedTuple):
 
 
 Body = Rank | Elect | Visit | Mark | Marked | Return | Util | Value | Label | Context
-_KINDS: dict[type, str] = {
+KINDS: dict[type, str] = {
     Rank: "rank", Elect: "elect", Visit: "visit", Mark: "mark", Marked: "marked", Return: "return", Util: "util",
     Value: "value", Label: "label", Context: "context",
 }  # fmt: skip
-_SIZED = (Util, Value, Label, Context)
-KINDS = tuple(_KINDS.values())
+TRAVERSAL = (Elect, Rank, Mark, Marked, Visit, Return)
+"""What makes the pseudo-tree; most messages are the first of these."""
 
 
 class Message(NamedTuple):
@@ -168,10 +168,10 @@ class Message(NamedTuple):
     @property
     def kind(self) -> str:
         """One of ``KINDS``."""
-        return _KINDS[type(self.body)]
+        return KINDS[type(self.body)]
 
     @property
     def size(self) -> int:
         """Bytes: of the body, and four numbers more."""
         body = self.body
-        return _HEADER + (body.size if isinstance(body, _SIZED) else _WORD * len(body))
+        return _HEADER + (_WORD * len(body) if isinstance(body, TRAVERSAL) else body.size)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import NamedTuple
 
 from elimina.dcop.agent import Agent
-from elimina.dcop.messages import Message
+from elimina.dcop.messages import KINDS, Message
 from elimina.dcop.network import Network, Queue
 from elimina.errors import DcopError
 from elimina.result import Delivery
@@ -100,8 +100,8 @@ class Simulation:
         self._random = random.Random(network.seed)
         self._queue = Queue(network.order, self._random)
         self._crashes, self._is_reliable = dict(network.crashes), network.is_reliable
-        self._messages: Counter[str] = Counter()
-        self._bytes: Counter[str] = Counter()
+        self._messages: dict[type, int] = dict.fromkeys(KINDS, 0)
+        self._bytes: dict[type, int] = dict.fromkeys(KINDS, 0)
         self._largest = self._repeated = 0
 
     @property
@@ -132,8 +132,8 @@ class Simulation:
         return Figures(
             max((host.clock for host in self._hosts.values()), default=0.0),
             max((host.operations for host in self._hosts.values()), default=0),
-            dict(self._messages),
-            dict(self._bytes),
+            {name: self._messages[kind] for kind, name in KINDS.items() if self._messages[kind]},
+            {name: self._bytes[kind] for kind, name in KINDS.items() if self._messages[kind]},
             self._largest,
             self._repeated,
         )
@@ -182,10 +182,11 @@ class Simulation:
         self._remind(host, packet, host.clock, 0)
 
     def _count(self, message: Message) -> None:
-        size, kind = message.size, message.kind
+        size, kind = message.size, type(message.body)
         self._messages[kind] += 1
         self._bytes[kind] += size
-        self._largest = max(self._largest, size)
+        if size > self._largest:
+            self._largest = size
 
     def _delay(self) -> float:
         jitter = self._network.jitter

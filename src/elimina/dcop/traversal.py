@@ -42,6 +42,7 @@ class Traversal:
         self.above: dict[int, int] = {}
         self._neighbours, self._prefers_reached = neighbours, prefers_reached
         self._keys: dict[int, Elect] = {}
+        self._knows_all = False
         self._early: list[tuple[int, Body]] = []
         # Of the best wave so far: its key, where it came from, and who has not answered.
         self._wave: Elect | None = None
@@ -62,14 +63,15 @@ class Traversal:
 
     def receive(self, source: int, body: Body, send: Send) -> None:
         """Go on with what another variable sent."""
-        if isinstance(body, Rank):
+        if isinstance(body, Elect) and self._knows_all:
+            self._hear(source, body, send)
+        elif isinstance(body, Rank):
             self._keys[source] = Elect(body.rank, source)
             if len(self._keys) == len(self._neighbours):
-                self._know_all(send)
-        elif len(self._keys) < len(self._neighbours):
+                self._knows_all = True
+                self._begin(send)
+        elif not self._knows_all:
             self._early.append((source, body))
-        elif isinstance(body, Elect):
-            self._hear(source, body, send)
         elif isinstance(body, Visit):
             self._become_visited(source, body, send)
         elif isinstance(body, Mark):
@@ -82,7 +84,7 @@ class Traversal:
             self._visits = body.visits
             self._pass_on(send)
 
-    def _know_all(self, send: Send) -> None:
+    def _begin(self, send: Send) -> None:
         """Begin a wave, if no neighbour is higher: others cannot win."""
         if self.key > max(self._keys.values()):
             self._join_wave(self.key, -1, send)

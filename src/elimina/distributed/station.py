@@ -21,7 +21,7 @@ import numpy as np
 from elimina.dcop.agent import Agent
 from elimina.dcop.dpop import Effort
 from elimina.dcop.engine import Engine
-from elimina.dcop.messages import Message, Util, Value
+from elimina.dcop.messages import TRAVERSAL, Message, Util, Value
 from elimina.dcop.traversal import Traversal
 from elimina.dcop.view import View
 
@@ -30,9 +30,6 @@ _LOOK_AFTER = 1.0
 
 _SEND_AGAIN = 0.2
 """Seconds until a message is sent again to a worker that cannot be reached."""
-
-_TREE = frozenset({"rank", "elect", "visit", "mark", "marked", "return"})
-"""Kinds of messages by which agents make the pseudo-tree."""
 
 Places = Mapping[int, Traversal]
 
@@ -107,7 +104,7 @@ class _Packet(NamedTuple):
     @property
     def key(self) -> tuple[bool, int, int, int]:
         """It is unique in an epoch; an agent that is started again sends the same message by the same key."""
-        return (self.message.kind in _TREE, self.message.source, self.message.target, self.number)
+        return (isinstance(self.message.body, TRAVERSAL), self.message.source, self.message.target, self.number)
 
 
 class Batch(NamedTuple):
@@ -279,7 +276,7 @@ class Station:
             self._ready.append(agent)
 
     def _post(self, message: Message) -> None:
-        is_tree = message.kind in _TREE
+        is_tree = isinstance(message.body, TRAVERSAL)
         way = (is_tree, message.source, message.target)
         packet = _Packet(self._numbers[way], message)
         self._numbers[way] += 1
