@@ -85,12 +85,13 @@ def slow_down(client: Client, module: str, owner: str, method: str, seconds: flo
     client.run(arm, module, owner, method, seconds)
 
 
-def kill_at(client: Client, address: str, module: str, owner: str, method: str, number: int) -> None:
-    """Make a worker kill itself at a call of a method, counted from 1 on."""
+def kill_at(client: Client, address: str, module: str, owner: str, method: str, number: int, after: float = 0) -> None:
+    """Make a worker kill itself at a call of a method, counted from 1 on, so many seconds after it."""
 
     # A nested function travels by value: workers do not have the tests.
-    def arm(module: str, owner: str, method: str, number: int) -> None:
+    def arm(module: str, owner: str, method: str, number: int, after: float) -> None:
         import importlib
+        import time
 
         kind = getattr(importlib.import_module(module), owner)
         plain, calls = getattr(kind, method), [0]
@@ -98,12 +99,13 @@ def kill_at(client: Client, address: str, module: str, owner: str, method: str, 
         def counting(self, *args, **kwargs):
             calls[0] += 1
             if calls[0] == number:
+                time.sleep(after)
                 os.kill(os.getpid(), signal.SIGKILL)
             return plain(self, *args, **kwargs)
 
         setattr(kind, method, counting)
 
-    client.run(arm, module, owner, method, number, workers=[address])
+    client.run(arm, module, owner, method, number, after, workers=[address])
 
 
 def addresses(client: Client) -> list[str]:

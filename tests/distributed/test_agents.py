@@ -90,7 +90,7 @@ def test_lost_while_values_are_chosen(number) -> None:
     """The tree is known: only the lost worker's agents start again, and are sent again what they need."""
     problem = narrow_problem(60, number)
     with cluster_of(3) as client:
-        kill_at(client, addresses(client)[1], "elimina.dcop.dpop", "Bucket", "decide", number)
+        kill_at(client, addresses(client)[1], "elimina.dcop.dpop", "Bucket", "decide", number, after=0.7)
         found = solve_agents(problem, client=client)
     assert found.value == solve(problem.model).value
     assert found.stats["restarted_agents"] == 20

@@ -136,7 +136,7 @@ def dcop(
         if client is not None:
             from elimina.distributed import solve_agents
 
-            reject_given(_SIMULATED, "workers of a cluster are not simulated: they go without")
+            reject_given(_SIMULATED, "a cluster", "nothing is simulated there")
             result = solve_agents(problem, algo, client=client, agents=agents, **kept)
         else:
             listener = None if timeline is None else seen.append

@@ -189,17 +189,17 @@ def cluster_of(address: str | None, local: int | None, device: str) -> Iterator[
         yield client
 
 
-def reject_given(names: tuple[str, ...], reason: str) -> None:
-    """Fail if the user gave one of the command's options.
+def reject_given(names: tuple[str, ...], what: str, reason: str) -> None:
+    """Fail if the user gave one of these options, which do not go with something for a reason.
 
     Raises:
-        UsageError: What does not go with the reason.
+        UsageError: It was given.
     """
     context = click.get_current_context()
     own = [p for p in context.command.params if p.name in names]
     given = [p.opts[0] for p in own if context.get_parameter_source(str(p.name)) is not ParameterSource.DEFAULT]
     if given:
-        raise click.UsageError(f"{reason} {', '.join(given)}")
+        raise click.UsageError(f"{what} goes without {', '.join(given)}; {reason}")
 
 
 _TASK_HELP = (

@@ -120,7 +120,7 @@ def solve(
     model = read(file)
     device = "cuda" if options["device"] == "cuda" else "cpu"
     if cases is not None:
-        reject_given(_NOT_WITH_CASES, "the suffix of -o names the format, and --cases goes without")
+        reject_given(_NOT_WITH_CASES, "--cases", "the suffix of -o names the format")
         with cluster_of(cluster, local, device) as client:
             solve_cases(model, cases, output, options, client)
         return
@@ -172,7 +172,7 @@ def _solve_on(
     """Let a cluster's workers run the slices."""
     from elimina.distributed import solve_slices
 
-    reject_given(_NOT_WITH_CLUSTERS, "a cluster runs slices of an elimination: it goes without")
+    reject_given(_NOT_WITH_CLUSTERS, "a cluster", "it runs slices of an elimination")
     if method not in ("auto", "eliminate"):
         raise click.UsageError(f"a cluster runs slices of an elimination; --method {method} runs without it")
     return solve_slices(
