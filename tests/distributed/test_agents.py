@@ -12,7 +12,9 @@ from elimina import MemoryLimitError, Model, Table, Variable, solve
 from elimina.dcop import Problem
 from elimina.dcop import solve as simulate
 from elimina.distributed import local, solve_agents
+from elimina.distributed.cluster import workers_for
 from elimina.errors import ClusterError, DeviceError, InputError
+from tests.conftest import cuda_devices
 from tests.dcop.running import random_problem
 from tests.distributed.clusters import addresses, cluster_of, kill_at
 
@@ -184,11 +186,25 @@ def test_bad_options(client, options, message) -> None:
 
 
 def test_no_gpu(client, monkeypatch) -> None:
+    monkeypatch.setattr("elimina.distributed.cluster._announce", lambda: None)
     with pytest.raises(DeviceError, match="none of the 3 workers announces a GPU"):
         solve_agents(narrow_problem(4, 0), client=client, agents="cuda")
 
 
 def test_only_workers_with_gpus() -> None:
-    """A worker that says that it has a GPU gets all agents; here they say that there is none."""
-    with cluster_of(1, "--resources", "GPU=1") as client, pytest.raises(DeviceError, match=r"(?i)cuda|cupy"):
-        solve_agents(narrow_problem(4, 0), client=client, agents="cuda")
+    """Those that announce a GPU are asked; what they then say about it is the answer."""
+    with cluster_of(1, "--resources", "GPU=1") as other:
+        assert [worker.gpus for worker in workers_for(other, "cuda")] == [1]
+        if not cuda_devices():
+            with pytest.raises(DeviceError, match=r"(?i)cuda|cupy"):
+                solve_agents(narrow_problem(4, 0), client=other, agents="cuda")
+
+
+@pytest.mark.gpu
+def test_agents_on_gpus() -> None:
+    """Workers say themselves that they have a GPU; tables go from device to device by way of the hosts."""
+    problem = wide_problem(8, branches=4)
+    with cluster_of(2) as client:
+        found = solve_agents(problem, client=client, agents="cuda")
+    assert found.value == solve(problem.model).value
+    assert found.stats["transferred_bytes"] > 8**4

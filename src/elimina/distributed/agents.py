@@ -34,6 +34,9 @@ _NEWS_SECONDS = 2.0
 _ANSWER_SECONDS = 1.0
 """After which it is looked whether a worker that was asked is still there."""
 
+_REACH_SECONDS = 60.0
+"""After which a worker that cannot be reached, but is not lost, ends the run."""
+
 _REPLACEMENT_SECONDS = 20.0
 """That are waited for new workers when all were lost."""
 
@@ -269,13 +272,20 @@ class _Run:
 
     def _ask(self, post: _Post, method: str, *arguments: Any) -> Any:
         """Call a station until it answers; None if its worker is lost."""
+        ends = time.monotonic() + _REACH_SECONDS
         while not post.is_lost:
-            # What Dask raises when the worker cannot be reached; once it is lost, the station's future says so, too.
-            with contextlib.suppress(OSError, RuntimeError, ValueError):
+            try:
                 waiting = getattr(post.actor, method)(*arguments)
                 while not post.is_lost:
                     with contextlib.suppress(TimeoutError):
                         return waiting.result(timeout=_ANSWER_SECONDS)
+            except (OSError, RuntimeError, ValueError) as error:
+                # What Dask raises when a worker cannot be reached; once it is lost, the station's future says so.
+                if time.monotonic() > ends:
+                    raise ClusterError(
+                        f"worker {post.address} is there, but cannot be reached ({error}); look into the network "
+                        "between the scheduler and it"
+                    ) from error
             time.sleep(_TICK)
         return None
 
