@@ -225,8 +225,8 @@ def main() -> None:
     args = parser.parse_args()
     for agents in args.agents:
         # Kernels are compiled and loaded once.
-        for d in (4, 12):
-            solve(Problem.from_model(random_model(12, d, 0.35)), agents=agents)
+        for n, d in ((12, 4), (12, 12), (17, 10)):
+            solve(Problem.from_model(random_model(n, d, 0.3)), agents=agents)
     if 1 in args.table:
         rows = [(f"{n} {d} {p1}", w, family(random_model, n, d, p1)) for n, d, p1, w, *_ in RANDOM]
         table("Table 1: random networks, n d p1", rows, RANDOM_DPOP, args)
