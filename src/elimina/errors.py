@@ -50,5 +50,9 @@ class DcopError(EliminaError, RuntimeError):
     """Agents could not finish: messages were lost for good, or one of them did not come back."""
 
 
+class ClusterError(EliminaError, RuntimeError):
+    """A Dask cluster cannot be reached or used, or lost all of its workers."""
+
+
 class InternalError(EliminaError, AssertionError):
     """A self-check failed: a bug in elimina, never a wrong answer."""

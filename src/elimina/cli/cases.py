@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -16,11 +16,18 @@ from elimina.io.cases import read_cases
 from elimina.io.posteriors import open_posteriors
 from elimina.model import Model
 
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from elimina.distributed import ClusterBatch
+
 _CELLS_AT_ONCE = 1 << 22
 
 
-def solve_cases(model: Model, file: str, output: str | None, options: dict[str, Any]) -> None:
-    """Answer ``solve MODEL --task mar --cases FILE -o OUTPUT``.
+def solve_cases(
+    model: Model, file: str, output: str | None, options: dict[str, Any], client: Client | None = None
+) -> None:
+    """Answer ``solve MODEL --task mar --cases FILE -o OUTPUT``, on a cluster if there is one.
 
     Raises:
         UsageError: An option does not go with cases.
@@ -34,11 +41,20 @@ def solve_cases(model: Model, file: str, output: str | None, options: dict[str, 
     cases = read_cases(file, model)
     asked = query_of(options["query"], model)
     count = len(cases.values)
-    batch = Batch(model, cases.columns, asked, Options(**planning_of(options, model)), count)
+    planning = Options(**planning_of(options, model))
     variables = model.variables if asked is None else [model.variables[v] for v in asked]
-    rows = max(batch.cases * batch.threads, _CELLS_AT_ONCE // sum(v.size for v in variables))
+    rows = _CELLS_AT_ONCE // sum(v.size for v in variables)
+    batch: Batch | ClusterBatch
+    if client is not None:
+        from elimina.distributed import ClusterBatch
+
+        batch = ClusterBatch(client, model, cases.columns, asked, planning, count)
+    else:
+        batch = Batch(model, cases.columns, asked, planning, count)
+        rows = max(batch.cases * batch.threads, rows)
     with Progress() as progress, open_posteriors(output, variables) as writer:
-        progress.start(batch.planned.plan, count / (batch.cases * batch.threads))
+        if isinstance(batch, Batch):
+            progress.start(batch.planned.plan, count / (batch.cases * batch.threads))
         for start in range(0, count, rows):
             values = cases.values[start : start + rows]
             found = batch.run(values, _part(progress, start / count, len(values) / count))
@@ -46,7 +62,8 @@ def solve_cases(model: Model, file: str, output: str | None, options: dict[str, 
             # Nothing follows from a case that is impossible; the file says so by empty cells.
             table[found.log10_evidence == -np.inf] = np.nan
             writer.write(table, found.log10_evidence)
-    batch.close()
+    if isinstance(batch, Batch):
+        batch.close()
 
 
 def _part(progress: Progress, done: float, share: float) -> Callable[[float], None]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from elimina import dcop as distributed
-from elimina.cli.options import bytes_of, seconds_of
+from elimina.cli.options import bytes_of, cluster_of, cluster_options, reject_given, seconds_of
 from elimina.dcop import Network, Problem, solve
 from elimina.dcop.formats import is_distributed
 from elimina.dcop.network import ORDERS
@@ -21,6 +22,7 @@ from elimina.result import Delivery, Result, number_text
 from elimina.viz.timeline import check_timeline, draw_timeline
 
 _DEFAULT = Network()
+_SIMULATED = ("delivery", "delay", "jitter", "loss", "duplicate", "retries", "crashes", "downtime", "timeline")
 
 
 def _wait_of(text: str | float) -> float:
@@ -104,8 +106,18 @@ def _crash_of(text: str) -> tuple[str, int]:
 )
 @click.option("--timeline", type=click.Path(), metavar="FILE", help="Draw the run: a .svg or .html file.")
 @click.option("--json", "is_json", is_flag=True, help="Write one JSON object.")
-def dcop(file: str, algo: Any, is_json: bool, agents: str, timeline: str | None, **options: Any) -> None:
-    """Let agents solve the distributed problem in FILE, simulated in this process.
+@cluster_options
+def dcop(
+    file: str,
+    algo: Any,
+    is_json: bool,
+    agents: str,
+    timeline: str | None,
+    cluster: str | None,
+    local: int | None,
+    **options: Any,
+) -> None:
+    """Let agents solve the distributed problem in FILE, simulated in this process or on the workers of a cluster.
 
     FILE is .yaml (pyDCOP), .xml (XCSP of FRODO, XDisCSP) or .json; a model of costs in a format that solve reads gets
     an agent for each variable. Each agent knows its own variables and cost functions, and learns the rest from messages
@@ -120,8 +132,15 @@ def dcop(file: str, algo: Any, is_json: bool, agents: str, timeline: str | None,
         check_timeline(timeline)
     problem = read_problem(file)
     seen: list[Delivery] = []
-    listener = None if timeline is None else seen.append
-    result = solve(problem, algo, agents=agents, network=network, listener=listener, **kept)
+    with cluster_of(cluster, local, agents) as client:
+        if client is not None:
+            from elimina.distributed import solve_agents
+
+            reject_given(_SIMULATED, "a cluster", "nothing is simulated there")
+            result = solve_agents(problem, algo, client=client, agents=agents, **kept)
+        else:
+            listener = None if timeline is None else seen.append
+            result = solve(problem, algo, agents=agents, network=network, listener=listener, **kept)
     if timeline is not None:
         title = f"{Path(file).name}: {algo}, {seconds_text(result.stats['simulated_seconds'])} simulated"
         draw_timeline(seen, [agent.name for agent in problem.agents], timeline, title)
@@ -143,7 +162,7 @@ def _human(result: Result) -> str:
         rows.append(("bounds", " to ".join("unknown" if end is None else number_text(end) for end in ends)))
     messages, largest = stats["messages"], bytes_text(stats["largest_message"])
     counts = ", ".join(f"{count_text(number)} {kind}" for kind, number in messages.items())
-    repeated = f"; {count_text(stats['repeated'])} repeated" if stats["repeated"] else ""
+    repeated = f"; {count_text(stats['repeated'])} repeated" if stats.get("repeated") else ""
     width = f"width {stats['induced_width']}, depth {stats['depth']}"
     dtype = "" if stats["dtype"] is None else f", {stats['dtype']}"
     rows += [
@@ -155,13 +174,22 @@ def _human(result: Result) -> str:
             f"{bytes_text(stats['network_load'])}, {largest} in the largest message",
         ),
         ("memory", f"{bytes_text(stats['peak_bytes'])} of one agent"),
-        (
-            "simulated",
-            f"{seconds_text(stats['simulated_seconds'])}, {count_text(stats['nonconcurrent_operations'])} operations "
-            f"of {count_text(stats['total_operations'])} one after another",
-        ),
+        _clusters(stats) if "workers" in stats else _simulated(stats),
         ("time", seconds_text(sum(stats["seconds"].values()))),
     ]
     if result.assignment:
         rows.append(("assignment", " ".join(f"{name}={label}" for name, label in result.assignment.items())))
     return "\n".join(f"{name + ':':12}{text}" for name, text in rows)
+
+
+def _simulated(stats: Mapping[str, Any]) -> tuple[str, str]:
+    operations = (
+        f"{count_text(stats['nonconcurrent_operations'])} operations of {count_text(stats['total_operations'])}"
+    )
+    return "simulated", f"{seconds_text(stats['simulated_seconds'])}, {operations} one after another"
+
+
+def _clusters(stats: Mapping[str, Any]) -> tuple[str, str]:
+    lost = f", {stats['lost_workers']} lost ({stats['restarted_agents']} agents started again)"
+    between = f"{stats['workers']}, {bytes_text(stats['transferred_bytes'])} between them"
+    return "workers", between + (lost if stats["lost_workers"] else "")

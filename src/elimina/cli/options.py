@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
+from click.core import ParameterSource
 
 from elimina.backends.choose import DEVICES
 from elimina.errors import InputError
@@ -17,6 +20,9 @@ from elimina.inference.choose import DIVISIONS, ORDER_SECONDS, SHIFTS, TABLES
 from elimina.io.evidence import parse_names
 from elimina.model import Model
 from elimina.order import Method, read_order
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -158,6 +164,53 @@ def model_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def cluster_options(command: Command) -> Command:
+    """The options of commands that may run on a cluster."""
+    for option in (
+        click.option(
+            "--local", type=click.IntRange(min=1), metavar="N", help="Start N worker processes on this machine for it."
+        ),
+        click.option("--cluster", metavar="ADDRESS", help="Run on a Dask cluster, like tcp://host:8786."),
+    ):
+        command = option(command)
+    return command
+
+
+@contextmanager
+def cluster_of(address: str | None, local: int | None, device: str) -> Iterator[Client | None]:
+    """A client of the cluster that ``--cluster`` or ``--local`` asks for; None if neither does.
+
+    Raises:
+        UsageError: Both are given.
+        ClusterError: Nobody answers at the address.
+        DeviceError: There are fewer GPUs than workers that need one.
+    """
+    if address is not None and local is not None:
+        raise click.UsageError("--cluster names workers that are there, --local starts some; give one of them")
+    if address is None and local is None:
+        yield None
+        return
+    from elimina import distributed
+
+    # What Dask has to say when workers are lost is in the answer, or in one line of error.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    with distributed.connected(address) if address is not None else distributed.local(local or 1, device) as client:
+        yield client
+
+
+def reject_given(names: tuple[str, ...], what: str, reason: str) -> None:
+    """Fail if the user gave one of these options, which do not go with something for a reason.
+
+    Raises:
+        UsageError: It was given.
+    """
+    context = click.get_current_context()
+    own = [p for p in context.command.params if p.name in names]
+    given = [p.opts[0] for p in own if context.get_parameter_source(str(p.name)) is not ParameterSource.DEFAULT]
+    if given:
+        raise click.UsageError(f"{what} goes without {', '.join(given)}; {reason}")
 
 
 _TASK_HELP = (

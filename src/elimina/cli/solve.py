@@ -5,18 +5,27 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
-from click.core import ParameterSource
 
 from elimina import api
 from elimina.cli.cases import solve_cases
-from elimina.cli.options import check_writable, model_options, planning_of, query_of, seconds_of
+from elimina.cli.options import (
+    check_writable,
+    cluster_of,
+    cluster_options,
+    model_options,
+    planning_of,
+    query_of,
+    reject_given,
+    seconds_of,
+)
 from elimina.cli.progress import Progress
 from elimina.cli.trace import tracing
 from elimina.errors import InputError, TimeLimitError
 from elimina.inference.call import Evidence
+from elimina.inference.choose import Options
 from elimina.inference.method import METHODS, OptimumMethod
 from elimina.io import read, read_evidence
 from elimina.io.evidence import parse_assignments
@@ -25,6 +34,9 @@ from elimina.io.marginals import write_marginals
 from elimina.model import Model
 from elimina.planning.plan import bytes_text, count_text, seconds_text
 from elimina.result import Bounds, Result, marginals_table, number_text
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 FORMATS = ("human", "json", "uai")
 
@@ -86,6 +98,7 @@ def _gap_of(text: str | float) -> float:
 @click.option(
     "--cases", type=click.Path(), metavar="FILE", help="mar: a .csv or .parquet file with a row for each case."
 )
+@cluster_options
 def solve(
     file: str,
     method: OptimumMethod,
@@ -97,6 +110,8 @@ def solve(
     output: str | None,
     cases: str | None,
     checkpoint: str | None,
+    cluster: str | None,
+    local: int | None,
     **options: Any,
 ) -> None:
     """Answer a task on the model in FILE (.wcsp, .uai, .cfn, .bif, .xmlbif, .net, .xdsl, .erg; also .gz, .xz)."""
@@ -104,35 +119,40 @@ def solve(
     if output is not None:
         check_writable(Path(output))
     model = read(file)
+    device = "cuda" if options["device"] == "cuda" else "cpu"
     if cases is not None:
-        _check_batch()
-        solve_cases(model, cases, output, options)
+        reject_given(_NOT_WITH_CASES, "--cases", "the suffix of -o names the format")
+        with cluster_of(cluster, local, device) as client:
+            solve_cases(model, cases, output, options, client)
         return
     if time_limit is not None:
         time_limit -= time.monotonic() - started
         if time_limit <= 0:
             raise TimeLimitError("the time limit passed while the model was read; allow more time")
-    with Progress() as progress, tracing(trace) as note:
+    with Progress() as progress, tracing(trace) as note, cluster_of(cluster, local, device) as client:
 
         def on_bounds(known: Bounds) -> None:
             progress.bounds(known)
             note(known)
 
-        result = api.solve(
-            model,
-            options["task"],
-            evidence=_evidence(options["evidence"], model),
-            query=query_of(options["query"], model),
-            **planning_of(options, model),
-            method=method,
-            upper_bound=upper_bound,
-            gap=gap,
-            time_limit=time_limit,
-            on_plan=progress.start,
-            on_bounds=on_bounds,
-            progress=progress.update,
-            checkpoint=checkpoint,
-        )
+        if client is not None:
+            result = _solve_on(client, model, progress, method, time_limit, options)
+        else:
+            result = api.solve(
+                model,
+                options["task"],
+                evidence=_evidence(options["evidence"], model),
+                query=query_of(options["query"], model),
+                **planning_of(options, model),
+                method=method,
+                upper_bound=upper_bound,
+                gap=gap,
+                time_limit=time_limit,
+                on_plan=progress.start,
+                on_bounds=on_bounds,
+                progress=progress.update,
+                checkpoint=checkpoint,
+            )
     text = {"human": _human, "json": _json, "uai": _uai}[format_](result, model)
     if output is None:
         click.echo(text)
@@ -144,15 +164,28 @@ _NOT_WITH_CASES = (
     *("time_limit", "format_", "checkpoint", "scratch", "tables", "slices", "method", "upper_bound", "ibound", "shift"),
     *("gap", "trace", "partition"),
 )
+_NOT_WITH_CLUSTERS = ("checkpoint", "scratch", "upper_bound", "ibound", "shift", "gap", "trace", "partition", "query")
 
 
-def _check_batch() -> None:
-    """Reject what a batch of cases makes no use of."""
-    context = click.get_current_context()
-    own = [p for p in context.command.params if p.name in _NOT_WITH_CASES]
-    given = [p.opts[0] for p in own if context.get_parameter_source(str(p.name)) is not ParameterSource.DEFAULT]
-    if given:
-        raise click.UsageError(f"--cases goes without {', '.join(given)}; the suffix of -o names the format")
+def _solve_on(
+    client: Client, model: Model, progress: Progress, method: str, time_limit: float | None, options: dict[str, Any]
+) -> Result:
+    """Let a cluster's workers run the slices."""
+    from elimina.distributed import solve_slices
+
+    reject_given(_NOT_WITH_CLUSTERS, "a cluster", "it runs slices of an elimination")
+    if method not in ("auto", "eliminate"):
+        raise click.UsageError(f"a cluster runs slices of an elimination; --method {method} runs without it")
+    return solve_slices(
+        model,
+        options["task"],
+        client=client,
+        evidence=_evidence(options["evidence"], model),
+        options=Options(**planning_of(options, model)),
+        time_limit=time_limit,
+        on_plan=progress.start,
+        progress=progress.update,
+    )
 
 
 @click.command(short_help="Show what solving a model would take.")
@@ -213,7 +246,8 @@ def _human(result: Result, model: Model) -> str:
     rows.append(("memory", bytes_text(stats["peak_bytes"])))
     total = sum(stats["seconds"].values())
     dtype = "" if stats["dtype"] is None else f", {stats['dtype']}"
-    rows.append(("time", f"{seconds_text(total)} on {stats['device']}{dtype}"))
+    workers = f" of {stats['workers']} workers" if "workers" in stats else ""
+    rows.append(("time", f"{seconds_text(total)} on {stats['device']}{workers}{dtype}"))
     if result.assignment:
         rows.append(("assignment", " ".join(f"{name}={label}" for name, label in result.assignment.items())))
     lines = [f"{name + ':':12}{text}" for name, text in rows]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from elimina.dcop.cycles import CycleBucket
 from elimina.dcop.dpop import Bucket, Effort
@@ -15,6 +15,26 @@ from elimina.dcop.messages import TRAVERSAL, Body, Message, Util, Value
 from elimina.dcop.traversal import Traversal
 from elimina.dcop.view import View
 from elimina.errors import DcopError, MemoryLimitError
+
+
+class Finished(Protocol):
+    """What an agent knows in the end: see ``Agent``."""
+
+    @property
+    def values(self) -> Mapping[int, int | None]:
+        """The value of each of its variables."""
+
+    @property
+    def bounds(self) -> Mapping[int, int | float]:
+        """For each root what its tree costs at least."""
+
+    @property
+    def places(self) -> Mapping[int, Traversal]:
+        """Where its variables are."""
+
+    @property
+    def efforts(self) -> Sequence[Effort]:
+        """What each variable's elimination took."""
 
 
 class Agent:
@@ -36,9 +56,11 @@ class Agent:
     Args:
         view: All that it knows.
         engine: Computes; None: it is set before the agent starts.
+        places: Where its variables are, of an agent that starts again when the whole pseudo-tree is known: it then
+            wants no messages but those of UTIL and VALUE.
     """
 
-    def __init__(self, view: View, engine: Engine | None = None) -> None:
+    def __init__(self, view: View, engine: Engine | None = None, places: Mapping[int, Traversal] | None = None) -> None:
         self.name, self.engine, self.operations = view.name, engine, 0
         self._view = view
         self._places: dict[int, Traversal] = {}
@@ -52,6 +74,8 @@ class Agent:
             neighbours = sorted({v for table in functions for v in table.scope} - {variable})
             rank = view.settings.rank(variable, len(neighbours))
             place = Traversal(variable, rank, neighbours, view.settings.heuristic == "most-connected")
+            if places is not None:
+                place = places[variable]
             self._places[variable] = place
             kind = Bucket if view.settings.most_cells is None else CycleBucket
             self._buckets[variable] = kind(variable, place, functions, view.sizes, view.settings)
@@ -62,7 +86,8 @@ class Agent:
     def start(self) -> list[Message]:
         """Begin; return what is to be sent."""
         for variable, place in self._places.items():
-            place.start(self._send[variable])
+            if not place.is_done:
+                place.start(self._send[variable])
             self._look_at(variable)
         return self._finish_turn()
 

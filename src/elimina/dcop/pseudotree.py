@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 
-from elimina.dcop.agent import Agent
+from elimina.dcop.agent import Agent, Finished
 from elimina.dcop.messages import Message
 from elimina.dcop.problem import Problem
 from elimina.dcop.traversal import Traversal
@@ -33,7 +33,7 @@ def agree_on_tree(problem: Problem, heuristic: Heuristic = "max-degree", seed: i
     return pseudo_tree(problem, agents.values())
 
 
-def pseudo_tree(problem: Problem, agents: Iterable[Agent]) -> Tree:
+def pseudo_tree(problem: Problem, agents: Iterable[Finished]) -> Tree:
     """The pseudo-tree that agents have made: in its order children come before their parents.
 
     Raises:

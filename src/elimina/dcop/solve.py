@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Literal, get_args
 
-from elimina.dcop.agent import Agent
+from elimina.dcop.agent import Agent, Finished
 from elimina.dcop.engine import Engine
 from elimina.dcop.network import Network
 from elimina.dcop.problem import Problem
@@ -76,11 +76,8 @@ def solve(
         DcopError: Messages were lost for good, or an agent did not come back.
     """
     started = time.perf_counter()
-    _check(algorithm, ibound, heuristic, memory)
-    most_cells = max(1, memory // _BYTES_OF_A_CELL) if memory is not None and algorithm == "mb-dpop" else None
+    settings = settings_of(problem.model, algorithm, ibound, heuristic, seed, memory)
     network.check(frozenset(agent.name for agent in problem.agents))
-    model = problem.model
-    settings = Settings(model.sense, model.is_integer, ibound, heuristic, seed, memory, most_cells)
     known = {view.name: view for view in views(problem, settings)}
     engine = Engine(agents, threads)
     team = [Agent(view, engine) for view in known.values()]
@@ -105,7 +102,14 @@ def _revive(known: dict[str, View], engine: Engine, name: str) -> Agent:
     return Agent(known[name], engine)
 
 
-def _check(algorithm: Algorithm, ibound: int | None, heuristic: Heuristic, memory: int | None) -> None:
+def settings_of(
+    model: Model, algorithm: Algorithm, ibound: int | None, heuristic: Heuristic, seed: int, memory: int | None
+) -> Settings:
+    """What all agents know before they start; for the arguments see ``solve``.
+
+    Raises:
+        InputError: An option makes no sense.
+    """
     if algorithm not in ALGORITHMS:
         raise InputError(f"unknown algorithm {algorithm!r}; it is one of {', '.join(ALGORITHMS)}")
     if heuristic not in HEURISTICS:
@@ -118,9 +122,11 @@ def _check(algorithm: Algorithm, ibound: int | None, heuristic: Heuristic, memor
         raise InputError(f"the i-bound is {ibound}; it is a number of variables from 1 on")
     if memory is not None and memory < 0:
         raise InputError(f"memory is {memory} bytes; it cannot be negative")
+    most_cells = max(1, memory // _BYTES_OF_A_CELL) if memory is not None and algorithm == "mb-dpop" else None
+    return Settings(model.sense, model.is_integer, ibound, heuristic, seed, memory, most_cells)
 
 
-def answer(problem: Problem, agents: Iterable[Agent]) -> Result:
+def answer(problem: Problem, agents: Iterable[Finished]) -> Result:
     """Put together what agents that have finished know.
 
     Raises:
@@ -150,7 +156,7 @@ def _constants(model: Model) -> list[int | float]:
     return Model([], [table for table in model.factors if not table.scope], sense=model.sense).terms([])
 
 
-def statistics(problem: Problem, agents: Iterable[Agent], figures: Figures) -> dict[str, Any]:
+def statistics(problem: Problem, agents: Iterable[Finished], figures: Figures) -> dict[str, Any]:
     """Figures of a run, as ``solve`` describes them."""
     agents = list(agents)
     tree = pseudo_tree(problem, agents)

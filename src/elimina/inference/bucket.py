@@ -12,14 +12,13 @@ import numpy as np
 
 from elimina.errors import InternalError, MemoryLimitError
 from elimina.inference.encode import decode_value
-from elimina.inference.execution import Execution
+from elimina.inference.execution import Execution, State
 from elimina.inference.scales import Scales, root_places, roots
 from elimina.inference.sweep import Sweep
 from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
 from elimina.result import Result
 
 if TYPE_CHECKING:
-    from elimina.inference.checkpoint import State
     from elimina.inference.slice_bounds import SliceBounds
 
 _NAMES_SHOWN = 5
@@ -112,7 +111,7 @@ def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
     bounds = None if plan.slicing is None else _slice_bounds(execution, state)
     clock["bounds"] = time.perf_counter() - started
     sweep = Sweep(execution, clock)
-    for part in sweep.run(_promising(plan, sweep, state, bounds, sign)):
+    for part in sweep.run(_promising(execution, sweep, state, bounds, sign)):
         value = None
         if part.run is not None:
             value = decode_value(part.problem, plan, part.encoded, roots(plan, part.run))
@@ -140,6 +139,14 @@ def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
     return Result("optimal", plan.task, score, score, score, assignment, stats=stats)
 
 
+def first_state(execution: Execution) -> State:
+    """What a run would find before its first slice, for several runs that share them: see ``Execution.known``."""
+    state: State = {"best": None, "chosen": [], **execution.state}
+    if execution.plan.task == "mpe" and execution.plan.slicing is not None:
+        _slice_bounds(execution, state)
+    return state
+
+
 def _slice_bounds(execution: Execution, state: State) -> SliceBounds | None:
     """What bounds the slices, kept in the state: it decides in which sequence they run; and a first solution."""
     from elimina.inference.slice_bounds import SliceBounds, bound_slices
@@ -153,13 +160,15 @@ def _slice_bounds(execution: Execution, state: State) -> SliceBounds | None:
     return None if known is None else SliceBounds(np.array(known[0]), known[1])
 
 
-def _promising(plan: Plan, sweep: Sweep, state: State, bounds: SliceBounds | None, sign: int) -> Iterator[int]:
+def _promising(
+    execution: Execution, sweep: Sweep, state: State, bounds: SliceBounds | None, sign: int
+) -> Iterator[int]:
     """The slices that are left, but for those that turn out to be no better than the best one so far."""
     sequence: Sequence[int] = range(sweep.count)
-    if bounds is not None and plan.slicing is not None:
-        sequence = bounds.sequence(plan.slicing.sizes)
+    if bounds is not None and execution.plan.slicing is not None:
+        sequence = bounds.sequence(execution.plan.slicing.sizes)
     sweep.done = state["done"]
-    for number in sequence[sweep.done :]:
+    for number in (sequence[place] for place in execution.places(sweep.count)[sweep.done :]):
         if bounds is not None and state["best"] is not None and bounds.is_hopeless(number, sign * state["best"]):
             state.update(done=state["done"] + 1, skipped=state["skipped"] + 1)
             sweep.done += 1
@@ -193,11 +202,11 @@ def _partition(execution: Execution, clock: dict[str, float]) -> Result:
     plan = execution.plan
     scales = Scales(plan)
     sweep = Sweep(execution, clock)
-    count, done = sweep.count, execution.state["done"]
+    numbers, done = execution.places(sweep.count), execution.state["done"]
     # A number for each slice that has run, in both sweeps; None where it has to run again.
     logs: list[float | None] = execution.state.get("logs", [])[:done]
-    sweep.done = min(done, count)
-    for part in sweep.run(range(sweep.done, count)):
+    sweep.done = min(done, len(numbers))
+    for part in sweep.run(numbers[sweep.done :]):
         if part.run is None:
             logs.append(-math.inf)
         elif part.encoded.exact and not scales.may_underflow(part.encoded.ranges, part.run.peaks):
@@ -206,15 +215,15 @@ def _partition(execution: Execution, clock: dict[str, float]) -> Result:
             logs.append(None)
         execution.save({"logs": logs, "done": len(logs)})
     del sweep
-    left = [number for number, log in enumerate(logs[:count]) if log is None][len(logs) - count :]
+    left = [number for number, log in zip(numbers, logs, strict=False) if log is None][len(logs) - len(numbers) :]
     for part in Sweep(execution, clock, "log-sum-exp").run(left) if left else ():
         total = -math.inf if part.run is None else part.encoded.offset + math.fsum(roots(plan, part.run))
         logs.append(total / math.log(2))
         execution.save({"logs": logs, "done": len(logs)})
-    return partition_result(math.log10(2) * _log2_sum([log for log in logs if log is not None]))
+    return partition_result(math.log10(2) * log2_sum([log for log in logs if log is not None]))
 
 
-def _log2_sum(logs: Sequence[float]) -> float:
+def log2_sum(logs: Sequence[float]) -> float:
     """Base-2 logarithm of the sum of numbers given by theirs."""
     top = max(logs, default=-math.inf)
     return top if top == -math.inf else top + math.log2(math.fsum(2.0 ** (log - top) for log in logs))
@@ -235,9 +244,10 @@ def _count(execution: Execution, clock: dict[str, float]) -> Result:
     divisors = _moduli(bits)
     sweep, places = Sweep(execution, clock), root_places(execution.plan)
     state: State = {"residues": [0] * len(divisors), **execution.state}
+    numbers = execution.places(sweep.count)
     for number, divisor in enumerate(divisors):
-        left = range(max(0, state["done"] - number * sweep.count), sweep.count)
-        sweep.done = left.start
+        left = numbers[max(0, state["done"] - number * len(numbers)) :]
+        sweep.done = len(numbers) - len(left)
         for part in sweep.run(left, divisor % 2**64, (number, len(divisors))):
             if part.run is not None:
                 product = functools.reduce(lambda x, root: x * root % divisor, part.run.zone[places].tolist(), 1)

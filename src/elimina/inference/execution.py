@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elimina.backends import Backend
 from elimina.errors import TimeLimitError
@@ -13,7 +13,10 @@ from elimina.planning.prepare import Problem
 from elimina.planning.program import Program, pack
 
 if TYPE_CHECKING:
-    from elimina.inference.checkpoint import Checkpoint, State
+    from elimina.inference.checkpoint import Checkpoint
+
+State = dict[str, Any]
+"""What a run knows."""
 
 Progress = Callable[[float], None]
 
@@ -24,6 +27,8 @@ class Execution(NamedTuple):
     Attributes:
         part: The number of this run, and of all, for the report of progress.
         checkpoint: Where it keeps what it knows.
+        share: The slices that are run, as places in the sequence in which all would run; None: all of them.
+        known: What is known before it begins: some of the state.
     """
 
     problem: Problem
@@ -33,10 +38,16 @@ class Execution(NamedTuple):
     deadline: float | None = None
     part: tuple[int, int] = (0, 1)
     checkpoint: Checkpoint | None = None
+    share: range | None = None
+    known: State | None = None
 
     def program(self, semiring: str | None = None, parameter: int | None = None) -> Program:
         """Pack the plan; see ``planning.program.pack``."""
         return pack(self.plan, len(self.problem.model.variables), semiring, parameter)
+
+    def places(self, count: int) -> range:
+        """The slices that are run, of so many: see ``share``."""
+        return range(count) if self.share is None else self.share
 
     def check_deadline(self, reached: str) -> None:
         """Keep the time limit.
@@ -53,7 +64,7 @@ class Execution(NamedTuple):
     @property
     def state(self) -> State:
         """What is known from before; ``done`` is the number of slices that have run, in all sweeps."""
-        known = {} if self.checkpoint is None else self.checkpoint.state
+        known = self.known or {} if self.checkpoint is None else self.checkpoint.state
         return {"done": 0, **{key: value for key, value in known.items() if key != "steps"}}
 
     def save(self, state: State) -> None:

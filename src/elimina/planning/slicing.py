@@ -23,6 +23,9 @@ MOST_SECONDS = 1e9
 _ROUNDS = 20
 """Plans made in search of one that fits."""
 
+_SHRINK = 0.99
+"""Of the bytes that slices take: the next target, where there are to be more of them."""
+
 _SPARED = 4
 """Variables fixed that are looked at in the end, whether the others do without."""
 
@@ -82,6 +85,31 @@ def make_sliced_plan(
         if fewer.peak_bytes <= memory and fewer.seconds <= plan.seconds:
             plan = fewer
     return plan
+
+
+def make_finer_plan(
+    problem: Problem, order: Sequence[int], machine: Machine, plan: Plan, least: int, dtype: str | None = None
+) -> Plan:
+    """Plan with so many slices at least, for as many that run them at the same time; as it is, if nothing is gained.
+
+    Args:
+        problem: Of the task ``mpe``, ``pr`` or ``count``.
+        order: The free variables in elimination order.
+        machine: The device.
+        plan: On dense tables, with fewer slices or none.
+        least: Slices.
+        dtype: Override of the arena's dtype.
+    """
+    unsliced = plan if plan.slicing is None else plan.slicing.unsliced
+    slicer = Slicer(problem, order, machine, unsliced)
+    slicer.cut = Cut(slicer, _fixed(plan))
+    had = slicer.number
+    while slicer.number < least and len(slicer.cut.fixed) < len(order):
+        slicer.reduce(slicer.cut.bytes * _SHRINK)
+    left = [v for v in order if v not in slicer.cut.fixed]
+    finer = make_plan(problem, left, machine, plan.memory_limit, dtype, slicer.cut.fixed, unsliced)
+    is_gain = finer.seconds / min(slicer.number, least) < plan.seconds / min(had, least)
+    return finer if finer.fits and is_gain else plan
 
 
 def rows_in_slices(

@@ -1,0 +1,119 @@
+"""Agents, and slices of a plan, on worker processes of this machine, beside one process.
+
+    python bench/cluster.py [--agents 1000] [--workers 4] [--repeat 3] [--side 9] [--domain 6]
+
+Agents: DPOP on a nearly tree-like problem (3 values; each variable with one of the 25 before it, and a chord every 40),
+simulated in one process, on the workers, and on the workers while one of them is killed: at its 100th message, or at
+its 100th value.
+Slices: the optimum of a grid on one worker, and on all; its plan fits, but is divided. Wall times in seconds, medians;
+starting the cluster is separate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from elimina import Model, Table, Variable
+from elimina import solve as solve_here
+from elimina.dcop import Problem, solve
+from elimina.distributed import local, solve_agents, solve_slices
+from elimina.generate import grid_model
+from elimina.inference.choose import Options
+from elimina.planning.plan import bytes_text, seconds_text
+
+KILLED_AT = 100
+
+
+def nearly_a_tree(variables: int, seed: int) -> Problem:
+    rng = np.random.default_rng(seed)
+    edges = {(int(rng.integers(max(0, v - 25), v)), v) for v in range(1, variables)}
+    edges |= {(v - 2, v) for v in range(4, variables, 40)}
+    tables = [Table(edge, rng.integers(0, 99, (3, 3))) for edge in sorted(edges)]
+    return Problem.from_model(Model([Variable(f"x{v}", 3) for v in range(variables)], tables))
+
+
+def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    started = time.perf_counter()
+    found = call()
+    return time.perf_counter() - started, found
+
+
+def kill_later(owner: str, method: str, number: int) -> None:
+    """Make this process kill itself at a call."""
+    from elimina.dcop import agent
+
+    kind = getattr(agent, owner)
+    plain, calls = getattr(kind, method), [0]
+
+    def counting(self: Any, *arguments: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return plain(self, *arguments)
+
+    setattr(kind, method, counting)
+
+
+def bench_agents(count: int, workers: int, repeat: int) -> None:
+    problem = nearly_a_tree(count, 1)
+    print(f"{count} agents")
+    alone = [timed(lambda: solve(problem)) for _ in range(repeat)]
+    value = alone[0][1].value
+    print(f"  one process, simulated: {seconds_text(statistics.median(t for t, _ in alone))}")
+    started = time.perf_counter()
+    with local(workers) as client:
+        print(f"  start of {workers} workers: {seconds_text(time.perf_counter() - started)}")
+        found = [timed(lambda: solve_agents(problem, client=client)) for _ in range(repeat)]
+        assert all(one.value == value for _, one in found)
+        stats = found[0][1].stats
+        sent = f"{bytes_text(stats['transferred_bytes'])} of {bytes_text(stats['network_load'])} between workers"
+        print(f"  {workers} workers: {seconds_text(statistics.median(t for t, _ in found))}; {sent}")
+    for owner, method, moment in (
+        ("Agent", "receive", "as the tree is made"),
+        ("Bucket", "decide", "as values are chosen"),
+    ):
+        with local(workers) as client:
+            first = min(client.scheduler_info()["workers"])
+            client.run(kill_later, owner, method, KILLED_AT, workers=[first])
+            seconds, one = timed(lambda: solve_agents(problem, client=client))
+        assert one.value == value
+        assert one.stats["lost_workers"] == 1
+        again = one.stats["restarted_agents"]
+        print(f"  {workers} workers, one killed {moment}: {seconds_text(seconds)}; {again} agents started again")
+
+
+def bench_slices(side: int, domain: int, workers: int, repeat: int) -> None:
+    model = grid_model(side, domain)
+    expected = solve_here(model, device="cpu", threads=1, method="eliminate").value
+    print(f"optimum of a grid of {side} x {side}, {domain} values")
+    for number in (1, workers):
+        with local(number) as client:
+            found = [timed(lambda: solve_slices(model, client=client, options=Options())) for _ in range(repeat)]
+        assert all(one.value == expected for _, one in found)
+        stats = found[0][1].stats
+        seconds = statistics.median(one.stats["seconds"]["run"] for _, one in found)
+        print(f"  {number} workers: {seconds_text(seconds)} in {stats.get('slices', 1)} slices, without planning")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--agents", type=int, default=1000)
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--side", type=int, default=9)
+    parser.add_argument("--domain", type=int, default=6)
+    args = parser.parse_args()
+    bench_agents(args.agents, args.workers, args.repeat)
+    bench_slices(args.side, args.domain, args.workers, args.repeat)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,333 @@
+"""DPOP and its relatives with agents on the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import time
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from elimina.dcop.problem import Problem
+from elimina.dcop.simulator import Figures
+from elimina.dcop.solve import Algorithm, answer, settings_of, statistics
+from elimina.dcop.view import Heuristic, Settings, View, views
+from elimina.distributed.cluster import known_workers, workers_for
+from elimina.distributed.placement import divide, in_sequence
+from elimina.distributed.station import News, Outcome, Places, Start, Station, Traffic
+from elimina.errors import ClusterError, EliminaError, InputError, InternalError
+from elimina.result import Result
+
+if TYPE_CHECKING:
+    from distributed import Actor, Client, Future
+
+_POLL = 0.01
+_TICK = 0.1
+"""Seconds between two looks at whether workers are there."""
+
+_NEWS_SECONDS = 2.0
+"""After which all stations are asked for news, should an event have been lost."""
+
+_ANSWER_SECONDS = 1.0
+"""After which it is looked whether a worker that was asked is still there."""
+
+_REACH_SECONDS = 60.0
+"""After which a worker that cannot be reached, but is not lost, ends the run."""
+
+_REPLACEMENT_SECONDS = 20.0
+"""That are waited for new workers when all were lost."""
+
+
+def solve_agents(
+    problem: Problem,
+    algorithm: Algorithm = "dpop",
+    *,
+    client: Client,
+    ibound: int | None = None,
+    agents: str = "cpu",
+    heuristic: Heuristic = "max-degree",
+    seed: int = 0,
+    memory: int | None = None,
+    threads: int | None = 1,
+) -> Result:
+    """Let agents find the best assignment on the workers of a cluster.
+
+    Messages go from worker to worker. Agents of a worker that is lost are started again on others: where the
+    pseudo-tree is known, from what they were sent; before that (and in MB-DPOP) all agents start again.
+
+    Args:
+        problem: See ``elimina.dcop.solve``.
+        algorithm: Likewise.
+        client: Of the cluster.
+        ibound: See ``elimina.dcop.solve``.
+        agents: ``cpu`` or ``cuda``: the device that agents compute on; the latter only where a worker announces it.
+        heuristic: See ``elimina.dcop.solve``.
+        seed: Likewise.
+        memory: Likewise.
+        threads: Likewise.
+
+    Returns:
+        As ``elimina.dcop.solve`` does, without simulated clocks. Besides, ``stats`` has ``workers``,
+        ``lost_workers``, ``restarted_agents`` and ``transferred_bytes`` (between workers); messages are those that
+        workers sent that are left.
+
+    Raises:
+        InputError: An option makes no sense, or costs are too far apart for exact integers.
+        MemoryLimitError: A table does not fit an agent's memory.
+        DeviceError: The device is missing, unusable or out of memory.
+        ClusterError: There are no usable workers (any more).
+    """
+    started = time.perf_counter()
+    if agents not in ("cpu", "cuda"):
+        raise InputError(f"agents compute on cpu or cuda, not on {agents!r}")
+    settings = settings_of(problem.model, algorithm, ibound, heuristic, seed, memory)
+    run = _Run(client, problem, settings, agents, threads)
+    begun = time.perf_counter()
+    try:
+        outcomes = run.outcomes()
+    finally:
+        run.close()
+    ended = time.perf_counter()
+    traffic = run.traffic()
+    result = answer(problem, outcomes)
+    figures = Figures(0.0, 0, traffic.messages, traffic.bytes, traffic.largest, 0)
+    stats = statistics(problem, outcomes, figures)
+    for name in ("simulated_seconds", "nonconcurrent_operations", "repeated"):
+        del stats[name]
+    return result._replace(
+        stats={
+            **stats,
+            "algorithm": algorithm,
+            "ibound": ibound,
+            "workers": run.workers,
+            "lost_workers": run.lost,
+            "restarted_agents": run.restarted,
+            "transferred_bytes": traffic.transferred,
+            "seconds": {"setup": round(begun - started, 6), "run": round(ended - begun, 6)},
+            "device": agents,
+        }
+    )
+
+
+class _Post:
+    """A station as the client knows it.
+
+    Attributes:
+        agents: Names of those that it runs.
+        outcomes: What they know in the end, and their traffic; None while they are not done.
+    """
+
+    def __init__(self, address: str, future: Future[Any]) -> None:
+        self.address, self.future = address, future
+        self.actor: Actor | None = None
+        self.agents: set[str] = set()
+        self.has_places = False
+        self.outcomes: tuple[dict[str, Outcome], Traffic] | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its worker is gone."""
+        return self.future.status not in ("pending", "finished")
+
+
+class _Run:
+    """A run of agents: stations, who is where, and what is to be done when a worker is lost.
+
+    Attributes:
+        workers: Number of those that it began with.
+        lost: Number of workers that were lost.
+        restarted: Number of agents that were started again.
+    """
+
+    def __init__(self, client: Client, problem: Problem, settings: Settings, device: str, threads: int | None) -> None:
+        self._client, self._settings, self._device, self._threads = client, settings, device, threads
+        known = views(problem, settings)
+        self._views: dict[str, View] = {known[agent].name: known[agent] for agent in in_sequence(problem)}
+        self._topic = f"elimina-{uuid.uuid4().hex}"
+        self._events: SimpleQueue[str] = SimpleQueue()
+        self._posts: dict[int, _Post] = {}
+        self._places: dict[str, Places] = {}
+        self._epoch = self.lost = self.restarted = self._made = 0
+        client.subscribe_topic(self._topic, self._hear)
+        self.workers = self._open()
+
+    def outcomes(self) -> list[Outcome]:
+        """Run until all agents are done; return what they know."""
+        self._begin()
+        asked = time.monotonic()
+        while any(post.outcomes is None for post in self._posts.values()):
+            try:
+                keys = {self._events.get(timeout=_TICK)}
+            except Empty:
+                keys = set()
+            if time.monotonic() - asked > _NEWS_SECONDS:
+                keys, asked = {str(post.future.key) for post in self._posts.values()}, time.monotonic()
+            for post in list(self._posts.values()):
+                if str(post.future.key) in keys:
+                    self._read(post)
+            self._recover()
+        found = {name: one for post in self._posts.values() for name, one in self._known(post)[0].items()}
+        return [found[name] for name in self._views]
+
+    def traffic(self) -> Traffic:
+        """What agents of the workers that are left have sent."""
+        messages: Counter[str] = Counter()
+        sizes: Counter[str] = Counter()
+        largest = transferred = 0
+        for post in self._posts.values():
+            traffic = self._known(post)[1]
+            messages += traffic.messages
+            sizes += traffic.bytes
+            largest, transferred = max(largest, traffic.largest), transferred + traffic.transferred
+        return Traffic(messages, sizes, largest, transferred)
+
+    def close(self) -> None:
+        """End all stations."""
+        if self._client.status != "running":
+            return
+        self._client.unsubscribe_topic(self._topic)
+        for post in self._posts.values():
+            if post.actor is not None and not post.is_lost:
+                self._ask(post, "stop")
+
+    def _hear(self, event: tuple[float, str]) -> None:
+        self._events.put(event[1])
+
+    @staticmethod
+    def _known(post: _Post) -> tuple[dict[str, Outcome], Traffic]:
+        assert post.outcomes is not None
+        return post.outcomes
+
+    def _open(self) -> int:
+        """Make a station on each worker; return how many there are."""
+        for worker in workers_for(self._client, self._device):
+            future = self._client.submit(
+                Station,
+                self._topic,
+                actor=True,
+                workers=[worker.address],
+                allow_other_workers=False,
+                key=f"{self._topic}-{self._made}",
+            )
+            self._posts[self._made] = _Post(worker.address, future)
+            self._made += 1
+        for number, post in list(self._posts.items()):
+            if not self._is_made(post):
+                del self._posts[number]
+        return len(self._posts)
+
+    def _is_made(self, post: _Post) -> bool:
+        """Wait for a station, as long as its worker is there."""
+        asked = time.monotonic()
+        while not post.is_lost and post.future.status != "finished":
+            time.sleep(_POLL)
+            if time.monotonic() - asked > _ANSWER_SECONDS:
+                asked = time.monotonic()
+                if post.address not in known_workers(self._client):
+                    return False
+        if not post.is_lost:
+            with self._client.as_current():
+                post.actor = post.future.result()
+        return post.actor is not None
+
+    def _begin(self) -> None:
+        """Start all agents."""
+        posts = list(self._posts)
+        parts = self._divided(list(self._views), len(posts))
+        stations = {name: number for number, part in zip(posts, parts, strict=True) for name in part}
+        addresses = {number: (post.address, str(post.future.key)) for number, post in self._posts.items()}
+        self._places = {}
+        for number, part in zip(posts, parts, strict=True):
+            post = self._posts[number]
+            post.agents, post.has_places, post.outcomes = set(part), False, None
+            own = [self._views[name] for name in part]
+            self._ask(post, "begin", Start(self._epoch, own, stations, addresses, self._device, self._threads))
+
+    def _divided(self, names: Sequence[str], count: int) -> list[list[str]]:
+        weights = [max(1, len(self._views[name].variables)) for name in names]
+        return [[names[place] for place in part] for part in divide(range(len(names)), weights, count)]
+
+    def _read(self, post: _Post) -> None:
+        """Ask a station for its news."""
+        news: News | None = self._ask(post, "news")
+        if news is None:
+            return
+        if news.failure is not None:
+            if isinstance(news.failure, EliminaError):
+                raise news.failure
+            raise InternalError(f"agents on {post.address}: {news.failure!r}; please report this") from news.failure
+        if news.epoch != self._epoch:
+            return
+        if news.places is not None and not post.has_places:
+            known: dict[str, Places] = pickle.loads(news.places)
+            self._places.update((name, known[name]) for name in known.keys() & post.agents)
+            post.has_places = post.agents <= known.keys()
+        if news.outcomes is not None:
+            found = pickle.loads(news.outcomes)
+            if found[0].keys() == post.agents:
+                post.outcomes = found
+
+    def _ask(self, post: _Post, method: str, *arguments: Any) -> Any:
+        """Call a station until it answers; None if its worker is lost."""
+        ends = time.monotonic() + _REACH_SECONDS
+        while not post.is_lost:
+            try:
+                waiting = getattr(post.actor, method)(*arguments)
+                while not post.is_lost:
+                    with contextlib.suppress(TimeoutError):
+                        return waiting.result(timeout=_ANSWER_SECONDS)
+            except (OSError, RuntimeError, ValueError) as error:
+                # What Dask raises when a worker cannot be reached; once it is lost, the station's future says so.
+                if time.monotonic() > ends:
+                    raise ClusterError(
+                        f"worker {post.address} is there, but cannot be reached ({error}); look into the network "
+                        "between the scheduler and it"
+                    ) from error
+            time.sleep(_TICK)
+        return None
+
+    def _recover(self) -> None:
+        """Start agents of lost workers again."""
+        lost = [number for number, post in self._posts.items() if post.is_lost]
+        if not lost:
+            return
+        gone = {name for number in lost for name in self._posts.pop(number).agents}
+        self.lost += len(lost)
+        is_tree_known = self._places.keys() >= self._views.keys()
+        if self._posts and is_tree_known and self._settings.most_cells is None:
+            self.restarted += len(gone)
+            self._adopt([name for name in self._views if name in gone], lost)
+        else:
+            if not self._posts:
+                self._wait_for_workers()
+            self.restarted += len(self._views)
+            self._epoch += 1
+            self._begin()
+
+    def _adopt(self, gone: Sequence[str], lost: Sequence[int]) -> None:
+        """Give agents that are gone to stations that are left, and let all send them again what they were sent."""
+        parts = self._divided(gone, len(self._posts))
+        stations = {name: number for number, part in zip(self._posts, parts, strict=True) for name in part}
+        for post, part in zip(self._posts.values(), parts, strict=True):
+            if part:
+                post.agents.update(part)
+                post.outcomes = None
+                self._ask(post, "adopt", [self._views[name] for name in part], {n: self._places[n] for n in part})
+        for post in self._posts.values():
+            self._ask(post, "redirect", stations, lost)
+
+    def _wait_for_workers(self) -> None:
+        """Go on with new workers, if any come."""
+        ends = time.monotonic() + _REPLACEMENT_SECONDS
+        while not self._posts:
+            if time.monotonic() > ends:
+                raise ClusterError(
+                    f"all {self.lost} workers were lost, and no other one came within {_REPLACEMENT_SECONDS:g} s; "
+                    "look into their logs (out of memory?), and start again with more of them"
+                )
+            if known_workers(self._client):
+                self._open()
+            time.sleep(_TICK)

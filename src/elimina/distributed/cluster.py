@@ -1,0 +1,202 @@
+"""Connecting to a Dask cluster, or starting one on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib.metadata
+import logging
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from elimina import __version__
+from elimina.errors import ClusterError, DeviceError, InputError
+from elimina.extras import require
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+_CONNECT_SECONDS = 10.0
+"""Until a cluster that does not answer is given up."""
+
+_HERE = "127.0.0.1"
+
+GPU = "GPU"
+"""The resource that a worker with GPUs announces."""
+
+
+class Worker(NamedTuple):
+    """A worker of a cluster.
+
+    Attributes:
+        address: Where it listens.
+        threads: Tasks that it runs at a time.
+        gpus: Number of GPUs that it announces.
+        memory: Bytes that it may use; 0 if it has no limit.
+    """
+
+    address: str
+    threads: int
+    gpus: int
+    memory: int
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Client]:
+    """A client of the cluster whose scheduler is at an address, like ``tcp://host:8786``.
+
+    Raises:
+        InputError: The extra ``dask`` is not installed, or this is no address.
+        ClusterError: Nobody answers there.
+    """
+    distributed = require("distributed", "dask", "a cluster")
+    try:
+        client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+    except OSError as error:
+        raise ClusterError(
+            f"no Dask scheduler answers at {address} within {_CONNECT_SECONDS:g} s; start one with `dask scheduler`, "
+            "or use --local N for workers on this machine"
+        ) from error
+    except ValueError as error:
+        raise InputError(
+            f"{address!r} is no address of a scheduler ({error}); write it like tcp://host:8786"
+        ) from error
+    with client:
+        yield client
+
+
+@contextmanager
+def local(workers: int, device: str = "cpu") -> Iterator[Client]:
+    """A client of a cluster of worker processes on this machine, which ends with it.
+
+    Args:
+        workers: Their number; one thread each.
+        device: ``cuda``: each worker sees one GPU, and announces it.
+
+    Raises:
+        InputError: The extra ``dask`` is not installed, or there are no workers.
+        DeviceError: There are fewer GPUs than workers.
+    """
+    if workers < 1:
+        raise InputError(f"{workers} workers can do nothing; at least 1 is needed")
+    distributed = require("distributed", "dask", "a cluster")
+    from distributed.system import MEMORY_LIMIT
+
+    options: dict[str, Any] = {"nthreads": 1, "memory_limit": MEMORY_LIMIT // workers, "silence_logs": logging.CRITICAL}
+    each = [options] * workers
+    if device == "cuda":
+        each = [
+            {**options, "env": {"CUDA_VISIBLE_DEVICES": gpu}, "resources": {GPU: 1}} for gpu in visible_gpus(workers)
+        ]
+    scheduler = {
+        "cls": distributed.Scheduler,
+        "options": {"host": _HERE, "dashboard_address": f"{_HERE}:0", "dashboard": False},
+    }
+    own = {n: {"cls": distributed.Nanny, "options": {**known, "host": _HERE}} for n, known in enumerate(each)}
+    with (
+        distributed.SpecCluster(own, scheduler, silence_logs=logging.CRITICAL) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def visible_gpus(wanted: int) -> list[str]:
+    """What ``CUDA_VISIBLE_DEVICES`` is to be for each of so many processes.
+
+    Raises:
+        DeviceError: There are fewer GPUs.
+    """
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    known = [str(n) for n in range(gpu_count())]
+    if named is not None:
+        known = [name for name in named.split(",") if name][: len(known)]
+    if len(known) < wanted:
+        raise DeviceError(f"{wanted} workers need a GPU each, and there are {len(known)}; ask for no more workers")
+    return known[:wanted]
+
+
+def gpu_count() -> int:
+    """Number of CUDA devices that this process sees, by the driver."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    count = ctypes.c_int(0)
+    found = driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0
+    return count.value if found else 0
+
+
+async def _announce(dask_worker: Any) -> None:
+    """Make a worker say how many GPUs it has, if nobody did."""
+    if GPU not in dask_worker.state.total_resources and (count := gpu_count()):
+        await dask_worker.set_resources(**{GPU: count})
+
+
+def known_workers(client: Client) -> dict[str, Any]:
+    """What the scheduler knows of its workers, by their addresses.
+
+    Raises:
+        ClusterError: The scheduler is gone.
+    """
+    with contextlib.suppress(OSError, KeyError):
+        known: dict[str, Any] = client.scheduler_info()["workers"]
+        return known
+    raise ClusterError("the cluster's scheduler was lost; start it and its workers again, and repeat the command")
+
+
+def workers_for(client: Client, device: str) -> list[Worker]:
+    """The workers that can do what is asked for.
+
+    Args:
+        client: Of the cluster.
+        device: ``cuda``: only those with GPUs.
+
+    Raises:
+        ClusterError: There are none, or one of them lacks elimina, or has another release of it or of Python.
+        DeviceError: None of them has a GPU.
+    """
+    known = known_workers(client)
+    if not known:
+        raise ClusterError(
+            f"no worker is connected to the scheduler at {address_of(client)}; start some with "
+            f"`dask worker {address_of(client)} --nthreads 1`"
+        )
+    _check(client.run(importlib.metadata.version, "elimina", on_error="return"), "elimina", __version__)
+    _check(client.run(platform.python_version, on_error="return"), "Python", platform.python_version())
+    if device == "cuda":
+        client.run(_announce)
+        known = known_workers(client)
+    found = [
+        Worker(address, worker["nthreads"], int(worker["resources"].get(GPU, 0)), int(worker["memory_limit"]))
+        for address, worker in sorted(known.items())
+    ]
+    able = [worker for worker in found if worker.gpus or device != "cuda"]
+    if not able:
+        raise DeviceError(
+            f"none of the {len(found)} workers announces a GPU; start some where there is one, with "
+            "`dask worker ADDRESS --resources GPU=1`, or use the CPU"
+        )
+    return able
+
+
+def _check(found: Mapping[str, Any], what: str, own: str) -> None:
+    """Make sure that all workers have the same release."""
+    for address, version in sorted(found.items()):
+        if isinstance(version, importlib.metadata.PackageNotFoundError):
+            raise ClusterError(f"worker {address} has no {what}: install {what} {own} there")
+        if isinstance(version, BaseException):
+            raise ClusterError(f"worker {address} does not say which {what} it has ({version}); start it again")
+        if _release(version) != _release(own):
+            raise ClusterError(f"worker {address} has {what} {version}, and here is {own}: install the same on both")
+
+
+def _release(version: str) -> list[str]:
+    return version.split(".")[:2]
+
+
+def address_of(client: Client) -> str:
+    """Where the scheduler is."""
+    return str(client.scheduler_info(n_workers=0)["address"])

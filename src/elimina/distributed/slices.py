@@ -1,0 +1,264 @@
+"""Slices of a plan on the workers of a cluster."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from elimina.backends.choose import get_backend
+from elimina.distributed.cluster import Worker, workers_for
+from elimina.distributed.tasks import Tasks, tasks_on
+from elimina.errors import InputError, MemoryLimitError, TimeLimitError
+from elimina.inference.bucket import does_not_fit, eliminate, first_state, log2_sum, partition_result
+from elimina.inference.call import Evidence, plan_call
+from elimina.inference.choose import Options, Planned, limits_of
+from elimina.inference.execution import Execution, State
+from elimina.model import Model
+from elimina.planning.plan import Plan
+from elimina.planning.prepare import Problem, Task
+from elimina.planning.slicing import make_finer_plan
+from elimina.result import Result
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+MEMORY_SHARE = 0.6
+"""Of a worker's memory that its plans may take; Dask halts workers where they use more than 0.8 of it."""
+
+WORTH_SECONDS = 0.5
+"""Estimated time of a plan that fits from which it is divided all the same."""
+
+_SHARES = 8
+"""Tasks for each worker: a lost one costs little, and all end at about the same time."""
+
+_AHEAD = 2
+"""Tasks of each worker that are submitted: the later one is, the better a solution it knows."""
+
+
+_SUMMED = ("slices_skipped", "rows_made", "rows_filtered")
+"""Figures of each task that are added up."""
+
+
+class _Job(NamedTuple):
+    """What all tasks of a run have in common."""
+
+    problem: Problem
+    plan: Plan
+    threads: int
+
+
+def solve_slices(
+    model: Model,
+    task: Task = "mpe",
+    *,
+    client: Client,
+    evidence: Evidence | None = None,
+    options: Options,
+    time_limit: float | None = None,
+    on_plan: Callable[[Plan], None] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Result:
+    """Answer a task by elimination, its slices on the workers of a cluster.
+
+    A plan that fits is divided, too, if workers together then finish earlier. Slices of a worker that is lost are done
+    again by others.
+
+    Args:
+        model: Any model.
+        task: ``mpe``, ``pr`` or ``count``: see ``elimina.plan``.
+        client: Of the cluster.
+        evidence: See ``elimina.plan``.
+        options: How to plan. ``memory`` is of each worker; None: 60 % of what Dask allows it (on GPUs: what is free).
+            With ``cuda``, only workers with GPUs get tasks, one for each GPU at a time. ``threads``: of a task.
+        time_limit: Seconds for the whole call.
+        on_plan: Called with the plan before it runs.
+        progress: Called now and then with the share of the work that is done.
+
+    Returns:
+        As ``elimina.solve`` does; ``stats`` has ``workers``, ``tasks`` and ``lost_workers`` besides.
+
+    Raises:
+        InputError: The task cannot be divided, or an option does not fit the model.
+        MemoryLimitError: The plan needs more memory; nothing was allocated.
+        DeviceError: No worker has the device, or it failed.
+        TimeLimitError: The time limit passed.
+        ClusterError: There are no usable workers (any more).
+    """
+    deadline = None if time_limit is None else time.monotonic() + time_limit
+    if task not in ("mpe", "pr", "count"):
+        raise InputError(f"a cluster runs slices of the tasks mpe, pr and count, and cases of mar; not {task}")
+    options = _options_for(options)
+    workers = workers_for(client, options.device)
+    if options.memory is None and options.device == "cpu":
+        options = options._replace(memory=least_memory(workers))
+    lanes = sum(_lanes(worker, options.device) for worker in workers)
+    with tasks_on(client, options.device) as tasks:
+        job, clock = tasks.wait_for(tasks.keep(_plan, model, task, evidence, options, lanes, WORTH_SECONDS))
+        if not job.plan.fits:
+            raise MemoryLimitError(does_not_fit(job.plan))
+        if on_plan is not None:
+            on_plan(job.plan)
+        begun = time.perf_counter()
+        run = _Shares(tasks, job, lanes, deadline, progress)
+        answer = run.answer()
+        clock["run"] = time.perf_counter() - begun
+    seconds = {phase: round(value, 6) for phase, value in clock.items()}
+    own = {"seconds": seconds, "workers": len(workers), "lost_workers": tasks.lost}
+    return answer._replace(stats={**run.stats, **own})
+
+
+def _options_for(options: Options) -> Options:
+    """How workers are to plan: on one device, on dense tables if nothing else is said, one thread a task."""
+    if options.ibound is not None or options.scratch is not None:
+        raise InputError("a cluster runs whole slices: leave the i-bound and the scratch directory out")
+    device = "cpu" if options.device == "auto" else options.device
+    options = options if options.tables == "sparse" else options._replace(tables="dense")
+    return options._replace(device=device, threads=options.threads or 1)
+
+
+def least_memory(workers: Sequence[Worker]) -> int | None:
+    """Bytes that a task may use on each of the workers; None: they have no limit."""
+    limits = [int(MEMORY_SHARE * worker.memory / worker.threads) for worker in workers if worker.memory]
+    return min(limits, default=None)
+
+
+def _lanes(worker: Worker, device: str) -> int:
+    """Tasks that a worker runs at a time."""
+    return min(worker.threads, worker.gpus) if device == "cuda" else worker.threads
+
+
+def _plan(
+    model: Model, task: Task, evidence: Evidence | None, options: Options, lanes: int, worth: float
+) -> tuple[_Job, dict[str, float]]:
+    """Plan on a worker; what takes long in as many slices as there are tasks at a time, if that is faster."""
+    planned = plan_call(model, task, evidence, None, options).planned
+    plan = _finer(planned, options, lanes) if planned.plan.seconds > worth else planned.plan
+    return _Job(planned.problem, plan, options.threads or 1), planned.seconds
+
+
+def _finer(planned: Planned, options: Options, lanes: int) -> Plan:
+    plan = planned.plan
+    number = 1 if plan.slicing is None else plan.slicing.number
+    can = plan.fits and plan.sparse is None and plan.stream is None and options.slices != "never"
+    if not can or number >= lanes:
+        return plan
+    machine, _ = limits_of(planned.backend, options)
+    fixed = () if plan.slicing is None else plan.slicing.variables
+    most = lanes if options.slices == "auto" else min(lanes, int(options.slices))
+    finer = make_finer_plan(planned.problem, (*plan.order, *fixed), machine, plan, most, options.dtype)
+    return finer if options.slices == "auto" or finer.slicing is None or finer.slicing.number <= most else plan
+
+
+class _Shares:
+    """Slices of a plan as tasks, and what their answers make together.
+
+    Args:
+        tasks: On the workers.
+        job: What to run.
+        lanes: Tasks that workers run at a time.
+        deadline: See ``Execution``.
+        progress: See ``solve_slices``.
+
+    Attributes:
+        stats: Of all of them.
+    """
+
+    def __init__(
+        self,
+        tasks: Tasks,
+        job: _Job,
+        lanes: int,
+        deadline: float | None,
+        progress: Callable[[float], None] | None,
+    ) -> None:
+        self._tasks, self._job, self._deadline, self._progress = tasks, job, deadline, progress
+        number = 1 if job.plan.slicing is None else job.plan.slicing.number
+        self._count = min(number, _SHARES * lanes)
+        ends = [number * place // self._count for place in range(self._count + 1)]
+        self._left = deque(range(*pair) for pair in itertools.pairwise(ends))
+        self._most = _AHEAD * lanes
+        self._best: Result | None = None
+        self._found: list[Result] = []
+        self.stats: dict[str, Any] = {}
+
+    def answer(self) -> Result:
+        """Run all slices."""
+        # What tasks share is held as it is: a plan that is made again could be another one.
+        self._shared = self._tasks.keep(_held, self._job)
+        first: State = self._tasks.wait_for(self._tasks.keep(_first, self._shared, self._seconds()))
+        self._bounds = self._tasks.keep(_held, first)
+        running = 0
+        while self._left or running:
+            while self._left and running < self._most:
+                known = self._known()
+                self._tasks.submit(_share, self._shared, self._bounds, self._seconds(), self._left.popleft(), known)
+                running += 1
+            self._add(self._tasks.next())
+            running -= 1
+            if self._progress is not None:
+                self._progress(len(self._found) / self._count)
+        self.stats = {**self._found[0].stats, "tasks": self._count}
+        for name in _SUMMED:
+            if name in self.stats:
+                self.stats[name] = sum(found.stats[name] for found in self._found)
+        return self._joined()
+
+    def _seconds(self) -> float | None:
+        """What is left of the time.
+
+        Raises:
+            TimeLimitError: Nothing.
+        """
+        left = None if self._deadline is None else self._deadline - time.monotonic()
+        if left is not None and left <= 0:
+            raise TimeLimitError(
+                f"the time limit passed with {len(self._found)} of {self._count} tasks done; allow more time, or use "
+                "more workers"
+            )
+        return left
+
+    def _add(self, found: Result) -> None:
+        self._found.append(found)
+        sign = 1 if self._job.problem.model.sense == "min-cost" else -1
+        best = None if self._best is None else self._best.value
+        if found.value is not None and (best is None or sign * found.value < sign * best):
+            self._best = found
+
+    def _known(self) -> State:
+        """The best solution so far."""
+        if self._best is None or self._best.assignment is None:
+            return {}
+        chosen = [v.index(self._best.assignment[v.name]) for v in self._job.problem.model.variables]
+        return {"best": self._best.value, "chosen": chosen}
+
+    def _joined(self) -> Result:
+        """The answer to the task, of those for all shares."""
+        task = self._job.plan.task
+        if task == "mpe":
+            return self._best or self._found[0]
+        if task == "count":
+            return self._found[0]._replace(value=sum(int(found.value or 0) for found in self._found))
+        logs = [found.log10_z / math.log10(2) for found in self._found if found.log10_z is not None]
+        return partition_result(math.log10(2) * log2_sum(logs))
+
+
+def _held(value: Any) -> Any:
+    return value
+
+
+def _execution(job: _Job, left: float | None, share: range | None, known: State) -> Execution:
+    deadline = None if left is None else time.monotonic() + left
+    backend = get_backend(job.plan.device, job.threads)
+    return Execution(job.problem, job.plan, backend, deadline=deadline, share=share, known=known)
+
+
+def _first(job: _Job, left: float | None) -> State:
+    return first_state(_execution(job, left, None, {}))
+
+
+def _share(job: _Job, first: State, left: float | None, share: range, known: State) -> Result:
+    return eliminate(_execution(job, left, share, {**first, **known}), {})

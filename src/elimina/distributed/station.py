@@ -1,0 +1,364 @@
+"""A worker's agents, as one Dask actor: it runs them, and passes messages to the stations of other workers.
+
+Messages go from worker to worker. Those of UTIL and VALUE are kept by their sender, for agents that are started again
+after a worker was lost (sender-based message logging: D. Johnson and W. Zwaenepoel, FTCS 1987). That works since each
+of them is a function of what its sender heard before, and is known to its receiver by its number if it comes again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
+
+import numpy as np
+
+from elimina.dcop.agent import Agent
+from elimina.dcop.dpop import Effort
+from elimina.dcop.engine import Engine
+from elimina.dcop.messages import TRAVERSAL, Message, Util, Value
+from elimina.dcop.traversal import Traversal
+from elimina.dcop.view import View
+
+_LOOK_AFTER = 1.0
+"""Seconds after which an idle station looks whether it is still wanted."""
+
+_SEND_AGAIN = 0.2
+"""Seconds until a message is sent again to a worker that cannot be reached."""
+
+Places = Mapping[int, Traversal]
+
+
+class Outcome(NamedTuple):
+    """What an agent knows in the end: see ``Agent``."""
+
+    values: dict[int, int | None]
+    bounds: dict[int, int | float]
+    places: Places
+    efforts: list[Effort]
+
+
+class Traffic(NamedTuple):
+    """What agents of a station sent.
+
+    Attributes:
+        messages: Number by kind.
+        bytes: Of these by kind.
+        largest: Bytes of the largest one.
+        transferred: Bytes of those to other workers.
+    """
+
+    messages: Counter[str]
+    bytes: Counter[str]
+    largest: int = 0
+    transferred: int = 0
+
+
+class News(NamedTuple):
+    """How far a station is.
+
+    Attributes:
+        epoch: See ``Start``; -1: nothing has begun.
+        places: Of each agent by its name, pickled, once all are known.
+        outcomes: Of each agent by its name, and the traffic, pickled, when all are done.
+        failure: Why the station ended.
+    """
+
+    epoch: int
+    places: bytes | None = None
+    outcomes: bytes | None = None
+    failure: BaseException | None = None
+
+
+class Start(NamedTuple):
+    """What a station needs to begin.
+
+    Attributes:
+        epoch: How often all agents were started; messages of earlier ones are not wanted.
+        views: Of the station's agents.
+        stations: The number of each agent's station, by its name.
+        addresses: Of each station: its worker and the actor's key.
+        device: That agents compute on.
+        threads: Of the CPU that one agent may use.
+    """
+
+    epoch: int
+    views: Sequence[View]
+    stations: dict[str, int]
+    addresses: dict[int, tuple[str, str]]
+    device: str
+    threads: int | None
+
+
+class _Packet(NamedTuple):
+    """A message, and how many on the same way were sent before it: of the same kinds, between these variables."""
+
+    number: int
+    message: Message
+
+    @property
+    def key(self) -> tuple[bool, int, int, int]:
+        """It is unique in an epoch; an agent that is started again sends the same message by the same key."""
+        return (isinstance(self.message.body, TRAVERSAL), self.message.source, self.message.target, self.number)
+
+
+class Batch(NamedTuple):
+    """Packets of an epoch: see ``Start``."""
+
+    epoch: int
+    packets: list[_Packet]
+
+
+class _Link:
+    """Packets to another station, and whether some are on their way."""
+
+    def __init__(self, address: str, key: str) -> None:
+        self.address, self.key = address, key
+        self.packets: deque[_Packet] = deque()
+        self.is_busy = self.is_closed = False
+
+
+class Station:
+    """Runs agents in a thread of its own; its methods are called from elsewhere and return at once.
+
+    Args:
+        topic: Of the events by which it says that there is news.
+    """
+
+    def __init__(self, topic: str) -> None:
+        from distributed import get_worker
+
+        self._worker, self._topic = get_worker(), topic
+        self._key = self._worker.get_current_task()
+        self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._pool = ThreadPoolExecutor(1, "elimina-agents")
+        self._thread: Future[None] | None = None
+        self._over = False
+        self._early: list[Batch] = []
+        self._reset(-1)
+
+    async def begin(self, start: Start) -> None:
+        """Start agents, all of which forget what they knew."""
+        self._inbox.put(partial(self._begin, start))
+        if self._thread is None:
+            self._thread = self._pool.submit(self._serve)
+            self._thread.add_done_callback(self._tell)
+            self._pool.shutdown(wait=False)
+
+    async def take(self, batch: Batch) -> None:
+        """Take messages of another station."""
+        self._inbox.put(partial(self._take, batch))
+
+    async def adopt(self, views: Sequence[View], places: dict[str, Places]) -> None:
+        """Start agents of a worker that was lost, in the pseudo-tree that is known."""
+        self._inbox.put(partial(self._adopt, views, places))
+
+    async def redirect(self, stations: dict[str, int], lost: Sequence[int]) -> None:
+        """Learn where agents of lost stations are now, and send them again what they were sent."""
+        self._inbox.put(partial(self._redirect, stations, lost))
+
+    async def news(self) -> News:
+        """How far it is."""
+        done = self._thread is not None and self._thread.done()
+        failure = self._thread.exception() if done and self._thread is not None else None
+        return self._news._replace(failure=failure)
+
+    async def stop(self) -> None:
+        """End."""
+        self._over = True
+        self._inbox.put(lambda: None)
+
+    def _reset(self, epoch: int) -> None:
+        self._epoch = epoch
+        self._agents: dict[str, Agent] = {}
+        self._stations: dict[str, int] = {}
+        self._links: dict[int, _Link] = {}
+        self._local: deque[_Packet] = deque()
+        self._ready: deque[Agent] = deque()
+        self._numbers: Counter[tuple[bool, int, int]] = Counter()
+        self._known: set[tuple[bool, int, int, int]] = set()
+        self._log: dict[str, list[_Packet]] = {}
+        self._waiting: dict[tuple[int, int], _Packet] = {}
+        self._news = News(epoch)
+        self._traffic = Traffic(Counter(), Counter())
+
+    def _serve(self) -> None:
+        """Handle calls and messages first, then eliminate a variable, and so on."""
+        try:
+            while not self._over:
+                self._deliver()
+                self._look()
+                try:
+                    command = self._inbox.get(block=not self._ready, timeout=_LOOK_AFTER)
+                except Empty:
+                    self._over = self._over or self._is_unwanted()
+                    if self._ready:
+                        self._eliminate()
+                else:
+                    command()
+        finally:
+            self._close()
+
+    def _is_unwanted(self) -> bool:
+        """Whether the client has gone, or the worker ends."""
+        return self._key not in self._worker.state.actors or self._worker.status.name in ("closing", "closed", "failed")
+
+    def _close(self) -> None:
+        for link in self._links.values():
+            link.is_closed = True
+
+    def _begin(self, start: Start) -> None:
+        if start.epoch <= self._epoch:
+            return
+        self._close()
+        self._reset(start.epoch)
+        self._stations = dict(start.stations)
+        self._links = {number: _Link(*address) for number, address in start.addresses.items()}
+        self._engine = Engine(start.device, start.threads)
+        for view in start.views:
+            self._agents[view.name] = Agent(view, self._engine)
+        for agent in list(self._agents.values()):
+            self._pass_on(agent, agent.start())
+        early, self._early = self._early, []
+        for batch in early:
+            self._take(batch)
+
+    def _adopt(self, views: Sequence[View], places: dict[str, Places]) -> None:
+        self._news = News(self._epoch, self._news.places)
+        for view in (view for view in views if view.name not in self._agents):
+            agent = self._agents[view.name] = Agent(view, self._engine, places[view.name])
+            self._pass_on(agent, agent.start())
+
+    def _redirect(self, stations: dict[str, int], lost: Sequence[int]) -> None:
+        for number in lost:
+            if number in self._links:
+                self._links.pop(number).is_closed = True
+        self._stations.update(stations)
+        for name in stations:
+            for packet in self._log.get(name, ()):
+                self._route(packet)
+
+    def _take(self, batch: Batch) -> None:
+        if batch.epoch > self._epoch:
+            self._early.append(batch)
+        elif batch.epoch == self._epoch:
+            self._local.extend(batch.packets)
+
+    def _deliver(self) -> None:
+        """Give agents their messages, each of them once."""
+        while self._local:
+            packet = self._local.popleft()
+            message = packet.message
+            if packet.key in self._known:
+                continue
+            if isinstance(message.body, Value) and not self._numbers[False, message.target, message.source]:
+                # Sent again, to a variable that has to be eliminated first.
+                self._waiting[message.target, message.source] = packet
+                continue
+            self._known.add(packet.key)
+            agent = self._agents[message.receiver]
+            self._pass_on(agent, agent.receive(message))
+
+    def _eliminate(self) -> None:
+        agent = self._ready.popleft()
+        self._pass_on(agent, agent.work())
+
+    def _pass_on(self, agent: Agent, messages: Sequence[Message]) -> None:
+        """Send an agent's messages, and note whether it has work."""
+        for message in messages:
+            self._post(message)
+        if agent.has_work and agent not in self._ready:
+            self._ready.append(agent)
+
+    def _post(self, message: Message) -> None:
+        is_tree = isinstance(message.body, TRAVERSAL)
+        way = (is_tree, message.source, message.target)
+        packet = _Packet(self._numbers[way], message)
+        self._numbers[way] += 1
+        is_far = message.receiver not in self._agents
+        self._count(message, is_far)
+        if is_far:
+            packet = packet._replace(message=_on_host(message))
+            if not is_tree:
+                self._log.setdefault(message.receiver, []).append(packet)
+        self._route(packet)
+        waiting = self._waiting.pop((message.source, message.target), None)
+        if waiting is not None:
+            self._local.append(waiting)
+
+    def _count(self, message: Message, is_far: bool) -> None:
+        size, traffic = message.size, self._traffic
+        traffic.messages[message.kind] += 1
+        traffic.bytes[message.kind] += size
+        largest, transferred = max(traffic.largest, size), traffic.transferred + size * is_far
+        self._traffic = Traffic(traffic.messages, traffic.bytes, largest, transferred)
+
+    def _route(self, packet: _Packet) -> None:
+        """Send a packet; to an agent whose worker was lost it is sent when it is known where the agent is."""
+        if packet.message.receiver in self._agents:
+            self._local.append(packet)
+            return
+        link = self._links.get(self._stations[packet.message.receiver])
+        if link is not None:
+            link.packets.append(packet)
+            self._worker.loop.add_callback(self._drain, link, self._epoch)
+
+    async def _drain(self, link: _Link, epoch: int) -> None:
+        """Send what is there, and what comes meanwhile, until a station answers or is given up."""
+        if link.is_busy:
+            return
+        link.is_busy = True
+        while link.packets and not link.is_closed:
+            batch = Batch(epoch, list(link.packets))
+            if await self._is_sent(link, batch):
+                for _ in batch.packets:
+                    link.packets.popleft()
+            else:
+                await asyncio.sleep(_SEND_AGAIN)
+        link.is_busy = False
+
+    async def _is_sent(self, link: _Link, batch: Batch) -> bool:
+        from distributed.protocol.serialize import to_serialize
+
+        rpc = self._worker.rpc(link.address)
+        try:
+            await rpc.actor_execute(actor=link.key, function="take", args=[to_serialize(batch)], kwargs={})
+        except (OSError, KeyError):
+            # Nobody is there, or no station; whether the worker is lost is not for us to say.
+            return False
+        return True
+
+    def _look(self) -> None:
+        """Say so when the pseudo-tree is known, and when all agents are done."""
+        agents, news = self._agents, self._news
+        if self._epoch < 0 or news.outcomes is not None:
+            return
+        if news.places is None and all(p.is_done for agent in agents.values() for p in agent.places.values()):
+            news = news._replace(places=pickle.dumps({name: agent.places for name, agent in agents.items()}))
+        if all(agent.is_done for agent in agents.values()):
+            outcomes = {
+                name: Outcome(agent.values, agent.bounds, agent.places, agent.efforts) for name, agent in agents.items()
+            }
+            news = news._replace(outcomes=pickle.dumps((outcomes, self._traffic)))
+        if news is not self._news:
+            self._news = news
+            self._tell()
+
+    def _tell(self, _: Future[None] | None = None) -> None:
+        self._worker.log_event(self._topic, self._key)
+
+
+def _on_host(message: Message) -> Message:
+    """Copy a message's tables from a device."""
+    if not isinstance(message.body, Util):
+        return message
+    tables = tuple(
+        table if isinstance(table.values, np.ndarray | np.generic) else table._replace(values=table.values.get())
+        for table in message.body.tables
+    )
+    return message._replace(body=message.body._replace(tables=tables))

@@ -1,0 +1,113 @@
+"""Real clusters for tests: a scheduler in this process, and workers in processes of their own without nannies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from distributed import Client, LocalCluster
+
+
+@contextmanager
+def scheduler() -> Iterator[LocalCluster]:
+    """A cluster without workers."""
+    options = {"n_workers": 0, "processes": True, "dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(silence_logs=50, **options) as cluster:
+        yield cluster
+
+
+@contextmanager
+def workers(address: str, count: int, *options: str) -> Iterator[list[int]]:
+    """Worker processes of a scheduler that nobody starts again; their process ids."""
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny", "--no-dashboard"]
+    command += ["--nthreads", "1", "--host", "127.0.0.1", *options]
+    started = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(count)]
+    try:
+        yield [process.pid for process in started]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def cluster_of(count: int, *options: str) -> Iterator[Client]:
+    """A client of a cluster of workers without nannies."""
+    with (
+        scheduler() as cluster,
+        workers(cluster.scheduler_address, count, *options),
+        Client(cluster, set_as_default=False) as client,
+    ):
+        client.wait_for_workers(count, timeout=60)
+        yield client
+
+
+@contextmanager
+def scheduler_process(port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A scheduler in a process of its own."""
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]
+    started = subprocess.Popen([*command, "--no-dashboard"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield started
+    finally:
+        started.kill()
+        started.wait()
+
+
+def free_port() -> int:
+    """A port that nobody listens to."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def slow_down(client: Client, module: str, owner: str, method: str, seconds: float) -> None:
+    """Make a method take longer on all workers."""
+
+    def arm(module: str, owner: str, method: str, seconds: float) -> None:
+        import importlib
+        import time
+
+        kind = getattr(importlib.import_module(module), owner)
+        plain = getattr(kind, method)
+
+        def sleeping(self, *args, **kwargs):
+            time.sleep(seconds)
+            return plain(self, *args, **kwargs)
+
+        setattr(kind, method, sleeping)
+
+    client.run(arm, module, owner, method, seconds)
+
+
+def kill_at(client: Client, address: str, module: str, owner: str, method: str, number: int, after: float = 0) -> None:
+    """Make a worker kill itself at a call of a method, counted from 1 on, so many seconds after it."""
+
+    # A nested function travels by value: workers do not have the tests.
+    def arm(module: str, owner: str, method: str, number: int, after: float) -> None:
+        import importlib
+        import time
+
+        kind = getattr(importlib.import_module(module), owner)
+        plain, calls = getattr(kind, method), [0]
+
+        def counting(self, *args, **kwargs):
+            calls[0] += 1
+            if calls[0] == number:
+                time.sleep(after)
+                os.kill(os.getpid(), signal.SIGKILL)
+            return plain(self, *args, **kwargs)
+
+        setattr(kind, method, counting)
+
+    client.run(arm, module, owner, method, number, after, workers=[address])
+
+
+def addresses(client: Client) -> list[str]:
+    """Of the workers that are there."""
+    return sorted(client.scheduler_info()["workers"])

@@ -1,0 +1,231 @@
+"""Slices of a plan, and batches of cases, on workers of a real cluster."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from elimina import FORBIDDEN, MemoryLimitError, Model, Table, TimeLimitError, Variable, plan, solve
+from elimina.backends.cpu import CpuBackend
+from elimina.distributed import ClusterBatch, local, solve_slices
+from elimina.errors import ClusterError, DeviceError, ImpossibleEvidenceError, InputError
+from elimina.inference import slice_bounds
+from elimina.inference.batch import Batch
+from elimina.inference.bucket import eliminate, first_state
+from elimina.inference.choose import Options, plan_problem
+from elimina.inference.execution import Execution
+from elimina.planning.estimate import cpu_machine
+from elimina.planning.prepare import prepare
+from elimina.planning.slicing import make_finer_plan
+from tests.conftest import cuda_devices
+from tests.distributed.clusters import addresses, cluster_of, kill_at
+
+SENSES = {"mpe": "max-cost", "pr": "probability", "count": "min-cost"}
+
+
+def grid(width: int, domain: int, sense: str = "min-cost", seed: int = 0, forbidden: float = 0.1) -> Model:
+    """A grid with some forbidden pairs."""
+    rng = np.random.default_rng(seed)
+    edges = [(r * width + c, r * width + c + 1) for r in range(width) for c in range(width - 1)]
+    edges += [(v, v + width) for v in range(width * (width - 1))]
+    tables = []
+    for edge in edges:
+        values = rng.random((domain, domain)) if sense == "probability" else rng.integers(0, 50, (domain, domain))
+        bad = {"probability": 0.0, "min-cost": FORBIDDEN, "max-cost": -FORBIDDEN}[sense]
+        tables.append(Table(edge, np.where(rng.random((domain, domain)) < forbidden, bad, values)))
+    return Model([Variable(f"x{v}", domain) for v in range(width**2)], tables, sense=sense)
+
+
+def short(model: Model, task: str, device: str = "cpu", **options) -> Options:
+    """Options by which a plan gets less memory than it would take."""
+    whole = plan(model, task, device=device, tables="dense", order=range(len(model.variables)))
+    return Options(device, memory=whole.peak_bytes * 2 // 3, order=range(len(model.variables)), **options)
+
+
+def assert_same(found, expected) -> None:
+    assert found.status == expected.status
+    assert found.value == pytest.approx(expected.value, rel=1e-12 if expected.task == "pr" else 0)
+    if expected.log10_z is not None:
+        assert found.log10_z == pytest.approx(expected.log10_z, rel=1e-12)
+
+
+@pytest.mark.parametrize("task", SENSES)
+@pytest.mark.parametrize("seed", range(2))
+def test_slices_on_workers(client, task, seed) -> None:
+    model = grid(5, 3, SENSES[task], seed)
+    expected = solve(model, task, device="cpu", method="eliminate")
+    found = solve_slices(model, task, client=client, options=short(model, task))
+    assert found.stats["slices"] >= found.stats["tasks"] > 1
+    assert_same(found, expected)
+    if task == "mpe":
+        assert model.score([v.index(found.assignment[v.name]) for v in model.variables]) == expected.value
+
+
+@pytest.mark.parametrize("task", SENSES)
+def test_shares_make_the_whole(task, monkeypatch) -> None:
+    """Any division of a plan's slices has the answer of the plan."""
+    monkeypatch.setattr(slice_bounds, "WORTH_SECONDS", 0.0)
+    model = grid(5, 3, SENSES[task], 5)
+    problem = prepare(model, task, {})
+    planned = plan_problem(problem, Options("cpu", memory=9000, order=range(25), tables="dense"))
+    whole = Execution(problem, planned.plan, CpuBackend(1))
+    expected = eliminate(whole, {})
+    number = planned.plan.slicing.number
+    assert number > 8
+    known = first_state(whole)
+    assert (known.get("bounds") is not None) == (task == "mpe")
+    ends = [0, 1, number // 3, number - 2, number]
+    parts = [
+        eliminate(whole._replace(share=range(first, end), known=known), {}) for first, end in itertools.pairwise(ends)
+    ]
+    if task == "mpe":
+        assert max(part.value for part in parts if part.value is not None) == expected.value
+    else:
+        assert sum(part.value for part in parts) == pytest.approx(expected.value, rel=1e-12)
+
+
+def test_nothing_is_allowed(client) -> None:
+    model = grid(4, 2, forbidden=1.0)
+    assert solve_slices(model, client=client, options=Options(memory=600)).status == "infeasible"
+    assert solve_slices(model, "count", client=client, options=Options(memory=900)).value == 0
+
+
+def test_evidence(client) -> None:
+    model = grid(5, 3, "probability", 4)
+    evidence = {"x3": "1", "x12": "0"}
+    expected = solve(model, "pr", evidence=evidence, device="cpu")
+    found = solve_slices(model, "pr", evidence=evidence, client=client, options=Options(memory=6000))
+    assert_same(found, expected)
+    impossible = Model([Variable("a", 2)], [Table((0,), np.array([1.0, 0.0]))], sense="probability")
+    try:
+        assert solve_slices(impossible, "pr", evidence={"a": "1"}, client=client, options=Options()).value == 0
+    except ImpossibleEvidenceError:
+        pytest.fail("an impossible case is an answer")
+
+
+def test_more_slices_than_memory_asks_for() -> None:
+    model = grid(7, 8, forbidden=0.0)
+    problem = prepare(model, "mpe", {})
+    whole = plan_problem(problem, Options("cpu", tables="dense")).plan
+    assert whole.slicing is None
+    machine = cpu_machine(1)
+    finer = make_finer_plan(problem, whole.order, machine, whole, 4)
+    assert finer.slicing.number >= 4
+    assert finer.seconds / 4 < whole.seconds
+    # One worker gains nothing.
+    assert make_finer_plan(problem, whole.order, machine, whole, 1) is whole
+
+
+def test_a_plan_that_fits_is_divided_where_it_is_long(client, monkeypatch) -> None:
+    monkeypatch.setattr("elimina.distributed.slices.WORTH_SECONDS", 0.0)
+    model = grid(7, 7, forbidden=0.0)
+    found = solve_slices(model, client=client, options=Options())
+    assert found.stats["slices"] >= 3
+    assert found.value == solve(model, device="cpu", method="eliminate").value
+    alone = solve_slices(model, client=client, options=Options(slices="never"))
+    assert "slices" not in alone.stats
+    assert alone.value == found.value
+
+
+@pytest.mark.parametrize("task", ["mpe", "pr"])
+def test_slices_of_a_lost_worker_are_done_again(task) -> None:
+    model = grid(6, 4, SENSES[task], 1)
+    with cluster_of(2) as client:
+        kill_at(client, addresses(client)[0], "elimina.inference.sweep", "Sweep", "_move", 1)
+        found = solve_slices(model, task, client=client, options=Options(memory=20_000))
+        assert found.stats["tasks"] >= 12
+    assert_same(found, solve(model, task, device="cpu", method="eliminate"))
+    assert found.stats["lost_workers"] == 1
+
+
+def test_all_workers_lost(monkeypatch) -> None:
+    monkeypatch.setattr("elimina.distributed.tasks.WITHOUT_WORKERS_SECONDS", 1.0)
+    with cluster_of(1) as client:
+        kill_at(client, addresses(client)[0], "elimina.inference.sweep", "Sweep", "_move", 1)
+        with pytest.raises(ClusterError, match="all workers were lost"):
+            solve_slices(grid(5, 3), client=client, options=Options())
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "message"),
+    [
+        ("mar", Options(), "mpe, pr and count, and cases of mar; not mar"),
+        ("mpe", Options(ibound=3), "leave the i-bound"),
+        ("mpe", Options(order="best"), "'best'"),
+        ("mpe", Options(dtype="uint64"), "uint64"),
+    ],
+)
+def test_bad_options(client, task, options, message) -> None:
+    with pytest.raises(InputError, match=message):
+        solve_slices(grid(3, 2), task, client=client, options=options)
+
+
+def test_limits(client) -> None:
+    with pytest.raises(MemoryLimitError, match="the plan needs"):
+        solve_slices(grid(5, 3), client=client, options=short(grid(5, 3), "mpe", slices="never"))
+    with pytest.raises(TimeLimitError, match="time limit"):
+        solve_slices(grid(5, 3), client=client, options=Options(), time_limit=1e-3)
+    if not cuda_devices():
+        with pytest.raises(DeviceError, match="announces a GPU"):
+            solve_slices(grid(3, 2), client=client, options=Options(device="cuda"))
+
+
+def chain(length: int) -> Model:
+    rng = np.random.default_rng(length)
+    tables = [Table((0,), np.array([0.2, 0.3, 0.5]))]
+    tables += [Table((v, v + 1), rng.dirichlet(np.ones(3), 3)) for v in range(length - 1)]
+    return Model([Variable(f"x{v}", 3) for v in range(length)], tables, sense="probability")
+
+
+def test_cases(client) -> None:
+    model, rng = chain(12), np.random.default_rng(2)
+    values = rng.integers(-1, 3, (1500, 3)).astype(np.int32)
+    columns = (0, 5, 9)
+    expected = Batch(model, columns, None, Options("cpu"), len(values)).run(values)
+    shares: list[float] = []
+    found = ClusterBatch(client, model, columns, None, Options(), len(values)).run(values, shares.append)
+    assert len(shares) == 6
+    assert found.marginals.keys() == expected.marginals.keys()
+    for name, table in expected.marginals.items():
+        np.testing.assert_allclose(found.marginals[name], table, rtol=1e-12)
+    np.testing.assert_allclose(found.log10_evidence, expected.log10_evidence, rtol=1e-12)
+    none = ClusterBatch(client, model, columns, (3,), Options(), 0).run(values[:0])
+    assert none.marginals["x3"].shape == (0, 3)
+
+
+def test_cases_of_a_lost_worker_are_answered_again() -> None:
+    model, rng = chain(12), np.random.default_rng(3)
+    values = rng.integers(-1, 3, (3000, 3)).astype(np.int32)
+    expected = Batch(model, (0, 5, 9), (4,), Options("cpu"), len(values)).run(values)
+    with cluster_of(2) as client:
+        kill_at(client, addresses(client)[0], "elimina.inference.batch", "Batch", "run", 2)
+        found = ClusterBatch(client, model, (0, 5, 9), (4,), Options(), len(values)).run(values)
+        assert len(addresses(client)) == 1
+    np.testing.assert_allclose(found.marginals["x4"], expected.marginals["x4"], rtol=1e-12)
+
+
+def test_a_model_of_costs_has_no_cases(client) -> None:
+    with pytest.raises(InputError):
+        ClusterBatch(client, grid(3, 2), (0,), None, Options(), 3).run(np.zeros((3, 1), dtype=np.int32))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("task", SENSES)
+def test_one_worker_a_gpu(task) -> None:
+    """As many workers as there are GPUs answer what one does."""
+    model = grid(6, 4, SENSES[task], 2)
+    expected = solve(model, task, device="cpu", method="eliminate")
+    for workers in sorted({1, cuda_devices()}):
+        with local(workers, "cuda") as client:
+            found = solve_slices(model, task, client=client, options=short(model, task, "cuda"))
+            assert found.stats["slices"] > 1
+            assert found.stats["device"].startswith("cuda")
+            assert_same(found, expected)
+
+
+@pytest.mark.gpu
+def test_more_workers_than_gpus() -> None:
+    with pytest.raises(DeviceError, match="workers need a GPU each"), local(cuda_devices() + 1, "cuda"):
+        pass
