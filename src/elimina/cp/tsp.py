@@ -20,7 +20,7 @@ _KICKS_A_CITY = 30
 _FIRST_SECONDS = 20.0
 _STEPS, _MOST_STEPS, _CITIES_OF_STEPS = 1000, 16_000, 2_000_000
 _ROUNDS = 20
-_LONGEST_ASCENT = 10.0
+_LONGEST_ASCENT, _LEAST_PACE = 10.0, 1e-6  # seconds; seconds a step
 _LEAST_GAIN = 100  # one part of the gap in so many
 _EDGES_A_CITY, _MOST_EDGES = 25, 20_000
 _SLICE = 4.0
@@ -149,6 +149,7 @@ class _Run:
         self._limit, self._seed, self._on_known = time_limit, seed, on_known
         self._started = time.monotonic()
         self._nodes = 0
+        self._pace = _LEAST_PACE
         self._steps = max(100, min(_STEPS, _CITIES_OF_STEPS // problem.cities))
         self.tour = list(range(problem.cities))
         self.length = problem.length(self.tour) - shift
@@ -226,7 +227,9 @@ class _Run:
             if self.bound is not None and not self._is_open():
                 return
             started = time.monotonic()
-            before, improved = self.bound, self._root.improve(self.length, self._steps)
+            steps = min(self._steps, max(1, int(min(self._left(), _LONGEST_ASCENT) / self._pace)))
+            before, improved = self.bound, self._root.improve(self.length, steps)
+            self._pace = max((time.monotonic() - started) / steps, _LEAST_PACE)
             if before is None or self._root.bound > before:
                 self._know(bound=self._root.bound)
             gain = 0 if before is None else self._root.bound - before
