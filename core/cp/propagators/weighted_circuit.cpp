@@ -135,7 +135,7 @@ class CycleBound final : public Propagator {
     read(engine);
     const bool is_first = !engine.trail().get(is_begun_);
     const Value upper = std::clamp(d.hi(length_), -kLimit, kLimit) * tree_.scale();
-    if (!tree_.ascend(use_, upper, is_first ? kFirstSteps : kSteps, multipliers_) || tree_.value() > upper) return Outcome::failed;
+    if (!tree_.ascend(use_, upper, is_first ? first_steps() : kSteps, multipliers_) || tree_.value() > upper) return Outcome::failed;
     save(engine);
     if (!d.set_lo(length_, ceil_div(tree_.value(), tree_.scale()))) return Outcome::failed;
     const bool all = std::none_of(use_.begin(), use_.end(), [](Use use) { return use == Use::open; });
@@ -144,7 +144,10 @@ class CycleBound final : public Propagator {
   }
 
  private:
-  static constexpr int kFirstSteps = 1000, kSteps = 30;
+  static constexpr int kSteps = 30;
+
+  // Many edges must not hold up the search for seconds.
+  int first_steps() const { return static_cast<int>(std::clamp<std::size_t>(2'000'000 / (edges_.size() + 1), kSteps, 1000)); }
 
   void read(const Engine& engine) {
     const Domains& d = engine.domains();
