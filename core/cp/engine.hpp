@@ -77,6 +77,8 @@ class Engine {
 
   // How often the constraints of a variable failed, plus their number.
   double weight(int v) const { return weights_[v]; }
+  // A constraint that knows better how much a variable's decision matters says so.
+  void weigh(View x, double weight) { weights_[x.var] = weight; }
   int degree(int v) const { return degrees_[v]; }
   std::uint64_t calls() const { return calls_; }
   std::size_t propagators() const { return propagators_.size(); }

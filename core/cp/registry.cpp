@@ -208,9 +208,32 @@ void add_all_different(Table& table) {
   table["all_different_except_0"] = {1, false, [](Call& c) { post_all_different_except(c.solver.engine(), c.views(0), 0); }};
 }
 
+// Arguments: successors, both ends and the length of each edge, whether the circuit has it, the circuit's length.
+void weighted_circuit(Call& c) {
+  for (const std::size_t i : {2, 3, 4}) c.same_length(1, i);
+  const auto nodes = static_cast<Value>(c.length(0));
+  if (nodes < 3) c.refuse("there are three nodes at least, not " + std::to_string(nodes));
+  tsp::Graph graph{static_cast<int>(nodes), {}, {}, c.values(3)};
+  std::vector<std::pair<Value, Value>> pairs;
+  const Values from = c.values(1), to = c.values(2);
+  for (std::size_t e = 0; e < from.size(); ++e) {
+    const auto [least, most] = std::minmax(from[e], to[e]);
+    if (least < 0 || most >= nodes || least == most)
+      c.refuse("edge " + std::to_string(from[e]) + " to " + std::to_string(to[e]) + " is not between two nodes of 0 to " + std::to_string(nodes - 1));
+    pairs.emplace_back(least, most);
+    graph.from.push_back(static_cast<int>(least));
+    graph.to.push_back(static_cast<int>(most));
+  }
+  std::sort(pairs.begin(), pairs.end());
+  const auto twice = std::adjacent_find(pairs.begin(), pairs.end());
+  if (twice != pairs.end()) c.refuse("edge " + std::to_string(twice->first) + " to " + std::to_string(twice->second) + " is given twice");
+  post_weighted_circuit(c.solver.engine(), c.views(0), std::move(graph), c.booleans(4), c.view(5));
+}
+
 void add_graphs(Table& table) {
   table["circuit"] = {1, false, [](Call& c) { post_circuit(c.solver.engine(), c.views(0)); }};
   table["subcircuit"] = {1, false, [](Call& c) { post_subcircuit(c.solver.engine(), c.views(0)); }};
+  table["weighted_circuit"] = {6, false, weighted_circuit};
   table["inverse"] = {2, false, [](Call& c) {
                         c.same_length(0, 1);
                         post_inverse(c.solver.engine(), c.views(0), c.views(1));

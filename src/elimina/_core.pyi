@@ -238,3 +238,45 @@ class CpSearch:
     def statistics(self) -> dict: ...
 
 def cp_constraint_names() -> list[str]: ...
+
+class TourSearch:
+    """Iterated local search for a short tour; the distances are symmetric."""
+
+    def __init__(self, distances: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], seed: int) -> None: ...
+
+    def kick(self, count: int) -> None:
+        """Tries so many changes of a few edges."""
+
+    def start(self, tour: Sequence[int]) -> None:
+        """Goes on from another tour."""
+
+    @property
+    def length(self) -> int: ...
+
+    @property
+    def tour(self) -> list[int]: ...
+
+    @property
+    def neighbours(self) -> tuple[list[int], int]:
+        """
+        The nearest cities of each, from the nearest on, and how many they are.
+        """
+
+class RootBound:
+    """A lower bound on all tours, and the edges that good ones may have."""
+
+    def __init__(self, distances: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], from_: Sequence[int], to: Sequence[int]) -> None: ...
+
+    def improve(self, upper: int, steps: int) -> bool:
+        """False: nothing changed."""
+
+    @property
+    def bound(self) -> int: ...
+
+    @property
+    def edges(self) -> int: ...
+
+    def survivors(self, upper: int, most: int) -> tuple[list[int], list[int], list[int]] | None:
+        """
+        Both ends and the lengths of all edges of tours up to `upper`; None: more than `most`.
+        """

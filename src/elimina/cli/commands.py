@@ -14,6 +14,7 @@ from elimina.cli.dcop import dcop
 from elimina.cli.generate import generate
 from elimina.cli.plot import plot
 from elimina.cli.solve import plan, solve
+from elimina.cli.tsp import tsp
 from elimina.errors import EliminaError
 
 FINISHED, ERROR, USAGE = 0, 1, 2
@@ -25,7 +26,7 @@ def commands() -> None:
     """Exact inference on discrete graphical models, by eliminating variables, on CPUs and GPUs."""
 
 
-for command in (solve, plan, dcop, convert, generate, plot, bench):
+for command in (solve, plan, tsp, dcop, convert, generate, plot, bench):
     commands.add_command(command)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,6 +46,16 @@ def seconds_of(text: str | float) -> float:
     if not 0 < number < float("inf"):
         raise click.BadParameter(f"{text!r} is no positive number of seconds")
     return number
+
+
+def check_writable(output: Path) -> None:
+    """Fail before the work, not after it."""
+    if output.exists() and not (output.is_dir() or output.is_file()):
+        return
+    folder = Path(os.path.realpath(output)).parent
+    if output.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        reason = "it is a directory" if output.is_dir() else f"{output.parent} is no directory that one can write to"
+        raise InputError(f"cannot write {output}: {reason}")
 
 
 def _number_or(words: tuple[str, ...], what: str) -> Callable[[str], int | str]:

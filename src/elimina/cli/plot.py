@@ -12,16 +12,18 @@ from elimina.cli.trace import read_trace
 from elimina.dcop.view import HEURISTICS, Heuristic
 from elimina.errors import InputError
 from elimina.io import read
+from elimina.io.files import suffix_of
 
 
 @click.command(short_help="Draw a model, its junction tree or pseudo-tree, or a trace of bounds.")
 @click.argument("file", type=click.Path())
 @click.option(
     "--what",
-    type=click.Choice(("graph", "tree", "pseudotree", "trace")),
+    type=click.Choice(("graph", "tree", "pseudotree", "trace", "tour")),
     help="The network, its junction tree with clique sizes as areas, the pseudo-tree that its agents make, or the "
-    "bounds of a trace.  [default: trace for a .jsonl file, else graph]",
+    "bounds of a trace, or cities and a tour.  [default: trace for a .jsonl file, tour for a .tsp file, else graph]",
 )
+@click.option("--tour", type=click.Path(), metavar="FILE", help="Of a .tsp file: a tour, as elimina tsp -o writes it.")
 @click.option("-o", "--output", type=click.Path(), required=True, metavar="PICTURE", help="A .svg, .png or .pdf file.")
 @click.option(
     "--heuristic",
@@ -31,9 +33,14 @@ from elimina.io import read
     help="Of the pseudo-tree; see elimina dcop.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the heuristic random.")
-def plot(file: str, what: Any, output: str, heuristic: Heuristic, seed: int) -> None:
-    """Draw the model or distributed problem in FILE, or the bounds that solve --trace wrote there."""
-    what = what or ("trace" if file.endswith(".jsonl") else "graph")
+def plot(file: str, what: Any, tour: str | None, output: str, heuristic: Heuristic, seed: int) -> None:
+    """Draw the model, distributed problem or .tsp problem in FILE, or the bounds that solve --trace wrote there."""
+    what = what or {"jsonl": "trace", "tsp": "tour"}.get(suffix_of(Path(file)), "graph")
+    if tour is not None and what != "tour":
+        raise click.UsageError("--tour goes with a .tsp file, or with --what tour")
+    if what == "tour":
+        _plot_tour(file, tour, Path(output))
+        return
     if what == "trace":
         from elimina.viz.trace import draw_trace
 
@@ -61,3 +68,21 @@ def _plot_pseudotree(file: str, output: str, heuristic: Heuristic, seed: int) ->
     labels = [v.name if v.name == owner else f"{v.name} ({owner})" for v, owner in zip(variables, owners, strict=True)]
     scopes = [table.scope for table in problem.model.factors]
     draw_pseudotree(agree_on_tree(problem, heuristic, seed), scopes, labels, Path(file).name).save(Path(output))
+
+
+def _plot_tour(file: str, tour_file: str | None, output: Path) -> None:
+    from elimina.cp.tsplib import read_tour, read_tsp
+    from elimina.viz.tour import draw_tour
+
+    problem = read_tsp(file)
+    if problem.points is None:
+        raise InputError(
+            f"{file} has no coordinates (NODE_COORD_SECTION or DISPLAY_DATA_SECTION), so it cannot be drawn"
+        )
+    tour, title = None, f"{problem.name}: {problem.cities} cities"
+    if tour_file is not None:
+        tour = read_tour(tour_file)
+        if len(tour) != problem.cities:
+            raise InputError(f"{tour_file} is a tour of {len(tour)} cities, but {file} has {problem.cities}")
+        title += f", a tour of length {problem.length(tour)}"
+    draw_tour(problem.points, tour, title).save(output)

@@ -12,6 +12,7 @@ import click
 from elimina import api
 from elimina.cli.cases import solve_cases
 from elimina.cli.options import (
+    check_writable,
     cluster_of,
     cluster_options,
     model_options,
@@ -116,7 +117,7 @@ def solve(
     """Answer a task on the model in FILE (.wcsp, .uai, .cfn, .bif, .xmlbif, .net, .xdsl, .erg; also .gz, .xz)."""
     started = time.monotonic()
     if output is not None:
-        _check_writable(Path(output))
+        check_writable(Path(output))
     model = read(file)
     device = "cuda" if options["device"] == "cuda" else "cpu"
     if cases is not None:
@@ -205,16 +206,6 @@ def plan(file: str, **options: Any) -> None:
         from elimina.inference.junction import plan_statistics
 
         click.echo(f"{plan_statistics(made)}\ncliques are not stored: messages and marginals are made from the factors")
-
-
-def _check_writable(output: Path) -> None:
-    """Fail before the work, not after it."""
-    if output.exists() and not (output.is_dir() or output.is_file()):
-        return
-    folder = Path(os.path.realpath(output)).parent
-    if output.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        reason = "it is a directory" if output.is_dir() else f"{output.parent} is no directory that one can write to"
-        raise InputError(f"cannot write {output}: {reason}")
 
 
 def _evidence(given: str | None, model: Model) -> Evidence:

@@ -140,6 +140,38 @@ class Globals(ABC):
         """Nodes that are not their own successors form one cycle, or there are none."""
         self.post("subcircuit", list(successors))
 
+    def weighted_circuit(
+        self, successors: Sequence[Operand], edges: Mapping[tuple[int, int], int]
+    ) -> tuple[Expression, list[Expression]]:
+        """Following successors leads through all nodes and back, along undirected edges that have lengths.
+
+        The length is bounded by 1-trees (Held and Karp, Operations Research 18, 1970); edges that would raise the bound
+        too much are ruled out, and those whose absence would do so have to be (Benchimol, van Hoeve, Régin, Rousseau
+        and Rueher, Constraints 17, 2012).
+
+        Args:
+            successors: Of three nodes at least.
+            edges: Length of each edge between two nodes; others do not exist. One direction each.
+
+        Returns:
+            The length of the circuit, and for each edge a Boolean: whether the circuit has it.
+
+        Raises:
+            InputError: There is no edge, or a length is no whole number. What else is wrong is known when the model is
+                solved.
+        """
+        if not edges:
+            raise InputError("weighted_circuit: there are no edges")
+        lengths = [whole(x, "a length") for x in edges.values()]
+        ends = [(whole(i, "a node"), whole(j, "a node")) for i, j in edges]
+        n = len(successors)
+        length = self.int_var(n * min(lengths), n * max(lengths))
+        has = [self.bool_var() for _ in lengths]
+        self.post(
+            "weighted_circuit", list(successors), [i for i, _ in ends], [j for _, j in ends], lengths, has, length
+        )
+        return length, has
+
     def table(self, xs: Sequence[Operand], rows: Iterable[Sequence[int]]) -> None:
         """The variables' values are one of the rows; domain consistent (Demeulenaere and others, CP 2016).
 

@@ -1,0 +1,88 @@
+// Minimum 1-trees (Held and Karp, Operations Research 18, 1970): a spanning tree of all cities but one, and two edges of that one.
+// No tour is shorter; and with lengths changed by multipliers of its cities, a tour's length changes by a constant.
+#pragma once
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "distances.hpp"
+
+namespace elimina::tsp {
+
+// Undirected edges between cities.
+struct Graph {
+  int cities = 0;
+  std::vector<int> from, to;
+  std::vector<Length> length;
+
+  std::size_t edges() const { return from.size(); }
+};
+
+enum class Use : std::uint8_t { out, open, in };
+
+// Lengths and multipliers are whole numbers in parts of a unit, so that bounds are exact. Nothing overflows where the edges' lengths
+// and the number of cities allow a scale of 1 (`scale_of`).
+class OneTree {
+ public:
+  OneTree(const Graph& graph, Length scale);
+
+  // The parts of a unit, a power of two; 0: the lengths are too large.
+  static Length scale_of(const Graph& graph);
+
+  Length scale() const { return scale_; }
+  const Graph& graph() const { return graph_; }
+
+  // False: no 1-tree has all edges that are in, and only those and open ones.
+  bool build(const std::vector<Use>& use, const std::vector<Length>& multipliers);
+
+  // Of the last tree: the bound that it gives, in parts; the edges at each city; whether an edge is in it.
+  Length value() const { return value_; }
+  const std::vector<int>& degrees() const { return degree_; }
+  const std::vector<std::uint8_t>& has() const { return has_; }
+
+  // Also of the last tree, by edge: how much the bound rises at least if an edge that is not in it has to be, or one that is in it
+  // must not be. `kNever`: then there is no tour.
+  static constexpr Length kNever = Length{1} << 61;
+  const std::vector<Length>& rises();
+
+  // Improves multipliers by subgradient steps until the bound is above `upper` (parts), does not improve, or the steps are done.
+  // The best ones are left in `multipliers`, and their tree is the last one. False: no 1-tree.
+  bool ascend(const std::vector<Use>& use, Length upper, int steps, std::vector<Length>& multipliers);
+
+ private:
+  static constexpr int kSpecial = 0;
+
+  Length changed(std::size_t e) const;
+  int root(int city) const;
+  bool take(std::size_t e);
+  bool span(const std::vector<Use>& use);
+  bool close(const std::vector<Use>& use);
+  std::size_t heaviest_between(int a, int b) const;
+  void find_entering();
+  void find_leaving();
+  void hang();
+  void move(Length step_gap, double share, std::vector<Length>& multipliers);
+
+  const Graph& graph_;
+  Length scale_, bound_on_multipliers_;
+  std::vector<std::size_t> inner_, special_;              // edges without and with the special city
+  std::vector<std::pair<Length, std::size_t>> order_;     // open inner edges by length
+  std::vector<Length> multipliers_;
+  std::vector<Use> use_;
+  Length value_ = 0;
+  std::vector<int> degree_, before_;
+  std::vector<std::uint8_t> has_;
+  std::vector<std::size_t> tree_;                         // inner edges, as they were taken
+  // A forest of unions, the smaller one below the larger: the parent, and the edge that made the union, as a place in `tree_`.
+  std::vector<int> above_, size_;
+  std::vector<std::size_t> joined_;
+  std::size_t second_ = 0;                                // the longer one of the special city's edges that may be left out
+  bool may_replace_ = false;
+  Length third_ = kNever;                                 // the shortest of its edges that is not in the tree
+  std::vector<Length> rises_;
+  // The tree, hung up.
+  std::vector<int> parent_, level_, skip_;
+  std::vector<std::size_t> edge_above_;
+};
+
+}  // namespace elimina::tsp

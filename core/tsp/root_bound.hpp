@@ -1,0 +1,47 @@
+// A bound on all tours of a complete graph, and the edges that tours below some length may have.
+#pragma once
+#include <optional>
+
+#include "one_tree.hpp"
+
+namespace elimina::tsp {
+
+// Multipliers are improved on a graph of a few edges a city; the bound is that of a 1-tree of the complete graph, whose edges are
+// added to the few, so that both agree in the end.
+class RootBound {
+ public:
+  // Of at least three cities; some edges to begin with, which connect all. Throws `std::invalid_argument`: the distances are too
+  // large.
+  RootBound(Distances distances, const std::vector<int>& from, const std::vector<int>& to);
+
+  // Some steps, and the complete graph's 1-tree; true: the bound is better than before, or edges were added.
+  bool improve(Length upper, int steps);
+
+  Length bound() const;
+  std::size_t edges() const { return graph_.edges(); }
+
+  // All edges that a tour of at most `upper` may have; none if they are more than `most`.
+  std::optional<Graph> survivors(Length upper, std::size_t most) const;
+
+ private:
+  struct Tree {
+    std::vector<int> order, parent;  // parents come first; without the special city 0
+    std::vector<Length> above;       // of the edge to the parent
+    int first = -1, second = -1;     // the special city's neighbours
+    Length value = 0;
+  };
+
+  void add(int i, int j);
+  Length changed(int i, int j, const std::vector<Length>& multipliers) const;
+  Tree complete_tree(const std::vector<Length>& multipliers) const;
+  void measure_paths(const Tree& tree, int from, std::vector<Length>& heaviest, std::vector<int>& seen) const;
+
+  Distances distances_;
+  Graph graph_;
+  std::vector<std::vector<int>> joined_;
+  Length scale_;
+  std::vector<Length> multipliers_, best_multipliers_;
+  Length best_;
+};
+
+}  // namespace elimina::tsp

@@ -1,0 +1,288 @@
+"""Travelling salesman problems: short tours by local search, bounds by 1-trees, proofs by propagation and search."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from elimina._core import RootBound, TourSearch
+from elimina.cp.model import Model
+from elimina.cp.tsplib import Lengths, Problem
+from elimina.errors import InputError
+
+Status = Literal["optimal", "bounded"]
+
+_KICKS_A_CITY = 30
+_FIRST_SECONDS = 20.0
+_STEPS, _MOST_STEPS, _CITIES_OF_STEPS = 1000, 16_000, 2_000_000
+_ROUNDS = 20
+_LONGEST_ASCENT = 10.0
+_LEAST_GAIN = 100  # one part of the gap in so many
+_EDGES_A_CITY, _MOST_EDGES = 25, 20_000
+_SLICE = 4.0
+
+
+class Known(NamedTuple):
+    """What is known after some seconds: the length of the best tour, and that no tour is shorter than the bound."""
+
+    seconds: float
+    length: int
+    bound: int | None
+
+
+@dataclass(frozen=True)
+class TspResult:
+    """An answer.
+
+    Attributes:
+        status: ``optimal``, or ``bounded``: the time or Ctrl-C came before the proof.
+        tour: The best tour; cities count from 0.
+        length: Its length.
+        bound: No tour is shorter.
+        seconds: That it took.
+        nodes: Of the search for proofs.
+        interrupted: By Ctrl-C.
+    """
+
+    status: Status
+    tour: list[int]
+    length: int
+    bound: int
+    seconds: float
+    nodes: int
+    interrupted: bool
+
+    @property
+    def gap(self) -> float:
+        """The distance of the bounds, relative to the length."""
+        return 0.0 if self.length == self.bound else (self.length - self.bound) / max(abs(self.length), 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; cities count from 1, as in files."""
+        return {**asdict(self), "tour": [city + 1 for city in self.tour], "gap": self.gap}
+
+
+def solve_tsp(
+    problem: Problem,
+    *,
+    time_limit: float | None = None,
+    seed: int = 0,
+    on_known: Callable[[Known], object] = lambda known: None,
+) -> TspResult:
+    """Look for a shortest tour, and prove that it is one.
+
+    Args:
+        problem: The cities.
+        time_limit: Seconds.
+        seed: Of the local search.
+        on_known: Gets tours and bounds as they improve.
+
+    Returns:
+        The best that was found when the time limit or Ctrl-C ended it.
+
+    Raises:
+        InputError: The distances are too large, or edges cannot all be in a tour.
+    """
+    shift, distances = _with_fixed_edges(problem)
+    run = _Run(problem, distances, shift, time_limit, seed, on_known)
+    interrupted = False
+    try:
+        run.go()
+    except KeyboardInterrupt:
+        if run.bound is None:
+            raise
+        interrupted = True
+    return run.result(interrupted)
+
+
+def _with_fixed_edges(problem: Problem) -> tuple[int, Lengths]:
+    """Make fixed edges so short that each tour that is short enough has them; and by how much all tours are shorter."""
+    if not problem.fixed:
+        return 0, problem.distances
+    ends = sorted({(min(edge), max(edge)) for edge in problem.fixed})
+    _check_paths(problem.cities, ends)
+    spread = int(problem.distances.max()) - min(int(problem.distances.min()), 0)
+    bonus = problem.cities * spread + 1
+    if bonus + spread >= 2**31:
+        raise InputError(f"{problem.name}: fixed edges with distances of {spread} are too much: use smaller units")
+    distances = problem.distances.copy()
+    for i, j in ends:
+        distances[i, j] -= bonus
+        distances[j, i] -= bonus
+    return bonus * len(ends), distances
+
+
+def _check_paths(cities: int, edges: list[tuple[int, int]]) -> None:
+    """Raises InputError unless a tour can have all edges."""
+    root = list(range(cities))
+
+    def find(city: int) -> int:
+        while root[city] != city:
+            city = root[city]
+        return city
+
+    degree = [0] * cities
+    for count, (i, j) in enumerate(edges, 1):
+        degree[i] += 1
+        degree[j] += 1
+        closes = find(i) == find(j) and count < cities
+        if i == j or max(degree[i], degree[j]) > 2 or closes:
+            raise InputError(f"the fixed edge from {i + 1} to {j + 1} cannot be in a tour with those before it")
+        root[find(i)] = find(j)
+
+
+class _Run:
+    def __init__(
+        self,
+        problem: Problem,
+        distances: Lengths,
+        shift: int,
+        time_limit: float | None,
+        seed: int,
+        on_known: Callable[[Known], object],
+    ) -> None:
+        self._problem, self._distances, self._shift = problem, distances, shift
+        self._limit, self._seed, self._on_known = time_limit, seed, on_known
+        self._started = time.monotonic()
+        self._nodes = 0
+        self._steps = max(100, min(_STEPS, _CITIES_OF_STEPS // problem.cities))
+        self.tour = list(range(problem.cities))
+        self.length = problem.length(self.tour) - shift
+        self.bound: int | None = None
+
+    def result(self, interrupted: bool) -> TspResult:
+        bound = self.length if self.bound is None else min(self.bound, self.length)
+        status: Status = "optimal" if bound == self.length else "bounded"
+        seconds = time.monotonic() - self._started
+        return TspResult(
+            status,
+            self.tour,
+            self.length + self._shift,
+            bound + self._shift,
+            seconds,
+            self._nodes,
+            interrupted,
+        )
+
+    def go(self) -> None:
+        if self._problem.cities <= 3:
+            self._know(bound=self.length + 0)
+            return
+        search = TourSearch(self._distances, self._seed)
+        self._take(search)
+        self._root = self._relax(search)
+        self._bound_at_root(1)
+        self._kick(search, self._first_seconds(), _KICKS_A_CITY * self._problem.cities)
+        self._bound_at_root(_ROUNDS)
+        self._prove(search)
+
+    def _left(self) -> float:
+        return float("inf") if self._limit is None else self._limit - (time.monotonic() - self._started)
+
+    def _first_seconds(self) -> float:
+        return min(_FIRST_SECONDS, self._left() / 2)
+
+    def _is_open(self) -> bool:
+        return (self.bound is None or self.bound < self.length) and self._left() > 0
+
+    def _know(self, tour: list[int] | None = None, bound: int | None = None) -> None:
+        if tour is not None:
+            self.tour = tour
+            self.length = int(self._distances[np.array(tour), np.roll(np.array(tour), -1)].sum(dtype=np.int64))
+        if bound is not None:
+            self.bound = bound
+        shown = None if self.bound is None else min(self.bound, self.length) + self._shift
+        self._on_known(Known(time.monotonic() - self._started, self.length + self._shift, shown))
+
+    def _take(self, search: TourSearch) -> None:
+        if self.tour == list(range(len(self.tour))) or search.length < self.length:
+            self._know(tour=search.tour)
+
+    def _kick(self, search: TourSearch, seconds: float, count: int) -> None:
+        """Local search for some seconds, in calls of about a tenth of one, so that it can be interrupted."""
+        end = time.monotonic() + seconds
+        chunk = 10
+        while count > 0 and self._is_open() and (started := time.monotonic()) < end:
+            search.kick(min(chunk, count))
+            count -= chunk
+            self._take(search)
+            chunk = max(1, chunk * 2 if time.monotonic() - started < 0.05 else chunk // 2 if chunk > 1 else 1)
+
+    def _relax(self, search: TourSearch) -> RootBound:
+        near, each = search.neighbours
+        tour = search.tour
+        cities = np.repeat(np.arange(len(tour)), each).tolist()
+        return RootBound(self._distances, cities + tour, near + tour[1:] + tour[:1])
+
+    def _bound_at_root(self, rounds: int) -> None:
+        """Improve the bound by longer and longer ascents, until they gain little."""
+        longest = min(_LONGEST_ASCENT, self._left() / 4)
+        stale = 0
+        for _ in range(rounds):
+            if self.bound is not None and not self._is_open():
+                return
+            started = time.monotonic()
+            before, improved = self.bound, self._root.improve(self.length, self._steps)
+            if before is None or self._root.bound > before:
+                self._know(bound=self._root.bound)
+            gain = 0 if before is None else self._root.bound - before
+            stale += before is not None and gain * _LEAST_GAIN < self.length - before
+            may_be_longer = self._steps < _MOST_STEPS and 4 * (time.monotonic() - started) < longest
+            if stale > 1 or not (improved or may_be_longer):
+                return
+            if may_be_longer:
+                self._steps *= 4
+
+    def _prove(self, search: TourSearch) -> None:
+        """Ask for tours up to a length, a little more each time, until there is one: all shorter ones are ruled out."""
+        assert self.bound is not None
+        step, seconds = max(1, (self.length - self.bound) // 4), _SLICE
+        while self._is_open():
+            target = min(self.bound + step - 1, self.length - 1)
+            edges = self._root.survivors(target, min(_EDGES_A_CITY * self._problem.cities, _MOST_EDGES))
+            if edges is not None and self._rule_out(edges, target, min(seconds, self._left())):
+                step *= 2
+                continue
+            step = max(1, step // 2)
+            if edges is not None or step == 1:
+                self._bound_at_root(1)
+                self._kick(search, seconds / 2, 2**62 if edges is None else _KICKS_A_CITY * self._problem.cities)
+                seconds *= 2
+
+    def _rule_out(self, edges: tuple[list[int], list[int], list[int]], target: int, seconds: float) -> bool:
+        """Whether all tours up to the target are ruled out in time, or the shortest one is found."""
+        n = self._problem.cities
+        model = Model()
+        near: list[list[int]] = [[] for _ in range(n)]
+        for i, j in zip(edges[0], edges[1], strict=True):
+            near[i].append(j)
+            near[j].append(i)
+        if any(len(cities) < 2 for cities in near):
+            self._know(bound=target + 1)
+            return True
+        successors = [model.int_var(cities) for cities in near]
+        lengths = dict(zip(zip(edges[0], edges[1], strict=True), edges[2], strict=True))
+        length, has = model.weighted_circuit(successors, lengths)
+        model.add(length <= target)
+        model.minimize(length)
+        model.search(has, "dom_w_deg", "indomain_max")
+        model.search(successors, "input_order", "indomain_min")
+        found = model.solve(
+            time_limit=seconds, seed=self._seed, on_solution=lambda solution: self._found(solution[successors])
+        )
+        self._nodes += found.statistics["nodes"]
+        if found.statistics["interrupted"]:
+            raise KeyboardInterrupt
+        if found.complete:
+            self._know(bound=target + 1 if found.solution is None else self.length)
+        return found.complete
+
+    def _found(self, successors: list[int]) -> None:
+        tour = [0]
+        while len(tour) < len(successors):
+            tour.append(successors[tour[-1]])
+        self._know(tour=tour)
