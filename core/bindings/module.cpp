@@ -9,4 +9,5 @@ NB_MODULE(_core, m) {
   bind_filter(m);
   bind_search(m);
   bind_consistency(m);
+  bind_cp(m);
 }

@@ -196,3 +196,45 @@ class ConsistencySearch:
     @property
     def bound(self) -> int:
         """No assignment costs less, or less than what is looked for."""
+
+class CpSolver:
+    """Variables and constraints; closed once it is searched or propagated."""
+
+    def __init__(self) -> None: ...
+
+    def new_variables(self, count: int, lo: int, hi: int) -> int:
+        """The first one's number."""
+
+    def new_variable_of(self, values: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)]) -> int: ...
+
+    def post(self, name: str, arguments: Sequence[Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)]]) -> None: ...
+
+    def propagate(self) -> bool:
+        """
+        Brings the domains to a fixpoint and closes the solver; False: infeasible.
+        """
+
+    def decide(self, var: int, value: int, is_: bool) -> bool:
+        """
+        Gives or takes a value, and propagates; False: that fails. One call of undo each.
+        """
+
+    def undo(self) -> None: ...
+
+    def domains(self) -> list:
+        """The values of each variable."""
+
+class CpSearch:
+    """A search for one solution after the other."""
+
+    def __init__(self, solver: CpSolver, rules: Sequence[tuple[Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], str, str]], minimise: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)] | None, restarts: tuple[str, float, float] | None, free: bool, seed: int, seconds: float, nodes: float, failures: float) -> None: ...
+
+    def next(self, poll: object) -> str:
+        """`poll` ends the search by False; so does an interruption."""
+
+    def solution(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """The values of all variables."""
+
+    def statistics(self) -> dict: ...
+
+def cp_constraint_names() -> list[str]: ...

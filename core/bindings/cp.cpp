@@ -1,0 +1,243 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <tuple>
+
+#include "cp/search.hpp"
+#include "listener.hpp"
+#include "module.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace elimina::cp;
+
+namespace {
+
+// Constants: k numbers; views: k rows of variable (-1: a constant), scale and offset.
+using Numbers = nb::ndarray<const std::int64_t, nb::c_contig, nb::device::cpu>;
+using Solved = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>;
+using RuleOfSearch = std::tuple<Numbers, std::string, std::string>;
+using RestartsOfSearch = std::tuple<std::string, double, double>;
+
+constexpr std::int64_t kMostVariables = std::int64_t{1} << 27;
+
+View view_of(const std::int64_t* row) {
+  if (row[0] < 0) return constant(row[2]);
+  if (row[0] > kMostVariables || row[1] < INT32_MIN / 2 || row[1] > INT32_MAX / 2) throw nb::value_error("a view's variable or scale is too large");
+  return {static_cast<std::int32_t>(row[0]), static_cast<std::int32_t>(row[1]), row[2]};
+}
+
+Argument argument_of(const Numbers& numbers) {
+  Argument result;
+  if (numbers.ndim() == 1)
+    for (std::size_t i = 0; i < numbers.shape(0); ++i) result.push_back(constant(numbers.data()[i]));
+  else if (numbers.ndim() == 2 && numbers.shape(1) == 3)
+    for (std::size_t i = 0; i < numbers.shape(0); ++i) result.push_back(view_of(numbers.data() + 3 * i));
+  else
+    throw nb::value_error("an argument is k numbers, or k rows of variable, scale and offset");
+  return result;
+}
+
+// A solver that is closed once it is searched.
+struct Model {
+  Solver solver;
+  bool searched = false;
+
+  void open() const {
+    if (searched) throw nb::value_error("the solver is searched already");
+  }
+
+  View known(View x) {
+    if (x.var < 0) return solver.fixed(x.offset);
+    if (x.var >= solver.variables()) throw nb::index_error("there is no such variable");
+    if (x.scale == 0) throw nb::value_error("a view's scale is not 0");
+    return x;
+  }
+
+  void check_count(std::int64_t count) const {
+    open();
+    if (count < 1 || count > kMostVariables - solver.variables()) throw nb::value_error("there are too many variables, or none");
+  }
+
+  int make(std::int64_t count, Value lo, Value hi) {
+    check_count(count);
+    const int first = solver.variables();
+    for (std::int64_t i = 0; i < count; ++i) solver.new_variable(lo, hi);
+    return first;
+  }
+
+  int make_of(const Numbers& values) {
+    check_count(1);
+    if (values.ndim() != 1) throw nb::value_error("values are one array");
+    return solver.new_variable(Values(values.data(), values.data() + values.shape(0))).var;
+  }
+
+  void post(const std::string& name, const std::vector<Numbers>& arguments) {
+    open();
+    std::vector<Argument> plain;
+    for (const Numbers& a : arguments) plain.push_back(argument_of(a));
+    solver.post(name, plain);
+  }
+};
+
+Restarts restarts_of(const std::optional<RestartsOfSearch>& given) {
+  if (!given) return {};
+  const auto& [name, scale, growth] = *given;
+  if (!(scale >= 1) || !(growth >= 1)) throw nb::value_error("a restart's scale and growth are at least 1");
+  const std::pair<const char*, Restarts::Kind> kinds[] = {{"constant", Restarts::Kind::constant},
+                                                          {"linear", Restarts::Kind::linear},
+                                                          {"geometric", Restarts::Kind::geometric},
+                                                          {"luby", Restarts::Kind::luby}};
+  for (const auto& [text, kind] : kinds)
+    if (name == text) return {kind, scale, growth};
+  throw nb::value_error(("there are no restarts " + name + ": constant, linear, geometric, luby").c_str());
+}
+
+std::uint64_t limit_of(double limit) {
+  if (!(limit >= 0)) throw nb::value_error("a limit is at least 0");
+  return static_cast<std::uint64_t>(std::min(limit, 1e18));
+}
+
+const char* name_of(Search::Status status) {
+  switch (status) {
+    case Search::Status::solution: return "solution";
+    case Search::Status::complete: return "complete";
+    case Search::Status::limit: return "limit";
+    default: return "stopped";
+  }
+}
+
+class Searching {
+ public:
+  Searching(Model& model, const std::vector<RuleOfSearch>& rules, const std::optional<Numbers>& minimise,
+            const std::optional<RestartsOfSearch>& restarts, bool free, std::uint64_t seed, double seconds, double nodes, double failures) {
+    model.open();
+    Options options;
+    for (const auto& [xs, choose, take] : rules) {
+      Rule rule{argument_of(xs), choose_of(choose), take_of(take)};
+      for (View& x : rule.xs) x = model.known(x);
+      options.rules.push_back(std::move(rule));
+    }
+    if (minimise) {
+      const Argument objective = argument_of(*minimise);
+      if (objective.size() != 1) throw nb::value_error("the objective is one view");
+      options.minimise = model.known(objective[0]);
+    }
+    if (std::isnan(seconds)) throw nb::value_error("the seconds are a number");
+    options.restarts = restarts_of(restarts);
+    options.free = free;
+    options.seed = seed;
+    options.seconds = seconds;
+    options.nodes = limit_of(nodes);
+    options.failures = limit_of(failures);
+    options.poll = [this] { return tell(poll_, ended_); };
+    model.searched = true;
+    search_ = std::make_unique<Search>(model.solver, std::move(options));
+  }
+
+  const char* next(nb::object poll) {
+    if (busy_) throw nb::value_error("the search goes on in another thread");
+    busy_ = true;
+    poll_ = std::move(poll);
+    ended_ = {};
+    Search::Status status;
+    try {
+      nb::gil_scoped_release release;
+      status = search_->next();
+    } catch (...) {
+      busy_ = false;
+      throw;
+    }
+    busy_ = false;
+    if (ended_.raised) throw nb::python_error();
+    return name_of(status);
+  }
+
+  Solved solution() const {
+    const Values& values = search_->solution();
+    auto* copy = new Values(values);
+    nb::capsule owner(copy, [](void* p) noexcept { delete static_cast<Values*>(p); });
+    return Solved(copy->data(), {copy->size()}, owner);
+  }
+
+  nb::dict statistics() const {
+    const Statistics& s = search_->statistics();
+    nb::dict result;
+    result["nodes"] = s.nodes;
+    result["failures"] = s.failures;
+    result["solutions"] = s.solutions;
+    result["restarts"] = s.restarts;
+    result["propagations"] = s.calls;
+    result["peak_depth"] = s.peak_depth;
+    result["seconds"] = s.seconds;
+    result["interrupted"] = ended_.interrupted;
+    return result;
+  }
+
+ private:
+  std::unique_ptr<Search> search_;
+  nb::object poll_;
+  Ended ended_;
+  bool busy_ = false;
+};
+
+// All values of the variables.
+nb::list domains(const Model& model) {
+  const Domains& d = model.solver.domains();
+  nb::list result;
+  for (int v = 0; v < model.solver.variables(); ++v) {
+    nb::list values;
+    d.each(View{v}, [&](Value x) { values.append(x); });
+    result.append(values);
+  }
+  return result;
+}
+
+bool propagate(Model& model) {
+  model.searched = true;
+  nb::gil_scoped_release release;
+  return model.solver.engine().propagate();
+}
+
+// On a level of its own, also where it fails.
+bool decide(Model& model, int var, Value value, bool is) {
+  model.searched = true;
+  const View x = model.known({var < 0 ? INT32_MAX : var});
+  Engine& engine = model.solver.engine();
+  engine.mark();
+  return Decision{x, is ? Test::is : Test::is_not, value}.apply(engine.domains()) && engine.propagate();
+}
+
+void undo(Model& model) {
+  if (model.solver.engine().level() == 0) throw nb::value_error("no decision is left to undo");
+  model.solver.engine().undo();
+}
+
+}  // namespace
+
+void bind_cp(nb::module_& m) {
+  nb::class_<Model>(m, "CpSolver", "Variables and constraints; closed once it is searched or propagated.")
+      .def(nb::init<>())
+      .def("new_variables", &Model::make, "count"_a, "lo"_a, "hi"_a, "The first one's number.")
+      .def("new_variable_of", &Model::make_of, "values"_a)
+      .def("post", &Model::post, "name"_a, "arguments"_a)
+      .def("propagate", &propagate, "Brings the domains to a fixpoint and closes the solver; False: infeasible.")
+      .def("decide", &decide, "var"_a, "value"_a, "is_"_a, "Gives or takes a value, and propagates; False: that fails. One call of undo each.")
+      .def("undo", &undo)
+      .def("domains", &domains, "The values of each variable.");
+  nb::class_<Searching>(m, "CpSearch", "A search for one solution after the other.")
+      .def(nb::init<Model&, const std::vector<RuleOfSearch>&, const std::optional<Numbers>&, const std::optional<RestartsOfSearch>&, bool,
+                    std::uint64_t, double, double, double>(),
+           nb::keep_alive<1, 2>(), "solver"_a, "rules"_a, "minimise"_a.none(), "restarts"_a.none(), "free"_a, "seed"_a, "seconds"_a,
+           "nodes"_a, "failures"_a)
+      .def("next", &Searching::next, "poll"_a, "`poll` ends the search by False; so does an interruption.")
+      .def("solution", &Searching::solution, "The values of all variables.")
+      .def("statistics", &Searching::statistics);
+  m.def("cp_constraint_names", &constraint_names);
+}

@@ -1,0 +1,152 @@
+#include "branching.hpp"
+
+#include <unordered_map>
+
+namespace elimina::cp {
+
+namespace {
+
+template <class T>
+T lookup(const std::unordered_map<std::string, T>& table, const std::string& name, const char* what) {
+  const auto place = table.find(name);
+  if (place == table.end()) throw Refused(std::string("there is no ") + what + " choice " + name);
+  return place->second;
+}
+
+// The value with `steps` smaller ones; about that in a huge domain with holes.
+Value nth(const Domains& d, View x, Value steps) {
+  constexpr Value kCounted = 1 << 20;
+  if (d.is_interval(x)) return d.lo(x) + steps;
+  if (steps > kCounted) return x.scale * d.above(x.var, d.lo(x.var) + steps - 1) + x.offset;
+  Value value = d.lo(x);
+  while (steps-- > 0) value = d.above(x, value);
+  return value;
+}
+
+// The one that is closest to the middle of the bounds.
+Value middle(const Domains& d, View x) {
+  const Value goal = floor_div(d.lo(x.var) + d.hi(x.var), 2);
+  const auto outer = [&](Value inner) { return x.scale * inner + x.offset; };
+  if (d.has(x.var, goal)) return outer(goal);
+  const Value below = d.below(x.var, goal), above = d.above(x.var, goal);
+  return outer(goal - below <= above - goal ? below : above);
+}
+
+// The last value of the first interval; the middle of the bounds if it is the only one.
+Value end_of_interval(const Domains& d, View x) {
+  if (d.is_interval(x)) return floor_div(d.lo(x) + d.hi(x), 2);
+  Value value = d.lo(x);
+  while (d.has(x, value + 1)) ++value;
+  return value;
+}
+
+}  // namespace
+
+Choose choose_of(const std::string& name) {
+  static const std::unordered_map<std::string, Choose> table{
+      {"input_order", Choose::input_order}, {"first_fail", Choose::first_fail}, {"anti_first_fail", Choose::anti_first_fail},
+      {"smallest", Choose::smallest},       {"largest", Choose::largest},       {"occurrence", Choose::occurrence},
+      {"dom_w_deg", Choose::dom_w_deg},     {"max_regret", Choose::max_regret}, {"most_constrained", Choose::most_constrained}};
+  return lookup(table, name, "variable");
+}
+
+Take take_of(const std::string& name) {
+  static const std::unordered_map<std::string, Take> table{
+      {"indomain", Take::min},
+      {"indomain_min", Take::min},
+      {"indomain_max", Take::max},
+      {"indomain_median", Take::median},
+      {"indomain_middle", Take::middle},
+      {"indomain_random", Take::random},
+      {"indomain_split", Take::split},
+      {"indomain_reverse_split", Take::reverse_split},
+      {"indomain_interval", Take::interval},
+      {"outdomain_min", Take::not_min},
+      {"outdomain_max", Take::not_max}};
+  return lookup(table, name, "value");
+}
+
+Decision Decision::negated() const {
+  switch (test) {
+    case Test::is: return {x, Test::is_not, value};
+    case Test::is_not: return {x, Test::is, value};
+    case Test::at_most: return {x, Test::at_least, value + 1};
+    default: return {x, Test::at_most, value - 1};
+  }
+}
+
+bool Decision::apply(Domains& d) const {
+  switch (test) {
+    case Test::is: return d.assign(x, value);
+    case Test::is_not: return d.remove(x, value);
+    case Test::at_most: return value >= d.lo(x) && d.set_hi(x, value);
+    default: return value <= d.hi(x) && d.set_lo(x, value);
+  }
+}
+
+std::uint64_t Random::below(std::uint64_t count) {
+  state_ ^= state_ << 13;
+  state_ ^= state_ >> 7;
+  state_ ^= state_ << 17;
+  return (state_ >> 16) % count;
+}
+
+Decision decide_value(const Domains& d, View x, Take take, Random& random) {
+  const Value lo = d.lo(x), hi = d.hi(x);
+  switch (take) {
+    case Take::min: return {x, Test::is, lo};
+    case Take::max: return {x, Test::is, hi};
+    case Take::median: return {x, Test::is, nth(d, x, (d.size(x) - 1) / 2)};
+    case Take::middle: return {x, Test::is, middle(d, x)};
+    case Take::random: return {x, Test::is, nth(d, x, static_cast<Value>(random.below(static_cast<std::uint64_t>(d.size(x)))))};
+    case Take::split: return {x, Test::at_most, floor_div(lo + hi, 2)};
+    case Take::reverse_split: return {x, Test::at_least, floor_div(lo + hi, 2) + 1};
+    case Take::interval: return {x, Test::at_most, end_of_interval(d, x)};
+    case Take::not_min: return {x, Test::is_not, lo};
+    default: return {x, Test::is_not, hi};
+  }
+}
+
+Brancher::Brancher(Engine& engine, Rule rule) : rule_(std::move(rule)), first_(engine.trail().make(1, 0)) {}
+
+double Brancher::rank(const Engine& engine, View x) const {
+  const Domains& d = engine.domains();
+  switch (rule_.choose) {
+    case Choose::first_fail: return static_cast<double>(d.size(x));
+    case Choose::anti_first_fail: return -static_cast<double>(d.size(x));
+    case Choose::smallest: return static_cast<double>(d.lo(x));
+    case Choose::largest: return -static_cast<double>(d.hi(x));
+    case Choose::occurrence: return -static_cast<double>(engine.degree(x.var));
+    case Choose::most_constrained: return static_cast<double>(d.size(x)) - static_cast<double>(engine.degree(x.var)) * 0x1p-32;
+    case Choose::max_regret: return -static_cast<double>(d.above(x, d.lo(x)) - d.lo(x));
+    default: return static_cast<double>(d.size(x)) / (engine.weight(x.var) + 1);
+  }
+}
+
+// The best of those from `first` on; the first one of equals.
+std::size_t Brancher::pick(Engine& engine, std::size_t first) const {
+  if (rule_.choose == Choose::input_order) return first;
+  const Domains& d = engine.domains();
+  std::size_t best = first;
+  double least = rank(engine, rule_.xs[first]);
+  for (std::size_t i = first + 1; i < rule_.xs.size(); ++i) {
+    if (d.fixed(rule_.xs[i])) continue;
+    const double value = rank(engine, rule_.xs[i]);
+    if (value >= least) continue;
+    least = value;
+    best = i;
+  }
+  return best;
+}
+
+bool Brancher::decide(Engine& engine, Random& random, Decision& decision) {
+  const Domains& d = engine.domains();
+  auto first = static_cast<std::size_t>(engine.trail().get(first_));
+  while (first < rule_.xs.size() && d.fixed(rule_.xs[first])) ++first;
+  engine.trail().set(first_, first);
+  if (first == rule_.xs.size()) return false;
+  decision = decide_value(d, rule_.xs[pick(engine, first)], rule_.take, random);
+  return true;
+}
+
+}  // namespace elimina::cp

@@ -1,0 +1,68 @@
+// Which variable is decided next, and how.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "engine.hpp"
+
+namespace elimina::cp {
+
+enum class Choose : std::uint8_t {
+  input_order, first_fail, anti_first_fail, smallest, largest, occurrence, most_constrained, max_regret, dom_w_deg
+};
+enum class Take : std::uint8_t { min, max, median, middle, random, split, reverse_split, interval, not_min, not_max };
+
+// By FlatZinc's names (`indomain` is `indomain_min`). Throws `Refused`.
+Choose choose_of(const std::string& name);
+Take take_of(const std::string& name);
+
+// Variables that are decided by one rule; several of these are done one after the other.
+struct Rule {
+  Views xs;
+  Choose choose = Choose::input_order;
+  Take take = Take::min;
+};
+
+enum class Test : std::uint8_t { is, is_not, at_most, at_least };
+
+// A test that holds in the first branch and does not in the second one.
+struct Decision {
+  View x;
+  Test test;
+  Value value;
+
+  Decision negated() const;
+  [[nodiscard]] bool apply(Domains& d) const;
+};
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed * 2 + 1) {}
+  std::uint64_t below(std::uint64_t count);
+
+ private:
+  std::uint64_t state_;
+};
+
+class Brancher {
+ public:
+  // Takes a trailed word: below the level where the search begins.
+  Brancher(Engine& engine, Rule rule);
+
+  // False: its variables all have values.
+  bool decide(Engine& engine, Random& random, Decision& decision);
+
+  const Rule& rule() const { return rule_; }
+
+ private:
+  std::size_t pick(Engine& engine, std::size_t first) const;
+  // What is least is chosen.
+  double rank(const Engine& engine, View x) const;
+
+  Rule rule_;
+  std::size_t first_;
+};
+
+Decision decide_value(const Domains& d, View x, Take take, Random& random);
+
+}  // namespace elimina::cp

@@ -1,0 +1,67 @@
+// What can be posted: one function for each constraint, after its arguments are known to make sense.
+#pragma once
+#include "control.hpp"
+
+namespace elimina::cp {
+
+// x = y, domain consistent as far as domains have rows; x != y; x <= y.
+void post_equal(Engine& engine, View x, View y, Control control = {});
+void post_different(Engine& engine, View x, View y, Control control = {});
+void post_at_most(Engine& engine, View x, View y, Control control = {});
+
+// Sums of coefficients times variables, bounds consistent (`post_linear_equal`: over the reals).
+enum class Relation : std::uint8_t { equal, different, at_most };
+void post_linear(Engine& engine, Relation relation, const Values& coefficients, const Views& xs, Value bound, Control control = {});
+
+// x in a set, domain consistent.
+void post_member(Engine& engine, View x, Values set, Control control = {});
+
+// Bounds consistent arithmetic; division and remainder truncate, as those of C.
+void post_times(Engine& engine, View x, View y, View z);
+void post_divide(Engine& engine, View x, View y, View z);
+void post_remainder(Engine& engine, View x, View y, View z);
+void post_absolute(Engine& engine, View x, View z);
+void post_power(Engine& engine, View x, View y, View z);
+void post_maximum(Engine& engine, const Views& xs, View z);
+
+// At least one of the literals is true; they all are; an odd number of them is.
+void post_clause(Engine& engine, const Views& literals, Control control = {});
+void post_all_true(Engine& engine, const Views& literals, View b);
+void post_odd(Engine& engine, const Views& literals);
+
+// z = table[index], the index from 0 on: domain consistent (`table`), bounds of z (`xs`).
+void post_element(Engine& engine, View index, const Values& table, View z);
+void post_element(Engine& engine, View index, const Views& xs, View z);
+
+enum class Consistency : std::uint8_t { value, bounds, domain };
+void post_all_different(Engine& engine, const Views& xs, Consistency consistency);
+void post_all_different_except(Engine& engine, const Views& xs, Value except);
+
+// Successors, from 0 on, that make one cycle of all nodes; of those that are not their own successor.
+void post_circuit(Engine& engine, const Views& successors);
+void post_subcircuit(Engine& engine, const Views& successors);
+
+// Rows one after the other; domain consistent.
+void post_table(Engine& engine, const Views& xs, const Values& rows);
+
+// A deterministic automaton: next[state * symbols + symbol] is a state or -1; domain consistent.
+struct Automaton {
+  int states, symbols;
+  std::vector<int> next;
+  int start;
+  std::vector<std::uint8_t> accepting;
+};
+void post_regular(Engine& engine, const Views& xs, Automaton automaton);
+
+// How many of xs are y.
+void post_count(Engine& engine, const Views& xs, View y, View count);
+// Counts of several values; `closed`: xs have no others.
+void post_cardinality(Engine& engine, const Views& xs, const Values& values, const Views& counts, bool closed);
+void post_distinct_values(Engine& engine, const Views& xs, View count);
+
+void post_cumulative(Engine& engine, const Views& starts, const Views& durations, const Views& demands, View capacity);
+void post_lexicographic(Engine& engine, const Views& xs, const Views& ys, bool strict);
+void post_inverse(Engine& engine, const Views& xs, const Views& ys);
+void post_bin_packing(Engine& engine, const Views& loads, const Views& bins, const Values& sizes);
+
+}  // namespace elimina::cp

@@ -1,0 +1,241 @@
+#include "domains.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+namespace elimina::cp {
+
+namespace {
+
+// A wider range has no row of bits; a narrower one than the other gets it at once.
+constexpr Value kWidest = Value{1} << 20, kNarrow = 256;
+
+std::size_t place(Value base, Value x) { return static_cast<std::size_t>(x - base); }
+
+Value base_of(Value lo) { return floor_div(lo, 64) * 64; }
+
+std::uint64_t from_bit(std::size_t bit) { return ~std::uint64_t{0} << (bit % 64); }
+std::uint64_t to_bit(std::size_t bit) { return ~std::uint64_t{0} >> (63 - bit % 64); }
+
+}  // namespace
+
+int Domains::make(Value lo, Value hi) {
+  if (lo > hi) throw Refused("a domain has at least one value, not " + std::to_string(lo) + ".." + std::to_string(hi));
+  if (lo < -kLimit || hi > kLimit) throw Refused("a bound is at most 2^52 in absolute value, not " + std::to_string(lo) + ".." + std::to_string(hi));
+  domains_.push_back({lo, hi, hi - lo + 1, 0, kNoRow, -1, 0});
+  events_.push_back(0);
+  if (hi - lo >= 2 && hi - lo < kNarrow) build_row(domains_.back());
+  return count() - 1;
+}
+
+void Domains::materialise(int v) {
+  Domain& d = domains_[v];
+  if (trail_.level() == 0 && d.row == kNoRow && d.hi - d.lo < kWidest) build_row(d);
+}
+
+void Domains::build_row(Domain& d) {
+  d.base = base_of(d.lo);
+  d.row = trail_.make(place(d.base, d.hi) / 64 + 1, ~std::uint64_t{0});
+  for (std::int32_t i = d.holes; i >= 0; i = holes_[i].next) {
+    const Value x = holes_[i].value;
+    if (x < d.lo || x > d.hi) continue;
+    const std::size_t bit = place(d.base, x);
+    trail_.set(d.row + bit / 64, trail_.get(d.row + bit / 64) & ~(std::uint64_t{1} << (bit % 64)));
+  }
+}
+
+bool Domains::is_hole(const Domain& d, Value x) const {
+  if (d.row != kNoRow) {
+    const std::size_t bit = place(d.base, x);
+    return !(trail_.get(d.row + bit / 64) >> (bit % 64) & 1);
+  }
+  for (std::int32_t i = d.holes; i >= 0; i = holes_[i].next)
+    if (holes_[i].value == x) return true;
+  return false;
+}
+
+bool Domains::has(int v, Value x) const {
+  const Domain& d = domains_[v];
+  return x >= d.lo && x <= d.hi && (d.size == d.hi - d.lo + 1 || !is_hole(d, x));
+}
+
+Value Domains::above(int v, Value x) const {
+  const Domain& d = domains_[v];
+  ++x;
+  if (d.size == d.hi - d.lo + 1) return x;
+  if (d.row == kNoRow) {
+    while (is_hole(d, x)) ++x;
+    return x;
+  }
+  std::size_t bit = place(d.base, x);
+  std::uint64_t word = trail_.get(d.row + bit / 64) & from_bit(bit);
+  std::size_t i = bit / 64;
+  while (!word) word = trail_.get(d.row + ++i);
+  return d.base + static_cast<Value>(i * 64) + std::countr_zero(word);
+}
+
+Value Domains::below(int v, Value x) const {
+  const Domain& d = domains_[v];
+  --x;
+  if (d.size == d.hi - d.lo + 1) return x;
+  if (d.row == kNoRow) {
+    while (is_hole(d, x)) --x;
+    return x;
+  }
+  std::size_t bit = place(d.base, x);
+  std::uint64_t word = trail_.get(d.row + bit / 64) & to_bit(bit);
+  std::size_t i = bit / 64;
+  while (!word) word = trail_.get(d.row + --i);
+  return d.base + static_cast<Value>(i * 64) + 63 - std::countl_zero(word);
+}
+
+Value Domains::above(View x, Value value) const {
+  const Value inner = (value - x.offset) / x.scale;
+  return x.scale * (x.scale > 0 ? above(x.var, inner) : below(x.var, inner)) + x.offset;
+}
+
+Value Domains::below(View x, Value value) const {
+  const Value inner = (value - x.offset) / x.scale;
+  return x.scale * (x.scale > 0 ? below(x.var, inner) : above(x.var, inner)) + x.offset;
+}
+
+// Values from `from` to `to`, both within the bounds.
+Value Domains::count_between(const Domain& d, Value from, Value to) const {
+  if (from > to) return 0;
+  if (d.size == d.hi - d.lo + 1) return to - from + 1;
+  if (d.row == kNoRow) {
+    Value count = to - from + 1;
+    for (std::int32_t i = d.holes; i >= 0; i = holes_[i].next) count -= holes_[i].value >= from && holes_[i].value <= to;
+    return count;
+  }
+  const std::size_t first = place(d.base, from), last = place(d.base, to);
+  Value count = 0;
+  for (std::size_t i = first / 64; i <= last / 64; ++i) {
+    std::uint64_t word = trail_.get(d.row + i);
+    if (i == first / 64) word &= from_bit(first);
+    if (i == last / 64) word &= to_bit(last);
+    count += std::popcount(word);
+  }
+  return count;
+}
+
+Domains::Domain& Domains::writable(int v, Events events) {
+  Domain& d = domains_[v];
+  if (d.stamp != trail_.stamp()) {
+    if (trail_.level() > 0) saved_.push_back({v, d});
+    d.stamp = trail_.stamp();
+  }
+  if (!events_[v]) changed_.push_back(v);
+  events_[v] |= events | kDomain;
+  return d;
+}
+
+bool Domains::set_lo(int v, Value x) {
+  const Domain& old = domains_[v];
+  if (x <= old.lo) return true;
+  if (x > old.hi) return false;
+  if (x == old.hi) return assign(v, x);
+  if (old.size != old.hi - old.lo + 1 && is_hole(old, x)) x = above(v, x);
+  const Value size = old.size - count_between(old, old.lo, x - 1);
+  Domain& d = writable(v, size == 1 ? kLower | kFix : kLower);
+  d.lo = x;
+  d.size = size;
+  return true;
+}
+
+bool Domains::set_hi(int v, Value x) {
+  const Domain& old = domains_[v];
+  if (x >= old.hi) return true;
+  if (x < old.lo) return false;
+  if (x == old.lo) return assign(v, x);
+  if (old.size != old.hi - old.lo + 1 && is_hole(old, x)) x = below(v, x);
+  const Value size = old.size - count_between(old, x + 1, old.hi);
+  Domain& d = writable(v, size == 1 ? kUpper | kFix : kUpper);
+  d.hi = x;
+  d.size = size;
+  return true;
+}
+
+bool Domains::assign(int v, Value x) {
+  const Domain& old = domains_[v];
+  if (!has(v, x)) return false;
+  if (old.lo == old.hi) return true;
+  Domain& d = writable(v, static_cast<Events>(kFix | (x != old.lo ? kLower : 0) | (x != old.hi ? kUpper : 0)));
+  d.lo = d.hi = x;
+  d.size = 1;
+  return true;
+}
+
+bool Domains::remove(int v, Value x) {
+  if (!has(v, x)) return true;
+  const Domain& old = domains_[v];
+  if (old.lo == old.hi) return false;
+  if (x == old.lo) return set_lo(v, above(v, x));
+  if (x == old.hi) return set_hi(v, below(v, x));
+  Domain& d = writable(v, 0);
+  if (d.row == kNoRow && d.hi - d.lo < kWidest) build_row(d);
+  --d.size;
+  if (d.row == kNoRow) {
+    holes_.push_back({x, d.holes});
+    d.holes = static_cast<std::int32_t>(holes_.size() - 1);
+    return true;
+  }
+  const std::size_t bit = place(d.base, x);
+  trail_.set(d.row + bit / 64, trail_.get(d.row + bit / 64) & ~(std::uint64_t{1} << (bit % 64)));
+  return true;
+}
+
+void Domains::mark() {
+  marks_.push_back({saved_.size(), holes_.size()});
+  trail_.mark();
+}
+
+void Domains::undo() {
+  const Mark mark = marks_.back();
+  marks_.pop_back();
+  for (std::size_t i = saved_.size(); i-- > mark.saved;) domains_[saved_[i].var] = saved_[i].old;
+  saved_.resize(mark.saved);
+  holes_.resize(mark.holes);
+  trail_.undo();
+  forget();
+}
+
+// A word of the row, with nothing but values.
+std::uint64_t Domains::word(const Domain& d, std::size_t i) const {
+  const std::size_t first = place(d.base, d.lo), last = place(d.base, d.hi);
+  if (i < first / 64 || i > last / 64) return 0;
+  std::uint64_t word = trail_.get(d.row + i);
+  if (i == first / 64) word &= from_bit(first);
+  if (i == last / 64) word &= to_bit(last);
+  return word;
+}
+
+void Domains::read_row(View x, Value base, std::span<std::uint64_t> words) const {
+  const Domain& d = domains_[x.var];
+  if (x.scale != 1 || d.row == kNoRow || d.lo == d.hi) {
+    std::fill(words.begin(), words.end(), 0);
+    const Value end = base + static_cast<Value>(words.size() * 64);
+    each(x, [&](Value value) {
+      if (value >= base && value < end) words[place(base, value) / 64] |= std::uint64_t{1} << (place(base, value) % 64);
+    });
+    return;
+  }
+  // Bit k of the result is bit k + shift of the row.
+  const Value shift = base - x.offset - d.base;
+  const Value skip = floor_div(shift, 64);
+  const int bits = static_cast<int>(shift - skip * 64);
+  const Value first = static_cast<Value>(place(d.base, d.lo) / 64) - skip - (bits ? 1 : 0), last = static_cast<Value>(place(d.base, d.hi) / 64) - skip;
+  for (Value i = 0; i < static_cast<Value>(words.size()); ++i) {
+    if (i < first || i > last) {
+      words[i] = 0;
+      continue;
+    }
+    const Value from = i + skip;
+    std::uint64_t result = from >= 0 ? word(d, static_cast<std::size_t>(from)) >> bits : 0;
+    if (bits && from + 1 >= 0) result |= word(d, static_cast<std::size_t>(from + 1)) << (64 - bits);
+    words[i] = result;
+  }
+}
+
+}  // namespace elimina::cp

@@ -1,0 +1,142 @@
+// Domains of all variables: bounds, and a row of bits once there are holes, or a list of the holes where the range is huge.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "trail.hpp"
+#include "types.hpp"
+
+namespace elimina::cp {
+
+class Domains {
+ public:
+  explicit Domains(Trail& trail) : trail_(trail) {}
+
+  int make(Value lo, Value hi);
+  int count() const { return static_cast<int>(domains_.size()); }
+
+  // At the root: gives a variable its row of bits for good, unless its range is huge.
+  void materialise(int v);
+
+  bool has(int v, Value x) const;
+  bool has(View x, Value value) const {
+    value -= x.offset;
+    if (x.scale == 1) return has(x.var, value);
+    return value % x.scale == 0 && has(x.var, value / x.scale);
+  }
+
+  Value lo(int v) const { return domains_[v].lo; }
+  Value hi(int v) const { return domains_[v].hi; }
+  Value lo(View x) const {
+    const Domain& d = domains_[x.var];
+    return x.scale > 0 ? x.scale * d.lo + x.offset : x.scale * d.hi + x.offset;
+  }
+  Value hi(View x) const {
+    const Domain& d = domains_[x.var];
+    return x.scale > 0 ? x.scale * d.hi + x.offset : x.scale * d.lo + x.offset;
+  }
+  Value size(int v) const { return domains_[v].size; }
+  Value size(View x) const { return domains_[x.var].size; }
+  bool fixed(int v) const { return domains_[v].lo == domains_[v].hi; }
+  bool fixed(View x) const { return fixed(x.var); }
+  bool is_interval(View x) const { return hi(x.var) - lo(x.var) + 1 == size(x.var) && (x.scale == 1 || x.scale == -1); }
+
+  // The next value above, or below; the caller knows that there is one.
+  Value above(int v, Value x) const;
+  Value below(int v, Value x) const;
+  Value above(View x, Value value) const;
+  Value below(View x, Value value) const;
+
+  // False: no value is left. The domain may be anything then, until the level is undone.
+  [[nodiscard]] bool set_lo(int v, Value x);
+  [[nodiscard]] bool set_hi(int v, Value x);
+  [[nodiscard]] bool assign(int v, Value x);
+  [[nodiscard]] bool remove(int v, Value x);
+  [[nodiscard]] bool set_lo(View x, Value value) {
+    if (value <= lo(x)) return true;
+    value -= x.offset;
+    if (x.scale == 1) return set_lo(x.var, value);
+    return x.scale > 0 ? set_lo(x.var, ceil_div(value, x.scale)) : set_hi(x.var, floor_div(value, x.scale));
+  }
+  [[nodiscard]] bool set_hi(View x, Value value) {
+    if (value >= hi(x)) return true;
+    value -= x.offset;
+    if (x.scale == 1) return set_hi(x.var, value);
+    return x.scale > 0 ? set_hi(x.var, floor_div(value, x.scale)) : set_lo(x.var, ceil_div(value, x.scale));
+  }
+  [[nodiscard]] bool assign(View x, Value value) {
+    value -= x.offset;
+    if (x.scale == 1) return assign(x.var, value);
+    return value % x.scale == 0 && assign(x.var, value / x.scale);
+  }
+  [[nodiscard]] bool remove(View x, Value value) {
+    value -= x.offset;
+    if (x.scale == 1) return remove(x.var, value);
+    return value % x.scale != 0 || remove(x.var, value / x.scale);
+  }
+
+  // Calls `f(value)` for each value from the smallest on; `f` may remove the value that it gets.
+  template <class F>
+  void each(View x, F f) const {
+    const Value last = hi(x);
+    for (Value value = lo(x);;) {
+      const bool more = value < last;
+      const Value next = more ? above(x, value) : value;
+      f(value);
+      if (!more) return;
+      value = next;
+    }
+  }
+
+  // The values as bits: bit k is `base + k`, as far as the words go. The view's scale is 1 or -1, or it is a short domain's.
+  void read_row(View x, Value base, std::span<std::uint64_t> words) const;
+
+  // Variables that changed since the last `forget`, and how.
+  std::span<const int> changed() const { return changed_; }
+  Events events(int v) const { return events_[v]; }
+  void forget() {
+    for (const int v : changed_) events_[v] = 0;
+    changed_.clear();
+  }
+
+  void mark();
+  void undo();
+
+ private:
+  static constexpr std::size_t kNoRow = ~std::size_t{0};
+
+  struct Domain {
+    Value lo, hi, size;
+    Value base;           // of the row's first bit: a multiple of 64
+    std::size_t row;      // in the trail; bits beyond the bounds mean nothing
+    std::int32_t holes;   // the latest one, where there is no row
+    std::uint64_t stamp;
+  };
+  struct Hole {
+    Value value;
+    std::int32_t next;
+  };
+  struct Saved {
+    int var;
+    Domain old;
+  };
+  struct Mark {
+    std::size_t saved, holes;
+  };
+
+  Domain& writable(int v, Events events);
+  void build_row(Domain& d);
+  bool is_hole(const Domain& d, Value x) const;
+  Value count_between(const Domain& d, Value from, Value to) const;
+  std::uint64_t word(const Domain& d, std::size_t i) const;
+
+  Trail& trail_;
+  std::vector<Domain> domains_;
+  std::vector<Hole> holes_;
+  std::vector<Saved> saved_;
+  std::vector<Mark> marks_;
+  std::vector<Events> events_;
+  std::vector<int> changed_;
+};
+
+}  // namespace elimina::cp

@@ -1,0 +1,134 @@
+#include "engine.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace elimina::cp {
+
+int Engine::new_variable(Value lo, Value hi) {
+  waiting_.emplace_back();
+  weights_.push_back(0);
+  degrees_.push_back(0);
+  return domains_.make(lo, hi);
+}
+
+void Engine::post(std::unique_ptr<Propagator> propagator) {
+  Propagator& p = *propagator;
+  propagators_.push_back(std::move(propagator));
+  p.attach(*this);
+  std::sort(p.scope_.begin(), p.scope_.end());
+  p.scope_.erase(std::unique(p.scope_.begin(), p.scope_.end()), p.scope_.end());
+  for (const int v : p.scope_) {
+    weights_[v] += 1;
+    ++degrees_[v];
+  }
+  schedule(p);
+}
+
+void Engine::subscribe(Propagator& propagator, View x, Events events, int position) {
+  if (position >= 0) {
+    const auto i = static_cast<std::size_t>(position);
+    if (propagator.is_touched_.size() <= i) propagator.is_touched_.resize(i + 1, 0);
+    if (!propagator.is_touched_[i]) propagator.touched.push_back(position);
+    propagator.is_touched_[i] = 1;
+  }
+  if (domains_.fixed(x)) return;
+  propagator.scope_.push_back(x.var);
+  if (x.scale < 0) {
+    const bool lower = events & kLower, upper = events & kUpper;
+    events = static_cast<Events>((events & ~kBounds) | (upper ? kLower : 0) | (lower ? kUpper : 0));
+  }
+  auto& lists = waiting_[x.var];
+  lists[events & kDomain ? 2 : events & kBounds ? 1 : 0].push_back({&propagator, position, events});
+}
+
+void Engine::schedule(Propagator& propagator) {
+  if (propagator.waiting_ || !propagator.active_) return;
+  propagator.waiting_ = true;
+  const auto i = static_cast<std::size_t>(propagator.priority_);
+  lines_[i].items.push_back(&propagator);
+  nonempty_ |= 1U << i;
+}
+
+void Engine::wake(const std::vector<Subscription>& list, Events events, const Propagator* without) {
+  for (const Subscription& s : list) {
+    if (!(s.events & events) || s.propagator == without) continue;
+    Propagator& p = *s.propagator;
+    if (!p.active_) continue;
+    if (s.position >= 0 && !p.is_touched_[static_cast<std::size_t>(s.position)]) {
+      p.is_touched_[static_cast<std::size_t>(s.position)] = 1;
+      p.touched.push_back(s.position);
+    }
+    schedule(p);
+  }
+}
+
+void Engine::notify(const Propagator* without) {
+  for (const int v : domains_.changed()) {
+    const Events events = domains_.events(v);
+    const auto& lists = waiting_[v];
+    if (events & kFix) wake(lists[0], events, without);
+    if (events & kBounds) wake(lists[1], events, without);
+    wake(lists[2], events, without);
+  }
+  domains_.forget();
+}
+
+Propagator* Engine::pop() {
+  const int i = std::countr_zero(nonempty_);
+  Line& line = lines_[static_cast<std::size_t>(i)];
+  Propagator* p = line.items[line.next++];
+  if (line.next == line.items.size()) {
+    line.items.clear();
+    line.next = 0;
+    nonempty_ &= ~(1U << i);
+  }
+  p->waiting_ = false;
+  return p;
+}
+
+void Engine::fail(Propagator* culprit) {
+  for (const int v : culprit->scope_) weights_[v] += 1;
+  culprit->forget_touched();
+  while (nonempty_) pop()->forget_touched();
+  domains_.forget();
+}
+
+void Engine::retire(Propagator& propagator) {
+  propagator.active_ = false;
+  entailed_.push_back(&propagator);
+}
+
+bool Engine::propagate() {
+  // Calls of propagators between two looks at the watcher, less one.
+  constexpr std::uint64_t kPatience = 1023;
+  stopped_ = false;
+  notify(nullptr);
+  while (nonempty_) {
+    Propagator* p = pop();
+    if ((++calls_ & kPatience) == 0 && watcher_ && !watcher_()) stopped_ = true;
+    const Outcome outcome = stopped_ ? Outcome::failed : p->propagate(*this);
+    if (outcome == Outcome::failed) {
+      fail(p);
+      return false;
+    }
+    p->forget_touched();
+    if (outcome == Outcome::entailed) retire(*p);
+    notify(outcome == Outcome::again ? nullptr : p);
+  }
+  return true;
+}
+
+void Engine::mark() {
+  marks_.push_back(entailed_.size());
+  domains_.mark();
+}
+
+void Engine::undo() {
+  for (std::size_t i = entailed_.size(); i-- > marks_.back();) entailed_[i]->active_ = true;
+  entailed_.resize(marks_.back());
+  marks_.pop_back();
+  domains_.undo();
+}
+
+}  // namespace elimina::cp

@@ -1,0 +1,119 @@
+// Propagators, who is waiting for what, and the queue that brings them to a fixpoint.
+#pragma once
+#include <array>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "domains.hpp"
+
+namespace elimina::cp {
+
+class Engine;
+
+// What a propagator says when it returns. `fixpoint`: another call would change nothing; `again`: that is not known;
+// `entailed`: nothing is left for it to do below this node.
+enum class Outcome { failed, fixpoint, again, entailed };
+
+// By cost of a call; the cheap ones go first.
+enum class Priority : std::uint8_t { binary, ternary, linear, quadratic, costly };
+inline constexpr std::size_t kPriorities = 5;
+
+class Propagator {
+ public:
+  virtual ~Propagator() = default;
+  // Tells the engine which events of which variables it waits for, and takes trailed words.
+  virtual void attach(Engine& engine) = 0;
+  virtual Outcome propagate(Engine& engine) = 0;
+
+  // Positions that were given with a subscription whose event happened since the last call, each once.
+  std::vector<int> touched;
+
+ protected:
+  explicit Propagator(Priority priority) : priority_(priority) {}
+
+ private:
+  friend class Engine;
+  void forget_touched() {
+    for (const int i : touched) is_touched_[static_cast<std::size_t>(i)] = 0;
+    touched.clear();
+  }
+
+  std::vector<std::uint8_t> is_touched_;
+  std::vector<int> scope_;
+  Priority priority_;
+  bool waiting_ = false, active_ = true;
+};
+
+class Engine {
+ public:
+  Engine() = default;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  Trail& trail() { return trail_; }
+  const Trail& trail() const { return trail_; }
+  Domains& domains() { return domains_; }
+  const Domains& domains() const { return domains_; }
+
+  int new_variable(Value lo, Value hi);
+
+  // At the root. False: what is posted by now is infeasible.
+  void post(std::unique_ptr<Propagator> propagator);
+
+  // For `attach`. A position of 0 or more is put in `touched` when the event happens.
+  void subscribe(Propagator& propagator, View x, Events events, int position = -1);
+
+  // Runs propagators until nothing changes; false: infeasible, or stopped.
+  [[nodiscard]] bool propagate();
+
+  // Asked now and then during propagation; by false it stops, and fails.
+  void watch(std::function<bool()> watcher) { watcher_ = std::move(watcher); }
+  bool stopped() const { return stopped_; }
+
+  void mark();
+  void undo();
+  std::size_t level() const { return trail_.level(); }
+
+  // How often the constraints of a variable failed, plus their number.
+  double weight(int v) const { return weights_[v]; }
+  int degree(int v) const { return degrees_[v]; }
+  std::uint64_t calls() const { return calls_; }
+  std::size_t propagators() const { return propagators_.size(); }
+
+ private:
+  struct Subscription {
+    Propagator* propagator;
+    std::int32_t position;
+    Events events;
+  };
+  // A first-in, first-out queue; it is emptied often.
+  struct Line {
+    std::vector<Propagator*> items;
+    std::size_t next = 0;
+  };
+
+  void schedule(Propagator& propagator);
+  void wake(const std::vector<Subscription>& list, Events events, const Propagator* without);
+  void notify(const Propagator* without);
+  Propagator* pop();
+  void fail(Propagator* culprit);
+  void retire(Propagator& propagator);
+
+  Trail trail_;
+  Domains domains_{trail_};
+  std::vector<std::unique_ptr<Propagator>> propagators_;
+  // For each variable, by what they wait for: fixing, bounds, anything.
+  std::vector<std::array<std::vector<Subscription>, 3>> waiting_;
+  std::array<Line, kPriorities> lines_;
+  std::uint32_t nonempty_ = 0;
+  std::vector<Propagator*> entailed_;
+  std::vector<std::size_t> marks_;
+  std::vector<double> weights_;
+  std::vector<int> degrees_;
+  std::uint64_t calls_ = 0;
+  std::function<bool()> watcher_;
+  bool stopped_ = false;
+};
+
+}  // namespace elimina::cp

@@ -1,0 +1,192 @@
+// Sums of coefficients times variables. Variables with a value are swapped to the front, and their part of the sum is kept.
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <memory>
+
+#include "cp/constraints.hpp"
+
+namespace elimina::cp {
+
+namespace {
+
+struct Term {
+  Value factor;
+  int var;
+};
+
+class Linear final : public Propagator {
+ public:
+  Linear(Relation relation, std::vector<Term> terms, Value bound, Control control)
+      : Propagator(terms.size() <= 3 ? Priority::ternary : Priority::linear),
+        relation_(relation),
+        terms_(std::move(terms)),
+        bound_(bound),
+        control_(control) {}
+
+  void attach(Engine& engine) override {
+    done_ = engine.trail().make(2, 0);
+    control_.attach(engine, *this);
+    const bool always = control_.mode == Control::Mode::always;
+    for (const Term& t : terms_) {
+      Events events = kBounds;
+      if (always && relation_ == Relation::different) events = kFix;
+      if (always && relation_ == Relation::at_most) events = t.factor > 0 ? kLower : kUpper;
+      engine.subscribe(*this, View{t.var}, events);
+    }
+  }
+
+  Outcome propagate(Engine& engine) override {
+    Domains& d = engine.domains();
+    if (control_.idle(d)) return Outcome::entailed;
+    sum_up(engine);
+    switch (relation_) {
+      case Relation::at_most: return at_most(d);
+      case Relation::equal: return equal(d, true);
+      default: return equal(d, false);
+    }
+  }
+
+ private:
+  Value lo(const Domains& d, const Term& t) const { return t.factor * (t.factor > 0 ? d.lo(t.var) : d.hi(t.var)); }
+  Value hi(const Domains& d, const Term& t) const { return t.factor * (t.factor > 0 ? d.hi(t.var) : d.lo(t.var)); }
+
+  // `first_`: terms before it are fixed; `rest_` is what the others may sum up to, from `lo_` to `hi_`.
+  void sum_up(Engine& engine) {
+    Trail& trail = engine.trail();
+    const Domains& d = engine.domains();
+    first_ = static_cast<std::size_t>(trail.get(done_));
+    Value fixed = trail.number(done_ + 1);
+    lo_ = hi_ = 0;
+    for (std::size_t i = first_; i < terms_.size(); ++i) {
+      const Term t = terms_[i];
+      if (d.fixed(t.var)) {
+        fixed += t.factor * d.lo(t.var);
+        std::swap(terms_[i], terms_[first_++]);
+        continue;
+      }
+      lo_ += lo(d, t);
+      hi_ += hi(d, t);
+    }
+    trail.set(done_, first_);
+    trail.set_number(done_ + 1, fixed);
+    rest_ = bound_ - fixed;
+  }
+
+  Outcome at_most(Domains& d) {
+    if (hi_ <= rest_) return control_.settle(d, true);
+    if (lo_ > rest_) return control_.settle(d, false);
+    if (control_.demanded(d)) return keep_below(d, rest_) ? Outcome::fixpoint : Outcome::failed;
+    if (control_.denied(d)) return keep_above(d, rest_ + 1) ? Outcome::fixpoint : Outcome::failed;
+    return Outcome::fixpoint;
+  }
+
+  Outcome equal(Domains& d, bool wanted) {
+    const std::size_t left = terms_.size() - first_;
+    if (left == 0) return control_.settle(d, (rest_ == 0) == wanted);
+    const bool possible = lo_ <= rest_ && rest_ <= hi_ && (left > 1 || is_possible(d, terms_[first_]));
+    if (!possible) return control_.settle(d, !wanted);
+    const bool demanded = control_.demanded(d), denied = control_.denied(d);
+    if (!demanded && !denied) return Outcome::fixpoint;
+    if (demanded == wanted) return meet(d);
+    if (left > 1) return Outcome::fixpoint;
+    return d.remove(terms_[first_].var, rest_ / terms_[first_].factor) ? Outcome::entailed : Outcome::failed;
+  }
+
+  bool is_possible(const Domains& d, const Term& t) const { return rest_ % t.factor == 0 && d.has(t.var, rest_ / t.factor); }
+
+  // Bounds of the sum are up to date while only the other side is changed.
+  bool keep_below(Domains& d, Value most) {
+    const Value slack = most - lo_;
+    for (std::size_t i = first_; i < terms_.size(); ++i) {
+      const Term t = terms_[i];
+      if (hi(d, t) - lo(d, t) <= slack) continue;
+      const Value limit = lo(d, t) + slack;
+      if (!(t.factor > 0 ? d.set_hi(t.var, floor_div(limit, t.factor)) : d.set_lo(t.var, ceil_div(limit, t.factor)))) return false;
+    }
+    return true;
+  }
+
+  bool keep_above(Domains& d, Value least) {
+    const Value slack = hi_ - least;
+    for (std::size_t i = first_; i < terms_.size(); ++i) {
+      const Term t = terms_[i];
+      if (hi(d, t) - lo(d, t) <= slack) continue;
+      const Value limit = hi(d, t) - slack;
+      if (!(t.factor > 0 ? d.set_lo(t.var, ceil_div(limit, t.factor)) : d.set_hi(t.var, floor_div(limit, t.factor)))) return false;
+    }
+    return true;
+  }
+
+  // Both sides in turn until the bounds of the sum stay.
+  Outcome meet(Domains& d) {
+    for (;;) {
+      if (!keep_below(d, rest_)) return Outcome::failed;
+      const Value hi_before = hi_, lo_before = lo_;
+      sum_free(d);
+      if (lo_ > rest_ || hi_ < rest_ || !keep_above(d, rest_)) return Outcome::failed;
+      sum_free(d);
+      if (lo_ > rest_ || hi_ < rest_) return Outcome::failed;
+      if (lo_ == hi_) return Outcome::entailed;
+      if (lo_ == lo_before && hi_ == hi_before) return Outcome::fixpoint;
+    }
+  }
+
+  void sum_free(const Domains& d) {
+    lo_ = hi_ = 0;
+    for (std::size_t i = first_; i < terms_.size(); ++i) {
+      lo_ += lo(d, terms_[i]);
+      hi_ += hi(d, terms_[i]);
+    }
+  }
+
+  Relation relation_;
+  std::vector<Term> terms_;
+  Value bound_;
+  Control control_;
+  std::size_t done_ = 0, first_ = 0;
+  Value lo_ = 0, hi_ = 0, rest_ = 0;
+};
+
+// Views become variables, terms of one variable are added.
+std::vector<Term> gather(const Domains& d, const Values& coefficients, const Views& xs, Value& bound) {
+  constexpr __int128 kMost = __int128{1} << 61;
+  std::map<int, __int128> factors;
+  __int128 left = bound, total = 0;
+  for (std::size_t i = 0; i < xs.size(); ++i) {
+    const __int128 a = coefficients[i];
+    left -= a * xs[i].offset;
+    if (d.fixed(xs[i].var)) left -= a * xs[i].scale * d.lo(xs[i].var);
+    else factors[xs[i].var] += a * xs[i].scale;
+  }
+  std::vector<Term> terms;
+  for (const auto& [var, factor] : factors) {
+    if (factor == 0) continue;
+    const __int128 size = factor < 0 ? -factor : factor;
+    if (size > kMost) throw Refused("a coefficient of a linear constraint is too large: sums have to stay below 2^61");
+    total += size * std::max(std::abs(d.lo(var)), std::abs(d.hi(var)));
+    terms.push_back({static_cast<Value>(factor), var});
+    if (total > kMost) throw Refused("a linear constraint may sum up to more than 2^61: give its variables smaller bounds");
+  }
+  if (left > kMost || left < -kMost) throw Refused("a linear constraint's right-hand side is beyond 2^61");
+  bound = static_cast<Value>(left);
+  return terms;
+}
+
+bool is_plain(Value factor) { return factor == 1 || factor == -1; }
+
+}  // namespace
+
+void post_linear(Engine& engine, Relation relation, const Values& coefficients, const Views& xs, Value bound, Control control) {
+  std::vector<Term> terms = gather(engine.domains(), coefficients, xs, bound);
+  // x - y = c is an equality of views, which is domain consistent.
+  if (terms.size() == 2 && is_plain(terms[0].factor) && is_plain(terms[1].factor) && std::abs(bound) < kLimit) {
+    const View x{terms[0].var}, y{terms[1].var, static_cast<std::int32_t>(-terms[0].factor * terms[1].factor), terms[0].factor * bound};
+    if (relation == Relation::equal) return post_equal(engine, x, y, control);
+    if (relation == Relation::different) return post_different(engine, x, y, control);
+    return terms[0].factor > 0 ? post_at_most(engine, x, y, control) : post_at_most(engine, y, x, control);
+  }
+  engine.post(std::make_unique<Linear>(relation, std::move(terms), bound, control));
+}
+
+}  // namespace elimina::cp

@@ -1,0 +1,282 @@
+#include "matching.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+namespace elimina::cp {
+
+namespace {
+
+constexpr Value kMostWords = Value{1} << 25, kWidest = Value{1} << 20;
+
+std::pair<Value, Value> ends(const Domains& d, const Views& xs) {
+  Value lo = d.lo(xs[0]), hi = d.hi(xs[0]);
+  for (const View x : xs) {
+    lo = std::min(lo, d.lo(x));
+    hi = std::max(hi, d.hi(x));
+  }
+  return {floor_div(lo, 64) * 64, hi};
+}
+
+}  // namespace
+
+bool Matching::fits(const Domains& d, const Views& xs) {
+  const auto [lo, hi] = ends(d, xs);
+  return hi - lo < kWidest && ((hi - lo) / 64 + 1) <= kMostWords / static_cast<Value>(xs.size());
+}
+
+void Matching::post(Engine& engine, const Views& xs) { engine.post(std::make_unique<Matching>(engine.domains(), xs)); }
+
+Matching::Matching(const Domains& d, Views xs) : Propagator(Priority::costly), xs_(std::move(xs)) {
+  const std::size_t n = xs_.size();
+  const auto [lo, hi] = ends(d, xs_);
+  base_ = lo;
+  words_ = static_cast<std::size_t>((hi - lo) / 64 + 1);
+  rows_.resize(n * words_);
+  loaded_.resize(n, 0);
+  match_.resize(n, -1);
+  owner_.resize(words_ * 64, -1);
+  free_.resize(words_, ~Word{0});
+  order_.resize(n);
+  std::iota(order_.begin(), order_.end(), 0);
+  unmatched_ = order_;
+  place_.resize(n);
+  std::iota(place_.begin(), place_.end(), std::size_t{0});
+  listed_.resize(n, 0);
+  open_.resize(words_);
+  on_stack_.resize(words_);
+  index_.resize(words_ * 64, 0);
+  parent_.resize(words_ * 64);
+  members_.resize((n + 1) * words_);
+  repeats_ = repeats(xs_);
+}
+
+void Matching::attach(Engine& engine) {
+  starts_ = engine.trail().make(xs_.size() / 64 + 1, 0);
+  engine.trail().set(starts_, 1);
+  for (std::size_t i = 0; i < xs_.size(); ++i) {
+    engine.domains().materialise(xs_[i].var);
+    engine.subscribe(*this, xs_[i], kDomain, static_cast<int>(i));
+  }
+}
+
+Outcome Matching::propagate(Engine& engine) {
+  const Domains& d = engine.domains();
+  ++call_;
+  for (const int i : touched)
+    if (match_[i] >= 0 && !d.has(xs_[i], base_ + match_[i])) release(i);
+  parts_.clear();
+  for (const auto* changed : {&touched, &unmatched_})
+    for (const int i : *changed) {
+      const Part part = part_of(engine, i);
+      if (listed_[part.first] == call_) continue;
+      listed_[part.first] = call_;
+      parts_.push_back(part);
+    }
+  for (Part& part : parts_) {
+    measure(d, part);
+    if (!repair(d, part)) return Outcome::failed;
+  }
+  // What is taken from one view of a variable must not change the row of another one before that was looked at.
+  if (repeats_)
+    for (const Part& part : parts_)
+      for (std::size_t p = part.first; p < part.last; ++p) load(d, order_[p], part);
+  for (const Part& part : parts_)
+    if (!split(engine, part)) return Outcome::failed;
+  return repeats_ ? Outcome::again : Outcome::fixpoint;
+}
+
+void Matching::release(int i) {
+  add(free_.data(), static_cast<std::size_t>(match_[i]));
+  owner_[match_[i]] = -1;
+  match_[i] = -1;
+  unmatched_.push_back(i);
+}
+
+Matching::Part Matching::part_of(const Engine& engine, int i) const {
+  const Trail& trail = engine.trail();
+  const std::size_t n = xs_.size(), place = place_[i];
+  std::size_t w = place / 64;
+  Word word = trail.get(starts_ + w) & (~Word{0} >> (63 - place % 64));
+  while (!word) word = trail.get(starts_ + --w);
+  const std::size_t first = w * 64 + 63 - static_cast<std::size_t>(std::countl_zero(word));
+  w = place / 64;
+  word = trail.get(starts_ + w) & ~(~Word{0} >> (63 - place % 64));
+  while (!word && ++w <= n / 64) word = trail.get(starts_ + w);
+  const std::size_t last = word ? w * 64 + static_cast<std::size_t>(std::countr_zero(word)) : n;
+  return {first, last, 0, 0};
+}
+
+void Matching::measure(const Domains& d, Part& part) const {
+  Value lo = d.lo(xs_[order_[part.first]]), hi = lo;
+  for (std::size_t p = part.first; p < part.last; ++p) {
+    lo = std::min(lo, d.lo(xs_[order_[p]]));
+    hi = std::max(hi, d.hi(xs_[order_[p]]));
+  }
+  part.from = static_cast<std::size_t>(lo - base_) / 64;
+  part.to = static_cast<std::size_t>(hi - base_) / 64 + 1;
+}
+
+const Matching::Word* Matching::load(const Domains& d, int i, const Part& part) {
+  Word* words = row(i);
+  if (loaded_[i] == call_) return words;
+  loaded_[i] = call_;
+  d.read_row(xs_[i], base_ + static_cast<Value>(part.from * 64), {words + part.from, part.to - part.from});
+  return words;
+}
+
+// Those of the part that have no value get one; false: one cannot.
+bool Matching::repair(const Domains& d, const Part& part) {
+  for (std::size_t k = 0; k < unmatched_.size();) {
+    const int i = unmatched_[k];
+    if (place_[i] < part.first || place_[i] >= part.last) {
+      ++k;
+      continue;
+    }
+    if (!augment(d, i, part)) return false;
+    unmatched_[k] = unmatched_.back();
+    unmatched_.pop_back();
+  }
+  return true;
+}
+
+// Breadth first to a free value.
+bool Matching::augment(const Domains& d, int i, const Part& part) {
+  std::fill(open_.begin() + part.from, open_.begin() + part.to, ~Word{0});
+  queue_.assign(1, i);
+  for (std::size_t next = 0; next < queue_.size(); ++next) {
+    const int u = queue_[next];
+    const Word* words = load(d, u, part);
+    for (std::size_t w = part.from; w < part.to; ++w)
+      if (const Word free = words[w] & free_[w]) {
+        rematch(w * 64 + static_cast<std::size_t>(std::countr_zero(free)), u);
+        return true;
+      }
+    for (std::size_t w = part.from; w < part.to; ++w) {
+      Word found = words[w] & open_[w];
+      open_[w] &= ~found;
+      for (; found; found &= found - 1) {
+        const std::size_t value = w * 64 + static_cast<std::size_t>(std::countr_zero(found));
+        parent_[value] = u;
+        queue_.push_back(owner_[value]);
+      }
+    }
+  }
+  return false;
+}
+
+// Every variable of the path gets the value that led on from it.
+void Matching::rematch(std::size_t value, int last) {
+  drop(free_.data(), value);
+  for (int u = last;;) {
+    const int before = match_[u];
+    match_[u] = static_cast<int>(value);
+    owner_[value] = u;
+    if (before < 0) return;
+    value = static_cast<std::size_t>(before);
+    u = parent_[value];
+  }
+}
+
+// Strongly connected components, by their paths (Gabow, Information Processing Letters 74, 2000).
+bool Matching::split(Engine& engine, const Part& part) {
+  if (part.last - part.first == 1 && engine.domains().fixed(xs_[order_[part.first]])) return true;
+  begin(part);
+  for (const int root : queue_) {
+    if (!has(open_.data(), static_cast<std::size_t>(match_[root]))) continue;
+    visit(engine.domains(), root, part);
+    explore(engine, part);
+  }
+  if (!stack_.empty()) close(engine, part);
+  return alive_;
+}
+
+// The first component on the path is that of the free values.
+void Matching::begin(const Part& part) {
+  queue_.assign(order_.begin() + part.first, order_.begin() + part.last);
+  std::fill(open_.begin() + part.from, open_.begin() + part.to, 0);
+  for (const int i : queue_) add(open_.data(), static_cast<std::size_t>(match_[i]));
+  std::copy(free_.begin() + part.from, free_.begin() + part.to, on_stack_.begin() + part.from);
+  std::copy(free_.begin() + part.from, free_.begin() + part.to, members_.begin() + part.from);
+  stack_.clear();
+  frames_.clear();
+  path_.assign(1, 0);
+  fill_ = part.first;
+  alive_ = true;
+}
+
+void Matching::visit(const Domains& d, int i, const Part& part) {
+  const auto value = static_cast<std::size_t>(match_[i]);
+  drop(open_.data(), value);
+  add(on_stack_.data(), value);
+  stack_.push_back(i);
+  index_[value] = static_cast<int>(stack_.size());
+  Word* members = members_.data() + path_.size() * words_;
+  path_.push_back(index_[value]);
+  std::fill(members + part.from, members + part.to, 0);
+  add(members, value);
+  frames_.push_back({i, part.from});
+  meet(load(d, i, part), part);
+}
+
+// Edges back to the stack close cycles: the components between are one.
+void Matching::meet(const Word* row, const Part& part) {
+  const Word* members = members_.data() + (path_.size() - 1) * words_;
+  for (std::size_t w = part.from; w < part.to; ++w)
+    while (const Word back = row[w] & on_stack_[w] & ~members[w]) {
+      const std::size_t value = w * 64 + static_cast<std::size_t>(std::countr_zero(back));
+      const int index = owner_[value] < 0 ? 0 : index_[value];
+      while (path_.back() > index) merge(part);
+      members = members_.data() + (path_.size() - 1) * words_;
+    }
+}
+
+void Matching::merge(const Part& part) {
+  path_.pop_back();
+  Word* into = members_.data() + (path_.size() - 1) * words_;
+  const Word* from = into + words_;
+  for (std::size_t w = part.from; w < part.to; ++w) into[w] |= from[w];
+}
+
+void Matching::explore(Engine& engine, const Part& part) {
+  while (!frames_.empty()) {
+    Frame& frame = frames_.back();
+    const Word* words = row(frame.variable);
+    while (frame.word < part.to && !(words[frame.word] & open_[frame.word])) ++frame.word;
+    if (frame.word < part.to) {
+      const std::size_t value = frame.word * 64 + static_cast<std::size_t>(std::countr_zero(words[frame.word] & open_[frame.word]));
+      visit(engine.domains(), owner_[value], part);
+      continue;
+    }
+    const int index = index_[match_[frame.variable]];
+    frames_.pop_back();
+    if (path_.back() == index) close(engine, part);
+  }
+}
+
+// The last component on the path is complete. `order_` stays a permutation, whatever fails.
+void Matching::close(Engine& engine, const Part& part) {
+  const Word* members = members_.data() + (path_.size() - 1) * words_;
+  for (std::size_t w = part.from; w < part.to; ++w) on_stack_[w] &= ~members[w];
+  const auto first = static_cast<std::size_t>(std::max(path_.back(), 1)) - 1;
+  path_.pop_back();
+  engine.trail().set(starts_ + fill_ / 64, engine.trail().get(starts_ + fill_ / 64) | Word{1} << (fill_ % 64));
+  for (std::size_t k = first; k < stack_.size(); ++k) {
+    const int i = stack_[k];
+    order_[fill_] = i;
+    place_[i] = fill_++;
+    alive_ = alive_ && prune(engine.domains(), i, members, part);
+  }
+  stack_.resize(first);
+}
+
+bool Matching::prune(Domains& d, int i, const Word* kept, const Part& part) {
+  const Word* words = row(i);
+  for (std::size_t w = part.from; w < part.to; ++w)
+    for (Word lost = words[w] & ~kept[w]; lost; lost &= lost - 1)
+      if (!d.remove(xs_[i], base_ + static_cast<Value>(w * 64) + std::countr_zero(lost))) return false;
+  return true;
+}
+
+}  // namespace elimina::cp

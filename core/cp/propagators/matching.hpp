@@ -1,0 +1,87 @@
+// AllDifferent, domain consistent (Regin, AAAI 1994), on rows of bits.
+//
+// A matching of the variables is kept and repaired. Values that it can be changed to have are in a strongly connected component
+// of the residual graph with the variable; the graph is contracted to the variables (a matched value is its variable's node), and
+// all free values are one node that leads to every variable. A component's variables and values are an AllDifferent of their own
+// from then on (Gent, Miguel and Nightingale, Artificial Intelligence 172, 2008), so only the component of what changed is looked
+// at. Neighbours are found a word at a time (van Kessel and Quimper, AAAI 2012).
+#pragma once
+#include <memory>
+
+#include "cp/constraints.hpp"
+
+namespace elimina::cp {
+
+class Matching final : public Propagator {
+ public:
+  // Whether rows for all variables are not too much memory.
+  static bool fits(const Domains& d, const Views& xs);
+  static void post(Engine& engine, const Views& xs);
+
+  Matching(const Domains& d, Views xs);
+
+  void attach(Engine& engine) override;
+  Outcome propagate(Engine& engine) override;
+
+ private:
+  using Word = std::uint64_t;
+  // Variables `order_[first]` to `order_[last - 1]`, and the words that their values are in.
+  struct Part {
+    std::size_t first, last, from, to;
+  };
+
+  Word* row(std::size_t i) { return rows_.data() + i * words_; }
+  const Word* load(const Domains& d, int i, const Part& part);
+  static bool has(const Word* words, std::size_t bit) { return words[bit / 64] >> (bit % 64) & 1; }
+  static void add(Word* words, std::size_t bit) { words[bit / 64] |= Word{1} << (bit % 64); }
+  static void drop(Word* words, std::size_t bit) { words[bit / 64] &= ~(Word{1} << (bit % 64)); }
+
+  void release(int i);
+  Part part_of(const Engine& engine, int i) const;
+  void measure(const Domains& d, Part& part) const;
+  bool repair(const Domains& d, const Part& part);
+  bool augment(const Domains& d, int i, const Part& part);
+  void rematch(std::size_t value, int last);
+
+  bool split(Engine& engine, const Part& part);
+  void begin(const Part& part);
+  void visit(const Domains& d, int i, const Part& part);
+  void meet(const Word* row, const Part& part);
+  void merge(const Part& part);
+  void explore(Engine& engine, const Part& part);
+  void close(Engine& engine, const Part& part);
+  bool prune(Domains& d, int i, const Word* kept, const Part& part);
+
+  Views xs_;
+  Value base_;
+  std::size_t words_;
+  bool repeats_;                  // a variable occurs in two views
+  std::vector<Word> rows_;        // of each variable, as of the call `loaded_`
+  std::vector<std::uint64_t> loaded_;
+  std::uint64_t call_ = 0;
+  std::vector<int> match_, owner_;   // variable -> value, value -> variable; -1: none
+  std::vector<Word> free_;           // values without an owner
+  std::vector<int> unmatched_;
+
+  // Components are ranges of `order_`; a trailed bit says where one begins.
+  std::vector<int> order_;
+  std::vector<std::size_t> place_;
+  std::size_t starts_ = 0;
+  std::vector<Part> parts_;
+  std::vector<std::uint64_t> listed_;  // by the place where a component begins: the call that listed it
+
+  // Of one augmentation or one search for components.
+  struct Frame {
+    int variable;
+    std::size_t word;
+  };
+  std::vector<Word> open_, on_stack_;   // values: not visited; on the stack
+  std::vector<int> index_, parent_, stack_, queue_;
+  std::vector<Frame> frames_;
+  std::vector<int> path_;               // components on the path: the index of the first node
+  std::vector<Word> members_;           // their values
+  std::size_t fill_ = 0;
+  bool alive_ = true;
+};
+
+}  // namespace elimina::cp

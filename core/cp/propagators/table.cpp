@@ -1,0 +1,149 @@
+// Compact-table (Demeulenaere and others, CP 2016): rows that are still possible as bits, in a reversible sparse set of words.
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <numeric>
+#include <string>
+
+#include "cp/constraints.hpp"
+
+namespace elimina::cp {
+
+namespace {
+
+constexpr std::size_t kMostWords = std::size_t{1} << 28;
+constexpr Value kListed = Value{1} << 20;
+
+class Table final : public Propagator {
+ public:
+  Table(Views xs, const Values& rows) : Propagator(Priority::quadratic), xs_(std::move(xs)) {
+    count_ = rows.size() / xs_.size();
+    words_ = (count_ + 63) / 64;
+    for (std::size_t i = 0; i < xs_.size(); ++i) index(i, rows);
+    order_.resize(words_);
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    mask_.resize(words_);
+    repeats_ = repeats(xs_);
+  }
+
+  void attach(Engine& engine) override {
+    possible_ = engine.trail().make(words_, ~std::uint64_t{0});
+    if (count_ % 64) engine.trail().set(possible_ + words_ - 1, ~std::uint64_t{0} >> (64 - count_ % 64));
+    limit_ = engine.trail().make(1, words_);
+    for (std::size_t i = 0; i < xs_.size(); ++i) engine.subscribe(*this, xs_[i], kDomain, static_cast<int>(i));
+  }
+
+  Outcome propagate(Engine& engine) override {
+    for (const int i : touched)
+      if (!update(engine, static_cast<std::size_t>(i))) return Outcome::failed;
+    for (std::size_t i = 0; i < xs_.size(); ++i)
+      if (!filter(engine, i)) return Outcome::failed;
+    return repeats_ ? Outcome::again : Outcome::fixpoint;
+  }
+
+ private:
+  // The values of a column in order; for each, its rows as bits, and the word that had one of them last.
+  struct Column {
+    Values values;
+    std::vector<std::uint64_t> rows;
+    std::vector<std::size_t> residue;
+  };
+
+  void index(std::size_t i, const Values& rows) {
+    Column c;
+    for (std::size_t r = 0; r < count_; ++r) c.values.push_back(rows[r * xs_.size() + i]);
+    std::sort(c.values.begin(), c.values.end());
+    c.values.erase(std::unique(c.values.begin(), c.values.end()), c.values.end());
+    if (used_ += c.values.size() * words_; used_ > kMostWords)
+      throw Refused("table: " + std::to_string(count_) + " rows with so many different values take more than 2 GiB: use fewer rows");
+    c.rows.resize(c.values.size() * words_, 0);
+    for (std::size_t r = 0; r < count_; ++r) c.rows[rank(c, rows[r * xs_.size() + i]) * words_ + r / 64] |= std::uint64_t{1} << (r % 64);
+    c.residue.resize(c.values.size(), 0);
+    columns_.push_back(std::move(c));
+  }
+
+  // The place of a value; of the next one if it is none.
+  static std::size_t rank(const Column& c, Value value) {
+    if (!c.values.empty() && c.values.back() - c.values.front() + 1 == static_cast<Value>(c.values.size()))
+      return value < c.values.front() ? 0 : std::min(static_cast<std::size_t>(value - c.values.front()), c.values.size());
+    return static_cast<std::size_t>(std::lower_bound(c.values.begin(), c.values.end(), value) - c.values.begin());
+  }
+
+  // Rows without a value of the variable are gone.
+  bool update(Engine& engine, std::size_t i) {
+    const Domains& d = engine.domains();
+    Trail& trail = engine.trail();
+    const Column& c = columns_[i];
+    std::size_t limit = trail.get(limit_);
+    for (std::size_t k = 0; k < limit; ++k) mask_[order_[k]] = 0;
+    const auto keep = [&](std::size_t at) {
+      const std::uint64_t* rows = c.rows.data() + at * words_;
+      for (std::size_t k = 0; k < limit; ++k) mask_[order_[k]] |= rows[order_[k]];
+    };
+    if (d.size(xs_[i]) > static_cast<Value>(c.values.size())) {
+      for (std::size_t at = 0; at < c.values.size(); ++at)
+        if (d.has(xs_[i], c.values[at])) keep(at);
+    } else {
+      d.each(xs_[i], [&](Value value) {
+        const std::size_t at = rank(c, value);
+        if (at < c.values.size() && c.values[at] == value) keep(at);
+      });
+    }
+    for (std::size_t k = limit; k-- > 0;) {
+      const std::size_t w = order_[k];
+      const std::uint64_t left = trail.get(possible_ + w) & mask_[w];
+      trail.set(possible_ + w, left);
+      if (!left) std::swap(order_[k], order_[--limit]);
+    }
+    trail.set(limit_, limit);
+    return limit > 0;
+  }
+
+  // Bounds first, since a domain may be much larger than the table; what is between two values of a huge one stays.
+  bool filter(Engine& engine, std::size_t i) {
+    Domains& d = engine.domains();
+    const Values& values = columns_[i].values;
+    const auto supported = [&](Value value) { return d.has(xs_[i], value) && is_supported(engine.trail(), columns_[i], value); };
+    if (d.size(xs_[i]) > static_cast<Value>(values.size())) {
+      const auto first = std::find_if(values.begin(), values.end(), supported);
+      const auto last = std::find_if(values.rbegin(), values.rend(), supported);
+      if (first == values.end() || !d.set_lo(xs_[i], *first) || !d.set_hi(xs_[i], *last)) return false;
+      if (d.hi(xs_[i]) - d.lo(xs_[i]) > kListed) return true;
+    }
+    bool alive = true;
+    d.each(xs_[i], [&](Value value) {
+      if (alive && !is_supported(engine.trail(), columns_[i], value)) alive = d.remove(xs_[i], value);
+    });
+    return alive;
+  }
+
+  bool is_supported(const Trail& trail, Column& c, Value value) const {
+    const std::size_t at = rank(c, value);
+    if (at == c.values.size() || c.values[at] != value) return false;
+    const std::uint64_t* rows = c.rows.data() + at * words_;
+    if (rows[c.residue[at]] & trail.get(possible_ + c.residue[at])) return true;
+    const std::size_t limit = trail.get(limit_);
+    for (std::size_t k = 0; k < limit; ++k)
+      if (rows[order_[k]] & trail.get(possible_ + order_[k])) {
+        c.residue[at] = order_[k];
+        return true;
+      }
+    return false;
+  }
+
+  Views xs_;
+  std::size_t count_ = 0, words_ = 0, used_ = 0;
+  std::vector<Column> columns_;
+  std::vector<std::size_t> order_;
+  std::vector<std::uint64_t> mask_;
+  std::size_t possible_ = 0, limit_ = 0;
+  bool repeats_ = false;
+};
+
+}  // namespace
+
+void post_table(Engine& engine, const Views& xs, const Values& rows) {
+  engine.post(std::make_unique<Table>(xs, rows));
+}
+
+}  // namespace elimina::cp

@@ -1,0 +1,330 @@
+// Constraints by name: what their arguments have to be, and what is posted for them. Elements and automata count from 1, as
+// FlatZinc's; successors, inverses and bins count from 0.
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <unordered_map>
+
+#include "solver.hpp"
+
+namespace elimina::cp {
+
+namespace {
+
+// The arguments of one constraint, read as what they have to be.
+class Call {
+ public:
+  Call(Solver& solver, const std::string& name, const std::vector<Argument>& arguments) : solver(solver), name_(name), arguments_(arguments) {}
+
+  Solver& solver;
+  Control control;
+
+  [[noreturn]] void refuse(const std::string& why) const { throw Refused(name_ + ": " + why); }
+
+  void expect(std::size_t count) const {
+    if (arguments_.size() != count)
+      refuse("has " + std::to_string(count) + " arguments, not " + std::to_string(arguments_.size()));
+  }
+
+  std::size_t length(std::size_t i) const { return arguments_[i].size(); }
+
+  Views views(std::size_t i) const {
+    Views result = arguments_[i];
+    for (View& x : result) x = known(x);
+    return result;
+  }
+
+  View view(std::size_t i) const {
+    single(i);
+    return known(arguments_[i][0]);
+  }
+
+  View boolean(std::size_t i) const {
+    single(i);
+    return zero_one(known(arguments_[i][0]));
+  }
+
+  Views booleans(std::size_t i) const {
+    Views result = views(i);
+    for (const View x : result) zero_one(x);
+    return result;
+  }
+
+  Values values(std::size_t i) const {
+    Values result;
+    for (const View x : arguments_[i]) {
+      if (x.var >= 0) refuse("argument " + std::to_string(i + 1) + " consists of constants");
+      result.push_back(x.offset);
+    }
+    return result;
+  }
+
+  Value value(std::size_t i) const {
+    single(i);
+    return values(i)[0];
+  }
+
+  void same_length(std::size_t i, std::size_t k) const {
+    if (length(i) != length(k))
+      refuse("arguments " + std::to_string(i + 1) + " and " + std::to_string(k + 1) + " have " + std::to_string(length(i)) + " and " +
+             std::to_string(length(k)) + " elements, which should be equal");
+  }
+
+ private:
+  void single(std::size_t i) const {
+    if (length(i) != 1) refuse("argument " + std::to_string(i + 1) + " is one value, not " + std::to_string(length(i)));
+  }
+
+  View known(View x) const {
+    if (x.var < 0) return solver.fixed(x.offset);
+    const Domains& d = solver.domains();
+    if (x.var >= d.count()) refuse("there is no variable " + std::to_string(x.var));
+    const __int128 a = static_cast<__int128>(x.scale) * d.lo(x.var) + x.offset, b = static_cast<__int128>(x.scale) * d.hi(x.var) + x.offset;
+    if (x.scale == 0 || std::max(a, b) > kLimit || std::min(a, b) < -kLimit || std::abs(x.offset) > kLimit)
+      refuse("a view is scale * x + offset with a scale other than 0, within 2^52");
+    return x;
+  }
+
+  View zero_one(View x) const {
+    if (solver.domains().lo(x) < 0 || solver.domains().hi(x) > 1) refuse("a Boolean is 0 or 1");
+    return x;
+  }
+
+  const std::string& name_;
+  const std::vector<Argument>& arguments_;
+};
+
+struct Entry {
+  std::size_t arguments;
+  bool reifiable;
+  std::function<void(Call&)> post;
+};
+
+using Table = std::unordered_map<std::string, Entry>;
+
+void add_comparisons(Table& table) {
+  for (const std::string kind : {"int", "bool"}) {
+    table[kind + "_eq"] = {2, true, [](Call& c) { post_equal(c.solver.engine(), c.view(0), c.view(1), c.control); }};
+    table[kind + "_ne"] = {2, true, [](Call& c) { post_different(c.solver.engine(), c.view(0), c.view(1), c.control); }};
+    table[kind + "_le"] = {2, true, [](Call& c) { post_at_most(c.solver.engine(), c.view(0), c.view(1), c.control); }};
+    table[kind + "_lt"] = {2, true, [](Call& c) { post_at_most(c.solver.engine(), c.view(0) + 1, c.view(1), c.control); }};
+    table[kind + "_ge"] = {2, true, [](Call& c) { post_at_most(c.solver.engine(), c.view(1), c.view(0), c.control); }};
+    table[kind + "_gt"] = {2, true, [](Call& c) { post_at_most(c.solver.engine(), c.view(1) + 1, c.view(0), c.control); }};
+  }
+  table["bool2int"] = table["int_eq"];
+  table["bool2int"].reifiable = false;
+  table["bool_not"] = table["bool_ne"];
+  table["set_in"] = {2, true, [](Call& c) { post_member(c.solver.engine(), c.view(0), c.values(1), c.control); }};
+}
+
+// The right-hand side may be a variable, too.
+void linear(Call& c, Relation relation) {
+  c.same_length(0, 1);
+  Values coefficients = c.values(0);
+  Views xs = c.views(1);
+  coefficients.push_back(-1);
+  xs.push_back(c.view(2));
+  post_linear(c.solver.engine(), relation, coefficients, xs, 0, c.control);
+}
+
+void add_linear(Table& table) {
+  for (const std::string kind : {"int", "bool"}) {
+    table[kind + "_lin_eq"] = {3, true, [](Call& c) { linear(c, Relation::equal); }};
+    table[kind + "_lin_ne"] = {3, true, [](Call& c) { linear(c, Relation::different); }};
+    table[kind + "_lin_le"] = {3, true, [](Call& c) { linear(c, Relation::at_most); }};
+  }
+}
+
+void maximum(Call& c, const Views& xs, View z, bool least) {
+  if (xs.empty()) c.refuse("an extreme of no variables does not exist");
+  Views signed_xs = xs;
+  if (least)
+    for (View& x : signed_xs) x = -x;
+  post_maximum(c.solver.engine(), signed_xs, least ? -z : z);
+}
+
+void add_arithmetic(Table& table) {
+  table["int_plus"] = {3, false, [](Call& c) {
+                         post_linear(c.solver.engine(), Relation::equal, {1, 1, -1}, {c.view(0), c.view(1), c.view(2)}, 0);
+                       }};
+  table["int_minus"] = {3, false, [](Call& c) {
+                          post_linear(c.solver.engine(), Relation::equal, {1, -1, -1}, {c.view(0), c.view(1), c.view(2)}, 0);
+                        }};
+  table["int_times"] = {3, false, [](Call& c) { post_times(c.solver.engine(), c.view(0), c.view(1), c.view(2)); }};
+  table["int_div"] = {3, false, [](Call& c) { post_divide(c.solver.engine(), c.view(0), c.view(1), c.view(2)); }};
+  table["int_mod"] = {3, false, [](Call& c) { post_remainder(c.solver.engine(), c.view(0), c.view(1), c.view(2)); }};
+  table["int_pow"] = {3, false, [](Call& c) { post_power(c.solver.engine(), c.view(0), c.view(1), c.view(2)); }};
+  table["int_abs"] = {2, false, [](Call& c) { post_absolute(c.solver.engine(), c.view(0), c.view(1)); }};
+  table["int_max"] = {3, false, [](Call& c) { maximum(c, {c.view(0), c.view(1)}, c.view(2), false); }};
+  table["int_min"] = {3, false, [](Call& c) { maximum(c, {c.view(0), c.view(1)}, c.view(2), true); }};
+  table["array_int_maximum"] = {2, false, [](Call& c) { maximum(c, c.views(1), c.view(0), false); }};
+  table["array_int_minimum"] = {2, false, [](Call& c) { maximum(c, c.views(1), c.view(0), true); }};
+}
+
+Views clause(const Call& c) {
+  Views literals = c.booleans(0);
+  for (const View x : c.booleans(1)) literals.push_back(negation(x));
+  return literals;
+}
+
+void add_booleans(Table& table) {
+  table["bool_and"] = {3, false, [](Call& c) { post_all_true(c.solver.engine(), {c.boolean(0), c.boolean(1)}, c.boolean(2)); }};
+  table["bool_or"] = {3, false, [](Call& c) {
+                        post_clause(c.solver.engine(), {c.boolean(0), c.boolean(1)}, Control::reified(c.boolean(2)));
+                      }};
+  table["bool_xor"] = {3, false, [](Call& c) {
+                         post_different(c.solver.engine(), c.boolean(0), c.boolean(1), Control::reified(c.boolean(2)));
+                       }};
+  table["bool_clause"] = {2, true, [](Call& c) { post_clause(c.solver.engine(), clause(c), c.control); }};
+  table["array_bool_or"] = {2, false, [](Call& c) { post_clause(c.solver.engine(), c.booleans(0), Control::reified(c.boolean(1))); }};
+  table["array_bool_and"] = {2, false, [](Call& c) { post_all_true(c.solver.engine(), c.booleans(0), c.boolean(1)); }};
+  table["array_bool_xor"] = {1, false, [](Call& c) { post_odd(c.solver.engine(), c.booleans(0)); }};
+}
+
+void add_elements(Table& table) {
+  for (const std::string kind : {"int", "bool"}) {
+    table["array_" + kind + "_element"] = {3, false, [](Call& c) {
+                                             post_element(c.solver.engine(), c.view(0) - 1, c.values(1), c.view(2));
+                                           }};
+    table["array_var_" + kind + "_element"] = {3, false, [](Call& c) {
+                                                 post_element(c.solver.engine(), c.view(0) - 1, c.views(1), c.view(2));
+                                               }};
+  }
+}
+
+void add_all_different(Table& table) {
+  const std::pair<const char*, Consistency> kinds[] = {
+      {"value", Consistency::value}, {"bounds", Consistency::bounds}, {"domain", Consistency::domain}};
+  for (const auto& [name, consistency] : kinds)
+    table[std::string("all_different_") + name] = {
+        1, false, [consistency](Call& c) { post_all_different(c.solver.engine(), c.views(0), consistency); }};
+  table["all_different_except_0"] = {1, false, [](Call& c) { post_all_different_except(c.solver.engine(), c.views(0), 0); }};
+}
+
+void add_graphs(Table& table) {
+  table["circuit"] = {1, false, [](Call& c) { post_circuit(c.solver.engine(), c.views(0)); }};
+  table["subcircuit"] = {1, false, [](Call& c) { post_subcircuit(c.solver.engine(), c.views(0)); }};
+  table["inverse"] = {2, false, [](Call& c) {
+                        c.same_length(0, 1);
+                        post_inverse(c.solver.engine(), c.views(0), c.views(1));
+                      }};
+}
+
+// FlatZinc's arguments: variables, states, symbols, table (states and symbols from 1 on, 0: none), first state, last states.
+Automaton automaton(const Call& c) {
+  const Value states = c.value(1), symbols = c.value(2), start = c.value(4);
+  const Values next = c.values(3);
+  if (states < 1 || symbols < 1 || states > (1 << 24) || symbols > (1 << 24) || static_cast<Value>(next.size()) != states * symbols)
+    c.refuse("the table has a row for each state and a column for each symbol");
+  const auto check = [&](Value state, Value least) {
+    if (state < least || state > states) c.refuse("there is no state " + std::to_string(state));
+    return static_cast<int>(state - 1);
+  };
+  Automaton result{static_cast<int>(states), static_cast<int>(symbols), {}, check(start, 1), {}};
+  for (const Value state : next) result.next.push_back(check(state, 0));
+  result.accepting.resize(static_cast<std::size_t>(states), 0);
+  for (const Value state : c.values(5)) result.accepting[static_cast<std::size_t>(check(state, 1))] = 1;
+  return result;
+}
+
+void add_extensions(Table& table) {
+  for (const std::string kind : {"int", "bool"})
+    table["table_" + kind] = {2, false, [](Call& c) {
+                                if (c.length(0) == 0 || c.length(1) % c.length(0) != 0) c.refuse("each row has a value for each variable");
+                                post_table(c.solver.engine(), c.views(0), c.values(1));
+                              }};
+  table["regular"] = {6, false, [](Call& c) {
+                        Views xs = c.views(0);
+                        for (View& x : xs) x = x - 1;
+                        post_regular(c.solver.engine(), xs, automaton(c));
+                      }};
+}
+
+void cardinality(Call& c, bool closed) {
+  c.same_length(1, 2);
+  const Values values = c.values(1);
+  Values sorted = values;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) c.refuse("a value is counted twice");
+  post_cardinality(c.solver.engine(), c.views(0), values, c.views(2), closed);
+}
+
+void add_counts(Table& table) {
+  table["count_eq"] = {3, false, [](Call& c) { post_count(c.solver.engine(), c.views(0), c.view(1), c.view(2)); }};
+  table["global_cardinality"] = {3, false, [](Call& c) { cardinality(c, false); }};
+  table["global_cardinality_closed"] = {3, false, [](Call& c) { cardinality(c, true); }};
+  table["nvalue"] = {2, false, [](Call& c) { post_distinct_values(c.solver.engine(), c.views(1), c.view(0)); }};
+}
+
+// Sums of sizes stay within 64 bits.
+Values sizes(const Call& c, std::size_t i) {
+  const Values result = c.values(i);
+  __int128 total = 0;
+  for (const Value size : result) {
+    if (size < 0) c.refuse("a size is at least 0, not " + std::to_string(size));
+    total += size;
+  }
+  if (total > kLimit) c.refuse("the sizes add up to more than 2^52");
+  return result;
+}
+
+void add_resources(Table& table) {
+  table["cumulative"] = {4, false, [](Call& c) {
+                           c.same_length(0, 1);
+                           c.same_length(0, 2);
+                           post_cumulative(c.solver.engine(), c.views(0), c.views(1), c.views(2), c.view(3));
+                         }};
+  table["bin_packing_load"] = {3, false, [](Call& c) {
+                                 c.same_length(1, 2);
+                                 post_bin_packing(c.solver.engine(), c.views(0), c.views(1), sizes(c, 2));
+                               }};
+  table["lex_less"] = {2, false, [](Call& c) { post_lexicographic(c.solver.engine(), c.views(0), c.views(1), true); }};
+  table["lex_lesseq"] = {2, false, [](Call& c) { post_lexicographic(c.solver.engine(), c.views(0), c.views(1), false); }};
+}
+
+const Table& table() {
+  static const Table result = [] {
+    Table t;
+    add_comparisons(t);
+    add_linear(t);
+    add_arithmetic(t);
+    add_booleans(t);
+    add_elements(t);
+    add_all_different(t);
+    add_graphs(t);
+    add_extensions(t);
+    add_counts(t);
+    add_resources(t);
+    return t;
+  }();
+  return result;
+}
+
+bool take_suffix(std::string& name, const std::string& suffix) {
+  if (!name.ends_with(suffix)) return false;
+  name.resize(name.size() - suffix.size());
+  return true;
+}
+
+}  // namespace
+
+void Solver::post(const std::string& name, const std::vector<Argument>& arguments) {
+  std::string base = name;
+  const bool reified = take_suffix(base, "_reif"), implied = !reified && take_suffix(base, "_imp");
+  const auto entry = table().find(base);
+  if (entry == table().end() || ((reified || implied) && !entry->second.reifiable)) throw Refused("there is no constraint " + name);
+  Call call(*this, name, arguments);
+  call.expect(entry->second.arguments + (reified || implied));
+  if (reified) call.control = Control::reified(call.boolean(arguments.size() - 1));
+  if (implied) call.control = Control::implied(call.boolean(arguments.size() - 1));
+  entry->second.post(call);
+}
+
+std::vector<std::string> constraint_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : table()) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace elimina::cp

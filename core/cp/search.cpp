@@ -1,0 +1,180 @@
+#include "search.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace elimina::cp {
+
+namespace {
+
+// The term of Luby, Sinclair and Zuckerman's sequence, from 1 on: 1 1 2 1 1 2 4 ...
+double luby(std::uint64_t i) {
+  for (;;) {
+    std::uint64_t size = 1;
+    while (size < i) size = 2 * size + 1;
+    if (size == i) return static_cast<double>((size + 1) / 2);
+    i -= size / 2;
+  }
+}
+
+// Variables without a rule come last, in their order.
+Rule remaining(const Solver& solver, const std::vector<Rule>& rules) {
+  std::vector<bool> has_rule(static_cast<std::size_t>(solver.variables()), false);
+  for (const Rule& rule : rules)
+    for (const View x : rule.xs) has_rule[static_cast<std::size_t>(x.var)] = true;
+  Rule rest;
+  for (int v = 0; v < solver.variables(); ++v)
+    if (!has_rule[static_cast<std::size_t>(v)]) rest.xs.push_back({v});
+  return rest;
+}
+
+}  // namespace
+
+double Restarts::cutoff(std::uint64_t round) const {
+  switch (kind) {
+    case Kind::constant: return scale;
+    case Kind::linear: return scale * static_cast<double>(round);
+    case Kind::geometric: return scale * std::pow(growth, static_cast<double>(round - 1));
+    case Kind::luby: return scale * luby(round);
+    default: return std::numeric_limits<double>::infinity();
+  }
+}
+
+Search::Search(Solver& solver, Options options)
+    : solver_(solver), engine_(solver.engine()), options_(std::move(options)), random_(options_.seed), start_(std::chrono::steady_clock::now()) {
+  calls_before_ = engine_.calls();
+  engine_.watch([this] {
+    out_of_time_ = elapsed() > options_.seconds;
+    return !out_of_time_ && (!options_.poll || options_.poll());
+  });
+  if (!options_.free) return;
+  for (Rule& rule : options_.rules) rule.choose = Choose::dom_w_deg;
+  if (options_.restarts.kind == Restarts::Kind::none) options_.restarts = {Restarts::Kind::luby, 100, 1};
+}
+
+double Search::elapsed() const {
+  return spent_before_ + std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+void Search::leave() {
+  if (left_) return;
+  left_ = true;
+  while (engine_.level() > 0) engine_.undo();
+  engine_.watch(nullptr);
+}
+
+// What the root implies stays with the solver; the search has a level of its own below.
+void Search::begin() {
+  begun_ = true;
+  failed_ = !engine_.propagate();
+  ++statistics_.nodes;
+  engine_.mark();
+  const Rule rest = remaining(solver_, options_.rules);
+  for (const Rule& rule : options_.rules) branchers_.emplace_back(engine_, rule);
+  branchers_.emplace_back(engine_, rest);
+  engine_.mark();
+}
+
+Search::Status Search::next() {
+  start_ = std::chrono::steady_clock::now();
+  spent_before_ = statistics_.seconds;
+  if (!begun_) begin();
+  Step result = Step::go_on;
+  while (result == Step::go_on) result = step();
+  statistics_.seconds = elapsed();
+  statistics_.calls = engine_.calls() - calls_before_;
+  switch (result) {
+    case Step::solution: return Status::solution;
+    case Step::complete: return Status::complete;
+    case Step::limit: return Status::limit;
+    default: return Status::stopped;
+  }
+}
+
+std::optional<Search::Step> Search::spent() {
+  if (engine_.stopped()) return out_of_time_ ? Step::limit : Step::stopped;
+  if (statistics_.nodes >= options_.nodes || statistics_.failures >= options_.failures) return Step::limit;
+  if (statistics_.nodes % 16 != 0) return std::nullopt;
+  if (elapsed() > options_.seconds) return Step::limit;
+  if (options_.poll && !options_.poll()) return Step::stopped;
+  return std::nullopt;
+}
+
+Search::Step Search::step() {
+  if (const auto end = spent()) return *end;
+  if (at_solution_) return go_back();
+  return failed_ ? fail() : descend();
+}
+
+Search::Step Search::descend() {
+  Decision decision;
+  const bool is_open = std::any_of(branchers_.begin(), branchers_.end(), [&](Brancher& b) { return b.decide(engine_, random_, decision); });
+  if (!is_open) return found();
+  if (options_.free) decision = prefer(decision);
+  engine_.mark();
+  path_.push_back(decision);
+  statistics_.peak_depth = std::max(statistics_.peak_depth, path_.size());
+  ++statistics_.nodes;
+  failed_ = !decision.apply(engine_.domains()) || !engine_.propagate();
+  return Step::go_on;
+}
+
+Decision Search::prefer(const Decision& decision) const {
+  if (phase_.empty()) return decision;
+  const View x = decision.x;
+  const Value value = x.scale * phase_[static_cast<std::size_t>(x.var)] + x.offset;
+  return engine_.domains().has(x, value) ? Decision{x, Test::is, value} : decision;
+}
+
+Search::Step Search::found() {
+  ++statistics_.solutions;
+  solution_.resize(static_cast<std::size_t>(solver_.variables()));
+  for (int v = 0; v < solver_.variables(); ++v) solution_[static_cast<std::size_t>(v)] = solver_.domains().lo(v);
+  if (options_.minimise) best_ = solver_.domains().lo(*options_.minimise);
+  if (options_.free) phase_ = solution_;
+  at_solution_ = true;
+  return Step::solution;
+}
+
+bool Search::bounded() { return !best_ || !options_.minimise || engine_.domains().set_hi(*options_.minimise, *best_ - 1); }
+
+// The other branch of the last decision that has one.
+bool Search::back() {
+  while (!path_.empty()) {
+    const Decision other = path_.back().negated();
+    path_.pop_back();
+    engine_.undo();
+    ++statistics_.nodes;
+    if (bounded() && other.apply(engine_.domains()) && engine_.propagate()) return true;
+    if (engine_.stopped()) return false;
+    ++statistics_.failures;
+  }
+  return false;
+}
+
+Search::Step Search::fail() {
+  ++statistics_.failures;
+  const bool may_restart = !path_.empty() && (options_.minimise || statistics_.solutions == 0);
+  const double failures = static_cast<double>(statistics_.failures - failures_at_restart_);
+  if (may_restart && failures >= options_.restarts.cutoff(statistics_.restarts + 1)) return restart();
+  return go_back();
+}
+
+Search::Step Search::go_back() {
+  at_solution_ = false;
+  failed_ = !back();
+  return failed_ && !engine_.stopped() ? Step::complete : Step::go_on;
+}
+
+Search::Step Search::restart() {
+  ++statistics_.restarts;
+  failures_at_restart_ = statistics_.failures;
+  for (; !path_.empty(); path_.pop_back()) engine_.undo();
+  engine_.undo();
+  engine_.mark();
+  ++statistics_.nodes;
+  failed_ = !bounded() || !engine_.propagate();
+  return Step::go_on;
+}
+
+}  // namespace elimina::cp

@@ -1,0 +1,89 @@
+// Depth-first search with restarts, one solution at a time.
+#pragma once
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <optional>
+
+#include "branching.hpp"
+#include "solver.hpp"
+
+namespace elimina::cp {
+
+struct Restarts {
+  enum class Kind : std::uint8_t { none, constant, linear, geometric, luby };
+  Kind kind = Kind::none;
+  double scale = 100;   // failures
+  double growth = 1.5;  // geometric
+
+  double cutoff(std::uint64_t round) const;
+};
+
+struct Options {
+  std::vector<Rule> rules;       // variables that none of them has come last
+  std::optional<View> minimise;  // only better solutions follow a solution
+  Restarts restarts;             // without an objective, as far as the first solution
+  bool free = false;       // dom/wdeg, values of the last solution first, restarts by Luby's sequence unless others are given
+  std::uint64_t seed = 0;
+  double seconds = std::numeric_limits<double>::infinity();
+  std::uint64_t nodes = ~std::uint64_t{0}, failures = ~std::uint64_t{0};
+  std::function<bool()> poll;  // asked now and then; by false the search ends
+};
+
+struct Statistics {
+  std::uint64_t nodes = 0, failures = 0, solutions = 0, restarts = 0, calls = 0;
+  std::size_t peak_depth = 0;
+  double seconds = 0;
+};
+
+class Search {
+ public:
+  // What `next` ends with. `complete`: there is no other solution (no better one); `limit`: time, nodes or failures are used
+  // up; `stopped`: by the poll.
+  enum class Status { solution, complete, limit, stopped };
+
+  // A solver is searched once: what the root implies stays in it.
+  Search(Solver& solver, Options options);
+  ~Search() { leave(); }
+  Search(const Search&) = delete;
+  Search& operator=(const Search&) = delete;
+
+  Status next();
+  void leave();
+
+  // The last solution: of all variables.
+  const Values& solution() const { return solution_; }
+  const Statistics& statistics() const { return statistics_; }
+
+ private:
+  enum class Step { go_on, solution, complete, limit, stopped };
+
+  void begin();
+  Step step();
+  Step fail();
+  Step go_back();
+  Step descend();
+  Step found();
+  Step restart();
+  bool bounded();
+  bool back();
+  Decision prefer(const Decision& decision) const;
+  std::optional<Step> spent();
+  double elapsed() const;
+
+  Solver& solver_;
+  Engine& engine_;
+  Options options_;
+  std::vector<Brancher> branchers_;
+  std::vector<Decision> path_;
+  Random random_;
+  Values solution_, phase_;
+  std::optional<Value> best_;
+  Statistics statistics_;
+  std::chrono::steady_clock::time_point start_;
+  std::uint64_t calls_before_ = 0, failures_at_restart_ = 0;
+  double spent_before_ = 0;
+  bool begun_ = false, left_ = false, failed_ = false, at_solution_ = false, out_of_time_ = false;
+};
+
+}  // namespace elimina::cp

@@ -1,0 +1,58 @@
+// What all of the constraint solver speaks of: values, views of variables, events.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+namespace elimina::cp {
+
+using Value = std::int64_t;
+
+// No bound of a variable or a view is beyond it, so that differences and a few sums of them stay within 64 bits.
+inline constexpr Value kLimit = Value{1} << 52;
+
+// scale * variable + offset. A Boolean is a variable of 0 and 1, its negation is the view 1 - x.
+struct View {
+  std::int32_t var = -1;
+  std::int32_t scale = 1;
+  Value offset = 0;
+
+  View operator-() const { return {var, -scale, -offset}; }
+  View operator+(Value by) const { return {var, scale, offset + by}; }
+  View operator-(Value by) const { return {var, scale, offset - by}; }
+};
+
+inline View negation(View b) { return {b.var, -b.scale, 1 - b.offset}; }
+
+using Views = std::vector<View>;
+using Values = std::vector<Value>;
+
+// Whether two of the views are of one variable.
+inline bool repeats(const Views& xs) {
+  std::vector<int> variables;
+  for (const View x : xs) variables.push_back(x.var);
+  std::sort(variables.begin(), variables.end());
+  return std::adjacent_find(variables.begin(), variables.end()) != variables.end();
+}
+
+// What happened to a domain. Every change is a `kDomain`, too.
+using Events = std::uint8_t;
+inline constexpr Events kFix = 1, kLower = 2, kUpper = 4, kDomain = 8, kBounds = kLower | kUpper;
+
+// What cannot be posted as given; the text says why.
+struct Refused : std::invalid_argument {
+  using std::invalid_argument::invalid_argument;
+};
+
+inline Value floor_div(Value a, Value b) {
+  const Value q = a / b;
+  return q - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
+
+inline Value ceil_div(Value a, Value b) {
+  const Value q = a / b;
+  return q + ((a % b != 0) && ((a < 0) == (b < 0)));
+}
+
+}  // namespace elimina::cp

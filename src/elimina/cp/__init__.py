@@ -1,0 +1,7 @@
+"""A finite-domain constraint solver: variables, constraints that shrink their domains, and search."""
+
+from elimina.cp.expressions import Expression, Relation
+from elimina.cp.model import Model
+from elimina.cp.result import Result, Solution
+
+__all__ = ["Expression", "Model", "Relation", "Result", "Solution"]

@@ -1,0 +1,143 @@
+"""Sums of variables, and what they are compared with."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
+
+from elimina.errors import InputError
+
+if TYPE_CHECKING:
+    from elimina.cp.model import Model
+
+Operand: TypeAlias = "Expression | SupportsIndex"
+
+
+class Expression:
+    """A sum of coefficients times variables, and a constant; a variable is the simplest one.
+
+    ``+``, ``-`` and ``*`` with whole numbers and other expressions make expressions, as do ``abs`` and, of Booleans,
+    ``~``, ``&`` and ``|``; products, absolute values, ``&`` and ``|`` take a new variable.
+    Comparisons make a `Relation`.
+
+    Attributes:
+        model: Whose variables they are.
+        terms: Number of a variable -> its coefficient, which is not 0.
+        constant: What is added.
+        name: Of a variable; an empty string of anything else.
+    """
+
+    __slots__ = ("constant", "model", "name", "terms")
+
+    def __init__(self, model: Model, terms: Mapping[int, int], constant: int = 0, name: str = "") -> None:
+        self.model = model
+        self.terms = {var: factor for var, factor in terms.items() if factor}
+        self.constant = constant
+        self.name = name
+
+    def _plus(self, other: Operand, sign: int) -> Expression:
+        if not isinstance(other, Expression):
+            return Expression(self.model, self.terms, self.constant + sign * whole(other, "an operand"))
+        if other.model is not self.model:
+            raise InputError(f"{self} and {other} belong to different models: use variables of one model")
+        terms = dict(self.terms)
+        for var, factor in other.terms.items():
+            terms[var] = terms.get(var, 0) + sign * factor
+        return Expression(self.model, terms, self.constant + sign * other.constant)
+
+    def __add__(self, other: Operand) -> Expression:
+        return self._plus(other, 1)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Operand) -> Expression:
+        return self._plus(other, -1)
+
+    def __rsub__(self, other: Operand) -> Expression:
+        return (-self)._plus(other, 1)
+
+    def __neg__(self) -> Expression:
+        return self * -1
+
+    def __mul__(self, other: Operand) -> Expression:
+        if isinstance(other, Expression):
+            return self.model.product(self, other)
+        by = whole(other, "a factor")
+        return Expression(self.model, {var: by * factor for var, factor in self.terms.items()}, by * self.constant)
+
+    __rmul__ = __mul__
+
+    def __abs__(self) -> Expression:
+        return self.model.maximum([self, -self])
+
+    def __invert__(self) -> Expression:
+        return 1 - self
+
+    def __and__(self, other: Operand) -> Expression:
+        return self.model.all_of([self, other])
+
+    def __or__(self, other: Operand) -> Expression:
+        return self.model.any_of([self, other])
+
+    def __eq__(self, other: Operand) -> Relation:  # type: ignore[override]
+        return Relation(self - other, "eq")
+
+    def __ne__(self, other: Operand) -> Relation:  # type: ignore[override]
+        return Relation(self - other, "ne")
+
+    def __le__(self, other: Operand) -> Relation:
+        return Relation(self - other, "le")
+
+    def __ge__(self, other: Operand) -> Relation:
+        return Relation(other - self, "le")
+
+    def __lt__(self, other: Operand) -> Relation:
+        return Relation(self - other + 1, "le")
+
+    def __gt__(self, other: Operand) -> Relation:
+        return Relation(other - self + 1, "le")
+
+    __hash__ = object.__hash__
+
+    def __str__(self) -> str:
+        if self.name:
+            return self.name
+        parts = [f"{factor}*{self.model.name_of(var)}" for var, factor in self.terms.items()]
+        return " + ".join([*parts, str(self.constant)] if self.constant or not parts else parts)
+
+    __repr__ = __str__
+
+
+class Relation:
+    """An expression compared with 0: a constraint for `Model.add`.
+
+    Attributes:
+        left: The expression.
+        name: ``eq``, ``ne`` or ``le``.
+    """
+
+    __slots__ = ("left", "name")
+
+    def __init__(self, left: Expression, name: str) -> None:
+        self.left, self.name = left, name
+
+    def __bool__(self) -> bool:
+        raise InputError(f"{self} is a constraint, which is not true or false by itself: hand it to Model.add")
+
+    def __str__(self) -> str:
+        return f"{self.left} {'==' if self.name == 'eq' else '!=' if self.name == 'ne' else '<='} 0"
+
+    __repr__ = __str__
+
+
+def whole(number: object, what: str) -> int:
+    """Return a whole number as an int.
+
+    Raises:
+        InputError: It is none.
+    """
+    try:
+        return operator.index(number)  # type: ignore[arg-type]
+    except TypeError:
+        raise InputError(f"{what} is a whole number or an expression, not {number!r}") from None

@@ -1,0 +1,236 @@
+"""Constraints over many variables, and the functions that make expressions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from elimina.cp.expressions import Expression, Operand, whole
+from elimina.errors import InputError
+
+Consistency = Literal["value", "bounds", "domain"]
+_MOST_CELLS = 10**8
+
+
+class Globals(ABC):
+    """What a model has besides its variables and its search. All indices count from 0."""
+
+    @abstractmethod
+    def int_var(self, lo: int | Iterable[int], hi: int | None = None, name: str = "") -> Expression:
+        """Make a variable."""
+
+    @abstractmethod
+    def bool_var(self, name: str = "") -> Expression:
+        """Make a variable of 0 and 1."""
+
+    @abstractmethod
+    def bounds(self, x: Operand) -> tuple[int, int]:
+        """What an expression's variables let it be at least and at most."""
+
+    @abstractmethod
+    def post(self, name: str, *arguments: Any) -> None:
+        """Post a constraint by its name in the core."""
+
+    def product(self, x: Operand, y: Operand) -> Expression:
+        """A new variable that is x times y, bounds consistent."""
+        corners = [a * b for a in self.bounds(x) for b in self.bounds(y)]
+        z = self.int_var(min(corners), max(corners))
+        self.post("int_times", x, y, z)
+        return z
+
+    def quotient(self, x: Operand, y: Operand) -> Expression:
+        """A new variable that is x divided by y, which is not 0; truncated towards 0, bounds consistent."""
+        largest = max(map(abs, self.bounds(x)))
+        z = self.int_var(-largest, largest)
+        self.post("int_div", x, y, z)
+        return z
+
+    def remainder(self, x: Operand, y: Operand) -> Expression:
+        """A new variable that is what `quotient` leaves; its sign is that of x."""
+        largest = min(max(map(abs, self.bounds(x))), max(map(abs, self.bounds(y))))
+        z = self.int_var(-largest, largest)
+        self.post("int_mod", x, y, z)
+        return z
+
+    def power(self, x: Operand, y: Operand, lo: int, hi: int) -> Expression:
+        """A new variable from ``lo`` to ``hi`` that is x to the power y; 0 to a negative power does not exist."""
+        z = self.int_var(lo, hi)
+        self.post("int_pow", x, y, z)
+        return z
+
+    def maximum(self, xs: Iterable[Operand]) -> Expression:
+        """A new variable that is the greatest of several, bounds consistent."""
+        return self._extreme("array_int_maximum", list(xs), max)
+
+    def minimum(self, xs: Iterable[Operand]) -> Expression:
+        """A new variable that is the least of several, bounds consistent."""
+        return self._extreme("array_int_minimum", list(xs), min)
+
+    def _extreme(self, name: str, xs: list[Operand], of: Any) -> Expression:
+        if not xs:
+            raise InputError("a maximum or minimum is of one variable at least")
+        ends = [self.bounds(x) for x in xs]
+        z = self.int_var(of(lo for lo, _ in ends), of(hi for _, hi in ends))
+        self.post(name, z, xs)
+        return z
+
+    def all_of(self, booleans: Iterable[Operand]) -> Expression:
+        """A new Boolean: whether all of several are 1."""
+        b = self.bool_var()
+        self.post("array_bool_and", list(booleans), b)
+        return b
+
+    def any_of(self, booleans: Iterable[Operand]) -> Expression:
+        """A new Boolean: whether one of several is 1."""
+        b = self.bool_var()
+        self.post("array_bool_or", list(booleans), b)
+        return b
+
+    def clause(self, positive: Iterable[Operand], negative: Iterable[Operand] = ()) -> None:
+        """One of some Booleans is 1, or one of some others is 0."""
+        self.post("bool_clause", list(positive), list(negative))
+
+    def member(self, x: Operand, values: Iterable[int]) -> None:
+        """The variable has one of some values; domain consistent."""
+        self.post("set_in", x, list(values))
+
+    def element(self, items: Sequence[Operand], index: Operand) -> Expression:
+        """A new variable that is ``items[index]``: domain consistent for numbers, bounds consistent for variables."""
+        if not len(items):
+            raise InputError("element: there are no items")
+        of_variables = any(isinstance(x, Expression) for x in items)
+        if of_variables:
+            ends = [self.bounds(x) for x in items]
+            z = self.int_var(min(lo for lo, _ in ends), max(hi for _, hi in ends))
+        else:
+            z = self.int_var({whole(x, "an item") for x in items})
+        place = 1 + index if isinstance(index, Expression) else 1 + whole(index, "an index")
+        self.post("array_var_int_element" if of_variables else "array_int_element", place, list(items), z)
+        return z
+
+    def all_different(self, xs: Iterable[Operand], consistency: Consistency = "domain") -> None:
+        """All variables have different values.
+
+        Args:
+            xs: The variables.
+            consistency: ``value``: a value that a variable has is taken from the others; ``bounds``: of each variable,
+                there are solutions with both bounds, holes apart (López-Ortiz, Quimper, Tromp and van Beek, IJCAI
+                2003); ``domain``: there is one with each value (Régin, AAAI 1994), unless values are more than 2^20
+                apart: then it is ``bounds``.
+
+        Raises:
+            InputError: The consistency is another.
+        """
+        if consistency not in ("value", "bounds", "domain"):
+            raise InputError(f"all_different: the consistency is value, bounds or domain, not {consistency!r}")
+        self.post(f"all_different_{consistency}", list(xs))
+
+    def all_different_except_0(self, xs: Iterable[Operand]) -> None:
+        """Variables that are not 0 have different values."""
+        self.post("all_different_except_0", list(xs))
+
+    def circuit(self, successors: Sequence[Operand]) -> None:
+        """Following successors leads through all nodes and back."""
+        self.post("circuit", list(successors))
+
+    def subcircuit(self, successors: Sequence[Operand]) -> None:
+        """Nodes that are not their own successors form one cycle, or there are none."""
+        self.post("subcircuit", list(successors))
+
+    def table(self, xs: Sequence[Operand], rows: Iterable[Sequence[int]]) -> None:
+        """The variables' values are one of the rows; domain consistent (Demeulenaere and others, CP 2016).
+
+        Raises:
+            InputError: A row has another length.
+        """
+        listed = [tuple(row) for row in rows]
+        for row in listed:
+            if len(row) != len(xs):
+                raise InputError(f"table: the row {row} has {len(row)} values for {len(xs)} variables")
+        self.post("table_int", list(xs), [x for row in listed for x in row])
+
+    def regular(
+        self, xs: Sequence[Operand], transitions: Sequence[Mapping[int, int]], start: int, accepting: Iterable[int]
+    ) -> None:
+        """The variables' values, in turn, are a word of a finite automaton; domain consistent (Pesant, CP 2004).
+
+        Args:
+            xs: The variables.
+            transitions: For each state, symbol -> next state.
+            start: The first state.
+            accepting: States that the word may end in.
+
+        Raises:
+            InputError: A state does not exist.
+        """
+        states = len(transitions)
+        ends = list(accepting)
+        for state in [start, *ends, *(to for moves in transitions for to in moves.values())]:
+            if not 0 <= state < states:
+                raise InputError(f"regular: there is no state {state}: they are 0 to {states - 1}")
+        symbols = sorted({symbol for moves in transitions for symbol in moves})
+        least, width = (symbols[0], symbols[-1] - symbols[0] + 1) if symbols else (0, 1)
+        if width * states > _MOST_CELLS:
+            raise InputError(f"regular: {states} states times symbols {least} to {least + width - 1} are too many")
+        table = np.zeros((states, width), dtype=np.int64)
+        for state, moves in enumerate(transitions):
+            for symbol, to in moves.items():
+                table[state, symbol - least] = to + 1
+        shifted = [1 - least + (x if isinstance(x, Expression) else whole(x, "an item")) for x in xs]
+        self.post("regular", shifted, states, width, table.ravel(), start + 1, [state + 1 for state in ends])
+
+    def count(self, xs: Sequence[Operand], value: Operand) -> Expression:
+        """A new variable: how many variables have a value."""
+        z = self.int_var(0, len(xs))
+        self.post("count_eq", list(xs), value, z)
+        return z
+
+    def cardinality(self, xs: Sequence[Operand], counts: Mapping[int, Operand], closed: bool = False) -> None:
+        """How often some values occur.
+
+        Args:
+            xs: The variables.
+            counts: Value -> how many of the variables have it.
+            closed: They have no other values.
+        """
+        name = "global_cardinality_closed" if closed else "global_cardinality"
+        self.post(name, list(xs), list(counts), list(counts.values()))
+
+    def distinct_values(self, xs: Sequence[Operand]) -> Expression:
+        """A new variable: how many different values the variables have."""
+        z = self.int_var(min(1, len(xs)), len(xs))
+        self.post("nvalue", z, list(xs))
+        return z
+
+    def cumulative(
+        self, starts: Sequence[Operand], durations: Sequence[Operand], demands: Sequence[Operand], capacity: Operand
+    ) -> None:
+        """At each time, the demands of the tasks that run add up to the capacity at most; by their time-table."""
+        self.post("cumulative", list(starts), list(durations), list(demands), capacity)
+
+    def lex_less(self, xs: Sequence[Operand], ys: Sequence[Operand]) -> None:
+        """The first sequence comes before the second one in lexicographic order."""
+        self.post("lex_less", list(xs), list(ys))
+
+    def lex_lesseq(self, xs: Sequence[Operand], ys: Sequence[Operand]) -> None:
+        """The first sequence comes before the second one in lexicographic order, or they are equal."""
+        self.post("lex_lesseq", list(xs), list(ys))
+
+    def inverse(self, xs: Sequence[Operand], ys: Sequence[Operand]) -> None:
+        """``xs[i] == j`` exactly if ``ys[j] == i``."""
+        self.post("inverse", list(xs), list(ys))
+
+    def bin_packing_load(self, loads: Sequence[Operand], bins: Sequence[Operand], sizes: Sequence[int]) -> None:
+        """The sizes of the items in each bin add up to its load.
+
+        Args:
+            loads: For each bin.
+            bins: Of each item.
+            sizes: Of the items, at least 0.
+        """
+        self.post(
+            "bin_packing_load", list(loads), list(bins), np.array([whole(x, "a size") for x in sizes], dtype=np.int64)
+        )

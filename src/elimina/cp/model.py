@@ -1,0 +1,365 @@
+"""Building models of constraints and solving them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from elimina._core import CpSearch, CpSolver
+from elimina.cp.expressions import Expression, Operand, Relation, whole
+from elimina.cp.globals import Globals
+from elimina.cp.result import Result, Solution, Status
+from elimina.errors import InputError
+
+Words = npt.NDArray[np.int64]
+Restarts = Literal["luby", "geometric", "linear", "constant"]
+LIMIT = 2**52
+_SCALES = 2**30
+
+
+class Variable(NamedTuple):
+    """What the solver makes a variable of: the bounds, and the values where there are holes."""
+
+    lo: int
+    hi: int
+    values: tuple[int, ...] | None
+
+
+class Model(Globals):
+    """Variables, constraints, an objective and rules of search.
+
+    Nothing is propagated before `solve`; a model may be solved again, with more constraints.
+    """
+
+    def __init__(self) -> None:
+        self._variables: list[Variable] = []
+        self._names: dict[int, str] = {}
+        self._posts: list[tuple[str, list[Words]]] = []
+        self._rules: list[tuple[Words, str, str]] = []
+        self._objective: Expression | None = None
+        self._sign = 1
+
+    def int_var(self, lo: int | Iterable[int], hi: int | None = None, name: str = "") -> Expression:
+        """Make a variable.
+
+        Args:
+            lo: Its least value, or all of its values.
+            hi: Its greatest value; not with all values.
+            name: For messages and `Solution.to_dict`.
+
+        Raises:
+            InputError: There is no value, or one beyond 2^52.
+        """
+        if isinstance(lo, Iterable):
+            values = tuple(sorted({whole(x, "a value of a variable") for x in lo}))
+            if hi is not None:
+                raise InputError("int_var gets two bounds, or the values alone")
+            if not values:
+                raise InputError(f"variable {name or len(self._variables)} has no value: give at least one")
+            return self._made(Variable(values[0], values[-1], values), name)
+        if hi is None:
+            raise InputError("int_var gets two bounds, or a list of values")
+        return self._made(Variable(whole(lo, "a lower bound"), whole(hi, "an upper bound"), None), name)
+
+    def _made(self, variable: Variable, name: str) -> Expression:
+        number = len(self._variables)
+        if variable.lo > variable.hi:
+            raise InputError(f"variable {name or number} has no value: {variable.lo} is above {variable.hi}")
+        if variable.lo < -LIMIT or variable.hi > LIMIT:
+            raise InputError(
+                f"variable {name or number}: {variable.lo}..{variable.hi} is beyond -2^52..2^52; use smaller bounds"
+            )
+        self._variables.append(variable)
+        if name:
+            self._names[number] = name
+        return Expression(self, {number: 1}, 0, name or f"_{number}")
+
+    def int_vars(self, count: int, lo: int | Iterable[int], hi: int | None = None, name: str = "") -> list[Expression]:
+        """Make variables of equal domains; with a name, they are ``name[0]``, ``name[1]`` and so on."""
+        domain = tuple(lo) if isinstance(lo, Iterable) else lo
+        return [self.int_var(domain, hi, name and f"{name}[{i}]") for i in range(whole(count, "a number of variables"))]
+
+    def bool_var(self, name: str = "") -> Expression:
+        """Make a variable of 0 and 1."""
+        return self.int_var(0, 1, name)
+
+    def bool_vars(self, count: int, name: str = "") -> list[Expression]:
+        """Make variables of 0 and 1."""
+        return self.int_vars(count, 0, 1, name)
+
+    def name_of(self, var: int) -> str:
+        """The name of a variable's number."""
+        return self._names.get(var, f"_{var}")
+
+    def bounds(self, x: Operand) -> tuple[int, int]:
+        """What an expression's variables let it be at least and at most, before any constraint."""
+        if not isinstance(x, Expression):
+            return whole(x, "an operand"), whole(x, "an operand")
+        low = high = x.constant
+        for var, factor in x.terms.items():
+            ends = factor * self._variables[var].lo, factor * self._variables[var].hi
+            low, high = low + min(ends), high + max(ends)
+        return low, high
+
+    def add(self, relation: Relation, *, iff: Operand | None = None, only_if: Operand | None = None) -> None:
+        """Post a comparison of expressions.
+
+        Sums are bounds consistent, two variables domain consistent.
+
+        Args:
+            relation: For example ``x + 2 * y <= 7``.
+            iff: A Boolean that is 1 exactly if the relation holds.
+            only_if: A Boolean that is 0 if the relation does not hold.
+
+        Raises:
+            InputError: It is no relation, or one of another model, or both Booleans are given.
+        """
+        if not isinstance(relation, Relation):
+            raise InputError(f"Model.add gets a comparison of expressions, not {relation!r}")
+        if iff is not None and only_if is not None:
+            raise InputError(f"{relation}: iff includes only_if; give one of them")
+        self._check(relation.left)
+        factors = np.array(list(relation.left.terms.values()), dtype=object)
+        if len(factors) and max(abs(f) for f in factors) > LIMIT:
+            raise InputError(f"{relation}: a coefficient is beyond 2^52")
+        if abs(relation.left.constant) > LIMIT:
+            raise InputError(f"{relation}: the constant is beyond 2^52")
+        variables = np.array([(var, 1, 0) for var in relation.left.terms], dtype=np.int64).reshape(-1, 3)
+        arguments = [factors.astype(np.int64), variables, np.array([-relation.left.constant])]
+        boolean = iff if iff is not None else only_if
+        suffix = "" if boolean is None else "_reif" if iff is not None else "_imp"
+        if boolean is not None:
+            arguments.append(self._view(boolean))
+        self._posts.append((f"int_lin_{relation.name}{suffix}", arguments))
+
+    def holds(self, relation: Relation) -> Expression:
+        """A new Boolean that is 1 exactly if a relation holds."""
+        b = self.bool_var()
+        self.add(relation, iff=b)
+        return b
+
+    def minimize(self, objective: Operand) -> None:
+        """Look for a solution with the least value of an expression."""
+        self._aim(objective, 1)
+
+    def maximize(self, objective: Operand) -> None:
+        """Look for a solution with the greatest value of an expression."""
+        self._aim(objective, -1)
+
+    def _aim(self, objective: Operand, sign: int) -> None:
+        objective = self.expression(objective)
+        self._check(objective)
+        self._objective, self._sign = objective, sign
+
+    def search(self, xs: Iterable[Operand], choose: str = "dom_w_deg", take: str = "indomain_min") -> None:
+        """Add a rule: these variables are decided next, after those of the rules before.
+
+        Args:
+            xs: Variables or expressions.
+            choose: ``input_order``, ``first_fail``, ``anti_first_fail``, ``smallest``, ``largest``, ``occurrence``,
+                ``most_constrained``, ``max_regret`` or ``dom_w_deg``, as in MiniZinc.
+            take: ``indomain_min``, ``_max``, ``_median``, ``_middle``, ``_random``, ``_split``, ``_reverse_split`` or
+                ``_interval``; ``outdomain_min`` or ``_max``.
+        """
+        self._rules.append((self._views(xs), choose, take))
+
+    def solve(
+        self,
+        *,
+        all_solutions: bool = False,
+        solution_limit: int | None = None,
+        time_limit: float | None = None,
+        node_limit: int | None = None,
+        fail_limit: int | None = None,
+        restarts: Restarts | None = None,
+        restart_scale: float = 100,
+        restart_growth: float = 1.5,
+        free: bool = False,
+        seed: int = 0,
+        on_solution: Callable[[Solution], object] | None = None,
+    ) -> Result:
+        """Search for a solution, the best one, or all.
+
+        Args:
+            all_solutions: Keep every solution in ``Result.solutions``; without an objective, search for all of them.
+            solution_limit: End after so many solutions.
+            time_limit: Seconds.
+            node_limit: Nodes: domains after a decision, or its opposite, and propagation.
+            fail_limit: Failures.
+            restarts: Begin anew after a number of failures: ``luby``: Luby's sequence times the scale; ``geometric``: the
+                scale times powers of the growth; ``linear``; ``constant``. Only up to the first solution where there is
+                no objective.
+            restart_scale: Failures.
+            restart_growth: Of ``geometric``.
+            free: Choose variables by failures of their constraints (dom/wdeg), try the values of the last solution
+                first, and restart.
+            seed: Of random values.
+            on_solution: Gets each solution; ends the search by returning False.
+
+        Returns:
+            The best that was found when a limit or Ctrl-C ended it.
+
+        Raises:
+            InputError: A constraint or an option cannot be used as given.
+        """
+        search = self._start(
+            time_limit, node_limit, fail_limit, restarts and (restarts, restart_scale, restart_growth), free, seed
+        )
+        aim = self._objective
+        limit = solution_limit if solution_limit is not None else None if all_solutions or aim is not None else 1
+        found: list[Solution] = []
+        last, count = None, 0
+        state = "limit" if limit == 0 else search.next(_go_on)
+        while state == "solution":
+            last, count = self._solution(search), count + 1
+            if all_solutions:
+                found.append(last)
+            if (on_solution is not None and on_solution(last) is False) or count == limit:
+                break
+            state = search.next(_go_on)
+        complete = state == "complete"
+        status: Status = "infeasible" if complete else "unknown"
+        if last is not None:
+            status = "optimal" if complete and aim is not None else "satisfied"
+        objective = last[aim] if last is not None and aim is not None else None
+        return Result(status, last, objective, found, complete, search.statistics())
+
+    def solutions(self, *, time_limit: float | None = None, free: bool = False, seed: int = 0) -> Iterator[Solution]:
+        """Search for one solution after the other; with an objective, each is better than the one before.
+
+        The iterator ends when there are no more, or with the time.
+
+        Raises:
+            InputError: A constraint or an option cannot be used as given.
+            KeyboardInterrupt: Ctrl-C.
+        """
+        search = self._start(time_limit, None, None, None, free, seed)
+        while (state := search.next(_go_on)) == "solution":
+            yield self._solution(search)
+        if state == "stopped":
+            raise KeyboardInterrupt
+
+    def propagated(self) -> list[list[int]] | None:
+        """The values that propagation alone leaves to each variable, in the order they were made; None: infeasible.
+
+        Huge domains take long: every value is listed.
+        """
+        solver, _ = self._build()
+        return solver.domains()[: len(self._variables)] if solver.propagate() else None
+
+    def _build(self) -> tuple[CpSolver, Words | None]:
+        solver = CpSolver()
+        objective = None if self._objective is None else self._view(self._objective * self._sign)
+        for variable in self._variables:
+            if variable.values is None:
+                solver.new_variables(1, variable.lo, variable.hi)
+            else:
+                solver.new_variable_of(np.array(variable.values, dtype=np.int64))
+        for name, arguments in self._posts:
+            _call(solver.post, name, arguments)
+        return solver, objective
+
+    def _start(
+        self,
+        seconds: float | None,
+        nodes: int | None,
+        failures: int | None,
+        restarts: tuple[str, float, float] | None,
+        free: bool,
+        seed: int,
+    ) -> CpSearch:
+        solver, objective = self._build()
+        rules = self._rules or [(self._own(), "dom_w_deg", "indomain_min")]
+        forever = float("inf")
+        limits = (forever if limit is None else limit for limit in (seconds, nodes, failures))
+        search: CpSearch = _call(CpSearch, solver, rules, objective, restarts, free, seed, *limits)
+        return search
+
+    def _own(self) -> Words:
+        return np.array([(var, 1, 0) for var in range(len(self._variables))], dtype=np.int64).reshape(-1, 3)
+
+    def _solution(self, search: CpSearch) -> Solution:
+        return Solution(search.solution(), {name: var for var, name in self._names.items()})
+
+    def _check(self, x: Expression) -> None:
+        if x.model is not self:
+            raise InputError(f"{x} belongs to another model: use variables of this one")
+
+    def expression(self, x: Operand) -> Expression:
+        """An expression of an operand, which may be a whole number."""
+        return x if isinstance(x, Expression) else Expression(self, {}, whole(x, "an operand"))
+
+    def variable_of(self, x: Operand) -> Expression:
+        """A variable that equals an expression; the expression itself where it is a view of one variable."""
+        x = self.expression(x)
+        self._check(x)
+        if len(x.terms) < 2 and all(abs(f) <= _SCALES for f in x.terms.values()) and abs(x.constant) <= LIMIT:
+            return x
+        equal = self._made(Variable(*self.bounds(x), None), "")
+        self.add(equal == x)
+        return equal
+
+    def _view(self, x: Operand) -> Words:
+        x = self.variable_of(x)
+        var, factor = next(iter(x.terms.items()), (-1, 0))
+        return np.array([(var, factor, x.constant)], dtype=np.int64)
+
+    def _views(self, xs: Iterable[Operand]) -> Words:
+        views = [self._view(x) for x in xs]
+        return np.concatenate(views) if views else np.zeros((0, 3), dtype=np.int64)
+
+    def post(self, name: str, *arguments: Any) -> None:
+        """Post a constraint by its name in the core, with FlatZinc's arguments.
+
+        Args:
+            name: One of ``elimina.cp.constraint_names()``, for example ``int_times``; ``_reif`` or ``_imp`` at its end
+                where there is a reified or half-reified form.
+            arguments: Each is an operand, a sequence of operands, or an array of whole numbers.
+
+        Raises:
+            InputError: An argument is none of them. What the constraint refuses is known when the model is solved.
+        """
+        self._posts.append((name, [self._argument(a) for a in arguments]))
+
+    def _argument(self, argument: Any) -> Words:
+        if isinstance(argument, Expression):
+            return self._view(argument)
+        if isinstance(argument, Sequence | np.ndarray) and not isinstance(argument, str):
+            if any(isinstance(x, Expression) for x in argument):
+                return self._views(argument)
+            return whole_array(argument)
+        return whole_array([argument])
+
+
+def whole_array(numbers: Any) -> Words:
+    """Whole numbers as an array.
+
+    Raises:
+        InputError: One of them is no whole number, or beyond 2^52.
+    """
+    if isinstance(numbers, np.ndarray) and numbers.ndim == 1 and np.issubdtype(numbers.dtype, np.signedinteger):
+        result = numbers.astype(np.int64)
+    else:
+        numbers = [whole(x, "an argument") for x in numbers]
+        if any(abs(x) > LIMIT for x in numbers):
+            raise InputError("an argument is beyond -2^52..2^52: use smaller numbers")
+        result = np.array(numbers, dtype=np.int64)
+    if len(result) and (result.max() > LIMIT or result.min() < -LIMIT):
+        raise InputError("an argument is beyond -2^52..2^52: use smaller numbers")
+    return np.ascontiguousarray(result)
+
+
+def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except (ValueError, IndexError) as error:
+        raise InputError(str(error)) from None
+    except TypeError:
+        raise InputError(f"an option has the wrong type: {arguments[2:]}") from None
+
+
+def _go_on() -> bool:
+    return True

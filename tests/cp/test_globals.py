@@ -1,0 +1,283 @@
+"""Constraints over many variables beside brute force: solutions, and domains where a consistency is promised."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from elimina import cp
+from elimina.errors import InputError
+
+from .brute import allowed, domains, found, supported
+
+
+def made(given: Sequence[Sequence[int]]) -> tuple[cp.Model, list[cp.Expression]]:
+    model = cp.Model()
+    return model, [model.int_var(d) for d in given]
+
+
+def cycles(successors: Sequence[int]) -> list[int]:
+    """Lengths of the cycles of a permutation that are longer than 1."""
+    lengths, seen = [], set()
+    for start in range(len(successors)):
+        length, i = 0, start
+        while i not in seen:
+            seen.add(i)
+            i, length = successors[i], length + 1
+        if length > 1:
+            lengths.append(length)
+    return lengths
+
+
+def is_permutation(v: Sequence[int]) -> bool:
+    return sorted(v) == list(range(len(v)))
+
+
+@pytest.mark.parametrize("name", ["circuit", "subcircuit"])
+def test_circuits(name: str) -> None:
+    for seed in range(80):
+        rng = random.Random(seed)
+        count = rng.randint(1, 5)
+        given = domains(rng, count, -1 if seed % 3 == 0 else 0, count if seed % 3 == 0 else count - 1)
+        if rng.random() < 0.5:
+            given = [sorted({*d, *rng.sample(range(count), count // 2)}) for d in given]
+        model, xs = made(given)
+        getattr(model, name)(xs)
+
+        def check(v: tuple[int, ...]) -> bool:
+            if not is_permutation(v):
+                return False
+            return (cycles(v) == [len(v)] or len(v) == 1) if name == "circuit" else len(cycles(v)) <= 1
+
+        assert found(model, xs, seed=seed) == allowed(given, check), given
+
+
+def test_table_is_domain_consistent() -> None:
+    for seed in range(150):
+        rng = random.Random(seed)
+        given = domains(rng, rng.randint(1, 4), -2, 3)
+        rows = {tuple(rng.randint(-3, 4) for _ in given) for _ in range(rng.choice([0, 1, 5, 30, 150]))}
+        model, xs = made(given)
+        model.table(xs, rows)
+        assert model.propagated() == supported(given, rows.__contains__), (given, rows)
+        assert found(model, xs, seed=seed) == allowed(given, rows.__contains__)
+
+
+def test_table_far_values_and_repeated_variables() -> None:
+    model = cp.Model()
+    x = model.int_var(-(2**40), 2**40)
+    y = model.int_var(0, 5)
+    model.table([x, y, y], [(2**39, 1, 1), (-(2**40), 2, 2), (7, 3, 4), (5, 9, 9)])
+    assert found(model, [x, y]) == {(2**39, 1), (-(2**40), 2)}
+
+
+def test_regular_is_domain_consistent() -> None:
+    for seed in range(100):
+        rng = random.Random(seed)
+        states, symbols = rng.randint(1, 4), range(-1, 3)
+        moves = [{s: rng.randrange(states) for s in symbols if rng.random() < 0.6} for _ in range(states)]
+        ends = rng.sample(range(states), rng.randint(0, states))
+        given = domains(rng, rng.randint(1, 4), -2, 3)
+        model, xs = made(given)
+        model.regular(xs, moves, 0, ends)
+
+        def check(v: tuple[int, ...]) -> bool:
+            state: int | None = 0
+            for symbol in v:
+                state = None if state is None else moves[state].get(symbol)  # noqa: B023
+            return state in ends  # noqa: B023
+
+        assert model.propagated() == supported(given, check), (moves, ends, given)
+        assert found(model, xs) == allowed(given, check)
+
+
+def test_element_is_domain_consistent() -> None:
+    for seed in range(100):
+        rng = random.Random(seed)
+        items = [rng.randint(-3, 3) for _ in range(rng.randint(1, 6))]
+        given = [*domains(rng, 1, -1, 6), *domains(rng, 1, -4, 4)]
+        model, (index, z) = made(given)
+        model.post("array_int_element", index + 1, items, z)
+        expected = supported(given, lambda v: 0 <= v[0] < len(items) and items[v[0]] == v[1])  # noqa: B023
+        assert model.propagated() == expected, (items, given)
+
+
+def test_element() -> None:
+    model = cp.Model()
+    x, y, index = model.int_var(0, 3), model.int_var(5, 6), model.int_var(-3, 9)
+    z = model.element([x, 4, y], index)
+    assert found(model, [x, y, index, z]) == {
+        (a, b, i, (a, 4, b)[i]) for a, b, i in itertools.product(range(4), (5, 6), range(3))
+    }
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_count(fixed: bool) -> None:
+    for seed in range(60):
+        rng = random.Random(seed)
+        given = [*domains(rng, 4, 0, 3), *domains(rng, 1, -1, 4), *domains(rng, 1, -1, 5)]
+        if fixed:
+            given[4] = given[4][:1]
+        model, xs = made(given)
+        model.post("count_eq", xs[:4], given[4][0] if fixed else xs[4], xs[5])
+        assert found(model, xs, seed=seed) == allowed(given, lambda v: v[:4].count(v[4]) == v[5]), given
+
+
+def test_count_of_itself() -> None:
+    """A magic sequence of 5: each number says how often its place occurs."""
+    model = cp.Model()
+    xs = model.int_vars(5, 0, 5)
+    model.cardinality(xs, dict(enumerate(xs)))
+    assert found(model, xs) == {(2, 1, 2, 0, 0)}
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_cardinality(closed: bool) -> None:
+    for seed in range(60):
+        rng = random.Random(seed)
+        given = [*domains(rng, 4, 0, 3), *domains(rng, 2, 0, 3)]
+        model, xs = made(given)
+        model.cardinality(xs[:4], {1: xs[4], 3: xs[5]}, closed)
+
+        def check(v: tuple[int, ...]) -> bool:
+            return (v[:4].count(1), v[:4].count(3)) == v[4:] and (not closed or set(v[:4]) <= {1, 3})
+
+        assert found(model, xs) == allowed(given, check), given
+
+
+def test_distinct_values() -> None:
+    for seed in range(60):
+        given = [*domains(random.Random(seed), 4, 0, 3), *domains(random.Random(seed + 99), 1, 0, 5)]
+        model, xs = made(given)
+        model.post("nvalue", xs[4], xs[:4])
+        assert found(model, xs) == allowed(given, lambda v: len(set(v[:4])) == v[4]), given
+
+
+def test_cumulative() -> None:
+    for seed in range(80):
+        rng = random.Random(seed)
+        count = rng.randint(1, 3)
+        given = [
+            *domains(rng, count, 0, 5),
+            *domains(rng, count, -1 if seed % 4 == 0 else 0, 3),
+            *domains(rng, count, 0, 2),
+            [rng.randint(0, 3)],
+        ]
+        if seed % 2:
+            given[count : 3 * count] = [[rng.choice(d)] for d in given[count : 3 * count]]
+        model, xs = made(given)
+        model.cumulative(xs[:count], xs[count : 2 * count], xs[2 * count : 3 * count], xs[-1])
+
+        def check(v: tuple[int, ...]) -> bool:
+            starts, durations, demands = v[:count], v[count : 2 * count], v[2 * count : 3 * count]  # noqa: B023
+            tasks = list(zip(starts, durations, demands, strict=True))
+            if any(d < 0 for d in durations):
+                return False
+            return all(sum(r for s, d, r in tasks if s <= t < s + d) <= v[-1] for t in range(10))
+
+        assert found(model, xs, seed=seed) == allowed(given, check), given
+
+
+@pytest.mark.parametrize("name", ["lex_less", "lex_lesseq"])
+def test_lexicographic(name: str) -> None:
+    for seed in range(80):
+        rng = random.Random(seed)
+        split = rng.randint(1, 3)
+        given = domains(rng, split + rng.randint(1, 3), 0, 2)
+        model, xs = made(given)
+        getattr(model, name)(xs[:split], xs[split:])
+
+        def check(v: tuple[int, ...]) -> bool:
+            return v[:split] < v[split:] if name == "lex_less" else v[:split] <= v[split:]  # noqa: B023
+
+        assert found(model, xs) == allowed(given, check), given
+        ends = [range(d[0], d[-1] + 1) for d in given]
+        wide, _ = (made(ends)[0], None)
+        getattr(wide, name)(
+            *[[cp.Expression(wide, {i: 1}) for i in part] for part in (range(split), range(split, len(ends)))]
+        )
+        assert wide.propagated() == supported(ends, check), ends
+
+
+def test_inverse() -> None:
+    for seed in range(60):
+        rng = random.Random(seed)
+        given = domains(rng, 6, -1, 3)
+        if seed % 2:
+            given = [[0, 1, 2] for _ in given]
+        model, xs = made(given)
+        model.inverse(xs[:3], xs[3:])
+
+        def check(v: tuple[int, ...]) -> bool:
+            return all(0 <= x < 3 for x in v) and all(
+                (v[i] == j) == (v[3 + j] == i) for i in range(3) for j in range(3)
+            )
+
+        assert found(model, xs) == allowed(given, check), given
+
+
+def test_bin_packing() -> None:
+    for seed in range(60):
+        rng = random.Random(seed)
+        sizes = [rng.randint(0, 4) for _ in range(4)]
+        given = [*domains(rng, 2, 0, 12), *domains(rng, 4, -1, 2)]
+        model, xs = made(given)
+        model.bin_packing_load(xs[:2], xs[2:], sizes)
+
+        def check(v: tuple[int, ...]) -> bool:
+            inside = all(0 <= b < 2 for b in v[2:])
+            return inside and all(sum(s for s, b in zip(sizes, v[2:], strict=True) if b == k) == v[k] for k in range(2))  # noqa: B023
+
+        assert found(model, xs) == allowed(given, check), (sizes, given)
+
+
+@pytest.mark.parametrize(
+    ("post", "message"),
+    [
+        (lambda m, x: m.table([x, x], [(1, 2, 3)]), "3 values for 2 variables"),
+        (lambda m, x: m.regular([x], [{0: 1}], 0, [0]), "no state 1"),
+        (lambda m, x: m.regular([x], [{0: 0, 10**12: 0}], 0, [0]), "too many"),
+        (lambda m, x: m.all_different([x], "arc"), "value, bounds or domain, not 'arc'"),
+        (lambda m, x: m.element([], x), "no items"),
+        (lambda m, x: m.inverse([x], []), "1 and 0 elements"),
+        (lambda m, x: m.cumulative([x], [1, 2], [1], 2), "1 and 2 elements"),
+        (lambda m, x: m.bin_packing_load([x], [x], [-1]), "a size is at least 0"),
+        (lambda m, x: m.post("global_cardinality", [x], [1, 1], [x, x]), "counted twice"),
+        (lambda m, x: m.post("regular", [x], 2, 1, [1], 1, [1]), "a row for each state"),
+        (lambda m, x: m.post("regular", [x], 1, 1, [2], 1, [1]), "no state 2"),
+        (lambda m, x: m.post("table_int", [x, x], [1, 2, 3]), "each row"),
+        (lambda m, x: m.post("table_int", [], []), "each row"),
+    ],
+)
+def test_refused(post: object, message: str) -> None:
+    model = cp.Model()
+    x = model.int_var(0, 3)
+
+    def act() -> None:
+        post(model, x)  # type: ignore[operator]
+        model.solve()
+
+    with pytest.raises(InputError, match=message):
+        act()
+
+
+def test_empty_arrays() -> None:
+    """Constraints over nothing hold, or not, but never crash."""
+    for name in ("all_different", "all_different_except_0", "circuit", "subcircuit"):
+        model = cp.Model()
+        getattr(model, name)([])
+        assert model.solve().status == "satisfied"
+    model = cp.Model()
+    model.lex_lesseq([], [])
+    model.inverse([], [])
+    model.cumulative([], [], [], 3)
+    model.bin_packing_load([], [], [])
+    model.post("array_bool_and", [], 1)
+    model.post("nvalue", 0, [])
+    model.post("count_eq", [], 1, 0)
+    assert model.solve().status == "satisfied"
+    model.lex_less([], [])
+    assert model.solve().status == "infeasible"
