@@ -211,31 +211,36 @@ std::uint64_t Domains::word(const Domain& d, std::size_t i) const {
   return word;
 }
 
-void Domains::read_row(View x, Value base, std::span<std::uint64_t> words) const {
+// 64 bits of the row from a bit on, which may be before its first one.
+std::uint64_t Domains::shifted(const Domain& d, Value bit) const {
+  const Value at = floor_div(bit, 64);
+  const int bits = static_cast<int>(bit - at * 64);
+  std::uint64_t result = at >= 0 ? word(d, static_cast<std::size_t>(at)) >> bits : 0;
+  if (bits && at + 1 >= 0) result |= word(d, static_cast<std::size_t>(at + 1)) << (64 - bits);
+  return result;
+}
+
+std::uint64_t Domains::row_word(View x, Value base) const {
   const Domain& d = domains_[x.var];
-  if (x.scale != 1 || d.row == kNoRow || d.lo == d.hi) {
-    std::fill(words.begin(), words.end(), 0);
-    const Value end = base + static_cast<Value>(words.size() * 64);
-    each(x, [&](Value value) {
-      if (value >= base && value < end) words[place(base, value) / 64] |= std::uint64_t{1} << (place(base, value) % 64);
-    });
-    return;
-  }
-  // Bit k of the result is bit k + shift of the row.
-  const Value shift = base - x.offset - d.base;
-  const Value skip = floor_div(shift, 64);
-  const int bits = static_cast<int>(shift - skip * 64);
-  const Value first = static_cast<Value>(place(d.base, d.lo) / 64) - skip - (bits ? 1 : 0), last = static_cast<Value>(place(d.base, d.hi) / 64) - skip;
-  for (Value i = 0; i < static_cast<Value>(words.size()); ++i) {
-    if (i < first || i > last) {
-      words[i] = 0;
-      continue;
-    }
-    const Value from = i + skip;
-    std::uint64_t result = from >= 0 ? word(d, static_cast<std::size_t>(from)) >> bits : 0;
-    if (bits && from + 1 >= 0) result |= word(d, static_cast<std::size_t>(from + 1)) << (64 - bits);
-    words[i] = result;
-  }
+  if (x.scale == 1 && d.row != kNoRow) return shifted(d, base - x.offset - d.base);
+  std::uint64_t result = 0;
+  for (Value k = std::max<Value>(0, lo(x) - base); k < 64 && base + k <= hi(x); ++k) result |= static_cast<std::uint64_t>(has(x, base + k)) << k;
+  return result;
+}
+
+bool Domains::meets(View x, Value base, std::span<const std::uint64_t> words) const {
+  const Value least = std::max<Value>(lo(x) - base, 0), most = std::min(hi(x) - base, static_cast<Value>(words.size() * 64) - 1);
+  if (least > most) return false;
+  for (Value i = least / 64; i <= most / 64; ++i)
+    if (words[static_cast<std::size_t>(i)] && (words[static_cast<std::size_t>(i)] & row_word(x, base + i * 64))) return true;
+  return false;
+}
+
+void Domains::read_row(View x, Value base, std::span<std::uint64_t> words) const {
+  std::fill(words.begin(), words.end(), 0);
+  const Value least = std::max<Value>(lo(x) - base, 0), most = std::min(hi(x) - base, static_cast<Value>(words.size() * 64) - 1);
+  if (least > most) return;
+  for (Value i = least / 64; i <= most / 64; ++i) words[static_cast<std::size_t>(i)] = row_word(x, base + i * 64);
 }
 
 }  // namespace elimina::cp

@@ -88,8 +88,12 @@ class Domains {
     }
   }
 
-  // The values as bits: bit k is `base + k`, as far as the words go. The view's scale is 1 or -1, or it is a short domain's.
+  // The values as bits: bit k is `base + k`, as far as the words go.
   void read_row(View x, Value base, std::span<std::uint64_t> words) const;
+
+  // One of those words, the one from `base` on; and whether a value's bit is set in `words`.
+  std::uint64_t row_word(View x, Value base) const;
+  bool meets(View x, Value base, std::span<const std::uint64_t> words) const;
 
   // Variables that changed since the last `forget`, and how.
   std::span<const int> changed() const { return changed_; }
@@ -129,6 +133,7 @@ class Domains {
   bool is_hole(const Domain& d, Value x) const;
   Value count_between(const Domain& d, Value from, Value to) const;
   std::uint64_t word(const Domain& d, std::size_t i) const;
+  std::uint64_t shifted(const Domain& d, Value bit) const;
 
   Trail& trail_;
   std::vector<Domain> domains_;

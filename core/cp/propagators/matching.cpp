@@ -46,6 +46,7 @@ Matching::Matching(const Domains& d, Views xs) : Propagator(Priority::costly), x
   listed_.resize(n, 0);
   open_.resize(words_);
   on_stack_.resize(words_);
+  closed_.resize(words_);
   index_.resize(words_ * 64, 0);
   parent_.resize(words_ * 64);
   members_.resize((n + 1) * words_);
@@ -69,6 +70,7 @@ Outcome Matching::propagate(Engine& engine) {
   parts_.clear();
   for (const auto* changed : {&touched, &unmatched_})
     for (const int i : *changed) {
+      if (!parts_.empty() && place_[i] >= parts_.back().first && place_[i] < parts_.back().last) continue;
       const Part part = part_of(engine, i);
       if (listed_[part.first] == call_) continue;
       listed_[part.first] = call_;
@@ -181,24 +183,81 @@ void Matching::rematch(std::size_t value, int last) {
 
 // Strongly connected components, by their paths (Gabow, Information Processing Letters 74, 2000).
 bool Matching::split(Engine& engine, const Part& part) {
-  if (part.last - part.first == 1 && engine.domains().fixed(xs_[order_[part.first]])) return true;
+  const Domains& d = engine.domains();
+  if (part.last - part.first == 1 && d.fixed(xs_[order_[part.first]])) return true;
+  find_core(d, part);
+  if (rest_.empty()) return true;
   begin(part);
-  for (const int root : queue_) {
+  for (const int root : rest_) {
     if (!has(open_.data(), static_cast<std::size_t>(match_[root]))) continue;
-    visit(engine.domains(), root, part);
+    visit(d, root, part);
     explore(engine, part);
   }
-  if (!stack_.empty()) close(engine, part);
+  close_core(engine, part);
   return alive_;
 }
 
-// The first component on the path is that of the free values.
-void Matching::begin(const Part& part) {
-  queue_.assign(order_.begin() + part.first, order_.begin() + part.last);
+// The first component on the path: the free values' one, or that of a variable which all others are reached from.
+void Matching::find_core(const Domains& d, const Part& part) {
+  rest_.assign(order_.begin() + part.first, order_.begin() + part.last);
+  core_.clear();
+  Word* members = members_.data();
+  std::copy(free_.begin() + part.from, free_.begin() + part.to, members + part.from);
+  if (std::any_of(members + part.from, members + part.to, [](Word w) { return w != 0; })) gather(d, part);
+  if (!core_.empty()) return;
+  const auto pivot = std::max_element(rest_.begin(), rest_.end(), [&](int a, int b) { return d.size(xs_[a]) < d.size(xs_[b]); });
+  if (!reaches_all(d, *pivot, part)) return;
+  core_.push_back(*pivot);
+  index_[match_[*pivot]] = 0;
+  add(members, static_cast<std::size_t>(match_[*pivot]));
+  rest_.erase(pivot);
+  gather(d, part);
+}
+
+// Moves variables that lead to the core into it, a few times over: what is left then is for the search.
+void Matching::gather(const Domains& d, const Part& part) {
+  constexpr int kRounds = 4;
+  const std::span<const Word> members{members_.data() + part.from, part.to - part.from};
+  const Value base = base_ + static_cast<Value>(part.from * 64);
+  for (int round = 0; round < kRounds && !rest_.empty(); ++round) {
+    std::size_t left = 0;
+    for (const int i : rest_) {
+      if (!d.meets(xs_[i], base, members)) {
+        rest_[left++] = i;
+        continue;
+      }
+      core_.push_back(i);
+      index_[match_[i]] = 0;
+      add(members_.data(), static_cast<std::size_t>(match_[i]));
+    }
+    if (left == rest_.size()) return;
+    rest_.resize(left);
+  }
+}
+
+bool Matching::reaches_all(const Domains& d, int pivot, const Part& part) {
   std::fill(open_.begin() + part.from, open_.begin() + part.to, 0);
-  for (const int i : queue_) add(open_.data(), static_cast<std::size_t>(match_[i]));
-  std::copy(free_.begin() + part.from, free_.begin() + part.to, on_stack_.begin() + part.from);
-  std::copy(free_.begin() + part.from, free_.begin() + part.to, members_.begin() + part.from);
+  for (const int i : rest_) add(open_.data(), static_cast<std::size_t>(match_[i]));
+  drop(open_.data(), static_cast<std::size_t>(match_[pivot]));
+  std::size_t left = rest_.size() - 1;
+  queue_.assign(1, pivot);
+  for (std::size_t next = 0; next < queue_.size() && left > 0; ++next) {
+    const Word* words = load(d, queue_[next], part);
+    for (std::size_t w = part.from; w < part.to; ++w) {
+      Word found = words[w] & open_[w];
+      open_[w] &= ~found;
+      left -= static_cast<std::size_t>(std::popcount(found));
+      for (; found; found &= found - 1) queue_.push_back(owner_[w * 64 + static_cast<std::size_t>(std::countr_zero(found))]);
+    }
+  }
+  return left == 0;
+}
+
+void Matching::begin(const Part& part) {
+  std::fill(open_.begin() + part.from, open_.begin() + part.to, 0);
+  std::fill(closed_.begin() + part.from, closed_.begin() + part.to, 0);
+  for (const int i : rest_) add(open_.data(), static_cast<std::size_t>(match_[i]));
+  std::copy(members_.begin() + part.from, members_.begin() + part.to, on_stack_.begin() + part.from);
   stack_.clear();
   frames_.clear();
   path_.assign(1, 0);
@@ -255,27 +314,50 @@ void Matching::explore(Engine& engine, const Part& part) {
   }
 }
 
-// The last component on the path is complete. `order_` stays a permutation, whatever fails.
+// The last component on the path is complete: it moves to the front. `order_` stays a permutation, whatever fails.
 void Matching::close(Engine& engine, const Part& part) {
   const Word* members = members_.data() + (path_.size() - 1) * words_;
-  for (std::size_t w = part.from; w < part.to; ++w) on_stack_[w] &= ~members[w];
-  const auto first = static_cast<std::size_t>(std::max(path_.back(), 1)) - 1;
+  for (std::size_t w = part.from; w < part.to; ++w) {
+    on_stack_[w] &= ~members[w];
+    closed_[w] |= members[w];
+  }
+  const auto first = static_cast<std::size_t>(path_.back()) - 1;
   path_.pop_back();
-  engine.trail().set(starts_ + fill_ / 64, engine.trail().get(starts_ + fill_ / 64) | Word{1} << (fill_ % 64));
+  start_here(engine);
   for (std::size_t k = first; k < stack_.size(); ++k) {
-    const int i = stack_[k];
-    order_[fill_] = i;
+    const int i = stack_[k], other = order_[fill_];
+    std::swap(order_[fill_], order_[place_[i]]);
+    place_[other] = place_[i];
     place_[i] = fill_++;
-    alive_ = alive_ && prune(engine.domains(), i, members, part);
+    const Word* words = row(i);
+    for (std::size_t w = part.from; w < part.to; ++w)
+      if (const Word lost = words[w] & ~members[w]) alive_ = alive_ && remove(engine.domains(), i, w, lost);
   }
   stack_.resize(first);
 }
 
-bool Matching::prune(Domains& d, int i, const Word* kept, const Part& part) {
-  const Word* words = row(i);
-  for (std::size_t w = part.from; w < part.to; ++w)
-    for (Word lost = words[w] & ~kept[w]; lost; lost &= lost - 1)
-      if (!d.remove(xs_[i], base_ + static_cast<Value>(w * 64) + std::countr_zero(lost))) return false;
+// What is left is one component with the core: it keeps all but the values of complete ones.
+void Matching::close_core(Engine& engine, const Part& part) {
+  if (fill_ < part.last) start_here(engine);
+  Domains& d = engine.domains();
+  for (std::size_t w = part.from; w < part.to; ++w) {
+    if (!closed_[w]) continue;
+    const Value base = base_ + static_cast<Value>(w * 64);
+    for (std::size_t p = fill_; p < part.last && alive_; ++p) {
+      const int i = order_[p];
+      const Word words = loaded_[i] == call_ ? row(i)[w] : d.row_word(xs_[i], base);
+      if (const Word lost = words & closed_[w]) alive_ = remove(d, i, w, lost);
+    }
+  }
+}
+
+void Matching::start_here(Engine& engine) {
+  engine.trail().set(starts_ + fill_ / 64, engine.trail().get(starts_ + fill_ / 64) | Word{1} << (fill_ % 64));
+}
+
+bool Matching::remove(Domains& d, int i, std::size_t w, Word lost) {
+  for (; lost; lost &= lost - 1)
+    if (!d.remove(xs_[i], base_ + static_cast<Value>(w * 64) + std::countr_zero(lost))) return false;
   return true;
 }
 

@@ -5,6 +5,9 @@
 // all free values are one node that leads to every variable. A component's variables and values are an AllDifferent of their own
 // from then on (Gent, Miguel and Nightingale, Artificial Intelligence 172, 2008), so only the component of what changed is looked
 // at. Neighbours are found a word at a time (van Kessel and Quimper, AAAI 2012).
+//
+// Most of a component stays together. So its core is gathered first: what leads to free values, or, where there are none, to a
+// variable that leads to all others. A row is left at the first word that leads there; only what remains is searched.
 #pragma once
 #include <memory>
 
@@ -44,13 +47,18 @@ class Matching final : public Propagator {
   void rematch(std::size_t value, int last);
 
   bool split(Engine& engine, const Part& part);
+  void find_core(const Domains& d, const Part& part);
+  void gather(const Domains& d, const Part& part);
+  bool reaches_all(const Domains& d, int pivot, const Part& part);
   void begin(const Part& part);
   void visit(const Domains& d, int i, const Part& part);
   void meet(const Word* row, const Part& part);
   void merge(const Part& part);
   void explore(Engine& engine, const Part& part);
   void close(Engine& engine, const Part& part);
-  bool prune(Domains& d, int i, const Word* kept, const Part& part);
+  void close_core(Engine& engine, const Part& part);
+  void start_here(Engine& engine);
+  bool remove(Domains& d, int i, std::size_t w, Word lost);
 
   Views xs_;
   Value base_;
@@ -79,7 +87,9 @@ class Matching final : public Propagator {
   std::vector<int> index_, parent_, stack_, queue_;
   std::vector<Frame> frames_;
   std::vector<int> path_;               // components on the path: the index of the first node
-  std::vector<Word> members_;           // their values
+  std::vector<Word> members_;           // their values; the first one's is the core
+  std::vector<Word> closed_;            // values of complete components
+  std::vector<int> core_, rest_;        // variables known to be in the first component, and the others
   std::size_t fill_ = 0;
   bool alive_ = true;
 };

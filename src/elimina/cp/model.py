@@ -189,9 +189,9 @@ class Model(Globals):
             time_limit: Seconds.
             node_limit: Nodes: domains after a decision, or its opposite, and propagation.
             fail_limit: Failures.
-            restarts: Begin anew after a number of failures: ``luby``: Luby's sequence times the scale; ``geometric``: the
-                scale times powers of the growth; ``linear``; ``constant``. Only up to the first solution where there is
-                no objective.
+            restarts: Begin anew after a number of failures: by ``luby``, Luby's sequence times the scale; ``geometric``,
+                the scale times powers of the growth; ``linear``; ``constant``. Without an objective, only up to the
+                first solution.
             restart_scale: Failures.
             restart_growth: Of ``geometric``.
             free: Choose variables by failures of their constraints (dom/wdeg), try the values of the last solution
