@@ -10,4 +10,5 @@ NB_MODULE(_core, m) {
   bind_search(m);
   bind_consistency(m);
   bind_cp(m);
+  bind_flatzinc(m);
 }

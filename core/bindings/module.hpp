@@ -10,3 +10,4 @@ void bind_filter(nanobind::module_& m);
 void bind_search(nanobind::module_& m);
 void bind_consistency(nanobind::module_& m);
 void bind_cp(nanobind::module_& m);
+void bind_flatzinc(nanobind::module_& m);
