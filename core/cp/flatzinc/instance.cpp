@@ -28,14 +28,17 @@ const Alias* alias_of(std::string_view name) {
       {"gecode_all_different_int", {"all_different", Form::all_different}},
       {"minicpp_all_different", {"all_different", Form::all_different}},
       {"fzn_alldifferent_except_0", {"all_different_except_0", Form::same}},
+      {"elimina_circuit", {"circuit", Form::successors}},
       {"fzn_circuit", {"circuit", Form::successors}},
       {"circuit", {"circuit", Form::successors}},
       {"jacop_circuit", {"circuit", Form::successors}},
       {"minicpp_circuit", {"circuit", Form::successors}},
       {"gecode_circuit", {"circuit", Form::successors_from}},
+      {"elimina_subcircuit", {"subcircuit", Form::successors}},
       {"fzn_subcircuit", {"subcircuit", Form::successors}},
       {"subcircuit", {"subcircuit", Form::successors}},
       {"jacop_subcircuit", {"subcircuit", Form::successors}},
+      {"elimina_inverse", {"inverse", Form::inverse}},
       {"fzn_inverse", {"inverse", Form::inverse}},
       {"inverse", {"inverse", Form::inverse}},
       {"fzn_table_int", {"table_int", Form::same}},
@@ -54,9 +57,9 @@ const Alias* alias_of(std::string_view name) {
       {"fzn_lex_less_bool", {"lex_less", Form::same}},
       {"fzn_lex_lesseq_int", {"lex_lesseq", Form::same}},
       {"fzn_lex_lesseq_bool", {"lex_lesseq", Form::same}},
+      {"elimina_bin_packing_load", {"bin_packing_load", Form::bins}},
       {"fzn_bin_packing_load", {"bin_packing_load", Form::bins}},
-      {"bin_packing_load", {"bin_packing_load", Form::bins}},
-      {"bool_xor", {"bool_xor", Form::same}}};
+      {"bin_packing_load", {"bin_packing_load", Form::bins}}};
   const auto place = table.find(name);
   return place == table.end() ? nullptr : &place->second;
 }
