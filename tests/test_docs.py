@@ -36,6 +36,13 @@ def test_the_python_of_the_readme(monkeypatch):
     assert names["answer"].log10_z < 0
 
 
+def test_the_python_of_the_reference():
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs" / "reference.md", "python"):
+        exec(block, names)
+    assert names["result"].status == "optimal"
+
+
 def test_the_tutorial_on_the_command_line():
     text = (ROOT / "docs" / "tutorial.md").read_text()
     model = elimina.read(ROOT / "examples" / "radio.wcsp")

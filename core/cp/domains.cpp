@@ -8,15 +8,10 @@ namespace elimina::cp {
 
 namespace {
 
-// A wider range has no row of bits; a narrower one than the other gets it at once.
+// A wider range never has a row of bits; a narrower one than the other has it at once.
 constexpr Value kWidest = Value{1} << 20, kNarrow = 256;
 
-std::size_t place(Value base, Value x) { return static_cast<std::size_t>(x - base); }
-
 Value base_of(Value lo) { return floor_div(lo, 64) * 64; }
-
-std::uint64_t from_bit(std::size_t bit) { return ~std::uint64_t{0} << (bit % 64); }
-std::uint64_t to_bit(std::size_t bit) { return ~std::uint64_t{0} >> (63 - bit % 64); }
 
 }  // namespace
 
@@ -25,30 +20,31 @@ int Domains::make(Value lo, Value hi) {
   if (lo < -kLimit || hi > kLimit) throw Refused("a bound is at most 2^52 in absolute value, not " + std::to_string(lo) + ".." + std::to_string(hi));
   domains_.push_back({lo, hi, hi - lo + 1, 0, kNoRow, -1, 0});
   events_.push_back(0);
-  if (hi - lo >= 2 && hi - lo < kNarrow) build_row(domains_.back());
+  if (hi - lo >= 2 && hi - lo < kNarrow) build_row(count() - 1);
   return count() - 1;
 }
 
 void Domains::materialise(int v) {
-  Domain& d = domains_[v];
-  if (trail_.level() == 0 && d.row == kNoRow && d.hi - d.lo < kWidest) build_row(d);
+  const Domain& d = domains_[v];
+  if (!is_logged() && d.row == kNoRow && d.hi - d.lo < kWidest) build_row(v);
 }
 
-void Domains::build_row(Domain& d) {
+void Domains::build_row(int v) {
+  Domain& d = domains_[v];
+  if (is_logged()) log(v, kRowBuilt);
   d.base = base_of(d.lo);
-  d.row = trail_.make(place(d.base, d.hi) / 64 + 1, ~std::uint64_t{0});
+  d.row = rows_.size();
+  rows_.resize(rows_.size() + place(d.base, d.hi) / 64 + 1, ~std::uint64_t{0});
   for (std::int32_t i = d.holes; i >= 0; i = holes_[i].next) {
     const Value x = holes_[i].value;
-    if (x < d.lo || x > d.hi) continue;
-    const std::size_t bit = place(d.base, x);
-    trail_.set(d.row + bit / 64, trail_.get(d.row + bit / 64) & ~(std::uint64_t{1} << (bit % 64)));
+    if (x >= d.lo && x <= d.hi) rows_[d.row + place(d.base, x) / 64] &= ~(std::uint64_t{1} << (place(d.base, x) % 64));
   }
 }
 
 bool Domains::is_hole(const Domain& d, Value x) const {
   if (d.row != kNoRow) {
     const std::size_t bit = place(d.base, x);
-    return !(trail_.get(d.row + bit / 64) >> (bit % 64) & 1);
+    return !(rows_[d.row + bit / 64] >> (bit % 64) & 1);
   }
   for (std::int32_t i = d.holes; i >= 0; i = holes_[i].next)
     if (holes_[i].value == x) return true;
@@ -69,9 +65,9 @@ Value Domains::above(int v, Value x) const {
     return x;
   }
   std::size_t bit = place(d.base, x);
-  std::uint64_t word = trail_.get(d.row + bit / 64) & from_bit(bit);
+  std::uint64_t word = rows_[d.row + bit / 64] & from_bit(bit);
   std::size_t i = bit / 64;
-  while (!word) word = trail_.get(d.row + ++i);
+  while (!word) word = rows_[d.row + ++i];
   return d.base + static_cast<Value>(i * 64) + std::countr_zero(word);
 }
 
@@ -84,9 +80,9 @@ Value Domains::below(int v, Value x) const {
     return x;
   }
   std::size_t bit = place(d.base, x);
-  std::uint64_t word = trail_.get(d.row + bit / 64) & to_bit(bit);
+  std::uint64_t word = rows_[d.row + bit / 64] & to_bit(bit);
   std::size_t i = bit / 64;
-  while (!word) word = trail_.get(d.row + --i);
+  while (!word) word = rows_[d.row + --i];
   return d.base + static_cast<Value>(i * 64) + 63 - std::countl_zero(word);
 }
 
@@ -112,7 +108,7 @@ Value Domains::count_between(const Domain& d, Value from, Value to) const {
   const std::size_t first = place(d.base, from), last = place(d.base, to);
   Value count = 0;
   for (std::size_t i = first / 64; i <= last / 64; ++i) {
-    std::uint64_t word = trail_.get(d.row + i);
+    std::uint64_t word = rows_[d.row + i];
     if (i == first / 64) word &= from_bit(first);
     if (i == last / 64) word &= to_bit(last);
     count += std::popcount(word);
@@ -120,14 +116,19 @@ Value Domains::count_between(const Domain& d, Value from, Value to) const {
   return count;
 }
 
-Domains::Domain& Domains::writable(int v, Events events) {
-  Domain& d = domains_[v];
-  if (d.stamp != trail_.stamp()) {
-    if (trail_.level() > 0) saved_.push_back({v, d});
-    d.stamp = trail_.stamp();
-  }
+void Domains::tell(int v, Events events) {
   if (!events_[v]) changed_.push_back(v);
   events_[v] |= events | kDomain;
+}
+
+Domains::Domain& Domains::with_saved_bounds(int v, Events events) {
+  Domain& d = domains_[v];
+  if (is_logged() && d.stamp != trail_.stamp()) {
+    for (const Value x : {d.lo, d.hi, d.size}) log_.push_back(static_cast<std::uint64_t>(x));
+    log(v, kBoundsSaved);
+    d.stamp = trail_.stamp();
+  }
+  tell(v, events);
   return d;
 }
 
@@ -138,7 +139,7 @@ bool Domains::set_lo(int v, Value x) {
   if (x == old.hi) return assign(v, x);
   if (old.size != old.hi - old.lo + 1 && is_hole(old, x)) x = above(v, x);
   const Value size = old.size - count_between(old, old.lo, x - 1);
-  Domain& d = writable(v, size == 1 ? kLower | kFix : kLower);
+  Domain& d = with_saved_bounds(v, size == 1 ? kLower | kFix : kLower);
   d.lo = x;
   d.size = size;
   return true;
@@ -151,7 +152,7 @@ bool Domains::set_hi(int v, Value x) {
   if (x == old.lo) return assign(v, x);
   if (old.size != old.hi - old.lo + 1 && is_hole(old, x)) x = below(v, x);
   const Value size = old.size - count_between(old, x + 1, old.hi);
-  Domain& d = writable(v, size == 1 ? kUpper | kFix : kUpper);
+  Domain& d = with_saved_bounds(v, size == 1 ? kUpper | kFix : kUpper);
   d.hi = x;
   d.size = size;
   return true;
@@ -161,7 +162,7 @@ bool Domains::assign(int v, Value x) {
   const Domain& old = domains_[v];
   if (!has(v, x)) return false;
   if (old.lo == old.hi) return true;
-  Domain& d = writable(v, static_cast<Events>(kFix | (x != old.lo ? kLower : 0) | (x != old.hi ? kUpper : 0)));
+  Domain& d = with_saved_bounds(v, static_cast<Events>(kFix | (x != old.lo ? kLower : 0) | (x != old.hi ? kUpper : 0)));
   d.lo = d.hi = x;
   d.size = 1;
   return true;
@@ -173,56 +174,58 @@ bool Domains::remove(int v, Value x) {
   if (old.lo == old.hi) return false;
   if (x == old.lo) return set_lo(v, above(v, x));
   if (x == old.hi) return set_hi(v, below(v, x));
-  Domain& d = writable(v, 0);
-  if (d.row == kNoRow && d.hi - d.lo < kWidest) build_row(d);
+  tell(v, 0);
+  if (old.row == kNoRow && old.hi - old.lo <= kListed) build_row(v);
+  Domain& d = domains_[v];
   --d.size;
   if (d.row == kNoRow) {
     holes_.push_back({x, d.holes});
     d.holes = static_cast<std::int32_t>(holes_.size() - 1);
+    if (is_logged()) log(v, kHoleMade);
     return true;
   }
   const std::size_t bit = place(d.base, x);
-  trail_.set(d.row + bit / 64, trail_.get(d.row + bit / 64) & ~(std::uint64_t{1} << (bit % 64)));
+  rows_[d.row + bit / 64] &= ~(std::uint64_t{1} << (bit % 64));
+  if (is_logged()) log(v, static_cast<std::uint32_t>(bit));
   return true;
 }
 
 void Domains::mark() {
-  marks_.push_back({saved_.size(), holes_.size()});
+  marks_.push_back({log_.size(), rows_.size(), holes_.size()});
   trail_.mark();
 }
 
 void Domains::undo() {
   const Mark mark = marks_.back();
   marks_.pop_back();
-  for (std::size_t i = saved_.size(); i-- > mark.saved;) domains_[saved_[i].var] = saved_[i].old;
-  saved_.resize(mark.saved);
+  while (log_.size() > mark.log) revert(popped());
+  rows_.resize(mark.rows);
   holes_.resize(mark.holes);
   trail_.undo();
   forget();
 }
 
-// A word of the row, with nothing but values.
-std::uint64_t Domains::word(const Domain& d, std::size_t i) const {
-  const std::size_t first = place(d.base, d.lo), last = place(d.base, d.hi);
-  if (i < first / 64 || i > last / 64) return 0;
-  std::uint64_t word = trail_.get(d.row + i);
-  if (i == first / 64) word &= from_bit(first);
-  if (i == last / 64) word &= to_bit(last);
-  return word;
+std::uint64_t Domains::popped() {
+  const std::uint64_t entry = log_.back();
+  log_.pop_back();
+  return entry;
 }
 
-// 64 bits of the row from a bit on, which may be before its first one.
-std::uint64_t Domains::shifted(const Domain& d, Value bit) const {
-  const Value at = floor_div(bit, 64);
-  const int bits = static_cast<int>(bit - at * 64);
-  std::uint64_t result = at >= 0 ? word(d, static_cast<std::size_t>(at)) >> bits : 0;
-  if (bits && at + 1 >= 0) result |= word(d, static_cast<std::size_t>(at + 1)) << (64 - bits);
-  return result;
+void Domains::revert(std::uint64_t entry) {
+  Domain& d = domains_[entry >> 32];
+  const auto what = static_cast<std::uint32_t>(entry);
+  if (what == kBoundsSaved) {
+    for (Value* x : {&d.size, &d.hi, &d.lo}) *x = static_cast<Value>(popped());
+  } else if (what == kRowBuilt) {
+    d.row = kNoRow;
+  } else {
+    ++d.size;
+    if (what == kHoleMade) d.holes = holes_[d.holes].next;
+    else rows_[d.row + what / 64] |= std::uint64_t{1} << (what % 64);
+  }
 }
 
-std::uint64_t Domains::row_word(View x, Value base) const {
-  const Domain& d = domains_[x.var];
-  if (x.scale == 1 && d.row != kNoRow) return shifted(d, base - x.offset - d.base);
+std::uint64_t Domains::listed_word(View x, Value base) const {
   std::uint64_t result = 0;
   for (Value k = std::max<Value>(0, lo(x) - base); k < 64 && base + k <= hi(x); ++k) result |= static_cast<std::uint64_t>(has(x, base + k)) << k;
   return result;

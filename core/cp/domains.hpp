@@ -92,7 +92,10 @@ class Domains {
   void read_row(View x, Value base, std::span<std::uint64_t> words) const;
 
   // One of those words, the one from `base` on; and whether a value's bit is set in `words`.
-  std::uint64_t row_word(View x, Value base) const;
+  std::uint64_t row_word(View x, Value base) const {
+    const Domain& d = domains_[x.var];
+    return x.scale == 1 && d.row != kNoRow ? shifted(d, base - x.offset - d.base) : listed_word(x, base);
+  }
   bool meets(View x, Value base, std::span<const std::uint64_t> words) const;
 
   // Variables that changed since the last `forget`, and how.
@@ -112,33 +115,60 @@ class Domains {
   struct Domain {
     Value lo, hi, size;
     Value base;           // of the row's first bit: a multiple of 64
-    std::size_t row;      // in the trail; bits beyond the bounds mean nothing
+    std::size_t row;      // in `rows_`; bits beyond the bounds mean nothing
     std::int32_t holes;   // the latest one, where there is no row
-    std::uint64_t stamp;
+    std::uint64_t stamp;  // of the level that saved the bounds
   };
   struct Hole {
     Value value;
     std::int32_t next;
   };
-  struct Saved {
-    int var;
-    Domain old;
-  };
   struct Mark {
-    std::size_t saved, holes;
+    std::size_t log, rows, holes;
   };
 
-  Domain& writable(int v, Events events);
-  void build_row(Domain& d);
+  // The log, latest entries last: a variable and a bit that was taken from its row, or one of these. Bounds and size lie below
+  // `kBoundsSaved`.
+  static constexpr std::uint32_t kBoundsSaved = ~0U, kRowBuilt = ~0U - 1, kHoleMade = ~0U - 2;
+
+  bool is_logged() const { return trail_.level() > 0; }
+  void log(int v, std::uint32_t what) { log_.push_back(static_cast<std::uint64_t>(v) << 32 | what); }
+  void tell(int v, Events events);
+  Domain& with_saved_bounds(int v, Events events);
+  void revert(std::uint64_t entry);
+  std::uint64_t popped();
+
+  void build_row(int v);
   bool is_hole(const Domain& d, Value x) const;
   Value count_between(const Domain& d, Value from, Value to) const;
-  std::uint64_t word(const Domain& d, std::size_t i) const;
-  std::uint64_t shifted(const Domain& d, Value bit) const;
+
+  static std::size_t place(Value base, Value x) { return static_cast<std::size_t>(x - base); }
+  static std::uint64_t from_bit(std::size_t bit) { return ~std::uint64_t{0} << (bit % 64); }
+  static std::uint64_t to_bit(std::size_t bit) { return ~std::uint64_t{0} >> (63 - bit % 64); }
+
+  // A word of the row, with nothing but values.
+  std::uint64_t word(const Domain& d, Value i) const {
+    const std::size_t first = place(d.base, d.lo), last = place(d.base, d.hi);
+    if (i < static_cast<Value>(first / 64) || i > static_cast<Value>(last / 64)) return 0;
+    std::uint64_t word = rows_[d.row + static_cast<std::size_t>(i)];
+    if (i == static_cast<Value>(first / 64)) word &= from_bit(first);
+    if (i == static_cast<Value>(last / 64)) word &= to_bit(last);
+    return word;
+  }
+
+  // 64 bits of the row from a bit on, which may be before its first one.
+  std::uint64_t shifted(const Domain& d, Value bit) const {
+    const Value at = bit >> 6;
+    const int bits = static_cast<int>(bit & 63);
+    return bits ? word(d, at) >> bits | word(d, at + 1) << (64 - bits) : word(d, at);
+  }
+
+  std::uint64_t listed_word(View x, Value base) const;
 
   Trail& trail_;
   std::vector<Domain> domains_;
   std::vector<Hole> holes_;
-  std::vector<Saved> saved_;
+  std::vector<std::uint64_t> log_, rows_;
   std::vector<Mark> marks_;
   std::vector<Events> events_;
   std::vector<int> changed_;

@@ -178,6 +178,13 @@ void add_booleans(Table& table) {
   table["bool_clause"] = {2, true, [](Call& c) { post_clause(c.solver.engine(), clause(c), c.control); }};
   table["array_bool_or"] = {2, false, [](Call& c) { post_clause(c.solver.engine(), c.booleans(0), Control::reified(c.boolean(1))); }};
   table["array_bool_and"] = {2, false, [](Call& c) { post_all_true(c.solver.engine(), c.booleans(0), c.boolean(1)); }};
+  // The Boolean implies the conjunction, or the disjunction.
+  table["array_bool_and_imp"] = {2, false, [](Call& c) {
+                                   for (const View x : c.booleans(0)) post_at_most(c.solver.engine(), c.boolean(1), x);
+                                 }};
+  table["array_bool_or_imp"] = {2, false, [](Call& c) {
+                                  post_clause(c.solver.engine(), c.booleans(0), Control::implied(c.boolean(1)));
+                                }};
   table["array_bool_xor"] = {1, false, [](Call& c) { post_odd(c.solver.engine(), c.booleans(0)); }};
 }
 
@@ -310,7 +317,8 @@ bool take_suffix(std::string& name, const std::string& suffix) {
 
 void Solver::post(const std::string& name, const std::vector<Argument>& arguments) {
   std::string base = name;
-  const bool reified = take_suffix(base, "_reif"), implied = !reified && take_suffix(base, "_imp");
+  const bool is_known = table().contains(name);
+  const bool reified = !is_known && take_suffix(base, "_reif"), implied = !is_known && !reified && take_suffix(base, "_imp");
   const auto entry = table().find(base);
   if (entry == table().end() || ((reified || implied) && !entry->second.reifiable)) throw Refused("there is no constraint " + name);
   Call call(*this, name, arguments);

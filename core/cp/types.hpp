@@ -12,6 +12,10 @@ using Value = std::int64_t;
 // No bound of a variable or a view is beyond it, so that differences and a few sums of them stay within 64 bits.
 inline constexpr Value kLimit = Value{1} << 52;
 
+// Ranges up to this width (the greatest value less the least one) get a row of bits with their first hole. In wider ones holes
+// cost a search each: what propagators take there are bounds and single values.
+inline constexpr Value kListed = (Value{1} << 16) - 1;
+
 // scale * variable + offset. A Boolean is a variable of 0 and 1, its negation is the view 1 - x.
 struct View {
   std::int32_t var = -1;

@@ -1,9 +1,9 @@
-"""Random binary problems: random, scale-free and grid networks.
+"""Random binary problems: random, scale-free and grid networks, and graph colouring.
 
-They are those of section 8.1 of F. Fioretto, E. Pontelli, W. Yeoh and R. Dechter, "Accelerating exact and approximate
-inference for (distributed) discrete optimization with GPUs", Constraints 23 (2018). All costs are integers, uniform in
-0..100; in each table the share ``p2`` of the entries, rounded to a whole number of them, is forbidden. All graphs are
-connected. The same arguments give the same model under the same release of NumPy.
+The first three are those of section 8.1 of F. Fioretto, E. Pontelli, W. Yeoh and R. Dechter, "Accelerating exact and
+approximate inference for (distributed) discrete optimization with GPUs", Constraints 23 (2018). Their costs are
+integers, uniform in 0..100; in each table the share ``p2`` of the entries, rounded to a whole number of them, is
+forbidden. All graphs are connected. The same arguments give the same model under the same release of NumPy.
 """
 
 from __future__ import annotations
@@ -114,6 +114,30 @@ def grid_model(side: int, d: int, p2: float = 0.5, seed: int = 0, columns: int |
     edges += [(r * width + c, (r + 1) * width + c) for r, c in cells if r + 1 < side]
     rng = np.random.default_rng(seed)
     return _model(f"grid-{side}x{width}-d{d}-t{p2:g}-s{seed}", side * width, d, edges, p2, rng)
+
+
+def coloring_model(n: int, colors: int, p1: float, seed: int = 0) -> Model:
+    """Return the colouring of a graph as in ``random_model``: each edge whose ends have one colour costs 1.
+
+    Args:
+        n: Number of variables.
+        colors: Number of values of each.
+        p1: Density of the graph, from 0 to 1.
+        seed: Of the random generator.
+
+    Raises:
+        InputError: An argument is out of range, or the density is too low to connect the graph.
+    """
+    model = random_model(n, colors, p1, 0, seed)
+    clash = np.eye(colors, dtype=np.int64)
+    factors = [Table(factor.scope, clash) for factor in model.factors]
+    return Model(model.variables, factors, name=f"coloring-n{n}-d{colors}-p{p1:g}-s{seed}")
+
+
+def maximized(model: Model) -> Model:
+    """The same tables as gains, to be maximised: what was forbidden still is."""
+    factors = [Table(f.scope, np.where(f.values == FORBIDDEN, -FORBIDDEN, f.values)) for f in model.factors]
+    return Model(model.variables, factors, sense="max-cost", name=f"{model.name}-max")
 
 
 def _check(d: int, **shares: float) -> None:

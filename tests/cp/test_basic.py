@@ -150,6 +150,8 @@ def test_clause(form: str) -> None:
 ARRAYS: dict[str, Callable[[list[int], int], bool]] = {
     "array_bool_and": lambda xs, r: all(xs) == r,
     "array_bool_or": lambda xs, r: any(xs) == r,
+    "array_bool_and_imp": lambda xs, r: all(xs) >= r,
+    "array_bool_or_imp": lambda xs, r: any(xs) >= r,
     "array_int_maximum": lambda xs, r: max(xs) == r,
     "array_int_minimum": lambda xs, r: min(xs) == r,
 }
@@ -165,6 +167,16 @@ def test_arrays(name: str) -> None:
         xs = [model.int_var(d) for d in given]
         model.post(name, *((xs[:-1], xs[-1]) if is_bool else (xs[-1], xs[:-1])))
         assert found(model, xs) == allowed(given, lambda v: ARRAYS[name](list(v[:-1]), v[-1])), given
+
+
+def test_every_name_is_a_constraint() -> None:
+    names = cp.constraint_names()
+    assert len(names) == len(set(names)) > 60
+    for name in names:
+        model = cp.Model()
+        model.post(name)
+        with pytest.raises(InputError, match=f"{name}: has [1-6] arguments, not 0"):
+            model.solve()
 
 
 def test_odd() -> None:

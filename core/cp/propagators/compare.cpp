@@ -8,10 +8,7 @@ namespace elimina::cp {
 
 namespace {
 
-// Domains of more values are compared by their bounds alone.
-constexpr Value kCompared = 1 << 16;
-// Sets are cleared of what is between their values in domains that are no wider.
-constexpr Value kCleared = 1 << 20;
+Value width(const Domains& d, View x) { return d.hi(x.var) - d.lo(x.var); }
 
 bool keep_common(Domains& d, View x, View y) {
   bool alive = true;
@@ -24,7 +21,7 @@ bool keep_common(Domains& d, View x, View y) {
 bool have_common(const Domains& d, View x, View y) {
   if (d.size(x) > d.size(y)) std::swap(x, y);
   if (d.lo(x) > d.hi(y) || d.hi(x) < d.lo(y)) return false;
-  if (d.size(x) > kCompared || (d.is_interval(x) && d.is_interval(y))) return true;
+  if (width(d, x) > kListed || (d.is_interval(x) && d.is_interval(y))) return true;
   for (Value value = d.lo(x);; value = d.above(x, value)) {
     if (d.has(y, value)) return true;
     if (value == d.hi(x)) return false;
@@ -54,13 +51,11 @@ class Equal final : public Propagator {
 
  private:
   Outcome unite(Domains& d) const {
-    for (bool more = true; more;) {
-      if (!d.set_lo(x_, d.lo(y_)) || !d.set_hi(x_, d.hi(y_)) || !d.set_lo(y_, d.lo(x_)) || !d.set_hi(y_, d.hi(x_))) return Outcome::failed;
-      more = d.lo(x_) != d.lo(y_) || d.hi(x_) != d.hi(y_);
-    }
+    if (!d.set_lo(x_, d.lo(y_)) || !d.set_hi(x_, d.hi(y_)) || !d.set_lo(y_, d.lo(x_)) || !d.set_hi(y_, d.hi(x_))) return Outcome::failed;
+    if (d.lo(x_) != d.lo(y_) || d.hi(x_) != d.hi(y_)) return Outcome::again;
     if (d.fixed(x_)) return Outcome::entailed;
     if (d.is_interval(x_) && d.is_interval(y_)) return Outcome::fixpoint;
-    if (d.size(x_) > kCompared || d.size(y_) > kCompared) return Outcome::fixpoint;
+    if (width(d, x_) > kListed || width(d, y_) > kListed) return Outcome::fixpoint;
     return keep_common(d, x_, y_) && keep_common(d, y_, x_) ? Outcome::fixpoint : Outcome::failed;
   }
 
@@ -138,7 +133,7 @@ class Member final : public Propagator {
     if (above == set_.end() || !d.set_lo(x_, *above)) return Outcome::failed;
     const auto beyond = std::upper_bound(set_.begin(), set_.end(), d.hi(x_));
     if (beyond == set_.begin() || !d.set_hi(x_, *(beyond - 1))) return Outcome::failed;
-    if (d.hi(x_) - d.lo(x_) > kCleared) return Outcome::again;
+    if (width(d, x_) > kListed) return Outcome::again;
     for (auto i = above; i + 1 < beyond; ++i)
       for (Value value = *i + 1; value < *(i + 1); ++value)
         if (!d.remove(x_, value)) return Outcome::failed;

@@ -8,9 +8,6 @@ namespace elimina::cp {
 
 namespace {
 
-// The values of larger domains are not looked at one by one.
-constexpr Value kListed = 1 << 16;
-
 // Variables that have the value, or cannot have it, are swapped to the front.
 class CountOfValue final : public Propagator {
  public:
@@ -69,7 +66,7 @@ class CountOfVariable final : public Propagator {
 
   Outcome propagate(Engine& engine) override {
     Domains& d = engine.domains();
-    if (d.size(y_) > kListed) return d.set_lo(count_, 0) && d.set_hi(count_, static_cast<Value>(xs_.size())) ? Outcome::fixpoint : Outcome::failed;
+    if (d.hi(y_) - d.lo(y_) > kListed) return d.set_lo(count_, 0) && d.set_hi(count_, static_cast<Value>(xs_.size())) ? Outcome::fixpoint : Outcome::failed;
     Value lo = static_cast<Value>(xs_.size()), hi = 0;
     bool alive = true;
     d.each(y_, [&](Value value) {
@@ -148,7 +145,7 @@ class DistinctValues final : public Propagator {
     bool alive = true;
     for (const View x : xs_) {
       if (!d.set_lo(x, taken_.front()) || !d.set_hi(x, taken_.back())) return false;
-      if (d.size(x) > kListed) continue;
+      if (d.hi(x) - d.lo(x) > kListed) continue;
       d.each(x, [&](Value value) {
         if (alive && !std::binary_search(taken_.begin(), taken_.end(), value)) alive = d.remove(x, value);
       });

@@ -38,9 +38,7 @@ class ElementOfValues final : public Propagator {
   }
 
  private:
-  // Domains of more values keep what is between two values of the table.
-  static constexpr Value kListed = 1 << 16;
-
+  // Wide domains keep what is between two values of the table.
   bool keep_supported(Domains& d) const {
     const auto first = std::find(supported_.begin(), supported_.end(), 1);
     const auto last = std::find(supported_.rbegin(), supported_.rend(), 1);

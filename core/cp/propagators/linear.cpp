@@ -118,9 +118,10 @@ class Linear final : public Propagator {
     return true;
   }
 
-  // Both sides in turn until the bounds of the sum stay.
+  // Both sides; once more until the bounds of the sum stay, but never long without a return.
   Outcome meet(Domains& d) {
-    for (;;) {
+    constexpr int kRounds = 3;
+    for (int round = 0; round < kRounds; ++round) {
       if (!keep_below(d, rest_)) return Outcome::failed;
       const Value hi_before = hi_, lo_before = lo_;
       sum_free(d);
@@ -130,6 +131,7 @@ class Linear final : public Propagator {
       if (lo_ == hi_) return Outcome::entailed;
       if (lo_ == lo_before && hi_ == hi_before) return Outcome::fixpoint;
     }
+    return Outcome::again;
   }
 
   void sum_free(const Domains& d) {

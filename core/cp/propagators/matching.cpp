@@ -107,14 +107,20 @@ Matching::Part Matching::part_of(const Engine& engine, int i) const {
   word = trail.get(starts_ + w) & ~(~Word{0} >> (63 - place % 64));
   while (!word && ++w <= n / 64) word = trail.get(starts_ + w);
   const std::size_t last = word ? w * 64 + static_cast<std::size_t>(std::countr_zero(word)) : n;
-  return {first, last, 0, 0};
+  return {first, last, 0, 0, i};
 }
 
 void Matching::measure(const Domains& d, Part& part) const {
   Value lo = d.lo(xs_[order_[part.first]]), hi = lo;
+  Value size = 0;
   for (std::size_t p = part.first; p < part.last; ++p) {
-    lo = std::min(lo, d.lo(xs_[order_[p]]));
-    hi = std::max(hi, d.hi(xs_[order_[p]]));
+    const int i = order_[p];
+    const View x = xs_[i];
+    lo = std::min(lo, d.lo(x));
+    hi = std::max(hi, d.hi(x));
+    if (d.size(x) <= size) continue;
+    size = d.size(x);
+    part.largest = i;
   }
   part.from = static_cast<std::size_t>(lo - base_) / 64;
   part.to = static_cast<std::size_t>(hi - base_) / 64 + 1;
@@ -143,8 +149,15 @@ bool Matching::repair(const Domains& d, const Part& part) {
   return true;
 }
 
-// Breadth first to a free value.
+// Breadth first to a free value; mostly the variable itself has one.
 bool Matching::augment(const Domains& d, int i, const Part& part) {
+  for (std::size_t w = part.from; w < part.to; ++w) {
+    if (!free_[w]) continue;
+    if (const Word free = d.row_word(xs_[i], base_ + static_cast<Value>(w * 64)) & free_[w]) {
+      rematch(w * 64 + static_cast<std::size_t>(std::countr_zero(free)), i);
+      return true;
+    }
+  }
   std::fill(open_.begin() + part.from, open_.begin() + part.to, ~Word{0});
   queue_.assign(1, i);
   for (std::size_t next = 0; next < queue_.size(); ++next) {
@@ -205,12 +218,11 @@ void Matching::find_core(const Domains& d, const Part& part) {
   std::copy(free_.begin() + part.from, free_.begin() + part.to, members + part.from);
   if (std::any_of(members + part.from, members + part.to, [](Word w) { return w != 0; })) gather(d, part);
   if (!core_.empty()) return;
-  const auto pivot = std::max_element(rest_.begin(), rest_.end(), [&](int a, int b) { return d.size(xs_[a]) < d.size(xs_[b]); });
-  if (!reaches_all(d, *pivot, part)) return;
-  core_.push_back(*pivot);
-  index_[match_[*pivot]] = 0;
-  add(members, static_cast<std::size_t>(match_[*pivot]));
-  rest_.erase(pivot);
+  if (!reaches_all(d, part.largest, part)) return;
+  core_.push_back(part.largest);
+  index_[match_[part.largest]] = 0;
+  add(members, static_cast<std::size_t>(match_[part.largest]));
+  std::erase(rest_, part.largest);
   gather(d, part);
 }
 
@@ -246,8 +258,7 @@ bool Matching::reaches_all(const Domains& d, int pivot, const Part& part) {
     for (std::size_t w = part.from; w < part.to; ++w) {
       Word found = words[w] & open_[w];
       open_[w] &= ~found;
-      left -= static_cast<std::size_t>(std::popcount(found));
-      for (; found; found &= found - 1) queue_.push_back(owner_[w * 64 + static_cast<std::size_t>(std::countr_zero(found))]);
+      for (; found; found &= found - 1, --left) queue_.push_back(owner_[w * 64 + static_cast<std::size_t>(std::countr_zero(found))]);
     }
   }
   return left == 0;

@@ -28,9 +28,10 @@ class Matching final : public Propagator {
 
  private:
   using Word = std::uint64_t;
-  // Variables `order_[first]` to `order_[last - 1]`, and the words that their values are in.
+  // Variables `order_[first]` to `order_[last - 1]`, the words that their values are in, and the one with the most values.
   struct Part {
     std::size_t first, last, from, to;
+    int largest;
   };
 
   Word* row(std::size_t i) { return rows_.data() + i * words_; }

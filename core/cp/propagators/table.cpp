@@ -12,7 +12,6 @@ namespace elimina::cp {
 namespace {
 
 constexpr std::size_t kMostWords = std::size_t{1} << 28;
-constexpr Value kListed = Value{1} << 20;
 
 class Table final : public Propagator {
  public:

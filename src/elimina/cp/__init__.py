@@ -1,7 +1,8 @@
 """A finite-domain constraint solver: variables, constraints that shrink their domains, and search."""
 
+from elimina._core import cp_constraint_names as constraint_names
 from elimina.cp.expressions import Expression, Relation
 from elimina.cp.model import Model
 from elimina.cp.result import Result, Solution
 
-__all__ = ["Expression", "Model", "Relation", "Result", "Solution"]
+__all__ = ["Expression", "Model", "Relation", "Result", "Solution", "constraint_names"]

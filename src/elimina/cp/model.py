@@ -189,7 +189,7 @@ class Model(Globals):
             time_limit: Seconds.
             node_limit: Nodes: domains after a decision, or its opposite, and propagation.
             fail_limit: Failures.
-            restarts: Begin anew after a number of failures: by ``luby``, Luby's sequence times the scale; ``geometric``,
+            restarts: Begin anew after a number of failures: ``luby``, Luby's sequence times the scale; ``geometric``,
                 the scale times powers of the growth; ``linear``; ``constant``. Without an objective, only up to the
                 first solution.
             restart_scale: Failures.

@@ -63,6 +63,20 @@ class Problem:
                 )
 
     @classmethod
-    def from_model(cls, model: Model) -> Problem:
-        """Give each variable of a model an agent of its own, which has the variable's name."""
-        return cls(model, [AgentProfile(variable.name) for variable in model.variables], range(len(model.variables)))
+    def from_model(cls, model: Model, agents: int | None = None) -> Problem:
+        """Give the variables of a model to agents.
+
+        Args:
+            model: Of costs.
+            agents: Number of agents, "a0" and so on, that get variables in turn; None: each variable gets an agent of
+                its own, which has the variable's name.
+
+        Raises:
+            InputError: The model is one of probabilities, or there is no agent for its variables.
+        """
+        count = len(model.variables)
+        if agents is None:
+            return cls(model, [AgentProfile(variable.name) for variable in model.variables], range(count))
+        if agents < min(count, 1):
+            raise InputError(f"{count} variables need at least 1 agent, not {agents}")
+        return cls(model, [AgentProfile(f"a{i}") for i in range(agents)], [v % agents for v in range(count)])

@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from elimina._core import TextError
-from elimina.errors import FormatError, InputError, UnsupportedError
-from elimina.io.files import COMPRESSIONS, load, save, shown
+from elimina.errors import InputError, UnsupportedError
+from elimina.io.files import DISTRIBUTED_HINT, load, reraise, save, shown, suffix_of
 from elimina.model import Model, Sense
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ FORMATS = {
 """Suffix of each format and the module of this package that handles it."""
 READ_ONLY = ("net", "xdsl")
 """Formats that are not written."""
+
+DISTRIBUTED = ("yaml", "yml", "json")
+"""Suffixes of distributed problems, which ``elimina.dcop`` reads and writes."""
 
 
 class _Source(Protocol):
@@ -64,13 +67,14 @@ def __getattr__(name: str) -> object:
 
 
 def _format_of(path: Path, name: str | None, *, writing: bool = False) -> _Format:
-    stem = Path(path.stem) if path.suffix.lower() in COMPRESSIONS else path
-    suffix = stem.suffix.lower().removeprefix(".") if name is None else name
+    suffix = suffix_of(path) if name is None else name
     usable = [known for known in FORMATS if not (writing and known in READ_ONLY)]
     if suffix not in usable:
         known = ", ".join(usable)
-        given, kind = (stem.suffix, "suffix") if name is None else (name, "format")
+        given, kind = (suffix and f".{suffix}", "suffix") if name is None else (name, "format")
         problem = f"{given!r} is only read, not written" if suffix in FORMATS else f"unknown {kind} {given!r}"
+        if suffix in DISTRIBUTED:
+            problem += f" of a model ({DISTRIBUTED_HINT})"
         culprit = f"{path}: {problem}" if name is None else problem
         raise InputError(f"{culprit}; name one of {known} (a file may also end in .gz or .xz)")
     module: _Format = import_module(f"elimina.io.{FORMATS[suffix]}")
@@ -98,7 +102,7 @@ def read(path: str | os.PathLike[str], *, format: str | None = None) -> Model:
         if not text.at_end():
             raise TextError(f"expected the end of the file, found {shown(text.peek())}")
     except (TextError, UnsupportedError, InputError, UnicodeDecodeError) as error:
-        _reraise(path, text, error)
+        reraise(path, None if text is None else text.line, error)
     return model
 
 
@@ -122,7 +126,7 @@ def read_evidence(path: str | os.PathLike[str], model: Model) -> dict[int, int]:
         text = evidence.open_text(load(path))
         return evidence.parse(text, model)
     except (TextError, InputError) as error:
-        _reraise(path, text, error)
+        reraise(path, None if text is None else text.line, error)
 
 
 def write(model: Model, path: str | os.PathLike[str], *, format: str | None = None) -> None:
@@ -146,16 +150,3 @@ def write(model: Model, path: str | os.PathLike[str], *, format: str | None = No
 
         model = convert_sense(model, handler.SENSES[0])
     save(path, handler.render(model))
-
-
-def _reraise(path: Path, text: _Source | None, error: Exception) -> NoReturn:
-    """Add the file and line to an error of a format's module."""
-    line = None if text is None else text.line
-    if isinstance(error, UnsupportedError):
-        where = str(path) if line is None else f"{path}:{line}"
-        raise UnsupportedError(f"{where}: {error}") from None
-    if isinstance(error, UnicodeDecodeError):
-        raise FormatError(str(path), line, f"expected UTF-8 text: {error.reason}") from None
-    if text is None and isinstance(error, InputError):
-        raise error
-    raise FormatError(str(path), line, str(error)) from None

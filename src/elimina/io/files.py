@@ -7,11 +7,13 @@ import secrets
 import stat
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NoReturn
 
 from elimina._core import TextError
-from elimina.errors import InputError
+from elimina.errors import FormatError, InputError, MemoryLimitError, UnsupportedError
 
 COMPRESSIONS = (".gz", ".xz")
+DISTRIBUTED_HINT = "distributed problems are for elimina.dcop.read, 'elimina dcop' and 'elimina convert'"
 
 
 def shown(token: bytes) -> str:
@@ -107,3 +109,23 @@ def _replace(path: Path, data: bytes) -> None:
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def reraise(path: Path, line: int | None, error: Exception, column: int | None = None) -> NoReturn:
+    """Add the file, and the line if reading had begun, to an error of a format's module."""
+    if column is not None:
+        error = type(error)(f"{error} (column {column})")
+    if isinstance(error, (UnsupportedError, MemoryLimitError)):
+        where = str(path) if line is None else f"{path}:{line}"
+        raise type(error)(f"{where}: {error}") from None
+    if isinstance(error, UnicodeDecodeError):
+        raise FormatError(str(path), line, f"expected UTF-8 text: {error.reason}") from None
+    if line is None and isinstance(error, InputError):
+        raise error
+    raise FormatError(str(path), line, str(error)) from None
+
+
+def suffix_of(path: Path) -> str:
+    """The suffix that names the format, in lower case and without its point: what is before .gz or .xz."""
+    stem = Path(path.stem) if path.suffix.lower() in COMPRESSIONS else path
+    return stem.suffix.lower().removeprefix(".")

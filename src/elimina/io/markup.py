@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from xml.parsers import expat
 
 from elimina._core import TextError
-from elimina.io.files import shown
+from elimina.io.files import DISTRIBUTED_HINT, shown
+
+_HINTS = {"instance": DISTRIBUTED_HINT, "BIF": "Bayesian networks are for elimina.read and 'elimina solve'"}
 
 
 class Element:
@@ -46,6 +48,7 @@ class Document:
 
     def __init__(self, data: bytes) -> None:
         self.line = 1
+        self.column: int | None = None
         self._data = data
         self._open: list[Element] = []
 
@@ -87,7 +90,7 @@ class Document:
         try:
             parser.Parse(self._data, True)
         except expat.ExpatError as error:
-            self.line = error.lineno
+            self.line, self.column = error.lineno, error.offset + 1
             raise TextError(f"expected well-formed XML: {expat.errors.messages[error.code]}") from error
         except (LookupError, ValueError) as error:
             if isinstance(error, TextError):
@@ -96,7 +99,8 @@ class Document:
         (root,) = top.children
         if root.tag != tag:
             self.line = root.line
-            raise TextError(f"expected <{tag}>, found <{shown(root.tag.encode())[1:-1]}>")
+            hint = f"; {_HINTS[root.tag]}" if root.tag in _HINTS else ""
+            raise TextError(f"expected <{tag}>, found <{shown(root.tag.encode())[1:-1]}>{hint}")
         return root
 
     def visit(self, element: Element) -> Iterator[Element]:
@@ -118,3 +122,24 @@ class Document:
             raise TextError(f"expected one <{tag}> in {owner}, found {len(found) or 'none'}")
         self.line = found[0].line
         return found[0]
+
+
+def root_tag(data: bytes) -> str:
+    """Name of a file's outermost element; "" if it has none. Nothing after that element's start is looked at."""
+    found: list[str] = []
+    parser = expat.ParserCreate()
+
+    def start(name: str, _: dict[str, str]) -> None:
+        found.append(name)
+        raise _FoundError
+
+    parser.StartElementHandler = start
+    try:
+        parser.Parse(data, True)
+    except (_FoundError, expat.ExpatError, LookupError, ValueError):
+        return found[0] if found else ""
+    return ""
+
+
+class _FoundError(Exception):
+    """Ends the search for an element."""

@@ -1,0 +1,146 @@
+"""Nodes a second of the constraint solver, with domain-consistent all_different, and the time of one propagation.
+
+    python bench/cp.py [queens] [langford] [quasigroup] [propagation] [--sizes 100 200 500] [--limit 10]
+        [--gecode fzn-gecode]
+
+Searches have a fixed rule (first_fail, indomain_min; Langford: input_order) and end at the first solution or the limit.
+With `--gecode`, the same model goes to Gecode as FlatZinc that names `gecode_all_different_int` with `:: domain`
+itself, since its own library decomposes it; `ratio` is our nodes a second over its. Seconds are those of the search, as
+both print them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import random
+import re
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from elimina import cp
+
+
+class Instance(NamedTuple):
+    """Variables with domains, and AllDifferents over them with offsets."""
+
+    name: str
+    domains: list[list[int]]
+    different: list[list[tuple[int, int]]]
+    choose: str = "first_fail"
+
+
+def queens(n: int) -> Instance:
+    lines = [[(i, step * i) for i in range(n)] for step in (0, 1, -1)]
+    return Instance(f"queens {n}", [[0, n - 1]] * n, lines)
+
+
+def langford(n: int) -> Instance:
+    """L(2, n): the places of both numbers k are k + 1 apart."""
+    domains = [[0, 2 * n - 3 - k] for k in range(n)]
+    return Instance(f"langford {n}", domains, [[(k, shift) for k in range(n) for shift in (0, k + 2)]], "input_order")
+
+
+def quasigroup(n: int, holes: float = 0.42, seed: int = 1) -> Instance:
+    """A latin square with holes: rows and columns of a shuffled cyclic one."""
+    rng = random.Random(seed)
+    rows, columns, names = (rng.sample(range(n), n) for _ in range(3))
+    square = [[names[(rows[i] + columns[j]) % n] for j in range(n)] for i in range(n)]
+    domains = [[0, n - 1] if rng.random() < holes else [square[i][j]] * 2 for i in range(n) for j in range(n)]
+    rows_and_columns = [range(i * n, i * n + n) for i in range(n)] + [range(j, n * n, n) for j in range(n)]
+    lines = [[(i, 0) for i in line] for line in rows_and_columns]
+    return Instance(f"quasigroup {n}", domains, lines)
+
+
+def ours(instance: Instance, limit: float) -> tuple[int, float, str]:
+    model = cp.Model()
+    xs = [model.int_var(lo, hi) for lo, hi in instance.domains]
+    for line in instance.different:
+        model.all_different([xs[i] + shift for i, shift in line])
+    model.search(xs, instance.choose, "indomain_min")
+    result = model.solve(time_limit=limit)
+    return result.statistics["nodes"], result.statistics["seconds"], result.status
+
+
+def flatzinc(instance: Instance) -> str:
+    lines = ["predicate gecode_all_different_int(array [int] of var int: x);"]
+    lines += [f"var {lo}..{hi}: x{i};" for i, (lo, hi) in enumerate(instance.domains)]
+    constraints, views = [], set()
+    for line in instance.different:
+        names = [f"x{i}" if not shift else f"x{i}_{shift}".replace("-", "m") for i, shift in line]
+        for (i, shift), name in zip(line, names, strict=True):
+            if shift and name not in views:
+                views.add(name)
+                lo, hi = instance.domains[i]
+                lines.append(f"var {lo + shift}..{hi + shift}: {name} :: var_is_introduced :: is_defined_var;")
+                definition = f"int_lin_eq([1,-1],[{name},x{i}],{shift})"
+                constraints.append(f"constraint {definition} :: defines_var({name}) :: domain;")
+        constraints.append(f"constraint gecode_all_different_int([{','.join(names)}]) :: domain;")
+    n = len(instance.domains)
+    lines.append(f"array [1..{n}] of var int: x :: output_array([1..{n}]) = [{','.join(f'x{i}' for i in range(n))}];")
+    solve = f"solve :: int_search(x,{instance.choose},indomain_min,complete) satisfy;\n"
+    return "\n".join([*lines, *constraints, solve])
+
+
+def gecode(instance: Instance, program: str, limit: float) -> tuple[int, float]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.fzn"
+        path.write_text(flatzinc(instance))
+        command = [program, "-s", "-time", str(int(limit * 1000)), str(path)]
+        run = subprocess.run(command, capture_output=True, text=True)
+    values = dict(re.findall(r"(nodes|solveTime)=([\d.]+)", run.stdout + run.stderr))
+    return int(values["nodes"]), float(values["solveTime"])
+
+
+def compare(instance: Instance, limit: float, program: str | None) -> None:
+    nodes, seconds, status = ours(instance, limit)
+    line = f"{instance.name:16} {status:10} {nodes:9} nodes {seconds:8.3f} s {nodes / seconds:10.0f} nodes/s"
+    if program:
+        peer_nodes, peer_seconds = gecode(instance, program, limit)
+        rate = peer_nodes / max(peer_seconds, 1e-9)
+        line += f"   gecode {peer_nodes:9} nodes {peer_seconds:8.3f} s {rate:10.0f} nodes/s"
+        line += f"   ratio {nodes / seconds / rate:.2f}"
+    print(line, flush=True)
+
+
+def propagation(n: int, rounds: int = 5) -> None:
+    """A permutation of n variables: the first call, one after a value was taken, and one after a variable was fixed."""
+    times = []
+    for _ in range(rounds):
+        model = cp.Model()
+        model.all_different(model.int_vars(n, 0, n - 1))
+        solver, _ = model._build()
+        moments = [time.perf_counter()]
+        for act in (solver.propagate, lambda: solver.decide(1, 7, False), lambda: solver.decide(0, 5, True)):  # noqa: B023
+            act()
+            moments.append(time.perf_counter())
+        times.append([1e3 * (b - a) for a, b in itertools.pairwise(moments)])
+    best = [min(column) for column in zip(*times, strict=True)]
+    first, removal, decision = best
+    print(f"permutation of {n}: first call {first:.3f} ms, removal {removal:.3f} ms, decision {decision:.3f} ms")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="*", default=["propagation", "queens", "langford", "quasigroup"])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100, 200, 500])
+    parser.add_argument("--limit", type=float, default=10)
+    parser.add_argument("--gecode")
+    arguments = parser.parse_args()
+    for what in arguments.what:
+        if what == "propagation":
+            for n in (200, 1000, 2000):
+                propagation(n)
+        elif what == "quasigroup":
+            for n in (20, 30, 40, 60):
+                compare(quasigroup(n), arguments.limit, arguments.gecode)
+        else:
+            for n in arguments.sizes:
+                compare({"queens": queens, "langford": langford}[what](n), arguments.limit, arguments.gecode)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Reading and writing distributed problems: one module a format, chosen by the file's suffix."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol
+
+from elimina._core import TextError
+from elimina.dcop.problem import Problem
+from elimina.errors import InputError, MemoryLimitError, UnsupportedError
+from elimina.io.files import load, reraise, save, suffix_of
+
+__all__ = ["FORMATS", "is_distributed", "read", "write"]
+
+FORMATS = {"yaml": "pydcop", "yml": "pydcop", "xml": "xcsp", "json": "agentjson"}
+"""Suffix of each format and the module of this package that reads it; ``<module>_write`` writes it."""
+
+
+class _Source(Protocol):
+    """A file's content while it is read."""
+
+    @property
+    def line(self) -> int | None: ...
+    @property
+    def column(self) -> int | None: ...
+
+
+class _Reader(Protocol):
+    """What a format's module provides for reading."""
+
+    def open_text(self, data: bytes) -> _Source: ...
+    def parse(self, text: _Source) -> Problem: ...
+
+
+class _Writer(Protocol):
+    """What a format's module provides for writing."""
+
+    def render(self, problem: Problem) -> Iterator[str]: ...
+
+
+def _module(path: Path, name: str | None) -> str:
+    suffix = suffix_of(path) if name is None else name
+    if suffix not in FORMATS:
+        given, culprit = (
+            (f"suffix {suffix and '.' + suffix!r}", f"{path}: ") if name is None else (f"format {name!r}", "")
+        )
+        raise InputError(f"{culprit}unknown {given} of a distributed problem; name one of {', '.join(FORMATS)}")
+    return f"elimina.dcop.formats.{FORMATS[suffix]}"
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Keep Python's collector from walking through the growing tree of a file again and again: half of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def read(path: str | os.PathLike[str], *, format: str | None = None) -> Problem:
+    """Read a distributed problem: pyDCOP's YAML, FRODO's XCSP 2.1 and XDisCSP 1.0 (.xml), or JSON.
+
+    Args:
+        path: The file; its suffix (that of one of ``FORMATS``, then perhaps .gz or .xz) names the format.
+        format: One of ``FORMATS``, instead of the suffix; .gz and .xz are still recognised.
+
+    Raises:
+        FormatError: The file is malformed; it names the file and, where they are known, line and column.
+        UnsupportedError: The file uses a feature that elimina does not handle.
+        MemoryLimitError: The table of a function that is given by an expression is too large.
+        InputError: The format is unknown, the file cannot be read, or a package for it is not installed.
+    """
+    path = Path(path)
+    reader: _Reader = import_module(_module(path, format))
+    text: _Source | None = None
+    try:
+        text = reader.open_text(load(path))
+        with _collector_paused():
+            return reader.parse(text)
+    except (TextError, UnsupportedError, InputError, MemoryLimitError) as error:
+        reraise(path, None if text is None else text.line, error, None if text is None else text.column)
+
+
+def write(problem: Problem, path: str | os.PathLike[str], *, format: str | None = None) -> None:
+    """Write a distributed problem; the file appears only once it is complete.
+
+    YAML keeps everything but an upper bound on the total cost; a constant cost becomes a function of the first
+    variable. XML keeps both and loses the agents' capacities, costs and routes; JSON loses these and the bound.
+
+    Args:
+        problem: What to write.
+        path: The file; its suffix names the format and the compression, as in ``read``.
+        format: One of ``FORMATS``, instead of the suffix.
+
+    Raises:
+        InputError: The format cannot hold the problem, is unknown, or the file cannot be written.
+    """
+    path = Path(path)
+    writer: _Writer = import_module(f"{_module(path, format)}_write")
+    save(path, writer.render(problem))
+
+
+def is_distributed(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is one of a distributed problem: by its suffix, and by its content where that is .xml.
+
+    Raises:
+        InputError: The content is needed and cannot be read.
+    """
+    path = Path(path)
+    if suffix_of(path) != "xml":
+        return suffix_of(path) in FORMATS
+    from elimina.dcop.formats.xcsp import ROOT
+    from elimina.io.markup import root_tag
+
+    try:
+        return root_tag(load(path)) == ROOT
+    except TextError as error:
+        reraise(path, None, error)

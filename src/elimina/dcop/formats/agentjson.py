@@ -1,0 +1,158 @@
+"""DCOP JSON as F. Fioretto's simulators write it.
+
+An object with "variables" (each with a "domain", a list of values, and its "agent"), "agents" (each with its "vars")
+and "constraints" (each with a "scope" and "vals", its costs in row-major order: the last variable varies fastest).
+Costs are minimised unless "objective" is "max"; a forbidden one is "infinity" ("-infinity" where costs are maximised).
+Among the agents, dcop_sim's generator leaves an "id" with a number, which is passed over.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NoReturn
+
+from elimina._core import TextError
+from elimina.dcop.formats.build import Builder, Domain, parse_cost
+from elimina.dcop.problem import AgentProfile, Problem
+
+
+class JsonFile:
+    """A JSON file; values have no places, so line and column are those of a fault of the syntax only."""
+
+    def __init__(self, data: bytes) -> None:
+        self.line: int | None = None
+        self.column: int | None = None
+        self._data = data
+
+    def root(self) -> dict[str, Any]:
+        """Parse the file, which is one object.
+
+        Raises:
+            TextError: It is no JSON, repeats a key, is too deeply nested, or is no object.
+        """
+        try:
+            top = json.loads(self._data.decode("utf-8-sig"), object_pairs_hook=_without_repetition)
+        except json.JSONDecodeError as error:
+            self.line, self.column = error.lineno, error.colno
+            raise TextError(f"expected JSON: {error.msg}") from None
+        except UnicodeDecodeError as error:
+            raise TextError(f"expected UTF-8 text: {error.reason}") from None
+        except RecursionError:
+            raise TextError("expected JSON of a few levels, found very deep nesting") from None
+        except ValueError as error:
+            raise TextError(str(error)) from None
+        return _object(top, "the file")
+
+
+def open_text(data: bytes) -> JsonFile:
+    """Return the file, not parsed yet."""
+    return JsonFile(data)
+
+
+def parse(file: JsonFile) -> Problem:
+    """Read a problem."""
+    top = file.root()
+    objective = top.get("objective", "min")
+    if objective not in ("min", "max"):
+        _fail("the objective 'min' or 'max'", objective)
+    builder = Builder("min-cost" if objective == "min" else "max-cost")
+    builder.name = _text(top.get("name", ""), "a name")
+    listed = {
+        name: agent for name, agent in _section(top, "agents").items() if not (name == "id" and type(agent) is int)
+    }
+    agents = {name: _object(agent, f"agent {name!r}") for name, agent in listed.items()}
+    owners = _read_variables(builder, _section(top, "variables"), agents)
+    for name, constraint in _section(top, "constraints").items():
+        _read_constraint(builder, name, _object(constraint, f"constraint {name!r}"))
+    return builder.problem([AgentProfile(name) for name in agents], owners)
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for i, key in enumerate(keys) if key in keys[:i])
+        raise TextError(f"the key {twice[:40]!r} occurs twice in an object")
+    return result
+
+
+def _fail(what: str, found: object) -> NoReturn:
+    raise TextError(f"expected {what}, found {json.dumps(found)[:40]}")
+
+
+def _object(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        _fail(f"an object for {what}", value)
+    result: dict[str, Any] = value
+    return result
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        _fail(what, value)
+    text: str = value
+    return text
+
+
+def _list(owner: dict[str, Any], key: str, what: str) -> list[Any]:
+    value = owner.get(key)
+    if not isinstance(value, list):
+        _fail(f"a list {key!r} of {what}", value)
+    items: list[Any] = value
+    return items
+
+
+def _section(top: dict[str, Any], name: str) -> dict[str, Any]:
+    if name not in top:
+        raise TextError(f"expected '{name}' of a problem, found none")
+    return _object(top[name], repr(name))
+
+
+def _read_variables(builder: Builder, variables: dict[str, Any], agents: dict[str, dict[str, Any]]) -> list[str | None]:
+    owner_of: dict[str, str] = {}
+    for name, agent in agents.items():
+        for owned in _list(agent, "vars", f"agent {name!r}") if "vars" in agent else ():
+            if _text(owned, "the name of a variable") not in variables:
+                _fail(f"the name of a variable of agent {name!r}", owned)
+            if owner_of.setdefault(owned, name) != name:
+                raise TextError(f"variable {owned!r} belongs to agents {owner_of[owned]!r} and {name!r}")
+    domains: dict[tuple[str, ...], Domain] = {}
+    for name, given in variables.items():
+        variable = _object(given, f"variable {name!r}")
+        labels = tuple(_label(value, name) for value in _list(variable, "domain", f"variable {name!r}"))
+        if labels not in domains:
+            domains[labels] = Domain.of(f"of {name}", labels)
+        builder.add_variable(name, domains[labels])
+        if "agent" in variable:
+            owner = _text(variable["agent"], f"the agent of variable {name!r}")
+            if owner_of.setdefault(name, owner) != owner:
+                raise TextError(f"variable {name!r} belongs to agents {owner_of[name]!r} and {owner!r}")
+    return [owner_of.get(name) for name in variables]
+
+
+def _label(value: Any, variable: str) -> str:
+    if type(value) not in (int, float, str):
+        _fail(f"a number or a string in the domain of variable {variable!r}", value)
+    return str(value)
+
+
+def _read_constraint(builder: Builder, name: str, constraint: dict[str, Any]) -> None:
+    what = f"constraint {name!r}"
+    scope = builder.scope(_text(v, f"the name of a variable of {what}") for v in _list(constraint, "scope", what))
+    sizes = [builder.variables[v].size for v in scope]
+    costs = _list(constraint, "vals", what)
+    if len(costs) != math.prod(sizes):
+        raise TextError(f"expected {math.prod(sizes)} costs of {what}, found {len(costs)}")
+    if not all(type(cost) in (int, float) for cost in costs):
+        costs = [_cost(cost, what) for cost in costs]
+    builder.add_full(scope, builder.costs(costs).reshape(sizes))
+
+
+def _cost(value: Any, what: str) -> int | float:
+    if isinstance(value, str):
+        return parse_cost(value)
+    if type(value) not in (int, float):
+        _fail(f"a cost of {what}", value)
+    number: int | float = value
+    return number

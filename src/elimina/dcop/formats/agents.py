@@ -1,0 +1,139 @@
+"""The agents of a pyDCOP file: capacities, hosting costs, routes, and hints for the distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from elimina.dcop.formats.yamltree import Mapping, Node, Scalar, Sequence, YamlFile
+from elimina.dcop.problem import AgentProfile
+
+
+class AgentReader:
+    """Reads what a file says about agents.
+
+    Attributes:
+        names: The agents, in the order of the file.
+        must_host: Variable or constraint -> the agent that hosts it.
+        host_with: Pairs of variables or constraints that are to be hosted together.
+    """
+
+    def __init__(self, file: YamlFile, top: Mapping, computations: Collection[str]) -> None:
+        self.file, self.top, self.computations = file, top, computations
+        self.names: dict[str, float | None] = {}
+        self.must_host: dict[str, str] = {}
+        self.host_with: list[tuple[str, str]] = []
+        self._hosting: dict[str, dict[str, float]] = {}
+        self._default_hosting: dict[str, float] = {}
+        self._routes: dict[str, dict[str, float]] = {}
+        self._default_cost: float = 0
+        self._default_route: float = 1
+
+    def read(self) -> list[AgentProfile]:
+        """Read everything.
+
+        Raises:
+            TextError: Something is not as it has to be; the file's place is the culprit's.
+        """
+        self._read_agents()
+        self._read_hosting()
+        self._read_routes()
+        for section, node in self._entries("distribution_hints"):
+            if section.text == "must_host":
+                self._read_must_host(node)
+            elif section.text == "host_with":
+                self._read_host_with(node)
+            else:
+                self.file.fail(section, f"expected must_host or host_with, found {section.text[:40]!r}")
+        return [
+            AgentProfile(
+                name,
+                capacity,
+                self._hosting.get(name, {}),
+                self._default_hosting.get(name, self._default_cost),
+                self._routes.get(name, {}),
+                self._default_route,
+            )
+            for name, capacity in self.names.items()
+        ]
+
+    def _entries(self, section: str) -> Iterator[tuple[Scalar, Node]]:
+        if section in self.top.entries and not self.file.is_empty(self.top.entries[section][1]):
+            yield from self.file.mapping(self.top.entries[section][1], section).entries.values()
+
+    def _items(self, node: Node, what: str) -> Iterator[tuple[Node, str]]:
+        """Names in a list, or one name."""
+        for item in node.items if isinstance(node, Sequence) else [node]:
+            yield item, self.file.text(item, what)
+
+    def _agent(self, node: Node, name: str) -> str:
+        if name not in self.names:
+            self.file.fail(node, f"expected the name of an agent, found {name[:40]!r}")
+        return name
+
+    def _computation(self, node: Node, name: str) -> str:
+        if name not in self.computations:
+            self.file.fail(node, f"expected the name of a variable or constraint, found {name[:40]!r}")
+        return name
+
+    def _read_agents(self) -> None:
+        given = self.top.entries["agents"][1] if "agents" in self.top.entries else None
+        if isinstance(given, Sequence):
+            for item, name in self._items(given, "the name of an agent"):
+                if name in self.names:
+                    self.file.fail(item, f"a second agent is named {name[:40]!r}")
+                self.names[name] = None
+            return
+        for key, node in self._entries("agents"):
+            self.names[key.text] = None
+            if self.file.is_empty(node):
+                continue
+            fields = self.file.mapping(node, f"agents: {key.text[:40]}").entries
+            if "capacity" in fields and not self.file.is_empty(fields["capacity"][1]):
+                self.names[key.text] = self.file.number(fields["capacity"][1], "a capacity")
+
+    def _read_hosting(self) -> None:
+        for key, node in self._entries("hosting_costs"):
+            if key.text == "default":
+                self._default_cost = self.file.number(node, "a hosting cost")
+                continue
+            agent = self._agent(key, key.text)
+            for field, inner in self.file.mapping(node, f"hosting_costs: {agent}").entries.values():
+                if field.text == "default":
+                    self._default_hosting[agent] = self.file.number(inner, "a hosting cost")
+                elif field.text != "computations":
+                    self.file.fail(field, f"expected default or computations, found {field.text[:40]!r}")
+                elif not self.file.is_empty(inner):
+                    self._hosting[agent] = {
+                        name.text: self.file.number(cost, "a hosting cost")
+                        for name, cost in self.file.mapping(inner, "computations").entries.values()
+                    }
+
+    def _read_routes(self) -> None:
+        """Read the routes; each holds in both directions."""
+        for key, node in self._entries("routes"):
+            if key.text == "default":
+                self._default_route = self.file.number(node, "the cost of a route")
+                continue
+            first = self._agent(key, key.text)
+            for other, cost in self.file.mapping(node, f"routes: {first}").entries.values():
+                second, value = self._agent(other, other.text), self.file.number(cost, "the cost of a route")
+                for a, b in ((first, second), (second, first)):
+                    if self._routes.setdefault(a, {}).setdefault(b, value) != value:
+                        self.file.fail(other, f"the route between {first!r} and {second!r} has two costs")
+
+    def _read_must_host(self, node: Node) -> None:
+        if self.file.is_empty(node):
+            return
+        for key, hosted in self.file.mapping(node, "must_host").entries.values():
+            agent = self._agent(key, key.text)
+            for item, name in self._items(hosted, "the name of a variable or constraint"):
+                if self.must_host.setdefault(self._computation(item, name), agent) != agent:
+                    self.file.fail(item, f"agents {self.must_host[name]!r} and {agent!r} both must host {name!r}")
+
+    def _read_host_with(self, node: Node) -> None:
+        if self.file.is_empty(node):
+            return
+        for key, others in self.file.mapping(node, "host_with").entries.values():
+            first = self._computation(key, key.text)
+            for item, name in self._items(others, "the name of a variable or constraint"):
+                self.host_with.append((first, self._computation(item, name)))

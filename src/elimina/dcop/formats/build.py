@@ -1,0 +1,269 @@
+"""What the formats of distributed problems share: gathering domains, variables, cost functions and owners."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import TextError
+from elimina.dcop.problem import AgentProfile, Problem
+from elimina.errors import MemoryLimitError
+from elimina.io.tables import from_tuples
+from elimina.io.uai import LARGEST_TABLE
+from elimina.model import Model, Sense, Variable, forbidden_value
+from elimina.table import FORBIDDEN, Table
+
+LARGEST_DOMAIN = 10**6
+"""Most values of a domain that is given by a range."""
+MOST_VALUES = 2**22
+"""Most values of all domains of a file."""
+LARGEST_FULL = 2**25
+"""Most cells of a table that a file does not list but gives by an expression."""
+MOST_FULL = 2**27
+"""Most cells of all such tables of a file."""
+_COST = re.compile(r"[+-]?(\d{1,400}|(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,5})?)")
+_INFINITE = {"infinity": math.inf, "+infinity": math.inf, "-infinity": -math.inf}
+_EXACT = 2**53
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """The values of some variables.
+
+    Attributes:
+        name: What the file calls it.
+        labels: The values' names.
+        codes: Index of each name.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    codes: dict[str, int]
+
+    @classmethod
+    def of(cls, name: str, labels: Iterable[str]) -> Domain:
+        """Number the labels.
+
+        Raises:
+            TextError: There is none, or one occurs twice.
+        """
+        listed = tuple(labels)
+        codes = {label: i for i, label in enumerate(listed)}
+        if not listed:
+            raise TextError(f"domain {name!r} has no values")
+        if len(codes) != len(listed):
+            twice = next(label for i, label in enumerate(listed) if codes[label] != i)
+            raise TextError(f"domain {name!r} has the value {twice[:40]!r} twice")
+        return cls(name, listed, codes)
+
+    def code(self, label: str) -> int:
+        """Index of a value.
+
+        Raises:
+            TextError: There is no such value.
+        """
+        if label not in self.codes:
+            shown = ", ".join(self.labels[:8]) + (", ..." if len(self.labels) > 8 else "")
+            raise TextError(f"expected a value of domain {self.name!r} ({shown}), found {label[:40]!r}")
+        return self.codes[label]
+
+
+def parse_cost(word: str) -> int | float:
+    """Read a cost: an integer, a decimal number or "infinity", with or without a sign.
+
+    Raises:
+        TextError: It is none.
+    """
+    if word in _INFINITE:
+        return _INFINITE[word]
+    if not _COST.fullmatch(word) or not word.isascii():
+        raise TextError(f"expected a cost, found {word[:40]!r}")
+    return int(word) if word.lstrip("+-").isdigit() else float(word)
+
+
+class Builder:
+    """What has been read of a problem; every method raises TextError where the file contradicts itself.
+
+    Attributes:
+        name: The problem's name.
+        sense: Whether costs are minimised or maximised.
+        constant: Added to every assignment's cost.
+        upper_bound: See ``elimina.Model``.
+        domains: By name.
+        variables: In the order of the file.
+        index: Of each variable, by name.
+        domain_of: Each variable's domain.
+        tables: The cost functions.
+    """
+
+    def __init__(self, sense: Sense = "min-cost") -> None:
+        self.name, self.sense = "", sense
+        self.constant: int | float = 0
+        self.upper_bound: int | float | None = None
+        self.domains: dict[str, Domain] = {}
+        self.variables: list[Variable] = []
+        self.index: dict[str, int] = {}
+        self.domain_of: list[Domain] = []
+        self.tables: list[Table] = []
+        self._full_cells = 0
+        self._values = 0
+
+    def add_domain(self, domain: Domain) -> None:
+        """Declare a domain."""
+        if domain.name in self.domains:
+            raise TextError(f"a second domain is named {domain.name!r}")
+        self._values += len(domain.labels)
+        if self._values > MOST_VALUES:
+            raise MemoryLimitError(
+                f"the domains up to {domain.name!r} have {self._values} values; up to {MOST_VALUES} are handled"
+            )
+        self.domains[domain.name] = domain
+
+    def domain(self, name: str) -> Domain:
+        """A domain by its name."""
+        if name not in self.domains:
+            raise TextError(f"expected the name of a domain, found {name[:40]!r}")
+        return self.domains[name]
+
+    def add_variable(self, name: str, domain: Domain) -> None:
+        """Declare a variable."""
+        if name in self.index:
+            raise TextError(f"a second variable is named {name!r}")
+        self.index[name] = len(self.variables)
+        self.variables.append(Variable(name, len(domain.labels), domain.labels))
+        self.domain_of.append(domain)
+
+    def scope(self, names: Iterable[str]) -> list[int]:
+        """Indices of variables by their names."""
+        listed = list(names)
+        for name in listed:
+            if name not in self.index:
+                raise TextError(f"expected the name of a variable, found {name[:40]!r}")
+        return [self.index[name] for name in listed]
+
+    def costs(self, costs: Sequence[int | float] | NDArray[Any]) -> NDArray[Any]:
+        """Costs as a table holds them: integers where all are, else doubles."""
+        worst = forbidden_value(self.sense, np.float64)
+        try:
+            reals = np.array(costs, dtype=np.float64)
+        except OverflowError:
+            raise TextError("a cost is beyond the range of a double") from None
+        if np.isnan(reals).any() or (np.isinf(reals) & (reals != worst)).any():
+            found = reals[np.isnan(reals) | (np.isinf(reals) & (reals != worst))][0]
+            raise TextError(f"expected costs that are numbers or, where forbidden, {worst}; found {found}")
+        infinite = np.isinf(reals)
+        finite = np.where(infinite, 0, reals)
+        forbidden = int(forbidden_value(self.sense, np.int64))
+        if (finite != np.rint(finite)).any():
+            return reals
+        if np.abs(finite).max(initial=0) <= _EXACT:
+            return np.where(infinite, forbidden, finite.astype(np.int64))
+        if any(not float(cost).is_integer() for cost, hard in zip(costs, infinite.flat, strict=True) if not hard):
+            return reals
+        exact = [forbidden if hard else int(c) for c, hard in zip(costs, infinite.flat, strict=True)]
+        if any(abs(cost) > FORBIDDEN for cost in exact):
+            return reals
+        return np.array(exact, dtype=np.int64)
+
+    def add_rows(
+        self, scope: list[int], rows: NDArray[np.int32], costs: Sequence[int | float], default: float | None, name: str
+    ) -> None:
+        """Add a function by its tuples; where a variable is repeated in the scope, its values are equal.
+
+        Args:
+            scope: Variables, one for each column of ``rows``.
+            rows: The listed tuples, of shape (n, len(scope)).
+            costs: Their costs.
+            default: The cost of what is not listed; None if everything has to be.
+            name: What the file calls the function.
+        """
+        kept = list(dict.fromkeys(scope))
+        values = self.costs([*costs, 0 if default is None else default])
+        listed, rest = values[:-1], values[-1].item()
+        if len(kept) < len(scope):
+            first = [scope.index(v) for v in scope]
+            agree = (rows == rows[:, first]).all(axis=1)
+            rows, listed = rows[agree][:, [scope.index(v) for v in kept]], listed[agree]
+        if not kept and len(listed):
+            if (listed != listed[0]).any():
+                raise TextError(f"function {name!r} of no variables is listed with two costs")
+            self.tables.append(Table((), listed[0]))
+            return
+        sizes = [self.variables[v].size for v in kept]
+        if default is None and (count := len(np.unique(rows, axis=0))) < math.prod(sizes):
+            raise TextError(
+                f"function {name!r} has a cost for {count} of its {math.prod(sizes)} tuples; "
+                f"give it a default for the rest"
+            )
+        try:
+            self.tables.append(from_tuples(kept, sizes, rest, rows, listed))
+        except TextError as error:
+            raise TextError(f"function {name!r}: {error}") from None
+
+    def add_full(self, scope: Sequence[int], values: NDArray[Any]) -> None:
+        """Add a function by all its costs, the last variable varying fastest; repeated variables are equal."""
+        kept = list(dict.fromkeys(scope))
+        if len(kept) < len(scope):
+            grid = np.ogrid[tuple(slice(self.variables[v].size) for v in kept)]
+            values = values[tuple(grid[kept.index(v)] for v in scope)]
+        self.tables.append(Table(kept, values))
+
+    def claim(self, scope: Sequence[int], name: str) -> int:
+        """Number of cells of a table that is about to be filled.
+
+        Raises:
+            MemoryLimitError: It, or all such tables of the file, are too large.
+        """
+        sizes = [self.variables[v].size for v in scope]
+        cells = math.prod(sizes)
+        if cells > LARGEST_FULL:
+            shown = " x ".join(map(str, sizes[:12])) + (" x ..." if len(sizes) > 12 else "")
+            raise MemoryLimitError(
+                f"function {name!r} has {shown} = {cells} costs ({8 * cells / 2**30:.3g} GiB), which are computed into "
+                f"a table of up to {LARGEST_FULL}; write it as several functions of fewer variables"
+            )
+        self._full_cells += cells
+        if self._full_cells > MOST_FULL:
+            raise MemoryLimitError(
+                f"the functions up to {name!r} have {self._full_cells} costs ({8 * self._full_cells / 2**30:.3g} GiB), "
+                f"which are computed into tables of up to {MOST_FULL} in all; list the costs that are not 0 instead"
+            )
+        return cells
+
+    def problem(self, agents: Sequence[AgentProfile], owners: Sequence[str | None]) -> Problem:
+        """Finish; a variable without an owner gets an agent of its own, which has the variable's name."""
+        model = Model(
+            self.variables,
+            self.tables,
+            sense=self.sense,
+            constant=self.constant,
+            upper_bound=self.upper_bound,
+            name=self.name,
+        )
+        known = {agent.name: i for i, agent in enumerate(agents)}
+        everyone = list(agents)
+        places = []
+        for variable, owner in zip(self.variables, owners, strict=True):
+            if owner is None and variable.name not in known:
+                known[variable.name] = len(everyone)
+                everyone.append(AgentProfile(variable.name))
+            if (name := variable.name if owner is None else owner) not in known:
+                raise TextError(f"variable {variable.name!r} belongs to agent {name!r}, which is not declared")
+            places.append(known[name])
+        return Problem(model, everyone, places)
+
+
+def check_listed(cells: int, name: str) -> None:
+    """Refuse a full table that is too large to be listed.
+
+    Raises:
+        MemoryLimitError: It has more cells than a file may list.
+    """
+    if cells > LARGEST_TABLE:
+        raise MemoryLimitError(f"function {name!r} has {cells} costs; up to {LARGEST_TABLE} can be listed")

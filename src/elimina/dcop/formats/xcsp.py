@@ -1,0 +1,259 @@
+"""FRODO's dialect of XCSP 2.1 and XDisCSP 1.0: variables with agents, constraints that refer to relations.
+
+A relation's tuples are separated by "|"; a cost and a colon before a tuple hold from there on. Semantics "soft": costs,
+``defaultCost`` elsewhere; "conflicts": the tuples are forbidden; "supports": all others are. Tuples hold values, not
+their places in the domain; a domain without text has the values 1 to ``nbValues``. A variable without an agent gets one
+of its own. ``initialCost`` is added to every cost and ``maximalCost`` is an upper bound, as in XCSP 2.1; XDisCSP's
+``initialCost`` is ignored, as the optima published for such files leave it out. Sources: O. Roussel and C. Lecoutre,
+"XML representation of constraint networks: format XCSP 2.1" (2009); the FRODO user manual, section 4.2.1.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import TextError
+from elimina.dcop.formats.build import LARGEST_DOMAIN, Builder, Domain, parse_cost
+from elimina.dcop.problem import AgentProfile, Problem
+from elimina.errors import UnsupportedError
+from elimina.io.markup import Document, Element
+from elimina.table import Table
+
+ROOT = "instance"
+_RANGE = re.compile(r"([+-]?\d{1,18})\.\.([+-]?\d{1,18})")
+_SECTIONS = ("presentation", "agents", "domains", "variables", "relations", "constraints", "GuiPresentation")
+
+
+@dataclass(frozen=True)
+class _Relation:
+    """What a relation lists: labels, tuple after tuple, and a cost for each tuple."""
+
+    element: Element
+    arity: int
+    labels: list[str]
+    costs: list[int | float]
+    default: int | float | None
+
+
+def open_text(data: bytes) -> Document:
+    """Return the file, not parsed yet."""
+    return Document(data)
+
+
+def parse(document: Document) -> Problem:
+    """Read a problem."""
+    return _Reader(document).problem()
+
+
+class _Reader:
+    """Reads the sections, which may come in any order, in the order in which they need one another."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.root = document.root(ROOT)
+        self.sections: dict[str, Element] = {}
+        for section in document.visit(self.root):
+            if section.tag in ("predicates", "functions"):
+                raise UnsupportedError(f"<{section.tag}> are not handled; write them out as relations")
+            if section.tag not in _SECTIONS:
+                raise TextError(f"expected a section of an instance, found <{section.tag[:40]}>")
+            if section.tag in self.sections:
+                raise TextError(f"a second section is named <{section.tag}>")
+            self.sections[section.tag] = section
+        self.builder = Builder()
+        self.relations: dict[str, _Relation] = {}
+        self.tables: dict[tuple[object, ...], Table] = {}
+
+    def problem(self) -> Problem:
+        """Read everything."""
+        is_dis_csp = self._read_presentation()
+        agents = self._read_agents()
+        for element in self._elements("domains", "domain"):
+            self._read_domain(element)
+        owners = [self._read_variable(element, agents) for element in self._elements("variables", "variable")]
+        for element in self._elements("relations", "relation", required=False):
+            self._read_relation(element)
+        for element in self._elements("constraints", "constraint", required=False):
+            self._read_constraint(element)
+        if "constraints" in self.sections:
+            self._read_bounds(self.sections["constraints"], is_dis_csp)
+        return self.builder.problem([AgentProfile(name) for name in agents], owners)
+
+    def _elements(self, section: str, tag: str, *, required: bool = True) -> Iterable[Element]:
+        if section not in self.sections:
+            if required:
+                self.document.line = self.root.line
+                raise TextError(f"expected <{section}> in <{ROOT}>, found none")
+            return
+        for element in self.document.visit(self.sections[section]):
+            if element.tag != tag:
+                raise TextError(f"expected <{tag}> in <{section}>, found <{element.tag[:40]}>")
+            yield element
+
+    def _attribute(self, element: Element, name: str) -> str:
+        self.document.line = element.line
+        if name not in element.attributes:
+            raise TextError(f"expected the attribute {name!r} of <{element.tag}>, found none")
+        return element.attributes[name]
+
+    def _read_presentation(self) -> bool:
+        """Read name and sense; return whether the format is XDisCSP."""
+        if "presentation" not in self.sections:
+            return False
+        element = self.sections["presentation"]
+        self.document.line = element.line
+        maximize = element.attributes.get("maximize", "false")
+        if maximize not in ("true", "false"):
+            raise TextError(f"expected maximize='true' or 'false', found {maximize[:40]!r}")
+        self.builder.sense = "max-cost" if maximize == "true" else "min-cost"
+        self.builder.name = element.attributes.get("name", "")
+        kind = element.attributes.get("format", "")
+        if kind and not kind.startswith(("XCSP 2", "XDisCSP")):
+            raise UnsupportedError(f"format {kind[:40]!r} is not handled; XCSP 2.1 and XDisCSP 1.0 are")
+        return kind.startswith("XDisCSP")
+
+    def _read_agents(self) -> dict[str, None]:
+        agents: dict[str, None] = {}
+        for element in self._elements("agents", "agent", required=False):
+            name = self._attribute(element, "name")
+            if name in agents:
+                raise TextError(f"a second agent is named {name!r}")
+            agents[name] = None
+        return agents
+
+    def _read_domain(self, element: Element) -> None:
+        name = self._attribute(element, "name")
+        given = element.attributes.get("nbValues")
+        count = None if given is None else int(given) if re.fullmatch(r"\d{1,10}", given) else -1
+        if count is not None and not 1 <= count <= LARGEST_DOMAIN:
+            raise TextError(f"expected nbValues from 1 to {LARGEST_DOMAIN} of domain {name!r}, found {given!r}")
+        words = element.text.split() if element.text or count is None else [f"1..{count}"]
+        labels: list[str] = []
+        for word in words:
+            match = _RANGE.fullmatch(word)
+            if match is None:
+                labels.append(word)
+                continue
+            first, last = map(int, match.groups())
+            if last - first >= LARGEST_DOMAIN - len(labels):
+                raise TextError(f"expected up to {LARGEST_DOMAIN} values of domain {name!r}, found {word}")
+            labels += map(str, range(first, last + 1))
+        if count is not None and count != len(labels):
+            raise TextError(f"domain {name!r} has {len(labels)} values, but nbValues is {count}")
+        self.builder.add_domain(Domain.of(name, labels))
+
+    def _read_variable(self, element: Element, agents: dict[str, None]) -> str | None:
+        name = self._attribute(element, "name")
+        if element.attributes.get("type", "decision") != "decision":
+            raise UnsupportedError(f"variable {name!r} is {element.attributes['type']!r}; only decisions are handled")
+        self.builder.add_variable(name, self.builder.domain(self._attribute(element, "domain")))
+        owner = element.attributes.get("agent")
+        if owner is not None and owner not in agents:
+            raise TextError(f"expected the name of an agent for variable {name!r}, found {owner[:40]!r}")
+        return owner
+
+    def _read_relation(self, element: Element) -> None:
+        name = self._attribute(element, "name")
+        if name in self.relations:
+            raise TextError(f"a second relation is named {name!r}")
+        semantics = element.attributes.get("semantics", "soft")
+        if semantics not in ("soft", "conflicts", "supports"):
+            raise UnsupportedError(f"relation {name!r} has semantics {semantics[:40]!r}, which are not handled")
+        worst = math.inf if self.builder.sense == "min-cost" else -math.inf
+        listed, default = (worst, 0) if semantics == "conflicts" else (0, worst)
+        first: int | float | None = listed
+        rest: int | float | None = default
+        if semantics == "soft":
+            first = None
+            rest = parse_cost(element.attributes["defaultCost"]) if "defaultCost" in element.attributes else None
+        arity = self._arity(element)
+        labels: list[str] = []
+        costs: list[int | float] = []
+        known: dict[str, int | float] = {}
+        text = element.raw_text.rstrip().removesuffix("|")
+        for part in text.split("|") if text.strip() else ():
+            head, colon, words = part.rpartition(":")
+            if colon:
+                if semantics != "soft":
+                    raise TextError(f"relation {name!r} has semantics {semantics!r}, but a cost: {part.strip()[:40]!r}")
+                if head not in known:
+                    known[head] = self._cost(head, element, text, len(costs))
+                first = known[head]
+            values = words.split()
+            arity = len(values) if arity is None else arity
+            if len(values) != arity or first is None:
+                self.document.line = element.line + _lines_before(text, len(costs))
+                what = f"{arity} values" if len(values) != arity else "a cost and a colon before the first tuple"
+                raise TextError(f"expected {what} in relation {name!r}, found {part.strip()[:40]!r}")
+            labels += values
+            costs.append(first)
+        self.relations[name] = _Relation(element, arity or 0, labels, costs, rest)
+
+    def _arity(self, element: Element) -> int | None:
+        given = element.attributes.get("arity")
+        if given is not None and not re.fullmatch(r"\d{1,5}", given):
+            raise TextError(f"expected an arity of <{element.tag}>, found {given[:40]!r}")
+        return None if given is None else int(given)
+
+    def _cost(self, word: str, element: Element, text: str, before: int) -> int | float:
+        try:
+            return parse_cost(word.strip())
+        except TextError:
+            self.document.line = element.line + _lines_before(text, before)
+            raise
+
+    def _read_constraint(self, element: Element) -> None:
+        reference = self._attribute(element, "reference")
+        name = element.attributes.get("name", reference)
+        scope = self.builder.scope(self._attribute(element, "scope").split())
+        if reference not in self.relations:
+            if reference.startswith("global:"):
+                raise UnsupportedError(f"constraint {name!r} is {reference[:40]!r}; global constraints are not handled")
+            raise TextError(f"expected the name of a relation, found {reference[:40]!r}")
+        relation = self.relations[reference]
+        if self._arity(element) not in (None, len(scope)):
+            raise TextError(f"constraint {name!r} has {len(scope)} variables, but arity {element.attributes['arity']}")
+        if len(scope) != relation.arity and (relation.costs or relation.arity):
+            raise TextError(
+                f"constraint {name!r} has {len(scope)} variables, but relation {reference!r} {relation.arity}"
+            )
+        domains = [self.builder.domain_of[v] for v in scope]
+        key = (reference, *(domain.name for domain in domains), *(scope.index(v) for v in scope))
+        if (known := self.tables.get(key)) is not None:
+            kept = list(dict.fromkeys(scope))
+            table = Table(kept, known.values, sizes=known.sizes, rows=known.rows, default=known.default)
+            self.builder.tables.append(table)
+        else:
+            self.builder.add_rows(scope, self._rows(relation, domains), relation.costs, relation.default, name)
+            self.tables[key] = self.builder.tables[-1]
+
+    def _rows(self, relation: _Relation, domains: list[Domain]) -> NDArray[np.int32]:
+        """Places of a relation's values in the domains."""
+        rows = np.empty((len(relation.costs), len(domains)), dtype=np.int32)
+        for axis, domain in enumerate(domains):
+            try:
+                rows[:, axis] = [domain.codes[label] for label in relation.labels[axis :: len(domains)]]
+            except KeyError as error:
+                self.document.line = relation.element.line
+                domain.code(error.args[0])
+        return rows
+
+    def _read_bounds(self, element: Element, is_dis_csp: bool) -> None:
+        self.document.line = element.line
+        initial = parse_cost(element.attributes.get("initialCost", "0"))
+        bound = parse_cost(element.attributes.get("maximalCost", "infinity"))
+        if not is_dis_csp:
+            self.builder.constant = initial
+        if not math.isinf(bound):
+            self.builder.upper_bound = bound
+
+
+def _lines_before(text: str, tuples: int) -> int:
+    """Line breaks of a relation's text before the end of the tuple after so many."""
+    return "|".join(text.split("|", tuples + 1)[: tuples + 1]).rstrip().count("\n")

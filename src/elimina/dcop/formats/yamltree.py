@@ -1,0 +1,223 @@
+"""YAML files: a tree of nodes that know their places, built from the parser's events without recursion.
+
+PyYAML's own composer follows nested collections by recursion in C and can be made to crash; here the depth is bounded.
+Scalars are what YAML 1.1 makes of them, resolved only where somebody asks.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from typing import Any, NoReturn
+
+from elimina._core import TextError
+from elimina.errors import UnsupportedError
+from elimina.extras import require
+
+_DEEPEST = 100
+_LONGEST_NUMBER = 400
+_SIMPLE = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?")
+_STRING = "tag:yaml.org,2002:str"
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A node; it starts at this line and column, both from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(eq=False, slots=True)
+class Scalar(Node):
+    """A scalar.
+
+    Attributes:
+        text: As written, without quotes.
+        is_plain: Whether it had no quotes, so that it may be something else than a string.
+    """
+
+    text: str
+    is_plain: bool
+
+
+@dataclass(eq=False, slots=True)
+class Sequence(Node):
+    """A sequence."""
+
+    items: list[Node] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Mapping(Node):
+    """A mapping whose keys are scalars, by the keys' texts."""
+
+    entries: dict[str, tuple[Scalar, Node]] = field(default_factory=dict)
+
+
+class YamlFile:
+    """A YAML file; ``line`` and ``column`` are those of the node being looked at."""
+
+    def __init__(self, data: bytes) -> None:
+        self.line = 1
+        self.column: int | None = None
+        self._data = data
+        self._anchors: dict[str, Node] = {}
+
+    def root(self) -> Mapping:
+        """Parse the file, which is one mapping.
+
+        Raises:
+            TextError: It is no YAML, repeats a key, or is something else than one mapping.
+            UnsupportedError: It uses tags, merged keys, or very deep nesting.
+            InputError: PyYAML is not installed.
+        """
+        yaml = require("yaml", "dcop", "reading YAML")
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        try:
+            roots = self._build(yaml, yaml.parse(self._data, Loader=loader))
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            self.line, self.column = (mark.line + 1, mark.column + 1) if mark else (1, None)
+            problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "the text is none"
+            raise TextError(f"expected YAML: {problem}") from None
+        if len(roots) > 1:
+            self.fail(roots[1], "expected the end of the file, found a second document")
+        if not roots:
+            raise TextError("expected a mapping, but the file is empty")
+        return self.mapping(roots[0], "the file")
+
+    def _build(self, yaml: Any, events: Iterator[Any]) -> list[Node]:
+        roots: list[Node] = []
+        open_nodes: list[Sequence | Mapping] = []
+        keys: list[Scalar | None] = []
+        for event in events:
+            kind = type(event)
+            if kind is yaml.ScalarEvent:
+                node: Node = Scalar(
+                    event.start_mark.line + 1, event.start_mark.column + 1, event.value, event.implicit[0]
+                )
+            elif kind is yaml.MappingStartEvent:
+                node = Mapping(event.start_mark.line + 1, event.start_mark.column + 1)
+            elif kind is yaml.SequenceStartEvent:
+                node = Sequence(event.start_mark.line + 1, event.start_mark.column + 1)
+            elif kind is yaml.AliasEvent:
+                self.line, self.column = event.start_mark.line + 1, event.start_mark.column + 1
+                if event.anchor not in self._anchors:
+                    raise TextError(f"expected an anchor that is defined before, found '*{event.anchor[:40]}'")
+                node = self._anchors[event.anchor]
+            else:
+                if kind in (yaml.MappingEndEvent, yaml.SequenceEndEvent):
+                    open_nodes.pop()
+                    keys.pop()
+                continue
+            if kind is not yaml.AliasEvent:
+                self._look_at(event, node)
+            if not open_nodes:
+                roots.append(node)
+            else:
+                self._place(open_nodes[-1], keys, node)
+            if kind in (yaml.MappingStartEvent, yaml.SequenceStartEvent):
+                if len(open_nodes) == _DEEPEST:
+                    self.line, self.column = node.line, node.column
+                    raise UnsupportedError(f"collections are nested more than {_DEEPEST} levels deep")
+                assert isinstance(node, Sequence | Mapping)
+                open_nodes.append(node)
+                keys.append(None)
+        return roots
+
+    def _look_at(self, event: Any, node: Node) -> None:
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        if event.tag not in (None, "!") and not (isinstance(node, Scalar) and event.tag == _STRING):
+            self.line, self.column = node.line, node.column
+            raise UnsupportedError(f"the tag {event.tag[:40]!r} is not handled")
+
+    def _place(self, parent: Sequence | Mapping, keys: list[Scalar | None], node: Node) -> None:
+        if isinstance(parent, Sequence):
+            parent.items.append(node)
+        elif (key := keys[-1]) is not None:
+            parent.entries[key.text] = (key, node)
+            keys[-1] = None
+        elif not isinstance(node, Scalar):
+            self.fail(node, "expected a name as a key, found a collection")
+        elif node.text in parent.entries:
+            self.fail(node, f"the key {node.text[:40]!r} occurs twice")
+        elif node.text == "<<" and node.is_plain:
+            self.line, self.column = node.line, node.column
+            raise UnsupportedError("merged keys ('<<') are not handled; write the keys out")
+        else:
+            parent.entries[node.text] = (node, node)
+            keys[-1] = node
+
+    def fail(self, node: Node, problem: str) -> NoReturn:
+        """Raise TextError at a node's place."""
+        self.line, self.column = node.line, node.column
+        raise TextError(problem)
+
+    def at(self, node: Node) -> None:
+        """Let errors be those of this node."""
+        self.line, self.column = node.line, node.column
+
+    def mapping(self, node: Node, what: str) -> Mapping:
+        """A node that has to be a mapping."""
+        if not isinstance(node, Mapping):
+            self.fail(node, f"expected a mapping in {what}, found {_kind(node)}")
+        return node
+
+    def text(self, node: Node, what: str) -> str:
+        """A node that has to be a scalar, as written."""
+        if not isinstance(node, Scalar):
+            self.fail(node, f"expected {what}, found {_kind(node)}")
+        return node.text
+
+    def value(self, node: Node, what: str) -> Any:
+        """A node that has to be a number, a string or a boolean, as YAML resolves it."""
+        text = self.text(node, what)
+        assert isinstance(node, Scalar)
+        if not node.is_plain or len(text) > _LONGEST_NUMBER:
+            return text
+        if match := _SIMPLE.fullmatch(text):
+            return float(text) if match[1] else int(text)
+        try:
+            value = _resolved(text)
+        except ValueError as error:
+            self.fail(node, f"expected {what}, found {text[:40]!r}: {error}")
+        if type(value) not in (bool, int, float, str):
+            self.fail(node, f"expected {what}, found {text[:40]!r}")
+        return value
+
+    def number(self, node: Node, what: str) -> int | float:
+        """A node that has to be a number."""
+        value = self.value(node, what)
+        if type(value) not in (int, float) or math.isnan(value):
+            self.fail(node, f"expected {what}, found {str(value)[:40]!r}")
+        number: int | float = value
+        return number
+
+    def is_empty(self, node: Node) -> bool:
+        """Whether nothing is written here (or null)."""
+        return isinstance(node, Scalar) and node.is_plain and node.text in ("", "~", "null", "Null", "NULL")
+
+
+def _kind(node: Node) -> str:
+    if isinstance(node, Scalar):
+        return repr(node.text[:40]) if node.text else "nothing"
+    return "a mapping" if isinstance(node, Mapping) else "a sequence"
+
+
+@cache
+def _resolver() -> tuple[Any, Any]:
+    yaml = require("yaml", "dcop", "reading YAML")
+    return yaml, yaml.SafeLoader("")
+
+
+@lru_cache(maxsize=1 << 14)
+def _resolved(text: str) -> Any:
+    """A plain scalar as YAML 1.1 reads it."""
+    yaml, loader = _resolver()
+    tag = loader.resolve(yaml.ScalarNode, text, (True, False))
+    return loader.construct_object(yaml.ScalarNode(tag, text))
