@@ -27,6 +27,7 @@ class FlatZinc {
       const std::string_view view(text_.c_str(), text_.size());
       document_ = flatzinc::is_json(view) ? flatzinc::parse_json(view, go_on) : flatzinc::parse_text(view, go_on);
       instance_ = std::make_unique<flatzinc::Instance>(document_, solver_, go_on);
+      options_ = instance_->options();
     } catch (const flatzinc::Abandoned&) {
       if (ended.raised) throw nb::python_error();
       throw nb::stop_iteration("reading was ended");
@@ -37,11 +38,10 @@ class FlatZinc {
     if (searched_) throw nb::value_error("the model is searched already");
     if (std::isnan(seconds)) throw nb::value_error("the seconds are a number");
     searched_ = true;
-    Options options = instance_->options();
-    options.free = free;
-    options.seed = seed;
-    options.seconds = seconds;
-    return new Searching(solver_, std::move(options));
+    options_.free = free;
+    options_.seed = seed;
+    options_.seconds = seconds;
+    return new Searching(solver_, std::move(options_));
   }
 
   nb::bytes show(const Searching& search) const {
@@ -69,6 +69,7 @@ class FlatZinc {
   flatzinc::Document document_;
   Solver solver_;
   std::unique_ptr<flatzinc::Instance> instance_;
+  Options options_;
   bool searched_ = false;
 };
 

@@ -16,10 +16,16 @@ struct Place {
   std::uint32_t line = 1, column = 1;
 };
 
-// The message has the form "LINE:COLUMN: ...".
+// The message has the form "LINE:COLUMN: ...", and nothing but printable characters.
 struct Malformed : std::invalid_argument {
-  Malformed(Place place, const std::string& problem)
-      : std::invalid_argument(std::to_string(place.line) + ":" + std::to_string(place.column) + ": " + problem) {}
+  Malformed(Place place, std::string problem) : std::invalid_argument(message(place, std::move(problem))) {}
+
+ private:
+  static std::string message(Place place, std::string problem) {
+    for (char& c : problem)
+      if (c < ' ' || c > '~') c = '?';
+    return std::to_string(place.line) + ":" + std::to_string(place.column) + ": " + problem;
+  }
 };
 
 // Asked now and then while a long file is read and posted; by false reading ends with `Abandoned`.

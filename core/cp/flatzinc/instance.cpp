@@ -96,7 +96,10 @@ Instance::Instance(const Document& document, Solver& solver, const Poll& poll)
     if (v.type == Type::set) unsupported(v.place, "the set variable " + std::string(v.name));
   }
   tie_all();
-  make_variables();
+  if (!make_variables()) {
+    solver_.post("int_lt", {{constant(0)}, {constant(0)}});
+    return;
+  }
   restrict_domains();
   post_constraints(poll);
 }
@@ -134,8 +137,8 @@ bool Instance::tie_sum(Terms arguments) {
   return ties_.tie(number(xs[0]), number(xs[1]), static_cast<std::int32_t>(-a * b), a * sum);
 }
 
-// One for each root of the ties, with the bounds that all that are tied to it leave.
-void Instance::make_variables() {
+// One for each root of the ties, with the bounds that all that are tied to it leave. False: they leave nothing to one of them.
+bool Instance::make_variables() {
   const std::size_t count = document_.variables.size();
   std::vector<Bounds> bounds(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -170,7 +173,7 @@ void Instance::make_variables() {
     const View x = ties_.find(static_cast<std::int32_t>(i));
     views_[i] = {views_[static_cast<std::size_t>(x.var)].var, x.scale, x.offset};
   }
-  if (empty) solver_.post("int_lt", {{constant(0)}, {constant(0)}});
+  return !empty;
 }
 
 void Instance::restrict_domains() {
@@ -251,20 +254,11 @@ void Instance::post(const Constraint& c) {
 // Those whose forms here and in the solver differ.
 void Instance::post_named(const std::string& name, const std::vector<Argument>& arguments) {
   if (name == "bool_xor" && arguments.size() == 2) return solver_.post("bool_ne", arguments);
-  static const std::unordered_set<std::string> functions{"bool_and_imp", "bool_or_imp", "bool_xor_imp", "array_bool_and_imp", "array_bool_or_imp"};
-  if (functions.contains(name)) return post_implied(name.substr(0, name.size() - 4), arguments);
-  solver_.post(name, arguments);
-}
-
-// result -> FUNCTION(others), where the result is the last argument.
-void Instance::post_implied(const std::string& base, const std::vector<Argument>& arguments) {
-  const bool is_array = base.starts_with("array");
-  if (arguments.size() != (is_array ? 2U : 3U)) throw Refused("expected " + std::string(is_array ? "2" : "3") + " arguments, found " + std::to_string(arguments.size()));
-  if (base == "bool_xor") return solver_.post("bool_ne_imp", arguments);
-  Argument literals;
-  for (std::size_t i = 0; i + 1 < arguments.size(); ++i) literals.insert(literals.end(), arguments[i].begin(), arguments[i].end());
-  if (base.ends_with("or")) return solver_.post("bool_clause", {literals, arguments.back()});
-  for (const View literal : literals) solver_.post("bool_clause", {{literal}, arguments.back()});
+  const bool is_implied = name == "bool_and_imp" || name == "bool_or_imp" || name == "bool_xor_imp";
+  if (!is_implied) return solver_.post(name, arguments);
+  if (arguments.size() != 3 || arguments[0].size() != 1 || arguments[1].size() != 1) throw Refused("expected three Booleans");
+  if (name == "bool_xor_imp") return solver_.post("bool_ne_imp", arguments);
+  solver_.post("array_" + name, {{arguments[0][0], arguments[1][0]}, arguments[2]});
 }
 
 // A range is two comparisons.

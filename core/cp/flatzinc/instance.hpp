@@ -36,13 +36,12 @@ class Instance {
   void tie_value(const Variable& v, std::int32_t number);
   bool tie_constraint(const Constraint& c);
   bool tie_sum(Terms arguments);
-  void make_variables();
+  bool make_variables();
   void restrict_domains();
   void restrict_variable(std::size_t number);
   void post_constraints(const Poll& poll);
   void post(const Constraint& c);
   void post_named(const std::string& name, const std::vector<Argument>& arguments);
-  void post_implied(const std::string& base, const std::vector<Argument>& arguments);
   void post_member(const Constraint& c);
   std::string consistency(const Constraint& c) const;
   Argument argument(const Term& t, Place place, const char* what) const;

@@ -108,10 +108,12 @@ class Parser : public Reader {
     if (accept_word("float")) return {Type::real, {}};
     const char c = peek();
     if (!begins_number(c) && c != '{') fail("a type");
+    const Spot start = spot();
     const Term domain = expression(0);
-    if (domain.kind == Kind::real) return {Type::real, {}};
-    if (domain.kind != Kind::range && domain.kind != Kind::set) fail("a type");
-    return {Type::integer, domain};
+    if (domain.kind == Kind::real && domain.size > 0) return {Type::real, {}};
+    if (domain.kind == Kind::range || domain.kind == Kind::set) return {Type::integer, domain};
+    go_to(start);
+    fail("a type");
   }
 
   // After "array": "[1..n] of"; -1: "[int] of".
