@@ -1,6 +1,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -24,8 +25,10 @@ class FlatZinc {
     const flatzinc::Poll go_on = [&] { return tell(poll, ended); };
     try {
       nb::gil_scoped_release release;
+      const auto start = std::chrono::steady_clock::now();
       const std::string_view view(text_.c_str(), text_.size());
       document_ = flatzinc::is_json(view) ? flatzinc::parse_json(view, go_on) : flatzinc::parse_text(view, go_on);
+      parse_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       instance_ = std::make_unique<flatzinc::Instance>(document_, solver_, go_on);
       options_ = instance_->options();
     } catch (const flatzinc::Abandoned&) {
@@ -56,6 +59,7 @@ class FlatZinc {
 
   bool is_satisfaction() const { return instance_->goal() == flatzinc::Goal::satisfy; }
   const std::vector<std::string>& notes() const { return instance_->notes(); }
+  double parse_seconds() const { return parse_seconds_; }
   int variables() const { return solver_.variables(); }
   std::size_t propagators() { return solver_.engine().propagators(); }
 
@@ -70,6 +74,7 @@ class FlatZinc {
   Solver solver_;
   std::unique_ptr<flatzinc::Instance> instance_;
   Options options_;
+  double parse_seconds_ = 0;
   bool searched_ = false;
 };
 
@@ -85,6 +90,7 @@ void bind_flatzinc(nb::module_& m) {
       .def("objective", &FlatZinc::objective, "search"_a, "Its value in the last solution.")
       .def_prop_ro("is_satisfaction", &FlatZinc::is_satisfaction)
       .def_prop_ro("notes", &FlatZinc::notes, "What of the annotations is ignored.")
+      .def_prop_ro("parse_seconds", &FlatZinc::parse_seconds)
       .def_prop_ro("variables", &FlatZinc::variables)
       .def_prop_ro("propagators", &FlatZinc::propagators);
 }

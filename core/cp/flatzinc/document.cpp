@@ -44,6 +44,13 @@ void Names::grow() {
     if (slot.name.data()) slots_[place(slot.name, slot.hash)] = slot;
 }
 
+void Document::reserve(std::size_t bytes) {
+  terms.reserve(bytes / 8);
+  texts.reserve(bytes / 32);
+  variables.reserve(bytes / 64);
+  constraints.reserve(bytes / 64);
+}
+
 Term Document::text_term(Kind kind, std::string_view text) {
   texts.push_back(text);
   return {kind, 0, static_cast<std::int64_t>(texts.size() - 1)};

@@ -134,6 +134,9 @@ struct Document {
     return texts[static_cast<std::size_t>(t.kind == Kind::call ? terms[static_cast<std::size_t>(t.value) - 1].value : t.value)];
   }
 
+  // For a file of so many bytes: what is not used is not touched either.
+  void reserve(std::size_t bytes);
+
   Term text_term(Kind kind, std::string_view text);
   Term numbers_term(Kind kind, std::span<const std::int64_t> values);
   Term array_term(std::span<const Term> elements);

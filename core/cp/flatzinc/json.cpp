@@ -15,6 +15,7 @@ class Json : public Reader {
   Json(std::string_view text, const Poll& poll) : Reader(text, poll, false) {}
 
   Document run() {
+    doc_.reserve(text_.size());
     const Members top = members();
     if (peek(); at_ < end_) fail("the end of the file");
     at(top, "variables", [&] { each_member([&](std::string_view name, Place here) { variable(name, here); }); });

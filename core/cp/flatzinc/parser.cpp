@@ -19,6 +19,7 @@ class Parser : public Reader {
   Parser(std::string_view text, const Poll& poll) : Reader(text, poll, true) {}
 
   Document run() {
+    doc_.reserve(text_.size());
     bool solved = false;
     for (char c = peek(); at_ < end_; c = peek()) {
       look_up();

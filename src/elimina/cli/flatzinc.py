@@ -134,6 +134,7 @@ class _Run:
 def _statistics(model: FlatZinc, search: CpSearch, read: float) -> str:
     found = search.statistics()
     figures = {
+        "parseTime": f"{model.parse_seconds:.6f}",
         "initTime": f"{read:.6f}",
         "solveTime": f"{found['seconds']:.6f}",
         "solutions": found["solutions"],

@@ -1,0 +1,68 @@
+"""Real FlatZinc files and MiniZinc models: every printed solution by the independent evaluator, and the known answers."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from elimina._core import FlatZinc
+from tests.conftest import DATA
+from tests.reference import flatzinc as reference
+
+FOLDER = DATA / "minizinc"
+SECONDS = 1.0
+OPTIMA = {"golomb_04": 6, "golomb_05": 11, "golomb_06": 17, "golomb_07": 25, "golomb_08": 34}
+COUNTS = {"nqueens_4": 2, "nqueens_8": 92, "langford_2_3": 2, "langford_2_4": 2, "langford_2_7": 52, "langford_2_8": 300, "magicsq_3": 8, "costas_6": 58}
+UNSUPPORTED = {"alldifferent_partition"}  # it has set variables
+SLOW = {"nqueens_100", "nqueens_50", "qcp-25-264-0_ext", "qcp-20-187-0_ext"}  # no solution in a second by their own search
+
+FILES = sorted(FOLDER.glob("flatzinc_derived/*.fzn")) + sorted(FOLDER.glob("jacop-fzn/**/*.fzn"))
+
+
+def search(text: str, limit: int | None, seconds: float = SECONDS) -> tuple[str, list[reference.Values]]:
+    """How the search ended, and what it found, all variables shown."""
+    model = FlatZinc(reference.reveal(text).encode(), lambda: True)
+    solver = model.search(False, 0, seconds)
+    printed, count, state = b"", 0, "limit"
+    while count != limit and (state := solver.next(lambda: True)) == "solution":
+        printed, count = printed + model.show(solver), count + 1
+    return state, reference.parse_solutions(printed.decode())
+
+
+def published(path: Path) -> tuple[str, int]:
+    """The reference output: how many solutions, and how it ends."""
+    lines = path.read_text().splitlines()
+    return next((line for line in reversed(lines) if line.startswith("=====")), ""), lines.count("----------")
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_each_solution_fulfils_the_constraints(path: Path) -> None:
+    text = path.read_text()
+    if path.stem in UNSUPPORTED:
+        with pytest.raises(ValueError, match="unsupported: the set variable"):
+            search(text, 1)
+        return
+    model = reference.read(reference.reveal(text))
+    optimises = model.goal[0] != "satisfy"
+    state, found = search(text, None if optimises else 2)
+    assert found or state == "complete" or path.stem in SLOW
+    for solution in found:
+        assert reference.violated(model, solution) == []
+    if optimises and found and state == "complete" and path.stem in OPTIMA:
+        assert reference.evaluate(model.goal[1], model, found[-1]) == OPTIMA[path.stem]
+    if (out := path.with_suffix(".out")).exists() and state == "complete":
+        ending, count = published(out)
+        assert ("UNSAT" in ending) == (not found)
+        assert not found or count > 0
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("name", "count"), COUNTS.items())
+def test_known_numbers_of_solutions(data_dir: Path, name: str, count: int) -> None:
+    state, found = search((data_dir / "minizinc" / "flatzinc_derived" / f"{name}.fzn").read_text(), None, 20)
+    assert (state, len(found)) == ("complete", count)
