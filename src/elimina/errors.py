@@ -46,5 +46,9 @@ class TimeLimitError(EliminaError, TimeoutError):
     """The time limit passed before the answer was known."""
 
 
+class DcopError(EliminaError, RuntimeError):
+    """Agents could not finish: messages were lost for good, or one of them did not come back."""
+
+
 class InternalError(EliminaError, AssertionError):
     """A self-check failed: a bug in elimina, never a wrong answer."""

@@ -39,6 +39,28 @@ class Bounds(NamedTuple):
         return (self.upper - self.lower) / max(min(abs(self.lower), abs(self.upper)), 1e-12)
 
 
+class Delivery(NamedTuple):
+    """A message between agents, or (no sender, no kind) the start of one, and when the receiver worked on it.
+
+    Attributes:
+        sender: An agent's name.
+        receiver: Another one's.
+        kind: Of message.
+        size: Bytes.
+        sent: Simulated time at which it was sent.
+        begun: Simulated time from which the receiver worked on it.
+        ended: Simulated time at which that was done.
+    """
+
+    sender: str
+    receiver: str
+    kind: str
+    size: int
+    sent: float
+    begun: float
+    ended: float
+
+
 class Result(NamedTuple):
     """An answer.
 

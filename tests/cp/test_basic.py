@@ -219,6 +219,24 @@ def test_views() -> None:
         assert found(model, xs) == allowed(given, check), (name, scales, offsets, given)
 
 
+@pytest.mark.parametrize("form", ["", "_reif", "_imp"])
+@pytest.mark.parametrize("name", ["int_eq", "int_ne", "int_le", "int_lt"])
+def test_two_views_of_one_variable(name: str, form: str) -> None:
+    for seed in range(60):
+        rng = random.Random(seed)
+        given = [*domains(rng, 1, -5, 6), [0, 1] if form else [1]]
+        (a, b), (c, e) = ((rng.choice([-2, -1, 1, 2]), rng.randint(-4, 4)) for _ in range(2))
+        model = cp.Model()
+        xs = [model.int_var(d) for d in given]
+        model.post(name + form, a * xs[0] + b, c * xs[0] + e, *([xs[1]] if form else []))
+
+        def check(v: tuple[int, ...]) -> bool:
+            holds = SIMPLE[name][1](a * v[0] + b, c * v[0] + e)  # noqa: B023
+            return v[1] == holds if form == "_reif" else v[1] <= holds
+
+        assert found(model, xs) == allowed(given, check), (a, b, c, e, given)
+
+
 def test_same_variable_twice() -> None:
     model = cp.Model()
     x, z = model.int_var(-5, 5), model.int_var(0, 30)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program
 
 if TYPE_CHECKING:
@@ -122,6 +123,26 @@ class GatheringSession(Session, Protocol):
 
     def gather(self, places: NDArray[np.int64]) -> NDArray[np.generic]:
         """Elements of the arena at these places, after a run of a program that keeps its messages."""
+        ...
+
+
+class TableSession(Session, Protocol):
+    """A session whose tables are put in and taken out as arrays of its device: NumPy's or CuPy's."""
+
+    def put(self, table: FactorLayout, values: Any, limit: float | None, forbidden: float) -> None:
+        """Write a table of the arena before a run.
+
+        Args:
+            table: Where it lies.
+            values: An array of its sizes, on the host or on the session's device, of any dtype whose cells below the
+                limit fit.
+            limit: From which on a cell is forbidden; None: cells are written as they are.
+            forbidden: What is written then.
+        """
+        ...
+
+    def take(self, table: FactorLayout) -> Any:
+        """A table of the arena after a run: an array of its own, on the device."""
         ...
 
 

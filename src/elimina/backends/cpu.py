@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from elimina._core import CasePlanner, DenseSession
 from elimina.backends.base import Progress, Run
 from elimina.errors import DeviceError
+from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program, work_of
 
 if TYPE_CHECKING:
@@ -133,6 +134,22 @@ class CpuSession:
     def gather(self, places: NDArray[np.int64]) -> NDArray[np.generic]:
         """Elements of the arena at these places: see ``GatheringSession.gather``."""
         return self._arena[places]
+
+    def put(self, table: FactorLayout, values: Any, limit: float | None, forbidden: float) -> None:
+        """Write a table: see ``TableSession.put``."""
+        view = self._view(table)
+        np.copyto(view, values, casting="unsafe")
+        if limit is not None:
+            view[values >= limit] = forbidden
+
+    def take(self, table: FactorLayout) -> NDArray[np.generic]:
+        """Copy a table: see ``TableSession.take``."""
+        return self._view(table).copy()
+
+    def _view(self, table: FactorLayout) -> NDArray[np.generic]:
+        item = self._arena.itemsize
+        strides = [item * stride for stride in table.strides]
+        return np.ndarray(table.sizes, self._arena.dtype, self._arena, item * table.offset, strides)
 
     def load_peaks(self, peaks: NDArray[np.float64]) -> None:
         """Write the peaks of an earlier session: see ``Session.load_peaks``."""

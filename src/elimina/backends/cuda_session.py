@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from elimina.backends import cuda_kernels
 from elimina.backends.base import Run
 from elimina.backends.cuda_layout import Forest, Layout
 from elimina.backends.cuda_tile import Tile
+from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program, work_of
 from elimina.semiring import SEMIRINGS
 
@@ -135,11 +137,40 @@ class CudaSession:
         cupy = self._backend.cupy
         with self._here():
             self._write_loads()
-            size = self._program.arena_cells * self._program.dtype.itemsize
-            whole = self._cuda.UnownedMemory(self.arena, size, self._memory)
-            arena = cupy.ndarray(self._program.arena_cells, self._program.dtype, self._cuda.MemoryPointer(whole, 0))
+            pointer = self._cuda.MemoryPointer(self._whole(), 0)
+            arena = cupy.ndarray(self._program.arena_cells, self._program.dtype, pointer)
             values: NDArray[np.generic] = cupy.asnumpy(arena[cupy.asarray(places)], stream=self._stream)
         return values
+
+    def put(self, table: FactorLayout, values: Any, limit: float | None, forbidden: float) -> None:
+        """Write a table, which stays on the device if it is there: see ``TableSession.put``."""
+        with self._here(), self._cuda.using_allocator(self._backend.pool.malloc):
+            view = self._view(table)
+            given = self._backend.cupy.asarray(values)
+            if limit is None:
+                view[...] = given
+            else:
+                forbid = _forbid(self._backend.cupy)
+                forbid(given, given.dtype.type(limit), self._program.dtype.type(forbidden), view)
+
+    def take(self, table: FactorLayout) -> Any:
+        """Copy a table, which stays on the device: see ``TableSession.take``."""
+        with self._here(), self._cuda.using_allocator(self._backend.pool.malloc):
+            taken = self._view(table).copy()
+            self._stream.synchronize()
+        return taken
+
+    def _view(self, table: FactorLayout) -> Any:
+        item = self._program.dtype.itemsize
+        pointer = self._cuda.MemoryPointer(self._whole(), item * table.offset)
+        strides = tuple(item * stride for stride in table.strides)
+        return self._backend.cupy.ndarray(table.sizes, self._program.dtype, pointer, strides)
+
+    def _whole(self) -> Any:
+        """The arena as CuPy's memory."""
+        return self._cuda.UnownedMemory(
+            self.arena, self._program.arena_cells * self._program.dtype.itemsize, self._memory
+        )
 
     def load_peaks(self, peaks: NDArray[np.float64]) -> None:
         """Write the peaks of an earlier session: see ``Session.load_peaks``."""
@@ -330,6 +361,13 @@ class CudaSession:
         assignment = head[: 4 * program.variables].view(np.int32).copy() if program.decode else None
         # Pinned memory is not used again before the last array of it is forgotten.
         return Run(cells, peaks, assignment, seconds)
+
+
+@functools.cache
+def _forbid(cupy: Any) -> Any:
+    """A kernel that writes a table of another dtype, or with another number for 'forbidden'."""
+    body = "y = x < limit ? static_cast<U>(x) : forbidden"
+    return cupy.ElementwiseKernel("T x, T limit, U forbidden", "U y", body, "forbid")
 
 
 def _in_parts(to: int, pieces: list[NDArray[np.uint8]]) -> Iterator[tuple[int, NDArray[np.uint8]]]:

@@ -10,6 +10,7 @@ import click
 from elimina import __version__
 from elimina.cli.bench import bench
 from elimina.cli.convert import convert
+from elimina.cli.dcop import dcop
 from elimina.cli.generate import generate
 from elimina.cli.minizinc import install_minizinc
 from elimina.cli.plot import plot
@@ -25,7 +26,7 @@ def commands() -> None:
     """Exact inference on discrete graphical models, by eliminating variables, on CPUs and GPUs."""
 
 
-for command in (solve, plan, convert, generate, plot, bench, install_minizinc):
+for command in (solve, plan, dcop, convert, generate, plot, bench, install_minizinc):
     commands.add_command(command)
 
 

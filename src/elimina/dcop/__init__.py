@@ -1,6 +1,9 @@
-"""Distributed constraint optimisation: problems whose variables belong to agents."""
+"""Distributed constraint optimisation: problems whose variables belong to agents, and the agents that solve them."""
 
+from elimina.dcop.agent import Agent
 from elimina.dcop.formats import read, write
+from elimina.dcop.network import Network
 from elimina.dcop.problem import AgentProfile, Problem
+from elimina.dcop.solve import solve
 
-__all__ = ["AgentProfile", "Problem", "read", "write"]
+__all__ = ["Agent", "AgentProfile", "Network", "Problem", "read", "solve", "write"]

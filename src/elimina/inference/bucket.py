@@ -133,7 +133,7 @@ def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
     if best is None:
         return Result("infeasible", plan.task, stats=stats)
     score = problem.model.score(chosen)
-    _check(plan, best, score, [problem.model.constant, *problem.model.terms(chosen)])
+    check_value(plan.dtype, best, score, [problem.model.constant, *problem.model.terms(chosen)])
     if problem.model.is_beyond_bound(score):
         return Result("infeasible", plan.task, stats=stats)
     assignment = {v.name: v.label(x) for v, x in zip(problem.model.variables, chosen, strict=True)}
@@ -167,11 +167,21 @@ def _promising(plan: Plan, sweep: Sweep, state: State, bounds: SliceBounds | Non
             yield number
 
 
-def _check(plan: Plan, value: int | float, score: int | float, terms: Sequence[int | float]) -> None:
-    """The assignment's value on the original model must be the value that elimination found."""
+def check_value(dtype: str, value: int | float, score: int | float, terms: Sequence[int | float]) -> None:
+    """The assignment's value on the original model must be the value that elimination found.
+
+    Args:
+        dtype: It was computed in.
+        value: What was found.
+        score: What the assignment is worth.
+        terms: That make up the score, for the tolerance of floats.
+
+    Raises:
+        InternalError: They differ.
+    """
     tolerance = 0.0
-    if not plan.dtype.startswith("int"):
-        tolerance = (64 + len(terms)) * float(np.finfo(plan.dtype).eps) * max(math.fsum(map(abs, terms)), 1.0)
+    if not dtype.startswith("int"):
+        tolerance = (64 + len(terms)) * float(np.finfo(dtype).eps) * max(math.fsum(map(abs, terms)), 1.0)
     if not abs(value - score) <= tolerance:
         raise InternalError(
             f"elimination found the optimum {value!r}, its assignment is worth {score!r} on the model; "

@@ -126,7 +126,7 @@ def encoder(problem: Problem, plan: Plan, semiring: str | None = None) -> Encode
     if plan.dtype.startswith("int"):
         return _Integers(problem.model.sense, int(plan.forbidden))
     _check_sum(problem, plan)
-    return _Sums(_costs(problem))
+    return _Sums(_costs(problem.model.sense))
 
 
 def encode(problem: Problem, plan: Plan, semiring: str | None = None) -> Encoded:
@@ -180,25 +180,53 @@ def distances(problem: Problem, forbidden: int) -> Distances:
     """
     model = problem.model
     sign = 1 if model.sense == "min-cost" else -1
-    own: Encoder
-    is_integer = model.is_integer
-    if is_integer:
-        own = _Integers(model.sense, forbidden)
-    else:
-        own = _Sums(_logarithms if model.sense == "probability" else _costs(problem))
-    tables, parts, lows = [], [], []
-    for group in problem.groups:
-        sizes = tuple(model.sizes[v] for v in group.scope)
-        table: Array = np.empty(sizes, dtype=np.int64 if is_integer else np.float64)
-        layout = FactorLayout(group.members, group.scope, sizes, (), 0, table.size)
-        parts.append(own.write(layout, [problem.tables[m] for m in group.members], table))
-        if not is_integer:
-            lows.append(float((sign * table).min()))
-            table = sign * table - (lows[-1] if math.isfinite(lows[-1]) else 0.0)
-        tables.append(table)
-    constants, possible = own.constants(problem, sum(part.offset for part in parts))
-    offset = sign * constants[0] if is_integer else math.fsum([*lows, *(sign * c for c in constants)])
-    return Distances(tables, offset, possible and all(part.possible for part in parts) and math.inf not in lows)
+    found = [
+        distances_of(
+            [problem.tables[m] for m in group.members],
+            group.scope,
+            tuple(model.sizes[v] for v in group.scope),
+            model.sense,
+            forbidden if model.is_integer else None,
+        )
+        for group in problem.groups
+    ]
+    own = _cost_encoder(model.sense, forbidden if model.is_integer else None)
+    bests = [joined.offset for joined in found]
+    constants, possible = own.constants(problem, sign * int(sum(bests)) if model.is_integer else 0)
+    offset = sign * constants[0] if model.is_integer else math.fsum([*bests, *(sign * c for c in constants)])
+    return Distances(
+        [joined.tables[0] for joined in found], offset, possible and all(joined.possible for joined in found)
+    )
+
+
+def distances_of(
+    tables: Sequence[Table], scope: tuple[int, ...], sizes: tuple[int, ...], sense: Sense, forbidden: int | None
+) -> Distances:
+    """Join tables to one, of the values' distances from the best that each of them has.
+
+    Args:
+        tables: Their scopes are within the scope; all of integers if there is a number for 'forbidden'.
+        scope: Of the joined table.
+        sizes: Domain sizes of its variables.
+        sense: Of the tables.
+        forbidden: What stands for forbidden integer costs; allowed distances are below it. None: costs are floats.
+    """
+    table: Array = np.empty(sizes, dtype=np.float64 if forbidden is None else np.int64)
+    layout = FactorLayout(tuple(range(len(tables))), scope, sizes, (), 0, table.size)
+    part = _cost_encoder(sense, forbidden).write(layout, tables, table)
+    sign = 1 if sense == "min-cost" else -1
+    if forbidden is not None:
+        return Distances([table], sign * part.offset, part.possible)
+    low = float((sign * table).min())
+    return Distances(
+        [sign * table - (low if math.isfinite(low) else 0.0)], low if math.isfinite(low) else 0.0, low < math.inf
+    )
+
+
+def _cost_encoder(sense: Sense, forbidden: int | None) -> Encoder:
+    if forbidden is not None:
+        return _Integers(sense, forbidden)
+    return _Sums(_logarithms if sense == "probability" else _costs(sense))
 
 
 def factor_view(arena: Array, factor: FactorLayout) -> Array:
@@ -257,8 +285,8 @@ def _logarithms(values: Array) -> Array:
         return np.log(values, dtype=np.float64)
 
 
-def _costs(problem: Problem) -> Change:
-    forbidden, worst = (forbidden_value(problem.model.sense, dtype) for dtype in (np.int64, np.float64))
+def _costs(sense: Sense) -> Change:
+    forbidden, worst = (forbidden_value(sense, dtype) for dtype in (np.int64, np.float64))
 
     def change(values: Array) -> Array:
         if values.dtype.kind == "f":

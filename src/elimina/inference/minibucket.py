@@ -18,6 +18,7 @@ from elimina.inference.encode import Encoded, encode
 from elimina.inference.execution import Execution
 from elimina.inference.scales import roots
 from elimina.inference.shifting import Original
+from elimina.model import Model
 from elimina.planning.guide import Guide, guide_of
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem
@@ -211,7 +212,7 @@ def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original
             bound = original.bound(heuristic.total_of(heuristic.cost))
             chosen = heuristic.decode(session)
             note(clock, "decode", time.perf_counter() - started)
-    result = result_between(original.problem, bound, chosen)
+    result = result_between(original.problem.model, bound, chosen)
     return result._replace(stats={**statistics(execution, clock), "method": "mbe", **division(heuristic.plan)})
 
 
@@ -264,27 +265,26 @@ def sum_between(lower: float, upper: float) -> Result:
     return Result("bounded", "pr", None, lower, upper)
 
 
-def result_between(problem: Problem, bound: int | float | None, chosen: Sequence[int] | None) -> Result:
+def result_between(model: Model, bound: int | float | None, chosen: Sequence[int] | None) -> Result:
     """What is known from a bound (None: nothing is allowed) and an assignment.
 
     Args:
-        problem: Of the task ``mpe``.
+        model: Whose optimum it is.
         bound: No assignment is better, in the model's units.
         chosen: A value for each variable of the model; None if no assignment is known.
     """
-    model = problem.model
     is_least = model.sense == "min-cost"
     if bound is None:
-        return Result("infeasible", problem.task)
+        return Result("infeasible", "mpe")
     score = None if chosen is None else model.score(chosen)
     if chosen is None or score is None or math.isinf(score) or model.is_beyond_bound(score):
-        return Result("bounded", problem.task, None, bound if is_least else None, None if is_least else bound)
+        return Result("bounded", "mpe", None, bound if is_least else None, None if is_least else bound)
     is_same = meet(bound, score)
     if is_same:
         bound = score
     ends = (bound, score) if is_least else (score, bound)
     assignment = {v.name: v.label(x) for v, x in zip(model.variables, chosen, strict=True)}
-    return Result("optimal" if is_same else "bounded", problem.task, score, *ends, assignment)
+    return Result("optimal" if is_same else "bounded", "mpe", score, *ends, assignment)
 
 
 def note(clock: dict[str, float], phase: str, seconds: float) -> None:

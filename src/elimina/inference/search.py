@@ -336,7 +336,7 @@ class _Search:
 
     def result(self) -> Result:
         """What is known."""
-        found = result_between(self.problem, None if self.is_empty else self.bound, self.chosen)
+        found = result_between(self.problem.model, None if self.is_empty else self.bound, self.chosen)
         given = self.limits.upper_bound
         if self.is_empty and given is not None:
             ends = (given + 1, None) if self.sign == 1 else (None, given - 1)

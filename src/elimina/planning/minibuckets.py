@@ -52,14 +52,16 @@ def make_bounded_plan(
         do not, or the i-bound is given.
     """
 
-    def plan(number: int) -> Plan:
-        parts = None if divide is None else divide(number)
+    def plan(number: int, parts: Partition | None = None) -> Plan:
         return make_plan(
             problem, order, machine, memory, dtype, ibound=number, levelled=levelled, side=side, partition=parts
         )
 
+    def divided(number: int) -> Plan:
+        return plan(number, None if divide is None else divide(number))
+
     if ibound != "auto":
-        return plan(int(ibound))
+        return divided(int(ibound))
     largest = max(1, bucket_tree([group.scope for group in problem.groups], order, problem.kept).width)
     passes = (_LEVELLED_PASSES if levelled else 1) * (1 if side is None else EXPONENTIAL)
     rough = functools.partial(_rough, problem, order, machine, passes)
@@ -68,17 +70,21 @@ def make_bounded_plan(
         middle = (low + high + 1) // 2
         needed = rough(middle)
         low, high = (middle, high) if needed.bytes <= memory and needed.seconds <= seconds else (low, middle - 1)
-    found = plan(low)
+    found = divided(low) if seconds < math.inf else plan(low)
     # Where memory decides it is used to the last: what was rough is made up for by plans.
     while low > 1 and not found.fits:
         low -= 1
         found = plan(low)
-    while seconds == math.inf and low < largest and found.fits:
+    if seconds < math.inf:
+        return found
+    while low < largest and found.fits:
         larger = plan(low + 1)
         if not larger.fits:
             break
         low, found = low + 1, larger
-    return found
+    parts = None if divide is None or found.minibuckets is None else divide(low)
+    by_content = found if parts is None else plan(low, parts)
+    return by_content if by_content.fits else found
 
 
 class _Rough(NamedTuple):

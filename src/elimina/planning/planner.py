@@ -323,11 +323,25 @@ def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | No
     if not problem.model.is_integer or dtype in FLOATS:
         asked = _asked(dtype, FLOATS, "costs that are not integers")
         return Encoding("max-sum", asked, -math.inf) if maximise else Encoding("min-sum", asked, math.inf)
-    for name in INTEGERS:
-        if max(operands, 2) * bound <= np.iinfo(name).max and dtype in (None, name):
-            return Encoding("min-sum", name, bound)
     if dtype is not None and dtype not in INTEGERS:
         raise InputError(f"dtype {dtype} does not fit integer costs; use one of {', '.join(INTEGERS + FLOATS)}")
+    return Encoding("min-sum", exact_integer(operands, bound, dtype), bound)
+
+
+def exact_integer(operands: int, bound: int, dtype: str | None = None) -> Dtype:
+    """The narrowest integer type, or the given one, that steps of so many tables cannot leave.
+
+    Args:
+        operands: Tables that a step adds at most.
+        bound: What stands for 'forbidden', above any sum of allowed costs; these are not negative.
+        dtype: Of integers; None for the narrowest.
+
+    Raises:
+        InputError: It is not wide enough.
+    """
+    for name in INTEGERS:
+        if dtype in (None, name) and max(operands, 2) * bound <= np.iinfo(name).max:
+            return name
     raise InputError(
         f"a step adds {operands} tables whose costs need numbers up to {bound}, more than {dtype or 'int64'} holds "
         "exactly; use dtype float64 (rounded)" + ("" if dtype in (None, "int64") else " or a wider integer")

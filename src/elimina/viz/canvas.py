@@ -119,6 +119,14 @@ class Canvas:
             paths.append(self._path([(x0, y0), (x0, middle), (x1, middle), (x1, y1)], codes))
         self._strokes(paths, [starts, ends], gid, widths)
 
+    def dotted_arcs(self, runs: Sequence[Points], gid: str) -> None:
+        """Dotted curves from the first to the last of three points, drawn towards the second one."""
+        codes = [self._path.MOVETO, self._path.CURVE3, self._path.CURVE3]
+        paths = [self._path(run, codes) for run in runs]
+        self._paths(paths, gid, facecolor="none", edgecolor=OUTLINE, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)
+        for first, middle, last in runs:
+            self._cover(np.array([first, (first + 2 * middle + last) / 4, last]))
+
     def _strokes(self, paths: list[Any], covered: Sequence[Points], gid: str, widths: float | Sequence[float]) -> None:
         self._paths(paths, gid, facecolor="none", edgecolor=LINE, linewidth=widths, zorder=1)
         for points in covered:

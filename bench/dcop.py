@@ -1,0 +1,245 @@
+"""Distributed problems: simulated runtimes of DPOP and ADPOP beside the published ones, many agents, and pyDCOP.
+
+    python bench/dcop.py [--agents cpu cuda] [--instances 10] [--limit 60] [--table 1 2 3 11] [--many 10000]
+        [--peer PYTHON]
+
+Tables 1 to 3 and Fig. 11 are those of Fioretto, Pontelli, Yeoh and Dechter (2018): the published induced width and
+simulated runtimes (seconds; DPOP on a CPU, GpuDBE on a GTX Titan; 'oom': out of memory) beside ours: the mean width of
+the agents' pseudo-trees, and the median simulated runtime, which is measured on this machine, without delays of the
+network. A cell whose largest table does not fit, or whose tables would take more than `limit` seconds at 10^9
+combinations a second, prints that instead. Fig. 11 has no numbers; beside it are the speed-ups of Table 5 (GTX Titan).
+
+`--many`: wall time of DPOP with so many agents, on a random tree and on a chain with chords.
+
+`--peer`: pyDCOP's DPOP, with its own pseudo-trees (whose heuristic is our `most-connected`), on graph colouring (each
+variable with two to five of the last five); PYTHON has pydcop (see `baselines/pydcop_dpop.py`). Wall time,
+without reading.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from elimina.dcop import Problem, solve
+from elimina.dcop.pseudotree import agree_on_tree
+from elimina.dcop.view import Heuristic
+from elimina.errors import DeviceError, MemoryLimitError
+from elimina.generate import grid_model, random_model, scale_free_model
+from elimina.model import Model, Variable
+from elimina.planning.plan import count_text, seconds_text
+from elimina.table import Table
+from papers import GRID, RANDOM, SCALE_FREE, family
+
+Times = Sequence[tuple[float | None, float | None]]
+RANDOM_DPOP: Times = [
+    (0.007, 0.001), (0.013, 0.001), (0.028, 0.001), (0.210, 0.002), (0.214, 0.002), (1.609, 0.009), (9.848, 0.049),
+    (28.14, 0.138), (103.0, 0.483), (470.2, 2.019), (508.9, 2.160), (0.001, 0.001), (0.092, 0.001), (13.99, 0.048),
+    (35.22, 0.118), (0.001, 0.001), (0.042, 0.001), (0.234, 0.002), (1.941, 0.011), (10.00, 0.053), (31.29, 0.147),
+    (42.47, 0.201),
+]  # fmt: skip
+SCALE_FREE_DPOP: Times = [
+    (13.78, 0.064), (13.21, 0.057), (14.60, 0.072), (36.21, 0.174), (32.50, 0.145), (66.86, 0.340),
+    *[(None, None)] * 5, (0.175, 0.001), (127.9, 0.593), (None, None), (None, None),
+]  # fmt: skip
+GRID_DPOP: Times = [
+    (0.022, 0.001), (0.022, 0.001), (0.037, 0.001), (0.041, 0.001), (0.049, 0.001), (0.054, 0.002), (0.073, 0.002),
+    (0.089, 0.002), (0.102, 0.003), (0.127, 0.003), (0.151, 0.004), (0.001, 0.001), (2.930, 0.011), (None, None),
+    (None, None),
+]  # fmt: skip
+SPEEDUPS = {  # Table 5, GTX Titan, z = 2 ... 10
+    "random n=20 d=25 p1=0.3": (0.28, 1.99, 11.6, 49.8, 145, 207, 235, 234, 233),
+    "scale-free n=20 d=25": (0.43, 2.42, 7.46, 51.3, 159, 244, 274, None, None),
+    "grid of 100 d=25": (0.85, 3.05, 29.1, 150, 143, 152, 153, 156, 155),
+}
+COMBINATIONS = 1e9
+COLOURED = (10, 20, 50, 100, 200)
+
+
+def narrow_grid(side: int, d: int) -> Callable[[int], Model]:
+    """As many variables in rows of 4, whose width is the published one; a square grid's width is its side."""
+    return lambda seed: grid_model(side * side // 4, d, seed=seed, columns=4)
+
+
+def published(number: float | None) -> str:
+    return "oom" if number is None else f"{number:.3f}"
+
+
+def run(problem: Problem, agents: str, heuristic: Heuristic, ibound: int | None = None) -> dict[str, Any]:
+    """Figures of a run, and the answer's value and bounds."""
+    result = solve(problem, "dpop" if ibound is None else "adpop", ibound=ibound, agents=agents, heuristic=heuristic)
+    return {**result.stats, "answer": result[2:5]}
+
+
+def combinations(problem: Problem, heuristic: Heuristic) -> tuple[int, float]:
+    """Width and combinations of the pseudo-tree that the agents make."""
+    tree, sizes = agree_on_tree(problem, heuristic), problem.model.sizes
+    work = sum(math.prod(map(float, (sizes[v] for v in (node.variable, *node.separator)))) for node in tree.nodes)
+    return tree.width, work
+
+
+def cell(problems: Iterable[Problem], agents: str, heuristic: Heuristic, limit: float) -> tuple[str, float | None]:
+    """Our cell: text, and seconds if there are any."""
+    seconds = []
+    for problem in problems:
+        _, work = combinations(problem, heuristic)
+        if work > limit * COMBINATIONS:
+            return f"{count_text(int(work))} comb.", None
+        try:
+            seconds.append(run(problem, agents, heuristic)["simulated_seconds"])
+        except (MemoryLimitError, DeviceError):
+            return "oom", None
+    median = statistics.median(seconds)
+    return f"{median:.4f}", median
+
+
+def table(
+    title: str,
+    rows: Iterable[tuple[str, float, Callable[[int], Model]]],
+    times: Times,
+    args: argparse.Namespace,
+    heuristic: Heuristic = "max-degree",
+) -> None:
+    ours = "  ".join(f"{agents:>16}" for agents in args.agents)
+    print(f"\n{title} ({heuristic})\n{'':12} {'w* pub':>6} {'w ours':>6} {'CPU pub':>8} {'GPU pub':>8}  {ours}")
+    for (name, width, make), (cpu, gpu) in zip(rows, times, strict=True):
+        problems = [Problem.from_model(make(seed)) for seed in range(args.instances)]
+        mean = statistics.mean(combinations(problem, heuristic)[0] for problem in problems)
+        cells = [cell(problems, agents, heuristic, args.limit) for agents in args.agents]
+        known = [seconds for _, seconds in cells]
+        ratio = f"  cpu/cuda {known[0] / known[1]:.1f}" if len(known) == 2 and known[0] and known[1] else ""
+        texts = "  ".join(f"{text:>16}" for text, _ in cells)
+        print(f"{name:12} {width:6.1f} {mean:6.1f} {published(cpu):>8} {published(gpu):>8}  {texts}{ratio}", flush=True)
+
+
+def figure(args: argparse.Namespace) -> None:
+    made: list[tuple[Callable[[int], Model], Heuristic]] = [
+        (family(random_model, 20, 25, 0.3), "max-degree"),
+        (family(scale_free_model, 20, 25), "max-degree"),
+        (narrow_grid(10, 25), "most-connected"),
+    ]
+    for (name, speedups), (make, heuristic) in zip(SPEEDUPS.items(), made, strict=True):
+        print(f"\nFig. 11: ADPOP(z), {name} ({heuristic}): simulated runtime, speed-up published and ours, bound")
+        for z, known in enumerate(speedups, start=2):
+            seconds: dict[str, list[float]] = {agents: [] for agents in args.agents}
+            bounds = []
+            for seed in range(args.instances if 25**z < args.limit * COMBINATIONS / 20 else 0):
+                problem = Problem.from_model(make(seed))
+                for agents in args.agents:
+                    stats = run(problem, agents, heuristic, z)
+                    seconds[agents].append(stats["simulated_seconds"])
+                bounds.append(stats["answer"][1])
+            if not bounds:
+                print(f"z {z:2}: skipped, see --limit")
+                continue
+            texts = "  ".join(f"{agents} {statistics.median(seconds[agents]):.4f}" for agents in args.agents)
+            ratio = statistics.median(seconds[args.agents[0]]) / statistics.median(seconds[args.agents[-1]])
+            least = [bound for bound in bounds if bound is not None]
+            text = (
+                f"{statistics.mean(least):.1f} ({len(least)}/{args.instances} feasible)" if least else "none feasible"
+            )
+            ours = f"{ratio:.1f}" if len(args.agents) == 2 else "-"
+            print(f"z {z:2}: {texts}  {published(known)} {ours}  bound {text}", flush=True)
+
+
+def many(count: int) -> None:
+    print(f"\n{count} agents in one process: wall time")
+    rng = np.random.default_rng(0)
+    edges = {
+        "random tree": [(int(rng.integers(0, v)), v) for v in range(1, count)],
+        "chain with chords": [(u, v) for v in range(1, count) for u in {v - 1, max(0, v - int(rng.integers(1, 4)))}],
+    }
+    for name, pairs in edges.items():
+        place = rng.permutation(count).tolist()
+        tables = [Table((place[a], place[b]), rng.integers(0, 100, (3, 3))) for a, b in pairs]
+        problem = Problem.from_model(Model([Variable(f"x{v}", 3) for v in range(count)], tables))
+        started = time.perf_counter()
+        stats = solve(problem).stats
+        seconds = time.perf_counter() - started
+        messages = sum(stats["messages"].values())
+        print(
+            f"{name}: {seconds:.2f} s, width {stats['induced_width']}, depth {stats['depth']}, {messages} messages, "
+            f"simulated {stats['simulated_seconds']:.3f} s",
+            flush=True,
+        )
+
+
+def colouring(count: int, colours: int, seed: int = 0) -> tuple[list[tuple[int, int]], list[list[list[int]]]]:
+    """Edges and tables: 100 where both ends have one colour, and a small cost for each pair of colours."""
+    rng = np.random.default_rng(seed)
+    pairs = [(v - back, v) for v in range(1, count) for back in range(1, 6) if back <= v and rng.random() < 2 / back]
+    return pairs, [(rng.integers(0, 10, (colours, colours)) + 100 * np.eye(colours, dtype=int)).tolist() for _ in pairs]
+
+
+def against_pydcop(python: str, limit: float) -> None:
+    print("\nDPOP on graph colouring: elimina and pyDCOP, wall time (s)")
+    script = Path(__file__).with_name("baselines") / "pydcop_dpop.py"
+    for count, colours in itertools.product(COLOURED, (3, 4)):
+        edges, costs = colouring(count, colours)
+        tables = [Table(edge, np.array(table)) for edge, table in zip(edges, costs, strict=True)]
+        problem = Problem.from_model(Model([Variable(f"x{v}", colours) for v in range(count)], tables))
+        times = []
+        for _ in range(5):
+            started = time.perf_counter()
+            result = solve(problem, heuristic="most-connected")
+            times.append(time.perf_counter() - started)
+        ours = statistics.median(times)
+        line = json.dumps({"sizes": [colours] * count, "edges": edges, "costs": costs})
+        start = f"{count:4} variables, {colours} colours, width {result.stats['induced_width']}: elimina {ours:.4f}"
+        try:
+            done = subprocess.run([python, str(script)], input=line, capture_output=True, text=True, timeout=limit)
+        except subprocess.TimeoutExpired:
+            print(f"{start}, pyDCOP more than {seconds_text(limit)}: more than {limit / ours:.0f} times", flush=True)
+            continue
+        if done.returncode:
+            raise SystemExit(f"the peer failed:\n{done.stderr}")
+        peer = json.loads(done.stdout)
+        if peer["cost"] != result.value:
+            raise SystemExit(f"elimina found {result.value}, pyDCOP {peer['cost']}")
+        seconds, alone = peer["tree"] + peer["threads"], peer["tree"] + peer["run"]
+        ratios = f"{seconds / ours:.0f} and {alone / ours:.0f} times"
+        print(f"{start}, pyDCOP {seconds:.3f}, its computations alone {alone:.3f}: {ratios}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--agents", nargs="+", default=["cpu"], choices=["cpu", "cuda"])
+    parser.add_argument("--instances", type=int, default=10)
+    parser.add_argument("--table", nargs="*", type=int, default=[1, 2, 3, 11], choices=[1, 2, 3, 11])
+    parser.add_argument("--limit", type=float, default=60)
+    parser.add_argument("--many", type=int, default=10_000)
+    parser.add_argument("--peer", metavar="PYTHON")
+    args = parser.parse_args()
+    for agents in args.agents:
+        # Kernels are compiled and loaded once.
+        for d in (4, 12):
+            solve(Problem.from_model(random_model(12, d, 0.35)), agents=agents)
+    if 1 in args.table:
+        rows = [(f"{n} {d} {p1}", w, family(random_model, n, d, p1)) for n, d, p1, w, *_ in RANDOM]
+        table("Table 1: random networks, n d p1", rows, RANDOM_DPOP, args)
+    if 2 in args.table:
+        rows = [(f"{n} {d}", w, family(scale_free_model, n, d)) for n, d, w, *_ in SCALE_FREE]
+        table("Table 2: scale-free networks, n d", rows, SCALE_FREE_DPOP, args)
+    if 3 in args.table:
+        rows = [(f"{side} {d}", w, narrow_grid(side, d)) for side, d, w, *_ in GRID]
+        table("Table 3: grids of side^2 variables in rows of 4, side d", rows, GRID_DPOP, args, "most-connected")
+    if 11 in args.table:
+        figure(args)
+    if args.many:
+        many(args.many)
+    if args.peer:
+        against_pydcop(args.peer, args.limit)
+
+
+if __name__ == "__main__":
+    main()

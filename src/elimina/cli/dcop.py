@@ -1,0 +1,167 @@
+"""``elimina dcop``: agents solve a distributed problem."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+
+from elimina import dcop as distributed
+from elimina.cli.options import bytes_of, seconds_of
+from elimina.dcop import Network, Problem, solve
+from elimina.dcop.formats import is_distributed
+from elimina.dcop.network import ORDERS
+from elimina.dcop.solve import ALGORITHMS
+from elimina.dcop.view import HEURISTICS
+from elimina.io import read
+from elimina.planning.plan import bytes_text, count_text, seconds_text
+from elimina.result import Delivery, Result, number_text
+from elimina.viz.timeline import check_timeline, draw_timeline
+
+_DEFAULT = Network()
+
+
+def _wait_of(text: str | float) -> float:
+    """Read a time in seconds, 0 included."""
+    return 0.0 if str(text) in ("0", "0.0") else seconds_of(text)
+
+
+def _downtime_of(text: str | float) -> float:
+    return math.inf if text == "never" else _wait_of(text)
+
+
+def _crash_of(text: str) -> tuple[str, int]:
+    """Read which agent crashes at which message: ``a1@3``."""
+    name, at, number = text.rpartition("@")
+    if not at or not number.isdecimal() or int(number) < 1:
+        raise click.BadParameter(f"{text!r} does not say who crashes when; write it like a1@3 (a1, at its 3rd message)")
+    return name, int(number)
+
+
+@click.command(short_help="Let agents solve a distributed problem.")
+@click.argument("file", type=click.Path())
+@click.option(
+    "--algo",
+    type=click.Choice(ALGORITHMS),
+    default="dpop",
+    show_default=True,
+    help="dpop: exact; adpop: bounds, by tables of at most --ibound variables; mb-dpop: exact, fixes variables in "
+    "turn where tables are too large for --memory.",
+)
+@click.option("--ibound", type=click.IntRange(min=1), metavar="N", help="adpop: the most variables of a table.")
+@click.option(
+    "--agents", type=click.Choice(("cpu", "cuda")), default="cpu", show_default=True, help="What agents compute on."
+)
+@click.option(
+    "--heuristic",
+    type=click.Choice(HEURISTICS),
+    default="max-degree",
+    show_default=True,
+    help="Of the pseudo-tree: the neighbour that is visited next, and the root.",
+)
+@click.option("--memory", type=bytes_of, metavar="BYTES", help="That each agent may use for tables, like 500MB.")
+@click.option("--threads", type=click.IntRange(min=1, max=1024), help="CPU threads of an agent.  [default: all]")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of everything random.")
+@click.option(
+    "--delivery",
+    type=click.Choice(ORDERS),
+    default="time",
+    show_default=True,
+    help="The message delivered next: first by the agents' clocks, sent first, or any.",
+)
+@click.option("--delay", type=_wait_of, default=0.0, metavar="SECONDS", help="Simulated time that a message takes.")
+@click.option("--jitter", type=_wait_of, default=0.0, metavar="SECONDS", help="That it takes longer, at random.")
+@click.option(
+    "--loss", type=click.FloatRange(0, 1), default=0.0, metavar="SHARE", help="Of transmissions that are lost."
+)
+@click.option(
+    "--duplicate", type=click.FloatRange(0, 1), default=0.0, metavar="SHARE", help="Of those that arrive twice."
+)
+@click.option(
+    "--retries",
+    type=click.IntRange(min=0),
+    default=_DEFAULT.retries,
+    show_default=True,
+    help="Times that a lost message is sent again before the run fails.",
+)
+@click.option(
+    "--crash",
+    "crashes",
+    type=_crash_of,
+    multiple=True,
+    metavar="AGENT@N",
+    help="The agent loses its memory, but not its log, at its N-th message. May be repeated.",
+)
+@click.option(
+    "--downtime",
+    type=_downtime_of,
+    default=_DEFAULT.downtime,
+    show_default=True,
+    metavar="SECONDS|never",
+    help="After which it starts again.",
+)
+@click.option("--timeline", type=click.Path(), metavar="FILE", help="Draw the run: a .svg or .html file.")
+@click.option("--json", "is_json", is_flag=True, help="Write one JSON object.")
+def dcop(file: str, algo: Any, is_json: bool, agents: str, timeline: str | None, **options: Any) -> None:
+    """Let agents solve the distributed problem in FILE, simulated in this process.
+
+    FILE is .yaml (pyDCOP), .xml (XCSP of FRODO, XDisCSP) or .json; a model of costs in a format that solve reads gets
+    an agent for each variable. Each agent knows its own variables and cost functions, and learns the rest from messages
+    of its neighbours.
+    """
+    names = ("delay", "jitter", "loss", "duplicate", "retries", "downtime", "seed")
+    network = Network(
+        order=options["delivery"], crashes=dict(options["crashes"]), **{name: options[name] for name in names}
+    )
+    kept = {name: options[name] for name in ("ibound", "heuristic", "seed", "memory", "threads")}
+    if timeline is not None:
+        check_timeline(timeline)
+    problem = read_problem(file)
+    seen: list[Delivery] = []
+    listener = None if timeline is None else seen.append
+    result = solve(problem, algo, agents=agents, network=network, listener=listener, **kept)
+    if timeline is not None:
+        title = f"{Path(file).name}: {algo}, {seconds_text(result.stats['simulated_seconds'])} simulated"
+        draw_timeline(seen, [agent.name for agent in problem.agents], timeline, title)
+    click.echo(result.to_json() if is_json else _human(result))
+
+
+def read_problem(file: str) -> Problem:
+    """Read a distributed problem; a model of costs gets an agent for each variable."""
+    return distributed.read(file) if is_distributed(file) else Problem.from_model(read(file))
+
+
+def _human(result: Result) -> str:
+    stats = result.stats
+    rows = [("status", str(result.status))]
+    if result.value is not None:
+        rows.append(("value", number_text(result.value)))
+    if result.status == "bounded":
+        ends = (result.lower_bound, result.upper_bound)
+        rows.append(("bounds", " to ".join("unknown" if end is None else number_text(end) for end in ends)))
+    messages, largest = stats["messages"], bytes_text(stats["largest_message"])
+    counts = ", ".join(f"{count_text(number)} {kind}" for kind, number in messages.items())
+    repeated = f"; {count_text(stats['repeated'])} repeated" if stats["repeated"] else ""
+    width = f"width {stats['induced_width']}, depth {stats['depth']}"
+    dtype = "" if stats["dtype"] is None else f", {stats['dtype']}"
+    rows += [
+        ("agents", f"{stats['agents']} on {stats['device']}{dtype}"),
+        ("tree", f"{width} (largest table: {count_text(stats['largest_table'])} cells)"),
+        ("messages", f"{count_text(sum(messages.values()))} ({counts}){repeated}" if messages else "none"),
+        (
+            "network",
+            f"{bytes_text(stats['network_load'])}, {largest} in the largest message",
+        ),
+        ("memory", f"{bytes_text(stats['peak_bytes'])} of one agent"),
+        (
+            "simulated",
+            f"{seconds_text(stats['simulated_seconds'])}, {count_text(stats['nonconcurrent_operations'])} operations "
+            f"of {count_text(stats['total_operations'])} one after another",
+        ),
+        ("time", seconds_text(sum(stats["seconds"].values()))),
+    ]
+    if result.assignment:
+        rows.append(("assignment", " ".join(f"{name}={label}" for name, label in result.assignment.items())))
+    return "\n".join(f"{name + ':':12}{text}" for name, text in rows)

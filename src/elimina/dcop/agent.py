@@ -1,0 +1,169 @@
+"""An agent: reacts to messages by messages, and knows nothing but its own part of the problem."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, cast
+
+from elimina.dcop.cycles import CycleBucket
+from elimina.dcop.dpop import Bucket, Effort
+from elimina.dcop.engine import Engine
+from elimina.dcop.messages import TRAVERSAL, Body, Message, Util, Value
+from elimina.dcop.traversal import Traversal
+from elimina.dcop.view import View
+from elimina.errors import DcopError, MemoryLimitError
+
+
+class Agent:
+    """Takes part in DPOP, in ADPOP where the settings have an i-bound, or in MB-DPOP where they limit cells.
+
+    Whoever runs it calls ``start``, then ``receive`` for each message, and after each of these calls ``work`` as long
+    as it ``has_work``; what a call returns is sent before the next one, so that others do not wait for work that does
+    not concern them. Each message has to arrive once, and may overtake others.
+
+    Each variable has its own place in the pseudo-tree; what variables of one agent tell each other is no message.
+    Agents are deterministic: started anew and given the same messages in the same sequence, one sends the same again.
+    An agent can be pickled between two calls, without its engine.
+
+    Attributes:
+        name: Its name.
+        engine: Computes; whoever runs the agent sets it.
+        operations: Of all steps so far: tables read, over all combinations of their variables.
+
+    Args:
+        view: All that it knows.
+        engine: Computes; None: it is set before the agent starts.
+    """
+
+    def __init__(self, view: View, engine: Engine | None = None) -> None:
+        self.name, self.engine, self.operations = view.name, engine, 0
+        self._view = view
+        self._places: dict[int, Traversal] = {}
+        self._buckets: dict[int, Bucket] = {}
+        self._inside: deque[tuple[int, int, Body]] = deque()
+        self._ready: deque[int] = deque()
+        self._outgoing: list[Message] = []
+        self._send = {variable: partial(self._pass, variable) for variable in view.variables}
+        for variable in view.variables:
+            functions = [table for table in view.constraints if variable in table.scope]
+            neighbours = sorted({v for table in functions for v in table.scope} - {variable})
+            rank = view.settings.rank(variable, len(neighbours))
+            place = Traversal(variable, rank, neighbours, view.settings.heuristic == "most-connected")
+            self._places[variable] = place
+            kind = Bucket if view.settings.most_cells is None else CycleBucket
+            self._buckets[variable] = kind(variable, place, functions, view.sizes, view.settings)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "engine": None}
+
+    def start(self) -> list[Message]:
+        """Begin; return what is to be sent."""
+        for variable, place in self._places.items():
+            place.start(self._send[variable])
+            self._look_at(variable)
+        return self._finish_turn()
+
+    def receive(self, message: Message) -> list[Message]:
+        """React to a message; return what is to be sent before any work is done."""
+        self._handle(message.source, message.target, message.body)
+        return self._finish_turn()
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a variable is to be eliminated."""
+        return bool(self._ready)
+
+    def work(self) -> list[Message]:
+        """Eliminate the variable whose turn it is; return what is to be sent.
+
+        Raises:
+            InputError: Costs are too far apart for exact integers.
+            MemoryLimitError: A table does not fit the agent's memory; nothing was allocated.
+            DeviceError: The device failed or is out of memory.
+            DcopError: The agent has no engine.
+        """
+        self._eliminate(self._ready.popleft())
+        return self._finish_turn()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all of its variables have their values, or are known to have none."""
+        return all(bucket.is_done for bucket in self._buckets.values())
+
+    @property
+    def values(self) -> dict[int, int | None]:
+        """The value of each of its variables; None: it is not known, or nothing is allowed."""
+        return {variable: bucket.value for variable, bucket in self._buckets.items()}
+
+    @property
+    def bounds(self) -> dict[int, int | float]:
+        """For each root among its variables what its tree costs at least, as a cost to be minimised."""
+        return {v: bucket.bound for v, bucket in self._buckets.items() if bucket.bound is not None}
+
+    @property
+    def places(self) -> dict[int, Traversal]:
+        """Where its variables are in the pseudo-tree."""
+        return self._places
+
+    @property
+    def efforts(self) -> list[Effort]:
+        """What each variable's elimination took."""
+        return [bucket.effort for bucket in self._buckets.values()]
+
+    def _finish_turn(self) -> list[Message]:
+        """Handle what its variables tell each other; return what is for other agents."""
+        while self._inside:
+            self._handle(*self._inside.popleft())
+        outgoing, self._outgoing = self._outgoing, []
+        return outgoing
+
+    def _handle(self, source: int, target: int, body: Body) -> None:
+        """Let a variable react to another one."""
+        place, send = self._places[target], self._send[target]
+        if isinstance(body, TRAVERSAL):
+            place.receive(source, body, send)
+        elif isinstance(body, Util):
+            self._buckets[target].hear(source, body, send)
+        elif isinstance(body, Value):
+            self._buckets[target].decide(body, send)
+        else:
+            cast(CycleBucket, self._buckets[target]).note(source, body, send)
+        if place.is_done:
+            self._look_at(target)
+
+    def _look_at(self, variable: int) -> None:
+        """Plan to eliminate a variable whose time has come."""
+        with self._naming_itself():
+            if self._buckets[variable].becomes_ready(self._send[variable]):
+                self._ready.append(variable)
+
+    @contextmanager
+    def _naming_itself(self) -> Iterator[None]:
+        """Complete what a variable says when memory is short."""
+        try:
+            yield
+        except MemoryLimitError as error:
+            raise MemoryLimitError(
+                f"agent {self.name!r} {error}; give more (--memory), fix variables in turn (--algo mb-dpop), bound the "
+                "tables (--algo adpop --ibound), or try another --heuristic"
+            ) from error
+
+    def _eliminate(self, variable: int) -> None:
+        bucket = self._buckets[variable]
+        if self.engine is None:
+            raise DcopError(f"agent {self.name!r} has no engine; set one before it starts")
+        memory, before = self._view.settings.memory, bucket.effort.operations
+        held = 0 if memory is None else sum(own.held for own in self._buckets.values())
+        with self._naming_itself():
+            bucket.eliminate(self.engine, None if memory is None else memory - held, self._send[variable])
+        self.operations += bucket.effort.operations - before
+
+    def _pass(self, source: int, target: int, body: Body) -> None:
+        owner = self._view.owners[target]
+        if owner == self.name:
+            self._inside.append((source, target, body))
+        else:
+            self._outgoing.append(Message(self.name, owner, source, target, body))

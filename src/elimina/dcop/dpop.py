@@ -1,0 +1,239 @@
+"""What a variable does in its place of the pseudo-tree: UTIL messages up, VALUE messages down.
+
+DPOP: A. Petcu and B. Faltings, "A scalable method for multiagent constraint optimization", IJCAI 2005; its UTIL phase
+is bucket elimination in the order of the tree. ADPOP: the same authors, "Approximations in distributed optimization",
+CP 2005: buckets are divided, so tables that a parent has no use for are passed on by it.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.dcop.engine import Engine, row
+from elimina.dcop.messages import Util, Utility, Value
+from elimina.dcop.traversal import Send, Traversal
+from elimina.dcop.view import Settings
+from elimina.errors import InputError
+from elimina.inference.encode import distances_of
+from elimina.planning.prepare import allowed_range, finite_range
+from elimina.table import Table
+from elimina.tree import Item, by_scope
+
+_WIDEST = 1 << 61
+"""Integer costs of a function may be that far apart."""
+
+
+class Effort(NamedTuple):
+    """What has been computed so far.
+
+    Attributes:
+        operations: Of all steps: tables read, over all combinations of their variables.
+        bytes: Memory of the largest step, with all tables held.
+        width: The most variables of a table in a message, those passed on left out.
+        cells: The most cells of such a table.
+        parts: Mini-buckets.
+        dtypes: Of messages.
+    """
+
+    operations: int = 0
+    bytes: int = 0
+    width: int = 0
+    cells: int = 1
+    parts: int = 0
+    dtypes: frozenset[str] = frozenset()
+
+
+class Bucket:
+    """One variable's cost functions and messages.
+
+    Attributes:
+        value: The variable's value; None until it is known, or if nothing is allowed.
+        bound: At a root: no total of its tree is better, as a cost to be minimised; infinity if nothing is allowed.
+        is_done: Whether the value was told, or that there is none.
+        effort: What this took.
+
+    Args:
+        variable: The variable.
+        traversal: Its place in the tree.
+        functions: All cost functions in which it takes part.
+        sizes: Domain sizes of their variables.
+        settings: Of all agents.
+    """
+
+    def __init__(
+        self,
+        variable: int,
+        traversal: Traversal,
+        functions: Sequence[Table],
+        sizes: dict[int, int],
+        settings: Settings,
+    ) -> None:
+        self.value: int | None = None
+        self.bound: int | float | None = None
+        self.is_done = False
+        self.effort = Effort()
+        self._variable, self._place, self._functions = variable, traversal, functions
+        self._sizes, self._settings = sizes, settings
+        self._is_ready = False
+        self._heard: dict[int, Util] = {}
+        self._tables: list[Utility] = []
+
+    def hear(self, child: int, util: Util, send: Send) -> None:
+        """Take a child's message."""
+        self._heard[child] = util
+
+    def becomes_ready(self, send: Send) -> bool:
+        """Whether the variable can now be eliminated: the token has left, and all children have sent their tables.
+
+        It is so once only.
+        """
+        if self._is_ready or not self._place.is_done:
+            return False
+        self._is_ready = len(self._heard) == len(self._place.children)
+        return self._is_ready
+
+    def eliminate(self, engine: Engine, room: int | None, send: Send) -> None:
+        """Send what the subtree costs to the parent, or begin with values at a root.
+
+        Args:
+            engine: Computes.
+            room: Bytes that may be used besides what the agent holds; None: no limit.
+            send: To other variables.
+
+        Raises:
+            InputError: Costs are too far apart.
+            MemoryLimitError: There is not enough room.
+        """
+        sent, bests, possible = self._collect(self._heard, *self._own_costs())
+        items = [Item(frozenset(table.scope), number, -1) for number, table in enumerate(self._tables)]
+        for number, members in enumerate(by_scope(items, self._settings.ibound) if possible and items else ()):
+            made = self._message([self._tables[m] for m in members], number, engine, room)
+            if made.scope:
+                sent.append(made)
+            else:
+                least = row(made, ()).item()
+                possible = possible and least < made.forbidden
+                bests.append(least)
+        best = sum(bests) if self._settings.is_integer else math.fsum(bests)
+        if self._place.parent >= 0:
+            send(self._place.parent, Util(tuple(sent) if possible else (), best, possible))
+        else:
+            self.bound = best if possible else math.inf
+            self.decide(Value(() if possible else None), send)
+
+    def _collect(
+        self, heard: Mapping[int, Util], own: list[Utility], best: int | float, possible: bool
+    ) -> tuple[list[Utility], list[int | float], bool]:
+        """Keep the variable's own tables; return those that are passed on, what is to be added, and what is possible.
+
+        Args:
+            heard: The children's messages.
+            own: Tables of cost functions.
+            best: Their best costs.
+            possible: Whether they allow anything.
+        """
+        utils = [heard[child] for child in self._place.children]
+        passed = [table for util in utils for table in util.tables]
+        arrived = sorted((t for t in passed if self._variable in t.scope), key=lambda t: (-t.origin[0], t.origin[1]))
+        self._tables = own + arrived
+        sent = [table for table in passed if self._variable not in table.scope]
+        return sent, [best, *(util.best for util in utils)], possible and all(util.possible for util in utils)
+
+    def decide(self, value: Value, send: Send) -> None:
+        """Choose the own value, given those of ancestors, and tell the children."""
+        self.is_done = True
+        known = None
+        if value.values is not None:
+            known = dict(value.values)
+            self.value = known[self._variable] = int(self._costs(known).argmin())
+        for child in self._place.children:
+            send(child, Value(None if known is None else tuple((v, known[v]) for v in self._needs(child))))
+        # Nothing is needed of them any more.
+        self._tables, self._heard = [], {}
+
+    def _needs(self, child: int) -> Iterable[int]:
+        """The variables that a child's subtree depends on."""
+        return {v: None for table in self._heard[child].tables for v in table.scope}
+
+    @property
+    def held(self) -> int:
+        """Bytes of the tables that are kept."""
+        return sum(int(t.values.nbytes) for util in self._heard.values() for t in util.tables)
+
+    def _own_costs(self) -> tuple[list[Utility], int | float, bool]:
+        """The functions whose other variables are all ancestors, those of one scope joined, and their best costs."""
+        place = self._place
+        visits = {self._variable: place.visit, **place.above}
+        groups: dict[frozenset[int], list[Table]] = {}
+        for function in self._functions:
+            if all(v in visits for v in function.scope):
+                groups.setdefault(frozenset(function.scope), []).append(function)
+        settings, tables, bests, possible = self._settings, [], [], True
+        for group in groups.values():
+            scope = tuple(sorted(group[0].scope, key=visits.__getitem__, reverse=True))
+            spread, forbidden = self._range(group)
+            sizes = tuple(self._sizes[v] for v in scope)
+            known = distances_of(group, scope, sizes, settings.sense, int(forbidden) if settings.is_integer else None)
+            possible = possible and known.possible
+            bests.append(known.offset)
+            order = tuple(visits[v] for v in scope)
+            tables.append(Utility(scope, order, known.tables[0], forbidden, spread, (math.inf, 0)))
+        return tables, sum(bests) if settings.is_integer else math.fsum(bests), possible
+
+    def _range(self, group: Sequence[Table]) -> tuple[int | float, int | float]:
+        """How far costs of functions of one scope are apart at most, and what says 'forbidden'."""
+        if not self._settings.is_integer:
+            bounds = [allowed_range(table, self._settings.sense) or (0.0, 0.0) for table in group]
+            largest = sum(max(-low, high, high - low) for low, high in bounds)
+            return self._checked(largest, largest > sys.float_info.max, "a float can hold"), math.inf
+        ranges = [finite_range(table, self._settings.sense) or (0, 0) for table in group]
+        spread = sum(high - low for low, high in ranges)
+        return self._checked(spread, spread >= _WIDEST, "64-bit integers add exactly"), spread + 1
+
+    def _checked(self, spread: int | float, is_too_wide: bool, what: str) -> int | float:
+        if is_too_wide:
+            raise InputError(
+                f"costs of variable {self._variable} add up to {spread:.3g}, more than {what}; scale them down, and "
+                "write forbidden ones as such"
+            )
+        return spread
+
+    def _message(self, tables: Sequence[Utility], number: int, engine: Engine, room: int | None) -> Utility:
+        """Eliminate the variable from the tables of a mini-bucket."""
+        visits = {v: visit for table in tables for v, visit in zip(table.scope, table.visits, strict=True)}
+        sizes = {v: n for table in tables for v, n in zip(table.scope, table.values.shape, strict=True)}
+        scope = sorted(visits, key=visits.__getitem__, reverse=True)
+        local = {v: i for i, v in enumerate(scope)}
+        pairs = [(tuple(local[v] for v in table.scope), table) for table in tables]
+        made = engine.eliminate(tuple(sizes[v] for v in scope), pairs, room)
+        separator = tuple(scope[1:])
+        before = self.effort
+        self.effort = Effort(
+            before.operations + made.operations,
+            max(before.bytes, made.bytes + self.held),
+            max(before.width, len(separator)),
+            max(before.cells, made.values.size),
+            number + 1,
+            before.dtypes | {made.dtype},
+        )
+        order = tuple(visits[v] for v in separator)
+        return Utility(separator, order, made.values, made.forbidden, made.spread, (self._place.visit, number))
+
+    def _costs(self, known: dict[int, int]) -> NDArray[np.generic]:
+        """What each value of the variable costs, given those of ancestors; forbidden ones cost more than all others."""
+        total: NDArray[Any] = np.zeros(
+            self._sizes[self._variable], dtype=np.int64 if self._settings.is_integer else np.float64
+        )
+        forbidden = np.zeros(len(total), dtype=bool)
+        for table in self._tables:
+            cells = row(table, tuple(slice(None) if v == self._variable else known[v] for v in table.scope))
+            total += cells
+            forbidden |= cells >= table.forbidden
+        total[forbidden] = np.iinfo(np.int64).max if self._settings.is_integer else math.inf
+        return total

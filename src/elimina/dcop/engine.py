@@ -1,0 +1,131 @@
+"""What agents compute with: one bucket at a time, by the plans, programs and devices of all other eliminations."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.backends.base import Backend, TableSession
+from elimina.backends.choose import get_backend
+from elimina.dcop.messages import Utility
+from elimina.errors import MemoryLimitError
+from elimina.planning.bucket import bucket_dtype, plan_bucket
+from elimina.planning.estimate import Machine, cpu_machine, cuda_machine
+from elimina.planning.layout import table_strides
+from elimina.planning.plan import MOST_BYTES, FactorLayout, Plan, bytes_text
+from elimina.planning.program import Program, pack
+from elimina.semiring import INTEGERS, Dtype
+
+_SHAPES = 4096
+"""Plans that are kept."""
+
+_NOTICEABLE = 64 << 20
+"""Bytes from which the device is asked how many are free."""
+
+_NO_OUTPUTS = np.zeros((0, 3), dtype=np.int64)
+
+
+class Made(NamedTuple):
+    """A message's table, and what it took.
+
+    Attributes:
+        values: An array over the separator; a NumPy scalar array if there is none.
+        forbidden: See ``Utility``.
+        spread: Likewise.
+        operations: Tables read, over all combinations of their variables.
+        bytes: Memory, besides what the agent holds.
+        dtype: Of the values.
+    """
+
+    values: Any
+    forbidden: int | float
+    spread: int | float
+    operations: int
+    bytes: int
+    dtype: str
+
+
+class _Shaped(NamedTuple):
+    """What buckets of one shape have in common."""
+
+    plan: Plan
+    program: Program
+    output: FactorLayout
+    bytes: int
+    operations: int
+
+
+class Engine:
+    """Eliminates variables on one device; agents of a process may share it.
+
+    Args:
+        device: ``cpu`` or ``cuda``.
+        threads: Of the CPU; None for all.
+
+    Raises:
+        InputError: Unknown device.
+        DeviceError: There is no such device, or it cannot be used.
+    """
+
+    def __init__(self, device: str = "cpu", threads: int | None = None) -> None:
+        self.backend: Backend = get_backend(device, threads)
+        self.device = device
+        self._machine: Machine = cuda_machine() if device == "cuda" else cpu_machine(1)
+        self._shaped = functools.lru_cache(_SHAPES)(self._shape)
+
+    def _shape(self, sizes: tuple[int, ...], scopes: tuple[tuple[int, ...], ...], dtype: Dtype) -> _Shaped:
+        plan = plan_bucket(sizes, scopes, dtype, self._machine, MOST_BYTES)
+        # Nothing is copied to the host when it has run, and all tables are put in after it is there.
+        program = pack(plan, len(sizes))._replace(outputs=_NO_OUTPUTS, factor_cells=0)
+        step = plan.steps[-1]
+        strides, span = table_strides(sizes[1:], plan.itemsize)
+        output = FactorLayout((), plan.kept, sizes[1:], strides, step.out_offset, span)
+        size = (plan.arena_cells + math.prod(sizes[1:])) * plan.itemsize
+        return _Shaped(plan, program, output, size, plan.operations)
+
+    def eliminate(
+        self, sizes: tuple[int, ...], tables: Sequence[tuple[tuple[int, ...], Utility]], room: int | None
+    ) -> Made:
+        """Join tables and eliminate their first variable.
+
+        Args:
+            sizes: Domain sizes of the variable and of the message's.
+            tables: With each the places of its scope among these.
+            room: Bytes that may be used; None: no limit.
+
+        Raises:
+            InputError: No numbers are wide enough for the costs.
+            MemoryLimitError: There is too little room; nothing was allocated.
+            DeviceError: The device failed or is out of memory.
+        """
+        spread = sum(table.spread for _, table in tables)
+        dtype = bucket_dtype(len(tables), spread)
+        plan, program, output, size, operations = self._shaped(sizes, tuple(scope for scope, _ in tables), dtype)
+        if size > _NOTICEABLE:
+            left = self.backend.memory()
+            room = left if room is None else min(left, room)
+        if room is not None and size > room:
+            raise MemoryLimitError(
+                f"needs {bytes_text(size)} for a message over {len(sizes) - 1} variables, and {bytes_text(room)} "
+                "are left"
+            )
+        session = cast(TableSession, self.backend.open(program, np.zeros(0, dtype=dtype)))
+        try:
+            for layout, (_, table) in zip(plan.factors, tables, strict=True):
+                session.put(layout, table.values, table.forbidden if dtype in INTEGERS else None, plan.forbidden)
+            session.run()
+            values = session.take(output)
+        finally:
+            session.close()
+        return Made(values, plan.forbidden, spread, operations, size, dtype)
+
+
+def row(table: Utility, places: tuple[int | slice, ...]) -> NDArray[Any]:
+    """Cells of a table on the host."""
+    cells = table.values[places]
+    return cast(NDArray[Any], cells if isinstance(cells, np.ndarray | np.generic) else cells.get())

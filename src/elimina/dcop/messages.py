@@ -1,0 +1,177 @@
+"""What agents say to each other."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+_WORD = 8
+"""Bytes of a number."""
+
+_HEADER = 4 * _WORD
+"""Bytes of a message besides its body: what it is, the two variables, and its number on its way."""
+
+
+class Utility(NamedTuple):
+    """A table of costs above the best ones known, which are added separately; minimised whatever the problem's sense.
+
+    Attributes:
+        scope: Variables, the one eliminated first (of the largest visit) first.
+        visits: When the traversal reached each of them.
+        values: An array with an axis for each, on the host or on a device.
+        forbidden: Cells from this on are forbidden; infinity among floats.
+        spread: No other cell is above it.
+        origin: The visit of the variable that was eliminated, and the number of its mini-bucket; of cost functions,
+            what comes before all of these.
+    """
+
+    scope: tuple[int, ...]
+    visits: tuple[int, ...]
+    values: Any
+    forbidden: int | float
+    spread: int | float
+    origin: tuple[float, int]
+
+    @property
+    def size(self) -> int:
+        """Bytes: the cells, three numbers for each variable (the variable, its visit, its size) and four more."""
+        return int(self.values.nbytes) + _WORD * (3 * len(self.scope) + 4)
+
+
+class Rank(NamedTuple):
+    """A variable's rank, to each neighbour."""
+
+    rank: int
+
+
+class Elect(NamedTuple):
+    """A wave that looks for the highest rank: on the way out, and back (echo with extinction: Chang 1982).
+
+    Attributes:
+        rank: Of the variable that began it; of equal ones the higher number wins.
+        root: Its number.
+    """
+
+    rank: int
+    root: int
+
+
+class Visit(NamedTuple):
+    """The token of the depth-first traversal on its way down: the sender's visit, and how many there were."""
+
+    visit: int
+    visits: int
+
+
+class Mark(NamedTuple):
+    """The token has come, for the first time: to all neighbours but the one that it came from."""
+
+    visit: int
+
+
+class Marked(NamedTuple):
+    """The answer: the own visit, or -1; and how many neighbours were visited so far."""
+
+    visit: int
+    reached: int
+
+
+class Return(NamedTuple):
+    """The token comes back from a child: how many visits there were."""
+
+    visits: int
+
+
+class Util(NamedTuple):
+    """What a subtree costs at least, to the parent.
+
+    Attributes:
+        tables: One; or several, where buckets are divided.
+        best: What has to be added to them.
+        possible: False if the subtree allows nothing.
+    """
+
+    tables: tuple[Utility, ...]
+    best: int | float
+    possible: bool
+
+    @property
+    def size(self) -> int:
+        """Bytes: of the tables, and two numbers."""
+        return 2 * _WORD + sum(table.size for table in self.tables)
+
+
+class Value(NamedTuple):
+    """The values of those variables that a subtree depends on, to a child; None: nothing is allowed."""
+
+    values: tuple[tuple[int, int], ...] | None
+
+    @property
+    def size(self) -> int:
+        """Bytes: two numbers for each variable, and their number."""
+        return _WORD + 2 * _WORD * len(self.values or ())
+
+
+class Label(NamedTuple):
+    """What a subtree depends on, to the parent, where tables may be too large (MB-DPOP: see ``dcop/cycles.py``).
+
+    Attributes:
+        separator: Ancestors, each with its visit and its number of values.
+        cuts: Those of them that have to be fixed before the subtree is eliminated.
+    """
+
+    separator: tuple[tuple[int, int, int], ...]
+    cuts: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes: three numbers for each variable, one for each cut, and two more."""
+        return _WORD * (2 + 3 * len(self.separator) + len(self.cuts))
+
+
+class Context(NamedTuple):
+    """Values of a child's cuts: it is to send its tables for them."""
+
+    values: tuple[tuple[int, int], ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes: two numbers for each variable, and their number."""
+        return _WORD + 2 * _WORD * len(self.values)
+
+
+Body = Rank | Elect | Visit | Mark | Marked | Return | Util | Value | Label | Context
+KINDS: dict[type, str] = {
+    Rank: "rank", Elect: "elect", Visit: "visit", Mark: "mark", Marked: "marked", Return: "return", Util: "util",
+    Value: "value", Label: "label", Context: "context",
+}  # fmt: skip
+TRAVERSAL = (Elect, Rank, Mark, Marked, Visit, Return)
+"""What makes the pseudo-tree; most messages are the first of these."""
+
+
+class Message(NamedTuple):
+    """From one agent to another.
+
+    Attributes:
+        sender: An agent's name.
+        receiver: Another one's.
+        source: The sender's variable that it comes from.
+        target: The receiver's variable that it is for.
+        body: What it says.
+    """
+
+    sender: str
+    receiver: str
+    source: int
+    target: int
+    body: Body
+
+    @property
+    def kind(self) -> str:
+        """One of ``KINDS``."""
+        return KINDS[type(self.body)]
+
+    @property
+    def size(self) -> int:
+        """Bytes: of the body, and four numbers more."""
+        body = self.body
+        return _HEADER + (_WORD * len(body) if isinstance(body, TRAVERSAL) else body.size)

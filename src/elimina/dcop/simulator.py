@@ -1,0 +1,262 @@
+"""Agents in one process, one message after another, each with a clock of its own.
+
+The clocks are those of E. Sultanik, P. J. Modi and W. Regli, "On modeling multiagent task scheduling as a distributed
+constraint optimization problem", IJCAI 2007 (simulated runtime): a message carries the sender's time, the receiver's
+clock moves to it (and the message's delay), and goes on by the time that the receiver then works. Nothing but messages
+connects agents, so none waits for another one's work that it does not depend on.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from elimina.dcop.agent import Agent
+from elimina.dcop.messages import KINDS, Message
+from elimina.dcop.network import Network, Queue
+from elimina.errors import DcopError
+from elimina.result import Delivery
+
+_SHOWN = 5
+
+
+class Figures(NamedTuple):
+    """What a run took.
+
+    Attributes:
+        seconds: Simulated: the latest clock.
+        operations: On the longest chain of messages: tables read, over all combinations of their variables.
+        messages: Number of messages between agents by kind; each counts once, however often it was transmitted.
+        bytes: Of all of them by kind.
+        largest: Bytes of the largest one.
+        repeated: Transmissions that were repeated.
+    """
+
+    seconds: float
+    operations: int
+    messages: Mapping[str, int]
+    bytes: Mapping[str, int]
+    largest: int
+    repeated: int
+
+
+class _Packet(NamedTuple):
+    """A message on its way: its number on its link, and the sender's clocks; or (no message) an acknowledgement."""
+
+    sender: str
+    receiver: str
+    number: int
+    message: Message | None
+    sent: float
+    operations: int
+
+
+class _Host:
+    """An agent, its clocks, and its end of the links to others.
+
+    Attributes:
+        numbers: Of messages that the agent sent, by receiver; after a crash from 0 on again.
+        counted: Those that were counted, by receiver.
+        waiting: What was not acknowledged: packets by receiver and number.
+        seen: Senders and numbers of what was received.
+        log: What was received, in order; it outlasts crashes, and ``seen`` is made from it.
+    """
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+        self.clock, self.operations = 0.0, 0
+        self.is_down = False
+        self.numbers: Counter[str] = Counter()
+        self.counted: Counter[str] = Counter()
+        self.waiting: dict[tuple[str, int], _Packet] = {}
+        self.seen: set[tuple[str, int]] = set()
+        self.log: list[_Packet] = []
+
+
+class Simulation:
+    """A run of agents.
+
+    Args:
+        agents: All of them, none started.
+        network: Between them.
+        timer: Measures how long an agent works, in seconds.
+        revive: Makes an agent of a name anew.
+        listener: Told of each delivery.
+    """
+
+    def __init__(
+        self,
+        agents: Iterable[Agent],
+        network: Network,
+        timer: Callable[[], float],
+        revive: Callable[[str], Agent],
+        listener: Callable[[Delivery], None] | None = None,
+    ) -> None:
+        self._hosts = {agent.name: _Host(agent) for agent in agents}
+        self._network, self._timer, self._revive, self._listener = network, timer, revive, listener
+        self._random = random.Random(network.seed)
+        self._queue = Queue(network.order, self._random)
+        self._crashes, self._is_reliable = dict(network.crashes), network.is_reliable
+        self._messages: dict[type, int] = dict.fromkeys(KINDS, 0)
+        self._bytes: dict[type, int] = dict.fromkeys(KINDS, 0)
+        self._largest = self._repeated = 0
+
+    @property
+    def agents(self) -> list[Agent]:
+        """As they are now."""
+        return [host.agent for host in self._hosts.values()]
+
+    def run(self) -> Figures:
+        """Deliver messages until there are none.
+
+        Raises:
+            DcopError: A message was never acknowledged, or an agent did not finish.
+        """
+        for host in self._hosts.values():
+            self._start(host, 0.0)
+        while (event := self._queue.take()) is not None:
+            time, what = event
+            if isinstance(what, _Packet):
+                self._arrive(time, what)
+            else:
+                what(time)
+        left = [name for name, host in self._hosts.items() if not host.agent.is_done]
+        if left:
+            names = ", ".join(map(repr, left[:_SHOWN])) + (", ..." if len(left) > _SHOWN else "")
+            raise DcopError(
+                f"{len(left)} of {len(self._hosts)} agents did not finish ({names}), and no message is left"
+            )
+        return Figures(
+            max((host.clock for host in self._hosts.values()), default=0.0),
+            max((host.operations for host in self._hosts.values()), default=0),
+            {name: self._messages[kind] for kind, name in KINDS.items() if self._messages[kind]},
+            {name: self._bytes[kind] for kind, name in KINDS.items() if self._messages[kind]},
+            self._largest,
+            self._repeated,
+        )
+
+    def _start(self, host: _Host, time: float) -> None:
+        self._work(host, time, None)
+
+    def _work(self, host: _Host, time: float, packet: _Packet | None) -> None:
+        """Let an agent start, or work on what arrived at a time, and post what it sends."""
+        agent = host.agent
+        begun = host.clock = max(host.clock, time)
+        if packet is not None:
+            host.operations = max(host.operations, packet.operations)
+        started = self._timer()
+        messages = agent.start() if packet is None or packet.message is None else agent.receive(packet.message)
+        host.clock += self._timer() - started
+        for message in messages:
+            self._post(host, message)
+        while agent.has_work:
+            done = agent.operations
+            started = self._timer()
+            messages = agent.work()
+            host.clock += self._timer() - started
+            host.operations += agent.operations - done
+            for message in messages:
+                self._post(host, message)
+        if self._listener is not None:
+            self._listener(_delivery(agent.name, packet, begun, host.clock))
+
+    def _post(self, host: _Host, message: Message) -> None:
+        if self._is_reliable:
+            self._count(message)
+            packet = _Packet(message.sender, message.receiver, 0, message, host.clock, host.operations)
+            self._queue.put(host.clock + self._delay(), packet)
+            return
+        number = host.numbers[message.receiver]
+        host.numbers[message.receiver] += 1
+        if number < host.counted[message.receiver]:
+            self._repeated += 1
+        else:
+            host.counted[message.receiver] += 1
+            self._count(message)
+        packet = _Packet(message.sender, message.receiver, number, message, host.clock, host.operations)
+        host.waiting[message.receiver, number] = packet
+        self._transmit(packet, host.clock)
+        self._remind(host, packet, host.clock, 0)
+
+    def _count(self, message: Message) -> None:
+        size, kind = message.size, type(message.body)
+        self._messages[kind] += 1
+        self._bytes[kind] += size
+        if size > self._largest:
+            self._largest = size
+
+    def _delay(self) -> float:
+        jitter = self._network.jitter
+        return self._network.delay + (self._random.uniform(0, jitter) if jitter else 0.0)
+
+    def _transmit(self, packet: _Packet, time: float) -> None:
+        """Send a packet, or lose it, or send it twice."""
+        for _ in range(2 if self._random.random() < self._network.duplicate else 1):
+            if self._random.random() >= self._network.loss:
+                self._queue.put(time + self._delay(), packet)
+
+    def _remind(self, host: _Host, packet: _Packet, time: float, tries: int) -> None:
+        """Look after a packet when its acknowledgement should be there, later each time."""
+        later = time + self._network.patience * 2 ** min(tries, 8)
+        self._queue.put(later, partial(self._repeat, host, packet, tries), is_due=True)
+
+    def _repeat(self, host: _Host, packet: _Packet, tries: int, time: float) -> None:
+        if host.waiting.get((packet.receiver, packet.number)) is not packet:
+            return
+        if tries >= self._network.retries:
+            assert packet.message is not None
+            raise DcopError(
+                f"agent {packet.sender!r} sent {packet.message.kind!r} to {packet.receiver!r} {tries + 1} times "
+                "without an answer, so the run ended; lose fewer messages, allow more retries, or let crashed agents "
+                "come back"
+            )
+        self._repeated += 1
+        self._transmit(packet, time)
+        self._remind(host, packet, time, tries + 1)
+
+    def _arrive(self, time: float, packet: _Packet) -> None:
+        host = self._hosts[packet.receiver]
+        if host.is_down:
+            return
+        if packet.message is None:
+            host.waiting.pop((packet.sender, packet.number), None)
+            return
+        if not self._is_reliable:
+            if (packet.sender, packet.number) not in host.seen and self._crashes.get(packet.receiver) == len(
+                host.log
+            ) + 1:
+                self._crash(host, time)
+                return
+            self._transmit(_Packet(packet.receiver, packet.sender, packet.number, None, time, 0), time)
+            if (packet.sender, packet.number) in host.seen:
+                return
+            host.seen.add((packet.sender, packet.number))
+            host.log.append(packet)
+        self._work(host, time, packet)
+
+    def _crash(self, host: _Host, time: float) -> None:
+        """Lose everything but the log; come back later, if at all."""
+        del self._crashes[host.agent.name]
+        host.is_down = True
+        host.waiting.clear()
+        if self._network.downtime < float("inf"):
+            self._queue.put(time + self._network.downtime, partial(self._recover, host), is_due=True)
+
+    def _recover(self, host: _Host, time: float) -> None:
+        """Start anew, and take what was received again: what is sent again is known to its receivers."""
+        host.agent, host.is_down = self._revive(host.agent.name), False
+        host.numbers.clear()
+        host.operations = 0
+        self._start(host, time)
+        for packet in list(host.log):
+            self._work(host, time, packet)
+
+
+def _delivery(name: str, packet: _Packet | None, begun: float, ended: float) -> Delivery:
+    if packet is None or packet.message is None:
+        return Delivery("", name, "", 0, begun, begun, ended)
+    message = packet.message
+    return Delivery(packet.sender, name, message.kind, message.size, packet.sent, begun, ended)

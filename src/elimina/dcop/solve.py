@@ -1,0 +1,179 @@
+"""Solving a distributed problem by its agents."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Literal, get_args
+
+from elimina.dcop.agent import Agent
+from elimina.dcop.engine import Engine
+from elimina.dcop.network import Network
+from elimina.dcop.problem import Problem
+from elimina.dcop.pseudotree import pseudo_tree
+from elimina.dcop.simulator import Figures, Simulation
+from elimina.dcop.view import HEURISTICS, Heuristic, Settings, View, views
+from elimina.errors import InputError
+from elimina.inference.bucket import check_value
+from elimina.inference.minibucket import result_between
+from elimina.model import Model
+from elimina.result import Delivery, Result
+from elimina.semiring import FLOATS, INTEGERS
+
+Algorithm = Literal["dpop", "adpop", "mb-dpop"]
+ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
+DTYPES = (*INTEGERS, *FLOATS)
+RELIABLE = Network()
+
+_BYTES_OF_A_CELL = 32
+"""That MB-DPOP allows for a message's cell: in an agent's memory are several tables, larger ones of children too."""
+
+
+def solve(
+    problem: Problem,
+    algorithm: Algorithm = "dpop",
+    *,
+    ibound: int | None = None,
+    agents: str = "cpu",
+    heuristic: Heuristic = "max-degree",
+    seed: int = 0,
+    memory: int | None = None,
+    threads: int | None = None,
+    network: Network = RELIABLE,
+    timer: Callable[[], float] = time.perf_counter,
+    listener: Callable[[Delivery], None] | None = None,
+) -> Result:
+    """Let agents find the best assignment, each in its turn, in this process.
+
+    Args:
+        problem: Whose variables belong to agents.
+        algorithm: ``dpop``: exact; ``adpop``: tables of messages have at most ``ibound`` variables; the answer is then
+            bounded by what the roots know, and from the other side by the value of the assignment that the agents agree
+            upon. ``mb-dpop``: exact; ancestors of variables with tables too large for ``memory`` are fixed to one value
+            after another, and the tables made again for each.
+        ibound: Of ``adpop``; see above.
+        agents: ``cpu`` or ``cuda``: the device that agents compute on.
+        heuristic: Which variables are roots, and which neighbour the traversal goes to next.
+        seed: Of the heuristic ``random``.
+        memory: Bytes that each agent may use for tables; None: no limit.
+        threads: Of the CPU that one agent may use; None: all.
+        network: What happens to messages.
+        timer: Measures agents' work for the simulated clocks, in seconds.
+        listener: Told of each delivery.
+
+    Returns:
+        Task ``mpe``. Besides the usual ones, ``stats`` has: ``algorithm``, ``agents`` (their number),
+        ``simulated_seconds``, ``nonconcurrent_operations``, ``messages`` and ``message_bytes`` (by kind),
+        ``network_load`` (bytes of all), ``largest_message`` (bytes), ``repeated`` (transmissions), ``depth`` (of the
+        pseudo-tree), ``ibound``. ``peak_bytes`` is that of the agent that needs most.
+
+    Raises:
+        InputError: An option makes no sense, or costs are too far apart for exact integers.
+        MemoryLimitError: A table does not fit an agent's memory.
+        DeviceError: The device is missing, unusable or out of memory.
+        DcopError: Messages were lost for good, or an agent did not come back.
+    """
+    started = time.perf_counter()
+    _check(algorithm, ibound, heuristic, memory)
+    most_cells = max(1, memory // _BYTES_OF_A_CELL) if memory is not None and algorithm == "mb-dpop" else None
+    network.check(frozenset(agent.name for agent in problem.agents))
+    model = problem.model
+    settings = Settings(model.sense, model.is_integer, ibound, heuristic, seed, memory, most_cells)
+    known = {view.name: view for view in views(problem, settings)}
+    engine = Engine(agents, threads)
+    team = [Agent(view, engine) for view in known.values()]
+    simulation = Simulation(team, network, timer, partial(_revive, known, engine), listener)
+    begun = time.perf_counter()
+    figures = simulation.run()
+    seconds = {"setup": begun - started, "run": time.perf_counter() - begun}
+    result = answer(problem, simulation.agents)
+    stats = statistics(problem, simulation.agents, figures)
+    return result._replace(
+        stats={
+            **stats,
+            "algorithm": algorithm,
+            "ibound": ibound,
+            "seconds": {phase: round(value, 6) for phase, value in seconds.items()},
+            "device": engine.backend.name,
+        }
+    )
+
+
+def _revive(known: dict[str, View], engine: Engine, name: str) -> Agent:
+    return Agent(known[name], engine)
+
+
+def _check(algorithm: Algorithm, ibound: int | None, heuristic: Heuristic, memory: int | None) -> None:
+    if algorithm not in ALGORITHMS:
+        raise InputError(f"unknown algorithm {algorithm!r}; it is one of {', '.join(ALGORITHMS)}")
+    if heuristic not in HEURISTICS:
+        raise InputError(f"unknown heuristic {heuristic!r}; it is one of {', '.join(HEURISTICS)}")
+    if (algorithm == "adpop") != (ibound is not None):
+        raise InputError("adpop needs an i-bound, the most variables of a table; dpop takes none")
+    if algorithm == "mb-dpop" and memory is None:
+        raise InputError("mb-dpop needs the memory that each agent may use; it fixes variables where tables pass it")
+    if ibound is not None and ibound < 1:
+        raise InputError(f"the i-bound is {ibound}; it is a number of variables from 1 on")
+    if memory is not None and memory < 0:
+        raise InputError(f"memory is {memory} bytes; it cannot be negative")
+
+
+def answer(problem: Problem, agents: Iterable[Agent]) -> Result:
+    """Put together what agents that have finished know.
+
+    Raises:
+        InternalError: The value found is not that of the assignment.
+    """
+    model, agents = problem.model, list(agents)
+    bounds = [bound for agent in agents for bound in agent.bounds.values()]
+    constants = [model.constant, *_constants(model)]
+    if any(map(math.isinf, [*bounds, *constants])):
+        return Result("infeasible", "mpe")
+    sign = 1 if model.sense == "min-cost" else -1
+    terms = [*constants, *(sign * bound for bound in bounds)]
+    total = sum(terms) if model.is_integer else math.fsum(terms)
+    if model.is_beyond_bound(total):
+        return Result("infeasible", "mpe")
+    values = {v: value for agent in agents for v, value in agent.values.items()}
+    chosen = [values[v] or 0 for v in range(len(model.variables))]
+    if any(effort.parts > 1 for agent in agents for effort in agent.efforts):
+        return result_between(model, total, chosen)
+    score = model.score(chosen)
+    check_value("int64" if model.is_integer else "float64", total, score, [model.constant, *model.terms(chosen)])
+    return result_between(model, score, chosen)
+
+
+def _constants(model: Model) -> list[int | float]:
+    """What functions of no variable add."""
+    return Model([], [table for table in model.factors if not table.scope], sense=model.sense).terms([])
+
+
+def statistics(problem: Problem, agents: Iterable[Agent], figures: Figures) -> dict[str, Any]:
+    """Figures of a run, as ``solve`` describes them."""
+    agents = list(agents)
+    tree = pseudo_tree(problem, agents)
+    efforts = [effort for agent in agents for effort in agent.efforts]
+    depths: list[int] = []
+    for node in reversed(tree.nodes):
+        depths.append(depths[len(tree.nodes) - 1 - node.parent] + 1 if node.parent >= 0 else 1)
+    dtypes = {dtype for effort in efforts for dtype in effort.dtypes}
+    return {
+        "induced_width": tree.width,
+        "depth": max(depths, default=0),
+        "largest_table": max((effort.cells for effort in efforts), default=1),
+        "total_operations": sum(effort.operations for effort in efforts),
+        "peak_bytes": max((effort.bytes for effort in efforts), default=0),
+        "divided": sum(effort.parts > 1 for effort in efforts),
+        "parts": sum(max(effort.parts, 1) for effort in efforts),
+        "agents": len(agents),
+        "simulated_seconds": figures.seconds,
+        "nonconcurrent_operations": figures.operations,
+        "messages": dict(figures.messages),
+        "message_bytes": dict(figures.bytes),
+        "network_load": sum(figures.bytes.values()),
+        "largest_message": figures.largest,
+        "repeated": figures.repeated,
+        "dtype": max(dtypes, key=DTYPES.index, default=None),
+    }

@@ -1,0 +1,81 @@
+"""A plan for one bucket alone: what an agent does with the tables that it has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from elimina.errors import InputError
+from elimina.planning.estimate import Machine
+from elimina.planning.plan import Output, Plan
+from elimina.planning.planner import exact_integer, place
+from elimina.planning.structure import MAX_OPERANDS, Bucket, ProtoStep, Read
+from elimina.semiring import INTEGERS, Dtype
+
+
+def bucket_dtype(tables: int, spread: int | float) -> Dtype:
+    """The narrowest exact type of integer costs, which start at 0; float64 for floats.
+
+    Args:
+        tables: Their number.
+        spread: Their largest allowed sum.
+
+    Raises:
+        InputError: No integers are wide enough, or floats may add up to infinity.
+    """
+    if isinstance(spread, int):
+        return exact_integer(_operands(tables), spread + 1)
+    if math.isinf(spread):
+        raise InputError("costs may add up to more than a float can hold; scale them down, forbid by infinity")
+    return "float64"
+
+
+def _operands(tables: int) -> int:
+    return max(2, min(tables, MAX_OPERANDS))
+
+
+def plan_bucket(
+    sizes: Sequence[int], scopes: Sequence[tuple[int, ...]], dtype: Dtype, machine: Machine, memory: int
+) -> Plan:
+    """Plan the elimination of variable 0 from tables; their places in the arena are those of a plan's factors.
+
+    The integer that stands for 'forbidden' is the largest one that the dtype allows, so that plans of one shape are
+    equal whatever their costs.
+
+    Args:
+        sizes: Domain sizes of the eliminated variable and of the message's, the one eliminated next first.
+        scopes: Of the tables, ascending: variable 0 is in each, and each other variable in one.
+        dtype: What ``bucket_dtype`` found.
+        machine: The device that will run it.
+        memory: Bytes that the plan may use there.
+    """
+    separator = tuple(range(1, len(sizes)))
+    proto: list[ProtoStep] = []
+    bucket = Bucket(0, separator, sizes, {v: v for v in range(len(sizes))}, proto)
+    bucket.eliminate([Read(number, -1, scope) for number, scope in enumerate(scopes)], MAX_OPERANDS)
+    forbidden = int(np.iinfo(dtype).max) // _operands(len(scopes)) if dtype in INTEGERS else np.inf
+    itemsize = np.dtype(dtype).itemsize
+    members = [(number,) for number in range(len(scopes))]
+    factors, steps, factor_cells, cells = place(sizes, scopes, members, proto, itemsize, range(len(proto)))
+    return Plan(
+        task="mpe",
+        semiring="min-sum",
+        dtype=dtype,
+        forbidden=forbidden,
+        order=(0,),
+        kept=separator,
+        width=len(separator),
+        factors=factors,
+        steps=steps,
+        outputs=(Output(len(steps) - 1, separator),),
+        factor_cells=factor_cells,
+        arena_cells=cells,
+        keep=True,
+        decode=False,
+        device=machine.name,
+        memory_limit=memory,
+        bytes=machine.tiers(cells * itemsize, 0),
+        seconds=machine.seconds(steps, itemsize, cells * itemsize),
+    )

@@ -1,0 +1,189 @@
+"""DPOP's answers are those of bucket elimination, ADPOP's bounds those of mini-buckets."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import elimina
+from elimina import FORBIDDEN, Model, Table, Variable
+from elimina.backends.cpu import CpuBackend
+from elimina.dcop import Problem, solve
+from elimina.dcop.pseudotree import pseudo_tree
+from elimina.dcop.view import HEURISTICS
+from elimina.errors import InputError, MemoryLimitError
+from elimina.generate import grid_model, random_model, scale_free_model
+from elimina.inference.execution import Execution
+from elimina.inference.minibucket import heuristic_of
+from elimina.planning.estimate import cpu_machine
+from elimina.planning.planner import make_plan
+from elimina.planning.prepare import Group, prepare
+from tests.dcop.running import random_problem, run_agents, settings_of
+from tests.devices import on_devices
+
+KINDS = ("random", "scale-free", "grid")
+
+
+def check_optimum(problem: Problem, **options) -> None:
+    """The answer is that of bucket elimination, and the assignment has that value."""
+    model = problem.model
+    expected = elimina.solve(model, method="eliminate", device="cpu", order="min-fill")
+    found = solve(problem, **options)
+    assert found.status == expected.status
+    if expected.value is None:
+        assert found.value is None
+        return
+    assert found.value == (expected.value if model.is_integer else pytest.approx(expected.value, rel=1e-12))
+    assert found.assignment is not None
+    chosen = [v.index(found.assignment[v.name]) for v in model.variables]
+    assert model.score(chosen) == found.value == found.lower_bound == found.upper_bound
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_optimum_is_that_of_bucket_elimination(kind: str) -> None:
+    statuses = set()
+    for seed in range(170):
+        problem = random_problem(kind, seed)
+        check_optimum(problem, threads=1, heuristic=HEURISTICS[seed % 4], seed=seed)
+        statuses.add(solve(problem, threads=1).status)
+    assert statuses == {"optimal", "infeasible"}
+
+
+@on_devices
+def test_devices(device: str) -> None:
+    for model in (random_model(10, 6, 0.3), scale_free_model(10, 5), grid_model(4, 5)):
+        expected = elimina.solve(model, method="eliminate", device="cpu")
+        found = solve(Problem.from_model(model), agents=device)
+        assert (found.status, found.value) == (expected.status, expected.value)
+    # Large enough for tables to be joined before the elimination.
+    check_optimum(Problem.from_model(scale_free_model(10, 25, seed=1)), agents=device)
+    for seed in range(20):
+        check_optimum(random_problem("random", seed, most=7), agents=device)
+
+
+def minibucket_bound(problem: Problem, order: list[int], ibound: int) -> float | None:
+    """What mini-buckets say in this order, functions of one scope being one table; None: nothing is allowed."""
+    prepared = prepare(problem.model, "mpe", {})
+    by_scope: dict[frozenset[int], list[int]] = {}
+    for number, table in enumerate(prepared.tables):
+        if table.scope:
+            by_scope.setdefault(frozenset(table.scope), []).append(number)
+    groups = tuple(Group(prepared.tables[m[0]].scope, tuple(m)) for m in by_scope.values())
+    prepared = prepared._replace(groups=groups)
+    left = [v for v in order if v in prepared.free]
+    plan = make_plan(prepared, left, cpu_machine(1), 2**40, ibound=ibound)
+    heuristic = heuristic_of(Execution(prepared, plan._replace(decode=False), CpuBackend(1)), {})
+    return None if math.isinf(heuristic.cost) else heuristic.total_of(heuristic.cost)
+
+
+@pytest.mark.parametrize("ibound", [1, 2, 3])
+def test_bounds_are_those_of_mini_buckets(ibound: int) -> None:
+    divided = 0
+    for seed in range(60):
+        problem = random_problem(KINDS[seed % 3], seed, most=12, least=2)
+        found = solve(problem, "adpop", ibound=ibound, threads=1)
+        agents, _ = run_agents(problem, settings_of(problem, ibound=ibound))
+        expected = minibucket_bound(problem, list(pseudo_tree(problem, agents).order), ibound)
+        if expected is None:
+            assert found.status == "infeasible"
+            continue
+        divided += found.stats["divided"] > 0
+        bound = found.lower_bound if problem.model.sense == "min-cost" else found.upper_bound
+        if found.status == "infeasible":
+            assert found.stats["divided"] == 0
+        elif problem.model.is_integer:
+            assert bound == expected
+        else:
+            assert bound == pytest.approx(expected, rel=1e-12)
+    assert divided
+
+
+@pytest.mark.parametrize("ibound", [2, 4])
+def test_bounds_of_binary_networks(ibound: int) -> None:
+    for model in (random_model(14, 4, 0.3), scale_free_model(14, 4, 0.3), grid_model(5, 4, 0.3)):
+        problem = Problem.from_model(model)
+        agents, _ = run_agents(problem, settings_of(problem, ibound=ibound))
+        order = pseudo_tree(problem, agents).order
+        how = {"method": "mbe", "ibound": ibound, "shift": "none", "partition": "scope", "device": "cpu"}
+        expected = elimina.solve(model, order=order, **how)
+        found = solve(problem, "adpop", ibound=ibound)
+        assert found.stats["divided"] > 0 or ibound == 4
+        assert found.lower_bound == expected.lower_bound
+        assert found.upper_bound == expected.upper_bound
+        assert found.status == expected.status
+
+
+def test_ties_go_to_the_smallest_value_as_in_bucket_elimination() -> None:
+    model = grid_model(4, 3, 0.0, seed=1)
+    model = Model(model.variables, [Table(t.scope, t.values % 3) for t in model.factors])
+    problem = Problem.from_model(model)
+    agents, _ = run_agents(problem, settings_of(problem))
+    order = pseudo_tree(problem, agents).order
+    assert solve(problem).assignment == elimina.solve(model, order=order, method="eliminate").assignment
+
+
+def test_many_functions_of_one_variable() -> None:
+    rng = np.random.default_rng(0)
+    hub = [Table((0, v), rng.integers(0, 9, (3, 2))) for v in range(1, 40)]
+    model = Model([Variable("hub", 3), *(Variable(f"x{v}", 2) for v in range(1, 40))], hub)
+    check_optimum(Problem.from_model(model))
+    check_optimum(Problem.from_model(model), heuristic="min-degree")
+
+
+@pytest.mark.parametrize("scale", [1, 1000, 2**40])
+def test_dtype_is_the_narrowest_exact_one(scale: int) -> None:
+    model = random_model(8, 3, 0.4, seed=3)
+    tables = [Table(t.scope, np.where(t.values == FORBIDDEN, FORBIDDEN, t.values * scale)) for t in model.factors]
+    problem = Problem.from_model(Model(model.variables, tables))
+    check_optimum(problem)
+    assert solve(problem).stats["dtype"] == {1: "int16", 1000: "int32", 2**40: "int64"}[scale]
+
+
+def test_costs_that_integers_cannot_add() -> None:
+    far = Table((0, 1), np.array([[0, 2**62], [1, 2]]))
+    with pytest.raises(InputError, match="more than 64-bit integers add exactly; scale them down"):
+        solve(Problem.from_model(Model([Variable("x", 2), Variable("y", 2)], [far])))
+    floats = [Table((0, 1), np.array([[0, 1e308], [1, 2]]))] * 3
+    with pytest.raises(InputError, match="more than a float can hold"):
+        solve(Problem.from_model(Model([Variable("x", 2), Variable("y", 2)], floats)))
+
+
+def test_memory_of_an_agent() -> None:
+    problem = Problem.from_model(random_model(12, 6, 0.4, seed=1))
+    needed = solve(problem).stats["peak_bytes"]
+    assert solve(problem, memory=needed).status == "optimal"
+    with pytest.raises(MemoryLimitError, match=r"agent 'x\d+' needs .* are left; .* --ibound"):
+        solve(problem, memory=needed - 1)
+    assert solve(problem, "adpop", ibound=1, memory=needed // 4).status in ("bounded", "optimal")
+
+
+def test_upper_bound_and_constants() -> None:
+    pair = [Table((0, 1), np.array([[3, 5], [4, 9]])), Table((), np.array(7))]
+    variables = [Variable("x", 2), Variable("y", 2), Variable("alone", 1)]
+    known = Problem.from_model(Model(variables, pair, constant=-2, upper_bound=9))
+    assert (solve(known).value, solve(known).assignment) == (8, {"x": "0", "y": "0", "alone": "0"})
+    bounded = Problem.from_model(Model(variables, pair, constant=-2, upper_bound=8))
+    assert solve(bounded).status == solve(bounded, "adpop", ibound=1).status == "infeasible"
+    forbidden = Problem.from_model(Model(variables, [*pair, Table((), np.array(FORBIDDEN))]))
+    assert solve(forbidden).status == "infeasible"
+    empty = solve(Problem(Model([], []), [], []))
+    assert (empty.status, empty.value, empty.assignment) == ("optimal", 0, {})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"algorithm": "adopt"}, "unknown algorithm 'adopt'; it is one of dpop, adpop"),
+        ({"algorithm": "adpop"}, "adpop needs an i-bound"),
+        ({"ibound": 2}, "dpop takes none"),
+        ({"algorithm": "adpop", "ibound": 0}, "the i-bound is 0"),
+        ({"heuristic": "best"}, "unknown heuristic 'best'"),
+        ({"memory": -1}, "memory is -1 bytes"),
+        ({"agents": "tpu"}, "unknown device 'tpu'"),
+    ],
+)
+def test_options_refused(options, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        solve(Problem.from_model(grid_model(2, 2)), **options)
