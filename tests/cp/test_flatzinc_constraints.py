@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.cp.flatzinc_solver import solved
 from tests.reference import flatzinc as reference
 
-# Arguments: i, b: a variable or constant; I, B: three of them (a number: how many); c, C: constants; s: a set; others below.
+# Arguments: i, b: a variable or constant; I, B: three of them (a number: how many); c, C: constants; s: a set.
 _REIFIABLE = {
     **{f"int_{r}": "i i" for r in ("eq", "ne", "le", "lt")},
     **{f"bool_{r}": "b b" for r in ("eq", "ne", "le", "lt")},
@@ -156,7 +156,14 @@ def test_all_different_at_each_consistency(annotation: str) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(*[st.sampled_from("vwxyz")] * 2, st.sampled_from([-1, 1]), st.sampled_from([-1, 1]), st.integers(-3, 3)), max_size=6))
+@given(
+    st.lists(
+        st.tuples(
+            *[st.sampled_from("vwxyz")] * 2, st.sampled_from([-1, 1]), st.sampled_from([-1, 1]), st.integers(-3, 3)
+        ),
+        max_size=6,
+    )
+)
 def test_equations_of_two_variables_are_views(ties: list[tuple[str, str, int, int, int]]) -> None:
     lines = [f"var -1..2: {name} :: output_var;" for name in "vwxyz"]
     lines += [f"constraint int_lin_eq([{a},{b}],[{x},{y}],{c});" for x, y, a, b, c in ties]

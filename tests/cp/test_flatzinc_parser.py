@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from typing import Any
 
 import pytest
@@ -42,18 +43,23 @@ solve :: seq_search([int_search(grid, first_fail, indomain_min, complete), bool_
 
 def test_the_whole_grammar() -> None:
     solutions = solved(WHOLE_GRAMMAR)
-    assert sorted((s["y"], s["z"], s["old"][0]) for s in solutions) == [(y, y, o) for y in (3, 4, 5) for o in (False, True)]
+    assert sorted((s["y"], s["z"], s["old"][0]) for s in solutions) == [
+        (y, y, o) for y in (3, 4, 5) for o in (False, True)
+    ]
     assert all(s["b"] and s["x"] == 3 and s["grid"] == [3, 4] and s["shown"] == [3, -7] for s in solutions)
 
 
 def test_solutions_are_written_as_flatzinc_says() -> None:
-    text = """var 2..2: x :: output_var; var bool: b :: output_var; array [1..2] of var int: a :: output_array([3..4]) = [x, 5];
-    array [1..4] of var bool: c :: output_array([1..2, 0..1]) = [b, true, false, b]; constraint bool_eq(b, false); solve satisfy;"""
+    text = """var 2..2: x :: output_var; var bool: b :: output_var;
+    array [1..2] of var int: a :: output_array([3..4]) = [x, 5];
+    array [1..4] of var bool: c :: output_array([1..2, 0..1]) = [b, true, false, b];
+    constraint bool_eq(b, false); solve satisfy;"""
     model = FlatZinc(text.encode(), lambda: True)
     search = model.search(False, 0, float("inf"))
     assert search.next(lambda: True) == "solution"
     assert model.show(search).decode() == (
-        "x = 2;\nb = false;\na = array1d(3..4, [2, 5]);\nc = array2d(1..2, 0..1, [false, true, false, false]);\n----------\n"
+        "x = 2;\nb = false;\na = array1d(3..4, [2, 5]);\n"
+        "c = array2d(1..2, 0..1, [false, true, false, false]);\n----------\n"
     )
 
 
@@ -71,10 +77,16 @@ def test_solutions_are_written_as_flatzinc_says() -> None:
         ("var set of 1..2: x; solve satisfy;", "1:18: unsupported: the set variable x"),
         ("var 1..3: x; var 1..3: x; solve satisfy;", "1:24: a second declaration of x"),
         ("var 1..99999999999999999999: x;", "1:8: the integer 99999999999999999999 is beyond 64 bits"),
-        ("var 0..9007199254740993: x; solve satisfy;", "1:26: unsupported: the integer 9007199254740993 is beyond 2^52"),
+        (
+            "var 0..9007199254740993: x; solve satisfy;",
+            "1:26: unsupported: the integer 9007199254740993 is beyond 2^52",
+        ),
         ("constraint int_le(x, 3); solve satisfy;", "1:19: expected a declared name, found 'x'"),
         ("var 1..3: x;\n constraint int_foo(x);\nsolve satisfy;", "2:13: unsupported: the constraint int_foo"),
-        ("var 1..3: x; constraint int_le(x); solve satisfy;", "1:25: constraint int_le: int_le: has 2 arguments, not 1"),
+        (
+            "var 1..3: x; constraint int_le(x); solve satisfy;",
+            "1:25: constraint int_le: int_le: has 2 arguments, not 1",
+        ),
         ("var 1..3: x; constraint int_le(x, 0.5); solve satisfy;", "1:25: unsupported: a float as an argument"),
         ("array [1..2] of int: a = [1]; solve satisfy;", "1:26: expected 2 elements of a, found 1"),
         ("array [1..1] of int: a = [true]; solve satisfy;", "1:26: expected an integer as element 1 of a"),
@@ -83,7 +95,7 @@ def test_solutions_are_written_as_flatzinc_says() -> None:
         ("solve satisfy; solve satisfy;", "1:16: a second solve item"),
         ("solve maximise x;", "1:7: expected 'satisfy', 'minimize' or 'maximize', found 'maximise'"),
         ("var 1..2: x :: output_array([1..2]); solve satisfy;", "1:11: output_array of x: expected"),
-        ("var 1..2: x :: a(\"b\n\"); solve satisfy;", "expected '\"' at the end of a string"),
+        ('var 1..2: x :: a("b\n"); solve satisfy;', "expected '\"' at the end of a string"),
         ("banana;", "1:1: expected an item: a declaration, constraint or solve, found 'banana'"),
         ("\x00", "1:1: expected an item: a declaration, constraint or solve, found byte 0"),
         ("var 1..2: x :: " + "a(" * 200, "expected at most 100 levels of nesting"),
@@ -93,10 +105,13 @@ def test_solutions_are_written_as_flatzinc_says() -> None:
         ("var 1..2: x; solve :: int_search([x], 3, indomain) satisfy;", "expected the name of a variable choice"),
         ("solve :: restart_luby(0) satisfy;", "expected numbers from 1 on as arguments of restart_luby"),
         ('{"variables": {}', "1:17: expected ',', found the end of the file"),
-        ('{"variables": {}}', "1:18: expected a member \"solve\", found the end of the file"),
+        ('{"variables": {}}', '1:18: expected a member "solve", found the end of the file'),
         ('{"solve": {"method": "satisfy"}, "constraints": [{"id": "int_le", "args": ["x", 1]}]}', 'found "x"'),
         ('{"variables": {"x": {"type": "real"}}, "solve": {"method": "satisfy"}}', "found real"),
-        ('{"variables": {"x": {"type": "float"}}, "solve": {"method": "satisfy"}}', "unsupported: the float variable x"),
+        (
+            '{"variables": {"x": {"type": "float"}}, "solve": {"method": "satisfy"}}',
+            "unsupported: the float variable x",
+        ),
         ("[" * 100000, "1:1: expected an item"),
         ('{"a":' + "[" * 100000, "expected at most 100 levels of nesting"),
         ('{"a": "\\u0041"}', "expected no escapes but"),
@@ -111,7 +126,11 @@ def test_errors_name_the_place_and_what_was_expected(text: str, message: str) ->
 
 JSON_MODEL: dict[str, Any] = {
     "version": "1.0",
-    "solve": {"method": "maximize", "objective": "sum", "ann": [{"id": "int_search", "args": ["xs", "first_fail", "indomain_min"]}]},
+    "solve": {
+        "method": "maximize",
+        "objective": "sum",
+        "ann": [{"id": "int_search", "args": ["xs", "first_fail", "indomain_min"]}],
+    },
     "output": ["xs", "b", "sum"],
     "constraints": [
         {"id": "int_lin_eq", "args": [[1, 1, -1], ["x", "y", "sum"], 0], "defines": "sum"},
@@ -135,17 +154,40 @@ def test_json_in_any_order(indent: int | None) -> None:
 
 
 def _ends_well(text: bytes) -> None:
+    problem = None
     try:
         model = FlatZinc(text, lambda: True)
     except ValueError as error:
-        assert str(error).split(":")[0].isdigit(), text
+        problem = str(error)
+    if problem is not None:
+        assert re.match(r"\d+:\d+: ", problem), text
         return
     search = model.search(False, 0, 0.05)
     if search.next(lambda: True) == "solution":
         model.show(search)
 
 
-_PIECES = [b"..", b"::", b"{", b"}", b"[", b"]", b"(", b";", b"var ", b"999999999999", b"-", b"0.5", b"true", b"x", b'"', b"\n", b"\xff", b",", b"int"]
+_PIECES = [
+    b"..",
+    b"::",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b"(",
+    b";",
+    b"var ",
+    b"999999999999",
+    b"-",
+    b"0.5",
+    b"true",
+    b"x",
+    b'"',
+    b"\n",
+    b"\xff",
+    b",",
+    b"int",
+]
 
 
 @settings(max_examples=1500, deadline=None)

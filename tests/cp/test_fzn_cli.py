@@ -26,7 +26,9 @@ HARD = "\n".join(
     ]
 )
 # The first solution comes at once, the proof never.
-NEVER_PROVEN = HARD.replace("array [1..12] of var 1..11: x;", "array [1..12] of var 1..12: x; var bool: o :: output_var;").replace(
+NEVER_PROVEN = HARD.replace(
+    "array [1..12] of var 1..11: x;", "array [1..12] of var 1..12: x; var bool: o :: output_var;"
+).replace(
     "solve :: int_search(x, input_order, indomain_min) satisfy;",
     "var 0..9: c :: output_var; constraint int_eq_reif(c, 0, o); "
     + " ".join(f"constraint int_le_imp(x[{i}], 11, o);" for i in range(1, 13))
@@ -76,7 +78,17 @@ def test_statistics(tmp_path: Path) -> None:
 
 
 def test_options_that_change_no_answer(tmp_path: Path) -> None:
-    result = run(tmp_path, f"{THREE}solve :: novel(1) :: int_search([x], novel, indomain) satisfy;", "-f", "-v", "-p", "4", "-r", "7", "-a")
+    result = run(
+        tmp_path,
+        f"{THREE}solve :: novel(1) :: int_search([x], novel, indomain) satisfy;",
+        "-f",
+        "-v",
+        "-p",
+        "4",
+        "-r",
+        "7",
+        "-a",
+    )
     assert sorted(s["x"] for s in reference.parse_solutions(result.stdout)) == [1, 2, 3]
     assert len(result.stderr.splitlines()) == 3
     assert "novel" in result.stderr
@@ -106,7 +118,11 @@ def test_a_time_limit_ends_with_the_best_so_far(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("var 1..2: x;\nsolve satisfy", "2:14: expected ';', found the end of the file"), ("var float: f; solve satisfy;", "1:12: unsupported")]
+    ("text", "message"),
+    [
+        ("var 1..2: x;\nsolve satisfy", "2:14: expected ';', found the end of the file"),
+        ("var float: f; solve satisfy;", "1:12: unsupported"),
+    ],
 )
 def test_a_bad_model_is_one_line(tmp_path: Path, text: str, message: str) -> None:
     result = run(tmp_path, text)
@@ -128,9 +144,12 @@ def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
     path.write_text(f"{THREE}solve satisfy;")
     program = (
         "import sys\nfrom elimina.cli.flatzinc import main\n"
-        f"try: main([{str(path)!r}])\nexcept SystemExit: print([m for m in ('numpy', 'click', 'elimina.api') if m in sys.modules])"
+        f"try: main([{str(path)!r}])\n"
+        "except SystemExit: print([m for m in ('numpy', 'click', 'elimina.api') if m in sys.modules])"
     )
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.endswith("----------\n[]\n")
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.endswith(
+        "----------\n[]\n"
+    )
 
 
 @pytest.fixture
@@ -171,14 +190,16 @@ output ["\\(p)\\n"];"""
         (
             'include "alldifferent.mzn"; array[1..8] of var 1..8: q; constraint alldifferent(q); '
             "constraint alldifferent([q[i] + i | i in 1..8]); constraint alldifferent([q[i] - i | i in 1..8]);"
-            'solve satisfy; output [show(q[i]) | i in 1..8];',
+            "solve satisfy; output [show(q[i]) | i in 1..8];",
             ["-a"],
             92,
         ),
         ("var 1..3: x; constraint x * x = 5; solve satisfy;", [], 0),
     ],
 )
-def test_minizinc_end_to_end(tmp_path: Path, solvers: dict[str, str], text: str, options: list[str], count: int) -> None:
+def test_minizinc_end_to_end(
+    tmp_path: Path, solvers: dict[str, str], text: str, options: list[str], count: int
+) -> None:
     path = tmp_path / "model.mzn"
     path.write_text(text)
     command = ["minizinc", "--solver", "elimina", *options, str(path)]

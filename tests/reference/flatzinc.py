@@ -1,6 +1,6 @@
 """FlatZinc by its words: a plain reader, what each constraint means, and every assignment looked at.
 
-It shares nothing with the solver. `reveal` makes each variable an output, so that `violated` can check a printed solution.
+It shares nothing with the solver. `reveal` makes each variable an output, so that `violated` can check a solution.
 """
 
 from __future__ import annotations
@@ -338,12 +338,12 @@ CONSTRAINTS: dict[str, Callable[..., bool]] = {
     "array_int_maximum": lambda m, x: m == max(x),
     "array_int_minimum": lambda m, x: m == min(x),
     **{f"array_{kind}_element": _element for kind in ("int", "bool", "var_int", "var_bool")},
-    **{name: _different for name in ("fzn_all_different_int", "all_different_int", "jacop_alldiff", "minicpp_all_different")},
+    **dict.fromkeys(("fzn_all_different_int", "all_different_int", "jacop_alldiff"), _different),
     "fzn_alldifferent_except_0": lambda xs: _different([x for x in xs if x != 0]),
-    **{name: _circuit for name in ("fzn_circuit", "elimina_circuit", "jacop_circuit", "minicpp_circuit")},
-    **{name: _subcircuit for name in ("fzn_subcircuit", "elimina_subcircuit")},
-    **{name: _inverse for name in ("fzn_inverse", "elimina_inverse")},
-    **{name: _rows for name in ("fzn_table_int", "fzn_table_bool")},
+    **dict.fromkeys(("fzn_circuit", "elimina_circuit", "jacop_circuit", "minicpp_circuit"), _circuit),
+    **dict.fromkeys(("fzn_subcircuit", "elimina_subcircuit"), _subcircuit),
+    **dict.fromkeys(("fzn_inverse", "elimina_inverse"), _inverse),
+    **dict.fromkeys(("fzn_table_int", "fzn_table_bool"), _rows),
     "fzn_regular": _regular,
     "fzn_cumulative": _cumulative,
     **{name: lambda xs, y, c: xs.count(y) == c for name in ("fzn_count_eq", "jacop_count")},

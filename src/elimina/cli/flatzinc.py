@@ -42,10 +42,16 @@ def _complain(problem: str) -> None:
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser("fzn-elimina", description="Solve a FlatZinc model (text or JSON).", allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        "fzn-elimina", description="Solve a FlatZinc model (text or JSON).", allow_abbrev=False
+    )
     parser.add_argument("model", metavar="MODEL.fzn", type=Path)
-    parser.add_argument("-a", "--all-solutions", action="store_true", help="all solutions; with an objective, each better one")
-    parser.add_argument("-n", "--num-solutions", metavar="N", type=_count(1), help="end after N solutions (without an objective)")
+    parser.add_argument(
+        "-a", "--all-solutions", action="store_true", help="all solutions; with an objective, each better one"
+    )
+    parser.add_argument(
+        "-n", "--num-solutions", metavar="N", type=_count(1), help="end after N solutions (without an objective)"
+    )
     parser.add_argument("-i", "--intermediate", action="store_true", help="with an objective, each better solution")
     parser.add_argument("-s", "--statistics", action="store_true", help="statistics at the end")
     parser.add_argument("-v", "--verbose", action="store_true", help="what is ignored, on standard error")

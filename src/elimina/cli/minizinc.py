@@ -19,7 +19,11 @@ FLAGS = ["-a", "-f", "-i", "-n", "-p", "-r", "-s", "-t", "-v"]
 
 
 @click.command("install-minizinc")
-@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="Where to write; default: MiniZinc's user folder.")
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where to write; default: MiniZinc's user folder.",
+)
 def install_minizinc(folder: Path | None) -> None:
     """Write elimina.msc, so that 'minizinc --solver elimina' works."""
     folder = folder or user_folder()
