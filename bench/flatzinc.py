@@ -165,9 +165,8 @@ def parse(megabytes: int) -> None:
             [PROGRAM, "-s", file.name, "-t", "60000"], capture_output=True, text=True, check=True
         ).stdout
     figures = dict(re.findall(r"%%%mzn-stat: (\w+)=(\S+)", printed))
-    print(
-        f"{megabytes} MB, {figures['variables']} variables: parsed in {figures['parseTime']} s, parsed and posted in {figures['initTime']} s"
-    )
+    times = f"parsed in {figures['parseTime']} s, parsed and posted in {figures['initTime']} s"
+    print(f"{megabytes} MB, {figures['variables']} variables: {times}")
 
 
 def main() -> None:
