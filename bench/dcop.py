@@ -1,13 +1,14 @@
 """Distributed problems: simulated runtimes of DPOP and ADPOP beside the published ones, many agents, and pyDCOP.
 
-    python bench/dcop.py [--agents cpu cuda] [--instances 10] [--limit 60] [--table 1 2 3 11] [--many 10000]
-        [--peer PYTHON]
+    python bench/dcop.py [--agents cpu cuda] [--instances 10] [--limit 60] [--table 1 2 3 11] [--match REGEX]
+        [--many 10000] [--peer PYTHON]
 
 Tables 1 to 3 and Fig. 11 are those of Fioretto, Pontelli, Yeoh and Dechter (2018): the published induced width and
 simulated runtimes (seconds; DPOP on a CPU, GpuDBE on a GTX Titan; 'oom': out of memory) beside ours: the mean width of
 the agents' pseudo-trees, and the median simulated runtime, which is measured on this machine, without delays of the
-network. A cell whose largest table does not fit, or whose tables would take more than `limit` seconds at 10^9
-combinations a second, prints that instead. Fig. 11 has no numbers; beside it are the speed-ups of Table 5 (GTX Titan).
+network; an agent has one core, or the device. A cell whose largest table does not fit, or whose tables would take more
+than `limit` seconds at 10^9 combinations a second (cuda: 10^11), prints that instead; `--match` chooses rows. Fig. 11
+has no numbers; beside it are the speed-ups of Table 5 (GTX Titan).
 
 `--many`: wall time of DPOP with so many agents, on a random tree and on a chain with chords.
 
@@ -22,6 +23,7 @@ import argparse
 import itertools
 import json
 import math
+import re
 import statistics
 import subprocess
 import time
@@ -33,6 +35,7 @@ import numpy as np
 
 from elimina.dcop import Problem, solve
 from elimina.dcop.pseudotree import agree_on_tree
+from elimina.dcop.solve import Algorithm
 from elimina.dcop.view import Heuristic
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.generate import grid_model, random_model, scale_free_model
@@ -62,7 +65,8 @@ SPEEDUPS = {  # Table 5, GTX Titan, z = 2 ... 10
     "scale-free n=20 d=25": (0.43, 2.42, 7.46, 51.3, 159, 244, 274, None, None),
     "grid of 100 d=25": (0.85, 3.05, 29.1, 150, 143, 152, 153, 156, 155),
 }
-COMBINATIONS = 1e9
+COMBINATIONS = {"cpu": 1e9, "cuda": 1e11}
+"""A second, about."""
 COLOURED = (10, 20, 50, 100, 200)
 
 
@@ -77,7 +81,8 @@ def published(number: float | None) -> str:
 
 def run(problem: Problem, agents: str, heuristic: Heuristic, ibound: int | None = None) -> dict[str, Any]:
     """Figures of a run, and the answer's value and bounds."""
-    result = solve(problem, "dpop" if ibound is None else "adpop", ibound=ibound, agents=agents, heuristic=heuristic)
+    algorithm: Algorithm = "dpop" if ibound is None else "adpop"
+    result = solve(problem, algorithm, ibound=ibound, agents=agents, heuristic=heuristic, threads=1)
     return {**result.stats, "answer": result[2:5]}
 
 
@@ -93,7 +98,7 @@ def cell(problems: Iterable[Problem], agents: str, heuristic: Heuristic, limit: 
     seconds = []
     for problem in problems:
         _, work = combinations(problem, heuristic)
-        if work > limit * COMBINATIONS:
+        if work > limit * COMBINATIONS[agents]:
             return f"{count_text(int(work))} comb.", None
         try:
             seconds.append(run(problem, agents, heuristic)["simulated_seconds"])
@@ -113,6 +118,8 @@ def table(
     ours = "  ".join(f"{agents:>16}" for agents in args.agents)
     print(f"\n{title} ({heuristic})\n{'':12} {'w* pub':>6} {'w ours':>6} {'CPU pub':>8} {'GPU pub':>8}  {ours}")
     for (name, width, make), (cpu, gpu) in zip(rows, times, strict=True):
+        if not re.search(args.match, name):
+            continue
         problems = [Problem.from_model(make(seed)) for seed in range(args.instances)]
         mean = statistics.mean(combinations(problem, heuristic)[0] for problem in problems)
         cells = [cell(problems, agents, heuristic, args.limit) for agents in args.agents]
@@ -131,25 +138,20 @@ def figure(args: argparse.Namespace) -> None:
     for (name, speedups), (make, heuristic) in zip(SPEEDUPS.items(), made, strict=True):
         print(f"\nFig. 11: ADPOP(z), {name} ({heuristic}): simulated runtime, speed-up published and ours, bound")
         for z, known in enumerate(speedups, start=2):
+            bounds: dict[int, int | float | None] = {}
             seconds: dict[str, list[float]] = {agents: [] for agents in args.agents}
-            bounds = []
-            for seed in range(args.instances if 25**z < args.limit * COMBINATIONS / 20 else 0):
-                problem = Problem.from_model(make(seed))
-                for agents in args.agents:
-                    stats = run(problem, agents, heuristic, z)
+            for agents in args.agents:
+                affordable = len(make(0).variables) * 25.0 ** (z + 1) < args.limit * COMBINATIONS[agents]
+                for seed in range(args.instances if affordable else 0):
+                    stats = run(Problem.from_model(make(seed)), agents, heuristic, z)
                     seconds[agents].append(stats["simulated_seconds"])
-                bounds.append(stats["answer"][1])
-            if not bounds:
-                print(f"z {z:2}: skipped, see --limit")
-                continue
-            texts = "  ".join(f"{agents} {statistics.median(seconds[agents]):.4f}" for agents in args.agents)
-            ratio = statistics.median(seconds[args.agents[0]]) / statistics.median(seconds[args.agents[-1]])
-            least = [bound for bound in bounds if bound is not None]
-            text = (
-                f"{statistics.mean(least):.1f} ({len(least)}/{args.instances} feasible)" if least else "none feasible"
-            )
-            ours = f"{ratio:.1f}" if len(args.agents) == 2 else "-"
-            print(f"z {z:2}: {texts}  {published(known)} {ours}  bound {text}", flush=True)
+                    bounds[seed] = stats["answer"][1]
+            medians = {agents: statistics.median(times) for agents, times in seconds.items() if times}
+            texts = "  ".join(f"{agents} {median:.4f}" for agents, median in medians.items())
+            ratio = f"{medians['cpu'] / medians['cuda']:.1f}" if len(medians) == 2 else "-"
+            least = [bound for bound in bounds.values() if bound is not None]
+            text = f"bound {statistics.mean(least):.1f} ({len(least)}/{len(bounds)} feasible)" if least else ""
+            print(f"z {z:2}: {texts}  {published(known)} {ratio}  {text}", flush=True)
 
 
 def many(count: int) -> None:
@@ -217,13 +219,14 @@ def main() -> None:
     parser.add_argument("--instances", type=int, default=10)
     parser.add_argument("--table", nargs="*", type=int, default=[1, 2, 3, 11], choices=[1, 2, 3, 11])
     parser.add_argument("--limit", type=float, default=60)
+    parser.add_argument("--match", default="", help="regular expression on the rows of tables 1 to 3")
     parser.add_argument("--many", type=int, default=10_000)
     parser.add_argument("--peer", metavar="PYTHON")
     args = parser.parse_args()
     for agents in args.agents:
         # Kernels are compiled and loaded once.
-        for d in (4, 12):
-            solve(Problem.from_model(random_model(12, d, 0.35)), agents=agents)
+        for n, d in ((12, 4), (12, 12), (17, 10)):
+            solve(Problem.from_model(random_model(n, d, 0.3)), agents=agents)
     if 1 in args.table:
         rows = [(f"{n} {d} {p1}", w, family(random_model, n, d, p1)) for n, d, p1, w, *_ in RANDOM]
         table("Table 1: random networks, n d p1", rows, RANDOM_DPOP, args)

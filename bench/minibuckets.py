@@ -95,7 +95,7 @@ def run(
         return None
     shift, partition = way
     # A tenth of the time is for shifting before.
-    limit = max(20.0, 10 * limit)
+    limit = max(60.0, 10 * limit)
     return elimina.solve(model, method="mbe", shift=shift, partition=partition, time_limit=limit, **options)
 
 

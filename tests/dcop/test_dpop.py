@@ -52,7 +52,10 @@ def test_optimum_is_that_of_bucket_elimination(kind: str) -> None:
 
 
 @on_devices
-def test_devices(device: str) -> None:
+@pytest.mark.parametrize("least", [0, 300])
+def test_devices(device: str, least: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of little work or not, buckets take tables from the other side, too.
+    monkeypatch.setattr("elimina.dcop.engine.LEAST_WORK", least)
     for model in (random_model(10, 6, 0.3), scale_free_model(10, 5), grid_model(4, 5)):
         expected = elimina.solve(model, method="eliminate", device="cpu")
         found = solve(Problem.from_model(model), agents=device)

@@ -96,7 +96,7 @@ def solve(
             "algorithm": algorithm,
             "ibound": ibound,
             "seconds": {phase: round(value, 6) for phase, value in seconds.items()},
-            "device": engine.backend.name,
+            "device": engine.device,
         }
     )
 
