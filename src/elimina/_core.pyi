@@ -264,6 +264,9 @@ class FlatZinc:
         """What of the annotations is ignored."""
 
     @property
+    def parse_seconds(self) -> float: ...
+
+    @property
     def variables(self) -> int: ...
 
     @property
