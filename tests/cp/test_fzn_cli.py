@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -95,23 +94,23 @@ def test_options_that_change_no_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_with_the_best_so_far(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_ends_the_search(tmp_path: Path, number: signal.Signals) -> None:
     path = tmp_path / "model.fzn"
     path.write_text(NEVER_PROVEN)
-    process = subprocess.Popen([PROGRAM, "-s", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(1.5)
+    command = [PROGRAM, "-s", "-i", str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        if line == "c = 1;\n":
+            break
     process.send_signal(number)
     printed, errors = process.communicate(timeout=30)
-    assert errors == ""
-    assert process.returncode == 0
-    (best,) = reference.parse_solutions(printed)
-    assert best["c"] == 1
+    assert (process.returncode, errors) == (0, "")
     assert "==========" not in printed
-    assert "objective=1" in printed
+    assert "objective=1\n" in printed
 
 
 def test_a_time_limit_ends_with_the_best_so_far(tmp_path: Path) -> None:
-    result = run(tmp_path, NEVER_PROVEN, "-t", "700")
+    result = run(tmp_path, NEVER_PROVEN, "-t", "2000")
     (best,) = reference.parse_solutions(result.stdout)
     assert best["c"] == 1
     assert "==" not in result.stdout
