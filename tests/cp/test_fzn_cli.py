@@ -65,6 +65,8 @@ def test_each_better_solution(tmp_path: Path, option: str) -> None:
 def test_no_solution(tmp_path: Path) -> None:
     assert run(tmp_path, f"{THREE}constraint int_le(4, x); solve satisfy;").stdout == "=====UNSATISFIABLE=====\n"
     assert run(tmp_path, HARD, "-t", "100").stdout == "=====UNKNOWN=====\n"
+    # Before it is read.
+    assert run(tmp_path, HARD, "-t", "0").stdout == "=====UNKNOWN=====\n"
 
 
 def test_statistics(tmp_path: Path) -> None:
