@@ -6,12 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <tuple>
 
-#include "cp/search.hpp"
-#include "listener.hpp"
 #include "module.hpp"
+#include "searching.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -21,7 +19,6 @@ namespace {
 
 // Constants: k numbers; views: k rows of variable (-1: a constant), scale and offset.
 using Numbers = nb::ndarray<const std::int64_t, nb::c_contig, nb::device::cpu>;
-using Solved = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>;
 using RuleOfSearch = std::tuple<Numbers, std::string, std::string>;
 using RestartsOfSearch = std::tuple<std::string, double, double>;
 
@@ -104,88 +101,31 @@ std::uint64_t limit_of(double limit) {
   return static_cast<std::uint64_t>(std::min(limit, 1e18));
 }
 
-const char* name_of(Search::Status status) {
-  switch (status) {
-    case Search::Status::solution: return "solution";
-    case Search::Status::complete: return "complete";
-    case Search::Status::limit: return "limit";
-    default: return "stopped";
+// Closes the model.
+Options options_of(Model& model, const std::vector<RuleOfSearch>& rules, const std::optional<Numbers>& minimise,
+                   const std::optional<RestartsOfSearch>& restarts, bool free, std::uint64_t seed, double seconds, double nodes, double failures) {
+  model.open();
+  Options options;
+  for (const auto& [xs, choose, take] : rules) {
+    Rule rule{argument_of(xs), choose_of(choose), take_of(take)};
+    for (View& x : rule.xs) x = model.known(x);
+    options.rules.push_back(std::move(rule));
   }
+  if (minimise) {
+    const Argument objective = argument_of(*minimise);
+    if (objective.size() != 1) throw nb::value_error("the objective is one view");
+    options.minimise = model.known(objective[0]);
+  }
+  if (std::isnan(seconds)) throw nb::value_error("the seconds are a number");
+  options.restarts = restarts_of(restarts);
+  options.free = free;
+  options.seed = seed;
+  options.seconds = seconds;
+  options.nodes = limit_of(nodes);
+  options.failures = limit_of(failures);
+  model.searched = true;
+  return options;
 }
-
-class Searching {
- public:
-  Searching(Model& model, const std::vector<RuleOfSearch>& rules, const std::optional<Numbers>& minimise,
-            const std::optional<RestartsOfSearch>& restarts, bool free, std::uint64_t seed, double seconds, double nodes, double failures) {
-    model.open();
-    Options options;
-    for (const auto& [xs, choose, take] : rules) {
-      Rule rule{argument_of(xs), choose_of(choose), take_of(take)};
-      for (View& x : rule.xs) x = model.known(x);
-      options.rules.push_back(std::move(rule));
-    }
-    if (minimise) {
-      const Argument objective = argument_of(*minimise);
-      if (objective.size() != 1) throw nb::value_error("the objective is one view");
-      options.minimise = model.known(objective[0]);
-    }
-    if (std::isnan(seconds)) throw nb::value_error("the seconds are a number");
-    options.restarts = restarts_of(restarts);
-    options.free = free;
-    options.seed = seed;
-    options.seconds = seconds;
-    options.nodes = limit_of(nodes);
-    options.failures = limit_of(failures);
-    options.poll = [this] { return tell(poll_, ended_); };
-    model.searched = true;
-    search_ = std::make_unique<Search>(model.solver, std::move(options));
-  }
-
-  const char* next(nb::object poll) {
-    if (busy_) throw nb::value_error("the search goes on in another thread");
-    busy_ = true;
-    poll_ = std::move(poll);
-    ended_ = {};
-    Search::Status status;
-    try {
-      nb::gil_scoped_release release;
-      status = search_->next();
-    } catch (...) {
-      busy_ = false;
-      throw;
-    }
-    busy_ = false;
-    if (ended_.raised) throw nb::python_error();
-    return name_of(status);
-  }
-
-  Solved solution() const {
-    const Values& values = search_->solution();
-    auto* copy = new Values(values);
-    nb::capsule owner(copy, [](void* p) noexcept { delete static_cast<Values*>(p); });
-    return Solved(copy->data(), {copy->size()}, owner);
-  }
-
-  nb::dict statistics() const {
-    const Statistics& s = search_->statistics();
-    nb::dict result;
-    result["nodes"] = s.nodes;
-    result["failures"] = s.failures;
-    result["solutions"] = s.solutions;
-    result["restarts"] = s.restarts;
-    result["propagations"] = s.calls;
-    result["peak_depth"] = s.peak_depth;
-    result["seconds"] = s.seconds;
-    result["interrupted"] = ended_.interrupted;
-    return result;
-  }
-
- private:
-  std::unique_ptr<Search> search_;
-  nb::object poll_;
-  Ended ended_;
-  bool busy_ = false;
-};
 
 // All values of the variables.
 nb::list domains(const Model& model) {
@@ -232,8 +172,11 @@ void bind_cp(nb::module_& m) {
       .def("undo", &undo)
       .def("domains", &domains, "The values of each variable.");
   nb::class_<Searching>(m, "CpSearch", "A search for one solution after the other.")
-      .def(nb::init<Model&, const std::vector<RuleOfSearch>&, const std::optional<Numbers>&, const std::optional<RestartsOfSearch>&, bool,
-                    std::uint64_t, double, double, double>(),
+      .def("__init__",
+           [](Searching* self, Model& model, const std::vector<RuleOfSearch>& rules, const std::optional<Numbers>& minimise,
+              const std::optional<RestartsOfSearch>& restarts, bool free, std::uint64_t seed, double seconds, double nodes, double failures) {
+             new (self) Searching(model.solver, options_of(model, rules, minimise, restarts, free, seed, seconds, nodes, failures));
+           },
            nb::keep_alive<1, 2>(), "solver"_a, "rules"_a, "minimise"_a.none(), "restarts"_a.none(), "free"_a, "seed"_a, "seconds"_a,
            "nodes"_a, "failures"_a)
       .def("next", &Searching::next, "poll"_a, "`poll` ends the search by False; so does an interruption.")

@@ -11,4 +11,5 @@ NB_MODULE(_core, m) {
   bind_consistency(m);
   bind_cp(m);
   bind_tsp(m);
+  bind_flatzinc(m);
 }

@@ -11,3 +11,4 @@ void bind_search(nanobind::module_& m);
 void bind_consistency(nanobind::module_& m);
 void bind_cp(nanobind::module_& m);
 void bind_tsp(nanobind::module_& m);
+void bind_flatzinc(nanobind::module_& m);

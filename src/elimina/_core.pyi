@@ -280,3 +280,36 @@ class RootBound:
         """
         Both ends and the lengths of all edges of tours up to `upper`; None: more than `most`.
         """
+
+class FlatZinc:
+    """A FlatZinc model, as text or JSON, read and posted."""
+
+    def __init__(self, text: bytes, poll: object) -> None:
+        """
+        Raises ValueError, 'LINE:COLUMN: problem'; StopIteration where `poll` returned False.
+        """
+
+    def search(self, free: bool, seed: int, seconds: float) -> CpSearch:
+        """By the model's annotations; once."""
+
+    def show(self, search: CpSearch) -> bytes:
+        """The last solution, in FlatZinc's form."""
+
+    def objective(self, search: CpSearch) -> int:
+        """Its value in the last solution."""
+
+    @property
+    def is_satisfaction(self) -> bool: ...
+
+    @property
+    def notes(self) -> list[str]:
+        """What of the annotations is ignored."""
+
+    @property
+    def parse_seconds(self) -> float: ...
+
+    @property
+    def variables(self) -> int: ...
+
+    @property
+    def propagators(self) -> int: ...

@@ -96,8 +96,7 @@ class AtMost final : public Propagator {
  private:
   static Outcome order(Domains& d, View x, View y) {
     if (!d.set_hi(x, d.hi(y)) || !d.set_lo(y, d.lo(x))) return Outcome::failed;
-    if (d.hi(x) <= d.lo(y)) return Outcome::entailed;
-    return x.var == y.var ? Outcome::again : Outcome::fixpoint;
+    return d.hi(x) <= d.lo(y) ? Outcome::entailed : Outcome::fixpoint;
   }
 
   View x_, y_;
@@ -152,11 +151,21 @@ class Member final : public Propagator {
 
 }  // namespace
 
-void post_equal(Engine& engine, View x, View y, Control control) { engine.post(std::make_unique<Equal>(x, y, control, true)); }
+// Views of one variable are a linear constraint of it: their bounds move together.
+void post_equal(Engine& engine, View x, View y, Control control) {
+  if (x.var == y.var) return post_linear(engine, Relation::equal, {1, -1}, {x, y}, 0, control);
+  engine.post(std::make_unique<Equal>(x, y, control, true));
+}
 
-void post_different(Engine& engine, View x, View y, Control control) { engine.post(std::make_unique<Equal>(x, y, control, false)); }
+void post_different(Engine& engine, View x, View y, Control control) {
+  if (x.var == y.var) return post_linear(engine, Relation::different, {1, -1}, {x, y}, 0, control);
+  engine.post(std::make_unique<Equal>(x, y, control, false));
+}
 
-void post_at_most(Engine& engine, View x, View y, Control control) { engine.post(std::make_unique<AtMost>(x, y, control)); }
+void post_at_most(Engine& engine, View x, View y, Control control) {
+  if (x.var == y.var) return post_linear(engine, Relation::at_most, {1, -1}, {x, y}, 0, control);
+  engine.post(std::make_unique<AtMost>(x, y, control));
+}
 
 void post_member(Engine& engine, View x, Values set, Control control) {
   engine.post(std::make_unique<Member>(x, std::move(set), control));

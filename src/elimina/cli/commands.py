@@ -12,6 +12,7 @@ from elimina.cli.bench import bench
 from elimina.cli.convert import convert
 from elimina.cli.dcop import dcop
 from elimina.cli.generate import generate
+from elimina.cli.minizinc import install_minizinc
 from elimina.cli.plot import plot
 from elimina.cli.solve import plan, solve
 from elimina.cli.tsp import tsp
@@ -26,7 +27,7 @@ def commands() -> None:
     """Exact inference on discrete graphical models, by eliminating variables, on CPUs and GPUs."""
 
 
-for command in (solve, plan, tsp, dcop, convert, generate, plot, bench):
+for command in (solve, plan, tsp, dcop, convert, generate, plot, bench, install_minizinc):
     commands.add_command(command)
 
 

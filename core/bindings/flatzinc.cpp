@@ -1,0 +1,96 @@
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "cp/flatzinc/instance.hpp"
+#include "module.hpp"
+#include "searching.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace elimina::cp;
+namespace flatzinc = elimina::cp::flatzinc;
+
+namespace {
+
+// The bytes that were read, the items that point into them, and the solver that they were posted to.
+class FlatZinc {
+ public:
+  FlatZinc(nb::bytes text, nb::object poll) : text_(std::move(text)) {
+    Ended ended;
+    const flatzinc::Poll go_on = [&] { return tell(poll, ended); };
+    try {
+      nb::gil_scoped_release release;
+      const auto start = std::chrono::steady_clock::now();
+      const std::string_view view(text_.c_str(), text_.size());
+      document_ = flatzinc::is_json(view) ? flatzinc::parse_json(view, go_on) : flatzinc::parse_text(view, go_on);
+      parse_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      instance_ = std::make_unique<flatzinc::Instance>(document_, solver_, go_on);
+      options_ = instance_->options();
+    } catch (const flatzinc::Abandoned&) {
+      if (ended.raised) throw nb::python_error();
+      throw nb::stop_iteration("reading was ended");
+    }
+  }
+
+  Searching* search(bool free, std::uint64_t seed, double seconds) {
+    if (searched_) throw nb::value_error("the model is searched already");
+    if (std::isnan(seconds)) throw nb::value_error("the seconds are a number");
+    searched_ = true;
+    options_.free = free;
+    options_.seed = seed;
+    options_.seconds = seconds;
+    return new Searching(solver_, std::move(options_));
+  }
+
+  nb::bytes show(const Searching& search) const {
+    const std::string text = instance_->show(values(search));
+    return nb::bytes(text.data(), text.size());
+  }
+
+  Value objective(const Searching& search) const {
+    if (is_satisfaction()) throw nb::value_error("the model has no objective");
+    return instance_->objective(values(search));
+  }
+
+  bool is_satisfaction() const { return instance_->goal() == flatzinc::Goal::satisfy; }
+  const std::vector<std::string>& notes() const { return instance_->notes(); }
+  double parse_seconds() const { return parse_seconds_; }
+  int variables() const { return solver_.variables(); }
+  std::size_t propagators() { return solver_.engine().propagators(); }
+
+ private:
+  const Values& values(const Searching& search) const {
+    if (search.values().size() != static_cast<std::size_t>(solver_.variables())) throw nb::value_error("there is no solution of this model");
+    return search.values();
+  }
+
+  nb::bytes text_;
+  flatzinc::Document document_;
+  Solver solver_;
+  std::unique_ptr<flatzinc::Instance> instance_;
+  Options options_;
+  double parse_seconds_ = 0;
+  bool searched_ = false;
+};
+
+}  // namespace
+
+void bind_flatzinc(nb::module_& m) {
+  nb::class_<FlatZinc>(m, "FlatZinc", "A FlatZinc model, as text or JSON, read and posted.")
+      .def(nb::init<nb::bytes, nb::object>(), "text"_a, "poll"_a,
+           "Raises ValueError, 'LINE:COLUMN: problem'; StopIteration where `poll` returned False.")
+      .def("search", &FlatZinc::search, nb::rv_policy::take_ownership, nb::keep_alive<0, 1>(), "free"_a, "seed"_a, "seconds"_a,
+           "By the model's annotations; once.")
+      .def("show", &FlatZinc::show, "search"_a, "The last solution, in FlatZinc's form.")
+      .def("objective", &FlatZinc::objective, "search"_a, "Its value in the last solution.")
+      .def_prop_ro("is_satisfaction", &FlatZinc::is_satisfaction)
+      .def_prop_ro("notes", &FlatZinc::notes, "What of the annotations is ignored.")
+      .def_prop_ro("parse_seconds", &FlatZinc::parse_seconds)
+      .def_prop_ro("variables", &FlatZinc::variables)
+      .def_prop_ro("propagators", &FlatZinc::propagators);
+}

@@ -1,0 +1,78 @@
+// A search that a Python program goes on with from solution to solution, and that its listener may end.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <memory>
+
+#include "cp/search.hpp"
+#include "listener.hpp"
+
+namespace elimina::cp {
+
+using Solved = nanobind::ndarray<nanobind::numpy, std::int64_t, nanobind::ndim<1>>;
+
+class Searching {
+ public:
+  Searching(Solver& solver, Options options) {
+    options.poll = [this] { return tell(poll_, ended_); };
+    search_ = std::make_unique<Search>(solver, std::move(options));
+  }
+
+  const char* next(nanobind::object poll) {
+    if (busy_) throw nanobind::value_error("the search goes on in another thread");
+    busy_ = true;
+    poll_ = std::move(poll);
+    ended_ = {};
+    Search::Status status;
+    try {
+      nanobind::gil_scoped_release release;
+      status = search_->next();
+    } catch (...) {
+      busy_ = false;
+      throw;
+    }
+    busy_ = false;
+    if (ended_.raised) throw nanobind::python_error();
+    return name_of(status);
+  }
+
+  const Values& values() const { return search_->solution(); }
+
+  Solved solution() const {
+    auto* copy = new Values(values());
+    nanobind::capsule owner(copy, [](void* p) noexcept { delete static_cast<Values*>(p); });
+    return Solved(copy->data(), {copy->size()}, owner);
+  }
+
+  nanobind::dict statistics() const {
+    const Statistics& s = search_->statistics();
+    nanobind::dict result;
+    result["nodes"] = s.nodes;
+    result["failures"] = s.failures;
+    result["solutions"] = s.solutions;
+    result["restarts"] = s.restarts;
+    result["propagations"] = s.calls;
+    result["peak_depth"] = s.peak_depth;
+    result["seconds"] = s.seconds;
+    result["interrupted"] = ended_.interrupted;
+    return result;
+  }
+
+ private:
+  static const char* name_of(Search::Status status) {
+    switch (status) {
+      case Search::Status::solution: return "solution";
+      case Search::Status::complete: return "complete";
+      case Search::Status::limit: return "limit";
+      default: return "stopped";
+    }
+  }
+
+  std::unique_ptr<Search> search_;
+  nanobind::object poll_;
+  Ended ended_;
+  bool busy_ = false;
+};
+
+}  // namespace elimina::cp

@@ -1,0 +1,165 @@
+// A FlatZinc model as read: items over one pool of terms. Names are parts of the text that was read, which has to live on.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace elimina::cp::flatzinc {
+
+// From 1 on; columns count bytes.
+struct Place {
+  std::uint32_t line = 1, column = 1;
+};
+
+// The message has the form "LINE:COLUMN: ...", and nothing but printable characters.
+struct Malformed : std::invalid_argument {
+  Malformed(Place place, std::string problem) : std::invalid_argument(message(place, std::move(problem))) {}
+
+ private:
+  static std::string message(Place place, std::string problem) {
+    for (char& c : problem)
+      if (c < ' ' || c > '~') c = '?';
+    return std::to_string(place.line) + ":" + std::to_string(place.column) + ": " + problem;
+  }
+};
+
+// Asked now and then while a long file is read and posted; by false reading ends with `Abandoned`.
+using Poll = std::function<bool()>;
+struct Abandoned {};
+
+enum class Kind : std::uint8_t { none, boolean, integer, real, range, set, string, atom, call, variable, array };
+
+// `boolean`, `integer`: the value; `real`: the bits; `range`, `set`: `value` is the first number's place, `size` how many (a
+// range's are its bounds); `string`, `atom`: the place of the text; `variable`: its number; `array`: the first element's place;
+// `call`: likewise, and the element before it is an atom.
+struct Term {
+  Kind kind = Kind::none;
+  std::uint32_t size = 0;
+  std::int64_t value = 0;
+};
+
+struct List {
+  std::uint32_t first = 0, count = 0;
+};
+
+enum class Type : std::uint8_t { boolean, integer, real, set };
+
+// A value of that type, or a variable. A set of floats is `real` with a size, and of no type.
+inline bool fits(const Term& t, Type type) {
+  switch (t.kind) {
+    case Kind::variable: return true;
+    case Kind::boolean: return type == Type::boolean;
+    case Kind::integer: return type == Type::integer || type == Type::real;
+    case Kind::real: return type == Type::real && t.size == 0;
+    case Kind::range:
+    case Kind::set: return type == Type::set;
+    default: return false;
+  }
+}
+
+struct Variable {
+  std::string_view name;
+  Type type;
+  Term domain;  // none, a range or a set
+  Term value;   // none, or what it equals
+  List annotations;
+  Place place;
+};
+
+struct Constraint {
+  std::string_view name;
+  List arguments, annotations;
+  Place place;
+};
+
+// What a solution shows.
+struct Output {
+  std::string_view name;
+  Term value;
+  Term index_sets;  // of an array: an array of ranges; or none: from 1 on
+};
+
+enum class Goal : std::uint8_t { satisfy, minimise, maximise };
+
+struct Solve {
+  Goal goal = Goal::satisfy;
+  Term objective;
+  List annotations;
+  Place place;
+};
+
+// Text -> number, by open addressing.
+class Names {
+ public:
+  Names() : slots_(1024) {}
+  // The term of a name; null if there is none.
+  const Term* find(std::string_view name) const;
+  // False: the name is taken.
+  bool add(std::string_view name, const Term& term);
+
+ private:
+  struct Slot {
+    std::string_view name;
+    Term term;
+    std::uint64_t hash = 0;
+  };
+  std::size_t place(std::string_view name, std::uint64_t hash) const;
+  void grow();
+
+  std::vector<Slot> slots_;
+  std::size_t used_ = 0;
+};
+
+struct Document {
+  std::vector<Term> terms;
+  std::vector<std::int64_t> numbers;
+  std::vector<std::string_view> texts;
+  std::deque<std::string> made;  // texts that are no part of the file
+  std::vector<Variable> variables;
+  std::vector<Constraint> constraints;
+  std::vector<Output> outputs;
+  Solve solve;
+  Names names;
+
+  std::span<const Term> items(List list) const { return {terms.data() + list.first, list.count}; }
+  std::span<const Term> items(const Term& t) const { return {terms.data() + t.value, t.size}; }
+  std::span<const std::int64_t> values(const Term& t) const { return {numbers.data() + t.value, t.size}; }
+  // Of a string or an atom; of a call its name.
+  std::string_view text(const Term& t) const {
+    return texts[static_cast<std::size_t>(t.kind == Kind::call ? terms[static_cast<std::size_t>(t.value) - 1].value : t.value)];
+  }
+
+  // For a file of so many bytes: what is not used is not touched either.
+  void reserve(std::size_t bytes);
+
+  Term text_term(Kind kind, std::string_view text);
+  Term numbers_term(Kind kind, std::span<const std::int64_t> values);
+  Term array_term(std::span<const Term> elements);
+  Term call_term(std::string_view name, std::span<const Term> arguments);
+  List list(std::span<const Term> elements);
+
+  // Its annotations make it an output.
+  void declare_variable(const Variable& variable);
+  // A parameter or an array.
+  void declare(std::string_view name, const Term& value, List annotations, Place place);
+};
+
+// Throw `Malformed`, with what was expected where, and `Abandoned`.
+Document parse_text(std::string_view text, const Poll& poll);
+Document parse_json(std::string_view text, const Poll& poll);
+
+// By its first character.
+inline bool is_json(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && text[first] == '{';
+}
+
+// The name or the character that stands at `at`, for a message.
+std::string found(std::string_view text, std::size_t at);
+
+}  // namespace elimina::cp::flatzinc

@@ -1,0 +1,192 @@
+// The solve item's annotations, and solutions as text.
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <unordered_map>
+
+#include "instance.hpp"
+
+namespace elimina::cp::flatzinc {
+
+namespace {
+
+Value value_of(View x, const Values& solution) {
+  return x.var < 0 ? x.offset : x.scale * solution[static_cast<std::size_t>(x.var)] + x.offset;
+}
+
+void append(std::string& out, Value value) {
+  char digits[24];
+  const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+  out.append(digits, end);
+}
+
+}  // namespace
+
+Options Instance::options() {
+  const Solve& solve = document_.solve;
+  Options options;
+  if (solve.goal != Goal::satisfy) {
+    View objective = view(solve.objective, solve.place, "the objective");
+    if (objective.var < 0) objective = solver_.fixed(objective.offset);
+    options.minimise = solve.goal == Goal::minimise ? objective : -objective;
+  }
+  add_rules(document_.items(solve.annotations));
+  add_default_rules();
+  if (options.minimise) rules_.insert(rules_.end() - 1, Rule{{*options.minimise}, Choose::input_order, Take::split});
+  options.rules = rules_;
+  options.restarts = restarts_;
+  return options;
+}
+
+Value Instance::objective(const Values& solution) const { return value_of(view(document_.solve.objective, {}, "the objective"), solution); }
+
+void Instance::add_rules(Terms annotations) {
+  for (const Term& annotation : annotations) add_annotation(annotation);
+}
+
+void Instance::add_annotation(const Term& annotation) {
+  if (annotation.kind != Kind::atom && annotation.kind != Kind::call) return;
+  const std::string name(document_.text(annotation));
+  const Terms arguments = annotation.kind == Kind::call ? document_.items(annotation) : Terms{};
+  if (name == "seq_search" && arguments.size() == 1 && arguments[0].kind == Kind::array) return add_rules(document_.items(arguments[0]));
+  if ((name == "int_search" || name == "bool_search") && arguments.size() >= 3) return add_search(arguments);
+  if (name.starts_with("restart_")) return add_restarts(name.substr(8), arguments);
+  notes_.push_back("the annotation " + name + " of the solve item is not known, and ignored");
+}
+
+void Instance::add_search(Terms arguments) {
+  Rule rule;
+  for (const View x : argument(arguments[0], document_.solve.place, "what is searched"))
+    if (x.var >= 0) rule.xs.push_back(x);
+  rule.choose = choose_of(known_choice("variable", arguments[1], "dom_w_deg"));
+  rule.take = take_of(known_choice("value", arguments[2], "indomain_min"));
+  rules_.push_back(std::move(rule));
+}
+
+// The choice's name, or `instead` of one that is not known.
+std::string Instance::known_choice(const std::string& kind, const Term& choice, const std::string& instead) {
+  if (choice.kind != Kind::atom) throw Malformed(document_.solve.place, "expected the name of a " + kind + " choice in a search annotation");
+  const std::string name(document_.text(choice));
+  try {
+    if (kind == "variable") choose_of(name);
+    if (kind == "value") take_of(name);
+    return name;
+  } catch (const Refused&) {
+    notes_.push_back("the " + kind + " choice " + name + " is not known: " + instead + " is taken");
+    return instead;
+  }
+}
+
+void Instance::add_restarts(const std::string& kind, Terms arguments) {
+  static const std::unordered_map<std::string, Restarts::Kind> kinds{{"constant", Restarts::Kind::constant},
+                                                                     {"linear", Restarts::Kind::linear},
+                                                                     {"geometric", Restarts::Kind::geometric},
+                                                                     {"luby", Restarts::Kind::luby},
+                                                                     {"none", Restarts::Kind::none}};
+  const auto known = kinds.find(kind);
+  if (known == kinds.end()) {
+    notes_.push_back("the restarts " + kind + " are not known, and ignored");
+    return;
+  }
+  restarts_ = {known->second, 100, 1.5};
+  const auto value = [&](const Term& t) {
+    const double result = t.kind == Kind::real ? std::bit_cast<double>(t.value) : t.kind == Kind::integer ? static_cast<double>(t.value) : 0;
+    if (!(result >= 1)) throw Malformed(document_.solve.place, "expected numbers from 1 on as arguments of restart_" + kind);
+    return result;
+  };
+  if (!arguments.empty()) restarts_.scale = value(arguments.back());
+  if (arguments.size() == 2) restarts_.growth = value(arguments.front());
+}
+
+// Variables without a rule: those that no constraint defines, by dom/wdeg; then the others, which follow from them as a rule.
+void Instance::add_default_rules() {
+  std::vector<bool> has_rule(static_cast<std::size_t>(solver_.variables()), false);
+  for (const Rule& rule : rules_)
+    for (const View x : rule.xs) has_rule[static_cast<std::size_t>(x.var)] = true;
+  Rule decided{{}, Choose::dom_w_deg, Take::min}, defined{{}, Choose::input_order, Take::split};
+  for (const bool now : {false, true})
+    for (std::size_t i = 0; i < views_.size(); ++i) {
+      const auto notes = document_.items(document_.variables[i].annotations);
+      const bool is_defined = std::any_of(notes.begin(), notes.end(), [&](const Term& t) { return t.kind == Kind::atom && document_.text(t) == "is_defined_var"; });
+      const auto var = static_cast<std::size_t>(views_[i].var);
+      if (is_defined != now || has_rule[var]) continue;
+      has_rule[var] = true;
+      (now ? defined : decided).xs.push_back({views_[i].var});
+    }
+  rules_.push_back(std::move(decided));
+  rules_.push_back(std::move(defined));
+}
+
+std::string Instance::show(const Values& solution) const {
+  std::string out;
+  for (const Output& output : document_.outputs) {
+    out.append(output.name);
+    out += " = ";
+    if (output.value.kind == Kind::array)
+      show_array(output, solution, out);
+    else
+      show_term(output.value, solution, out);
+    out += ";\n";
+  }
+  return out += "----------\n";
+}
+
+void Instance::show_term(const Term& t, const Values& solution, std::string& out) const {
+  switch (t.kind) {
+    case Kind::boolean: out += t.value ? "true" : "false"; return;
+    case Kind::integer: return append(out, t.value);
+    case Kind::variable: {
+      const auto i = static_cast<std::size_t>(t.value);
+      const Value value = value_of(views_[i], solution);
+      if (document_.variables[i].type == Type::boolean) {
+        out += value ? "true" : "false";
+        return;
+      }
+      return append(out, value);
+    }
+    case Kind::range:
+    case Kind::set: {
+      const auto values = document_.values(t);
+      const bool is_range = t.kind == Kind::range;
+      if (!is_range) out += '{';
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        if (i > 0) out += is_range ? ".." : ",";
+        append(out, values[i]);
+      }
+      if (!is_range) out += '}';
+      return;
+    }
+    case Kind::real: {
+      char digits[40];
+      const auto end = std::to_chars(digits, digits + sizeof digits, std::bit_cast<double>(t.value)).ptr;
+      out.append(digits, end);
+      return;
+    }
+    default: out += '"', out += document_.text(t), out += '"';
+  }
+}
+
+void Instance::show_array(const Output& output, const Values& solution, std::string& out) const {
+  const auto elements = document_.items(output.value);
+  const auto index_sets = output.index_sets.kind == Kind::array ? document_.items(output.index_sets) : Terms{};
+  out += "array";
+  append(out, static_cast<Value>(std::max<std::size_t>(index_sets.size(), 1)));
+  out += "d(";
+  for (const Term& set : index_sets) {
+    show_term(set, solution, out);
+    out += ", ";
+  }
+  if (index_sets.empty()) {
+    out += "1..";
+    append(out, static_cast<Value>(elements.size()));
+    out += ", ";
+  }
+  out += '[';
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    if (i > 0) out += ", ";
+    show_term(elements[i], solution, out);
+  }
+  out += "])";
+}
+
+}  // namespace elimina::cp::flatzinc

@@ -1,0 +1,330 @@
+// From items to variables and constraints of the solver.
+#include "instance.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace elimina::cp::flatzinc {
+
+namespace {
+
+// How the arguments of a constraint become those of the solver's.
+enum class Form : std::uint8_t { same, all_different, successors, successors_from, inverse, bins };
+
+struct Alias {
+  const char* name;
+  Form form;
+};
+
+// Names that other solvers' libraries and old versions of MiniZinc's give to constraints.
+const Alias* alias_of(std::string_view name) {
+  static const std::unordered_map<std::string_view, Alias> table{
+      {"fzn_all_different_int", {"all_different", Form::all_different}},
+      {"all_different_int", {"all_different", Form::all_different}},
+      {"all_different", {"all_different", Form::all_different}},
+      {"alldifferent", {"all_different", Form::all_different}},
+      {"jacop_alldiff", {"all_different", Form::all_different}},
+      {"gecode_all_different_int", {"all_different", Form::all_different}},
+      {"minicpp_all_different", {"all_different", Form::all_different}},
+      {"fzn_alldifferent_except_0", {"all_different_except_0", Form::same}},
+      {"elimina_circuit", {"circuit", Form::successors}},
+      {"fzn_circuit", {"circuit", Form::successors}},
+      {"circuit", {"circuit", Form::successors}},
+      {"jacop_circuit", {"circuit", Form::successors}},
+      {"minicpp_circuit", {"circuit", Form::successors}},
+      {"gecode_circuit", {"circuit", Form::successors_from}},
+      {"elimina_subcircuit", {"subcircuit", Form::successors}},
+      {"fzn_subcircuit", {"subcircuit", Form::successors}},
+      {"subcircuit", {"subcircuit", Form::successors}},
+      {"jacop_subcircuit", {"subcircuit", Form::successors}},
+      {"elimina_inverse", {"inverse", Form::inverse}},
+      {"fzn_inverse", {"inverse", Form::inverse}},
+      {"inverse", {"inverse", Form::inverse}},
+      {"fzn_table_int", {"table_int", Form::same}},
+      {"fzn_table_bool", {"table_bool", Form::same}},
+      {"gecode_table_int", {"table_int", Form::same}},
+      {"gecode_table_bool", {"table_bool", Form::same}},
+      {"fzn_regular", {"regular", Form::same}},
+      {"gecode_regular", {"regular", Form::same}},
+      {"fzn_cumulative", {"cumulative", Form::same}},
+      {"fzn_count_eq", {"count_eq", Form::same}},
+      {"jacop_count", {"count_eq", Form::same}},
+      {"fzn_global_cardinality", {"global_cardinality", Form::same}},
+      {"fzn_global_cardinality_closed", {"global_cardinality_closed", Form::same}},
+      {"fzn_nvalue", {"nvalue", Form::same}},
+      {"fzn_lex_less_int", {"lex_less", Form::same}},
+      {"fzn_lex_less_bool", {"lex_less", Form::same}},
+      {"fzn_lex_lesseq_int", {"lex_lesseq", Form::same}},
+      {"fzn_lex_lesseq_bool", {"lex_lesseq", Form::same}},
+      {"elimina_bin_packing_load", {"bin_packing_load", Form::bins}},
+      {"fzn_bin_packing_load", {"bin_packing_load", Form::bins}},
+      {"bin_packing_load", {"bin_packing_load", Form::bins}}};
+  const auto place = table.find(name);
+  return place == table.end() ? nullptr : &place->second;
+}
+
+bool is_constraint(std::string_view name) {
+  static const auto table = [] {
+    const auto names = constraint_names();
+    return std::unordered_set<std::string>(names.begin(), names.end());
+  }();
+  for (const std::string_view suffix : {"_reif", "_imp"})
+    if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
+  return table.contains(std::string(name));
+}
+
+bool is_variable(const Term& t) { return t.kind == Kind::variable; }
+std::int32_t number(const Term& t) { return static_cast<std::int32_t>(t.value); }
+
+Value within_limits(Value value, Place place) {
+  if (value > kLimit || value < -kLimit) throw Malformed(place, "unsupported: the integer " + std::to_string(value) + " is beyond 2^52");
+  return value;
+}
+
+// Intervals of a variable, also without a value: from a greater to a lesser bound.
+struct Bounds {
+  Value lo = -kFree, hi = kFree;
+};
+
+}  // namespace
+
+Instance::Instance(const Document& document, Solver& solver, const Poll& poll)
+    : document_(document), solver_(solver), ties_(document.variables.size()) {
+  for (const Variable& v : document.variables) {
+    if (v.type == Type::real) unsupported(v.place, "the float variable " + std::string(v.name));
+    if (v.type == Type::set) unsupported(v.place, "the set variable " + std::string(v.name));
+  }
+  tie_all();
+  if (!make_variables()) {
+    solver_.post("int_lt", {{constant(0)}, {constant(0)}});
+    return;
+  }
+  restrict_domains();
+  post_constraints(poll);
+}
+
+void Instance::unsupported(Place place, const std::string& what) const { throw Malformed(place, "unsupported: " + what); }
+
+void Instance::tie_all() {
+  for (std::size_t v = 0; v < document_.variables.size(); ++v) tie_value(document_.variables[v], static_cast<std::int32_t>(v));
+  for (const Constraint& c : document_.constraints) is_posted_.push_back(tie_constraint(c));
+}
+
+void Instance::tie_value(const Variable& v, std::int32_t variable) {
+  if (is_variable(v.value)) ties_.tie(variable, number(v.value), 1, 0);
+}
+
+// Whether the constraint is an equation that a tie expresses from now on.
+bool Instance::tie_constraint(const Constraint& c) {
+  const Terms arguments = document_.items(c.arguments);
+  if (c.name == "int_lin_eq") return tie_sum(arguments);
+  if (arguments.size() != 2 || !is_variable(arguments[0]) || !is_variable(arguments[1])) return false;
+  if (c.name == "bool2int" || c.name == "int_eq" || c.name == "bool_eq") return ties_.tie(number(arguments[0]), number(arguments[1]), 1, 0);
+  const auto is_boolean = [&](const Term& t) { return document_.variables[static_cast<std::size_t>(t.value)].type == Type::boolean; };
+  if ((c.name != "bool_not" && c.name != "bool_ne") || !is_boolean(arguments[0]) || !is_boolean(arguments[1])) return false;
+  return ties_.tie(number(arguments[0]), number(arguments[1]), -1, 1);
+}
+
+bool Instance::tie_sum(Terms arguments) {
+  if (arguments.size() != 3 || arguments[0].kind != Kind::array || arguments[1].kind != Kind::array || arguments[2].kind != Kind::integer) return false;
+  const Terms factors = document_.items(arguments[0]), xs = document_.items(arguments[1]);
+  if (factors.size() != 2 || xs.size() != 2 || !is_variable(xs[0]) || !is_variable(xs[1])) return false;
+  for (const Term& f : factors)
+    if (f.kind != Kind::integer || (f.value != 1 && f.value != -1)) return false;
+  const Value a = factors[0].value, b = factors[1].value, sum = arguments[2].value;
+  if (sum > kFree || sum < -kFree) return false;
+  return ties_.tie(number(xs[0]), number(xs[1]), static_cast<std::int32_t>(-a * b), a * sum);
+}
+
+// One for each root of the ties, with the bounds that all that are tied to it leave. False: they leave nothing to one of them.
+bool Instance::make_variables() {
+  const std::size_t count = document_.variables.size();
+  std::vector<Bounds> bounds(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Variable& v = document_.variables[i];
+    Bounds own;
+    if (v.type == Type::boolean) own = {0, 1};
+    if (v.domain.kind == Kind::range || v.domain.kind == Kind::set) {
+      const auto values = document_.values(v.domain);
+      own = values.empty() ? Bounds{1, 0} : Bounds{within_limits(values.front(), v.place), within_limits(values.back(), v.place)};
+    }
+    const View x = ties_.find(static_cast<std::int32_t>(i));
+    Bounds& root = bounds[static_cast<std::size_t>(x.var)];
+    if (own.lo == -kFree && own.hi == kFree) continue;
+    // The widest bounds of all are replaced, not met: declared ones may be beyond them.
+    const Bounds moved = x.scale > 0 ? Bounds{own.lo - x.offset, own.hi - x.offset} : Bounds{x.offset - own.hi, x.offset - own.lo};
+    const bool is_new = root.lo == -kFree && root.hi == kFree;
+    root = is_new ? moved : Bounds{std::max(root.lo, moved.lo), std::min(root.hi, moved.hi)};
+  }
+  views_.resize(count);
+  bool empty = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (ties_.find(static_cast<std::int32_t>(i)).var != static_cast<std::int32_t>(i)) continue;
+    const Bounds b = bounds[i];
+    empty |= b.lo > b.hi;
+    try {
+      views_[i] = solver_.new_variable(std::min(b.lo, b.hi), b.hi);
+    } catch (const Refused& error) {
+      throw Malformed(document_.variables[i].place, error.what());
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const View x = ties_.find(static_cast<std::int32_t>(i));
+    views_[i] = {views_[static_cast<std::size_t>(x.var)].var, x.scale, x.offset};
+  }
+  return !empty;
+}
+
+void Instance::restrict_domains() {
+  for (std::size_t i = 0; i < document_.variables.size(); ++i) restrict_variable(i);
+}
+
+void Instance::restrict_variable(std::size_t i) {
+  const Variable& v = document_.variables[i];
+  const View x = views_[i];
+  if (v.domain.kind == Kind::set) {
+    const auto values = document_.values(v.domain);
+    const bool is_interval = values.empty() || values.back() - values.front() + 1 == static_cast<Value>(values.size());
+    Argument set;
+    for (const Value value : values) set.push_back(constant(value));
+    if (!is_interval) solver_.post("set_in", {{x}, set});
+  }
+  if (v.value.kind == Kind::none) return;
+  const View value = view(v.value, v.place, "a value");
+  const bool is_tied = value.var == x.var && value.scale == x.scale && value.offset == x.offset;
+  if (!is_tied) solver_.post("int_eq", {{x}, {value}});
+}
+
+void Instance::post_constraints(const Poll& poll) {
+  constexpr std::size_t kPatience = 1023;
+  for (std::size_t i = 0; i < document_.constraints.size(); ++i) {
+    if ((i & kPatience) == 0 && poll && !poll()) throw Abandoned{};
+    if (is_posted_[i]) continue;
+    const Constraint& c = document_.constraints[i];
+    try {
+      post(c);
+    } catch (const Refused& error) {
+      throw Malformed(c.place, "constraint " + std::string(c.name) + ": " + error.what());
+    }
+  }
+}
+
+void Instance::post(const Constraint& c) {
+  const Alias* alias = alias_of(c.name);
+  const Form form = alias ? alias->form : Form::same;
+  const std::string name = alias ? alias->name : std::string(c.name);
+  if (form != Form::all_different && !is_constraint(name)) unsupported(c.place, "the constraint " + name.substr(0, 80));
+  if (name.starts_with("set_in")) return post_member(c);
+  std::vector<Argument> arguments;
+  for (const Term& t : document_.items(c.arguments)) arguments.push_back(argument(t, c.place, "an argument"));
+  const auto expect = [&](std::size_t count) {
+    if (arguments.size() != count) throw Refused("expected " + std::to_string(count) + " arguments, found " + std::to_string(arguments.size()));
+  };
+  const auto count_from_zero = [&](std::size_t k, Value first) {
+    for (View& x : arguments[k]) x = x - first;
+  };
+  switch (form) {
+    case Form::all_different: return solver_.post(name + consistency(c), arguments);
+    case Form::successors:
+      expect(1);
+      count_from_zero(0, 1);
+      break;
+    case Form::successors_from: {
+      expect(2);
+      if (arguments[0].size() != 1 || arguments[0][0].var >= 0) throw Refused("the first argument is an integer");
+      count_from_zero(1, arguments[0][0].offset);
+      arguments.erase(arguments.begin());
+      break;
+    }
+    case Form::inverse:
+      expect(2);
+      count_from_zero(0, 1);
+      count_from_zero(1, 1);
+      break;
+    case Form::bins:
+      expect(3);
+      count_from_zero(1, 1);
+      break;
+    default: return post_named(name, arguments);
+  }
+  solver_.post(name, arguments);
+}
+
+// Those whose forms here and in the solver differ.
+void Instance::post_named(const std::string& name, const std::vector<Argument>& arguments) {
+  if (name == "bool_xor" && arguments.size() == 2) return solver_.post("bool_ne", arguments);
+  const bool is_implied = name == "bool_and_imp" || name == "bool_or_imp" || name == "bool_xor_imp";
+  if (!is_implied) return solver_.post(name, arguments);
+  if (arguments.size() != 3 || arguments[0].size() != 1 || arguments[1].size() != 1) throw Refused("expected three Booleans");
+  if (name == "bool_xor_imp") return solver_.post("bool_ne_imp", arguments);
+  solver_.post("array_" + name, {{arguments[0][0], arguments[1][0]}, arguments[2]});
+}
+
+// A range is two comparisons.
+void Instance::post_member(const Constraint& c) {
+  const Terms terms = document_.items(c.arguments);
+  const std::string suffix(c.name.substr(6));
+  const std::size_t count = suffix.empty() ? 2 : 3;
+  if (terms.size() != count) throw Refused("expected " + std::to_string(count) + " arguments, found " + std::to_string(terms.size()));
+  const Argument x{view(terms[0], c.place, "what is in a set")};
+  const Argument b = suffix.empty() ? Argument{} : Argument{view(terms[2], c.place, "a Boolean")};
+  const auto post = [&](const std::string& name, std::vector<Argument> arguments) {
+    if (!suffix.empty()) arguments.push_back(b);
+    solver_.post(name + suffix, arguments);
+  };
+  if (terms[1].kind == Kind::set) return post("set_in", {x, argument(terms[1], c.place, "a set")});
+  if (terms[1].kind != Kind::range) throw Refused("the second argument is a set of integers");
+  const auto bounds = document_.values(terms[1]);
+  const Argument lo{constant(within_limits(bounds[0], c.place))}, hi{constant(within_limits(bounds[1], c.place))};
+  if (suffix == "_reif") {
+    const Argument above{solver_.new_variable(0, 1)}, below{solver_.new_variable(0, 1)};
+    solver_.post("int_le_reif", {lo, x, above});
+    solver_.post("int_le_reif", {x, hi, below});
+    return solver_.post("bool_and", {above, below, b});
+  }
+  post("int_le", {lo, x});
+  post("int_le", {x, hi});
+}
+
+std::string Instance::consistency(const Constraint& c) const {
+  for (const Term& annotation : document_.items(c.annotations)) {
+    if (annotation.kind != Kind::atom) continue;
+    const std::string_view text = document_.text(annotation);
+    if (text == "value" || text == "value_propagation") return "_value";
+    if (text == "bounds" || text == "boundsZ" || text == "bounds_propagation") return "_bounds";
+  }
+  return "_domain";
+}
+
+View Instance::view(const Term& t, Place place, const char* what) const {
+  switch (t.kind) {
+    case Kind::boolean:
+    case Kind::integer: return constant(within_limits(t.value, place));
+    case Kind::variable: return views_[static_cast<std::size_t>(t.value)];
+    case Kind::real: unsupported(place, std::string("a float as ") + what);
+    case Kind::range:
+    case Kind::set: unsupported(place, std::string("an array of sets as ") + what);
+    default: throw Malformed(place, std::string("expected an integer, a Boolean, a variable, a set or an array of them as ") + what);
+  }
+}
+
+Argument Instance::argument(const Term& t, Place place, const char* what) const {
+  Argument result;
+  if (t.kind == Kind::array) {
+    for (const Term& element : document_.items(t)) result.push_back(view(element, place, what));
+  } else if (t.kind == Kind::set) {
+    for (const Value value : document_.values(t)) result.push_back(constant(within_limits(value, place)));
+  } else if (t.kind == Kind::range) {
+    constexpr Value kMost = 1 << 24;
+    const auto bounds = document_.values(t);
+    const Value first = within_limits(bounds[0], place), last = within_limits(bounds[1], place);
+    if (last - first >= kMost) unsupported(place, "a range of more than 2^24 values as " + std::string(what));
+    for (Value value = first; value <= last; ++value) result.push_back(constant(value));
+  } else {
+    result.push_back(view(t, place, what));
+  }
+  return result;
+}
+
+}  // namespace elimina::cp::flatzinc

@@ -1,0 +1,70 @@
+// A FlatZinc model in a solver: what is posted, how it is searched, and how a solution is written.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cp/search.hpp"
+#include "document.hpp"
+#include "ties.hpp"
+
+namespace elimina::cp::flatzinc {
+
+// An integer without bounds is from -kFree to kFree.
+inline constexpr Value kFree = Value{1} << 42;
+
+class Instance {
+ public:
+  // Posts everything. Throws `Malformed` ("unsupported ..." where the item is well formed), and `Abandoned`.
+  Instance(const Document& document, Solver& solver, const Poll& poll);
+
+  Goal goal() const { return document_.solve.goal; }
+  // Rules, restarts and the objective.
+  Options options();
+  Value objective(const Values& solution) const;
+  // In FlatZinc's form, up to the line of dashes.
+  std::string show(const Values& solution) const;
+
+  // Search annotations that are not known, and what was taken for them.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  using Terms = std::span<const Term>;
+
+  [[noreturn]] void unsupported(Place place, const std::string& what) const;
+  void tie_all();
+  void tie_value(const Variable& v, std::int32_t number);
+  bool tie_constraint(const Constraint& c);
+  bool tie_sum(Terms arguments);
+  bool make_variables();
+  void restrict_domains();
+  void restrict_variable(std::size_t number);
+  void post_constraints(const Poll& poll);
+  void post(const Constraint& c);
+  void post_named(const std::string& name, const std::vector<Argument>& arguments);
+  void post_member(const Constraint& c);
+  std::string consistency(const Constraint& c) const;
+  Argument argument(const Term& t, Place place, const char* what) const;
+  View view(const Term& t, Place place, const char* what) const;
+
+  void add_rules(Terms annotations);
+  void add_annotation(const Term& annotation);
+  void add_search(Terms arguments);
+  void add_restarts(const std::string& kind, Terms arguments);
+  void add_default_rules();
+  std::string known_choice(const std::string& kind, const Term& choice, const std::string& instead);
+
+  void show_term(const Term& t, const Values& solution, std::string& out) const;
+  void show_array(const Output& output, const Values& solution, std::string& out) const;
+
+  const Document& document_;
+  Solver& solver_;
+  Ties ties_;
+  std::vector<View> views_;      // of each variable, once they are made
+  std::vector<bool> is_posted_;  // constraints that ties express
+  std::vector<Rule> rules_;
+  Restarts restarts_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace elimina::cp::flatzinc

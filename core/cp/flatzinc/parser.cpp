@@ -1,0 +1,364 @@
+// FlatZinc's text form, by recursive descent. Old files' arrays of variables without a value are read, too.
+#include <algorithm>
+#include <array>
+
+#include "reader.hpp"
+
+namespace elimina::cp::flatzinc {
+
+namespace {
+
+constexpr const char* kTypeNames[] = {"a Boolean", "an integer", "a float", "a set of integers"};
+
+bool begins_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_word(char c) { return begins_word(c) || (c >= '0' && c <= '9'); }
+bool begins_number(char c) { return (c >= '0' && c <= '9') || c == '-'; }
+
+class Parser : public Reader {
+ public:
+  Parser(std::string_view text, const Poll& poll) : Reader(text, poll, true) {}
+
+  Document run() {
+    doc_.reserve(text_.size());
+    bool solved = false;
+    for (char c = peek(); at_ < end_; c = peek()) {
+      look_up();
+      const Place here = place();
+      const Spot start = spot();
+      const std::string_view keyword = begins_word(c) ? word() : "";
+      if (keyword == "constraint") {
+        constraint();
+      } else if (keyword == "var") {
+        variable();
+      } else if (keyword == "array") {
+        array(here);
+      } else if (keyword == "predicate") {
+        predicate();
+      } else if (keyword == "solve") {
+        if (solved) throw Malformed(here, "a second solve item");
+        solved = true;
+        solve(here);
+      } else {
+        go_to(start);
+        parameter(here);
+      }
+      expect(';');
+    }
+    if (!solved) fail("a solve item");
+    return std::move(doc_);
+  }
+
+ private:
+  std::string_view word() {
+    const char* begin = at_;
+    while (at_ < end_ && is_word(*at_)) ++at_;
+    return {begin, static_cast<std::size_t>(at_ - begin)};
+  }
+
+  std::string_view name(const char* what) {
+    if (!begins_word(peek())) fail(what);
+    return word();
+  }
+
+  bool accept_word(std::string_view expected) {
+    if (!begins_word(peek())) return false;
+    const Spot start = spot();
+    if (word() == expected) return true;
+    go_to(start);
+    return false;
+  }
+
+  void expect_word(std::string_view expected) {
+    if (!accept_word(expected)) fail("'" + std::string(expected) + "'");
+  }
+
+  bool accept_dots() {
+    if (peek() != '.' || end_ - at_ < 2 || at_[1] != '.') return false;
+    at_ += 2;
+    return true;
+  }
+
+  void expect_dots() {
+    if (!accept_dots()) fail("'..'");
+  }
+
+  std::int64_t integer(const char* what) {
+    if (!begins_number(peek())) fail(what);
+    const Spot start = spot();
+    const Term t = number();
+    if (t.kind == Kind::integer) return t.value;
+    go_to(start);
+    fail(what);
+  }
+
+  // What a type says about values; the name of a type that is none fails.
+  struct Kinds {
+    Type type;
+    Term domain;
+  };
+
+  Kinds type() {
+    if (accept_word("set")) {
+      expect_word("of");
+      const Kinds of = type();
+      if (of.type != Type::integer) fail("a set of integers");
+      return {Type::set, of.domain};
+    }
+    if (accept_word("bool")) return {Type::boolean, {}};
+    if (accept_word("int")) return {Type::integer, {}};
+    if (accept_word("float")) return {Type::real, {}};
+    const char c = peek();
+    if (!begins_number(c) && c != '{') fail("a type");
+    const Spot start = spot();
+    const Term domain = expression(0);
+    if (domain.kind == Kind::real && domain.size > 0) return {Type::real, {}};
+    if (domain.kind == Kind::range || domain.kind == Kind::set) return {Type::integer, domain};
+    go_to(start);
+    fail("a type");
+  }
+
+  // After "array": "[1..n] of"; -1: "[int] of".
+  std::int64_t length() {
+    expect('[');
+    std::int64_t result = -1;
+    if (!accept_word("int")) {
+      const std::int64_t first = integer("an index set, 1..n or int");
+      expect_dots();
+      result = integer("an integer");
+      if (first != 1 || result < 0) fail("an index set from 1 on before this");
+    }
+    while (accept(',')) {
+      if (accept_word("int")) continue;
+      integer("an index set");
+      expect_dots();
+      integer("an integer");
+      result = -1;
+    }
+    expect(']');
+    expect_word("of");
+    return result;
+  }
+
+  void predicate() {
+    name("a predicate's name");
+    expect('(');
+    while (!accept(')')) {
+      if (accept_word("array")) length();
+      accept_word("var");
+      type();
+      expect(':');
+      name("a parameter's name");
+      if (peek() != ')') expect(',');
+    }
+    annotations();
+  }
+
+  void parameter(Place here) {
+    if (!begins_word(peek()) && !begins_number(peek()) && peek() != '{') fail("an item: a declaration, constraint or solve");
+    const Spot start = spot();
+    static constexpr std::string_view kTypes[] = {"bool", "int", "float", "set"};
+    if (begins_word(peek()) && std::find(std::begin(kTypes), std::end(kTypes), word()) == std::end(kTypes)) {
+      go_to(start);
+      fail("an item: a declaration, constraint or solve");
+    }
+    go_to(start);
+    const Kinds kinds = type();
+    expect(':');
+    const std::string_view id = name("a name");
+    const List notes = annotations();
+    expect('=');
+    const Term value = value_of(kinds.type);
+    doc_.declare(id, value, notes, here);
+  }
+
+  // A value of a type, or a variable.
+  Term value_of(Type type) {
+    skip();
+    const Spot start = spot();
+    const Term t = expression(0);
+    if (fits(t, type)) return t;
+    go_to(start);
+    fail(kTypeNames[static_cast<int>(type)]);
+  }
+
+  void variable() {
+    const Kinds kinds = type();
+    expect(':');
+    const Place here = place();
+    Variable v{name("a name"), kinds.type, kinds.domain, {}, {}, here};
+    v.annotations = annotations();
+    if (accept('=')) v.value = value_of(kinds.type);
+    doc_.declare_variable(v);
+  }
+
+  void array(Place here) {
+    const std::int64_t count = length();
+    const bool is_var = accept_word("var");
+    const Kinds kinds = type();
+    expect(':');
+    const std::string_view id = name("a name");
+    const List notes = annotations();
+    if (!accept('=')) {
+      if (!is_var || count < 0) fail("'='");
+      doc_.declare(id, anonymous(kinds, count, id, here), notes, here);
+      return;
+    }
+    const Place there = place();
+    const Term value = expression(0);
+    if (value.kind != Kind::array) throw Malformed(there, "expected an array, found a single value");
+    for (std::uint32_t i = 0; i < value.size; ++i)
+      if (!fits(doc_.items(value)[i], kinds.type))
+        throw Malformed(there, std::string("expected ") + kTypeNames[static_cast<int>(kinds.type)] + " as element " + std::to_string(i + 1) + " of " + std::string(id));
+    if (count >= 0 && value.size != static_cast<std::uint64_t>(count))
+      throw Malformed(there, "expected " + std::to_string(count) + " elements of " + std::string(id) + ", found " + std::to_string(value.size));
+    doc_.declare(id, value, notes, here);
+  }
+
+  Term anonymous(const Kinds& kinds, std::int64_t count, std::string_view id, Place here) {
+    // More than this are not written in a file of any size, but they fit in a line.
+    constexpr std::int64_t kMost = 1 << 26;
+    if (count > kMost) throw Malformed(here, "an array of " + std::to_string(count) + " variables is too long: at most 2^26");
+    std::vector<Term> elements;
+    for (std::int64_t i = 0; i < count; ++i) {
+      elements.push_back({Kind::variable, 0, static_cast<std::int64_t>(doc_.variables.size())});
+      doc_.variables.push_back({id, kinds.type, kinds.domain, {}, {}, here});
+    }
+    return doc_.array_term(elements);
+  }
+
+  void constraint() {
+    const Place here = place();
+    Constraint c{name("a constraint's name"), {}, {}, here};
+    expect('(');
+    const std::size_t base = stack_.size();
+    arguments(')', 0, false);
+    c.arguments = doc_.list(std::span(stack_).subspan(base));
+    stack_.resize(base);
+    c.annotations = annotations();
+    doc_.constraints.push_back(c);
+  }
+
+  void solve(Place here) {
+    doc_.solve.place = here;
+    doc_.solve.annotations = annotations();
+    if (accept_word("satisfy")) return;
+    const bool least = accept_word("minimize");
+    if (!least && !accept_word("maximize")) fail("'satisfy', 'minimize' or 'maximize'");
+    doc_.solve.goal = least ? Goal::minimise : Goal::maximise;
+    doc_.solve.objective = expression(0);
+  }
+
+  List annotations() {
+    const std::size_t base = stack_.size();
+    while (peek() == ':' && end_ - at_ >= 2 && at_[1] == ':') {
+      at_ += 2;
+      const std::string_view id = name("an annotation");
+      stack_.push_back(peek() == '(' ? call(id, 0) : doc_.text_term(Kind::atom, id));
+    }
+    const List result = doc_.list(std::span(stack_).subspan(base));
+    stack_.resize(base);
+    return result;
+  }
+
+  Term call(std::string_view id, int depth) {
+    expect('(');
+    const std::size_t base = stack_.size();
+    arguments(')', depth + 1, true);
+    const Term result = doc_.call_term(id, std::span(stack_).subspan(base));
+    stack_.resize(base);
+    return result;
+  }
+
+  // Expressions up to `close`, on the stack.
+  void arguments(char close, int depth, bool annotated) {
+    while (!accept(close)) {
+      const Term t = expression(depth, annotated);
+      stack_.push_back(t);
+      if (peek() != close) expect(',');
+    }
+  }
+
+  Term expression(int depth, bool annotated = false) {
+    if (depth > kDeepest) fail("at most 100 levels of nesting");
+    const char c = peek();
+    if (begins_number(c)) return number_or_range();
+    if (begins_word(c)) return named(depth, annotated);
+    if (c == '{') return set();
+    if (c == '"') return string();
+    if (!accept('[')) fail("an expression");
+    const std::size_t base = stack_.size();
+    arguments(']', depth + 1, annotated);
+    const Term result = doc_.array_term(std::span(stack_).subspan(base));
+    stack_.resize(base);
+    return result;
+  }
+
+  Term number_or_range() {
+    const Term first = number();
+    if (!accept_dots()) return first;
+    const Place here = place();
+    const Term last = number();
+    if (first.kind == Kind::real || last.kind == Kind::real) return {Kind::real, 1, 0};
+    if (last.value == INT64_MAX) throw Malformed(here, "the integer 9223372036854775807 is beyond a range");
+    return doc_.numbers_term(Kind::range, std::array{first.value, last.value});
+  }
+
+  Term set() {
+    expect('{');
+    values_.clear();
+    bool real = false;
+    while (!accept('}')) {
+      if (!begins_number(peek())) fail("a number or '}'");
+      const Term t = number();
+      real |= t.kind == Kind::real;
+      values_.push_back(t.value);
+      if (peek() != '}') expect(',');
+    }
+    if (real) return {Kind::real, 1, 0};
+    std::sort(values_.begin(), values_.end());
+    values_.erase(std::unique(values_.begin(), values_.end()), values_.end());
+    return doc_.numbers_term(Kind::set, values_);
+  }
+
+  Term string() {
+    const char* begin = ++at_;
+    for (; at_ < end_ && *at_ != '"' && *at_ != '\n'; ++at_)
+      if (*at_ == '\\' && at_ + 1 < end_ && at_[1] != '\n') ++at_;
+    if (at_ >= end_ || *at_ != '"') fail("'\"' at the end of a string");
+    return doc_.text_term(Kind::string, {begin, static_cast<std::size_t>(at_++ - begin)});
+  }
+
+  Term named(int depth, bool annotated) {
+    const Spot start = spot();
+    const std::string_view id = word();
+    if (id == "true" || id == "false") return {Kind::boolean, 0, id == "true"};
+    if (annotated && peek() == '(') return call(id, depth);
+    const Term* known = doc_.names.find(id);
+    if (known && peek() == '[') return element(*known);
+    if (known) return *known;
+    if (annotated) return doc_.text_term(Kind::atom, id);
+    go_to(start);
+    throw Malformed(place(), "expected a declared name, found '" + std::string(id.substr(0, 40)) + "'");
+  }
+
+  Term element(const Term& array) {
+    expect('[');
+    if (array.kind != Kind::array) fail("an array before '['");
+    const Place here = place();
+    const std::int64_t i = integer("an index");
+    if (i < 1 || i > static_cast<std::int64_t>(array.size))
+      throw Malformed(here, "expected an index from 1 to " + std::to_string(array.size) + ", found " + std::to_string(i));
+    expect(']');
+    return doc_.items(array)[static_cast<std::size_t>(i - 1)];
+  }
+
+  Document doc_;
+  std::vector<Term> stack_;
+  std::vector<std::int64_t> values_;
+};
+
+}  // namespace
+
+Document parse_text(std::string_view text, const Poll& poll) { return Parser(text, poll).run(); }
+
+}  // namespace elimina::cp::flatzinc

@@ -1,0 +1,125 @@
+// What both forms of FlatZinc are read with: a position in a text, white space, numbers.
+#pragma once
+#include <bit>
+#include <charconv>
+
+#include "document.hpp"
+
+namespace elimina::cp::flatzinc {
+
+class Reader {
+ public:
+  Reader(std::string_view text, const Poll& poll, bool has_comments)
+      : text_(text), at_(text.data()), end_(text.data() + text.size()), line_start_(text.data()), poll_(poll), has_comments_(has_comments) {}
+
+ protected:
+  static constexpr int kDeepest = 100;
+
+  struct Spot {
+    const char* at;
+    const char* line_start;
+    std::uint32_t line;
+  };
+  Spot spot() const { return {at_, line_start_, line_}; }
+  void go_to(const Spot& spot) {
+    at_ = spot.at;
+    line_start_ = spot.line_start;
+    line_ = spot.line;
+  }
+
+  void skip() {
+    for (; at_ < end_; ++at_) {
+      const char c = *at_;
+      if (c == '\n') {
+        ++line_;
+        line_start_ = at_ + 1;
+      } else if (c == '%' && has_comments_) {
+        while (at_ < end_ && *at_ != '\n') ++at_;
+        --at_;
+      } else if (c != ' ' && c != '\t' && c != '\r') {
+        return;
+      }
+    }
+  }
+
+  // The next character after white space; 0 at the end.
+  char peek() {
+    skip();
+    return at_ < end_ ? *at_ : '\0';
+  }
+
+  bool accept(char c) {
+    if (peek() != c || at_ >= end_) return false;
+    ++at_;
+    return true;
+  }
+
+  void expect(char c) {
+    if (!accept(c)) fail(std::string("'") + c + "'");
+  }
+
+  Place place() {
+    skip();
+    return {line_, static_cast<std::uint32_t>(at_ - line_start_ + 1)};
+  }
+
+  [[noreturn]] void fail(const std::string& expected) {
+    const Place here = place();
+    throw Malformed(here, "expected " + expected + ", found " + found(text_, static_cast<std::size_t>(at_ - text_.data())));
+  }
+
+  // A number: a whole one as `integer`, otherwise `real`.
+  Term number() {
+    skip();
+    const char* begin = at_;
+    const bool negative = at_ < end_ && *at_ == '-';
+    const char* digits = at_ + negative;
+    int base = 10;
+    if (end_ - digits > 2 && digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'o')) {
+      base = digits[1] == 'x' ? 16 : 8;
+      digits += 2;
+    }
+    std::uint64_t size = 0;
+    const auto [stop, error] = std::from_chars(digits, end_, size, base);
+    if (error == std::errc::invalid_argument) fail("a number");
+    if (base == 10 && is_real(stop)) return real(begin);
+    constexpr auto kMost = std::uint64_t{1} << 63;
+    if (error == std::errc::result_out_of_range || size >= kMost)
+      throw Malformed(place(), "the integer " + std::string(begin, std::min<std::size_t>(static_cast<std::size_t>(stop - begin), 40)) + " is beyond 64 bits");
+    at_ = stop;
+    return {Kind::integer, 0, negative ? -static_cast<std::int64_t>(size) : static_cast<std::int64_t>(size)};
+  }
+
+  // Every so many items.
+  void look_up() const {
+    constexpr std::uint32_t kPatience = 4095;
+    if ((++items_ & kPatience) == 0 && poll_ && !poll_()) throw Abandoned{};
+  }
+
+  std::string_view text_;
+  const char* at_;
+  const char* end_;
+  const char* line_start_;
+  std::uint32_t line_ = 1;
+
+ private:
+  // Not the two dots of a range.
+  bool is_real(const char* stop) const {
+    if (stop >= end_) return false;
+    return *stop == 'e' || *stop == 'E' || (*stop == '.' && stop + 1 < end_ && stop[1] >= '0' && stop[1] <= '9');
+  }
+
+  Term real(const char* begin) {
+    double value = 0;
+    const auto [stop, error] = std::from_chars(begin, end_, value);
+    if (error != std::errc{}) fail("a number of 64 bits");
+    at_ = stop;
+    return {Kind::real, 0, std::bit_cast<std::int64_t>(value)};
+  }
+
+  const Poll& poll_;
+  bool has_comments_;
+  mutable std::uint32_t items_ = 0;
+};
+
+}  // namespace elimina::cp::flatzinc

@@ -1,0 +1,51 @@
+// Variables that are known to be views of each other: x = scale * y + offset with a scale of 1 or -1, found with its root.
+#pragma once
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "cp/types.hpp"
+
+namespace elimina::cp::flatzinc {
+
+class Ties {
+ public:
+  explicit Ties(std::size_t count) {
+    for (std::size_t v = 0; v < count; ++v) links_.push_back({static_cast<std::int32_t>(v)});
+  }
+
+  // What `v` is of its root.
+  View find(std::int32_t v) {
+    View x = links_[static_cast<std::size_t>(v)];
+    if (x.var == v) return x;
+    path_.clear();
+    for (; links_[static_cast<std::size_t>(v)].var != v; v = links_[static_cast<std::size_t>(v)].var) path_.push_back(v);
+    View up{v};
+    for (std::size_t i = path_.size(); i-- > 0;) {
+      View& link = links_[static_cast<std::size_t>(path_[i])];
+      up = link = compose(link, up);
+    }
+    return up;
+  }
+
+  // x = scale * y + offset from now on. False: they are tied already, or too far apart.
+  bool tie(std::int32_t x, std::int32_t y, std::int32_t scale, Value offset) {
+    constexpr Value kFarthest = Value{1} << 36;
+    const View a = find(x), b = compose({y, scale, offset}, find(y));
+    if (a.var == b.var) return false;
+    // a.scale * root + a.offset = b, and both scales are 1 or -1.
+    const View link{b.var, a.scale * b.scale, a.scale * (b.offset - a.offset)};
+    if (link.offset > kFarthest || link.offset < -kFarthest) return false;
+    links_[static_cast<std::size_t>(a.var)] = link;
+    return true;
+  }
+
+ private:
+  // `outer` of a variable that is `inner`.
+  static View compose(View outer, View inner) { return {inner.var, outer.scale * inner.scale, outer.scale * inner.offset + outer.offset}; }
+
+  std::vector<View> links_;
+  std::vector<std::int32_t> path_;
+};
+
+}  // namespace elimina::cp::flatzinc

@@ -1,0 +1,212 @@
+"""`fzn-elimina` and `elimina install-minizinc`, as processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.reference import flatzinc as reference
+
+PROGRAM = str(Path(sys.executable).parent / "fzn-elimina")
+THREE = "var 1..3: x :: output_var;\n"
+HARD = "\n".join(
+    [
+        "array [1..12] of var 1..11: x;",
+        *(f"constraint int_ne(x[{i}], x[{k}]);" for i in range(1, 13) for k in range(1, i)),
+        "solve :: int_search(x, input_order, indomain_min) satisfy;",
+    ]
+)
+# The first solution comes at once, the proof never.
+NEVER_PROVEN = HARD.replace(
+    "array [1..12] of var 1..11: x;", "array [1..12] of var 1..12: x; var bool: o :: output_var;"
+).replace(
+    "solve :: int_search(x, input_order, indomain_min) satisfy;",
+    "var 0..9: c :: output_var; constraint int_eq_reif(c, 0, o); "
+    + " ".join(f"constraint int_le_imp(x[{i}], 11, o);" for i in range(1, 13))
+    + " solve :: int_search([c], input_order, indomain_max) :: int_search(x, input_order, indomain_min) minimize c;",
+)
+
+
+def run(tmp_path: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
+    path = tmp_path / "model.fzn"
+    path.write_text(text)
+    return subprocess.run([PROGRAM, *options, str(path)], capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize(
+    ("goal", "options", "expected"),
+    [
+        ("satisfy", [], "x = 1;\n----------\n"),
+        ("satisfy", ["-n", "2"], "x = 1;\n----------\nx = 2;\n----------\n"),
+        ("satisfy", ["-a"], "x = 1;\n----------\nx = 2;\n----------\nx = 3;\n----------\n==========\n"),
+        ("maximize x", [], "x = 3;\n----------\n==========\n"),
+        ("minimize x", ["-a"], "x = 1;\n----------\n==========\n"),
+    ],
+)
+def test_which_solutions_are_printed(tmp_path: Path, goal: str, options: list[str], expected: str) -> None:
+    result = run(tmp_path, f"{THREE}solve {goal};", *options)
+    assert (result.stdout, result.stderr, result.returncode) == (expected, "", 0)
+
+
+@pytest.mark.parametrize("option", ["-a", "-i"])
+def test_each_better_solution(tmp_path: Path, option: str) -> None:
+    result = run(tmp_path, f"{THREE}solve :: int_search([x], input_order, indomain_min) maximize x;", option)
+    assert result.stdout == "x = 1;\n----------\nx = 2;\n----------\nx = 3;\n----------\n==========\n"
+
+
+def test_no_solution(tmp_path: Path) -> None:
+    assert run(tmp_path, f"{THREE}constraint int_le(4, x); solve satisfy;").stdout == "=====UNSATISFIABLE=====\n"
+    assert run(tmp_path, HARD, "-t", "100").stdout == "=====UNKNOWN=====\n"
+    # Before it is read.
+    assert run(tmp_path, HARD, "-t", "0").stdout == "=====UNKNOWN=====\n"
+
+
+def test_statistics(tmp_path: Path) -> None:
+    lines = run(tmp_path, f"{THREE}solve maximize x;", "-s").stdout.splitlines()
+    figures = dict(re.fullmatch(r"%%%mzn-stat: (\w+)=(\S+)", line).groups() for line in lines[3:-1])
+    assert lines[-1] == "%%%mzn-stat-end"
+    assert figures["objective"] == "3"
+    assert int(figures["nodes"]) >= 1
+    assert float(figures["solveTime"]) >= 0
+
+
+def test_options_that_change_no_answer(tmp_path: Path) -> None:
+    result = run(
+        tmp_path,
+        f"{THREE}solve :: novel(1) :: int_search([x], novel, indomain) satisfy;",
+        "-f",
+        "-v",
+        "-p",
+        "4",
+        "-r",
+        "7",
+        "-a",
+    )
+    assert sorted(s["x"] for s in reference.parse_solutions(result.stdout)) == [1, 2, 3]
+    assert len(result.stderr.splitlines()) == 3
+    assert "novel" in result.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_search(tmp_path: Path, number: signal.Signals) -> None:
+    path = tmp_path / "model.fzn"
+    path.write_text(NEVER_PROVEN)
+    command = [PROGRAM, "-s", "-i", str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        if line == "c = 1;\n":
+            break
+    process.send_signal(number)
+    printed, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (0, "")
+    assert "==========" not in printed
+    assert "objective=1\n" in printed
+
+
+def test_a_time_limit_ends_with_the_best_so_far(tmp_path: Path) -> None:
+    result = run(tmp_path, NEVER_PROVEN, "-t", "2000")
+    (best,) = reference.parse_solutions(result.stdout)
+    assert best["c"] == 1
+    assert "==" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("var 1..2: x;\nsolve satisfy", "2:14: expected ';', found the end of the file"),
+        ("var float: f; solve satisfy;", "1:12: unsupported"),
+    ],
+)
+def test_a_bad_model_is_one_line(tmp_path: Path, text: str, message: str) -> None:
+    result = run(tmp_path, text)
+    assert result.stdout == ""
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"fzn-elimina: {tmp_path / 'model.fzn'}:{message}")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_missing_model_is_one_line(tmp_path: Path) -> None:
+    result = subprocess.run([PROGRAM, str(tmp_path / "none.fzn")], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert len(result.stderr.splitlines()) == 1
+    assert run(tmp_path, "", "-n", "0").returncode == 2
+
+
+def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
+    path = tmp_path / "model.fzn"
+    path.write_text(f"{THREE}solve satisfy;")
+    program = (
+        "import sys\nfrom elimina.cli.flatzinc import main\n"
+        f"try: main([{str(path)!r}])\n"
+        "except SystemExit: print([m for m in ('numpy', 'click', 'elimina.api') if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.endswith(
+        "----------\n[]\n"
+    )
+
+
+@pytest.fixture
+def solvers(tmp_path: Path) -> dict[str, str]:
+    """The surroundings in which MiniZinc finds the solver."""
+    folder = tmp_path / "solvers"
+    program = str(Path(sys.executable).parent / "elimina")
+    subprocess.run([program, "install-minizinc", "--folder", str(folder)], check=True, capture_output=True)
+    return {**os.environ, "MZN_SOLVER_PATH": str(folder)}
+
+
+def test_the_configuration_names_what_there_is(solvers: dict[str, str]) -> None:
+    configuration = json.loads((Path(solvers["MZN_SOLVER_PATH"]) / "elimina.msc").read_text())
+    assert Path(configuration["executable"]).is_file()
+    assert (Path(configuration["mznlib"]) / "fzn_all_different_int.mzn").is_file()
+
+
+GLOBALS = """include "globals.mzn";
+array[0..3] of var 0..3: c; constraint circuit(c);
+array[1..4] of var 1..4: s; constraint subcircuit(s);
+array[2..4] of var 1..3: f; array[1..3] of var 2..4: g; constraint inverse(f, g);
+array[1..3] of var 0..3: t; constraint table(t, [|1, 2, 3|0, 1, 2|]);
+var 0..4: k; constraint count(s, 1, k); constraint global_cardinality(s, [1, 2], [1, 1]);
+constraint lex_less(f, g); constraint alldifferent(f) :: bounds; constraint alldifferent_except_0(t);
+var set of 1..3: pair; constraint card(pair) = 2; var bool: b = alldifferent(s); constraint b;
+constraint cumulative(s, [2, 2, 2, 2], [1, 1, 1, 1], 2); constraint nvalue(4, s);
+constraint regular(t, 2, 4, [|1, 2, 1, 2|2, 1, 2, 1|], 1, {1, 2});
+array[3..4] of var 0..9: load; constraint bin_packing_load(load, [t[1] + 2, 3, 4], [2, 3, 4]);
+var int: p = pow(k, 3) + max(t) * 2 - min(load); solve :: int_search(c, first_fail, indomain_min) maximize p;
+output ["\\(p)\\n"];"""
+
+
+@pytest.mark.skipif(shutil.which("minizinc") is None, reason="there is no minizinc")
+@pytest.mark.parametrize(
+    ("text", "options", "count"),
+    [
+        (GLOBALS, [], 1),
+        (
+            'include "alldifferent.mzn"; array[1..8] of var 1..8: q; constraint alldifferent(q); '
+            "constraint alldifferent([q[i] + i | i in 1..8]); constraint alldifferent([q[i] - i | i in 1..8]);"
+            "solve satisfy; output [show(q[i]) | i in 1..8];",
+            ["-a"],
+            92,
+        ),
+        ("var 1..3: x; constraint x * x = 5; solve satisfy;", [], 0),
+    ],
+)
+def test_minizinc_end_to_end(
+    tmp_path: Path, solvers: dict[str, str], text: str, options: list[str], count: int
+) -> None:
+    path = tmp_path / "model.mzn"
+    path.write_text(text)
+    command = ["minizinc", "--solver", "elimina", *options, str(path)]
+    result = subprocess.run(command, capture_output=True, text=True, env=solvers, timeout=60, check=False)
+    lines = result.stdout.splitlines()
+    assert lines.count("----------") == count, result.stderr
+    assert lines[-1] == ("==========" if count else "=====UNSATISFIABLE====="), result.stderr
+    if text == GLOBALS:
+        assert lines[0] == "3"

@@ -1,0 +1,356 @@
+"""FlatZinc by its words: a plain reader, what each constraint means, and every assignment looked at.
+
+It shares nothing with the solver. `reveal` makes each variable an output, so that `violated` can check a solution.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Values = dict[str, Any]
+
+_TOKEN = re.compile(
+    r"""\s+ | %[^\n]* | (?P<string>"[^"]*") | (?P<float>-?\d+(?:\.\d+(?:[eE][-+]?\d+)?|[eE][-+]?\d+))
+    | (?P<int>-?(?:0x[0-9a-fA-F]+|0o[0-7]+|\d+)) | (?P<name>[A-Za-z_]\w*) | (?P<sign>\.\.|::|[\[\](){},;:=])""",
+    re.X,
+)
+
+
+@dataclass(frozen=True)
+class Name:
+    text: str
+
+
+@dataclass
+class Variable:
+    kind: str  # bool or int
+    domain: range | frozenset[int] | None
+    value: Any = None
+
+
+@dataclass
+class Model:
+    variables: dict[str, Variable] = field(default_factory=dict)
+    constants: Values = field(default_factory=dict)
+    constraints: list[tuple[str, list[Any]]] = field(default_factory=list)
+    goal: tuple[str, Any] = ("satisfy", None)
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.tokens = [(m.lastgroup, m.group()) for m in _TOKEN.finditer(text) if m.lastgroup]
+        self.at = 0
+        self.model = Model()
+
+    def peek(self) -> str:
+        return self.tokens[self.at][1] if self.at < len(self.tokens) else ""
+
+    def take(self, expected: str | None = None) -> str:
+        kind_text = self.tokens[self.at]
+        assert expected is None or kind_text[1] == expected, (expected, kind_text, self.at)
+        self.at += 1
+        return kind_text[1]
+
+    def accept(self, text: str) -> bool:
+        if self.peek() != text:
+            return False
+        self.at += 1
+        return True
+
+    def expression(self) -> Any:
+        kind, text = self.tokens[self.at]
+        self.at += 1
+        if kind == "int":
+            value = int(text, 0)
+            return range(value, int(self.take(), 0) + 1) if self.accept("..") else value
+        if kind == "float":
+            return float(text)
+        if kind == "string":
+            return text
+        if text == "[":
+            return self.items("]")
+        if text == "{":
+            return frozenset(self.items("}"))
+        if text in ("true", "false"):
+            return text == "true"
+        if self.accept("("):
+            return (text, self.items(")"))
+        if self.accept("["):
+            index = int(self.take())
+            self.take("]")
+            return self.model.constants[text][index - 1]
+        return Name(text)
+
+    def items(self, close: str) -> list[Any]:
+        result = []
+        while not self.accept(close):
+            result.append(self.expression())
+            self.accept(",")
+        return result
+
+    def annotations(self) -> None:
+        while self.accept("::"):
+            self.expression()
+
+    def type(self) -> tuple[str, Any]:
+        if self.accept("set"):
+            self.take("of")
+            return "set", self.type()[1]
+        if self.peek() in ("bool", "int", "float"):
+            return self.take(), None
+        return "int", self.expression()
+
+    def item(self) -> None:
+        if self.accept("predicate"):
+            while self.peek() != ";":
+                self.at += 1
+        elif self.accept("constraint"):
+            self.model.constraints.append(self.expression())
+            self.annotations()
+        elif self.accept("solve"):
+            self.annotations()
+            goal = self.take()
+            self.model.goal = (goal, None if goal == "satisfy" else self.expression())
+        else:
+            self.declaration()
+        self.take(";")
+
+    def declaration(self) -> None:
+        length = None
+        if is_array := self.accept("array"):
+            self.take("[")
+            length = self.expression()
+            self.take("]")
+            self.take("of")
+        is_variable = self.accept("var")
+        kind, domain = self.type()
+        self.take(":")
+        name = self.take()
+        self.annotations()
+        value = self.expression() if self.accept("=") else None
+        if is_variable and not is_array:
+            self.model.variables[name] = Variable(kind, domain, value)
+        elif value is None:
+            names = [f"{name}[{i}]" for i in length]
+            self.model.variables.update({each: Variable(kind, domain) for each in names})
+            self.model.constants[name] = [Name(each) for each in names]
+        else:
+            self.model.constants[name] = value
+
+
+def read(text: str) -> Model:
+    reader = _Reader(text)
+    while reader.at < len(reader.tokens):
+        reader.item()
+    return reader.model
+
+
+def reveal(text: str) -> str:
+    """The model with every variable as an output, and nothing else."""
+    text = re.sub(r"::\s*output_var|::\s*output_array\s*\(\[[^\]]*\]\)", "", text)
+    return re.sub(r"(^|;)(\s*var\b[^:;]*:\s*[A-Za-z_]\w*)", r"\1\2 :: output_var", text, flags=re.M)
+
+
+def parse_solutions(printed: str) -> list[Values]:
+    """What a solver printed: name -> value, of each solution."""
+    solutions = []
+    for block in printed.split("----------\n")[:-1]:
+        reader = _Reader("".join(line for line in block.splitlines(keepends=True) if not line.startswith(("%", "="))))
+        solution = {}
+        while reader.at < len(reader.tokens):
+            name = reader.take()
+            reader.take("=")
+            value = reader.expression()
+            solution[name] = value[1][-1] if isinstance(value, tuple) else value
+            reader.take(";")
+        solutions.append(solution)
+    return solutions
+
+
+def evaluate(x: Any, model: Model, values: Values) -> Any:
+    """An expression without names; Booleans are 0 and 1."""
+    if isinstance(x, Name):
+        return int(values[x.text]) if x.text in values else evaluate(model.constants[x.text], model, values)
+    if isinstance(x, list):
+        return [evaluate(each, model, values) for each in x]
+    return int(x) if isinstance(x, bool) else x
+
+
+def violated(model: Model, values: Values) -> list[str]:
+    """What an assignment of all variables does not fulfil."""
+    faults = []
+    for name, variable in model.variables.items():
+        allowed = range(2) if variable.kind == "bool" else variable.domain
+        if allowed is not None and int(values[name]) not in allowed:
+            faults.append(f"{name} = {values[name]} is not in its domain")
+        if variable.value is not None and evaluate(variable.value, model, values) != int(values[name]):
+            faults.append(f"{name} = {values[name]} is not its value")
+    for name, arguments in model.constraints:
+        if not holds(name, [evaluate(a, model, values) for a in arguments]):
+            faults.append(f"{name}{[evaluate(a, model, values) for a in arguments]}")
+    return faults
+
+
+def solutions(model: Model) -> Iterator[Values]:
+    """Every solution of a model with small domains."""
+    names = list(model.variables)
+    domains = [range(2) if v.kind == "bool" else v.domain for v in model.variables.values()]
+    for assignment in itertools.product(*domains):
+        values = dict(zip(names, assignment, strict=True))
+        if not violated(model, values):
+            yield values
+
+
+def holds(name: str, arguments: list[Any]) -> bool:
+    """Whether a constraint holds for these values."""
+    if name in CONSTRAINTS:
+        return bool(CONSTRAINTS[name](*arguments))
+    base, suffix = name.rsplit("_", 1)
+    if suffix == "reif":
+        return bool(CONSTRAINTS[base](*arguments[:-1])) == bool(arguments[-1])
+    assert suffix == "imp", name
+    if base in FUNCTIONS:
+        return not arguments[-1] or bool(FUNCTIONS[base](*arguments[:-1]))
+    return not arguments[-1] or bool(CONSTRAINTS[base](*arguments[:-1]))
+
+
+def _sum(factors: Sequence[int], xs: Sequence[int]) -> int:
+    return sum(a * x for a, x in zip(factors, xs, strict=True))
+
+
+def _element(index: int, xs: Sequence[int], value: int) -> bool:
+    return 1 <= index <= len(xs) and xs[index - 1] == value
+
+
+def _quotient(x: int, y: int) -> int:
+    return abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+
+
+def _divides(x: int, y: int, z: int) -> bool:
+    return y != 0 and z == _quotient(x, y)
+
+
+def _leaves(x: int, y: int, z: int) -> bool:
+    return y != 0 and z == x - y * _quotient(x, y)
+
+
+def _is_power(x: int, y: int, z: int) -> bool:
+    if y >= 0:
+        return z == x**y
+    return x != 0 and z == _quotient(1, x**-y)
+
+
+def _different(xs: Sequence[int]) -> bool:
+    return len(set(xs)) == len(xs)
+
+
+def _is_cycle(successors: Sequence[int], nodes: set[int]) -> bool:
+    if not nodes:
+        return True
+    here, seen = min(nodes), set()
+    while here not in seen:
+        seen.add(here)
+        if not 1 <= successors[here - 1] <= len(successors):
+            return False
+        here = successors[here - 1]
+    return seen == nodes and here == min(nodes)
+
+
+def _circuit(successors: Sequence[int]) -> bool:
+    return _is_cycle(successors, set(range(1, len(successors) + 1)))
+
+
+def _subcircuit(successors: Sequence[int]) -> bool:
+    return _is_cycle(successors, {i for i, x in enumerate(successors, 1) if x != i})
+
+
+def _rows(xs: Sequence[int], table: Sequence[int]) -> bool:
+    return tuple(xs) in set(zip(*[iter(table)] * len(xs), strict=True))
+
+
+def _regular(xs: Sequence[int], states: int, symbols: int, table: Sequence[int], state: int, last: Any) -> bool:
+    for x in xs:
+        if not 1 <= x <= symbols or state == 0:
+            return False
+        state = table[(state - 1) * symbols + x - 1]
+    return state in last
+
+
+def _cumulative(starts: Sequence[int], durations: Sequence[int], demands: Sequence[int], capacity: int) -> bool:
+    tasks = [(s, s + d, r) for s, d, r in zip(starts, durations, demands, strict=True)]
+    times = {s for s, _, _ in tasks}
+    return capacity >= 0 and all(sum(r for s, e, r in tasks if s <= t < e) <= capacity for t in times)
+
+
+def _counted(xs: Sequence[int], values: Sequence[int], counts: Sequence[int]) -> bool:
+    return all(xs.count(v) == c for v, c in zip(values, counts, strict=True))
+
+
+def _inverse(f: Sequence[int], g: Sequence[int]) -> bool:
+    n = len(f)
+    return all(1 <= x <= n for x in [*f, *g]) and all(g[f[i] - 1] == i + 1 for i in range(n))
+
+
+def _packed(loads: Sequence[int], bins: Sequence[int], sizes: Sequence[int]) -> bool:
+    totals = [sum(w for b, w in zip(bins, sizes, strict=True) if b == k) for k in range(1, len(loads) + 1)]
+    return all(1 <= b <= len(loads) for b in bins) and list(loads) == totals
+
+
+FUNCTIONS: dict[str, Callable[..., bool]] = {
+    "bool_and": lambda a, b: a and b,
+    "bool_or": lambda a, b: a or b,
+    "bool_xor": lambda a, b: a != b,
+    "array_bool_and": all,
+    "array_bool_or": any,
+}
+
+CONSTRAINTS: dict[str, Callable[..., bool]] = {
+    **{f"{t}_eq": lambda x, y: x == y for t in ("int", "bool")},
+    **{f"{t}_ne": lambda x, y: x != y for t in ("int", "bool")},
+    **{f"{t}_le": lambda x, y: x <= y for t in ("int", "bool")},
+    **{f"{t}_lt": lambda x, y: x < y for t in ("int", "bool")},
+    **{f"{t}_lin_eq": lambda a, x, c: _sum(a, x) == c for t in ("int", "bool")},
+    **{f"{t}_lin_ne": lambda a, x, c: _sum(a, x) != c for t in ("int", "bool")},
+    **{f"{t}_lin_le": lambda a, x, c: _sum(a, x) <= c for t in ("int", "bool")},
+    "bool2int": lambda b, x: b == x,
+    "bool_not": lambda a, b: a != b,
+    "bool_and": lambda a, b, r: (a and b) == r,
+    "bool_or": lambda a, b, r: (a or b) == r,
+    "bool_xor": lambda a, b, r=1: (a != b) == bool(r),
+    "bool_clause": lambda a, b: any(a) or not all(b),
+    "array_bool_and": lambda a, r: all(a) == bool(r),
+    "array_bool_or": lambda a, r: any(a) == bool(r),
+    "array_bool_xor": lambda a: sum(a) % 2 == 1,
+    "set_in": lambda x, s: x in s,
+    "int_plus": lambda x, y, z: x + y == z,
+    "int_minus": lambda x, y, z: x - y == z,
+    "int_times": lambda x, y, z: x * y == z,
+    "int_div": _divides,
+    "int_mod": _leaves,
+    "int_pow": _is_power,
+    "int_abs": lambda x, z: abs(x) == z,
+    "int_max": lambda x, y, z: max(x, y) == z,
+    "int_min": lambda x, y, z: min(x, y) == z,
+    "array_int_maximum": lambda m, x: m == max(x),
+    "array_int_minimum": lambda m, x: m == min(x),
+    **{f"array_{kind}_element": _element for kind in ("int", "bool", "var_int", "var_bool")},
+    **dict.fromkeys(("fzn_all_different_int", "all_different_int", "jacop_alldiff"), _different),
+    "fzn_alldifferent_except_0": lambda xs: _different([x for x in xs if x != 0]),
+    **dict.fromkeys(("fzn_circuit", "elimina_circuit", "jacop_circuit", "minicpp_circuit"), _circuit),
+    **dict.fromkeys(("fzn_subcircuit", "elimina_subcircuit"), _subcircuit),
+    **dict.fromkeys(("fzn_inverse", "elimina_inverse"), _inverse),
+    **dict.fromkeys(("fzn_table_int", "fzn_table_bool"), _rows),
+    "fzn_regular": _regular,
+    "fzn_cumulative": _cumulative,
+    **{name: lambda xs, y, c: xs.count(y) == c for name in ("fzn_count_eq", "jacop_count")},
+    "fzn_global_cardinality": _counted,
+    "fzn_global_cardinality_closed": lambda xs, v, c: _counted(xs, v, c) and set(xs) <= set(v),
+    "fzn_nvalue": lambda n, xs: n == len(set(xs)),
+    **{f"fzn_lex_less_{kind}": lambda x, y: x < y for kind in ("int", "bool")},
+    **{f"fzn_lex_lesseq_{kind}": lambda x, y: x <= y for kind in ("int", "bool")},
+    "elimina_bin_packing_load": _packed,
+}
