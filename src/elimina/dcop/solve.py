@@ -16,7 +16,7 @@ from elimina.dcop.pseudotree import pseudo_tree
 from elimina.dcop.simulator import Figures, Simulation
 from elimina.dcop.view import HEURISTICS, Heuristic, Settings, View, views
 from elimina.errors import InputError
-from elimina.inference.bucket import check_value
+from elimina.inference.account import check_value
 from elimina.inference.minibucket import result_between
 from elimina.model import Model
 from elimina.result import Delivery, Result

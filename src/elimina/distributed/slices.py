@@ -13,7 +13,8 @@ from elimina.backends.choose import get_backend
 from elimina.distributed.cluster import Worker, workers_for
 from elimina.distributed.tasks import Tasks, tasks_on
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
-from elimina.inference.bucket import does_not_fit, eliminate, first_state, log2_sum, partition_result
+from elimina.inference.account import does_not_fit, partition_result
+from elimina.inference.bucket import eliminate, first_state, log2_sum
 from elimina.inference.call import Evidence, plan_call
 from elimina.inference.choose import Options, Planned, limits_of
 from elimina.inference.execution import Execution, State

@@ -16,8 +16,8 @@ from elimina.backends import Backend
 from elimina.backends.choose import find_cuda, get_backend
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import MemoryLimitError
+from elimina.inference.account import does_not_fit
 from elimina.inference.answer import Answer, normalised
-from elimina.inference.bucket import does_not_fit
 from elimina.inference.case_by_case import CaseByCase, PlannedCases
 from elimina.inference.choose import Options, Planned, elimination_order, plan_on
 from elimina.inference.propagator import Propagator

@@ -6,22 +6,20 @@ import functools
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elimina.errors import InternalError, MemoryLimitError
+from elimina.errors import MemoryLimitError
+from elimina.inference.account import check_value, does_not_fit, partition_result, statistics
 from elimina.inference.encode import decode_value
 from elimina.inference.execution import Execution, State
 from elimina.inference.scales import Scales, root_places, roots
 from elimina.inference.sweep import Sweep
-from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
 from elimina.result import Result
 
 if TYPE_CHECKING:
     from elimina.inference.slice_bounds import SliceBounds
-
-_NAMES_SHOWN = 5
 
 
 def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
@@ -56,51 +54,6 @@ def _resumed(execution: Execution) -> dict[str, int]:
         return {}
     steps = execution.checkpoint.steps.get("done", 0)
     return {"resumed_slices": execution.state["done"], "resumed_steps": steps}
-
-
-def statistics(execution: Execution, clock: Mapping[str, float]) -> dict[str, Any]:
-    """Figures of a run for ``Result.stats``; the clock has seconds by phase."""
-    plan = execution.plan
-    slicing = plan.slicing
-    sliced = {} if slicing is None else {"slices": slicing.number, "sliced": list(slicing.names)}
-    return {
-        "induced_width": plan.width,
-        "largest_table": plan.largest_table,
-        "total_cells": plan.work,
-        "peak_bytes": plan.peak_bytes,
-        "seconds": {phase: round(value, 6) for phase, value in clock.items()},
-        "device": execution.backend.name,
-        "dtype": plan.dtype,
-        **sliced,
-    }
-
-
-def does_not_fit(plan: Plan) -> str:
-    """What a plan would need, and which options help."""
-    whole = plan if plan.slicing is None else plan.slicing.unsliced
-    tiers = [(whole.device, whole.peak_bytes, whole.memory_limit)]
-    tiers += [(tier, whole.bytes.get(tier, 0), limit) for tier, limit in whole.limits]
-    lacking = [tier for tier in tiers if tier[1] > tier[2]] or tiers[:1]
-    needs = ", ".join(f"{bytes_text(size)} on {tier} and may use {bytes_text(limit)}" for tier, size, limit in lacking)
-    scratch = ", a directory on a large disk (--scratch)" if whole.scratch is None else ""
-    return (
-        f"the plan needs {needs} "
-        f"(induced width {whole.width}, largest table {count_text(whole.largest_table)} cells, {whole.dtype}); more "
-        f"memory (--memory){scratch}, a better order (--order, a longer --order-time, another --seed) or evidence "
-        f"would help; {_slices_needed(plan)}mini-buckets would bound the answer in less (--method mbe)"
-    )
-
-
-def _slices_needed(plan: Plan) -> str:
-    slicing = plan.slicing
-    if slicing is None:
-        return ""
-    names = ", ".join(slicing.names[:_NAMES_SHOWN]) + (", ..." if len(slicing.names) > _NAMES_SHOWN else "")
-    return (
-        f"fixing {len(slicing.names)} variables ({names}) would do it in {count_text(slicing.number)} slices of "
-        f"{bytes_text(plan.peak_bytes)}, estimated at {seconds_text(plan.seconds)}, which --slices {slicing.number} "
-        "allows; "
-    )
 
 
 def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
@@ -176,28 +129,6 @@ def _promising(
             yield number
 
 
-def check_value(dtype: str, value: int | float, score: int | float, terms: Sequence[int | float]) -> None:
-    """The assignment's value on the original model must be the value that elimination found.
-
-    Args:
-        dtype: It was computed in.
-        value: What was found.
-        score: What the assignment is worth.
-        terms: That make up the score, for the tolerance of floats.
-
-    Raises:
-        InternalError: They differ.
-    """
-    tolerance = 0.0
-    if not dtype.startswith("int"):
-        tolerance = (64 + len(terms)) * float(np.finfo(dtype).eps) * max(math.fsum(map(abs, terms)), 1.0)
-    if not abs(value - score) <= tolerance:
-        raise InternalError(
-            f"elimination found the optimum {value!r}, its assignment is worth {score!r} on the model; "
-            "please report this"
-        )
-
-
 def _partition(execution: Execution, clock: dict[str, float]) -> Result:
     plan = execution.plan
     scales = Scales(plan)
@@ -227,14 +158,6 @@ def log2_sum(logs: Sequence[float]) -> float:
     """Base-2 logarithm of the sum of numbers given by theirs."""
     top = max(logs, default=-math.inf)
     return top if top == -math.inf else top + math.log2(math.fsum(2.0 ** (log - top) for log in logs))
-
-
-def partition_result(log10_z: float) -> Result:
-    """The answer to the task ``pr``."""
-    if log10_z == -math.inf:
-        return Result("infeasible", "pr", 0.0, log10_z=log10_z)
-    value = 10.0**log10_z if -307 < log10_z < 308 else None
-    return Result("optimal", "pr", value, log10_z=log10_z)
 
 
 def _count(execution: Execution, clock: dict[str, float]) -> Result:

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
+from elimina.inference.account import does_not_fit
 from elimina.inference.answer import Answer, normalised
-from elimina.inference.bucket import does_not_fit, eliminate
+from elimina.inference.bucket import eliminate
 from elimina.inference.choose import ORDER_SECONDS, Options, plan_problem
 from elimina.inference.execution import Execution
 from elimina.inference.likelihood import with_factors, with_leaves

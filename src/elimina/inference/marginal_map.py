@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from elimina.errors import MemoryLimitError
-from elimina.inference.bucket import does_not_fit, statistics
+from elimina.inference.account import does_not_fit, statistics
 from elimina.inference.choose import Planned
 from elimina.inference.execution import Execution, Progress
 from elimina.inference.propagator import Propagator

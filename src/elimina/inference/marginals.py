@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from elimina.errors import MemoryLimitError
+from elimina.inference.account import does_not_fit, statistics
 from elimina.inference.answer import Answer, normalised
-from elimina.inference.bucket import does_not_fit, eliminate, statistics
+from elimina.inference.bucket import eliminate
 from elimina.inference.choose import Options, Planned, plan_problem
 from elimina.inference.execution import Execution
 from elimina.inference.propagator import Propagator

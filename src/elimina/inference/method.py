@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError, UnsupportedError
-from elimina.inference.bucket import does_not_fit
+from elimina.inference.account import does_not_fit
 from elimina.inference.choose import Options, Planned
 from elimina.order import Order, find_order
 from elimina.planning.prepare import Problem

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from elimina.backends.base import GatheringSession
 from elimina.errors import MemoryLimitError
-from elimina.inference.bucket import does_not_fit, partition_result, statistics
+from elimina.inference.account import does_not_fit, partition_result, statistics
 from elimina.inference.encode import Encoded, encode
 from elimina.inference.execution import Execution
 from elimina.inference.scales import roots

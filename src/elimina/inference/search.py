@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from elimina._core import search_tree
 from elimina.errors import TimeLimitError, UnsupportedError
-from elimina.inference.bucket import statistics
+from elimina.inference.account import statistics
 from elimina.inference.choose import Options, elimination_order, host_memory, host_threads, plan_within
 from elimina.inference.consistency import Consistency
 from elimina.inference.execution import Execution
