@@ -63,7 +63,9 @@ def test_bounds_are_sound(device, kind, data):
 @settings(max_examples=15, deadline=None)
 def test_a_large_ibound_is_exact(device, kind, costs, data):
     model = data.draw(models(kind))
-    result = elimina.solve(model, method="mbe", ibound=6, shift=costs, device=device, order="min-fill")
+    partition = data.draw(st.sampled_from(DIVISIONS))
+    options = {"shift": costs, "partition": partition, "order": "min-fill"}
+    result = elimina.solve(model, method="mbe", ibound=6, device=device, **options)
     check(model, result, exact=True)
 
 
