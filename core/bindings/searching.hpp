@@ -52,6 +52,7 @@ class Searching {
     result["failures"] = s.failures;
     result["solutions"] = s.solutions;
     result["restarts"] = s.restarts;
+    result["nogoods"] = s.nogoods;
     result["propagations"] = s.calls;
     result["peak_depth"] = s.peak_depth;
     result["seconds"] = s.seconds;

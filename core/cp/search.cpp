@@ -59,6 +59,7 @@ double Search::elapsed() const {
 void Search::leave() {
   if (left_) return;
   left_ = true;
+  if (nogoods_) nogoods_->clear();
   while (engine_.level() > 0) engine_.undo();
   engine_.watch(nullptr);
 }
@@ -72,6 +73,11 @@ void Search::begin() {
   const Rule rest = remaining(solver_, options_.rules);
   for (const Rule& rule : options_.rules) branchers_.emplace_back(engine_, rule);
   branchers_.emplace_back(engine_, rest);
+  if (options_.restarts.kind != Restarts::Kind::none) {
+    auto nogoods = std::make_unique<Nogoods>();
+    nogoods_ = nogoods.get();
+    engine_.post(std::move(nogoods));
+  }
   engine_.mark();
 }
 
@@ -79,34 +85,34 @@ Search::Status Search::next() {
   start_ = std::chrono::steady_clock::now();
   spent_before_ = statistics_.seconds;
   if (!begun_) begin();
-  Step result = Step::go_on;
-  while (result == Step::go_on) result = step();
+  Turn result = Turn::go_on;
+  while (result == Turn::go_on) result = step();
   statistics_.seconds = elapsed();
   statistics_.calls = engine_.calls() - calls_before_;
   switch (result) {
-    case Step::solution: return Status::solution;
-    case Step::complete: return Status::complete;
-    case Step::limit: return Status::limit;
+    case Turn::solution: return Status::solution;
+    case Turn::complete: return Status::complete;
+    case Turn::limit: return Status::limit;
     default: return Status::stopped;
   }
 }
 
-std::optional<Search::Step> Search::spent() {
-  if (engine_.stopped()) return out_of_time_ ? Step::limit : Step::stopped;
-  if (statistics_.nodes >= options_.nodes || statistics_.failures >= options_.failures) return Step::limit;
+std::optional<Search::Turn> Search::spent() {
+  if (engine_.stopped()) return out_of_time_ ? Turn::limit : Turn::stopped;
+  if (statistics_.nodes >= options_.nodes || statistics_.failures >= options_.failures) return Turn::limit;
   if (statistics_.nodes % 16 != 0) return std::nullopt;
-  if (elapsed() > options_.seconds) return Step::limit;
-  if (options_.poll && !options_.poll()) return Step::stopped;
+  if (elapsed() > options_.seconds) return Turn::limit;
+  if (options_.poll && !options_.poll()) return Turn::stopped;
   return std::nullopt;
 }
 
-Search::Step Search::step() {
+Search::Turn Search::step() {
   if (const auto end = spent()) return *end;
   if (at_solution_) return go_back();
   return failed_ ? fail() : descend();
 }
 
-Search::Step Search::descend() {
+Search::Turn Search::descend() {
   Decision decision;
   const bool is_open = std::any_of(branchers_.begin(), branchers_.end(), [&](Brancher& b) { return b.decide(engine_, random_, decision); });
   if (!is_open) return found();
@@ -116,7 +122,7 @@ Search::Step Search::descend() {
   statistics_.peak_depth = std::max(statistics_.peak_depth, path_.size());
   ++statistics_.nodes;
   failed_ = !decision.apply(engine_.domains()) || !engine_.propagate();
-  return Step::go_on;
+  return Turn::go_on;
 }
 
 Decision Search::prefer(const Decision& decision) const {
@@ -126,14 +132,14 @@ Decision Search::prefer(const Decision& decision) const {
   return engine_.domains().has(x, value) ? Decision{x, Test::is, value} : decision;
 }
 
-Search::Step Search::found() {
+Search::Turn Search::found() {
   ++statistics_.solutions;
   solution_.resize(static_cast<std::size_t>(solver_.variables()));
   for (int v = 0; v < solver_.variables(); ++v) solution_[static_cast<std::size_t>(v)] = solver_.domains().lo(v);
   if (options_.minimise) best_ = solver_.domains().lo(*options_.minimise);
   if (options_.free) phase_ = solution_;
   at_solution_ = true;
-  return Step::solution;
+  return Turn::solution;
 }
 
 bool Search::bounded() { return !best_ || !options_.minimise || engine_.domains().set_hi(*options_.minimise, *best_ - 1); }
@@ -141,8 +147,10 @@ bool Search::bounded() { return !best_ || !options_.minimise || engine_.domains(
 // The other branch of the last decision that has one.
 bool Search::back() {
   while (!path_.empty()) {
-    const Decision other = path_.back().negated();
+    const Decision refuted = path_.back(), other = refuted.negated();
     path_.pop_back();
+    while (!refuted_.empty() && refuted_.back().depth > path_.size()) refuted_.pop_back();
+    refuted_.push_back({path_.size(), refuted});
     engine_.undo();
     ++statistics_.nodes;
     if (bounded() && other.apply(engine_.domains()) && engine_.propagate()) return true;
@@ -152,29 +160,43 @@ bool Search::back() {
   return false;
 }
 
-Search::Step Search::fail() {
+Search::Turn Search::fail() {
   ++statistics_.failures;
-  const bool may_restart = !path_.empty() && (options_.minimise || statistics_.solutions == 0);
   const double failures = static_cast<double>(statistics_.failures - failures_at_restart_);
-  if (may_restart && failures >= options_.restarts.cutoff(statistics_.restarts + 1)) return restart();
+  if (!path_.empty() && failures >= options_.restarts.cutoff(statistics_.restarts + 1)) return restart();
   return go_back();
 }
 
-Search::Step Search::go_back() {
+Search::Turn Search::go_back() {
   at_solution_ = false;
   failed_ = !back();
-  return failed_ && !engine_.stopped() ? Step::complete : Step::go_on;
+  return failed_ && !engine_.stopped() ? Turn::complete : Turn::go_on;
 }
 
-Search::Step Search::restart() {
+Search::Turn Search::restart() {
   ++statistics_.restarts;
   failures_at_restart_ = statistics_.failures;
-  for (; !path_.empty(); path_.pop_back()) engine_.undo();
-  engine_.undo();
-  engine_.mark();
+  for (std::size_t i = 0; i <= path_.size(); ++i) engine_.undo();
+  record();
   ++statistics_.nodes;
   failed_ = !bounded() || !engine_.propagate();
-  return Step::go_on;
+  engine_.mark();
+  return Turn::go_on;
+}
+
+// The path's last decision has failed. What was refuted under none stays so from now on.
+void Search::record() {
+  refuted_.push_back({path_.size() - 1, path_.back()});
+  statistics_.nogoods += refuted_.size();
+  std::vector<Step> branch;
+  std::size_t depth = 0;
+  for (const Refuted& refuted : refuted_) {
+    for (; depth < refuted.depth; ++depth) branch.push_back({path_[depth], false});
+    branch.push_back({refuted.decision, true});
+  }
+  nogoods_->add(engine_, std::move(branch));
+  path_.clear();
+  refuted_.clear();
 }
 
 }  // namespace elimina::cp

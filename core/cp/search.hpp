@@ -5,7 +5,7 @@
 #include <limits>
 #include <optional>
 
-#include "branching.hpp"
+#include "nogoods.hpp"
 #include "solver.hpp"
 
 namespace elimina::cp {
@@ -22,7 +22,7 @@ struct Restarts {
 struct Options {
   std::vector<Rule> rules;       // variables that none of them has come last
   std::optional<View> minimise;  // only better solutions follow a solution
-  Restarts restarts;             // without an objective, as far as the first solution
+  Restarts restarts;             // what was refuted stays so: no solution comes twice, and every search ends
   bool free = false;       // dom/wdeg, values of the last solution first, restarts by Luby's sequence unless others are given
   std::uint64_t seed = 0;
   double seconds = std::numeric_limits<double>::infinity();
@@ -31,7 +31,7 @@ struct Options {
 };
 
 struct Statistics {
-  std::uint64_t nodes = 0, failures = 0, solutions = 0, restarts = 0, calls = 0;
+  std::uint64_t nodes = 0, failures = 0, solutions = 0, restarts = 0, nogoods = 0, calls = 0;
   std::size_t peak_depth = 0;
   double seconds = 0;
 };
@@ -56,19 +56,25 @@ class Search {
   const Statistics& statistics() const { return statistics_; }
 
  private:
-  enum class Step { go_on, solution, complete, limit, stopped };
+  enum class Turn { go_on, solution, complete, limit, stopped };
+  // A decision whose other branch was taken under the first `depth` ones of the path.
+  struct Refuted {
+    std::size_t depth;
+    Decision decision;
+  };
 
   void begin();
-  Step step();
-  Step fail();
-  Step go_back();
-  Step descend();
-  Step found();
-  Step restart();
+  Turn step();
+  Turn fail();
+  Turn go_back();
+  Turn descend();
+  Turn found();
+  Turn restart();
+  void record();
   bool bounded();
   bool back();
   Decision prefer(const Decision& decision) const;
-  std::optional<Step> spent();
+  std::optional<Turn> spent();
   double elapsed() const;
 
   Solver& solver_;
@@ -76,6 +82,8 @@ class Search {
   Options options_;
   std::vector<Brancher> branchers_;
   std::vector<Decision> path_;
+  std::vector<Refuted> refuted_;
+  Nogoods* nogoods_ = nullptr;
   Random random_;
   Values solution_, phase_;
   std::optional<Value> best_;
