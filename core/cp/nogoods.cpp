@@ -9,8 +9,10 @@ void Nogoods::add(Engine& engine, std::vector<Step> branch) {
   watches_.resize(count);
   is_subscribed_.resize(count, 0);
   for (const Step& step : branch) {
+    // What has a value by now has it as long as these steps are kept.
     const int v = step.decision.x.var;
-    if (!is_subscribed_[static_cast<std::size_t>(v)]) engine.subscribe(*this, View{v}, kDomain, v);
+    if (is_subscribed_[static_cast<std::size_t>(v)] || engine.domains().fixed(v)) continue;
+    engine.subscribe(*this, View{v}, kDomain, v);
     is_subscribed_[static_cast<std::size_t>(v)] = 1;
   }
   const std::size_t first = steps_.size();

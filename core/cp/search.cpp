@@ -47,9 +47,11 @@ Search::Search(Solver& solver, Options options)
     out_of_time_ = elapsed() > options_.seconds;
     return !out_of_time_ && (!options_.poll || options_.poll());
   });
-  if (!options_.free) return;
-  for (Rule& rule : options_.rules) rule.choose = Choose::dom_w_deg;
-  if (options_.restarts.kind == Restarts::Kind::none) options_.restarts = {Restarts::Kind::luby, 100, 1};
+  if (options_.relax && options_.minimise) neighbourhood_.emplace(*options_.relax);
+  if (options_.free)
+    for (Rule& rule : options_.rules) rule.choose = Choose::dom_w_deg;
+  if ((options_.free || neighbourhood_) && options_.restarts.kind == Restarts::Kind::none)
+    options_.restarts = {Restarts::Kind::luby, 100, 1};
 }
 
 double Search::elapsed() const {
@@ -60,14 +62,15 @@ void Search::leave() {
   if (left_) return;
   left_ = true;
   if (nogoods_) nogoods_->clear();
-  while (engine_.level() > 0) engine_.undo();
+  unwind(0);
   engine_.watch(nullptr);
 }
 
-// What the root implies stays with the solver; the search has a level of its own below.
+// What the root implies stays with the solver; below it there is a level for all of the search, one for what is known of the part
+// that is searched, and one to restart from.
 void Search::begin() {
   begun_ = true;
-  failed_ = !engine_.propagate();
+  failed_ = is_infeasible_ = !engine_.propagate();
   ++statistics_.nodes;
   engine_.mark();
   const Rule rest = remaining(solver_, options_.rules);
@@ -78,7 +81,37 @@ void Search::begin() {
     nogoods_ = nogoods.get();
     engine_.post(std::move(nogoods));
   }
+  outside_ = engine_.level();
   engine_.mark();
+  engine_.mark();
+}
+
+void Search::unwind(std::size_t level) {
+  while (engine_.level() > level) engine_.undo();
+}
+
+void Search::enter(const std::vector<Decision>& decisions) {
+  if (!begun_) begin();
+  if (nogoods_) nogoods_->clear();
+  unwind(outside_);
+  path_.clear();
+  refuted_.clear();
+  at_solution_ = is_diving_ = false;
+  rounds_ = 0;
+  failures_at_restart_ = statistics_.failures;
+  ++statistics_.nodes;
+  engine_.mark();
+  failed_ = is_infeasible_;
+  for (const Decision& decision : decisions) failed_ = failed_ || !decision.apply(engine_.domains());
+  failed_ = failed_ || !bounded() || !engine_.propagate();
+  engine_.mark();
+}
+
+std::optional<Decision> Search::decision() {
+  Decision decision;
+  for (Brancher& b : branchers_)
+    if (b.decide(engine_, random_, decision)) return options_.free ? prefer(decision) : decision;
+  return std::nullopt;
 }
 
 Search::Status Search::next() {
@@ -113,15 +146,13 @@ Search::Turn Search::step() {
 }
 
 Search::Turn Search::descend() {
-  Decision decision;
-  const bool is_open = std::any_of(branchers_.begin(), branchers_.end(), [&](Brancher& b) { return b.decide(engine_, random_, decision); });
-  if (!is_open) return found();
-  if (options_.free) decision = prefer(decision);
+  const auto chosen = decision();
+  if (!chosen) return found();
   engine_.mark();
-  path_.push_back(decision);
+  path_.push_back(*chosen);
   statistics_.peak_depth = std::max(statistics_.peak_depth, path_.size());
   ++statistics_.nodes;
-  failed_ = !decision.apply(engine_.domains()) || !engine_.propagate();
+  failed_ = !chosen->apply(engine_.domains()) || !engine_.propagate();
   return Turn::go_on;
 }
 
@@ -142,7 +173,12 @@ Search::Turn Search::found() {
   return Turn::solution;
 }
 
-bool Search::bounded() { return !best_ || !options_.minimise || engine_.domains().set_hi(*options_.minimise, *best_ - 1); }
+bool Search::bounded() {
+  if (!options_.minimise) return true;
+  const Value elsewhere = options_.shared_best ? options_.shared_best->load(std::memory_order_relaxed) : kNoValue;
+  const Value best = std::min(best_.value_or(kNoValue), elsewhere);
+  return best == kNoValue || engine_.domains().set_hi(*options_.minimise, best - 1);
+}
 
 // The other branch of the last decision that has one.
 bool Search::back() {
@@ -163,24 +199,35 @@ bool Search::back() {
 Search::Turn Search::fail() {
   ++statistics_.failures;
   const double failures = static_cast<double>(statistics_.failures - failures_at_restart_);
-  if (!path_.empty() && failures >= options_.restarts.cutoff(statistics_.restarts + 1)) return restart();
+  if (!path_.empty() && failures >= options_.restarts.cutoff(rounds_ + 1)) {
+    if (is_diving_) neighbourhood_->narrow();
+    return restart();
+  }
   return go_back();
 }
 
 Search::Turn Search::go_back() {
   at_solution_ = false;
   failed_ = !back();
-  return failed_ && !engine_.stopped() ? Turn::complete : Turn::go_on;
+  if (!failed_ || engine_.stopped()) return Turn::go_on;
+  if (!is_diving_) return Turn::complete;
+  neighbourhood_->widen();
+  return restart();
 }
 
 Search::Turn Search::restart() {
   ++statistics_.restarts;
+  ++rounds_;
   failures_at_restart_ = statistics_.failures;
-  for (std::size_t i = 0; i <= path_.size(); ++i) engine_.undo();
-  record();
+  unwind(outside_ + 1);
+  if (!is_diving_) record();
+  path_.clear();
+  refuted_.clear();
   ++statistics_.nodes;
   failed_ = !bounded() || !engine_.propagate();
   engine_.mark();
+  is_diving_ = neighbourhood_ && !is_diving_ && !failed_ && !solution_.empty();
+  if (is_diving_) neighbourhood_->fix(engine_, solution_, random_);
   return Turn::go_on;
 }
 
@@ -195,8 +242,6 @@ void Search::record() {
     branch.push_back({refuted.decision, true});
   }
   nogoods_->add(engine_, std::move(branch));
-  path_.clear();
-  refuted_.clear();
 }
 
 }  // namespace elimina::cp
