@@ -76,6 +76,11 @@ void Search::begin() {
   const Rule rest = remaining(solver_, options_.rules);
   for (const Rule& rule : options_.rules) branchers_.emplace_back(engine_, rule);
   branchers_.emplace_back(engine_, rest);
+  if (options_.free) {
+    takes_.resize(static_cast<std::size_t>(solver_.variables()));
+    for (const Brancher& b : branchers_)
+      for (const View x : b.rule().xs) takes_[static_cast<std::size_t>(x.var)] = b.rule().take;
+  }
   if (options_.restarts.kind != Restarts::Kind::none) {
     auto nogoods = std::make_unique<Nogoods>();
     nogoods_ = nogoods.get();
@@ -96,6 +101,7 @@ void Search::enter(const std::vector<Decision>& decisions) {
   unwind(outside_);
   path_.clear();
   refuted_.clear();
+  conflict_.reset();
   at_solution_ = is_diving_ = false;
   rounds_ = 0;
   failures_at_restart_ = statistics_.failures;
@@ -108,9 +114,17 @@ void Search::enter(const std::vector<Decision>& decisions) {
 }
 
 std::optional<Decision> Search::decision() {
+  if (!options_.free) return chosen();
+  // Lecoutre, Sais, Tabary and Vidal, Artificial Intelligence 2009; but the variable stays the first one above, too, once it got a value.
+  const Domains& d = engine_.domains();
+  const auto decision = conflict_ && !d.fixed(*conflict_) ? decide_value(d, *conflict_, takes_[static_cast<std::size_t>(conflict_->var)], random_) : chosen();
+  return decision ? prefer(*decision) : decision;
+}
+
+std::optional<Decision> Search::chosen() {
   Decision decision;
   for (Brancher& b : branchers_)
-    if (b.decide(engine_, random_, decision)) return options_.free ? prefer(decision) : decision;
+    if (b.decide(engine_, random_, decision)) return decision;
   return std::nullopt;
 }
 
@@ -198,6 +212,7 @@ bool Search::back() {
 
 Search::Turn Search::fail() {
   ++statistics_.failures;
+  if (options_.free && !path_.empty() && (!conflict_ || engine_.domains().fixed(*conflict_))) conflict_ = path_.back().x;
   const double failures = static_cast<double>(statistics_.failures - failures_at_restart_);
   if (!path_.empty() && failures >= options_.restarts.cutoff(rounds_ + 1)) {
     if (is_diving_) neighbourhood_->narrow();

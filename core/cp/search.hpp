@@ -28,7 +28,9 @@ struct Options {
   // After each restart with a solution: a search near it, and one of everything, by turns. By Luby's sequence unless other
   // restarts are given. Needs an objective.
   std::optional<Relaxation> relax;
-  bool free = false;       // dom/wdeg, values of the last solution first, restarts by Luby's sequence unless others are given
+  // dom/wdeg, the last conflict's variable first, values of the last solution first, restarts by Luby's sequence unless others
+  // are given.
+  bool free = false;
   std::uint64_t seed = 0;
   double seconds = std::numeric_limits<double>::infinity();
   std::uint64_t nodes = ~std::uint64_t{0}, failures = ~std::uint64_t{0};
@@ -98,6 +100,7 @@ class Search final : public Finder {
   void record();
   bool bounded();
   bool back();
+  std::optional<Decision> chosen();
   Decision prefer(const Decision& decision) const;
   std::optional<Turn> spent();
   double elapsed() const;
@@ -109,6 +112,8 @@ class Search final : public Finder {
   std::vector<Decision> path_;
   std::vector<Refuted> refuted_;
   Nogoods* nogoods_ = nullptr;
+  std::optional<View> conflict_;  // the variable of the last decision that failed while the one before had a value
+  std::vector<Take> takes_;       // of each variable, where the search is free
   Random random_;
   std::optional<Neighbourhood> neighbourhood_;
   Values solution_, phase_;

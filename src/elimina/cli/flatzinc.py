@@ -56,7 +56,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("-s", "--statistics", action="store_true", help="statistics at the end")
     parser.add_argument("-v", "--verbose", action="store_true", help="what is ignored, on standard error")
     parser.add_argument("-f", "--free-search", action="store_true", help="dom/wdeg with restarts and saved values")
-    parser.add_argument("-p", "--parallel", metavar="N", type=_count(1, 1024), default=1, help="threads, each with a copy of the model")
+    parser.add_argument(
+        "-p", "--parallel", metavar="N", type=_count(1, 1024), default=1, help="threads, each with a copy of the model"
+    )
     parser.add_argument(
         "--lns", action="store_true", help="with an objective, search near the best solution and everywhere by turns"
     )
