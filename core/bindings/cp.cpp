@@ -1,6 +1,5 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -9,6 +8,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "device_kind.hpp"
 #include "module.hpp"
 #include "searching.hpp"
 
@@ -128,21 +128,6 @@ Options options_of(Model& model, const std::vector<RuleOfSearch>& rules, const s
   return options;
 }
 
-// What devices are made of: a solver has one of its own.
-struct DeviceKind {
-  std::vector<nb::bytes> modules;  // empty: this processor
-  std::vector<std::string> names;
-  int ordinal = 0;
-  unsigned threads = 1;
-
-  std::unique_ptr<FilterDevice> make() const {
-    if (modules.empty()) return make_host_device(threads);
-    std::vector<std::span<const char>> parts;
-    for (const nb::bytes& module : modules) parts.emplace_back(module.c_str(), module.size());
-    return make_cuda_device(ordinal, parts, names);
-  }
-};
-
 void accelerate(Model& model, const DeviceKind& kind, bool measures) {
   model.open();
   model.solver.accelerate(kind.make(), measures);
@@ -203,8 +188,7 @@ void bind_cp(nb::module_& m) {
       .def("new_variables", &Model::make, "count"_a, "lo"_a, "hi"_a, "The first one's number.")
       .def("new_variable_of", &Model::make_of, "values"_a)
       .def("post", &Model::post, "name"_a, "arguments"_a)
-      .def("filterable", [](Model& m) { return std::pair(m.solver.filterable().largest, m.solver.filterable().is_demanded); },
-           "Variables of the largest AllDifferent that a device could filter, and whether one asks for it.")
+      .def("wants_device", [](Model& m) { return m.solver.wants_device(); }, "Whether an AllDifferent asks for a device, or is large enough for it.")
       .def("accelerate", &accelerate, "device"_a, "measures"_a, "After all is posted; `measures`: only where the device is faster, or asked for.")
       .def_prop_ro("device_calls", [](const Model& m) { return m.solver.device_calls(); })
       .def("propagate", &propagate, "Brings the domains to a fixpoint and closes the solver; False: infeasible.")

@@ -22,13 +22,12 @@ View Solver::fixed(Value value) {
   return place->second;
 }
 
-Solver::Filterable Solver::filterable() {
-  Filterable result;
+bool Solver::wants_device() {
+  bool result = false;
   engine_.each_propagator([&](Propagator& p) {
     auto* const matching = dynamic_cast<Matching*>(&p);
     if (!matching || !DeviceBatch::can_filter(domains(), *matching)) return;
-    result.largest = std::max(result.largest, matching->views().size());
-    result.is_demanded |= matching->side() == Side::gpu;
+    result |= matching->side() == Side::gpu || matching->views().size() >= DeviceBatch::kWorthwhile;
   });
   return result;
 }

@@ -31,12 +31,8 @@ class Solver {
   // where it exists. The argument of a set is its values. Throws `Refused`.
   void post(const std::string& name, const std::vector<Argument>& arguments);
 
-  // What a device could filter: variables of the largest AllDifferent, and whether one of them asks for a device.
-  struct Filterable {
-    std::size_t largest = 0;
-    bool is_demanded = false;
-  };
-  Filterable filterable();
+  // Whether it is worth to look for a device: an AllDifferent asks for one, or is large enough.
+  bool wants_device();
 
   // From now on a device filters AllDifferents; `measures`: where it is the faster one, or is asked for; otherwise all that it can.
   // Once, at the root, after all is posted.

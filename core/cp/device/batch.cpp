@@ -83,7 +83,7 @@ bool DeviceBatch::prefers(Matching& matching) {
   if (matching.side() == Side::gpu || !measures_) return true;
   std::size_t count = 0;
   for (const Matching::Part& part : matching.parts()) count += part.size();
-  return count >= 1024;
+  return count >= kWorthwhile;
 }
 
 Outcome DeviceBatch::propagate(Engine& engine, Matching& first) {

@@ -13,6 +13,9 @@ class Matching;
 
 class DeviceBatch {
  public:
+  // Variables of parts that a device divides sooner than the CPU.
+  static constexpr std::size_t kWorthwhile = 1024;
+
   // Registers those that a device can filter and that are not for the CPU; at the root.
   DeviceBatch(Engine& engine, std::unique_ptr<FilterDevice> device, bool measures);
   ~DeviceBatch();
