@@ -1,5 +1,6 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -190,7 +191,8 @@ void bind_cp(nb::module_& m) {
       .def("post", &Model::post, "name"_a, "arguments"_a)
       .def("wants_device", [](Model& m) { return m.solver.wants_device(); }, "Whether an AllDifferent asks for a device, or is large enough for it.")
       .def("accelerate", &accelerate, "device"_a, "measures"_a, "After all is posted; `measures`: only where the device is faster, or asked for.")
-      .def_prop_ro("device_calls", [](const Model& m) { return m.solver.device_calls(); })
+      .def("device_calls", [](const Model& m) { return m.solver.batch() ? std::pair(m.solver.batch()->calls(), m.solver.batch()->seconds()) : std::pair(std::uint64_t{0}, 0.0); },
+           "How many calls a device has answered, and their seconds.")
       .def("propagate", &propagate, "Brings the domains to a fixpoint and closes the solver; False: infeasible.")
       .def("decide", &decide, "var"_a, "value"_a, "is_"_a, "Gives or takes a value, and propagates; False: that fails. One call of undo each.")
       .def("undo", &undo)

@@ -228,8 +228,8 @@ class CpSolver:
         After all is posted; `measures`: only where the device is faster, or asked for.
         """
 
-    @property
-    def device_calls(self) -> int: ...
+    def device_calls(self) -> tuple[int, float]:
+        """How many calls a device has answered, and their seconds."""
 
     def propagate(self) -> bool:
         """

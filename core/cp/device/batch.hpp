@@ -29,7 +29,7 @@ class DeviceBatch {
   Outcome propagate(Engine& engine, Matching& first);
 
   std::uint64_t calls() const { return calls_; }
-  std::size_t members() const { return members_.size(); }
+  double seconds() const { return seconds_; }
 
   // Whether a device could filter it: rows that are only shifted.
   static bool can_filter(const Domains& d, const Matching& matching);
@@ -69,11 +69,13 @@ class DeviceBatch {
   std::vector<Job> jobs_;
   std::vector<different::Part> parts_;
   std::vector<std::uint32_t> lists_;
+  std::vector<std::uint64_t> free_values_;
   different::Call call_{};
   std::size_t board_bytes_ = 0, losses_count_ = 0, labels_count_ = 0, scratch_words_ = 0;
   std::uint64_t calls_ = 0;
+  double seconds_ = 0;  // of the device's calls
 
-  Store<std::uint64_t> rows_, scratch_;
+  Store<std::uint64_t> rows_, scratch_, host_free_, free_store_;
   Store<different::Bounds> bounds_;
   Store<std::int32_t> match_;
   Store<different::Member> member_store_;

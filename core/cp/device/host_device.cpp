@@ -28,11 +28,11 @@ struct ThreadTeam {
   T load(const T* at) const {
     return std::atomic_ref<T>(*const_cast<T*>(at)).load();
   }
-  void unite(u64* at, u64 bits) const { std::atomic_ref<u64>(*at).fetch_or(bits); }
-  void intersect(u64* at, u64 bits) const { std::atomic_ref<u64>(*at).fetch_and(bits); }
-  void raise(i32* at, i32 value) const {
-    const std::atomic_ref<i32> cell(*at);
-    for (i32 old = cell.load(); old < value && !cell.compare_exchange_weak(old, value);) {}
+  u64 unite(u64* at, u64 bits) const { return std::atomic_ref<u64>(*at).fetch_or(bits); }
+  template <class T>
+  void raise(T* at, T value) const {
+    const std::atomic_ref<T> cell(*at);
+    for (T old = cell.load(); old < value && !cell.compare_exchange_weak(old, value);) {}
   }
   u32 take(u32* at) const { return std::atomic_ref<u32>(*at).fetch_add(1); }
   void publish() const {}

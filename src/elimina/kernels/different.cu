@@ -29,9 +29,11 @@ struct BlockTeam {
   __device__ T load(const T* at) const {
     return *const_cast<const volatile T*>(at);
   }
-  __device__ void unite(u64* at, u64 bits) const { atomicOr(at, bits); }
-  __device__ void intersect(u64* at, u64 bits) const { atomicAnd(at, bits); }
-  __device__ void raise(i32* at, i32 value) const { atomicMax(at, value); }
+  __device__ u64 unite(u64* at, u64 bits) const { return atomicOr(at, bits); }
+  template <class T>
+  __device__ void raise(T* at, T value) const {
+    atomicMax(at, value);
+  }
   __device__ u32 take(u32* at) const { return atomicAdd(at, 1u); }
   __device__ void publish() const { __threadfence_system(); }
 
