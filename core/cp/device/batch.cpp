@@ -173,7 +173,11 @@ void DeviceBatch::write_changes(const Domains& d) {
   reserve(new_bounds_, changes_.variables.size(), Place::shared);
   reserve(matches_, rematched, Place::shared);
   std::size_t i = 0;
-  for (const std::uint32_t word : changes_.words) words_.host()[i++] = {d.rows()[word], word};
+  constexpr std::size_t kAhead = 16;
+  for (const std::uint32_t word : changes_.words) {
+    if (i + kAhead < changes_.words.size()) __builtin_prefetch(d.rows().data() + changes_.words[i + kAhead]);
+    words_.host()[i++] = {d.rows()[word], word};
+  }
   i = 0;
   for (const int v : changes_.variables)
     new_bounds_.host()[i++] = {static_cast<std::uint32_t>(v),
@@ -194,7 +198,7 @@ void DeviceBatch::run() {
   reserve(scratch_, scratch_words_, Place::device);
   reserve(part_store_, parts_.size(), Place::device);
   reserve(list_store_, lists_.size(), Place::device);
-  reserve(barriers_, 2 * parts_.size() + 1, Place::device);
+  reserve(barriers_, parts_.size(), Place::device);
   reserve(host_parts_, parts_.size(), Place::shared);
   reserve(host_lists_, lists_.size(), Place::shared);
   reserve(host_free_, free_values_.size(), Place::shared);

@@ -80,24 +80,43 @@ struct Call {
   Loss* losses;
   Label* labels;
   Answer* answers;
-  u32* barriers;    // two for each part, and one for all
-  u32* done;        // the host's
-  u32 ticket, blocks, rounds;   // what `done` becomes; of a part's team; most rounds
+  u32* barriers;        // one for each part
+  u32* arrived;         // blocks and parts that are done with something, since the beginning
+  u32* done;            // the host's
+  u32 ticket, blocks, rounds, arrivals;   // what `done` becomes; of a part's team; most rounds; `arrived` before
 };
 
 // Words of 64 bits for what a part keeps beside its rows.
 inline ELIMINA_HD u64 board_words(u64 count, u64 words) { return 4 * words + 1 + (16 + words + 10 * count + 1) / 2; }
 
-// Writes what changed to the device's copies; the threads of all blocks share the work.
-inline ELIMINA_HD void update(const Call& c, u64 thread, u64 threads) {
-  for (u64 i = thread; i < c.word_count; i += threads) c.rows[c.words[i].word] = c.words[i].value;
-  for (u64 i = thread; i < c.bounds_count; i += threads) c.bounds[c.new_bounds[i].variable] = c.new_bounds[i].bounds;
-  for (u64 i = thread; i < c.match_count; i += threads) c.match[c.matches[i].member] = c.matches[i].value;
-  for (u64 i = thread; i < c.part_count; i += threads) c.parts[i] = c.host_parts[i];
-  for (u64 i = thread; i < c.list_count; i += threads) c.lists[i] = c.host_lists[i];
-  for (u64 i = thread; i < c.free_count; i += threads) c.free[i] = c.host_free[i];
-  for (u64 i = thread; i < 2 * c.part_count + 1; i += threads) c.barriers[i] = 0;
-}
+// Writes what changed to the device's copies; the threads of all blocks share the work. The host's memory is far away, so each
+// kind begins with threads of its own: they wait at the same time.
+class Update {
+ public:
+  ELIMINA_HD Update(const Call& call, u64 thread, u64 threads) : call_(call), thread_(thread), threads_(threads) {}
+
+  ELIMINA_HD void run() {
+    const Call& c = call_;
+    each(c.part_count, [&](u64 i) { c.parts[i] = c.host_parts[i]; });
+    each(c.part_count, [&](u64 i) { c.barriers[i] = 0; });
+    each(c.free_count, [&](u64 i) { c.free[i] = c.host_free[i]; });
+    each(c.list_count, [&](u64 i) { c.lists[i] = c.host_lists[i]; });
+    each(c.match_count, [&](u64 i) { c.match[c.matches[i].member] = c.matches[i].value; });
+    each(c.bounds_count, [&](u64 i) { c.bounds[c.new_bounds[i].variable] = c.new_bounds[i].bounds; });
+    each(c.word_count, [&](u64 i) { c.rows[c.words[i].word] = c.words[i].value; });
+  }
+
+ private:
+  template <class F>
+  ELIMINA_HD void each(u64 count, F write) {
+    for (u64 i = (thread_ + threads_ - before_ % threads_) % threads_; i < count; i += threads_) write(i);
+    before_ += (count + 31) / 32 * 32;
+  }
+
+  const Call& call_;
+  const u64 thread_, threads_;
+  u64 before_ = 0;
+};
 
 // A member's row in the constraint's words.
 struct Row {
@@ -121,7 +140,7 @@ struct Row {
 };
 
 // `Team`: `thread`, `threads`, `sync`; groups of lanes that share a variable: `group`, `groups`, `lane`, `lanes`, and `any`,
-// which all lanes of a group call; `load`, `unite`, `raise`, `take` for memory that other threads write; `publish` before what a
+// which all lanes of a group call; `load`, `unite`, `raise`, `add`, `take` for memory that other threads write; `publish` before what a
 // thread wrote is for the host.
 template <class Team>
 class Division {
@@ -212,12 +231,14 @@ class Division {
   ELIMINA_HD i32 gather() {
     for (i32 left = count_;;) {
       u32* const joined = counter();
+      u32 mine = 0;
       for (i32 k = team_.group(); k < count_; k += team_.groups()) {
         if (team_.any(team_.load(state_ + k) != kOpen) || !meets(row(k), core_) || team_.lane() != 0) continue;
         state_[k] = kCore;
         set(core_, match(k));
-        team_.take(joined);
+        ++mine;
       }
+      if (mine) team_.add(joined, mine);
       team_.sync();
       ++round_;
       const i32 found = i32(team_.load(joined));
@@ -323,6 +344,7 @@ class Division {
   ELIMINA_HD bool reach(const i32* list, i32 alive, i32 pivot) {
     for (i32 back = 1, fore = 0; has_rounds();) {
       u32* const found = counter();
+      u32 joining = 0, expanding = 0;
       for (i32 i = team_.group(); i < alive; i += team_.groups()) {
         const i32 j = list ? team_.load(list + i) : i, k = remaining(j), value = match(k);
         const bool joins = j != pivot && !team_.any(has(backward_, value)) && (pivot < 0 ? meets(j) : meets(row(k), backward_));
@@ -332,13 +354,15 @@ class Division {
         if (team_.lane() != 0) continue;
         if (joins) {
           set(backward_, value);
-          team_.take(found);
+          ++joining;
         }
         if (expands) {
           state_[k] = kExpanded;
-          team_.take(found + 1);
+          ++expanding;
         }
       }
+      if (joining) team_.add(found, joining);
+      if (expanding) team_.add(found + 1, expanding);
       team_.sync();
       ++round_;
       const i32 joined = i32(team_.load(found)), expanded = i32(team_.load(found + 1));

@@ -1,5 +1,6 @@
 // AllDifferent's filtering (include/elimina/different.hpp): first what changed is written, then parts are divided, each by a
-// team of blocks. A team of one has its board in shared memory; larger ones wait for each other, so all blocks have to be resident.
+// team of blocks, or several one after the other by a single block, whose board is in shared memory. Blocks wait for each other, so
+// all have to be resident.
 #include <elimina/different.hpp>
 
 namespace elimina {
@@ -34,6 +35,7 @@ struct BlockTeam {
   __device__ void raise(T* at, T value) const {
     atomicMax(at, value);
   }
+  __device__ void add(u32* at, u32 count) const { atomicAdd(at, count); }
   __device__ u32 take(u32* at) const { return atomicAdd(at, 1u); }
   __device__ void publish() const { __threadfence_system(); }
 
@@ -41,27 +43,39 @@ struct BlockTeam {
     __syncthreads();
     if (blocks == 1) return;
     ++generation;
-    if (threadIdx.x == 0) {
-      __threadfence();
-      atomicAdd(barrier, 1u);
-      while (load(barrier) < generation * blocks) {}
-      __threadfence();
-    }
+    if (threadIdx.x == 0) meet(barrier, generation * blocks);
     __syncthreads();
+  }
+
+  // Waits until so many have come; what they wrote is seen then. Counts may wrap.
+  static __device__ void meet(u32* barrier, u32 count) {
+    __threadfence();
+    atomicAdd(barrier, 1u);
+    while (i32(*const_cast<volatile u32*>(barrier) - count) < 0) {}
+    __threadfence();
   }
 };
 
-__global__ void different_update(Call c) { different::update(c, u64(blockIdx.x) * blockDim.x + threadIdx.x, u64(gridDim.x) * blockDim.x); }
-
-__global__ void __launch_bounds__(512) different_divide(Call c) {
+__global__ void __launch_bounds__(512) divide(Call c) {
   extern __shared__ u64 board[];
-  const u32 p = blockIdx.x / c.blocks;
-  const different::Part part = c.parts[p];
-  BlockTeam team(blockIdx.x % c.blocks, c.blocks, c.barriers + 2 * p, part.words);
-  different::Division<BlockTeam>(team, c, part, c.blocks == 1 ? board : c.scratch + part.board, c.scratch + part.rows).run(c.answers + p);
-  if (team.thread() != 0) return;
-  __threadfence_system();
-  if (atomicAdd(c.barriers + 2 * c.part_count, 1u) + 1 == c.part_count) *const_cast<volatile u32*>(c.done) = c.ticket;
+  different::Update(c, u64(blockIdx.x) * blockDim.x + threadIdx.x, u64(gridDim.x) * blockDim.x).run();
+  __syncthreads();
+  if (gridDim.x > 1) {
+    if (threadIdx.x == 0) BlockTeam::meet(c.arrived, c.arrivals + gridDim.x);
+    __syncthreads();
+  }
+  const u32 teams = gridDim.x / c.blocks;
+  for (u32 p = blockIdx.x / c.blocks; p < c.part_count; p += teams) {
+    const different::Part part = c.parts[p];
+    BlockTeam team(blockIdx.x % c.blocks, c.blocks, c.barriers + p, part.words);
+    different::Division<BlockTeam>(team, c, part, c.blocks == 1 ? board : c.scratch + part.board, c.scratch + part.rows).run(c.answers + p);
+    if (team.thread() == 0) {
+      __threadfence_system();
+      const u32 before = c.arrivals + (gridDim.x > 1 ? gridDim.x : 0);
+      if (atomicAdd(c.arrived, 1u) + 1 == before + c.part_count) *const_cast<volatile u32*>(c.done) = c.ticket;
+    }
+    __syncthreads();
+  }
 }
 
 }  // namespace elimina
