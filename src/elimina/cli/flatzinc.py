@@ -64,7 +64,16 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("-r", "--random-seed", metavar="SEED", type=_count(0), default=0, help="of random values")
     parser.add_argument("-t", "--time-limit", metavar="MS", type=_count(0), help="milliseconds, from the start")
-    return parser.parse_args(arguments)
+    parser.add_argument(
+        "--device",
+        choices=("auto", "cpu", "cuda"),
+        default="auto",
+        help="what filters AllDifferents; auto: a GPU where it is faster, or where the model says so",
+    )
+    options = parser.parse_args(arguments)
+    if options.parallel > 1 and options.device == "cuda":
+        parser.error("a GPU filters for one thread: leave out -p or --device cuda")
+    return options
 
 
 def _count(least: int, most: int = 2**53 - 1) -> type[int]:
@@ -96,11 +105,24 @@ class _Run:
         text = options.model.read_bytes()
         try:
             model = FlatZinc(text, self._goes_on)
-            how = options.free_search, options.random_seed, self._seconds_left(), options.parallel, options.lns
-            search = model.search(*how, self._goes_on)
         except ValueError as error:
             _complain(f"{options.model}:{error}")
             return ERROR
+        except StopIteration:
+            self._write(b"=====UNKNOWN=====\n")
+            return FINISHED
+        if options.parallel == 1 and (options.device == "cuda" or (options.device == "auto" and model.wants_device())):
+            from elimina.cp.device import accelerate
+            from elimina.errors import DeviceError
+
+            try:
+                accelerate(model, options.device)
+            except DeviceError as error:
+                _complain(str(error))
+                return ERROR
+        try:
+            how = options.free_search, options.random_seed, self._seconds_left(), options.parallel, options.lns
+            search = model.search(*how, self._goes_on)
         except StopIteration:
             self._write(b"=====UNKNOWN=====\n")
             return FINISHED

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elimina._core import CpSearch, CpSolver
+from elimina.cp.device import Device, accelerate
 from elimina.cp.expressions import Expression, Operand, Relation, whole
 from elimina.cp.globals import Globals
 from elimina.cp.result import Result, Solution, Status
@@ -182,6 +183,7 @@ class Model(Globals):
         lns: bool = False,
         threads: int = 1,
         seed: int = 0,
+        device: Device = "auto",
         on_solution: Callable[[Solution], object] | None = None,
     ) -> Result:
         """Search for a solution, the best one, or all.
@@ -205,6 +207,7 @@ class Model(Globals):
             threads: Search in so many threads, each with a copy of the model (embarrassingly parallel search, Regin et
                 al., CP 2013). There are as many solutions as with one, in any order; limits are met a little later.
             seed: Of random values.
+            device: What filters domain-consistent AllDifferents: ``cpu``, ``cuda``, or for each call the faster one.
             on_solution: Gets each solution; ends the search by returning False.
 
         Returns:
@@ -212,9 +215,10 @@ class Model(Globals):
 
         Raises:
             InputError: A constraint or an option cannot be used as given.
+            DeviceError: ``cuda`` without a GPU that can be used, or one that fails.
         """
         how = restarts and (restarts, restart_scale, restart_growth), self._relaxed() if lns else None, free, seed
-        search = self._start(threads, how, (time_limit, node_limit, fail_limit))
+        search = self._start(threads, device, how, (time_limit, node_limit, fail_limit))
         aim = self._objective
         limit = solution_limit if solution_limit is not None else None if all_solutions or aim is not None else 1
         found: list[Solution] = []
@@ -234,7 +238,9 @@ class Model(Globals):
         objective = last[aim] if last is not None and aim is not None else None
         return Result(status, last, objective, found, complete, search.statistics())
 
-    def solutions(self, *, time_limit: float | None = None, free: bool = False, seed: int = 0) -> Iterator[Solution]:
+    def solutions(
+        self, *, time_limit: float | None = None, free: bool = False, seed: int = 0, device: Device = "auto"
+    ) -> Iterator[Solution]:
         """Search for one solution after the other; with an objective, each is better than the one before.
 
         The iterator ends when there are no more, or with the time.
@@ -243,7 +249,7 @@ class Model(Globals):
             InputError: A constraint or an option cannot be used as given.
             KeyboardInterrupt: Ctrl-C.
         """
-        search = self._start(1, (None, None, free, seed), (time_limit, None, None))
+        search = self._start(1, device, (None, None, free, seed), (time_limit, None, None))
         while (state := search.next(_go_on)) == "solution":
             yield self._solution(search)
         if state == "stopped":
@@ -276,12 +282,16 @@ class Model(Globals):
     def _start(
         self,
         threads: int,
+        device: Device,
         how: tuple[tuple[str, float, float] | None, tuple[Words, None] | None, bool, int],
         limits: tuple[float | None, ...],
     ) -> CpSearch:
         if whole(threads, "a number of threads") not in range(1, THREADS + 1):
             raise InputError(f"a search has from 1 to {THREADS} threads, not {threads}")
         solver, objective = self._build()
+        if threads > 1 and device == "cuda":
+            raise InputError(f"a GPU filters for one thread, not {threads}: leave out one of them")
+        accelerate(solver, "cpu" if threads > 1 and device == "auto" else device)
         solvers = (solver, *(self._posted() for _ in range(threads - 1)))
         rules = self._rules or [(self._own(), "dom_w_deg", "indomain_min")]
         given = (float("inf") if limit is None else limit for limit in limits)
