@@ -78,5 +78,5 @@ def test_the_annotation(share: int) -> None:
 
 @pytest.mark.parametrize("share", ["101", "-1", "x", "0.5"])
 def test_a_bad_share_is_refused(share: str) -> None:
-    with pytest.raises(ValueError, match="3:.*from 0 to 100"):
+    with pytest.raises(ValueError, match=r"3:.*from 0 to 100"):
         _core.FlatZinc(TEXT.format(f":: relax_and_reconstruct(x, {share})", "minimize").encode(), lambda: True)

@@ -199,8 +199,8 @@ class Model(Globals):
                 again (nogoods of Lecoutre et al., JSAT 2007), so every search ends, and no solution comes twice.
             restart_scale: Failures.
             restart_growth: Of ``geometric``.
-            free: Choose variables by failures of their constraints (dom/wdeg), try the values of the last solution
-                first, and restart.
+            free: Choose the variable of the last conflict, then variables by failures of their constraints (dom/wdeg),
+                try the values of the last solution first, and restart.
             lns: With an objective, search near the best solution and everywhere by turns (large neighbourhood search,
                 Shaw 1998; what keeps its value is chosen at random or by propagation, Perron et al., CP 2004). The
                 optimum can still be proven.
