@@ -84,14 +84,43 @@ void DeviceBatch::release(Store<T>& store) {
   store.piece = {};
 }
 
-bool DeviceBatch::prefers(Matching& matching) {
-  if (matching.side() == Side::gpu || !measures_) return true;
+std::size_t DeviceBatch::variables(Matching& matching) {
   std::size_t count = 0;
   for (const Matching::Part& part : matching.parts()) count += part.size();
-  return count >= kWorthwhile;
+  return count;
 }
 
-Outcome DeviceBatch::propagate(Engine& engine, Matching& first) {
+// The faster one, once both are known; the other one again now and then, unless it is far slower.
+bool DeviceBatch::is_for_device(const Cost& cost) const {
+  constexpr std::uint32_t kSamples = 3, kTurn = 128;
+  constexpr double kFar = 4;
+  if (cost.cpu_calls < kSamples) return false;
+  if (cost.device_calls < kSamples) return true;
+  const bool is_faster = cost.device < cost.cpu;
+  const bool is_turn = (cost.cpu_calls + cost.device_calls) % kTurn == 0 && std::max(cost.device, cost.cpu) < kFar * std::min(cost.device, cost.cpu);
+  return is_faster != is_turn;
+}
+
+Outcome DeviceBatch::divide(Engine& engine, Matching& matching) {
+  if (!measures_ || matching.side() == Side::gpu) return divide_together(engine, matching);
+  const std::size_t count = variables(matching);
+  if (count < kWorthwhile) return matching.divide_here(engine);
+  Cost& cost = costs_[static_cast<std::size_t>(std::bit_width(count))];
+  const bool is_device = is_for_device(cost);
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome outcome = is_device ? divide_together(engine, matching) : matching.divide_here(engine);
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  // The device's time is that of all that waited.
+  if (is_device) seconds *= static_cast<double>(count) / static_cast<double>(std::max(labels_count_, count));
+  std::uint32_t& calls = is_device ? cost.device_calls : cost.cpu_calls;
+  double& mean = is_device ? cost.device : cost.cpu;
+  // The first call on the device takes its memory.
+  mean = calls <= (is_device ? 1U : 0U) ? seconds : mean + (seconds - mean) / 8;
+  ++calls;
+  return outcome;
+}
+
+Outcome DeviceBatch::divide_together(Engine& engine, Matching& first) {
   jobs_.clear();
   parts_.clear();
   lists_.clear();

@@ -82,7 +82,10 @@ void Matching::filter_by(DeviceBatch& device, std::size_t first_member) {
 
 Outcome Matching::propagate(Engine& engine) {
   if (!prepare(engine)) return Outcome::failed;
-  if (device_ && device_->prefers(*this)) return device_->propagate(engine, *this);
+  return device_ ? device_->divide(engine, *this) : divide_here(engine);
+}
+
+Outcome Matching::divide_here(Engine& engine) {
   if (!divide(engine, parts_)) return Outcome::failed;
   return repeats_ ? Outcome::again : Outcome::fixpoint;
 }
