@@ -1,10 +1,10 @@
-"""AllDifferent's two ways on a GPU: the residual graph's closure by blocked Warshall, and the searches from pivots that elimina has.
+"""AllDifferent's two ways on a GPU: the residual graph's closure by blocked Warshall, and searches from pivots.
 
     python bench/closure.py [--sizes 200 500 1000 2000 5000]
 
-The closure (Tardivo et al. 2022, section 3.2): bits in tiles of 64 by 64, three kernels for each tile on the diagonal, all in
-one CUDA graph; its time has neither the changes' way to the device nor that of the lost values back. The other one is a whole
-call of the solver's device, after a value was taken from a permutation.
+The closure (Tardivo et al. 2022, section 3.2): bits in tiles of 64 by 64, three kernels for each tile on the diagonal,
+all in one CUDA graph; its time has neither the changes' way to the device nor that of the lost values back. The other one
+is a whole call of the solver's device, after a value was taken from a permutation.
 """
 
 from __future__ import annotations
