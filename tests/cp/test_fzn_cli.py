@@ -228,7 +228,7 @@ output ["\\(p)\\n"];"""
         ),
         ("var 1..3: x; constraint x * x = 5; solve satisfy;", [], 0),
         (
-            'include "gecode.mzn"; array[1..4] of var 1..9: x; solve :: int_search(x, input_order, indomain_max)'
+            'include "elimina.mzn"; array[1..4] of var 1..9: x; solve :: int_search(x, input_order, indomain_max)'
             ":: restart_constant(2) :: relax_and_reconstruct(x, 50) minimize sum(x);",
             ["--lns", "-p", "2"],
             1,
