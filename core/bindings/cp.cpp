@@ -200,7 +200,10 @@ void bind_cp(nb::module_& m) {
       .def("new_variables", &Model::make, "count"_a, "lo"_a, "hi"_a, "The first one's number.")
       .def("new_variable_of", &Model::make_of, "values"_a)
       .def("post", &Model::post, "name"_a, "arguments"_a)
-      .def("wants_device", [](Model& m) { return m.solver.wants_device(); }, "Whether an AllDifferent asks for a device, or is large enough for it.")
+      .def("device_delay", [](Model& m) { return m.solver.device_delay(); },
+           "Seconds of search after which a device is worth looking for: 0 where an AllDifferent asks for one.")
+      .def("accelerate_later", [](Model& m, nb::object find) { m.solver.accelerate_later(finder_of(std::move(find))); }, "find"_a,
+           "After that time; `find` returns a device, or None.")
       .def("accelerate", &accelerate, "device"_a, "measures"_a, "After all is posted; `measures`: only where the device is faster, or asked for.")
       .def("device_calls", [](const Model& m) { return m.solver.batch() ? std::pair(m.solver.batch()->calls(), m.solver.batch()->seconds()) : std::pair(std::uint64_t{0}, 0.0); },
            "How many calls a device has answered, and their seconds.")

@@ -54,7 +54,8 @@ class FlatZinc {
     return new Searching(solvers, std::move(options_));
   }
 
-  bool wants_device() { return solver_.wants_device(); }
+  double device_delay() { return solver_.device_delay(); }
+  void accelerate_later(nb::object find) { solver_.accelerate_later(finder_of(std::move(find))); }
 
   void accelerate(const DeviceKind& kind, bool measures) {
     if (searched_) throw nb::value_error("the model is searched already");
@@ -123,7 +124,8 @@ void bind_flatzinc(nb::module_& m) {
            "Raises ValueError, 'LINE:COLUMN: problem'; StopIteration where `poll` returned False.")
       .def("search", &FlatZinc::search, nb::rv_policy::take_ownership, nb::keep_alive<0, 1>(), "free"_a, "seed"_a, "seconds"_a, "threads"_a, "relax"_a,
            "poll"_a, "By the model's annotations; once. StopIteration where `poll` returned False.")
-      .def("wants_device", &FlatZinc::wants_device, "As of CpSolver.")
+      .def("device_delay", &FlatZinc::device_delay, "As of CpSolver.")
+      .def("accelerate_later", &FlatZinc::accelerate_later, "find"_a, "As of CpSolver.")
       .def("accelerate", &FlatZinc::accelerate, "device"_a, "measures"_a, "As of CpSolver.")
       .def("show", &FlatZinc::show, "search"_a, "The last solution, in FlatZinc's form.")
       .def("objective", &FlatZinc::objective, "search"_a, "Its value in the last solution.")

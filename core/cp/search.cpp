@@ -150,6 +150,7 @@ std::optional<Search::Turn> Search::spent() {
   if (statistics_.nodes % 16 != 0) return std::nullopt;
   if (elapsed() > options_.seconds) return Turn::limit;
   if (options_.poll && !options_.poll()) return Turn::stopped;
+  solver_.has_searched(elapsed());
   return std::nullopt;
 }
 

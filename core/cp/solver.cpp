@@ -1,10 +1,18 @@
 #include "solver.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "propagators/matching.hpp"
 
 namespace elimina::cp {
+
+namespace {
+
+constexpr double kPatience = 2;
+
+}  // namespace
 
 View Solver::new_variable(const Values& values) {
   if (values.empty()) throw Refused("a variable has at least one value");
@@ -22,14 +30,22 @@ View Solver::fixed(Value value) {
   return place->second;
 }
 
-bool Solver::wants_device() {
-  bool result = false;
+double Solver::device_delay() {
+  double result = std::numeric_limits<double>::infinity();
   engine_.each_propagator([&](Propagator& p) {
     auto* const matching = dynamic_cast<Matching*>(&p);
     if (!matching || !DeviceBatch::can_filter(domains(), *matching)) return;
-    result |= matching->side() == Side::gpu || matching->views().size() >= DeviceBatch::kWorthwhile;
+    if (matching->side() == Side::gpu) result = 0;
+    else if (matching->views().size() >= DeviceBatch::kWorthwhile) result = std::min(result, kPatience);
   });
   return result;
+}
+
+// To find a device takes a second or two.
+void Solver::has_searched(double seconds) {
+  if (!find_ || seconds < kPatience) return;
+  const FindDevice find = std::exchange(find_, nullptr);
+  if (auto device = find()) accelerate(std::move(device), true);
 }
 
 void Solver::accelerate(std::unique_ptr<FilterDevice> device, bool measures) {

@@ -1,5 +1,6 @@
 // A model to be solved: variables, and constraints by name. There are no globals: a process may have many.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,17 +32,23 @@ class Solver {
   // where it exists. The argument of a set is its values. Throws `Refused`.
   void post(const std::string& name, const std::vector<Argument>& arguments);
 
-  // Whether it is worth to look for a device: an AllDifferent asks for one, or is large enough.
-  bool wants_device();
+  // Seconds of search after which it is worth to look for a device: none where an AllDifferent asks for one, some where one is
+  // large, infinitely many otherwise.
+  double device_delay();
 
   // From now on a device filters AllDifferents; `measures`: where it is the faster one, or is asked for; otherwise all that it can.
-  // Once, at the root, after all is posted.
+  // Once, after all is posted.
   void accelerate(std::unique_ptr<FilterDevice> device, bool measures);
+  // The same with measures, once a search has lasted long enough; where there is no device, null.
+  using FindDevice = std::function<std::unique_ptr<FilterDevice>()>;
+  void accelerate_later(FindDevice find) { find_ = std::move(find); }
+  void has_searched(double seconds);
   const DeviceBatch* batch() const { return batch_.get(); }
 
  private:
   Engine engine_;
   std::unique_ptr<DeviceBatch> batch_;
+  FindDevice find_;
   std::map<Value, View> fixed_;
 };
 

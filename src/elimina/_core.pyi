@@ -220,8 +220,13 @@ class CpSolver:
 
     def post(self, name: str, arguments: Sequence[Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)]]) -> None: ...
 
-    def wants_device(self) -> bool:
-        """Whether an AllDifferent asks for a device, or is large enough for it."""
+    def device_delay(self) -> float:
+        """
+        Seconds of search after which a device is worth looking for: 0 where an AllDifferent asks for one.
+        """
+
+    def accelerate_later(self, find: object) -> None:
+        """After that time; `find` returns a device, or None."""
 
     def accelerate(self, device: CpDevice, measures: bool) -> None:
         """
@@ -319,7 +324,10 @@ class FlatZinc:
         By the model's annotations; once. StopIteration where `poll` returned False.
         """
 
-    def wants_device(self) -> bool:
+    def device_delay(self) -> float:
+        """As of CpSolver."""
+
+    def accelerate_later(self, find: object) -> None:
         """As of CpSolver."""
 
     def accelerate(self, device: CpDevice, measures: bool) -> None:

@@ -111,7 +111,7 @@ class _Run:
         except StopIteration:
             self._write(b"=====UNKNOWN=====\n")
             return FINISHED
-        if options.parallel == 1 and (options.device == "cuda" or (options.device == "auto" and model.wants_device())):
+        if _may_use_device(model, options):
             from elimina.cp.device import accelerate
             from elimina.errors import DeviceError
 
@@ -163,6 +163,13 @@ class _Run:
     def _write(self, text: bytes) -> None:
         sys.stdout.buffer.write(text)
         sys.stdout.buffer.flush()
+
+
+def _may_use_device(model: FlatZinc, options: argparse.Namespace) -> bool:
+    """What finds devices is imported only then."""
+    if options.parallel > 1 or options.device == "cpu":
+        return False
+    return options.device == "cuda" or model.device_delay() < float("inf")
 
 
 def _statistics(model: FlatZinc, search: CpSearch, read: float) -> str:

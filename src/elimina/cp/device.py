@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from importlib import util
 from typing import Literal, Protocol
 
@@ -15,11 +16,14 @@ Device = Literal["auto", "cpu", "cuda"]
 class Filterable(Protocol):
     """A solver, or a FlatZinc model, before it is searched."""
 
-    def wants_device(self) -> bool:
-        """Whether an AllDifferent asks for a device, or is large enough for it."""
+    def device_delay(self) -> float:
+        """Seconds of search after which a device is worth looking for."""
 
     def accelerate(self, device: CpDevice, measures: bool) -> None:
         """Let a device filter from now on."""
+
+    def accelerate_later(self, find: Callable[[], CpDevice | None]) -> None:
+        """The same after that time."""
 
 
 @functools.cache
@@ -35,16 +39,13 @@ def cuda_device(number: int = 0) -> CpDevice:
     return CpDevice(number, *CudaBackend(number).binary(cuda_kernels.DIVIDE))
 
 
-def accelerate(solver: Filterable, device: str) -> bool:
+def accelerate(solver: Filterable, device: str) -> None:
     """Let a GPU filter AllDifferents where it is asked for, or may be worth it.
 
     Args:
         solver: After everything is posted.
-        device: ``cpu``; ``cuda``: all that a GPU can filter; ``auto``: what asks for it or is filtered faster there, if
-            there is one.
-
-    Returns:
-        Whether a GPU does.
+        device: ``cpu``; ``cuda``: all that a GPU can filter; ``auto``: what asks for it, and, once the search has
+            lasted for a while, what is filtered faster there, if there is one.
 
     Raises:
         DeviceError: ``cuda`` without a device that can be used.
@@ -52,16 +53,19 @@ def accelerate(solver: Filterable, device: str) -> bool:
     """
     if device not in ("auto", "cpu", "cuda"):
         raise InputError(f"unknown device {device!r}; it is one of auto, cpu, cuda")
-    if device == "cpu":
-        return False
     if device == "cuda":
         solver.accelerate(cuda_device(), False)
-        return True
-    if not solver.wants_device() or util.find_spec("cupy") is None:
-        return False
+    elif device == "auto" and (delay := solver.device_delay()) < float("inf"):
+        if delay > 0:
+            solver.accelerate_later(_found)
+        elif (found := _found()) is not None:
+            solver.accelerate(found, True)
+
+
+def _found() -> CpDevice | None:
+    if util.find_spec("cupy") is None:
+        return None
     try:
-        found = cuda_device()
+        return cuda_device()
     except DeviceError:
-        return False
-    solver.accelerate(found, True)
-    return True
+        return None
