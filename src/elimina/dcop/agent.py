@@ -93,7 +93,8 @@ class Agent:
 
     def receive(self, message: Message) -> list[Message]:
         """React to a message; return what is to be sent before any work is done."""
-        self._handle(message.source, message.target, message.body)
+        _, _, source, target, body = message
+        self._handle(source, target, body)
         return self._finish_turn()
 
     @property
@@ -150,6 +151,8 @@ class Agent:
         place, send = self._places[target], self._send[target]
         if isinstance(body, TRAVERSAL):
             place.receive(source, body, send)
+            if not place.is_done:
+                return
         elif isinstance(body, Util):
             self._buckets[target].hear(source, body, send)
         elif isinstance(body, Value):
@@ -161,8 +164,11 @@ class Agent:
 
     def _look_at(self, variable: int) -> None:
         """Plan to eliminate a variable whose time has come."""
+        bucket = self._buckets[variable]
+        if bucket.is_done:
+            return
         with self._naming_itself():
-            if self._buckets[variable].becomes_ready(self._send[variable]):
+            if bucket.becomes_ready(self._send[variable]):
                 self._ready.append(variable)
 
     @contextmanager

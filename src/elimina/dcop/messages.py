@@ -146,6 +146,8 @@ KINDS: dict[type, str] = {
 }  # fmt: skip
 TRAVERSAL = (Elect, Rank, Mark, Marked, Visit, Return)
 """What makes the pseudo-tree; most messages are the first of these."""
+FIXED: dict[type, int] = {kind: _HEADER + _WORD * len(kind._fields) for kind in TRAVERSAL}
+"""Bytes of messages that are all of one size."""
 
 
 class Message(NamedTuple):
@@ -174,4 +176,4 @@ class Message(NamedTuple):
     def size(self) -> int:
         """Bytes: of the body, and four numbers more."""
         body = self.body
-        return _HEADER + (_WORD * len(body) if isinstance(body, TRAVERSAL) else body.size)
+        return FIXED[type(body)] if isinstance(body, TRAVERSAL) else _HEADER + body.size

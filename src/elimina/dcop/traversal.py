@@ -56,8 +56,9 @@ class Traversal:
 
     def start(self, send: Send) -> None:
         """Tell the neighbours the own rank."""
+        rank = Rank(self.key.rank)
         for neighbour in self._neighbours:
-            send(neighbour, Rank(self.key.rank))
+            send(neighbour, rank)
         if not self._neighbours:
             self._become_root(send)
 
@@ -65,6 +66,11 @@ class Traversal:
         """Go on with what another variable sent."""
         if isinstance(body, Elect) and self._knows_all:
             self._hear(source, body, send)
+        elif isinstance(body, Mark) and self._knows_all:
+            self._reached.add(source)
+            send(source, Marked(self.visit, len(self._reached)))
+        elif isinstance(body, Marked):
+            self._note(source, body, send)
         elif isinstance(body, Rank):
             self._keys[source] = Elect(body.rank, source)
             if len(self._keys) == len(self._neighbours):
@@ -74,11 +80,6 @@ class Traversal:
             self._early.append((source, body))
         elif isinstance(body, Visit):
             self._become_visited(source, body, send)
-        elif isinstance(body, Mark):
-            self._reached.add(source)
-            send(source, Marked(self.visit, len(self._reached)))
-        elif isinstance(body, Marked):
-            self._note(source, body, send)
         elif isinstance(body, Return):
             self.children.append(source)
             self._visits = body.visits
@@ -128,9 +129,10 @@ class Traversal:
         self.visit = self._visits
         self._visits += 1
         self._unknown = len(self._neighbours) - (self.parent >= 0)
+        mark = Mark(self.visit)
         for neighbour in self._neighbours:
             if neighbour != self.parent:
-                send(neighbour, Mark(self.visit))
+                send(neighbour, mark)
         if not self._unknown:
             self._pass_on(send)
 
