@@ -62,7 +62,7 @@ class Agent:
 
     def __init__(self, view: View, engine: Engine | None = None, places: Mapping[int, Traversal] | None = None) -> None:
         self.name, self.engine, self.operations = view.name, engine, 0
-        self._view = view
+        self._view, self._owners = view, view.owners
         self._places: dict[int, Traversal] = {}
         self._buckets: dict[int, Bucket] = {}
         self._inside: deque[tuple[int, int, Body]] = deque()
@@ -193,7 +193,7 @@ class Agent:
         self.operations += bucket.effort.operations - before
 
     def _pass(self, source: int, target: int, body: Body) -> None:
-        owner = self._view.owners[target]
+        owner = self._owners[target]
         if owner == self.name:
             self._inside.append((source, target, body))
         else:

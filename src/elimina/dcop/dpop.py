@@ -177,24 +177,27 @@ class Bucket:
         settings, tables, bests, possible = self._settings, [], [], True
         for group in groups.values():
             scope = tuple(sorted(group[0].scope, key=visits.__getitem__, reverse=True))
-            spread, forbidden = self._range(group)
+            spread, forbidden, ranges = self._range(group)
             sizes = tuple(self._sizes[v] for v in scope)
-            known = distances_of(group, scope, sizes, settings.sense, int(forbidden) if settings.is_integer else None)
+            limit = None if ranges is None else int(forbidden)
+            known = distances_of(group, scope, sizes, settings.sense, limit, ranges)
             possible = possible and known.possible
             bests.append(known.offset)
             order = tuple(visits[v] for v in scope)
             tables.append(Utility(scope, order, known.tables[0], forbidden, spread, (math.inf, 0)))
         return tables, sum(bests) if settings.is_integer else math.fsum(bests), possible
 
-    def _range(self, group: Sequence[Table]) -> tuple[int | float, int | float]:
-        """How far costs of functions of one scope are apart at most, and what says 'forbidden'."""
+    def _range(
+        self, group: Sequence[Table]
+    ) -> tuple[int | float, int | float, Sequence[tuple[int, int] | None] | None]:
+        """How far costs of functions of one scope are apart at most, what says 'forbidden', and integers' ranges."""
         if not self._settings.is_integer:
             bounds = [allowed_range(table, self._settings.sense) or (0.0, 0.0) for table in group]
             largest = sum(max(-low, high, high - low) for low, high in bounds)
-            return self._checked(largest, largest > sys.float_info.max, "a float can hold"), math.inf
-        ranges = [finite_range(table, self._settings.sense) or (0, 0) for table in group]
-        spread = sum(high - low for low, high in ranges)
-        return self._checked(spread, spread >= _WIDEST, "64-bit integers add exactly"), spread + 1
+            return self._checked(largest, largest > sys.float_info.max, "a float can hold"), math.inf, None
+        ranges = [finite_range(table, self._settings.sense) for table in group]
+        spread = sum(known[1] - known[0] for known in ranges if known is not None)
+        return self._checked(spread, spread >= _WIDEST, "64-bit integers add exactly"), spread + 1, ranges
 
     def _checked(self, spread: int | float, is_too_wide: bool, what: str) -> int | float:
         if is_too_wide:

@@ -149,11 +149,13 @@ class Simulation:
     def _work(self, host: _Host, time: float, packet: _Packet | None) -> None:
         """Let an agent start, or work on what arrived at a time, and post what it sends."""
         agent, timer = host.agent, self._timer
-        begun = host.clock = max(host.clock, time)
-        message = None
+        if time > host.clock:
+            host.clock = time
+        begun, message = host.clock, None
         if packet is not None:
             message = packet.message
-            host.operations = max(host.operations, packet.operations)
+            if packet.operations > host.operations:
+                host.operations = packet.operations
         started = timer()
         messages = agent.start() if message is None else agent.receive(message)
         host.clock += timer() - started
@@ -171,13 +173,14 @@ class Simulation:
 
     def _post(self, host: _Host, messages: Iterable[Message]) -> None:
         clock, operations = host.clock, host.operations
+        if self._is_reliable:
+            put, delay = self._queue.put, self._delay
+            for message in messages:
+                self._count(message)
+                put(clock + delay(), _Packet(message.sender, message.receiver, 0, message, clock, operations))
+            return
         for message in messages:
             receiver = message.receiver
-            if self._is_reliable:
-                self._count(message)
-                packet = _Packet(message.sender, receiver, 0, message, clock, operations)
-                self._queue.put(clock + self._delay(), packet)
-                continue
             number = host.numbers[receiver]
             host.numbers[receiver] += 1
             if number < host.counted[receiver]:

@@ -146,8 +146,12 @@ def answer(problem: Problem, agents: Iterable[Finished]) -> Result:
     chosen = [values[v] or 0 for v in range(len(model.variables))]
     if any(effort.parts > 1 for agent in agents for effort in agent.efforts):
         return result_between(model, total, chosen)
+    if model.is_integer:
+        result = result_between(model, total, chosen)
+        check_value("int64", total, math.inf if result.value is None else result.value, [])
+        return result
     score = model.score(chosen)
-    check_value("int64" if model.is_integer else "float64", total, score, [model.constant, *model.terms(chosen)])
+    check_value("float64", total, score, [model.constant, *model.terms(chosen)])
     return result_between(model, score, chosen)
 
 

@@ -42,7 +42,7 @@ class Traversal:
         self.above: dict[int, int] = {}
         self._neighbours, self._prefers_reached = neighbours, prefers_reached
         self._keys: dict[int, Elect] = {}
-        self._knows_all = False
+        self._knows_all, self._highest = False, self.key
         self._early: list[tuple[int, Body]] = []
         # Of the best wave so far: its key, where it came from, and who has not answered.
         self._wave: Elect | None = None
@@ -87,7 +87,8 @@ class Traversal:
 
     def _begin(self, send: Send) -> None:
         """Begin a wave, if no neighbour is higher: others cannot win."""
-        if self.key > max(self._keys.values()):
+        self._highest = max(self.key, *self._keys.values())
+        if self._highest == self.key:
             self._join_wave(self.key, -1, send)
         early, self._early = self._early, []
         for source, body in early:
@@ -101,7 +102,9 @@ class Traversal:
             send(neighbour, key)
 
     def _hear(self, source: int, key: Elect, send: Send) -> None:
-        """A wave, or its echo: lower ones than the best so far end here."""
+        """A wave, or its echo: it ends here if it is lower than the best so far, or than a neighbour, so cannot win."""
+        if key < self._highest:
+            return
         if self._wave is None or key > self._wave:
             self._join_wave(key, source, send)
         elif key == self._wave:
