@@ -1,7 +1,7 @@
 """Distributed problems: simulated runtimes of DPOP and ADPOP beside the published ones, many agents, and pyDCOP.
 
     python bench/dcop.py [--agents cpu cuda] [--instances 10] [--limit 60] [--table 1 2 3 11] [--match REGEX]
-        [--many 10000] [--peer PYTHON]
+        [--many 10000] [--peer PYTHON] [--filter FILE ...]
 
 Tables 1 to 3 and Fig. 11 are those of Fioretto, Pontelli, Yeoh and Dechter (2018): the published induced width and
 simulated runtimes (seconds; DPOP on a CPU, GpuDBE on a GTX Titan; 'oom': out of memory) beside ours: the mean width of
@@ -14,7 +14,10 @@ has no numbers; beside it are the speed-ups of Table 5 (GTX Titan).
 
 `--peer`: pyDCOP's DPOP, with its own pseudo-trees (whose heuristic is our `most-connected`), on graph colouring (each
 variable with two to five of the last five); PYTHON has pydcop (see `baselines/pydcop_dpop.py`). Wall time,
-without reading.
+without reading: the median of five runs.
+
+`--filter`: DPOP on files with and without filtering by tables of 2, 4 and 6 variables: rows sent, bytes of all messages
+and of the largest one, wall time.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from elimina.dcop import Problem, solve
+from elimina.dcop import Problem, read, solve
 from elimina.dcop.pseudotree import agree_on_tree
 from elimina.dcop.solve import Algorithm
 from elimina.dcop.view import Heuristic
@@ -213,6 +216,27 @@ def against_pydcop(python: str, limit: float) -> None:
         print(f"{start}, pyDCOP {seconds:.3f}, its computations alone {alone:.3f}: {ratios}", flush=True)
 
 
+def filtered(files: Sequence[str]) -> None:
+    print("\nDPOP whole and filtered: rows of tables, bytes of all messages and of the largest one, wall time (s)")
+    for file in files:
+        problem = read(file)
+        for filtering in (None, 2, 4, 6):
+            started = time.perf_counter()
+            try:
+                result = solve(problem, filtering=filtering, memory=1 << 30)
+            except MemoryLimitError as error:
+                print(f"{Path(file).stem:20} filter {filtering or '-'}: {str(error).partition(';')[0]}", flush=True)
+                continue
+            seconds, stats = time.perf_counter() - started, result.stats
+            rows = f"{stats['rows_sent']} of {stats['dense_rows']} rows, " if filtering else ""
+            size = f"{stats['network_load']} bytes, largest {stats['largest_message']}"
+            print(
+                f"{Path(file).stem:20} filter {filtering or '-'}: width {stats['induced_width']}, {result.value}, "
+                f"{rows}{size}, {seconds:.3f} s",
+                flush=True,
+            )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agents", nargs="+", default=["cpu"], choices=["cpu", "cuda"])
@@ -222,6 +246,7 @@ def main() -> None:
     parser.add_argument("--match", default="", help="regular expression on the rows of tables 1 to 3")
     parser.add_argument("--many", type=int, default=10_000)
     parser.add_argument("--peer", metavar="PYTHON")
+    parser.add_argument("--filter", nargs="+", metavar="FILE", default=[])
     args = parser.parse_args()
     for agents in args.agents:
         # Kernels are compiled and loaded once.
@@ -242,6 +267,8 @@ def main() -> None:
         many(args.many)
     if args.peer:
         against_pydcop(args.peer, args.limit)
+    if args.filter:
+        filtered(args.filter)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,13 @@ def _crash_of(text: str) -> tuple[str, int]:
 )
 @click.option("--ibound", type=click.IntRange(min=1), metavar="N", help="adpop: the most variables of a table.")
 @click.option(
+    "--filter",
+    "filtering",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="dpop: find bounds by tables of at most N variables first, then send only rows that may still matter.",
+)
+@click.option(
     "--agents", type=click.Choice(("cpu", "cuda")), default="cpu", show_default=True, help="What agents compute on."
 )
 @click.option(
@@ -137,9 +144,11 @@ def dcop(
             from elimina.distributed import solve_agents
 
             reject_given(_SIMULATED, "a cluster", "nothing is simulated there")
+            reject_given(("filtering",), "a cluster", "agents send whole tables there")
             result = solve_agents(problem, algo, client=client, agents=agents, **kept)
         else:
             listener = None if timeline is None else seen.append
+            kept["filtering"] = options["filtering"]
             result = solve(problem, algo, agents=agents, network=network, listener=listener, **kept)
     if timeline is not None:
         title = f"{Path(file).name}: {algo}, {seconds_text(result.stats['simulated_seconds'])} simulated"
@@ -173,6 +182,7 @@ def _human(result: Result) -> str:
             "network",
             f"{bytes_text(stats['network_load'])}, {largest} in the largest message",
         ),
+        *_filtered(stats),
         ("memory", f"{bytes_text(stats['peak_bytes'])} of one agent"),
         _clusters(stats) if "workers" in stats else _simulated(stats),
         ("time", seconds_text(sum(stats["seconds"].values()))),
@@ -180,6 +190,12 @@ def _human(result: Result) -> str:
     if result.assignment:
         rows.append(("assignment", " ".join(f"{name}={label}" for name, label in result.assignment.items())))
     return "\n".join(f"{name + ':':12}{text}" for name, text in rows)
+
+
+def _filtered(stats: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if "rows_sent" not in stats:
+        return []
+    return [("rows", f"{count_text(stats['rows_sent'])} sent of {count_text(stats['dense_rows'])} of whole tables")]
 
 
 def _simulated(stats: Mapping[str, Any]) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, cast
 from elimina.dcop.cycles import CycleBucket
 from elimina.dcop.dpop import Bucket, Effort
 from elimina.dcop.engine import Engine
+from elimina.dcop.filtering import FilterBucket
 from elimina.dcop.messages import TRAVERSAL, Body, Message, Util, Value
 from elimina.dcop.traversal import Traversal
 from elimina.dcop.view import View
@@ -39,6 +40,8 @@ class Finished(Protocol):
 
 class Agent:
     """Takes part in DPOP, in ADPOP where the settings have an i-bound, or in MB-DPOP where they limit cells.
+
+    Where rows are filtered, ADPOP comes first.
 
     Whoever runs it calls ``start``, then ``receive`` for each message, and after each of these calls ``work`` as long
     as it ``has_work``; what a call returns is sent before the next one, so that others do not wait for work that does
@@ -78,6 +81,7 @@ class Agent:
                 place = places[variable]
             self._places[variable] = place
             kind = Bucket if view.settings.most_cells is None else CycleBucket
+            kind = FilterBucket if view.settings.is_filtered else kind
             self._buckets[variable] = kind(variable, place, functions, view.sizes, view.settings)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -158,7 +162,7 @@ class Agent:
         elif isinstance(body, Value):
             self._buckets[target].decide(body, send)
         else:
-            cast(CycleBucket, self._buckets[target]).note(source, body, send)
+            cast(Any, self._buckets[target]).note(source, body, send)
         if place.is_done:
             self._look_at(target)
 
@@ -171,6 +175,12 @@ class Agent:
             if bucket.becomes_ready(self._send[variable]):
                 self._ready.append(variable)
 
+    @property
+    def _other_way(self) -> str:
+        if self._view.settings.is_filtered:
+            return "bound rows by larger tables (--filter), fix variables in turn (--algo mb-dpop)"
+        return "send only the rows that matter (--filter), fix variables in turn (--algo mb-dpop)"
+
     @contextmanager
     def _naming_itself(self) -> Iterator[None]:
         """Complete what a variable says when memory is short."""
@@ -178,8 +188,8 @@ class Agent:
             yield
         except MemoryLimitError as error:
             raise MemoryLimitError(
-                f"agent {self.name!r} {error}; give more (--memory), fix variables in turn (--algo mb-dpop), bound the "
-                "tables (--algo adpop --ibound), or try another --heuristic"
+                f"agent {self.name!r} {error}; give more (--memory), {self._other_way}, bound the tables (--algo adpop "
+                "--ibound), or try another --heuristic"
             ) from error
 
     def _eliminate(self, variable: int) -> None:

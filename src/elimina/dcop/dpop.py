@@ -39,6 +39,7 @@ class Effort(NamedTuple):
         cells: The most cells of such a table.
         parts: Mini-buckets.
         dtypes: Of messages.
+        rows: Sent, where they are filtered.
     """
 
     operations: int = 0
@@ -47,6 +48,7 @@ class Effort(NamedTuple):
     cells: int = 1
     parts: int = 0
     dtypes: frozenset[str] = frozenset()
+    rows: int = 0
 
 
 class Bucket:
@@ -83,6 +85,7 @@ class Bucket:
         self._is_ready = False
         self._heard: dict[int, Util] = {}
         self._tables: list[Utility] = []
+        self._own: tuple[list[Utility], int | float, bool] | None = None
 
     def hear(self, child: int, util: Util, send: Send) -> None:
         """Take a child's message."""
@@ -141,21 +144,26 @@ class Bucket:
         utils = [heard[child] for child in self._place.children]
         passed = [table for util in utils for table in util.tables]
         arrived = sorted((t for t in passed if self._variable in t.scope), key=lambda t: (-t.origin[0], t.origin[1]))
-        self._tables = own + arrived
+        self._tables = [*own, *arrived]
         sent = [table for table in passed if self._variable not in table.scope]
         return sent, [best, *(util.best for util in utils)], possible and all(util.possible for util in utils)
 
     def decide(self, value: Value, send: Send) -> None:
         """Choose the own value, given those of ancestors, and tell the children."""
         self.is_done = True
+        self._tell(value, send)
+        # Nothing is needed of them any more.
+        self._tables, self._heard, self._own = [], {}, None
+
+    def _tell(self, value: Value, send: Send) -> dict[int, int] | None:
+        """Choose the own value, and send what children need; return all that is known then."""
         known = None
         if value.values is not None:
             known = dict(value.values)
             self.value = known[self._variable] = int(self._costs(known).argmin())
         for child in self._place.children:
             send(child, Value(None if known is None else tuple((v, known[v]) for v in self._needs(child))))
-        # Nothing is needed of them any more.
-        self._tables, self._heard = [], {}
+        return known
 
     def _needs(self, child: int) -> Iterable[int]:
         """The variables that a child's subtree depends on."""
@@ -167,7 +175,13 @@ class Bucket:
         return sum(int(t.values.nbytes) for util in self._heard.values() for t in util.tables)
 
     def _own_costs(self) -> tuple[list[Utility], int | float, bool]:
-        """The functions whose other variables are all ancestors, those of one scope joined, and their best costs."""
+        """The functions whose other variables are all ancestors, and their best costs; whether they allow anything."""
+        if self._own is None:
+            self._own = self._joined_functions()
+        return self._own
+
+    def _joined_functions(self) -> tuple[list[Utility], int | float, bool]:
+        """See ``_own_costs``; functions of one scope are joined."""
         place = self._place
         visits = {self._variable: place.visit, **place.above}
         groups: dict[frozenset[int], list[Table]] = {}
@@ -217,13 +231,13 @@ class Bucket:
         made = engine.eliminate(tuple(sizes[v] for v in scope), pairs, room)
         separator = tuple(scope[1:])
         before = self.effort
-        self.effort = Effort(
-            before.operations + made.operations,
-            max(before.bytes, made.bytes + self.held),
-            max(before.width, len(separator)),
-            max(before.cells, made.values.size),
-            number + 1,
-            before.dtypes | {made.dtype},
+        self.effort = before._replace(
+            operations=before.operations + made.operations,
+            bytes=max(before.bytes, made.bytes + self.held),
+            width=max(before.width, len(separator)),
+            cells=max(before.cells, made.values.size),
+            parts=number + 1,
+            dtypes=before.dtypes | {made.dtype},
         )
         order = tuple(visits[v] for v in separator)
         return Utility(separator, order, made.values, made.forbidden, made.spread, (self._place.visit, number))

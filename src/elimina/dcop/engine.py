@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from elimina.backends.base import Backend, TableSession
 from elimina.backends.choose import get_backend
+from elimina.backends.cpu_rows import CpuRows
+from elimina.backends.rows import SparseTables
 from elimina.dcop.messages import Utility
 from elimina.errors import MemoryLimitError
 from elimina.planning.bucket import bucket_dtype, forbidden_in, plan_bucket
@@ -30,7 +32,7 @@ _NOTICEABLE = 64 << 20
 LEAST_WORK = 1 << 24
 """Combinations of a bucket below which one core is done before a GPU is: 2 ms and 4 ms at 10^7."""
 
-_AT_ONCE = 1 << 12
+AT_ONCE = 1 << 12
 """Combinations up to which a bucket is joined as one array: that takes less time than to plan."""
 
 _IMPOSSIBLE = np.int64(1 << 40)
@@ -86,7 +88,7 @@ class Engine:
         self._backends: dict[str, Backend] = {
             name: get_backend(name, threads) for name in dict.fromkeys(("cpu", device))
         }
-        self.device = device
+        self.device, self._threads = device, threads
         self._machines: dict[str, Machine] = {"cpu": cpu_machine(1), "cuda": cuda_machine()}
         self._shaped = functools.lru_cache(_SHAPES)(self._shape)
 
@@ -118,7 +120,7 @@ class Engine:
         """
         spread = sum(table.spread for _, table in tables)
         dtype = bucket_dtype(len(tables), spread)
-        if dtype != "int64" and math.prod(sizes) <= _AT_ONCE:
+        if dtype != "int64" and math.prod(sizes) <= AT_ONCE:
             return _at_once(sizes, tables, spread, dtype)
         backend, plan, program, output, size, operations = self._shaped(
             sizes, tuple(scope for scope, _ in tables), dtype
@@ -141,6 +143,14 @@ class Engine:
         finally:
             session.close()
         return Made(values, plan.forbidden, spread, operations, size, dtype)
+
+    def rows(self, forbidden: int, dtype: str) -> SparseTables:
+        """What joins rows of costs below a number: on the CPU, whatever the device."""
+        return SparseTables(CpuRows("min-sum", np.dtype(dtype), forbidden, self._threads))
+
+    def memory(self) -> int:
+        """Bytes that the host has left."""
+        return self._backends["cpu"].memory()
 
 
 def _at_once(
