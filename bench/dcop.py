@@ -1,7 +1,7 @@
 """Distributed problems: simulated runtimes of DPOP and ADPOP beside the published ones, many agents, and pyDCOP.
 
     python bench/dcop.py [--agents cpu cuda] [--instances 10] [--limit 60] [--table 1 2 3 11] [--match REGEX]
-        [--many 10000] [--peer PYTHON] [--filter FILE ...]
+        [--many 10000] [--peer PYTHON] [--filter FILE ...] [--frodo]
 
 Tables 1 to 3 and Fig. 11 are those of Fioretto, Pontelli, Yeoh and Dechter (2018): the published induced width and
 simulated runtimes (seconds; DPOP on a CPU, GpuDBE on a GTX Titan; 'oom': out of memory) beside ours: the mean width of
@@ -18,6 +18,10 @@ without reading: the median of five runs.
 
 `--filter`: DPOP on files with and without filtering by tables of 2, 4 and 6 variables: rows sent, bytes of all messages
 and of the largest one, wall time.
+
+`--frodo`: the families of Fig. 4 of Fioretto, Le, Pontelli, Yeoh and Son (CP 2015), d = 5: that paper ran the DPOP of FRODO
+2.11 (simulated runtime, AMD Opteron 6276, limits of 300 s and 32 GB); its times are in a figure only, its text says up
+to which numbers of variables it came. Ours: mean width and median simulated runtime.
 """
 
 from __future__ import annotations
@@ -237,6 +241,22 @@ def filtered(files: Sequence[str]) -> None:
             )
 
 
+def against_frodo(args: argparse.Namespace) -> None:
+    families: list[tuple[str, Callable[[int], Callable[[int], Model]], tuple[int, ...], int, Heuristic]] = [
+        ("random p1=0.3", lambda n: family(random_model, n, 5, 0.3), (10, 15, 20, 25), 20, "max-degree"),
+        ("scale-free", lambda n: family(scale_free_model, n, 5), (20, 30, 40, 50), 40, "max-degree"),
+        ("grid", lambda n: family(grid_model, round(n**0.5), 5), (9, 16, 25, 36, 64, 100), 35, "most-connected"),
+    ]
+    print("\nDPOP of FRODO 2.11 (within 300 s and 32 GB: yes or no) and ours, simulated runtime (s)")
+    for name, make, counts, most, heuristic in families:
+        for count in counts:
+            problems = [Problem.from_model(make(count)(seed)) for seed in range(args.instances)]
+            mean = statistics.mean(combinations(problem, heuristic)[0] for problem in problems)
+            text, _ = cell(problems, "cpu", heuristic, args.limit)
+            answer = "yes" if count <= most else "no"
+            print(f"{name:14} n {count:3}  FRODO {answer:3}  width {mean:4.1f}  ours {text}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agents", nargs="+", default=["cpu"], choices=["cpu", "cuda"])
@@ -246,6 +266,7 @@ def main() -> None:
     parser.add_argument("--match", default="", help="regular expression on the rows of tables 1 to 3")
     parser.add_argument("--many", type=int, default=10_000)
     parser.add_argument("--peer", metavar="PYTHON")
+    parser.add_argument("--frodo", action="store_true")
     parser.add_argument("--filter", nargs="+", metavar="FILE", default=[])
     args = parser.parse_args()
     for agents in args.agents:
@@ -267,6 +288,8 @@ def main() -> None:
         many(args.many)
     if args.peer:
         against_pydcop(args.peer, args.limit)
+    if args.frodo:
+        against_frodo(args)
     if args.filter:
         filtered(args.filter)
 

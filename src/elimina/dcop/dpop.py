@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.dcop.engine import Engine, row
+from elimina.dcop.engine import IMPOSSIBLE, Engine, row
 from elimina.dcop.messages import Util, Utility, Value
 from elimina.dcop.traversal import Send, Traversal
 from elimina.dcop.view import Settings
@@ -211,7 +211,8 @@ class Bucket:
             return self._checked(largest, largest > sys.float_info.max, "a float can hold"), math.inf, None
         ranges = [finite_range(table, self._settings.sense) for table in group]
         spread = sum(known[1] - known[0] for known in ranges if known is not None)
-        return self._checked(spread, spread >= _WIDEST, "64-bit integers add exactly"), spread + 1, ranges
+        forbidden = max(spread + 1, IMPOSSIBLE)
+        return self._checked(spread, spread >= _WIDEST, "64-bit integers add exactly"), forbidden, ranges
 
     def _checked(self, spread: int | float, is_too_wide: bool, what: str) -> int | float:
         if is_too_wide:

@@ -35,7 +35,7 @@ LEAST_WORK = 1 << 24
 AT_ONCE = 1 << 12
 """Combinations up to which a bucket is joined as one array: that takes less time than to plan."""
 
-_IMPOSSIBLE = np.int64(1 << 40)
+IMPOSSIBLE = 1 << 40
 """More than any sum of allowed 32-bit costs, and few enough that sums of it fit 64 bits."""
 
 _NO_OUTPUTS = np.zeros((0, 3), dtype=np.int64)
@@ -120,7 +120,8 @@ class Engine:
         """
         spread = sum(table.spread for _, table in tables)
         dtype = bucket_dtype(len(tables), spread)
-        if dtype != "int64" and math.prod(sizes) <= AT_ONCE:
+        cells = math.prod(sizes)
+        if dtype != "int64" and cells <= AT_ONCE and (room is None or 8 * cells <= room):
             return _at_once(sizes, tables, spread, dtype)
         backend, plan, program, output, size, operations = self._shaped(
             sizes, tuple(scope for scope, _ in tables), dtype
@@ -163,8 +164,8 @@ def _at_once(
     total: NDArray[Any] = np.zeros(sizes, dtype=np.float64 if dtype == "float64" else np.int64)
     for scope, table in tables:
         cells = _on_host(table.values)
-        if dtype != "float64":
-            cells = np.where(cells < table.forbidden, cells, _IMPOSSIBLE)
+        if table.forbidden < IMPOSSIBLE:
+            cells = np.where(cells < table.forbidden, cells, np.int64(IMPOSSIBLE))
         total += cells.reshape([size if axis in scope else 1 for axis, size in enumerate(sizes)])
     least = total.min(axis=0)
     forbidden = forbidden_in(len(tables), dtype)
