@@ -88,6 +88,11 @@ def test_no_file(elimina):
     assert "missing.wcsp" in elimina("dcop", "missing.wcsp").err
 
 
+def test_unknown_suffixes(elimina):
+    ran = elimina("dcop", "problem.txt")
+    assert "problem.txt: unknown suffix '.txt'; distributed problems are yaml, yml, xml, json, and models " in ran.err
+
+
 def test_timelines(elimina, grid, tmp_path):
     assert "timelines are written to .svg and .html files" in elimina("dcop", grid, "--timeline", "a.png").err
     assert elimina("dcop", grid, "--timeline", "a.html").code == 0

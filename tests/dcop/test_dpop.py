@@ -66,6 +66,14 @@ def test_small_buckets_at_once_are_those_of_plans(kind: str, monkeypatch: pytest
         assert [at_once.stats[name] for name in known] == [planned.stats[name] for name in known]
 
 
+@pytest.mark.parametrize("most", [0, 1 << 12])
+def test_integers_beside_floats(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("elimina.dcop.engine.AT_ONCE", most)
+    costs = np.array([[3, FORBIDDEN], [0, 8]])
+    tables = [Table((v, v + 1), costs) for v in range(4)] + [Table((4,), np.array([0.5, 0.25]))]
+    check_optimum(Problem.from_model(Model([Variable(f"x{v}", 2) for v in range(5)], tables)))
+
+
 @on_devices
 @pytest.mark.parametrize("least", [0, 300])
 def test_devices(device: str, least: int, monkeypatch: pytest.MonkeyPatch) -> None:

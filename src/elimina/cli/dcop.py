@@ -12,11 +12,15 @@ import click
 from elimina import dcop as distributed
 from elimina.cli.options import bytes_of, cluster_of, cluster_options, reject_given, seconds_of
 from elimina.dcop import Network, Problem, solve
+from elimina.dcop.formats import FORMATS as DISTRIBUTED
 from elimina.dcop.formats import is_distributed
 from elimina.dcop.network import ORDERS
 from elimina.dcop.solve import ALGORITHMS
 from elimina.dcop.view import HEURISTICS
+from elimina.errors import InputError
+from elimina.io import FORMATS as CENTRAL
 from elimina.io import read
+from elimina.io.files import suffix_of
 from elimina.planning.plan import bytes_text, count_text, seconds_text
 from elimina.result import Delivery, Result, number_text
 from elimina.viz.timeline import check_timeline, draw_timeline
@@ -157,7 +161,18 @@ def dcop(
 
 
 def read_problem(file: str) -> Problem:
-    """Read a distributed problem; a model of costs gets an agent for each variable."""
+    """Read a distributed problem; a model of costs gets an agent for each variable.
+
+    Raises:
+        InputError: The suffix is that of neither.
+    """
+    suffix = suffix_of(Path(file))
+    if suffix not in {**DISTRIBUTED, **CENTRAL}:
+        others = ", ".join(name for name in CENTRAL if name not in DISTRIBUTED)
+        raise InputError(
+            f"{file}: unknown suffix {suffix and '.' + suffix!r}; distributed problems are {', '.join(DISTRIBUTED)}, and "
+            f"models with an agent for each variable {others} (perhaps with .gz or .xz)"
+        )
     return distributed.read(file) if is_distributed(file) else Problem.from_model(read(file))
 
 

@@ -207,7 +207,7 @@ class Bucket:
         """How far costs of functions of one scope are apart at most, what says 'forbidden', and integers' ranges."""
         if not self._settings.is_integer:
             bounds = [allowed_range(table, self._settings.sense) or (0.0, 0.0) for table in group]
-            largest = sum(max(-low, high, high - low) for low, high in bounds)
+            largest = sum((max(-low, high, high - low) for low, high in bounds), 0.0)
             return self._checked(largest, largest > sys.float_info.max, "a float can hold"), math.inf, None
         ranges = [finite_range(table, self._settings.sense) for table in group]
         spread = sum(known[1] - known[0] for known in ranges if known is not None)
