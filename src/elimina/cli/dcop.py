@@ -170,8 +170,8 @@ def read_problem(file: str) -> Problem:
     if suffix not in {**DISTRIBUTED, **CENTRAL}:
         others = ", ".join(name for name in CENTRAL if name not in DISTRIBUTED)
         raise InputError(
-            f"{file}: unknown suffix {suffix and '.' + suffix!r}; distributed problems are {', '.join(DISTRIBUTED)}, and "
-            f"models with an agent for each variable {others} (perhaps with .gz or .xz)"
+            f"{file}: unknown suffix {suffix and '.' + suffix!r}; distributed problems are {', '.join(DISTRIBUTED)}, "
+            f"and models with an agent for each variable {others} (perhaps with .gz or .xz)"
         )
     return distributed.read(file) if is_distributed(file) else Problem.from_model(read(file))
 
