@@ -219,7 +219,9 @@ def against_pydcop(python: str, limit: float) -> None:
         seconds, alone = peer["tree"] + peer["threads"], peer["tree"] + peer["run"]
         ratios = f"{seconds / ours:.0f} and {alone / ours:.0f} times"
         print(f"{start}, pyDCOP {seconds:.3f}, its computations alone {alone:.3f}: {ratios}", end="; ")
-        print(f"of the processor {own:.4f} and {peer['processor']:.3f}: {peer['processor'] / own:.0f} times", flush=True)
+        print(
+            f"of the processor {own:.4f} and {peer['processor']:.3f}: {peer['processor'] / own:.0f} times", flush=True
+        )
 
 
 def filtered(files: Sequence[str]) -> None:
