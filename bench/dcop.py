@@ -1,7 +1,7 @@
 """Distributed problems: simulated runtimes of DPOP and ADPOP beside the published ones, many agents, and pyDCOP.
 
     python bench/dcop.py [--agents cpu cuda] [--instances 10] [--limit 60] [--table 1 2 3 11] [--match REGEX]
-        [--many 10000] [--peer PYTHON]
+        [--many 10000] [--peer PYTHON] [--filter FILE ...] [--frodo]
 
 Tables 1 to 3 and Fig. 11 are those of Fioretto, Pontelli, Yeoh and Dechter (2018): the published induced width and
 simulated runtimes (seconds; DPOP on a CPU, GpuDBE on a GTX Titan; 'oom': out of memory) beside ours: the mean width of
@@ -13,8 +13,15 @@ has no numbers; beside it are the speed-ups of Table 5 (GTX Titan).
 `--many`: wall time of DPOP with so many agents, on a random tree and on a chain with chords.
 
 `--peer`: pyDCOP's DPOP, with its own pseudo-trees (whose heuristic is our `most-connected`), on graph colouring (each
-variable with two to five of the last five); PYTHON has pydcop (see `baselines/pydcop_dpop.py`). Wall time,
-without reading.
+variable with two to five of the last five); PYTHON has pydcop (see `baselines/pydcop_dpop.py`). Wall time
+and time of the processor (which depends less on what else runs), without reading: the median of nine runs.
+
+`--filter`: DPOP on files with and without filtering by tables of 2, 4 and 6 variables: rows sent, bytes of all messages
+and of the largest one, wall time.
+
+`--frodo`: the families of Fig. 4 of Fioretto, Le, Pontelli, Yeoh and Son (CP 2015), d = 5: that paper ran the DPOP of
+FRODO 2.11 (simulated runtime, AMD Opteron 6276, limits of 300 s and 32 GB); its times are in a figure only, its text
+says up to which numbers of variables it came. Ours: mean width and median simulated runtime.
 """
 
 from __future__ import annotations
@@ -33,7 +40,7 @@ from typing import Any
 
 import numpy as np
 
-from elimina.dcop import Problem, solve
+from elimina.dcop import Problem, read, solve
 from elimina.dcop.pseudotree import agree_on_tree
 from elimina.dcop.solve import Algorithm
 from elimina.dcop.view import Heuristic
@@ -67,7 +74,7 @@ SPEEDUPS = {  # Table 5, GTX Titan, z = 2 ... 10
 }
 COMBINATIONS = {"cpu": 1e9, "cuda": 1e11}
 """A second, about."""
-COLOURED = (10, 20, 50, 100, 200)
+COLOURED, COLOURS = (10, 20, 50, 100, 200), (3, 4)
 
 
 def narrow_grid(side: int, d: int) -> Callable[[int], Model]:
@@ -186,16 +193,17 @@ def colouring(count: int, colours: int, seed: int = 0) -> tuple[list[tuple[int, 
 def against_pydcop(python: str, limit: float) -> None:
     print("\nDPOP on graph colouring: elimina and pyDCOP, wall time (s)")
     script = Path(__file__).with_name("baselines") / "pydcop_dpop.py"
-    for count, colours in itertools.product(COLOURED, (3, 4)):
+    for count, colours in itertools.product(COLOURED, COLOURS):
         edges, costs = colouring(count, colours)
         tables = [Table(edge, np.array(table)) for edge, table in zip(edges, costs, strict=True)]
         problem = Problem.from_model(Model([Variable(f"x{v}", colours) for v in range(count)], tables))
-        times = []
-        for _ in range(5):
-            started = time.perf_counter()
+        times, busy = [], []
+        for _ in range(9):
+            started, processor = time.perf_counter(), time.process_time()
             result = solve(problem, heuristic="most-connected")
             times.append(time.perf_counter() - started)
-        ours = statistics.median(times)
+            busy.append(time.process_time() - processor)
+        ours, own = statistics.median(times), statistics.median(busy)
         line = json.dumps({"sizes": [colours] * count, "edges": edges, "costs": costs})
         start = f"{count:4} variables, {colours} colours, width {result.stats['induced_width']}: elimina {ours:.4f}"
         try:
@@ -210,7 +218,47 @@ def against_pydcop(python: str, limit: float) -> None:
             raise SystemExit(f"elimina found {result.value}, pyDCOP {peer['cost']}")
         seconds, alone = peer["tree"] + peer["threads"], peer["tree"] + peer["run"]
         ratios = f"{seconds / ours:.0f} and {alone / ours:.0f} times"
-        print(f"{start}, pyDCOP {seconds:.3f}, its computations alone {alone:.3f}: {ratios}", flush=True)
+        print(f"{start}, pyDCOP {seconds:.3f}, its computations alone {alone:.3f}: {ratios}", end="; ")
+        print(
+            f"of the processor {own:.4f} and {peer['processor']:.3f}: {peer['processor'] / own:.0f} times", flush=True
+        )
+
+
+def filtered(files: Sequence[str]) -> None:
+    print("\nDPOP whole and filtered: rows of tables, bytes of all messages and of the largest one, wall time (s)")
+    for file in files:
+        problem = read(file)
+        for filtering in (None, 2, 4, 6):
+            started = time.perf_counter()
+            try:
+                result = solve(problem, filtering=filtering, memory=1 << 30)
+            except MemoryLimitError as error:
+                print(f"{Path(file).stem:20} filter {filtering or '-'}: {str(error).partition(';')[0]}", flush=True)
+                continue
+            seconds, stats = time.perf_counter() - started, result.stats
+            rows = f"{stats['rows_sent']} of {stats['dense_rows']} rows, " if filtering else ""
+            size = f"{stats['network_load']} bytes, largest {stats['largest_message']}"
+            print(
+                f"{Path(file).stem:20} filter {filtering or '-'}: width {stats['induced_width']}, {result.value}, "
+                f"{rows}{size}, {seconds:.3f} s",
+                flush=True,
+            )
+
+
+def against_frodo(args: argparse.Namespace) -> None:
+    families: list[tuple[str, Callable[[int], Callable[[int], Model]], tuple[int, ...], int, Heuristic]] = [
+        ("random p1=0.3", lambda n: family(random_model, n, 5, 0.3), (10, 15, 20, 25), 19, "max-degree"),
+        ("scale-free", lambda n: family(scale_free_model, n, 5), (20, 30, 40, 50), 40, "max-degree"),
+        ("grid", lambda n: family(grid_model, round(n**0.5), 5), (9, 16, 25, 36, 64, 100), 35, "most-connected"),
+    ]
+    print("\nDPOP of FRODO 2.11 (within 300 s and 32 GB: yes or no) and ours, simulated runtime (s)")
+    for name, make, counts, most, heuristic in families:
+        for count in counts:
+            problems = [Problem.from_model(make(count)(seed)) for seed in range(args.instances)]
+            mean = statistics.mean(combinations(problem, heuristic)[0] for problem in problems)
+            text, _ = cell(problems, "cpu", heuristic, args.limit)
+            answer = "yes" if count <= most else "no"
+            print(f"{name:14} n {count:3}  FRODO {answer:3}  width {mean:4.1f}  ours {text}", flush=True)
 
 
 def main() -> None:
@@ -222,6 +270,8 @@ def main() -> None:
     parser.add_argument("--match", default="", help="regular expression on the rows of tables 1 to 3")
     parser.add_argument("--many", type=int, default=10_000)
     parser.add_argument("--peer", metavar="PYTHON")
+    parser.add_argument("--frodo", action="store_true")
+    parser.add_argument("--filter", nargs="+", metavar="FILE", default=[])
     args = parser.parse_args()
     for agents in args.agents:
         # Kernels are compiled and loaded once.
@@ -242,6 +292,10 @@ def main() -> None:
         many(args.many)
     if args.peer:
         against_pydcop(args.peer, args.limit)
+    if args.frodo:
+        against_frodo(args)
+    if args.filter:
+        filtered(args.filter)
 
 
 if __name__ == "__main__":

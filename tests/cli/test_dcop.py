@@ -42,6 +42,15 @@ def test_mb_dpop(elimina, grid):
     assert " context)" in elimina("dcop", grid, "--algo", "mb-dpop", "--memory", "1kB").out
 
 
+def test_filter(elimina, grid):
+    best = library.solve(library.read(grid)).value
+    answer = json.loads(elimina("dcop", grid, "--filter", 1, "--json").out)
+    assert (answer["status"], answer["value"], answer["stats"]["filtering"]) == ("optimal", best, 1)
+    shown = elimina("dcop", grid, "--filter", 1).out
+    assert f"rows:       {answer['stats']['rows_sent']} sent of " in shown
+    assert "rows:" not in elimina("dcop", grid).out
+
+
 def test_faults(elimina, grid):
     best = library.solve(library.read(grid)).value
     network = ["--delay", 0.1, "--jitter", 0.1, "--loss", 0.2, "--duplicate", 0.3, "--crash", "x3@2", "--downtime", 1]
@@ -61,6 +70,8 @@ def test_faults(elimina, grid):
         (["--ibound", 2], 1, "dpop takes none"),
         (["--algo", "mb-dpop"], 1, "mb-dpop needs the memory"),
         (["--memory", "1kB"], 1, "agent 'x"),
+        (["--algo", "adpop", "--ibound", 2, "--filter", 2], 1, "rows are filtered by dpop only"),
+        (["--filter", 0], 2, "--filter"),
         (["--crash", "x3"], 2, "write it like a1@3"),
         (["--crash", "nobody@1"], 1, "there is no agent 'nobody'"),
         (["--delay", "-1"], 2, "is no positive number of seconds"),
@@ -75,6 +86,11 @@ def test_errors(elimina, grid, options, code, message):
 
 def test_no_file(elimina):
     assert "missing.wcsp" in elimina("dcop", "missing.wcsp").err
+
+
+def test_unknown_suffixes(elimina):
+    ran = elimina("dcop", "problem.txt")
+    assert "problem.txt: unknown suffix '.txt'; distributed problems are yaml, yml, xml, json, and models " in ran.err
 
 
 def test_timelines(elimina, grid, tmp_path):

@@ -56,7 +56,7 @@ class RowBounds:
         """A lower bound on the optimum, in the plan's units."""
         return sum(self._trees)
 
-    def guard(self, number: int, parts: Sequence[tuple[Operand, Rows]], looked_up: Sequence[Operand]) -> _Guard:
+    def guard(self, number: int, parts: Sequence[tuple[Operand, Rows]], looked_up: Sequence[Operand]) -> RowGuard:
         """What drops rows in the making of a step's output.
 
         Args:
@@ -68,7 +68,7 @@ class RowBounds:
         dense = [bound for operand in looked_up for bound in self._under(operand)]
         others = sum(self._trees) - self._trees[self._outside.tree_of[number]]
         rest = self._tables(self._outside.rest[number])
-        return _Guard(self._device, self._forbidden, rest, under, dense, others)
+        return RowGuard(self._device, self._forbidden, rest, under, dense, others)
 
     def _under(self, operand: Operand) -> list[Bound]:
         if operand.source >= 0:
@@ -88,8 +88,18 @@ class RowBounds:
         ]
 
 
-class _Guard:
-    """See ``backends.rows.Guard``."""
+class RowGuard:
+    """What drops rows in the making of a table: see ``backends.rows.Guard``.
+
+    Args:
+        device: Of the rows.
+        forbidden: Totals from this on are not wanted.
+        rest: Tables that bound what is not to be joined; all are of the rows' dtype, from 0 to ``forbidden``.
+        under: For each table that is joined, by its ``id``, tables that bound it.
+        dense: Tables that are joined as soon as all of their variables are there.
+        others: A number that bounds what is not connected with all of these.
+        cells: Of a table that bounds are joined to, at most; larger ones stay as they are. None: ``CELLS``.
+    """
 
     def __init__(
         self,
@@ -99,8 +109,9 @@ class _Guard:
         under: dict[int, list[Bound]],
         dense: list[Bound],
         others: int,
+        cells: int | None = None,
     ) -> None:
-        self._device, self._forbidden = device, forbidden
+        self._device, self._forbidden, self._cells = device, forbidden, CELLS if cells is None else cells
         self._rest, self._under, self._dense, self._others = rest, under, dense, others
 
     def __call__(self, scope: frozenset[int], waiting: Sequence[Rows]) -> Filter:
@@ -110,7 +121,7 @@ class _Guard:
         missing = set().union(*(bound.scope for bound in tables)).difference(scope)
         for variable in sorted(missing, key=lambda v: sum(v in bound.scope for bound in tables)):
             tables = self._without(tables, variable, scope)
-        tables = [self._sum(part) for part in _parts(tables)]
+        tables = [self._sum(part) for part in _parts(tables, self._cells)]
         spent = self._others + sum(int(bound.cells) for bound in tables if not bound.scope)
         lookups = [
             Lookup(bound.scope, self._device.upload(np.ascontiguousarray(bound.cells)))
@@ -123,8 +134,8 @@ class _Guard:
     def _without(self, tables: Sequence[Bound], variable: int, scope: Collection[int]) -> list[Bound]:
         left = [bound for bound in tables if variable not in bound.scope]
         # What is large is bounded by itself.
-        own = [_shrunk(bound, variable, scope) for bound in tables if variable in bound.scope]
-        for part in _parts(own):
+        own = [_shrunk(bound, variable, scope, self._cells) for bound in tables if variable in bound.scope]
+        for part in _parts(own, self._cells):
             joined = self._sum(part)
             axis = joined.scope.index(variable)
             left.append(Bound(joined.scope[:axis] + joined.scope[axis + 1 :], joined.cells.min(axis=axis)))
@@ -144,23 +155,23 @@ class _Guard:
         return Bound(scope, total)
 
 
-def _shrunk(bound: Bound, variable: int, scope: Collection[int]) -> Bound:
+def _shrunk(bound: Bound, variable: int, scope: Collection[int], most: int) -> Bound:
     """The best of a large table for each value of a variable and of those in a scope."""
-    if bound.cells.size <= CELLS:
+    if bound.cells.size <= most:
         return bound
     gone = [axis for axis, v in enumerate(bound.scope) if v != variable and v not in scope]
     left = tuple(v for axis, v in enumerate(bound.scope) if axis not in gone)
     return Bound(left, bound.cells.min(axis=tuple(gone)))
 
 
-def _parts(tables: Sequence[Bound]) -> list[list[Bound]]:
+def _parts(tables: Sequence[Bound], most: int) -> list[list[Bound]]:
     """Each table, the largest first, with the first others that its sum with stays small."""
     parts: list[tuple[dict[int, int], list[Bound]]] = []
     for bound in sorted(tables, key=lambda bound: -bound.cells.size):
         sizes = dict(zip(bound.scope, bound.cells.shape, strict=True))
         for union, part in parts:
             both = {**union, **sizes}
-            if math.prod(both.values()) <= CELLS or len(both) == len(union):
+            if math.prod(both.values()) <= most or len(both) == len(union):
                 union.update(sizes)
                 part.append(bound)
                 break

@@ -12,11 +12,15 @@ import click
 from elimina import dcop as distributed
 from elimina.cli.options import bytes_of, cluster_of, cluster_options, reject_given, seconds_of
 from elimina.dcop import Network, Problem, solve
+from elimina.dcop.formats import FORMATS as DISTRIBUTED
 from elimina.dcop.formats import is_distributed
 from elimina.dcop.network import ORDERS
 from elimina.dcop.solve import ALGORITHMS
 from elimina.dcop.view import HEURISTICS
+from elimina.errors import InputError
+from elimina.io import FORMATS as CENTRAL
 from elimina.io import read
+from elimina.io.files import suffix_of
 from elimina.planning.plan import bytes_text, count_text, seconds_text
 from elimina.result import Delivery, Result, number_text
 from elimina.viz.timeline import check_timeline, draw_timeline
@@ -53,6 +57,13 @@ def _crash_of(text: str) -> tuple[str, int]:
     "turn where tables are too large for --memory.",
 )
 @click.option("--ibound", type=click.IntRange(min=1), metavar="N", help="adpop: the most variables of a table.")
+@click.option(
+    "--filter",
+    "filtering",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="dpop: find bounds by tables of at most N variables first, then send only rows that may still matter.",
+)
 @click.option(
     "--agents", type=click.Choice(("cpu", "cuda")), default="cpu", show_default=True, help="What agents compute on."
 )
@@ -137,9 +148,11 @@ def dcop(
             from elimina.distributed import solve_agents
 
             reject_given(_SIMULATED, "a cluster", "nothing is simulated there")
+            reject_given(("filtering",), "a cluster", "agents send whole tables there")
             result = solve_agents(problem, algo, client=client, agents=agents, **kept)
         else:
             listener = None if timeline is None else seen.append
+            kept["filtering"] = options["filtering"]
             result = solve(problem, algo, agents=agents, network=network, listener=listener, **kept)
     if timeline is not None:
         title = f"{Path(file).name}: {algo}, {seconds_text(result.stats['simulated_seconds'])} simulated"
@@ -148,7 +161,18 @@ def dcop(
 
 
 def read_problem(file: str) -> Problem:
-    """Read a distributed problem; a model of costs gets an agent for each variable."""
+    """Read a distributed problem; a model of costs gets an agent for each variable.
+
+    Raises:
+        InputError: The suffix is that of neither.
+    """
+    suffix = suffix_of(Path(file))
+    if suffix not in {**DISTRIBUTED, **CENTRAL}:
+        others = ", ".join(name for name in CENTRAL if name not in DISTRIBUTED)
+        raise InputError(
+            f"{file}: unknown suffix {suffix and '.' + suffix!r}; distributed problems are {', '.join(DISTRIBUTED)}, "
+            f"and models with an agent for each variable {others} (perhaps with .gz or .xz)"
+        )
     return distributed.read(file) if is_distributed(file) else Problem.from_model(read(file))
 
 
@@ -173,6 +197,7 @@ def _human(result: Result) -> str:
             "network",
             f"{bytes_text(stats['network_load'])}, {largest} in the largest message",
         ),
+        *_filtered(stats),
         ("memory", f"{bytes_text(stats['peak_bytes'])} of one agent"),
         _clusters(stats) if "workers" in stats else _simulated(stats),
         ("time", seconds_text(sum(stats["seconds"].values()))),
@@ -180,6 +205,12 @@ def _human(result: Result) -> str:
     if result.assignment:
         rows.append(("assignment", " ".join(f"{name}={label}" for name, label in result.assignment.items())))
     return "\n".join(f"{name + ':':12}{text}" for name, text in rows)
+
+
+def _filtered(stats: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if "rows_sent" not in stats:
+        return []
+    return [("rows", f"{count_text(stats['rows_sent'])} sent of {count_text(stats['dense_rows'])} of whole tables")]
 
 
 def _simulated(stats: Mapping[str, Any]) -> tuple[str, str]:

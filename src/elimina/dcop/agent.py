@@ -11,6 +11,7 @@ from typing import Any, Protocol, cast
 from elimina.dcop.cycles import CycleBucket
 from elimina.dcop.dpop import Bucket, Effort
 from elimina.dcop.engine import Engine
+from elimina.dcop.filtering import FilterBucket
 from elimina.dcop.messages import TRAVERSAL, Body, Message, Util, Value
 from elimina.dcop.traversal import Traversal
 from elimina.dcop.view import View
@@ -40,6 +41,8 @@ class Finished(Protocol):
 class Agent:
     """Takes part in DPOP, in ADPOP where the settings have an i-bound, or in MB-DPOP where they limit cells.
 
+    Where rows are filtered, ADPOP comes first.
+
     Whoever runs it calls ``start``, then ``receive`` for each message, and after each of these calls ``work`` as long
     as it ``has_work``; what a call returns is sent before the next one, so that others do not wait for work that does
     not concern them. Each message has to arrive once, and may overtake others.
@@ -62,7 +65,7 @@ class Agent:
 
     def __init__(self, view: View, engine: Engine | None = None, places: Mapping[int, Traversal] | None = None) -> None:
         self.name, self.engine, self.operations = view.name, engine, 0
-        self._view = view
+        self._view, self._owners = view, view.owners
         self._places: dict[int, Traversal] = {}
         self._buckets: dict[int, Bucket] = {}
         self._inside: deque[tuple[int, int, Body]] = deque()
@@ -78,6 +81,7 @@ class Agent:
                 place = places[variable]
             self._places[variable] = place
             kind = Bucket if view.settings.most_cells is None else CycleBucket
+            kind = FilterBucket if view.settings.is_filtered else kind
             self._buckets[variable] = kind(variable, place, functions, view.sizes, view.settings)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -93,7 +97,8 @@ class Agent:
 
     def receive(self, message: Message) -> list[Message]:
         """React to a message; return what is to be sent before any work is done."""
-        self._handle(message.source, message.target, message.body)
+        _, _, source, target, body = message
+        self._handle(source, target, body)
         return self._finish_turn()
 
     @property
@@ -150,20 +155,31 @@ class Agent:
         place, send = self._places[target], self._send[target]
         if isinstance(body, TRAVERSAL):
             place.receive(source, body, send)
+            if not place.is_done:
+                return
         elif isinstance(body, Util):
             self._buckets[target].hear(source, body, send)
         elif isinstance(body, Value):
             self._buckets[target].decide(body, send)
         else:
-            cast(CycleBucket, self._buckets[target]).note(source, body, send)
+            cast(Any, self._buckets[target]).note(source, body, send)
         if place.is_done:
             self._look_at(target)
 
     def _look_at(self, variable: int) -> None:
         """Plan to eliminate a variable whose time has come."""
+        bucket = self._buckets[variable]
+        if bucket.is_done:
+            return
         with self._naming_itself():
-            if self._buckets[variable].becomes_ready(self._send[variable]):
+            if bucket.becomes_ready(self._send[variable]):
                 self._ready.append(variable)
+
+    @property
+    def _other_way(self) -> str:
+        if self._view.settings.is_filtered:
+            return "bound rows by larger tables (--filter), fix variables in turn (--algo mb-dpop)"
+        return "send only the rows that matter (--filter), fix variables in turn (--algo mb-dpop)"
 
     @contextmanager
     def _naming_itself(self) -> Iterator[None]:
@@ -172,8 +188,8 @@ class Agent:
             yield
         except MemoryLimitError as error:
             raise MemoryLimitError(
-                f"agent {self.name!r} {error}; give more (--memory), fix variables in turn (--algo mb-dpop), bound the "
-                "tables (--algo adpop --ibound), or try another --heuristic"
+                f"agent {self.name!r} {error}; give more (--memory), {self._other_way}, bound the tables (--algo adpop "
+                "--ibound), or try another --heuristic"
             ) from error
 
     def _eliminate(self, variable: int) -> None:
@@ -187,7 +203,7 @@ class Agent:
         self.operations += bucket.effort.operations - before
 
     def _pass(self, source: int, target: int, body: Body) -> None:
-        owner = self._view.owners[target]
+        owner = self._owners[target]
         if owner == self.name:
             self._inside.append((source, target, body))
         else:

@@ -48,7 +48,6 @@ class CycleBucket(Bucket):
         self._asked: dict[int, dict[int, int]] = {}
         self._silent: set[int] = set()
         self._slices: dict[int, list[Util]] = {}
-        self._own: tuple[list[Utility], int | float, bool] | None = None
 
     def note(self, source: int, body: Label | Context, send: Send) -> None:
         """Take a child's label, or begin with what the parent asks for."""
@@ -196,12 +195,6 @@ class CycleBucket(Bucket):
             for child, util in heard.items()
         }
         return super()._collect(fixed, [_fixed(table, self._context) for table in own], best, possible)
-
-    def _own_costs(self) -> tuple[list[Utility], int | float, bool]:
-        """As ``Bucket`` does, once."""
-        if self._own is None:
-            self._own = super()._own_costs()
-        return self._own
 
     def _needs(self, child: int) -> Iterable[int]:
         """The variables that a child's subtree depends on, those that are cut among them."""

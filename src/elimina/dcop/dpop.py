@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.dcop.engine import Engine, row
+from elimina.dcop.engine import IMPOSSIBLE, Engine, row
 from elimina.dcop.messages import Util, Utility, Value
 from elimina.dcop.traversal import Send, Traversal
 from elimina.dcop.view import Settings
@@ -39,6 +39,7 @@ class Effort(NamedTuple):
         cells: The most cells of such a table.
         parts: Mini-buckets.
         dtypes: Of messages.
+        rows: Sent, where they are filtered.
     """
 
     operations: int = 0
@@ -47,6 +48,7 @@ class Effort(NamedTuple):
     cells: int = 1
     parts: int = 0
     dtypes: frozenset[str] = frozenset()
+    rows: int = 0
 
 
 class Bucket:
@@ -83,6 +85,7 @@ class Bucket:
         self._is_ready = False
         self._heard: dict[int, Util] = {}
         self._tables: list[Utility] = []
+        self._own: tuple[list[Utility], int | float, bool] | None = None
 
     def hear(self, child: int, util: Util, send: Send) -> None:
         """Take a child's message."""
@@ -141,21 +144,26 @@ class Bucket:
         utils = [heard[child] for child in self._place.children]
         passed = [table for util in utils for table in util.tables]
         arrived = sorted((t for t in passed if self._variable in t.scope), key=lambda t: (-t.origin[0], t.origin[1]))
-        self._tables = own + arrived
+        self._tables = [*own, *arrived]
         sent = [table for table in passed if self._variable not in table.scope]
         return sent, [best, *(util.best for util in utils)], possible and all(util.possible for util in utils)
 
     def decide(self, value: Value, send: Send) -> None:
         """Choose the own value, given those of ancestors, and tell the children."""
         self.is_done = True
+        self._tell(value, send)
+        # Nothing is needed of them any more.
+        self._tables, self._heard, self._own = [], {}, None
+
+    def _tell(self, value: Value, send: Send) -> dict[int, int] | None:
+        """Choose the own value, and send what children need; return all that is known then."""
         known = None
         if value.values is not None:
             known = dict(value.values)
             self.value = known[self._variable] = int(self._costs(known).argmin())
         for child in self._place.children:
             send(child, Value(None if known is None else tuple((v, known[v]) for v in self._needs(child))))
-        # Nothing is needed of them any more.
-        self._tables, self._heard = [], {}
+        return known
 
     def _needs(self, child: int) -> Iterable[int]:
         """The variables that a child's subtree depends on."""
@@ -167,7 +175,13 @@ class Bucket:
         return sum(int(t.values.nbytes) for util in self._heard.values() for t in util.tables)
 
     def _own_costs(self) -> tuple[list[Utility], int | float, bool]:
-        """The functions whose other variables are all ancestors, those of one scope joined, and their best costs."""
+        """The functions whose other variables are all ancestors, and their best costs; whether they allow anything."""
+        if self._own is None:
+            self._own = self._joined_functions()
+        return self._own
+
+    def _joined_functions(self) -> tuple[list[Utility], int | float, bool]:
+        """See ``_own_costs``; functions of one scope are joined."""
         place = self._place
         visits = {self._variable: place.visit, **place.above}
         groups: dict[frozenset[int], list[Table]] = {}
@@ -177,24 +191,28 @@ class Bucket:
         settings, tables, bests, possible = self._settings, [], [], True
         for group in groups.values():
             scope = tuple(sorted(group[0].scope, key=visits.__getitem__, reverse=True))
-            spread, forbidden = self._range(group)
+            spread, forbidden, ranges = self._range(group)
             sizes = tuple(self._sizes[v] for v in scope)
-            known = distances_of(group, scope, sizes, settings.sense, int(forbidden) if settings.is_integer else None)
+            limit = None if ranges is None else int(forbidden)
+            known = distances_of(group, scope, sizes, settings.sense, limit, ranges)
             possible = possible and known.possible
             bests.append(known.offset)
             order = tuple(visits[v] for v in scope)
             tables.append(Utility(scope, order, known.tables[0], forbidden, spread, (math.inf, 0)))
         return tables, sum(bests) if settings.is_integer else math.fsum(bests), possible
 
-    def _range(self, group: Sequence[Table]) -> tuple[int | float, int | float]:
-        """How far costs of functions of one scope are apart at most, and what says 'forbidden'."""
+    def _range(
+        self, group: Sequence[Table]
+    ) -> tuple[int | float, int | float, Sequence[tuple[int, int] | None] | None]:
+        """How far costs of functions of one scope are apart at most, what says 'forbidden', and integers' ranges."""
         if not self._settings.is_integer:
             bounds = [allowed_range(table, self._settings.sense) or (0.0, 0.0) for table in group]
-            largest = sum(max(-low, high, high - low) for low, high in bounds)
-            return self._checked(largest, largest > sys.float_info.max, "a float can hold"), math.inf
-        ranges = [finite_range(table, self._settings.sense) or (0, 0) for table in group]
-        spread = sum(high - low for low, high in ranges)
-        return self._checked(spread, spread >= _WIDEST, "64-bit integers add exactly"), spread + 1
+            largest = sum((max(-low, high, high - low) for low, high in bounds), 0.0)
+            return self._checked(largest, largest > sys.float_info.max, "a float can hold"), math.inf, None
+        ranges = [finite_range(table, self._settings.sense) for table in group]
+        spread = sum(known[1] - known[0] for known in ranges if known is not None)
+        forbidden = max(spread + 1, IMPOSSIBLE)
+        return self._checked(spread, spread >= _WIDEST, "64-bit integers add exactly"), forbidden, ranges
 
     def _checked(self, spread: int | float, is_too_wide: bool, what: str) -> int | float:
         if is_too_wide:
@@ -214,13 +232,13 @@ class Bucket:
         made = engine.eliminate(tuple(sizes[v] for v in scope), pairs, room)
         separator = tuple(scope[1:])
         before = self.effort
-        self.effort = Effort(
-            before.operations + made.operations,
-            max(before.bytes, made.bytes + self.held),
-            max(before.width, len(separator)),
-            max(before.cells, made.values.size),
-            number + 1,
-            before.dtypes | {made.dtype},
+        self.effort = before._replace(
+            operations=before.operations + made.operations,
+            bytes=max(before.bytes, made.bytes + self.held),
+            width=max(before.width, len(separator)),
+            cells=max(before.cells, made.values.size),
+            parts=number + 1,
+            dtypes=before.dtypes | {made.dtype},
         )
         order = tuple(visits[v] for v in separator)
         return Utility(separator, order, made.values, made.forbidden, made.spread, (self._place.visit, number))

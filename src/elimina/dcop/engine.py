@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from elimina.backends.base import Backend, TableSession
 from elimina.backends.choose import get_backend
+from elimina.backends.cpu_rows import CpuRows
+from elimina.backends.rows import SparseTables
 from elimina.dcop.messages import Utility
 from elimina.errors import MemoryLimitError
-from elimina.planning.bucket import bucket_dtype, plan_bucket
+from elimina.planning.bucket import bucket_dtype, forbidden_in, plan_bucket
 from elimina.planning.estimate import Machine, cpu_machine, cuda_machine
 from elimina.planning.layout import table_strides
 from elimina.planning.plan import MOST_BYTES, FactorLayout, Plan, bytes_text
@@ -29,6 +31,12 @@ _NOTICEABLE = 64 << 20
 
 LEAST_WORK = 1 << 24
 """Combinations of a bucket below which one core is done before a GPU is: 2 ms and 4 ms at 10^7."""
+
+AT_ONCE = 1 << 12
+"""Combinations up to which a bucket is joined as one array: that takes less time than to plan."""
+
+IMPOSSIBLE = 1 << 40
+"""More than any sum of allowed 32-bit costs, and few enough that sums of it fit 64 bits."""
 
 _NO_OUTPUTS = np.zeros((0, 3), dtype=np.int64)
 
@@ -80,7 +88,7 @@ class Engine:
         self._backends: dict[str, Backend] = {
             name: get_backend(name, threads) for name in dict.fromkeys(("cpu", device))
         }
-        self.device = device
+        self.device, self._threads = device, threads
         self._machines: dict[str, Machine] = {"cpu": cpu_machine(1), "cuda": cuda_machine()}
         self._shaped = functools.lru_cache(_SHAPES)(self._shape)
 
@@ -112,6 +120,9 @@ class Engine:
         """
         spread = sum(table.spread for _, table in tables)
         dtype = bucket_dtype(len(tables), spread)
+        cells = math.prod(sizes)
+        if dtype != "int64" and cells <= AT_ONCE and (room is None or 8 * cells <= room):
+            return _at_once(sizes, tables, spread, dtype)
         backend, plan, program, output, size, operations = self._shaped(
             sizes, tuple(scope for scope, _ in tables), dtype
         )
@@ -134,6 +145,35 @@ class Engine:
             session.close()
         return Made(values, plan.forbidden, spread, operations, size, dtype)
 
+    def rows(self, forbidden: int, dtype: str) -> SparseTables:
+        """What joins rows of costs below a number: on the CPU, whatever the device."""
+        return SparseTables(CpuRows("min-sum", np.dtype(dtype), forbidden, self._threads))
+
+    def memory(self) -> int:
+        """Bytes that the host has left."""
+        return self._backends["cpu"].memory()
+
+
+def _at_once(
+    sizes: tuple[int, ...],
+    tables: Sequence[tuple[tuple[int, ...], Utility]],
+    spread: int | float,
+    dtype: Dtype,
+) -> Made:
+    """Join small tables as one array; what comes out is what a plan would make."""
+    total: NDArray[Any] = np.zeros(sizes, dtype=np.float64 if dtype == "float64" else np.int64)
+    for scope, table in tables:
+        cells = _on_host(table.values)
+        if table.forbidden < IMPOSSIBLE:
+            cells = np.where(cells < table.forbidden, cells, np.int64(IMPOSSIBLE))
+        total += cells.reshape([size if axis in scope else 1 for axis, size in enumerate(sizes)])
+    least = total.min(axis=0)
+    forbidden = forbidden_in(len(tables), dtype)
+    if dtype != "float64":
+        least = np.minimum(least, forbidden)
+    operations = max(len(tables), 1) * total.size
+    return Made(least.astype(dtype), forbidden, spread, operations, total.nbytes, dtype)
+
 
 def row(table: Utility, places: tuple[int | slice, ...]) -> NDArray[Any]:
     """Cells of a table on the host."""
@@ -141,4 +181,4 @@ def row(table: Utility, places: tuple[int | slice, ...]) -> NDArray[Any]:
 
 
 def _on_host(values: Any) -> NDArray[Any]:
-    return cast(NDArray[Any], values if isinstance(values, np.ndarray | np.generic) else values.get())
+    return cast("NDArray[Any]", values if isinstance(values, np.ndarray | np.generic) else values.get())

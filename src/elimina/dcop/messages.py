@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from elimina.backends.rows import Rows
 
 _WORD = 8
 """Bytes of a number."""
@@ -139,13 +144,68 @@ class Context(NamedTuple):
         return _WORD + 2 * _WORD * len(self.values)
 
 
-Body = Rank | Elect | Visit | Mark | Marked | Return | Util | Value | Label | Context
+class Cost(NamedTuple):
+    """What the values chosen by bounds cost in a subtree, to the parent; None: they are not allowed."""
+
+    total: int | None
+
+    @property
+    def size(self) -> int:
+        """Bytes: a number, and whether there is one."""
+        return 2 * _WORD
+
+
+class Limit(NamedTuple):
+    """What a child's rows have to be part of to be wanted (filtering: see ``dcop/filtering.py``).
+
+    Attributes:
+        worst: A total that is known to be reached; only better ones are wanted. None: none is known.
+        best: What is outside the subtree costs that at least, ...
+        bounds: ... and these tables besides: scopes within what the subtree depends on, and arrays with an axis for
+            each variable.
+        spread: No sum of their cells that is allowed is above it.
+    """
+
+    worst: int | None
+    best: int
+    bounds: tuple[tuple[tuple[int, ...], NDArray[Any]], ...]
+    spread: int
+
+    @property
+    def size(self) -> int:
+        """Bytes: the cells, two numbers for each variable of a table (itself and its size), and four more."""
+        return 4 * _WORD + sum(cells.nbytes + 2 * _WORD * len(scope) for scope, cells in self.bounds)
+
+
+class Listed(NamedTuple):
+    """What a subtree costs exactly, to the parent: the rows that may be part of what is wanted.
+
+    Attributes:
+        rows: Assignments and costs, on the host.
+        best: What has to be added to the costs.
+        spread: No cost is above it.
+    """
+
+    rows: Rows
+    best: int
+    spread: int
+
+    @property
+    def size(self) -> int:
+        """Bytes: of keys and values, two numbers for each variable, and three more."""
+        layout, keys, values = self.rows
+        return int(keys.nbytes) + int(values.nbytes) + _WORD * (3 + 2 * len(layout.scope))
+
+
+Body = Rank | Elect | Visit | Mark | Marked | Return | Util | Value | Label | Context | Cost | Limit | Listed
 KINDS: dict[type, str] = {
     Rank: "rank", Elect: "elect", Visit: "visit", Mark: "mark", Marked: "marked", Return: "return", Util: "util",
-    Value: "value", Label: "label", Context: "context",
+    Value: "value", Label: "label", Context: "context", Cost: "cost", Limit: "limit", Listed: "rows",
 }  # fmt: skip
 TRAVERSAL = (Elect, Rank, Mark, Marked, Visit, Return)
 """What makes the pseudo-tree; most messages are the first of these."""
+FIXED: dict[type, int] = {kind: _HEADER + _WORD * len(kind._fields) for kind in TRAVERSAL}
+"""Bytes of messages that are all of one size."""
 
 
 class Message(NamedTuple):
@@ -174,4 +234,4 @@ class Message(NamedTuple):
     def size(self) -> int:
         """Bytes: of the body, and four numbers more."""
         body = self.body
-        return _HEADER + (_WORD * len(body) if isinstance(body, TRAVERSAL) else body.size)
+        return FIXED[type(body)] if isinstance(body, TRAVERSAL) else _HEADER + body.size

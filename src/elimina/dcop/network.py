@@ -11,6 +11,9 @@ from typing import Any, Literal, NamedTuple, get_args
 from elimina.errors import InputError
 
 Order = Literal["time", "fifo", "random"]
+_SHOWN = 8
+"""Names in an error."""
+
 ORDERS: tuple[Order, ...] = get_args(Order)
 """Which message is delivered next: the one that arrives first by the agents' clocks, the one sent first, or any."""
 
@@ -68,7 +71,8 @@ class Network(NamedTuple):
             raise InputError(f"retries is {self.retries}; it cannot be negative")
         for name, number in self.crashes.items():
             if name not in names:
-                raise InputError(f"there is no agent {name!r} that could crash")
+                known = ", ".join(sorted(names)[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+                raise InputError(f"there is no agent {name!r} that could crash; agents are {known}")
             if number < 1:
                 raise InputError(f"agent {name!r} is to crash at its message {number}; they count from 1 on")
 

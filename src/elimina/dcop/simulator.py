@@ -15,7 +15,7 @@ from functools import partial
 from typing import NamedTuple
 
 from elimina.dcop.agent import Agent
-from elimina.dcop.messages import KINDS, Message
+from elimina.dcop.messages import FIXED, KINDS, Message
 from elimina.dcop.network import Network, Queue
 from elimina.errors import DcopError
 from elimina.result import Delivery
@@ -101,6 +101,7 @@ class Simulation:
         self._queue = Queue(network.order, self._random)
         self._crashes, self._is_reliable = dict(network.crashes), network.is_reliable
         self._messages: dict[type, int] = dict.fromkeys(KINDS, 0)
+        # Of kinds whose messages have no fixed size.
         self._bytes: dict[type, int] = dict.fromkeys(KINDS, 0)
         self._largest = self._repeated = 0
 
@@ -117,9 +118,12 @@ class Simulation:
         """
         for host in self._hosts.values():
             self._start(host, 0.0)
-        while (event := self._queue.take()) is not None:
+        take, hosts, is_reliable = self._queue.take, self._hosts, self._is_reliable
+        while (event := take()) is not None:
             time, what = event
-            if isinstance(what, _Packet):
+            if is_reliable:
+                self._work(hosts[what.receiver], time, what)
+            elif isinstance(what, _Packet):
                 self._arrive(time, what)
             else:
                 what(time)
@@ -129,12 +133,13 @@ class Simulation:
             raise DcopError(
                 f"{len(left)} of {len(self._hosts)} agents did not finish ({names}), and no message is left"
             )
+        kinds = [kind for kind, number in self._messages.items() if number]
         return Figures(
             max((host.clock for host in self._hosts.values()), default=0.0),
             max((host.operations for host in self._hosts.values()), default=0),
-            {name: self._messages[kind] for kind, name in KINDS.items() if self._messages[kind]},
-            {name: self._bytes[kind] for kind, name in KINDS.items() if self._messages[kind]},
-            self._largest,
+            {KINDS[kind]: self._messages[kind] for kind in kinds},
+            {KINDS[kind]: self._bytes[kind] + FIXED.get(kind, 0) * self._messages[kind] for kind in kinds},
+            max([self._largest, *(FIXED.get(kind, 0) for kind in kinds)]),
             self._repeated,
         )
 
@@ -143,50 +148,58 @@ class Simulation:
 
     def _work(self, host: _Host, time: float, packet: _Packet | None) -> None:
         """Let an agent start, or work on what arrived at a time, and post what it sends."""
-        agent = host.agent
-        begun = host.clock = max(host.clock, time)
+        agent, timer = host.agent, self._timer
+        if time > host.clock:
+            host.clock = time
+        begun, message = host.clock, None
         if packet is not None:
-            host.operations = max(host.operations, packet.operations)
-        started = self._timer()
-        messages = agent.start() if packet is None or packet.message is None else agent.receive(packet.message)
-        host.clock += self._timer() - started
-        for message in messages:
-            self._post(host, message)
+            message = packet.message
+            if packet.operations > host.operations:
+                host.operations = packet.operations
+        started = timer()
+        messages = agent.start() if message is None else agent.receive(message)
+        host.clock += timer() - started
+        if messages:
+            self._post(host, messages)
         while agent.has_work:
             done = agent.operations
-            started = self._timer()
+            started = timer()
             messages = agent.work()
-            host.clock += self._timer() - started
+            host.clock += timer() - started
             host.operations += agent.operations - done
-            for message in messages:
-                self._post(host, message)
+            self._post(host, messages)
         if self._listener is not None:
             self._listener(_delivery(agent.name, packet, begun, host.clock))
 
-    def _post(self, host: _Host, message: Message) -> None:
+    def _post(self, host: _Host, messages: Iterable[Message]) -> None:
+        clock, operations = host.clock, host.operations
         if self._is_reliable:
-            self._count(message)
-            packet = _Packet(message.sender, message.receiver, 0, message, host.clock, host.operations)
-            self._queue.put(host.clock + self._delay(), packet)
+            put, delay = self._queue.put, self._delay
+            for message in messages:
+                self._count(message)
+                put(clock + delay(), _Packet(message.sender, message.receiver, 0, message, clock, operations))
             return
-        number = host.numbers[message.receiver]
-        host.numbers[message.receiver] += 1
-        if number < host.counted[message.receiver]:
-            self._repeated += 1
-        else:
-            host.counted[message.receiver] += 1
-            self._count(message)
-        packet = _Packet(message.sender, message.receiver, number, message, host.clock, host.operations)
-        host.waiting[message.receiver, number] = packet
-        self._transmit(packet, host.clock)
-        self._remind(host, packet, host.clock, 0)
+        for message in messages:
+            receiver = message.receiver
+            number = host.numbers[receiver]
+            host.numbers[receiver] += 1
+            if number < host.counted[receiver]:
+                self._repeated += 1
+            else:
+                host.counted[receiver] += 1
+                self._count(message)
+            packet = _Packet(message.sender, receiver, number, message, clock, operations)
+            host.waiting[receiver, number] = packet
+            self._transmit(packet, clock)
+            self._remind(host, packet, clock, 0)
 
     def _count(self, message: Message) -> None:
-        size, kind = message.size, type(message.body)
+        kind = type(message.body)
         self._messages[kind] += 1
-        self._bytes[kind] += size
-        if size > self._largest:
-            self._largest = size
+        if kind not in FIXED:
+            size = message.size
+            self._bytes[kind] += size
+            self._largest = max(self._largest, size)
 
     def _delay(self) -> float:
         jitter = self._network.jitter
@@ -218,24 +231,22 @@ class Simulation:
         self._remind(host, packet, time, tries + 1)
 
     def _arrive(self, time: float, packet: _Packet) -> None:
+        """Take a packet of a network with faults."""
         host = self._hosts[packet.receiver]
         if host.is_down:
             return
         if packet.message is None:
             host.waiting.pop((packet.sender, packet.number), None)
             return
-        if not self._is_reliable:
-            if (packet.sender, packet.number) not in host.seen and self._crashes.get(packet.receiver) == len(
-                host.log
-            ) + 1:
-                self._crash(host, time)
-                return
-            self._transmit(_Packet(packet.receiver, packet.sender, packet.number, None, time, 0), time)
-            if (packet.sender, packet.number) in host.seen:
-                return
-            host.seen.add((packet.sender, packet.number))
+        key = (packet.sender, packet.number)
+        if key not in host.seen and self._crashes.get(packet.receiver) == len(host.log) + 1:
+            self._crash(host, time)
+            return
+        self._transmit(_Packet(packet.receiver, packet.sender, packet.number, None, time, 0), time)
+        if key not in host.seen:
+            host.seen.add(key)
             host.log.append(packet)
-        self._work(host, time, packet)
+            self._work(host, time, packet)
 
     def _crash(self, host: _Host, time: float) -> None:
         """Lose everything but the log; come back later, if at all."""

@@ -36,6 +36,7 @@ def solve(
     algorithm: Algorithm = "dpop",
     *,
     ibound: int | None = None,
+    filtering: int | None = None,
     agents: str = "cpu",
     heuristic: Heuristic = "max-degree",
     seed: int = 0,
@@ -54,6 +55,9 @@ def solve(
             upon. ``mb-dpop``: exact; ancestors of variables with tables too large for ``memory`` are fixed to one value
             after another, and the tables made again for each.
         ibound: Of ``adpop``; see above.
+        filtering: Of ``dpop`` on integer costs: tables of so many variables bound first what the parts of the problem
+            cost, and messages are then those rows of the exact tables that may be part of something better than the
+            assignment found meanwhile. None: exact tables are sent whole.
         agents: ``cpu`` or ``cuda``: the device that agents compute on.
         heuristic: Which variables are roots, and which neighbour the traversal goes to next.
         seed: Of the heuristic ``random``.
@@ -67,7 +71,8 @@ def solve(
         Task ``mpe``. Besides the usual ones, ``stats`` has: ``algorithm``, ``agents`` (their number),
         ``simulated_seconds``, ``nonconcurrent_operations``, ``messages`` and ``message_bytes`` (by kind),
         ``network_load`` (bytes of all), ``largest_message`` (bytes), ``repeated`` (transmissions), ``depth`` (of the
-        pseudo-tree), ``ibound``. ``peak_bytes`` is that of the agent that needs most.
+        pseudo-tree), ``ibound``, ``filtering``; with ``filtering`` also ``rows_sent`` and ``dense_rows`` (of the tables
+        that they are from). ``peak_bytes`` is that of the agent that needs most.
 
     Raises:
         InputError: An option makes no sense, or costs are too far apart for exact integers.
@@ -76,7 +81,7 @@ def solve(
         DcopError: Messages were lost for good, or an agent did not come back.
     """
     started = time.perf_counter()
-    settings = settings_of(problem.model, algorithm, ibound, heuristic, seed, memory)
+    settings = settings_of(problem.model, algorithm, ibound, heuristic, seed, memory, filtering)
     network.check(frozenset(agent.name for agent in problem.agents))
     known = {view.name: view for view in views(problem, settings)}
     engine = Engine(agents, threads)
@@ -92,10 +97,22 @@ def solve(
             **stats,
             "algorithm": algorithm,
             "ibound": ibound,
+            "filtering": filtering,
+            **({} if filtering is None else _rows(problem, simulation.agents)),
             "seconds": {phase: round(value, 6) for phase, value in seconds.items()},
             "device": engine.device,
         }
     )
+
+
+def _rows(problem: Problem, agents: Iterable[Finished]) -> dict[str, int]:
+    """How many rows were sent, and how many the exact tables have."""
+    agents, sizes = list(agents), problem.model.sizes
+    separators = [node.separator for node in pseudo_tree(problem, agents).nodes if node.separator]
+    return {
+        "rows_sent": sum(effort.rows for agent in agents for effort in agent.efforts),
+        "dense_rows": sum(math.prod(sizes[v] for v in separator) for separator in separators),
+    }
 
 
 def _revive(known: dict[str, View], engine: Engine, name: str) -> Agent:
@@ -103,7 +120,13 @@ def _revive(known: dict[str, View], engine: Engine, name: str) -> Agent:
 
 
 def settings_of(
-    model: Model, algorithm: Algorithm, ibound: int | None, heuristic: Heuristic, seed: int, memory: int | None
+    model: Model,
+    algorithm: Algorithm,
+    ibound: int | None,
+    heuristic: Heuristic,
+    seed: int,
+    memory: int | None,
+    filtering: int | None = None,
 ) -> Settings:
     """What all agents know before they start; for the arguments see ``solve``.
 
@@ -120,10 +143,25 @@ def settings_of(
         raise InputError("mb-dpop needs the memory that each agent may use; it fixes variables where tables pass it")
     if ibound is not None and ibound < 1:
         raise InputError(f"the i-bound is {ibound}; it is a number of variables from 1 on")
+    if filtering is not None and algorithm != "dpop":
+        raise InputError(f"rows are filtered by dpop only, not by {algorithm}; leave out one of both")
+    if filtering is not None and filtering < 1:
+        raise InputError(f"tables of {filtering} variables cannot bound what is filtered; give a number from 1 on")
+    if filtering is not None and not model.is_integer:
+        raise InputError("rows are filtered by exact bounds: costs have to be integers; scale them, or do not filter")
     if memory is not None and memory < 0:
         raise InputError(f"memory is {memory} bytes; it cannot be negative")
     most_cells = max(1, memory // _BYTES_OF_A_CELL) if memory is not None and algorithm == "mb-dpop" else None
-    return Settings(model.sense, model.is_integer, ibound, heuristic, seed, memory, most_cells)
+    return Settings(
+        model.sense,
+        model.is_integer,
+        ibound if filtering is None else filtering,
+        heuristic,
+        seed,
+        memory,
+        most_cells,
+        filtering is not None,
+    )
 
 
 def answer(problem: Problem, agents: Iterable[Finished]) -> Result:
@@ -146,8 +184,12 @@ def answer(problem: Problem, agents: Iterable[Finished]) -> Result:
     chosen = [values[v] or 0 for v in range(len(model.variables))]
     if any(effort.parts > 1 for agent in agents for effort in agent.efforts):
         return result_between(model, total, chosen)
+    if model.is_integer:
+        result = result_between(model, total, chosen)
+        check_value("int64", total, math.inf if result.value is None else result.value, [])
+        return result
     score = model.score(chosen)
-    check_value("int64" if model.is_integer else "float64", total, score, [model.constant, *model.terms(chosen)])
+    check_value("float64", total, score, [model.constant, *model.terms(chosen)])
     return result_between(model, score, chosen)
 
 

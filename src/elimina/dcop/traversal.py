@@ -42,7 +42,7 @@ class Traversal:
         self.above: dict[int, int] = {}
         self._neighbours, self._prefers_reached = neighbours, prefers_reached
         self._keys: dict[int, Elect] = {}
-        self._knows_all = False
+        self._knows_all, self._highest = False, self.key
         self._early: list[tuple[int, Body]] = []
         # Of the best wave so far: its key, where it came from, and who has not answered.
         self._wave: Elect | None = None
@@ -56,8 +56,9 @@ class Traversal:
 
     def start(self, send: Send) -> None:
         """Tell the neighbours the own rank."""
+        rank = Rank(self.key.rank)
         for neighbour in self._neighbours:
-            send(neighbour, Rank(self.key.rank))
+            send(neighbour, rank)
         if not self._neighbours:
             self._become_root(send)
 
@@ -65,6 +66,11 @@ class Traversal:
         """Go on with what another variable sent."""
         if isinstance(body, Elect) and self._knows_all:
             self._hear(source, body, send)
+        elif isinstance(body, Mark) and self._knows_all:
+            self._reached.add(source)
+            send(source, Marked(self.visit, len(self._reached)))
+        elif isinstance(body, Marked):
+            self._note(source, body, send)
         elif isinstance(body, Rank):
             self._keys[source] = Elect(body.rank, source)
             if len(self._keys) == len(self._neighbours):
@@ -74,11 +80,6 @@ class Traversal:
             self._early.append((source, body))
         elif isinstance(body, Visit):
             self._become_visited(source, body, send)
-        elif isinstance(body, Mark):
-            self._reached.add(source)
-            send(source, Marked(self.visit, len(self._reached)))
-        elif isinstance(body, Marked):
-            self._note(source, body, send)
         elif isinstance(body, Return):
             self.children.append(source)
             self._visits = body.visits
@@ -86,7 +87,8 @@ class Traversal:
 
     def _begin(self, send: Send) -> None:
         """Begin a wave, if no neighbour is higher: others cannot win."""
-        if self.key > max(self._keys.values()):
+        self._highest = max(self.key, *self._keys.values())
+        if self._highest == self.key:
             self._join_wave(self.key, -1, send)
         early, self._early = self._early, []
         for source, body in early:
@@ -100,7 +102,9 @@ class Traversal:
             send(neighbour, key)
 
     def _hear(self, source: int, key: Elect, send: Send) -> None:
-        """A wave, or its echo: lower ones than the best so far end here."""
+        """A wave, or its echo: it ends here if it is lower than the best so far, or than a neighbour, so cannot win."""
+        if key < self._highest:
+            return
         if self._wave is None or key > self._wave:
             self._join_wave(key, source, send)
         elif key == self._wave:
@@ -128,9 +132,10 @@ class Traversal:
         self.visit = self._visits
         self._visits += 1
         self._unknown = len(self._neighbours) - (self.parent >= 0)
+        mark = Mark(self.visit)
         for neighbour in self._neighbours:
             if neighbour != self.parent:
-                send(neighbour, Mark(self.visit))
+                send(neighbour, mark)
         if not self._unknown:
             self._pass_on(send)
 

@@ -26,6 +26,7 @@ class Settings(NamedTuple):
         seed: Of the heuristic ``random``.
         memory: Bytes that each agent may use; None: no limit.
         most_cells: Of a message's table (MB-DPOP); None: as many as it takes.
+        is_filtered: Whether tables within the i-bound are bounds only, by which rows of exact ones are left out.
     """
 
     sense: Sense
@@ -35,6 +36,7 @@ class Settings(NamedTuple):
     seed: int = 0
     memory: int | None = None
     most_cells: int | None = None
+    is_filtered: bool = False
 
     def rank(self, variable: int, degree: int) -> int:
         """The higher, the closer to the root."""

@@ -18,7 +18,7 @@ from elimina.errors import InputError
 from elimina.model import Sense, forbidden_value
 from elimina.planning.plan import FactorLayout, Plan
 from elimina.planning.prepare import Problem, allowed_range, finite_range
-from elimina.table import Table, blocks, cell_numbers
+from elimina.table import BLOCK_CELLS, Table, blocks, cell_numbers
 
 Array = NDArray[Any]
 Change = Callable[[Array], Array]
@@ -200,7 +200,12 @@ def distances(problem: Problem, forbidden: int) -> Distances:
 
 
 def distances_of(
-    tables: Sequence[Table], scope: tuple[int, ...], sizes: tuple[int, ...], sense: Sense, forbidden: int | None
+    tables: Sequence[Table],
+    scope: tuple[int, ...],
+    sizes: tuple[int, ...],
+    sense: Sense,
+    forbidden: int | None,
+    ranges: Sequence[tuple[int, int] | None] | None = None,
 ) -> Distances:
     """Join tables to one, of the values' distances from the best that each of them has.
 
@@ -210,7 +215,10 @@ def distances_of(
         sizes: Domain sizes of its variables.
         sense: Of the tables.
         forbidden: What stands for forbidden integer costs; allowed distances are below it. None: costs are floats.
+        ranges: What ``finite_range`` says of each table; None: it is not known.
     """
+    if forbidden is not None and ranges is not None and math.prod(sizes) <= BLOCK_CELLS:
+        return _Integers(sense, forbidden).joined(tables, scope, ranges)
     table: Array = np.empty(sizes, dtype=np.float64 if forbidden is None else np.int64)
     layout = FactorLayout(tuple(range(len(tables))), scope, sizes, (), 0, table.size)
     part = _cost_encoder(sense, forbidden).write(layout, tables, table)
@@ -317,8 +325,22 @@ class _Integers:
         self._sign = 1 if sense == "min-cost" else -1
 
     def _best(self, table: Table) -> int | None:
-        known = finite_range(table, self._sense)
+        return self._better(finite_range(table, self._sense))
+
+    def _better(self, known: tuple[int, int] | None) -> int | None:
         return None if known is None else known[0] if self._sign == 1 else known[1]
+
+    def joined(
+        self, tables: Sequence[Table], scope: tuple[int, ...], ranges: Sequence[tuple[int, int] | None]
+    ) -> Distances:
+        """Join small tables over the same variables, whose ranges are known."""
+        total: Array | None = None
+        bests = [self._better(known) for known in ranges]
+        for table, best in zip(tables, bests, strict=True):
+            part = self._change(best or 0)(table.dense()).transpose([table.scope.index(v) for v in scope])
+            total = part if total is None else np.minimum(total + part, self._limit)
+        assert total is not None
+        return Distances([total], self._sign * sum(best or 0 for best in bests), None not in bests)
 
     def _change(self, best: int) -> Change:
         limit, sign = self._limit, self._sign

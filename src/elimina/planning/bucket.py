@@ -32,6 +32,11 @@ def bucket_dtype(tables: int, spread: int | float) -> Dtype:
     return "float64"
 
 
+def forbidden_in(tables: int, dtype: Dtype) -> int | float:
+    """The number that stands for 'forbidden': the largest integer that so many tables may add up; else infinity."""
+    return int(np.iinfo(dtype).max) // _operands(tables) if dtype in INTEGERS else math.inf
+
+
 def _operands(tables: int) -> int:
     return max(2, min(tables, MAX_OPERANDS))
 
@@ -55,7 +60,6 @@ def plan_bucket(
     proto: list[ProtoStep] = []
     bucket = Bucket(0, separator, sizes, {v: v for v in range(len(sizes))}, proto)
     bucket.eliminate([Read(number, -1, scope) for number, scope in enumerate(scopes)], MAX_OPERANDS)
-    forbidden = int(np.iinfo(dtype).max) // _operands(len(scopes)) if dtype in INTEGERS else np.inf
     itemsize = np.dtype(dtype).itemsize
     members = [(number,) for number in range(len(scopes))]
     factors, steps, factor_cells, cells = place(sizes, scopes, members, proto, itemsize, range(len(proto)))
@@ -63,7 +67,7 @@ def plan_bucket(
         task="mpe",
         semiring="min-sum",
         dtype=dtype,
-        forbidden=forbidden,
+        forbidden=forbidden_in(len(scopes), dtype),
         order=(0,),
         kept=separator,
         width=len(separator),

@@ -10,7 +10,7 @@ import numpy as np
 
 from elimina.errors import InputError, MemoryLimitError
 from elimina.model import Model, Sense, Variable, forbidden_value
-from elimina.table import Table, blocks
+from elimina.table import BLOCK_CELLS, Table, blocks
 
 Task = Literal["mpe", "pr", "mar", "mmap", "count", "joint"]
 TASKS: tuple[Task, ...] = get_args(Task)
@@ -247,8 +247,9 @@ def allowed_range(table: Table, sense: Sense) -> tuple[float, float] | None:
     """Smallest and largest cost that is not forbidden; None if every one is."""
     forbidden = forbidden_value(sense, table.values.dtype)
     known = [] if table.default in (None, forbidden) or len(table.values) == table.cells else [table.default]
-    for box in blocks(table.values.shape) if table.values.size else ():
-        values = table.values[box]
+    whole = table.values
+    parts = [whole] if whole.size <= BLOCK_CELLS else (whole[box] for box in blocks(whole.shape))
+    for values in parts if whole.size else ():
         low, high = values.min().item(), values.max().item()
         if forbidden in (low, high):
             allowed = values[values != forbidden]

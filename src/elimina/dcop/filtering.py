@@ -1,0 +1,268 @@
+"""Filtering of UTIL rows: tables within an i-bound first, then exact ones of those rows only that may be wanted.
+
+What is bounded first tells each variable what its subtree costs at least (ADPOP), an assignment what is to be beaten,
+and, on the way down, what all outside the subtree costs at least (mini-bucket tree elimination: R. Mateescu,
+R. Dechter, K. Kask, AAAI 2002). Exact tables are then sent as rows, without those that cannot be part of anything
+better (function filtering: M. Sanchez, J. Larrosa, P. Meseguer, IJCAI 2005; for DPOP: I. Brito and P. Meseguer,
+"Improving DPOP with function filtering", AAMAS 2010).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.backends.row_bounds import Bound, RowGuard
+from elimina.backends.rows import Lookup, Rows, SparseTables
+from elimina.dcop.dpop import Bucket
+from elimina.dcop.engine import Engine, row
+from elimina.dcop.messages import Cost, Limit, Listed, Utility, Value
+from elimina.dcop.traversal import Send, Traversal
+from elimina.dcop.view import Settings
+from elimina.errors import InputError, MemoryLimitError
+from elimina.planning.keys import Layout
+from elimina.planning.plan import bytes_text
+from elimina.table import Table
+
+_BYTES_OF_A_ROW = 48
+"""A row that is made takes that much, with what it is made from."""
+
+_WIDEST = {"int32": 1 << 29, "int64": 1 << 61}
+"""The largest number for 'forbidden'."""
+
+
+_NOTHING = Rows(Layout.of((), ()), np.zeros((0, 1), dtype=np.uint64), np.zeros(0, dtype=np.int32))
+
+
+class _Scale(NamedTuple):
+    """The numbers that costs are in: from ``forbidden`` on they are not wanted."""
+
+    forbidden: int
+    dtype: str
+
+    @staticmethod
+    def of(limit: Limit, best: int, spread: int, variable: int) -> _Scale | None:
+        """For costs above ``best``, up to a spread; None: nothing is better than what is known."""
+        most = spread if limit.worst is None else min(spread, limit.worst - 1 - best)
+        if most < 0:
+            return None
+        for dtype, widest in _WIDEST.items():
+            if most < widest:
+                return _Scale(most + 1, dtype)
+        raise InputError(
+            f"costs of the subtree of variable {variable} are up to {spread} apart, more than rows of 64-bit integers "
+            "can add; scale them down, or do not filter"
+        )
+
+    def scaled(self, cells: Any, forbidden: int | float) -> NDArray[Any]:
+        """Cells in these numbers, where those from another number on are forbidden."""
+        values = np.asarray(cells)
+        wide = np.where(values < forbidden, values, np.int64(self.forbidden))
+        return np.minimum(wide, self.forbidden).astype(self.dtype)
+
+    def table(self, utility: Utility) -> Bound:
+        """A table that was sent, or of an own cost function."""
+        return Bound(utility.scope, self.scaled(row(utility, ()), utility.forbidden))
+
+    def rows(self, rows: Rows) -> Rows:
+        """Rows that were sent."""
+        kept = rows.values < self.forbidden
+        return Rows(rows.layout, rows.keys[kept], rows.values[kept].astype(self.dtype))
+
+    def bounds(self, limit: Limit) -> list[Bound]:
+        """What an ancestor sent; its cells are clipped at a number that is not lower."""
+        return [Bound(scope, self.scaled(cells, math.inf)) for scope, cells in limit.bounds]
+
+
+class FilterBucket(Bucket):
+    """A ``Bucket`` whose tables within the i-bound say which rows of the exact ones are sent."""
+
+    def __init__(
+        self,
+        variable: int,
+        traversal: Traversal,
+        functions: Sequence[Table],
+        sizes: dict[int, int],
+        settings: Settings,
+    ) -> None:
+        super().__init__(variable, traversal, functions, sizes, settings)
+        self._spent: int | None = None
+        self._costs_below: dict[int, int | None] = {}
+        self._limit: Limit | None = None
+        self._has_passed = False
+        self._listed: dict[int, Listed] = {}
+        self._finder: SparseTables | None = None
+
+    def note(self, source: int, body: Cost | Limit | Listed, send: Send) -> None:
+        """Take what a child's values cost or its rows, or what the parent wants."""
+        if isinstance(body, Listed):
+            self._listed[source] = body
+        elif isinstance(body, Limit):
+            self._begin(body)
+        else:
+            self._costs_below[source] = body.total
+            self._add_up(send)
+
+    def becomes_ready(self, send: Send) -> bool:
+        """Whether there is work to be done now: to bound, to pass bounds on, or to make rows."""
+        if self._limit is None:
+            return super().becomes_ready(send)
+        if self._is_ready or (self._has_passed and len(self._listed) < len(self._place.children)):
+            return False
+        self._is_ready = True
+        return True
+
+    def eliminate(self, engine: Engine, room: int | None, send: Send) -> None:
+        """Do what there is to be done: see ``Bucket``."""
+        if self._limit is None:
+            super().eliminate(engine, room, send)
+            return
+        if not self._has_passed:
+            self._has_passed, self._is_ready = True, False
+            for child in self._place.children:
+                send(child, self._limit_of(child, self._limit, engine))
+        if not self._place.children or self._is_ready:
+            self._is_ready = True
+            self._send_rows(self._limit, engine, room, send)
+
+    def decide(self, value: Value, send: Send) -> None:
+        """Choose a value by bounds first and tell the parent its cost; then for good, or keep the first one."""
+        if value.values is None or self._limit is not None:
+            super().decide(value, send)
+            self._listed = {}
+            return
+        known = self._tell(value, send)
+        assert known is not None
+        tables, best, _ = self._own_costs()
+        cells = [(row(t, tuple(known[v] for v in t.scope)).item(), t.forbidden) for t in tables]
+        if all(cell < forbidden for cell, forbidden in cells):
+            self._spent = int(best) + sum(cell for cell, _ in cells)
+        self._add_up(send)
+
+    @property
+    def held(self) -> int:
+        """Bytes of the tables and rows that are kept."""
+        rows = (listed.rows for listed in self._listed.values())
+        return super().held + sum(int(table.keys.nbytes + table.values.nbytes) for table in rows)
+
+    def _add_up(self, send: Send) -> None:
+        """Tell the parent what the subtree's values cost when all children have; a root says what is wanted."""
+        if len(self._costs_below) < len(self._place.children):
+            return
+        parts = [self._spent, *self._costs_below.values()]
+        total = None if None in parts else sum(part for part in parts if part is not None)
+        if self._place.parent >= 0:
+            send(self._place.parent, Cost(total))
+        elif total is not None and total == self.bound:
+            self.decide(Value(None), send)
+        else:
+            self._begin(Limit(total, 0, (), 0))
+
+    def _begin(self, limit: Limit) -> None:
+        self._limit, self._is_ready = limit, False
+
+    def _limit_of(self, child: int, limit: Limit, engine: Engine) -> Limit:
+        """What the child's rows have to be part of: bounds of all other tables, over what its subtree depends on."""
+        own, own_best, _ = self._own_costs()
+        others = [util for other, util in self._heard.items() if other != child]
+        tables = [*own, *(table for util in others for table in util.tables)]
+        best = limit.best + int(own_best) + sum(int(util.best) for util in others)
+        spread = limit.spread + sum(int(table.spread) for table in tables)
+        scale = _Scale.of(limit, best + int(self._heard[child].best), spread, self._variable)
+        if scale is None:
+            assert limit.worst is not None
+            return Limit(limit.worst, limit.worst, (), 0)
+        rest = [*scale.bounds(limit), *map(scale.table, tables)]
+        # Of messages down, no table is larger than the largest one up.
+        most = max((bound.cells.size for bound in rest), default=1)
+        guard = RowGuard(engine.rows(*scale).device, scale.forbidden, rest, {}, [], 0, most)
+        keep = guard(frozenset(self._needs(child)), ())
+        best += scale.forbidden - 1 - int(keep.budget)
+        return Limit(limit.worst, best, tuple((table.scope, table.cells) for table in keep.bounds), spread)
+
+    def _send_rows(self, limit: Limit, engine: Engine, room: int | None, send: Send) -> None:
+        """Join what the children listed, without what cannot be wanted; a root knows the optimum then."""
+        own, own_best, _ = self._own_costs()
+        best = int(own_best) + sum(listed.best for listed in self._listed.values())
+        spread = sum(int(table.spread) for table in own) + sum(listed.spread for listed in self._listed.values())
+        scale = _Scale.of(limit, limit.best + best, limit.spread + spread, self._variable)
+        # Values are chosen by these and by the rows.
+        self._tables = own
+        if scale is None or not all(len(listed.rows.values) for listed in self._listed.values()):
+            made = _NOTHING
+        else:
+            made = self._joined(scale, limit, engine, room)
+        if self._place.parent >= 0:
+            self.effort = self.effort._replace(rows=self.effort.rows + len(made.values))
+            send(self._place.parent, Listed(made, best, spread))
+        elif len(made.values):
+            self.bound = best + int(made.values[0])
+            self.decide(Value(()), send)
+        else:
+            self.bound = math.inf if limit.worst is None else limit.worst
+            self.decide(Value(None), send)
+
+    def _joined(self, scale: _Scale, limit: Limit, engine: Engine, room: int | None) -> Rows:
+        """The variable's message as rows; those that cannot be wanted are dropped as they are made."""
+        tables = self._finder = engine.rows(*scale)
+        parts: list[Rows] = []
+        under: dict[int, list[Bound]] = {}
+        for child, listed in self._listed.items():
+            parts.append(scale.rows(listed.rows))
+            util = self._heard[child]
+            above = min(int(util.best) - listed.best, scale.forbidden)
+            under[id(parts[-1])] = [Bound((), np.array(above, scale.dtype)), *map(scale.table, util.tables)]
+        known = {v for part in parts for v in part.layout.scope}
+        lookups: list[Bound] = []
+        for bound in sorted(map(scale.table, self._tables), key=lambda bound: -len(bound.scope)):
+            if known.issuperset(bound.scope):
+                lookups.append(bound)
+            else:
+                known.update(bound.scope)
+                parts.append(tables.from_dense(bound.scope, np.ascontiguousarray(bound.cells)))
+                under[id(parts[-1])] = [bound]
+        guard = RowGuard(tables.device, scale.forbidden, scale.bounds(limit), under, lookups, 0)
+        left = engine.memory() if room is None else min(room, engine.memory())
+        try:
+            made = tables.join_all(
+                parts,
+                eliminate=self._variable,
+                tables=[Lookup(bound.scope, np.ascontiguousarray(bound.cells)) for bound in lookups],
+                guard=guard,
+                most=max(left // _BYTES_OF_A_ROW, 1),
+            )
+        except MemoryLimitError as error:
+            raise MemoryLimitError(
+                f"needs more than the {bytes_text(left)} that are left for the rows of a message over "
+                f"{len(known) - 1} variables"
+            ) from error
+        before, rows = self.effort, len(made.rows.values)
+        self.effort = before._replace(
+            operations=before.operations + made.candidates * len(parts),
+            bytes=max(before.bytes, self.held + _BYTES_OF_A_ROW * rows),
+            width=max(before.width, len(known) - 1),
+            cells=max(before.cells, rows),
+            parts=1,
+            dtypes=before.dtypes | {scale.dtype},
+        )
+        return made.rows
+
+    def _costs(self, known: dict[int, int]) -> NDArray[np.generic]:
+        """As ``Bucket`` does; what no row of a child allows costs more than all others."""
+        total: NDArray[Any] = super()._costs(known)
+        if self._limit is None or self._finder is None:
+            return total
+        worst = np.iinfo(np.int64).max
+        for listed in self._listed.values():
+            for x in range(len(total)):
+                at = self._finder.find(listed.rows, {**known, self._variable: x})
+                total[x] = worst if at is None or total[x] == worst else total[x] + listed.rows.values[at]
+        return total
+
+    def _needs(self, child: int) -> Iterable[int]:
+        """The variables that a child's subtree depends on."""
+        return self._listed[child].rows.layout.scope if child in self._listed else super()._needs(child)
