@@ -16,7 +16,8 @@ from elimina._core import FORBIDDEN_COST, ConsistencySearch
 from elimina.inference import consistency as consistency_module
 from elimina.inference.choose import Options
 from elimina.inference.consistency import Consistency
-from elimina.inference.search import Limits, _Search
+from elimina.inference.knowledge import Limits
+from elimina.inference.search import _Search
 from elimina.inference.shifting import shift_tables
 from elimina.planning.prepare import prepare
 from tests.reference import brute
@@ -275,8 +276,8 @@ def test_floats_in_finer_units(monkeypatch):
     )
     search = searched(model, shift="none")
     assert search.is_close
-    assert [one.unit for one in made] == sorted(one.unit for one in made)
-    assert made[0].unit < made[-1].unit
+    assert [one.units.unit for one in made] == sorted(one.units.unit for one in made)
+    assert made[0].units.unit < made[-1].units.unit
     assert search.score == pytest.approx(elimina.solve(model, method="eliminate", device="cpu").value, rel=1e-12)
 
 
