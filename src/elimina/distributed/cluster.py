@@ -142,7 +142,7 @@ def known_workers(client: Client) -> dict[str, Any]:
         ClusterError: The scheduler is gone.
     """
     with contextlib.suppress(OSError, KeyError):
-        known: dict[str, Any] = client.scheduler_info()["workers"]
+        known: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
         return known
     raise ClusterError("the cluster's scheduler was lost; start it and its workers again, and repeat the command")
 

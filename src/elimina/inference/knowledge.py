@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from elimina.errors import TimeLimitError
 from elimina.inference.filtering import Listener
 from elimina.inference.minibucket import meet, result_between
 from elimina.planning.prepare import Problem
@@ -67,11 +68,13 @@ class Knowledge:
         self.clock: dict[str, float] = {}
         self.started = time.monotonic()
 
-    def begin(self, tried: Result) -> None:
-        """Start with what is known."""
-        self.bound = tried.lower_bound if self.sign == 1 else tried.upper_bound
-        if tried.assignment is not None:
-            self.take([v.index(tried.assignment[v.name]) for v in self.problem.model.variables])
+    def learn(self, found: Result) -> None:
+        """Take what another way has found."""
+        bound = found.lower_bound if self.sign == 1 else found.upper_bound
+        if bound is not None:
+            self.raise_to(bound)
+        if found.assignment is not None:
+            self.take([v.index(found.assignment[v.name]) for v in self.problem.model.variables])
 
     @property
     def is_over(self) -> bool:
@@ -123,7 +126,13 @@ class Knowledge:
             self.clock[name] = self.clock.get(name, 0.0) + time.perf_counter() - started
 
     def result(self) -> Result:
-        """What is known."""
+        """What is known.
+
+        Raises:
+            TimeLimitError: Nothing is.
+        """
+        if self.bound is None and not self.is_empty:
+            raise TimeLimitError("the time limit passed before anything was known; allow more time")
         found = result_between(self.problem.model, None if self.is_empty else self.bound, self.chosen)
         given = self.limits.upper_bound
         if self.is_empty and given is not None:

@@ -77,7 +77,7 @@ def searched_optimum(
         raise UnsupportedError(f"search adds costs up to {MOST_COST}, and the tables' ranges add up to more")
     search = _Search(problem, options, limits, listener)
     if tried is not None:
-        search.begin(tried)
+        search.learn(tried)
     try:
         search.run(original)
     except TimeLimitError:
