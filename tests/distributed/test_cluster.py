@@ -191,8 +191,15 @@ def test_bad_commands(tmp_path, capsys, monkeypatch, arguments, code, message) -
         (["dcop", "--loss", "0.1"], "--loss"),
         (["dcop", "--crash", "x1@2"], "--crash"),
         (["solve", "--checkpoint", "here"], "--checkpoint"),
-        (["solve", "--method", "search"], "--method search runs without it"),
+        (["solve", "--method", "filter"], "--method filter runs without it"),
+        (["solve", "--method", "mbe"], "--method mbe runs without it"),
         (["solve", "--ibound", "3"], "--ibound"),
+        (["solve", "--scratch", "here"], "--scratch"),
+        (["solve", "--partition", "scope"], "--partition"),
+        (["solve", "--query", "x0"], "--query"),
+        (["solve", "--method", "eliminate", "--gap", "1%"], "--gap; that is of a search"),
+        (["solve", "--task", "count", "--upper-bound", "3"], "--upper-bound; that is of a search"),
+        (["solve", "--task", "count", "--trace", "there"], "--trace; that is of a search"),
     ],
 )
 def test_options_that_do_not_go_with_clusters(client, tmp_path, capsys, arguments, message) -> None:
