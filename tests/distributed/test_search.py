@@ -13,12 +13,13 @@ import pytest
 
 from elimina import FORBIDDEN, Model, Table, TimeLimitError, UnsupportedError, Variable, solve
 from elimina.cli.commands import run
-from elimina.distributed import solve_optimum
+from elimina.distributed import local, solve_optimum
 from elimina.distributed.open_nodes import ROOT, Nodes, Pool
 from elimina.errors import ClusterError, InputError
 from elimina.generate import random_model
 from elimina.inference.choose import Options
 from elimina.io import read, write
+from tests.conftest import cuda_devices
 from tests.distributed.clusters import addresses, cluster_of, kill_at, slow_down, workers
 from tests.distributed.test_slices import grid
 from tests.reference import brute
@@ -212,6 +213,15 @@ def test_command(client, tmp_path, capsys) -> None:
     assert run([str(word) for word in arguments[:4]]) == 0
     assert run([str(word) for word in [*arguments, "--task", "count"]]) == 1
     assert "goes with the task mpe" in capsys.readouterr().err
+
+
+@pytest.mark.gpu
+def test_mini_buckets_on_gpus() -> None:
+    """Messages are made on the device, and searched on the host."""
+    model = random_model(20, 6, 0.35, 0.1, seed=1)
+    with local(cuda_devices(), "cuda") as other:
+        found = solve_optimum(model, client=other, options=Options("cuda"), method="search")
+    assert_optimal(model, found)
 
 
 def test_pool_deals_the_best_nodes() -> None:

@@ -20,7 +20,7 @@ from elimina.planning.estimate import cpu_machine
 from elimina.planning.prepare import prepare
 from elimina.planning.slicing import make_finer_plan
 from tests.conftest import cuda_devices
-from tests.distributed.clusters import addresses, cluster_of, kill_at
+from tests.distributed.clusters import addresses, cluster_of, count_calls, kill_at
 
 SENSES = {"mpe": "max-cost", "pr": "probability", "count": "min-cost"}
 
@@ -219,10 +219,23 @@ def test_one_worker_a_gpu(task) -> None:
     expected = solve(model, task, device="cpu", method="eliminate")
     for workers in sorted({1, cuda_devices()}):
         with local(workers, "cuda") as client:
+            opened = count_calls(client, "elimina.backends.cuda", "CudaBackend", "open")
             found = solve_slices(model, task, client=client, options=short(model, task, "cuda"))
             assert found.stats["slices"] > 1
             assert found.stats["device"].startswith("cuda")
             assert_same(found, expected)
+            assert sum(opened().values()) > 0
+
+
+@pytest.mark.gpu
+def test_cases_on_gpus() -> None:
+    model, rng = chain(12), np.random.default_rng(3)
+    values = rng.integers(-1, 3, (3000, 3)).astype(np.int32)
+    expected = Batch(model, (0, 5, 9), None, Options("cpu"), len(values)).run(values)
+    with local(cuda_devices(), "cuda") as client:
+        found = ClusterBatch(client, model, (0, 5, 9), None, Options("cuda"), len(values)).run(values)
+    for name, table in expected.marginals.items():
+        np.testing.assert_allclose(found.marginals[name], table, rtol=1e-9)
 
 
 @pytest.mark.gpu

@@ -160,6 +160,8 @@ class _Run:
 
     def outcomes(self) -> list[Outcome]:
         """Run until all agents are done; return what they know."""
+        if not self._posts:
+            self._wait_for_workers()
         self._begin()
         asked = time.monotonic()
         while any(post.outcomes is None for post in self._posts.values()):

@@ -43,6 +43,10 @@ class Worker(NamedTuple):
     gpus: int
     memory: int
 
+    def lanes(self, device: str) -> int:
+        """Tasks that it runs at a time."""
+        return min(self.threads, self.gpus) if device == "cuda" else self.threads
+
 
 @contextmanager
 def connected(address: str) -> Iterator[Client]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from elimina.distributed.cluster import GPU, Worker, known_workers, workers_for
+from elimina.distributed.cluster import GPU, known_workers, workers_for
 from elimina.errors import ClusterError, EliminaError, InternalError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Tasks:
     @property
     def lanes(self) -> int:
         """Tasks that all workers together run at a time."""
-        return max(1, sum(_lanes(worker, self._device) for worker in self.workers.values()))
+        return max(1, sum(worker.lanes(self._device) for worker in self.workers.values()))
 
     @property
     def statistics(self) -> dict[str, int]:
@@ -175,7 +175,3 @@ def stop_if_unwanted(*_: object) -> None:
     task = worker.state.tasks.get(worker.get_current_task())
     if task is None or task.state == "cancelled":
         raise CancelledError
-
-
-def _lanes(worker: Worker, device: str) -> int:
-    return min(worker.threads, worker.gpus) if device == "cuda" else worker.threads
