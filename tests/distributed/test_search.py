@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -122,6 +124,25 @@ def test_an_interruption_gives_bounds(client) -> None:
     found = searched(HARD, client, time_limit=600)
     assert (found.status, found.stats["interrupted"]) == ("bounded", True)
     assert found.lower_bound <= found.upper_bound
+
+
+def test_an_interruption_of_the_command(tmp_path) -> None:
+    """A terminal's Ctrl-C reaches workers of this machine, too: they ignore it."""
+    write(HARD, tmp_path / "hard.wcsp")
+    trace = tmp_path / "trace"
+    command = [sys.executable, "-m", "elimina", "solve", str(tmp_path / "hard.wcsp"), "--local", "2"]
+    command += ["--method", "search", "--format", "json", "--trace", str(trace)]
+    with subprocess.Popen(
+        command, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        until = time.monotonic() + 60
+        while not (trace.exists() and trace.read_text()) and time.monotonic() < until:
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    found = json.loads(out)
+    assert found["lower_bound"] <= found["upper_bound"] == found["value"]
 
 
 def test_workers_stop_when_nobody_wants_an_answer() -> None:

@@ -8,6 +8,7 @@ import importlib.metadata
 import logging
 import os
 import platform
+import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -104,7 +105,19 @@ def local(workers: int, device: str = "cpu") -> Iterator[Client]:
         distributed.SpecCluster(own, scheduler, silence_logs=logging.CRITICAL) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
+        client.register_plugin(_patience())
         yield client
+
+
+def _patience() -> Any:
+    """What makes workers ignore the Ctrl-C that a terminal sends to them, too: the client needs what they know."""
+    from distributed import WorkerPlugin
+
+    class Patience(WorkerPlugin):
+        def setup(self, worker: Any) -> None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    return Patience()
 
 
 def visible_gpus(wanted: int) -> list[str]:

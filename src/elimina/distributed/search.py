@@ -41,7 +41,7 @@ _FIRST_TURN, _LONGEST_TURN = 0.1, 3.0
 _TURN_SHARE = 0.03
 """Of the time so far that a turn may take: what a lost worker costs, too."""
 
-_MOST_NODES = 2048
+_MOST_NODES = 1024
 """Of a turn."""
 
 _MOST_OPEN = 500_000
@@ -184,9 +184,8 @@ class ClusterSearch(Knowledge):
         while (idle := tasks.lanes - len(self._running)) > 0 and (left := until - time.monotonic()) > 0:
             number, now = self.stats["tasks"], time.monotonic()
             if self._is_round_due:
-                seconds = min(left, _SOON + (SEARCH_SHARE + 2) * self._messages)
                 limits = self.limits._replace(rounds=1, messages=self._messages, is_alone=True, deadline=None)
-                tasks.submit(_round, self._shared, number, limits, self._so_far, seconds)
+                tasks.submit(_round, self._shared, number, limits, self._so_far, left)
                 self._running[number] = _Running(now, None)
             elif len(self._pool):
                 nodes = self._pool.take(_MOST_NODES, max(idle, min(2, tasks.lanes)))
@@ -301,7 +300,7 @@ def _job(problem: Problem, options: Options, seconds: float) -> _Job:
 
 def _round(job: _Job, number: int, limits: Limits, tried: Result | None, seconds: float) -> tuple[int, Result]:
     """A round of mini-buckets on the whole problem."""
-    limits = limits._replace(deadline=time.monotonic() + seconds)
+    limits = limits._replace(deadline=None if math.isinf(seconds) else time.monotonic() + seconds)
     try:
         found = searched_optimum(job.original.problem, job.options, limits, tried, stop_if_unwanted, job.original)
     except TimeLimitError:

@@ -128,7 +128,7 @@ class _Search(Knowledge):
             turn = SEARCH_SHARE * budget
             is_end = self.stats["rounds"] >= limits.rounds or (is_last and limits.nodes < math.inf)
             while not self.is_over:
-                alone = is_last and self.is_consistency_spent
+                alone = is_last and self.is_consistency_spent and not limits.is_alone
                 self.search(original, heuristic, math.inf if alone else turn / (LEAD if self.is_ahead else 1))
                 self.propagate(original, turn * MORE)
                 if is_end or not is_last:
