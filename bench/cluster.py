@@ -8,8 +8,8 @@ its 100th value.
 Slices: the optimum of a grid on one worker, and on all; its plan fits, but is divided. Wall times in seconds, medians;
 starting the cluster is separate.
 Search: proven optima of files by one process on one thread, by one worker, and by all, one after the other in each
-repetition; CPU seconds of all processes beside, since a machine that has other work to do stretches wall times. With
-files, nothing else is run.
+repetition; CPU seconds in all and of the busiest process beside, since a machine that has other work to do stretches
+wall times. With files, nothing else is run.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def bench_slices(side: int, domain: int, workers: int, repeat: int) -> None:
 def bench_search(file: str, workers: int, repeat: int) -> None:
     model = read(file)
     counts = sorted({1, workers})
-    rows: dict[int, list[tuple[float, float, Any]]] = {number: [] for number in (0, *counts)}
+    rows: dict[int, list[tuple[float, float, float, Any]]] = {number: [] for number in (0, *counts)}
     with contextlib.ExitStack() as stack:
         clients = {number: stack.enter_context(local(number)) for number in counts}
         for _ in range(repeat):
@@ -122,14 +122,14 @@ def bench_search(file: str, workers: int, repeat: int) -> None:
     assert len({one.value for found in rows.values() for *_, one in found}) == 1
     for number, found in rows.items():
         name = f"{number} workers" if number else "one process"
-        seconds, cpu = (statistics.median(row[part] for row in found) for part in (0, 1))
-        stats = found[0][2].stats
+        seconds, cpu, most = (seconds_text(statistics.median(row[part] for row in found)) for part in range(3))
+        stats = found[0][-1].stats
         parts = f"{stats['turns']} turns, {stats['rounds']} rounds, {stats['nodes']:.3g} nodes"
-        print(f"  {name}: {seconds_text(seconds)}, {seconds_text(cpu)} of CPU; {parts}")
+        print(f"  {name}: {seconds}; CPU {cpu} in all, {most} of the busiest process; {parts}", flush=True)
 
 
-def _searched(model: Model, client: Client | None) -> tuple[float, float, Any]:
-    """Seconds, CPU seconds and the answer, without a client by one process."""
+def _searched(model: Model, client: Client | None) -> tuple[float, float, float, Any]:
+    """Seconds, CPU seconds in all and of the busiest process, and the answer; without a client by one process."""
     before = _cpu_seconds(client)
     if client is None:
         seconds, found = timed(lambda: solve_here(model, device="cpu", threads=1, method="search"))
@@ -137,11 +137,14 @@ def _searched(model: Model, client: Client | None) -> tuple[float, float, Any]:
         options = Options(threads=1)
         seconds, found = timed(lambda: solve_optimum(model, client=client, options=options, method="search"))
     assert found.status == "optimal"
-    return seconds, _cpu_seconds(client) - before, found
+    spent = [after - start for after, start in zip(_cpu_seconds(client), before, strict=True)]
+    return seconds, sum(spent), max(spent), found
 
 
-def _cpu_seconds(client: Client | None) -> float:
-    return time.process_time() + (sum(client.run(time.process_time).values()) if client is not None else 0.0)
+def _cpu_seconds(client: Client | None) -> list[float]:
+    """Of this process, and of the workers."""
+    workers = {} if client is None else client.run(time.process_time)
+    return [time.process_time(), *(seconds for _, seconds in sorted(workers.items()))]
 
 
 def main() -> None:
