@@ -21,8 +21,9 @@ from elimina.errors import ClusterError, InputError
 from elimina.generate import random_model
 from elimina.inference.choose import Options
 from elimina.io import read, write
+from elimina.result import Bounds
 from tests.conftest import cuda_devices
-from tests.distributed.clusters import addresses, cluster_of, kill_at, slow_down, workers
+from tests.distributed.clusters import addresses, cluster_of, kill_at, workers
 from tests.distributed.test_slices import grid
 from tests.reference import brute
 
@@ -176,19 +177,28 @@ def test_all_workers_lost(monkeypatch) -> None:
 
 
 def test_workers_that_join_are_used() -> None:
+    answers, is_enough = [], threading.Event()
+
+    def stop(_: Bounds) -> None:
+        if is_enough.is_set():
+            raise KeyboardInterrupt
+
     with cluster_of(1) as other:
-        slow_down(other, *TURN, 0.2)
-        address, (first,) = other.scheduler.address, addresses(other)
-        answers = []
-        thread = threading.Thread(target=lambda: answers.append(searched(HARD, other, time_limit=12)))
+        (first,) = addresses(other)
+        thread = threading.Thread(target=lambda: answers.append(searched(HARD, other, time_limit=60, on_bounds=stop)))
         thread.start()
-        time.sleep(1.0)
-        with workers(address, 1):
+        with workers(other.scheduler.address, 1):
+            other.wait_for_workers(2, timeout=60)
+            until = time.monotonic() + 30
+            while not is_enough.is_set() and time.monotonic() < until:
+                done = other.run(lambda dask_worker: dask_worker.state.executed_count)
+                if sum(count for address, count in done.items() if address != first) > 2:
+                    is_enough.set()
+                time.sleep(0.2)
+            is_enough.set()
             thread.join()
-            turns = other.run(lambda dask_worker: dask_worker.state.executed_count)
     assert answers[0].stats["joined_workers"] == 1
-    assert len(turns.keys() - {first}) == 1
-    assert all(count > 2 for count in turns.values())
+    assert sum(count for address, count in done.items() if address != first) > 2
 
 
 def test_auto_runs_short_plans_and_searches_what_does_not_fit(client, monkeypatch) -> None:

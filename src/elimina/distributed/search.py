@@ -257,6 +257,7 @@ class ClusterSearch(Knowledge):
         self.stats.update(own)
         self.stats["nodes"] += found.stats.get("nodes", 0)
         self.stats["rounds"] += found.stats.get("rounds", 0)
+        self.stats["peak_bytes"] = max(self.stats["peak_bytes"], found.stats.get("peak_bytes", 0))
 
     def _end_turn(self, found: _Turn) -> None:
         self._units = found.units
