@@ -30,6 +30,7 @@ from elimina import Model, Table, Variable
 from elimina import solve as solve_here
 from elimina.dcop import Problem, solve
 from elimina.distributed import local, solve_agents, solve_optimum, solve_slices
+from elimina.distributed.cluster import known_workers
 from elimina.generate import grid_model
 from elimina.inference.choose import Options
 from elimina.io import read
@@ -87,7 +88,7 @@ def bench_agents(count: int, workers: int, repeat: int) -> None:
         ("Bucket", "decide", "as values are chosen"),
     ):
         with local(workers) as client:
-            first = min(client.scheduler_info()["workers"])
+            first = min(known_workers(client))
             client.run(kill_later, owner, method, KILLED_AT, workers=[first])
             seconds, one = timed(lambda: solve_agents(problem, client=client))
         assert one.value == value

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 
 from distributed import Client, LocalCluster
 
+from elimina.distributed.cluster import known_workers
+
 
 @contextmanager
 def scheduler() -> Iterator[LocalCluster]:
@@ -136,4 +138,4 @@ def kill_at(client: Client, address: str, module: str, owner: str, method: str, 
 
 def addresses(client: Client) -> list[str]:
     """Of the workers that are there."""
-    return sorted(client.scheduler_info()["workers"])
+    return sorted(known_workers(client))
