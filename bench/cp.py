@@ -1,7 +1,7 @@
 """Nodes a second of the constraint solver, with domain-consistent all_different, and the time of one propagation.
 
-    python bench/cp.py [queens] [langford] [quasigroup] [propagation] [--sizes 100 200 500] [--limit 10]
-        [--gecode fzn-gecode] [--device cpu cuda auto]
+    python bench/cp.py [queens] [langford] [quasigroup] [propagation] [batch] [--sizes 100 200 500] [--limit 10]
+        [--gecode fzn-gecode] [--device cpu cuda auto] [--tsp FILE ...]
 
 Searches have a fixed rule (first_fail, indomain_min; Langford: input_order) and end at the first solution or the limit.
 With `--gecode`, the same model goes to Gecode as FlatZinc that names `gecode_all_different_int` with `:: domain`
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from elimina import cp
+from elimina.cp import tsplib
 from elimina.cp.device import accelerate
 
 
@@ -138,16 +139,66 @@ def propagation(n: int, device: str, rounds: int = 5) -> None:
     print(line + (f"; {1e3 * calls[1] / calls[0]:.3f} on the device" if calls[0] else ""))
 
 
+def batch(n: int) -> None:
+    """Seconds of the device's calls: all AllDifferents of a quasigroup at the root at once, and each of them alone."""
+    instance = quasigroup(n)
+    alone: list[tuple[int, float]] = []
+    for lines in ([line] for line in instance.different):
+        alone.append(root_calls(instance, lines, "cuda"))
+    together = root_calls(instance, instance.different, "cuda")
+    ones, one_by_one = (sum(column) for column in zip(*alone, strict=True))
+    print(
+        f"quasigroup {n}, {len(instance.different)} AllDifferents: {together[0]} calls of all that wait "
+        f"{1e3 * together[1]:.3f} ms, {ones} calls one by one {1e3 * one_by_one:.3f} ms"
+    )
+
+
+def root_calls(instance: Instance, lines: list[list[tuple[int, int]]], device: str) -> tuple[int, float]:
+    model = cp.Model()
+    xs = [model.int_var(lo, hi) for lo, hi in instance.domains]
+    for line in lines:
+        model.all_different([xs[i] + shift for i, shift in line])
+    solver, _ = model._build()
+    accelerate(solver, device)
+    solver.propagate()
+    return solver.device_calls()
+
+
+def tsp(path: Path, limit: float, devices: list[str]) -> None:
+    """Successors in a circuit, an element of the distances for each, their sum; the fewest values first."""
+    problem = tsplib.read_tsp(path)
+    n, rates = problem.cities, []
+    for device in devices:
+        model = cp.Model()
+        successors = model.int_vars(n, 0, n - 1)
+        model.circuit(successors)
+        costs = [model.element(row, x) for row, x in zip(problem.distances.tolist(), successors, strict=True)]
+        model.minimize(sum(costs[1:], costs[0]))
+        model.search(successors, "first_fail", "indomain_min")
+        result = model.solve(time_limit=limit, device=device)
+        rates.append(result.statistics["nodes"] / result.statistics["seconds"])
+    ratios = "".join(
+        f"   {name} {rate:8.0f}, {rate / rates[0]:.2f} times" for name, rate in zip(devices[1:], rates[1:], strict=True)
+    )
+    print(f"{path.stem:10} {rates[0]:8.0f} nodes/s{ratios}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="*", default=["propagation", "queens", "langford", "quasigroup"])
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 200, 500])
     parser.add_argument("--limit", type=float, default=10)
     parser.add_argument("--gecode")
+    parser.add_argument("--tsp", type=Path, nargs="+", default=[])
     parser.add_argument("--device", nargs="+", default=["cpu"], help="cpu first")
     arguments = parser.parse_args()
-    for what in arguments.what:
-        if what == "propagation":
+    for path in arguments.tsp:
+        tsp(path, arguments.limit, arguments.device)
+    for what in [] if arguments.tsp else arguments.what:
+        if what == "batch":
+            for n in (30, 60):
+                batch(n)
+        elif what == "propagation":
             for n in (200, 1000, 2000, 5000, 10000):
                 for device in arguments.device:
                     propagation(n, device)

@@ -99,7 +99,8 @@ def test_headers_compile_on_the_host(tmp_path):
         pytest.skip("no C++ compiler")
     source = tmp_path / "headers.cpp"
     source.write_text(
-        "#include <elimina/program.hpp>\n#include <elimina/level.hpp>\n#include <elimina/different.hpp>\nusing namespace elimina;\n"
+        "#include <elimina/program.hpp>\n#include <elimina/level.hpp>\n#include <elimina/different.hpp>\n"
+        "using namespace elimina;\n"
         "static_assert(sizeof(i64) == 8 && sizeof(u64) == 8 && sizeof(i16) == 2);\n"
         "template <class S> auto use(S s) { auto sum = s.start(); s.add(sum, s.combine(s.one(), s.one())); "
         "return s.finish(sum); }\n"

@@ -40,6 +40,7 @@ class Matching final : public Propagator {
   // For a device: the first step, which leaves parts to be divided, and the second one by the CPU or by what the device found.
   // False: it fails.
   [[nodiscard]] bool prepare(Engine& engine);
+  Outcome divide_here(Engine& engine);
   [[nodiscard]] bool divide(Engine& engine, std::span<Part> parts);
   [[nodiscard]] bool settle(Engine& engine, const Part& part, std::span<different::Label> labels, std::span<const different::Loss> losses);
 
