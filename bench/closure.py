@@ -3,8 +3,8 @@
     python bench/closure.py [--sizes 200 500 1000 2000 5000]
 
 The closure (Tardivo et al. 2022, section 3.2): bits in tiles of 64 by 64, three kernels for each tile on the diagonal,
-all in one CUDA graph; its time has neither the changes' way to the device nor that of the lost values back. The other one
-is a whole call of the solver's device, after a value was taken from a permutation.
+all in one CUDA graph; its time has neither the changes' way to the device nor that of the lost values back. The other
+one is a whole call of the solver's device, after a value was taken from a permutation.
 """
 
 from __future__ import annotations
