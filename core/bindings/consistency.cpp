@@ -1,6 +1,7 @@
 #include "consistency/search.hpp"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -58,6 +59,51 @@ nb::dict run(Search& search, double seconds, double nodes, double memory, nb::ob
   return result;
 }
 
+using Words = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+nb::object array_of(std::vector<std::int64_t> words) {
+  auto* kept = new std::vector<std::int64_t>(std::move(words));
+  const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<std::int64_t>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
+}
+
+nb::tuple take_open(Search& search) {
+  std::vector<std::int64_t> bounds, lengths, words;
+  const auto put = [&](const Decision& made) { words.insert(words.end(), {made.var, made.value, static_cast<std::int64_t>(made.rule)}); };
+  for (const Open& node : search.take_open()) {
+    bounds.push_back(node.bound);
+    lengths.push_back(static_cast<std::int64_t>(node.length) + (node.last.var >= 0));
+    if (node.path) std::for_each_n(node.path->begin(), node.length, put);
+    if (node.last.var >= 0) put(node.last);
+  }
+  return nb::make_tuple(array_of(std::move(bounds)), array_of(std::move(lengths)), array_of(std::move(words)));
+}
+
+Decision decision_of(const Network& network, const std::int64_t* words) {
+  if (words[0] < 0 || words[0] >= network.count()) throw nb::index_error("there is no such variable");
+  const Var v = static_cast<Var>(words[0]);
+  if (words[1] < 0 || words[1] >= network.size[v]) throw nb::index_error("there is no such value");
+  if (words[2] < 0 || words[2] > static_cast<int>(Rule::beyond)) throw nb::value_error("there is no such rule");
+  return {v, static_cast<int>(words[1]), static_cast<Rule>(words[2])};
+}
+
+void replace_open(Search& search, const Words& bounds, const Words& lengths, const Words& words) {
+  if (bounds.size() != lengths.size()) throw nb::value_error("each node has a bound and a length");
+  std::vector<Open> open(bounds.size());
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    if (bounds(i) < 0) throw nb::value_error("bounds are at least 0");
+    if (lengths(i) < 0 || static_cast<std::uint64_t>(lengths(i)) > (words.size() - at) / 3) throw nb::value_error("there are fewer decisions");
+    std::vector<Decision> path;
+    for (std::int64_t n = 0; n < lengths(i); ++n, at += 3) path.push_back(decision_of(search.network(), words.data() + at));
+    open[i].bound = bounds(i);
+    open[i].length = path.size();
+    open[i].path = std::make_shared<const std::vector<Decision>>(std::move(path));
+  }
+  if (at != words.size()) throw nb::value_error("there are more decisions");
+  search.replace_open(std::move(open));
+}
+
 std::vector<std::vector<int>> kept(const Search& search) {
   std::vector<std::vector<int>> result(search.network().size.size());
   for (Var v = 0; v < search.network().count(); ++v) {
@@ -84,6 +130,11 @@ void bind_consistency(nb::module_& m) {
         check_value(search.network(), value);
         return std::min(search.root().at(search.network().inner(value)), elimina::filter::forbidden);
       }, "value"_a, "What an assignment costs by the costs shifted.")
+      .def("take_open", &take_open,
+           "What is left to search, which is no longer its own: bounds and numbers of decisions, and all decisions, three words each.")
+      .def("replace_open", &replace_open, "bounds"_a, "lengths"_a, "decisions"_a,
+           "Search these instead, which another search of the same model has left.")
+      .def_prop_ro("top", &Search::top, "What costs as much or more is not looked for.")
       .def_prop_ro("kept", &kept, "The values that are left at the root.")
       .def_prop_ro("bound", &Search::bound, "No assignment costs less, or less than what is looked for.");
 }

@@ -16,7 +16,8 @@ constexpr std::uint64_t turn = 32, most_failures = 1 << 14;
 Search::Search(filter::Model model, std::vector<Var> order, Cost step, Cost slack, int threads)
     : network_(std::move(model), std::move(order)), step_(step), slack_(slack), active_(static_cast<std::size_t>(threads), forbidden), top_(network_.upper) {
   Explorer root(network_);
-  if (root.prepare(limits())) {
+  is_possible_ = root.prepare(limits());
+  if (is_possible_) {
     lower_ = root.bound();
     open_.push_back({});
     open_.back().bound = root.bound();
@@ -32,12 +33,19 @@ void Search::know(Cost cost, const std::vector<int>& value) {
   note_bound();
 }
 
+void Search::replace_open(std::vector<Open> open) {
+  open_ = is_possible_ ? std::move(open) : std::vector<Open>{};
+  std::make_heap(open_.begin(), open_.end(), Later{});
+  lower_ = open_.empty() ? top_.load() : std::min(top_.load(), open_.front().bound);
+}
+
 bool Search::run(const Limits& limits) {
   using Clock = std::chrono::steady_clock;
   const auto begun = Clock::now();
   stop_ = false;
   most_nodes_ = limits.nodes;
   most_open_ = limits.memory / (sizeof(Open) + 16 * sizeof(Decision));
+  has_room_ = open_.size() < most_open_;
   run_crew(
       static_cast<int>(explorers_.size()), [&](int number) { work(static_cast<std::size_t>(number)); },
       [&] {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "explorer.hpp"
@@ -32,10 +33,15 @@ class Search {
   // Goes on until the limits; whether it is done.
   bool run(const Limits& limits);
 
+  // What is left to search, which is then no longer its own; and what it is to search instead: open nodes of a search of the same model.
+  std::vector<Open> take_open() { return std::exchange(open_, {}); }
+  void replace_open(std::vector<Open> open);
+
   bool has_solution() const { return !best_.empty(); }
   std::vector<int> best() const { return network_.outer(best_); }
   Cost cost() const { return cost_; }  // of the best solution; what is not allowed if there is none
   Cost bound() const { return lower_; }
+  Cost top() const { return top_; }  // what costs as much or more is not looked for
   std::uint64_t nodes() const { return nodes_; }
 
   // The root, made consistent.
@@ -61,6 +67,7 @@ class Search {
   const Cost step_, slack_;
   std::vector<Explorer> explorers_;
   std::vector<Open> open_;        // a heap
+  bool is_possible_ = true;       // whether anything is below the top at the root
   std::vector<Cost> active_;      // of each thread, the bound of its node; `forbidden` if it has none
   std::vector<int> best_, preferred_;
   std::atomic<Cost> cost_ = filter::forbidden, top_, lower_ = 0;

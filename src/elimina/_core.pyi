@@ -189,6 +189,18 @@ class ConsistencySearch:
     def at_root(self, value: Sequence[int]) -> int:
         """What an assignment costs by the costs shifted."""
 
+    def take_open(self) -> tuple:
+        """
+        What is left to search, which is no longer its own: bounds and numbers of decisions, and all decisions, three words each.
+        """
+
+    def replace_open(self, bounds: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], lengths: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], decisions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Search these instead, which another search of the same model has left."""
+
+    @property
+    def top(self) -> int:
+        """What costs as much or more is not looked for."""
+
     @property
     def kept(self) -> list[list[int]]:
         """The values that are left at the root."""

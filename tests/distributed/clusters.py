@@ -7,10 +7,12 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from distributed import Client, LocalCluster
+
+from elimina.distributed.cluster import known_workers
 
 
 @contextmanager
@@ -85,6 +87,32 @@ def slow_down(client: Client, module: str, owner: str, method: str, seconds: flo
     client.run(arm, module, owner, method, seconds)
 
 
+def count_calls(client: Client, module: str, owner: str, method: str) -> Callable[[], dict[str, int]]:
+    """Count a method's calls on each worker; what is returned tells them."""
+
+    def arm(module: str, owner: str, method: str) -> None:
+        import importlib
+
+        kind = getattr(importlib.import_module(module), owner)
+        plain = getattr(kind, method)
+
+        def counting(self, *args, **kwargs):
+            counting.calls += 1
+            return plain(self, *args, **kwargs)
+
+        counting.calls = 0
+        setattr(kind, method, counting)
+
+    def calls(module: str, owner: str, method: str) -> int:
+        import importlib
+
+        found: int = getattr(getattr(importlib.import_module(module), owner), method).calls
+        return found
+
+    client.run(arm, module, owner, method)
+    return lambda: client.run(calls, module, owner, method)
+
+
 def kill_at(client: Client, address: str, module: str, owner: str, method: str, number: int, after: float = 0) -> None:
     """Make a worker kill itself at a call of a method, counted from 1 on, so many seconds after it."""
 
@@ -110,4 +138,4 @@ def kill_at(client: Client, address: str, module: str, owner: str, method: str, 
 
 def addresses(client: Client) -> list[str]:
     """Of the workers that are there."""
-    return sorted(client.scheduler_info()["workers"])
+    return sorted(known_workers(client))

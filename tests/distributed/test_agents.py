@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
+import threading
 
 import numpy as np
 import pytest
@@ -16,7 +19,7 @@ from elimina.distributed.cluster import workers_for
 from elimina.errors import ClusterError, DeviceError, InputError
 from tests.conftest import cuda_devices
 from tests.dcop.running import random_problem
-from tests.distributed.clusters import addresses, cluster_of, kill_at
+from tests.distributed.clusters import addresses, cluster_of, count_calls, kill_at, slow_down, workers
 
 AGENT = ("elimina.dcop.agent", "Agent")
 
@@ -97,6 +100,25 @@ def test_lost_while_values_are_chosen(number) -> None:
     assert found.value == solve(problem.model).value
     assert found.stats["restarted_agents"] == 20
     assert found.stats["messages"]["value"] >= 59
+
+
+@pytest.mark.parametrize("owner", [AGENT, ("elimina.dcop.dpop", "Bucket")])
+def test_a_worker_that_joined_gets_the_agents_of_a_lost_one(owner) -> None:
+    """Lost while tables are made, or while values are chosen; the tree may be known by then or not."""
+    problem, answers = narrow_problem(60, 5), []
+    with cluster_of(2) as client:
+        slow_down(client, *owner, "work" if owner == AGENT else "decide", 0.1)
+        first = min(client.run(os.getpid).values())
+        thread = threading.Thread(target=lambda: answers.append(solve_agents(problem, client=client)))
+        thread.start()
+        with workers(client.scheduler.address, 1):
+            client.wait_for_workers(3, timeout=60)
+            os.kill(first, signal.SIGKILL)
+            thread.join()
+    stats = answers[0].stats
+    assert answers[0].value == solve(problem.model).value
+    assert (stats["workers"], stats["lost_workers"], stats["joined_workers"]) == (2, 1, 1)
+    assert stats["restarted_agents"] in (30, 60)
 
 
 def test_two_workers_lost() -> None:
@@ -201,10 +223,27 @@ def test_only_workers_with_gpus() -> None:
 
 
 @pytest.mark.gpu
-def test_agents_on_gpus() -> None:
+@pytest.mark.parametrize("is_local", [True, False], ids=["a worker a GPU", "all GPUs seen by all"])
+def test_agents_on_gpus(is_local) -> None:
     """Workers say themselves that they have a GPU; tables go from device to device by way of the hosts."""
-    problem = wide_problem(8, branches=4)
-    with cluster_of(2) as client:
+    # Buckets of 16^6 combinations, the least that are run on a GPU.
+    problem = wide_problem(16, branches=4)
+    with local(cuda_devices(), "cuda") if is_local else cluster_of(2) as client:
+        opened = count_calls(client, "elimina.backends.cuda", "CudaBackend", "open")
         found = solve_agents(problem, client=client, agents="cuda")
-    assert found.value == solve(problem.model).value
-    assert found.stats["transferred_bytes"] > 8**4
+        assert sum(opened().values()) >= 4
+        assert found.stats["workers"] == len(addresses(client))
+    assert found.value == solve(problem.model, device="cpu").value
+    if found.stats["workers"] > 1:
+        assert found.stats["transferred_bytes"] > 16**5
+
+
+@pytest.mark.gpu
+def test_a_lost_gpu_worker_is_replaced() -> None:
+    """A nanny starts it again with the same GPU."""
+    problem = wide_problem(16, branches=4)
+    with local(cuda_devices(), "cuda") as client:
+        kill_at(client, addresses(client)[0], *AGENT, "work", 1)
+        found = solve_agents(problem, client=client, agents="cuda")
+    assert found.value == solve(problem.model, device="cpu").value
+    assert found.stats["lost_workers"] == 1

@@ -19,7 +19,7 @@ from elimina import Model, Table, Variable, solve
 from elimina.cli.commands import run
 from elimina.dcop import Problem
 from elimina.distributed import connected, local, solve_agents
-from elimina.distributed.cluster import GPU, visible_gpus, workers_for
+from elimina.distributed.cluster import GPU, known_workers, visible_gpus, workers_for
 from elimina.distributed.placement import divide, in_sequence
 from elimina.errors import ClusterError, DeviceError, InputError
 from elimina.io import write
@@ -77,6 +77,12 @@ def test_other_releases(client, monkeypatch, found, message) -> None:
     monkeypatch.setattr(type(client), "run", run_on)
     with pytest.raises(ClusterError, match=message):
         solve_agents(narrow_problem(4, 0), client=client)
+
+
+def test_the_scheduler_itself_is_asked_for_workers(client, monkeypatch) -> None:
+    """What the client keeps is without workers now and then."""
+    monkeypatch.setattr(type(client), "scheduler_info", lambda *_, **__: {"workers": {}})
+    assert len(known_workers(client)) == 3
 
 
 def test_workers_announce_resources(client) -> None:
@@ -191,8 +197,15 @@ def test_bad_commands(tmp_path, capsys, monkeypatch, arguments, code, message) -
         (["dcop", "--loss", "0.1"], "--loss"),
         (["dcop", "--crash", "x1@2"], "--crash"),
         (["solve", "--checkpoint", "here"], "--checkpoint"),
-        (["solve", "--method", "search"], "--method search runs without it"),
+        (["solve", "--method", "filter"], "--method filter runs without it"),
+        (["solve", "--method", "mbe"], "--method mbe runs without it"),
         (["solve", "--ibound", "3"], "--ibound"),
+        (["solve", "--scratch", "here"], "--scratch"),
+        (["solve", "--partition", "scope"], "--partition"),
+        (["solve", "--query", "x0"], "--query"),
+        (["solve", "--method", "eliminate", "--gap", "1%"], "--gap; that is of a search"),
+        (["solve", "--task", "count", "--upper-bound", "3"], "--upper-bound; that is of a search"),
+        (["solve", "--task", "count", "--trace", "there"], "--trace; that is of a search"),
     ],
 )
 def test_options_that_do_not_go_with_clusters(client, tmp_path, capsys, arguments, message) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from elimina.planning.estimate import cpu_machine
 from elimina.planning.prepare import prepare
 from elimina.planning.slicing import make_finer_plan
 from tests.conftest import cuda_devices
-from tests.distributed.clusters import addresses, cluster_of, kill_at
+from tests.distributed.clusters import addresses, cluster_of, count_calls, kill_at, slow_down, workers
 
 SENSES = {"mpe": "max-cost", "pr": "probability", "count": "min-cost"}
 
@@ -140,6 +141,22 @@ def test_slices_of_a_lost_worker_are_done_again(task) -> None:
     assert found.stats["lost_workers"] == 1
 
 
+def test_workers_that_join_run_slices() -> None:
+    model, answers = grid(6, 4, "min-cost", 1), []
+    with cluster_of(1) as client:
+        slow_down(client, "elimina.inference.sweep", "Sweep", "_move", 0.3)
+        (first,) = addresses(client)
+        options = Options(memory=20_000)
+        thread = threading.Thread(target=lambda: answers.append(solve_slices(model, client=client, options=options)))
+        thread.start()
+        with workers(client.scheduler.address, 1):
+            thread.join()
+            done = client.run(lambda dask_worker: dask_worker.state.executed_count)
+    assert answers[0].value == solve(model, device="cpu", method="eliminate").value
+    assert (answers[0].stats["workers"], answers[0].stats["joined_workers"]) == (2, 1)
+    assert all(done[address] > 1 for address in done.keys() - {first})
+
+
 def test_all_workers_lost(monkeypatch) -> None:
     monkeypatch.setattr("elimina.distributed.tasks.WITHOUT_WORKERS_SECONDS", 1.0)
     with cluster_of(1) as client:
@@ -217,12 +234,25 @@ def test_one_worker_a_gpu(task) -> None:
     """As many workers as there are GPUs answer what one does."""
     model = grid(6, 4, SENSES[task], 2)
     expected = solve(model, task, device="cpu", method="eliminate")
-    for workers in sorted({1, cuda_devices()}):
-        with local(workers, "cuda") as client:
+    for count in sorted({1, cuda_devices()}):
+        with local(count, "cuda") as client:
+            opened = count_calls(client, "elimina.backends.cuda", "CudaBackend", "open")
             found = solve_slices(model, task, client=client, options=short(model, task, "cuda"))
             assert found.stats["slices"] > 1
             assert found.stats["device"].startswith("cuda")
             assert_same(found, expected)
+            assert sum(opened().values()) > 0
+
+
+@pytest.mark.gpu
+def test_cases_on_gpus() -> None:
+    model, rng = chain(12), np.random.default_rng(3)
+    values = rng.integers(-1, 3, (3000, 3)).astype(np.int32)
+    expected = Batch(model, (0, 5, 9), None, Options("cpu"), len(values)).run(values)
+    with local(cuda_devices(), "cuda") as client:
+        found = ClusterBatch(client, model, (0, 5, 9), None, Options("cuda"), len(values)).run(values)
+    for name, table in expected.marginals.items():
+        np.testing.assert_allclose(found.marginals[name], table, rtol=1e-9)
 
 
 @pytest.mark.gpu

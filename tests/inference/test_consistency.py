@@ -16,7 +16,8 @@ from elimina._core import FORBIDDEN_COST, ConsistencySearch
 from elimina.inference import consistency as consistency_module
 from elimina.inference.choose import Options
 from elimina.inference.consistency import Consistency
-from elimina.inference.search import Limits, _Search
+from elimina.inference.knowledge import Limits
+from elimina.inference.search import _Search
 from elimina.inference.shifting import shift_tables
 from elimina.planning.prepare import prepare
 from tests.reference import brute
@@ -74,7 +75,19 @@ def check(costs, found, upper):
     assert found["cost"] == (optimum if optimum < upper else FORBIDDEN_COST)
 
 
+def hand_over(search, other, keep=slice(None)):
+    """Some of what a search has left, to another one; the least bound of the rest."""
+    bounds, lengths, decisions = search.take_open()
+    ends = np.cumsum(lengths) * 3
+    parts = [decisions[end - 3 * length : end] for end, length in zip(ends, lengths, strict=True)]
+    chosen = np.arange(len(bounds))[keep]
+    words = np.concatenate([parts[n] for n in chosen]) if len(chosen) else decisions[:0]
+    other.replace_open(bounds[chosen], lengths[chosen], words)
+    return min(np.delete(bounds, chosen), default=None)
+
+
 SHARES = st.sampled_from([0, 0, 0.1, 0.4, 0.9])
+MEMORY = st.sampled_from([0, 1e6])
 
 
 @settings(max_examples=300, deadline=None)
@@ -84,7 +97,7 @@ SHARES = st.sampled_from([0, 0, 0.1, 0.4, 0.9])
     most=st.sampled_from([2, 10, 10**6]),
     slack=st.sampled_from([0, 0, 3]),
     threads=st.sampled_from([1, 2]),
-    memory=st.sampled_from([0, 1e6]),
+    memory=MEMORY,
     off=st.sampled_from([None, 0, 1, 5]),
 )
 def test_optimum(seed, share, most, slack, threads, memory, off):
@@ -199,6 +212,65 @@ def test_one_thread_repeats_itself():
     assert runs[0] == runs[1]
 
 
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 2**32), share=SHARES, nodes=st.lists(st.integers(1, 12), min_size=1, max_size=8), memory=MEMORY
+)
+def test_open_nodes_go_from_search_to_search(seed, share, nodes, memory):
+    """Two searches take turns on one tree, and know each other's best solution only now and then."""
+    costs = Costs(seed, share=share)
+    searches = [costs.search(), costs.search()]
+    spent, best = [0, 0], FORBIDDEN_COST
+    for turn, more in enumerate([*nodes, 10**9]):
+        number = turn % 2
+        found = run(searches[number], nodes=spent[number] + more, memory=memory)
+        spent[number], best = found["nodes"], min(best, found["cost"])
+        assert min(found["bound"], best) <= min(costs.total.min(), 10**6)
+        hand_over(searches[number], searches[1 - number])
+    assert found["done"]
+    assert best == (costs.total.min() if np.isfinite(costs.total.min()) else FORBIDDEN_COST)
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 2**32), share=SHARES, nodes=st.integers(1, 20))
+def test_open_nodes_are_divided(seed, share, nodes):
+    """Whatever one search does not get is left to the other."""
+    costs = Costs(seed, share=share)
+    first, second = costs.search(), costs.search()
+    run(first, nodes=nodes)
+    kept = first.take_open()
+    second.replace_open(*kept)
+    rest = hand_over(second, first, slice(0, None, 2))
+    second.replace_open(*kept)
+    hand_over(second, second, slice(1, None, 2))
+    assert rest is None or second.bound <= rest
+    best = min(run(search)["cost"] for search in (first, second))
+    assert best == (costs.total.min() if np.isfinite(costs.total.min()) else FORBIDDEN_COST)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "error"),
+    [
+        (([0, 0], [0], []), ValueError),
+        (([-1], [0], []), ValueError),
+        (([0], [-1], []), ValueError),
+        (([0], [1], []), ValueError),
+        (([0], [2], [0, 0, 0]), ValueError),
+        (([0], [0], [0, 0, 0]), ValueError),
+        (([0], [2**62], [0, 0, 0]), ValueError),
+        (([0], [1], [2, 0, 0]), IndexError),
+        (([0], [1], [-1, 0, 0]), IndexError),
+        (([0], [1], [0, 2, 0]), IndexError),
+        (([0], [1], [0, 0, 4]), ValueError),
+    ],
+)
+def test_malformed_open_nodes(nodes, error):
+    search = ConsistencySearch([2, 2], [[0, 1]], [np.array([1, 2, 3, 0])], [0, 1], 100, 1, 0, 1)
+    with pytest.raises(error):
+        search.replace_open(*(np.array(words, dtype=np.int64) for words in nodes))
+    assert run(search)["value"] == [1, 1]
+
+
 MALFORMED = {
     "another number of tables": (ValueError, {"tables": []}),
     "cells of another scope": (ValueError, {"tables": [np.zeros(3, np.int64)]}),
@@ -275,8 +347,8 @@ def test_floats_in_finer_units(monkeypatch):
     )
     search = searched(model, shift="none")
     assert search.is_close
-    assert [one.unit for one in made] == sorted(one.unit for one in made)
-    assert made[0].unit < made[-1].unit
+    assert [one.units.unit for one in made] == sorted(one.units.unit for one in made)
+    assert made[0].units.unit < made[-1].units.unit
     assert search.score == pytest.approx(elimina.solve(model, method="eliminate", device="cpu").value, rel=1e-12)
 
 

@@ -16,7 +16,8 @@ from elimina.generate import grid_model, random_model
 from elimina.inference import search as search_module
 from elimina.inference.choose import Options
 from elimina.inference.consistency import Consistency
-from elimina.inference.search import Limits, searched_optimum
+from elimina.inference.knowledge import Limits
+from elimina.inference.search import searched_optimum
 from elimina.planning.prepare import prepare
 from elimina.table import Table
 from tests.devices import on_devices
@@ -76,10 +77,9 @@ def test_evidence():
 
 @pytest.mark.usefixtures("minibuckets_alone")
 def test_rounds_have_rising_ibounds(monkeypatch):
-    monkeypatch.setattr(search_module, "FIRST_SECONDS", 1e-6)
-    monkeypatch.setattr(search_module, "_SEARCH_SHARE", 0.0)
+    monkeypatch.setattr(search_module, "SEARCH_SHARE", 0.0)
     model = grid_model(8, 4, 0.0, seed=3)
-    result = elimina.solve(model, method="search", device="cpu")
+    result = searched_optimum(prepare(model, "mpe", {}), Options(device="cpu"), Limits(messages=1e-6))
     assert result.status == "optimal"
     assert result.stats["rounds"] > 1
     assert result.value == elimina.solve(model, method="eliminate", device="cpu").value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -136,7 +137,7 @@ def solve(
             note(known)
 
         if client is not None:
-            result = _solve_on(client, model, progress, method, time_limit, options)
+            result = _solve_on(client, model, progress, on_bounds, method, upper_bound, gap, time_limit, options)
         else:
             result = api.solve(
                 model,
@@ -164,26 +165,55 @@ _NOT_WITH_CASES = (
     *("time_limit", "format_", "checkpoint", "scratch", "tables", "slices", "method", "upper_bound", "ibound", "shift"),
     *("gap", "trace", "partition"),
 )
-_NOT_WITH_CLUSTERS = ("checkpoint", "scratch", "upper_bound", "ibound", "shift", "gap", "trace", "partition", "query")
+_NOT_WITH_CLUSTERS = ("checkpoint", "scratch", "ibound", "partition", "query")
+_OF_SEARCH = ("upper_bound", "gap", "trace", "shift")
 
 
 def _solve_on(
-    client: Client, model: Model, progress: Progress, method: str, time_limit: float | None, options: dict[str, Any]
+    client: Client,
+    model: Model,
+    progress: Progress,
+    on_bounds: Callable[[Bounds], None],
+    method: OptimumMethod,
+    upper_bound: int | None,
+    gap: float,
+    time_limit: float | None,
+    options: dict[str, Any],
 ) -> Result:
-    """Let a cluster's workers run the slices."""
-    from elimina.distributed import solve_slices
+    """Let a cluster's workers run slices, or search."""
+    from elimina.distributed import solve_optimum, solve_slices
 
-    reject_given(_NOT_WITH_CLUSTERS, "a cluster", "it runs slices of an elimination")
-    if method not in ("auto", "eliminate"):
-        raise click.UsageError(f"a cluster runs slices of an elimination; --method {method} runs without it")
-    return solve_slices(
+    reject_given(_NOT_WITH_CLUSTERS, "a cluster", "it runs slices of an elimination, or searches")
+    if method not in ("auto", "eliminate", "search"):
+        raise click.UsageError(
+            f"a cluster runs slices of an elimination, or searches; --method {method} runs without it"
+        )
+    asked, evidence = Options(**planning_of(options, model)), _evidence(options["evidence"], model)
+    if method == "search" and options["task"] != "mpe":
+        raise InputError(f"on a cluster, the method search goes with the task mpe, not with {options['task']}")
+    if method == "eliminate" or options["task"] != "mpe":
+        reject_given(_OF_SEARCH, "an elimination on a cluster", "that is of a search (--task mpe)")
+        return solve_slices(
+            model,
+            options["task"],
+            client=client,
+            evidence=evidence,
+            options=asked,
+            time_limit=time_limit,
+            on_plan=progress.start,
+            progress=progress.update,
+        )
+    return solve_optimum(
         model,
-        options["task"],
         client=client,
-        evidence=_evidence(options["evidence"], model),
-        options=Options(**planning_of(options, model)),
+        evidence=evidence,
+        options=asked,
+        method=method,
+        upper_bound=upper_bound,
+        gap=gap,
         time_limit=time_limit,
         on_plan=progress.start,
+        on_bounds=on_bounds,
         progress=progress.update,
     )
 

@@ -71,8 +71,8 @@ def solve_agents(
 
     Returns:
         As ``elimina.dcop.solve`` does, without simulated clocks. Besides, ``stats`` has ``workers``,
-        ``lost_workers``, ``restarted_agents`` and ``transferred_bytes`` (between workers); messages are those that
-        workers sent that are left.
+        ``lost_workers``, ``joined_workers``, ``restarted_agents`` and ``transferred_bytes`` (between workers); messages
+        are those that workers sent that are left.
 
     Raises:
         InputError: An option makes no sense, or costs are too far apart for exact integers.
@@ -104,6 +104,7 @@ def solve_agents(
             "ibound": ibound,
             "workers": run.workers,
             "lost_workers": run.lost,
+            "joined_workers": run.joined,
             "restarted_agents": run.restarted,
             "transferred_bytes": traffic.transferred,
             "seconds": {"setup": round(begun - started, 6), "run": round(ended - begun, 6)},
@@ -139,6 +140,7 @@ class _Run:
     Attributes:
         workers: Number of those that it began with.
         lost: Number of workers that were lost.
+        joined: Number of workers that came later and were given agents of lost ones.
         restarted: Number of agents that were started again.
     """
 
@@ -150,12 +152,16 @@ class _Run:
         self._events: SimpleQueue[str] = SimpleQueue()
         self._posts: dict[int, _Post] = {}
         self._places: dict[str, Places] = {}
-        self._epoch = self.lost = self.restarted = self._made = 0
+        self._stations: dict[str, int] = {}
+        self._epoch = self.lost = self.joined = self.restarted = self._made = 0
         client.subscribe_topic(self._topic, self._hear)
-        self.workers = self._open()
+        self._open()
+        self.workers = len(self._posts)
 
     def outcomes(self) -> list[Outcome]:
         """Run until all agents are done; return what they know."""
+        if not self._posts:
+            self._wait_for_workers()
         self._begin()
         asked = time.monotonic()
         while any(post.outcomes is None for post in self._posts.values()):
@@ -201,9 +207,12 @@ class _Run:
         assert post.outcomes is not None
         return post.outcomes
 
-    def _open(self) -> int:
-        """Make a station on each worker; return how many there are."""
+    def _open(self) -> list[int]:
+        """Make a station on each worker that has none; return their numbers."""
+        known, made = {post.address for post in self._posts.values()}, []
         for worker in workers_for(self._client, self._device):
+            if worker.address in known:
+                continue
             future = self._client.submit(
                 Station,
                 self._topic,
@@ -213,11 +222,12 @@ class _Run:
                 key=f"{self._topic}-{self._made}",
             )
             self._posts[self._made] = _Post(worker.address, future)
+            made.append(self._made)
             self._made += 1
-        for number, post in list(self._posts.items()):
-            if not self._is_made(post):
-                del self._posts[number]
-        return len(self._posts)
+        for number in [number for number in made if not self._is_made(self._posts[number])]:
+            del self._posts[number]
+            made.remove(number)
+        return made
 
     def _is_made(self, post: _Post) -> bool:
         """Wait for a station, as long as its worker is there."""
@@ -237,14 +247,23 @@ class _Run:
         """Start all agents."""
         posts = list(self._posts)
         parts = self._divided(list(self._views), len(posts))
-        stations = {name: number for number, part in zip(posts, parts, strict=True) for name in part}
-        addresses = {number: (post.address, str(post.future.key)) for number, post in self._posts.items()}
+        self._stations = {name: number for number, part in zip(posts, parts, strict=True) for name in part}
         self._places = {}
         for number, part in zip(posts, parts, strict=True):
-            post = self._posts[number]
-            post.agents, post.has_places, post.outcomes = set(part), False, None
-            own = [self._views[name] for name in part]
-            self._ask(post, "begin", Start(self._epoch, own, stations, addresses, self._device, self._threads))
+            self._start(number, part)
+
+    def _start(self, number: int, part: Sequence[str]) -> None:
+        """Start agents, maybe none, on a station that has none."""
+        post = self._posts[number]
+        post.agents, post.has_places, post.outcomes = set(part), False, None
+        own = [self._views[name] for name in part]
+        start = Start(self._epoch, own, self._stations, self._addresses, self._device, self._threads)
+        self._ask(post, "begin", start)
+
+    @property
+    def _addresses(self) -> dict[int, tuple[str, str]]:
+        """Of each station: its worker and the actor's key."""
+        return {number: (post.address, str(post.future.key)) for number, post in self._posts.items()}
 
     def _divided(self, names: Sequence[str], count: int) -> list[list[str]]:
         weights = [max(1, len(self._views[name].variables)) for name in names]
@@ -290,44 +309,52 @@ class _Run:
         return None
 
     def _recover(self) -> None:
-        """Start agents of lost workers again."""
+        """Start agents of lost workers again, first of all on workers that have joined since."""
         lost = [number for number, post in self._posts.items() if post.is_lost]
         if not lost:
             return
         gone = {name for number in lost for name in self._posts.pop(number).agents}
         self.lost += len(lost)
+        new = self._open() if known_workers(self._client) else []
         is_tree_known = self._places.keys() >= self._views.keys()
         if self._posts and is_tree_known and self._settings.most_cells is None:
             self.restarted += len(gone)
-            self._adopt([name for name in self._views if name in gone], lost)
+            self._adopt([name for name in self._views if name in gone], lost, new)
         else:
             if not self._posts:
-                self._wait_for_workers()
+                new = self._wait_for_workers()
             self.restarted += len(self._views)
             self._epoch += 1
             self._begin()
+        self.joined += len(new)
 
-    def _adopt(self, gone: Sequence[str], lost: Sequence[int]) -> None:
-        """Give agents that are gone to stations that are left, and let all send them again what they were sent."""
-        parts = self._divided(gone, len(self._posts))
-        stations = {name: number for number, part in zip(self._posts, parts, strict=True) for name in part}
-        for post, part in zip(self._posts.values(), parts, strict=True):
+    def _adopt(self, gone: Sequence[str], lost: Sequence[int], new: Sequence[int]) -> None:
+        """Give agents that are gone to new stations, or else to all; they are sent again what they were sent."""
+        takers = list(new or self._posts)
+        parts = self._divided(gone, len(takers))
+        # Where agents are now, all stations learn last: messages to those that are not there yet wait in the logs.
+        for number in new:
+            self._start(number, ())
+        moved = {name: number for number, part in zip(takers, parts, strict=True) for name in part}
+        self._stations = {**self._stations, **moved}
+        for number, part in zip(takers, parts, strict=True):
+            post = self._posts[number]
             if part:
                 post.agents.update(part)
                 post.outcomes = None
                 self._ask(post, "adopt", [self._views[name] for name in part], {n: self._places[n] for n in part})
         for post in self._posts.values():
-            self._ask(post, "redirect", stations, lost)
+            self._ask(post, "redirect", moved, lost, self._addresses)
 
-    def _wait_for_workers(self) -> None:
-        """Go on with new workers, if any come."""
+    def _wait_for_workers(self) -> list[int]:
+        """Go on with new workers, if any come; the numbers of their stations."""
         ends = time.monotonic() + _REPLACEMENT_SECONDS
-        while not self._posts:
+        while True:
+            if known_workers(self._client) and (made := self._open()):
+                return made
             if time.monotonic() > ends:
                 raise ClusterError(
                     f"all {self.lost} workers were lost, and no other one came within {_REPLACEMENT_SECONDS:g} s; "
                     "look into their logs (out of memory?), and start again with more of them"
                 )
-            if known_workers(self._client):
-                self._open()
             time.sleep(_TICK)

@@ -68,7 +68,7 @@ class ClusterBatch:
         memory = least_memory(workers) if options.memory is None and device == "cpu" else options.memory
         options = options._replace(device=device, memory=memory, threads=options.threads or 1)
         self._client, self._device = client, device
-        self._lanes = sum(worker.threads for worker in workers)
+        self._lanes = sum(worker.lanes(device) for worker in workers)
         kept = None if asked is None else tuple(asked)
         self._job = _Job(uuid.uuid4().hex, model, tuple(columns), kept, options, -(-count // self._lanes))
 

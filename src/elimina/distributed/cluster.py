@@ -8,6 +8,7 @@ import importlib.metadata
 import logging
 import os
 import platform
+import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -42,6 +43,10 @@ class Worker(NamedTuple):
     threads: int
     gpus: int
     memory: int
+
+    def lanes(self, device: str) -> int:
+        """Tasks that it runs at a time."""
+        return min(self.threads, self.gpus) if device == "cuda" else self.threads
 
 
 @contextmanager
@@ -100,7 +105,19 @@ def local(workers: int, device: str = "cpu") -> Iterator[Client]:
         distributed.SpecCluster(own, scheduler, silence_logs=logging.CRITICAL) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
+        client.register_plugin(_patience())
         yield client
+
+
+def _patience() -> Any:
+    """What makes workers ignore the Ctrl-C that a terminal sends to them, too: the client needs what they know."""
+    from distributed import WorkerPlugin
+
+    class Patience(WorkerPlugin):
+        def setup(self, worker: Any) -> None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    return Patience()
 
 
 def visible_gpus(wanted: int) -> list[str]:
@@ -141,9 +158,11 @@ def known_workers(client: Client) -> dict[str, Any]:
     Raises:
         ClusterError: The scheduler is gone.
     """
-    with contextlib.suppress(OSError, KeyError):
-        known: dict[str, Any] = client.scheduler_info()["workers"]
-        return known
+    # What `scheduler_info` returns may be without workers: a callback of the client's own replaces it now and then.
+    with contextlib.suppress(OSError):
+        if client.scheduler is not None and client.status == "running":
+            known: dict[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+            return known
     raise ClusterError("the cluster's scheduler was lost; start it and its workers again, and repeat the command")
 
 

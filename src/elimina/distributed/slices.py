@@ -6,12 +6,12 @@ import itertools
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elimina.backends.choose import get_backend
-from elimina.distributed.cluster import Worker, workers_for
-from elimina.distributed.tasks import Tasks, tasks_on
+from elimina.distributed.cluster import Worker
+from elimina.distributed.tasks import Tasks, stop_if_unwanted, tasks_on
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.inference.account import does_not_fit, partition_result
 from elimina.inference.bucket import eliminate, first_state, log2_sum
@@ -44,12 +44,13 @@ _SUMMED = ("slices_skipped", "rows_made", "rows_filtered")
 """Figures of each task that are added up."""
 
 
-class _Job(NamedTuple):
-    """What all tasks of a run have in common."""
+class Job(NamedTuple):
+    """What all tasks of a run have in common, and the seconds that it took to make, by phase."""
 
     problem: Problem
     plan: Plan
     threads: int
+    seconds: dict[str, float]
 
 
 def solve_slices(
@@ -92,53 +93,97 @@ def solve_slices(
     deadline = None if time_limit is None else time.monotonic() + time_limit
     if task not in ("mpe", "pr", "count"):
         raise InputError(f"a cluster runs slices of the tasks mpe, pr and count, and cases of mar; not {task}")
-    options = _options_for(options)
-    workers = workers_for(client, options.device)
-    if options.memory is None and options.device == "cpu":
-        options = options._replace(memory=least_memory(workers))
-    lanes = sum(_lanes(worker, options.device) for worker in workers)
+    options = options_for(options)
     with tasks_on(client, options.device) as tasks:
-        job, clock = tasks.wait_for(tasks.keep(_plan, model, task, evidence, options, lanes, WORTH_SECONDS))
-        if not job.plan.fits:
-            raise MemoryLimitError(does_not_fit(job.plan))
-        if on_plan is not None:
-            on_plan(job.plan)
-        begun = time.perf_counter()
-        run = _Shares(tasks, job, lanes, deadline, progress)
-        answer = run.answer()
-        clock["run"] = time.perf_counter() - begun
+        job = plan_on(tasks, model, task, evidence, options)
+        return run_slices(tasks, job, deadline, on_plan, progress)
+
+
+def plan_on(
+    tasks: Tasks, model: Model, task: Task, evidence: Evidence | None, options: Options, is_whole: bool = False
+) -> Job:
+    """Plan on a worker.
+
+    Args:
+        tasks: On the workers.
+        model: See ``solve_slices``.
+        task: Likewise.
+        evidence: Likewise.
+        options: Of ``options_for``.
+        is_whole: Whether a plan that does not fit is left so.
+    """
+    if options.memory is None and options.device == "cpu":
+        options = options._replace(memory=least_memory(tasks.workers.values()))
+    found: Job = tasks.wait_for(tasks.keep(_plan, model, task, evidence, options, tasks.lanes, WORTH_SECONDS, is_whole))
+    return found
+
+
+def run_slices(
+    tasks: Tasks,
+    job: Job,
+    deadline: float | None,
+    on_plan: Callable[[Plan], None] | None,
+    progress: Callable[[float], None] | None,
+    tried: Result | None = None,
+) -> Result:
+    """Run a plan's slices as tasks.
+
+    Args:
+        tasks: On the workers.
+        job: Of ``plan_on``.
+        deadline: By ``time.monotonic``.
+        on_plan: See ``solve_slices``.
+        progress: Likewise.
+        tried: What is known of the optimum.
+
+    Raises:
+        MemoryLimitError: See ``solve_slices``.
+        TimeLimitError: Likewise.
+        DeviceError: Likewise.
+        ClusterError: Likewise.
+    """
+    if not job.plan.fits:
+        raise MemoryLimitError(does_not_fit(job.plan))
+    if on_plan is not None:
+        on_plan(job.plan)
+    begun = time.perf_counter()
+    run = _Shares(tasks, job, deadline, progress, tried)
+    answer = run.answer()
+    clock = {**job.seconds, "run": time.perf_counter() - begun}
     seconds = {phase: round(value, 6) for phase, value in clock.items()}
-    own = {"seconds": seconds, "workers": len(workers), "lost_workers": tasks.lost}
-    return answer._replace(stats={**run.stats, **own})
+    return answer._replace(stats={**run.stats, "seconds": seconds, **tasks.statistics})
 
 
-def _options_for(options: Options) -> Options:
+def options_for(options: Options) -> Options:
     """How workers are to plan: on one device, on dense tables if nothing else is said, one thread a task."""
     if options.ibound is not None or options.scratch is not None:
         raise InputError("a cluster runs whole slices: leave the i-bound and the scratch directory out")
+    options.check()
     device = "cpu" if options.device == "auto" else options.device
     options = options if options.tables == "sparse" else options._replace(tables="dense")
     return options._replace(device=device, threads=options.threads or 1)
 
 
-def least_memory(workers: Sequence[Worker]) -> int | None:
+def least_memory(workers: Iterable[Worker]) -> int | None:
     """Bytes that a task may use on each of the workers; None: they have no limit."""
     limits = [int(MEMORY_SHARE * worker.memory / worker.threads) for worker in workers if worker.memory]
     return min(limits, default=None)
 
 
-def _lanes(worker: Worker, device: str) -> int:
-    """Tasks that a worker runs at a time."""
-    return min(worker.threads, worker.gpus) if device == "cuda" else worker.threads
-
-
 def _plan(
-    model: Model, task: Task, evidence: Evidence | None, options: Options, lanes: int, worth: float
-) -> tuple[_Job, dict[str, float]]:
+    model: Model,
+    task: Task,
+    evidence: Evidence | None,
+    options: Options,
+    lanes: int,
+    worth: float,
+    is_whole: bool,
+) -> Job:
     """Plan on a worker; what takes long in as many slices as there are tasks at a time, if that is faster."""
-    planned = plan_call(model, task, evidence, None, options).planned
+    first = options._replace(slices="never") if is_whole else options
+    planned = plan_call(model, task, evidence, None, first).planned
     plan = _finer(planned, options, lanes) if planned.plan.seconds > worth else planned.plan
-    return _Job(planned.problem, plan, options.threads or 1), planned.seconds
+    return Job(planned.problem, plan, options.threads or 1, planned.seconds)
 
 
 def _finer(planned: Planned, options: Options, lanes: int) -> Plan:
@@ -160,9 +205,9 @@ class _Shares:
     Args:
         tasks: On the workers.
         job: What to run.
-        lanes: Tasks that workers run at a time.
         deadline: See ``Execution``.
         progress: See ``solve_slices``.
+        tried: What is known of the optimum.
 
     Attributes:
         stats: Of all of them.
@@ -171,18 +216,19 @@ class _Shares:
     def __init__(
         self,
         tasks: Tasks,
-        job: _Job,
-        lanes: int,
+        job: Job,
         deadline: float | None,
         progress: Callable[[float], None] | None,
+        tried: Result | None,
     ) -> None:
         self._tasks, self._job, self._deadline, self._progress = tasks, job, deadline, progress
         number = 1 if job.plan.slicing is None else job.plan.slicing.number
-        self._count = min(number, _SHARES * lanes)
+        self._count = min(number, _SHARES * tasks.lanes)
         ends = [number * place // self._count for place in range(self._count + 1)]
         self._left = deque(range(*pair) for pair in itertools.pairwise(ends))
-        self._most = _AHEAD * lanes
         self._best: Result | None = None
+        if tried is not None and tried.assignment is not None:
+            self._best = Result("optimal", "mpe", tried.value, tried.value, tried.value, tried.assignment)
         self._found: list[Result] = []
         self.stats: dict[str, Any] = {}
 
@@ -194,7 +240,7 @@ class _Shares:
         self._bounds = self._tasks.keep(_held, first)
         running = 0
         while self._left or running:
-            while self._left and running < self._most:
+            while self._left and running < _AHEAD * self._tasks.lanes:
                 known = self._known()
                 self._tasks.submit(_share, self._shared, self._bounds, self._seconds(), self._left.popleft(), known)
                 running += 1
@@ -251,15 +297,17 @@ def _held(value: Any) -> Any:
     return value
 
 
-def _execution(job: _Job, left: float | None, share: range | None, known: State) -> Execution:
+def _execution(job: Job, left: float | None, share: range | None, known: State) -> Execution:
     deadline = None if left is None else time.monotonic() + left
     backend = get_backend(job.plan.device, job.threads)
-    return Execution(job.problem, job.plan, backend, deadline=deadline, share=share, known=known)
+    return Execution(
+        job.problem, job.plan, backend, deadline=deadline, share=share, known=known, progress=stop_if_unwanted
+    )
 
 
-def _first(job: _Job, left: float | None) -> State:
+def _first(job: Job, left: float | None) -> State:
     return first_state(_execution(job, left, None, {}))
 
 
-def _share(job: _Job, first: State, left: float | None, share: range, known: State) -> Result:
+def _share(job: Job, first: State, left: float | None, share: range, known: State) -> Result:
     return eliminate(_execution(job, left, share, {**first, **known}), {})

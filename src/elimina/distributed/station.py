@@ -158,9 +158,11 @@ class Station:
         """Start agents of a worker that was lost, in the pseudo-tree that is known."""
         self._inbox.put(partial(self._adopt, views, places))
 
-    async def redirect(self, stations: dict[str, int], lost: Sequence[int]) -> None:
+    async def redirect(
+        self, stations: dict[str, int], lost: Sequence[int], addresses: dict[int, tuple[str, str]]
+    ) -> None:
         """Learn where agents of lost stations are now, and send them again what they were sent."""
-        self._inbox.put(partial(self._redirect, stations, lost))
+        self._inbox.put(partial(self._redirect, stations, lost, addresses))
 
     async def news(self) -> News:
         """How far it is."""
@@ -234,10 +236,12 @@ class Station:
             agent = self._agents[view.name] = Agent(view, self._engine, places[view.name])
             self._pass_on(agent, agent.start())
 
-    def _redirect(self, stations: dict[str, int], lost: Sequence[int]) -> None:
+    def _redirect(self, stations: dict[str, int], lost: Sequence[int], addresses: dict[int, tuple[str, str]]) -> None:
         for number in lost:
             if number in self._links:
                 self._links.pop(number).is_closed = True
+        for number in addresses.keys() - self._links.keys():
+            self._links[number] = _Link(*addresses[number])
         self._stations.update(stations)
         for name in stations:
             for packet in self._log.get(name, ()):

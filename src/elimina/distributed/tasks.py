@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from elimina.distributed.cluster import GPU, known_workers
+from elimina.distributed.cluster import GPU, known_workers, workers_for
 from elimina.errors import ClusterError, EliminaError, InternalError
 
 if TYPE_CHECKING:
@@ -25,23 +27,42 @@ _MOST_BYTES = "100GB"
 
 
 class Tasks:
-    """Calls on workers, and their answers in the sequence in which they come.
+    """Calls on workers, those that join later included, and their answers in the sequence in which they come.
 
     Args:
         client: Of the cluster.
         device: ``cuda``: each task takes a GPU of its worker.
 
     Attributes:
-        lost: Number of workers that were lost.
+        workers: Those that can do what is asked for, by their addresses.
+        lost: Number of workers that were seen to be lost.
+        joined: Number of workers that came later.
+
+    Raises:
+        ClusterError: See ``workers_for``.
+        DeviceError: Likewise.
     """
 
     def __init__(self, client: Client, device: str) -> None:
-        self._client = client
+        self._client, self._device = client, device
         self._resources = {GPU: 1} if device == "cuda" else None
         self._finished: SimpleQueue[Future[Any]] = SimpleQueue()
-        self._futures: list[Future[Any]] = []
-        self._workers = set(known_workers(client))
-        self.lost = 0
+        self._futures: dict[str, Future[Any]] = {}
+        self.workers = {worker.address: worker for worker in workers_for(client, device)}
+        self._known = set(known_workers(client))
+        self._looked = time.monotonic()
+        self.lost = self.joined = 0
+
+    @property
+    def lanes(self) -> int:
+        """Tasks that all workers together run at a time."""
+        return max(1, sum(worker.lanes(self._device) for worker in self.workers.values()))
+
+    @property
+    def statistics(self) -> dict[str, int]:
+        """Figures of the workers for ``Result.stats``: how many there were in all, and how many of them were lost."""
+        lost = self.lost + len(self.workers.keys() - known_workers(self._client).keys())
+        return {"workers": len(self.workers) + self.lost, "lost_workers": lost, "joined_workers": self.joined}
 
     def keep(self, call: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Make something for other tasks, which stays on the workers."""
@@ -49,7 +70,7 @@ class Tasks:
 
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": _MOST_BYTES}):
             future = self._client.submit(call, *arguments, pure=False, resources=self._resources)
-        self._futures.append(future)
+        self._futures[str(future.key)] = future
         return future
 
     def submit(self, call: Callable[..., Any], *arguments: Any) -> None:
@@ -57,14 +78,18 @@ class Tasks:
         future = self.keep(call, *arguments)
         future.add_done_callback(self._finished.put)
 
-    def next(self) -> Any:
-        """Wait for an answer.
+    def next(self, until: float = math.inf) -> Any:
+        """Wait for an answer; None if there is none by that time of ``time.monotonic``.
 
         Raises:
             EliminaError: The task raised it.
             ClusterError: There are no workers any more, or each one that began the task was lost.
         """
-        return self.answer(self._wait())
+        future = self._wait(until)
+        if future is None:
+            return None
+        # Workers need not keep it.
+        return self.answer(self._futures.pop(str(future.key)))
 
     def answer(self, future: Future[Any]) -> Any:
         """What a task that has finished returned: see ``next``."""
@@ -88,33 +113,44 @@ class Tasks:
     def wait_for(self, future: Future[Any]) -> Any:
         """Wait for what ``keep`` was asked to make: see ``next``."""
         future.add_done_callback(self._finished.put)
-        return self.answer(self._wait())
+        finished = self._wait()
+        assert finished is not None
+        return self.answer(finished)
 
-    def _wait(self) -> Future[Any]:
-        """The next task that has finished, as long as there are workers."""
+    def _wait(self, until: float = math.inf) -> Future[Any] | None:
+        """The next task that has finished, as long as there are workers; None if time is up."""
         seen = time.monotonic()
         while True:
+            now = time.monotonic()
+            if now - self._looked > _LOOK_SECONDS:
+                self._look()
+            seen = now if self._known else seen
+            if now - seen > WITHOUT_WORKERS_SECONDS:
+                raise ClusterError(
+                    f"all workers were lost, and no other one came within {WITHOUT_WORKERS_SECONDS:g} s; look into "
+                    "their logs (out of memory?), and start again with more of them"
+                )
             try:
-                return self._finished.get(timeout=_LOOK_SECONDS)
+                return self._finished.get(timeout=max(0.0, min(_LOOK_SECONDS, until - now)))
             except Empty:
-                now = set(known_workers(self._client))
-                self._note(now)
-                seen = time.monotonic() if now else seen
-                if time.monotonic() - seen > WITHOUT_WORKERS_SECONDS:
-                    raise ClusterError(
-                        f"all workers were lost, and no other one came within {WITHOUT_WORKERS_SECONDS:g} s; look into "
-                        "their logs (out of memory?), and start again with more of them"
-                    ) from None
+                if time.monotonic() >= until:
+                    return None
 
-    def _note(self, now: set[str]) -> None:
-        self.lost += len(self._workers - now)
-        self._workers = now
+    def _look(self) -> None:
+        """See who is there: workers are lost, and others join."""
+        now = set(known_workers(self._client))
+        self.lost += len(self.workers.keys() - now)
+        self.workers = {address: worker for address, worker in self.workers.items() if address in now}
+        if now - self._known:
+            able = {worker.address: worker for worker in workers_for(self._client, self._device)}
+            self.joined += len(able.keys() - self.workers.keys())
+            self.workers = able
+        self._known, self._looked = now, time.monotonic()
 
     def close(self) -> None:
         """Give up what is not finished, and forget the rest."""
         if self._client.status == "running":
-            self._note(set(known_workers(self._client)))
-            self._client.cancel(self._futures)
+            self._client.cancel(list(self._futures.values()))
 
 
 @contextmanager
@@ -125,3 +161,17 @@ def tasks_on(client: Client, device: str) -> Iterator[Tasks]:
         yield tasks
     finally:
         tasks.close()
+
+
+def stop_if_unwanted(*_: object) -> None:
+    """A listener that ends a task which its client has given up.
+
+    Raises:
+        CancelledError: It has.
+    """
+    from distributed import get_worker
+
+    worker = get_worker()
+    task = worker.state.tasks.get(worker.get_current_task())
+    if task is None or task.state == "cancelled":
+        raise CancelledError

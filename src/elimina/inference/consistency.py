@@ -53,18 +53,38 @@ class Turn(NamedTuple):
     interrupted: bool
 
 
+class Units(NamedTuple):
+    """What the core counts costs in.
+
+    Attributes:
+        offset: The total of the problem that is run where the core's cost is 0.
+        unit: Of the core's costs in one of that problem.
+    """
+
+    offset: int | float
+    unit: int | float
+
+    def total(self, cost: int, original: Original) -> int | float:
+        """A cost of the core as a bound in the model's units."""
+        distance = cost if isinstance(self.unit, int) else cost / self.unit
+        return original.bound(_sign(original) * (self.offset + distance))
+
+    def cost(self, total: int | float, original: Original) -> int:
+        """A total in the model's units as a cost of the core, rounded down."""
+        distance = _sign(original) * original.moved_total(total) - self.offset
+        return max(0, math.floor(distance * self.unit))
+
+
 class Consistency:
     """A search that goes on where the turn before has ended.
 
     Attributes:
-        unit: Of the core's costs in one of the problem that is run.
+        units: Of the core's costs.
         bytes: Of the tables.
     """
 
-    def __init__(
-        self, original: Original, core: ConsistencySearch, offset: int | float, unit: int | float, cells: int
-    ) -> None:
-        self.original, self.core, self.offset, self.unit = original, core, offset, unit
+    def __init__(self, original: Original, core: ConsistencySearch, units: Units, cells: int) -> None:
+        self.original, self.core, self.units = original, core, units
         self.bytes = _CELL_BYTES * cells
         self.nodes = 0
 
@@ -114,22 +134,16 @@ class Consistency:
             0 if is_integer else int(_SLACK * top),
             threads,
         )
-        return Consistency(original, core, given.offset, unit, cells)
+        return Consistency(original, core, Units(given.offset, unit), cells)
 
     @property
     def bound(self) -> int | float:
         """The bound in the model's units."""
-        return self.total(self.core.bound)
-
-    def total(self, cost: int) -> int | float:
-        """A cost of the core as a bound in the model's units."""
-        distance = cost if isinstance(self.unit, int) else cost / self.unit
-        return self.original.bound(_sign(self.original) * (self.offset + distance))
+        return self.units.total(self.core.bound, self.original)
 
     def know(self, total: int | float, chosen: Sequence[int]) -> None:
         """Look for what is better than an assignment of that total."""
-        distance = _sign(self.original) * self.original.moved_total(total) - self.offset
-        self.core.know(max(0, math.floor(distance * self.unit)), [chosen[v] for v in self.original.moved.free])
+        self.core.know(self.units.cost(total, self.original), [chosen[v] for v in self.original.moved.free])
 
     def run(
         self, seconds: float, nodes: float, memory: int, poll: Callable[[int | float, int | float | None, int], bool]
@@ -146,9 +160,9 @@ class Consistency:
 
         def tell(lower: int, best: int, count: int) -> bool:
             # Each table of floats was rounded down.
-            off = 0 if isinstance(self.unit, int) else len(self.original.moved.groups)
-            upper = None if best >= FORBIDDEN_COST else self.total(best + off)
-            return poll(self.total(lower), upper, count - self.nodes)
+            off = 0 if isinstance(self.units.unit, int) else len(self.original.moved.groups)
+            upper = None if best >= FORBIDDEN_COST else self.units.total(best + off, self.original)
+            return poll(self.units.total(lower, self.original), upper, count - self.nodes)
 
         found = self.core.run(seconds, self.nodes + nodes, memory, tell)
         chosen = None

@@ -19,7 +19,8 @@ from elimina.inference.bucket import eliminate
 from elimina.inference.choose import FINER, Options, Planned, elimination_order, limits_of, rows_in_fine_slices
 from elimina.inference.execution import Execution
 from elimina.inference.filtering import Listener
-from elimina.inference.search import MOST_COST, Limits, searched_optimum
+from elimina.inference.knowledge import Limits
+from elimina.inference.search import MOST_COST, searched_optimum
 from elimina.inference.shifting import Original, shift_tables
 from elimina.model import Model
 from elimina.planning.outside import outside

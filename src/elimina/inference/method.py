@@ -166,7 +166,8 @@ class Search(NamedTuple):
             UnsupportedError: The costs are too large for it.
             MemoryLimitError: Not even the factors fit the memory.
         """
-        from elimina.inference.search import Limits, searched_optimum
+        from elimina.inference.knowledge import Limits
+        from elimina.inference.search import searched_optimum
 
         limits = Limits(deadline, self.gap, self.upper_bound)
         return searched_optimum(problem, options, limits, tried, self.listener)

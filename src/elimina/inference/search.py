@@ -7,11 +7,7 @@ the best assignment and the best bound of those before it. After each one it is 
 
 from __future__ import annotations
 
-import contextlib
 import math
-import time
-from collections.abc import Iterator
-from typing import Any, NamedTuple
 
 from elimina._core import search_tree
 from elimina.errors import TimeLimitError, UnsupportedError
@@ -20,61 +16,37 @@ from elimina.inference.choose import Options, elimination_order, host_memory, ho
 from elimina.inference.consistency import Consistency
 from elimina.inference.execution import Execution
 from elimina.inference.filtering import Listener
-from elimina.inference.minibucket import Heuristic, division, heuristic_of, meet, result_between
+from elimina.inference.knowledge import Knowledge, Limits
+from elimina.inference.minibucket import Heuristic, division, heuristic_of
 from elimina.inference.shifting import LONGEST_SHIFT, Original, shift_tables
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem
-from elimina.result import Bounds, Result
+from elimina.result import Result
 
 MOST_COST = 2**50
 """Sums of integer costs stay below it: the core adds them as floats."""
 
-FIRST_SECONDS = 0.05
-"""Estimated time of the first round's mini-buckets; each round may take ten times longer than the one before."""
-
 LONGEST_MESSAGES = 300.0
 """Estimated time of mini-buckets beyond which none are tried."""
 
-_RISE = 10.0
+RISE = 10.0
+"""By how much longer each round's mini-buckets may take than those of the one before."""
 
-_SEARCH_SHARE = 10.0
+SEARCH_SHARE = 10.0
 """Seconds of search in a round, by those that its mini-buckets may take."""
 
-_MORE = 2.0
+MORE = 2.0
 """Seconds of soft local consistency by those: it goes on where it was left."""
 
-_FIRST_TURN = 0.25
+FIRST_TURN = 0.25
 """Seconds of it before anything else is tried."""
 
-_LEAD = 4.0
+LEAD = 4.0
 """By how much less mini-buckets are searched where the other bound is better."""
 
 _MESSAGES = 0.5
-_CACHE = 0.25
+CACHE = 0.25
 """Shares of the memory."""
-
-
-class Limits(NamedTuple):
-    """When a search may end before the optimum is proven.
-
-    Attributes:
-        deadline: By ``time.monotonic``; None: there is none.
-        gap: The gap of the bounds that is close enough.
-        upper_bound: A total that is known to be reached; None if none is known.
-        nodes: Of the search tree, in each round.
-        rounds: After which it ends.
-    """
-
-    deadline: float | None = None
-    gap: float = 0.0
-    upper_bound: int | float | None = None
-    nodes: float = math.inf
-    rounds: float = math.inf
-
-    @property
-    def seconds(self) -> float:
-        """Until the deadline."""
-        return math.inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
 
 def searched_optimum(
@@ -105,7 +77,7 @@ def searched_optimum(
         raise UnsupportedError(f"search adds costs up to {MOST_COST}, and the tables' ranges add up to more")
     search = _Search(problem, options, limits, listener)
     if tried is not None:
-        search.begin(tried)
+        search.learn(tried)
     try:
         search.run(original)
     except TimeLimitError:
@@ -118,30 +90,15 @@ def searched_optimum(
     return search.result()
 
 
-class _Search:
-    """What is known so far, in the units of the problem's model."""
+class _Search(Knowledge):
+    """Both searches, and what is known so far."""
 
     def __init__(self, problem: Problem, options: Options, limits: Limits, listener: Listener | None) -> None:
-        self.problem, self.options, self.limits, self.listener = problem, options, limits, listener
-        self.sign = 1 if problem.model.sense == "min-cost" else -1
-        self.chosen: list[int] | None = None
-        self.score: int | float | None = limits.upper_bound
-        self.bound: int | float | None = None
-        self.is_empty = False
+        super().__init__(problem, limits, listener)
+        self.options = options
         self.consistency: Consistency | None = None
-        self.is_consistency_spent = False
+        self.is_consistency_spent = limits.is_alone
         self.unit: int | float = 0
-        # What no plan has said yet.
-        figures = {"induced_width": None, "largest_table": 0, "total_cells": 0, "peak_bytes": 0, "device": "cpu"}
-        self.stats: dict[str, Any] = {**figures, "dtype": None, "nodes": 0, "rounds": 0, "turns": 0, "profile": []}
-        self.clock: dict[str, float] = {}
-        self.started = time.monotonic()
-
-    def begin(self, tried: Result) -> None:
-        """Start with what is known."""
-        self.bound = tried.lower_bound if self.sign == 1 else tried.upper_bound
-        if tried.assignment is not None:
-            self.take([v.index(tried.assignment[v.name]) for v in self.problem.model.variables])
 
     def run(self, original: Original | None) -> None:
         """Round after round, until the bounds meet or time ends."""
@@ -150,30 +107,30 @@ class _Search:
         with self.phase("shift"):
             original = original or shift_tables(self.problem, options, seconds)
         problem = original.moved
-        self.propagate(original, _FIRST_TURN)
+        self.propagate(original, FIRST_TURN)
         if self.is_over:
             return
         with self.phase("order"):
             order = elimination_order(problem, options._replace(order_seconds=min(options.order_seconds, seconds)))
-        budget, known = FIRST_SECONDS, None
+        budget, known = limits.messages, None
         while not self.is_over:
             with self.phase("plan"):
                 planned = plan_within(problem, order, options, _MESSAGES, min(budget, limits.seconds / 4))
             plan = planned.plan
             is_same = plan.minibuckets is not None and plan.minibuckets == known
             if is_same and budget < min(limits.seconds, LONGEST_MESSAGES):
-                budget *= _RISE
+                budget *= RISE
                 continue
             is_last = is_same or plan.minibuckets is None or options.ibound not in (None, "auto")
             execution = Execution(problem, plan, planned.backend, deadline=limits.deadline)
             heuristic = heuristic_of(execution, self.clock)
             self.stats.update({**statistics(execution, {}), **division(plan), "rounds": self.stats["rounds"] + 1})
-            turn = _SEARCH_SHARE * budget
+            turn = SEARCH_SHARE * budget
             is_end = self.stats["rounds"] >= limits.rounds or (is_last and limits.nodes < math.inf)
             while not self.is_over:
-                alone = is_last and self.is_consistency_spent
-                self.search(original, heuristic, math.inf if alone else turn / (_LEAD if self.is_ahead else 1))
-                self.propagate(original, turn * _MORE)
+                alone = is_last and self.is_consistency_spent and not limits.is_alone
+                self.search(original, heuristic, math.inf if alone else turn / (LEAD if self.is_ahead else 1))
+                self.propagate(original, turn * MORE)
                 if is_end or not is_last:
                     break
                 turn *= 2
@@ -181,24 +138,12 @@ class _Search:
             del heuristic
             if is_end:
                 return
-            budget, known = budget * _RISE, plan.minibuckets
+            budget, known = budget * RISE, plan.minibuckets
 
     @property
     def is_ahead(self) -> bool:
         """Whether soft local consistency has the better bound."""
         return self.consistency is not None and self.consistency.bound == self.bound
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the bounds are as close as they have to be, or time is up."""
-        return self.is_empty or "interrupted" in self.stats or self.is_close or self.limits.seconds <= 0
-
-    @property
-    def is_close(self) -> bool:
-        """Whether the bounds are as close as they have to be."""
-        if self.chosen is None or self.score is None or self.bound is None:
-            return False
-        return meet(self.bound, self.score) or self.known(self.score).gap <= self.limits.gap
 
     def search(self, original: Original, heuristic: Heuristic, seconds: float) -> None:
         """One round."""
@@ -218,7 +163,7 @@ class _Search:
         if self.chosen is None:
             known += 1  # what reaches the given bound is looked for, too
         start = None if self.chosen is None else [self.chosen[v] for v in heuristic.plan.order]
-        memory = int(_CACHE * host_memory(self.options))
+        memory = int(CACHE * host_memory(self.options))
         with self.phase("search"):
             found = search_tree(
                 *heuristic.tables,
@@ -250,7 +195,7 @@ class _Search:
             if self.consistency is None:
                 self.is_consistency_spent = True
                 return
-            unit = self.consistency.unit
+            unit = self.consistency.units.unit
             if not self.turn(self.consistency, seconds):
                 return
             # In finer units, now that a better total is known, bounds of floats may meet.
@@ -269,7 +214,7 @@ class _Search:
             self.report(best)
             return not self.is_close
 
-        limits = min(seconds, self.limits.seconds), self.limits.nodes, int(_CACHE * host_memory(self.options))
+        limits = min(seconds, self.limits.seconds), self.limits.nodes, int(CACHE * host_memory(self.options))
         with self.phase("consistency"):
             turn = search.run(*limits, poll)
         self.stats["nodes"] = before + turn.nodes
@@ -292,54 +237,7 @@ class _Search:
             memory, threads = host_memory(options), host_threads(options)
             return Consistency.of(original, order, self.score, self.chosen is not None, threads, memory)
 
-    def take(self, chosen: list[int]) -> None:
-        """Keep an assignment if it is the best one."""
-        score = self.problem.model.score(chosen)
-        if math.isinf(score) or self.problem.model.is_beyond_bound(score):
-            return
-        if self.score is None or self.chosen is None or self.sign * score < self.sign * self.score:
-            self.chosen, self.score = chosen, score
-
     def raise_bound(self, original: Original, heuristic: Heuristic, cost: float) -> None:
         """Keep a bound if it is the best one."""
         if math.isfinite(cost):
             self.raise_to(original.bound(heuristic.total_of(cost)))
-
-    def raise_to(self, value: int | float) -> None:
-        """Keep a bound in the model's units if it is the best one."""
-        if self.bound is None or self.sign * value > self.sign * self.bound:
-            self.bound = value
-
-    def known(self, best: int | float | None) -> Bounds:
-        """The bounds, given the value of the best assignment."""
-        ends = (self.bound, best) if self.sign == 1 else (best, self.bound)
-        return Bounds(round(time.monotonic() - self.started, 3), *ends, self.stats["nodes"])
-
-    def report(self, best: int | float | None = None) -> None:
-        """Tell what is known, the best total found in a turn included, and keep it for the profile."""
-        if best is None or (self.score is not None and self.sign * self.score < self.sign * best):
-            best = self.score
-        known = self.known(best)
-        if not self.stats["profile"] or self.stats["profile"][-1][1:3] != known[1:3]:
-            self.stats["profile"].append(known)
-        if self.listener is not None:
-            self.listener(known)
-
-    @contextlib.contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Add to the clock."""
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.clock[name] = self.clock.get(name, 0.0) + time.perf_counter() - started
-
-    def result(self) -> Result:
-        """What is known."""
-        found = result_between(self.problem.model, None if self.is_empty else self.bound, self.chosen)
-        given = self.limits.upper_bound
-        if self.is_empty and given is not None:
-            ends = (given + 1, None) if self.sign == 1 else (None, given - 1)
-            found = found._replace(lower_bound=ends[0], upper_bound=ends[1])
-        clock = {name: round(seconds, 6) for name, seconds in self.clock.items()}
-        return found._replace(stats={**self.stats, "method": "search", "seconds": clock})

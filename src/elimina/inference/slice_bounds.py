@@ -19,7 +19,8 @@ from elimina.errors import MemoryLimitError
 from elimina.inference.choose import Options
 from elimina.inference.encode import encode, factor_view
 from elimina.inference.execution import Execution
-from elimina.inference.search import MOST_COST, Limits, searched_optimum
+from elimina.inference.knowledge import Limits
+from elimina.inference.search import MOST_COST, searched_optimum
 from elimina.inference.shifting import Original, shift_tables
 from elimina.planning.estimate import cpu_machine
 from elimina.planning.minibuckets import make_bounded_plan

@@ -1,0 +1,146 @@
+"""The optimum on the workers of a cluster: by slices of a plan, by search, or by search and then slices."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from elimina.distributed.search import ClusterSearch
+from elimina.distributed.slices import Job, least_memory, options_for, plan_on, run_slices
+from elimina.distributed.tasks import Tasks, tasks_on
+from elimina.errors import InputError, TimeLimitError, UnsupportedError
+from elimina.inference.call import Evidence, observe
+from elimina.inference.choose import Options
+from elimina.inference.filtering import Listener
+from elimina.inference.knowledge import Limits
+from elimina.inference.method import LONG_SECONDS, LONGEST_TRY, OptimumMethod, Search
+from elimina.model import Model
+from elimina.planning.plan import Plan
+from elimina.planning.prepare import Problem, prepare
+from elimina.result import Result
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def solve_optimum(
+    model: Model,
+    *,
+    client: Client,
+    evidence: Evidence | None = None,
+    options: Options,
+    method: OptimumMethod = "auto",
+    upper_bound: int | None = None,
+    gap: float = 0.0,
+    time_limit: float | None = None,
+    on_plan: Callable[[Plan], None] | None = None,
+    on_bounds: Listener | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Result:
+    """Find the optimum (the task ``mpe``) on the workers of a cluster.
+
+    Search: the client deals out the open nodes of one branch and bound with soft local consistency and the best
+    assignment known, in turns of up to 3 s; workers return what they leave, and a lost worker's turns are done again. A
+    share of the time goes into rounds of AND/OR search guided by mini-buckets, each on one worker.
+
+    Args:
+        model: Any model.
+        client: Of the cluster.
+        evidence: See ``elimina.plan``.
+        options: See ``solve_slices``.
+        method: ``search``: only that, as where an upper bound is given. ``auto``: slices where the plan is estimated at
+            less than 2 s; else search for as long as workers would take, or for a minute if nothing fits; then slices,
+            or what was begun.
+        upper_bound: See ``elimina.solve``.
+        gap: Likewise.
+        time_limit: Seconds for the whole call. What search knows by then is the answer: ``bounded``.
+        on_plan: Called with the plan of slices before it runs.
+        on_bounds: Called with what is known whenever a task of the search ends.
+        progress: Called with the share of the slices that is done.
+
+    Returns:
+        As ``elimina.solve`` does; ``stats`` has ``workers``, ``tasks``, ``lost_workers``, ``joined_workers`` besides.
+
+    Raises:
+        InputError: An option does not fit the model.
+        UnsupportedError: Costs are too large to be searched, and slices are not wanted.
+        MemoryLimitError: Neither a plan nor a search fits the memory.
+        DeviceError: No worker has the device, or it failed.
+        TimeLimitError: The time limit passed, and nothing is known.
+        KeyboardInterrupt: Interrupted likewise; else the answer is what search knows.
+        ClusterError: There are no usable workers (any more).
+    """
+    if method not in ("auto", "search"):
+        raise InputError(f"a cluster finds optima by the methods auto and search, and runs slices; not by {method!r}")
+    search = Search(method, upper_bound, on_bounds, gap)
+    search.check("mpe")
+    limits = Limits(None if time_limit is None else time.monotonic() + time_limit, gap, upper_bound)
+    run = _Optimum(model, client, evidence, options_for(options), limits, on_bounds)
+    if search.is_asked_for:
+        observed = observe(model, "mpe", evidence or {})
+        return run.search(prepare(observed.model, "mpe", observed.values), math.inf)
+    return run.auto(on_plan, progress)
+
+
+class _Optimum:
+    """One call of ``solve_optimum``."""
+
+    def __init__(
+        self,
+        model: Model,
+        client: Client,
+        evidence: Evidence | None,
+        options: Options,
+        limits: Limits,
+        listener: Listener | None,
+    ) -> None:
+        self.model, self.client, self.evidence, self.options = model, client, evidence, options
+        self.limits, self.listener = limits, listener
+        self.begun: ClusterSearch | None = None
+
+    def search(self, problem: Problem, seconds: float) -> Result:
+        """Search for so many seconds; again it goes on where it was left."""
+        with tasks_on(self.client, self.options.device) as tasks:
+            if self.begun is None:
+                options = self.options
+                if options.memory is None and options.device == "cpu":
+                    options = options._replace(memory=least_memory(tasks.workers.values()))
+                self.begun = ClusterSearch(problem, options, self.limits, self.listener)
+            return self.begun.run(tasks, seconds)
+
+    def auto(self, on_plan: Callable[[Plan], None] | None, progress: Callable[[float], None] | None) -> Result:
+        """Search first where slices take long; then slices, if they fit."""
+        deadline = self.limits.deadline
+        is_free = self.options.slices in ("auto", "never")
+        with tasks_on(self.client, self.options.device) as tasks:
+            job = self.plan(tasks, is_whole=is_free)
+            plan, lanes = job.plan, tasks.lanes
+            if not is_free or (plan.fits and (plan.seconds < LONG_SECONDS or plan.device == "cuda")):
+                return run_slices(tasks, job, deadline, on_plan, progress)
+        most = min(plan.seconds / lanes, LONGEST_TRY) if plan.fits else LONGEST_TRY
+        tried = self.try_search(job.problem, most)
+        if tried is not None and (self.begun is None or self.begun.is_over):
+            return tried
+        with tasks_on(self.client, self.options.device) as tasks:
+            if not plan.fits and self.options.slices == "auto":
+                job = self.plan(tasks)
+            if job.plan.fits or tried is None:
+                try:
+                    return run_slices(tasks, job, deadline, on_plan, progress, tried)
+                except TimeLimitError:
+                    if tried is None:
+                        raise
+                    return tried
+        return self.search(job.problem, math.inf)
+
+    def plan(self, tasks: Tasks, is_whole: bool = False) -> Job:
+        return plan_on(tasks, self.model, "mpe", self.evidence, self.options, is_whole)
+
+    def try_search(self, problem: Problem, seconds: float) -> Result | None:
+        """Search for a while; None if that is not possible, or nothing is known."""
+        try:
+            return self.search(problem, seconds)
+        except (UnsupportedError, TimeLimitError):
+            return None

@@ -1,0 +1,348 @@
+"""Search on the workers of a cluster: open nodes of one tree with soft local consistency, and rounds of mini-buckets.
+
+What each worker leaves of its open nodes goes back to the client, which deals them out again, the least bounds first
+(A. Beldjilali, P. Montalbano, D. Allouche, G. Katsirelos, S. de Givry, "Parallel hybrid best-first search", CP 2022).
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from elimina.distributed.open_nodes import ROOT, Nodes, Pool
+from elimina.distributed.tasks import Tasks, stop_if_unwanted
+from elimina.errors import TimeLimitError, UnsupportedError
+from elimina.inference.choose import Options, elimination_order, host_memory
+from elimina.inference.consistency import Consistency, Units
+from elimina.inference.filtering import Listener
+from elimina.inference.knowledge import FIRST_SECONDS, Knowledge, Limits
+from elimina.inference.search import (
+    CACHE,
+    LEAD,
+    LONGEST_MESSAGES,
+    MORE,
+    MOST_COST,
+    RISE,
+    SEARCH_SHARE,
+    searched_optimum,
+)
+from elimina.inference.shifting import LONGEST_SHIFT, Original, shift_tables
+from elimina.planning.planner import cost_bound
+from elimina.planning.prepare import Problem
+from elimina.result import Result
+
+_FIRST_TURN, _LONGEST_TURN = 0.1, 3.0
+"""Seconds of a turn; what it finds is known to others when it ends."""
+
+_TURN_SHARE = 0.03
+"""Of the time so far that a turn may take: what a lost worker costs, too."""
+
+_MOST_NODES = 1024
+"""Of a turn."""
+
+_MOST_OPEN = 500_000
+"""Nodes that the client keeps; if there are more, workers search to the end of each."""
+
+_SOON = 1.0
+"""Estimated seconds of a round from which it has to wait until the other search had its time."""
+
+_GRACE = 2.0
+"""Seconds after a time limit that tasks have to tell what they know."""
+
+
+class _Job(NamedTuple):
+    """What all tasks have in common; the key names what a worker makes of it once."""
+
+    key: str
+    original: Original
+    order: tuple[int, ...]
+    options: Options
+    memory: int
+    score: int | float | None
+    is_found: bool
+
+
+class _Turn(NamedTuple):
+    """What a turn leaves.
+
+    Attributes:
+        left: Open nodes.
+        bound: Of what is left, or what nothing was found below, in the core's costs.
+        top: What costs as much is not looked for.
+        units: Of these.
+        chosen: The best assignment that the worker found.
+        nodes: Number of those searched.
+        bytes: Of tables and cache.
+    """
+
+    left: Nodes
+    bound: int
+    top: int
+    units: Units
+    chosen: list[int] | None
+    nodes: int
+    bytes: int
+
+
+class _Running(NamedTuple):
+    """A task: since when it runs, and the open nodes that it has; None: a round of mini-buckets."""
+
+    since: float
+    nodes: Nodes | None
+
+
+class ClusterSearch(Knowledge):
+    """A search that goes on where it was left, on whichever workers there are.
+
+    Args:
+        problem: Of the task ``mpe``.
+        options: See ``searched_optimum``; ``memory`` and ``threads`` are of each task.
+        limits: When it may end.
+        listener: Called with both bounds whenever a task ends.
+
+    Raises:
+        UnsupportedError: Integer costs are too large.
+    """
+
+    def __init__(self, problem: Problem, options: Options, limits: Limits, listener: Listener | None) -> None:
+        if problem.model.is_integer and cost_bound(problem) > MOST_COST:
+            raise UnsupportedError(f"search adds costs up to {MOST_COST}, and the tables' ranges add up to more")
+        super().__init__(problem, limits, listener)
+        self.options = options
+        self.stats["tasks"] = 0
+        self._job: _Job | None = None
+        self._pool = Pool(ROOT)
+        self._units: Units | None = None
+        self._top: int | None = None
+        self._is_spent = self._is_stale = False
+        self._unit: int | float = 0
+        self._messages = FIRST_SECONDS
+        self._times = {"consistency": 0.0, "search": 0.0}
+        self._running: dict[int, _Running] = {}
+
+    def run(self, tasks: Tasks, seconds: float = math.inf) -> Result:
+        """Search until the bounds are close enough, so many seconds have passed, or the user has enough of it.
+
+        Args:
+            tasks: On the workers.
+            seconds: For this call.
+
+        Raises:
+            TimeLimitError: Time is up, and nothing is known.
+            KeyboardInterrupt: Interrupted likewise.
+            ClusterError: There are no workers any more.
+        """
+        until = time.monotonic() + min(seconds, self.limits.seconds)
+        try:
+            self._begin(tasks, until)
+            with self.phase("search"):
+                self._go_on(tasks, until)
+        except KeyboardInterrupt:
+            if self.bound is None:
+                raise
+            self.stats["interrupted"] = True
+        finally:
+            self._take_back()
+        result = self.result()
+        return result._replace(stats={**result.stats, **tasks.statistics})
+
+    def _go_on(self, tasks: Tasks, until: float) -> None:
+        """Deal out what there is; when time is up, wait for what tasks know then."""
+        while not self.is_over and (self._running or time.monotonic() < until):
+            self._submit(tasks, until)
+            answer = tasks.next(until + _GRACE)
+            if answer is None:
+                return
+            self._end(*answer)
+            if self._is_stale:
+                self._begin(tasks, until)
+
+    def _begin(self, tasks: Tasks, until: float) -> None:
+        """Shift costs once: workers that did it themselves could end at others, and open nodes are of one problem."""
+        self._is_stale = False
+        if self._job is None:
+            seconds = min(LONGEST_SHIFT, max(0.0, until - time.monotonic()) / 10)
+            with self.phase("shift"):
+                self._job = tasks.wait_for(tasks.keep(_job, self.problem, self.options, seconds))
+        if self._units is None:
+            self._job = self._job._replace(key=uuid.uuid4().hex, score=self.score, is_found=self.chosen is not None)
+        self._shared = tasks.keep(_held, self._job)
+
+    def _take_back(self) -> None:
+        """Keep the nodes of tasks that are given up."""
+        for running in self._running.values():
+            if running.nodes is not None:
+                self._pool.put(running.nodes)
+        self._running.clear()
+
+    def _submit(self, tasks: Tasks, until: float) -> None:
+        """Give all workers something to do."""
+        while (idle := tasks.lanes - len(self._running)) > 0 and (left := until - time.monotonic()) > 0:
+            number, now = self.stats["tasks"], time.monotonic()
+            if self._is_round_due:
+                limits = self.limits._replace(rounds=1, messages=self._messages, is_alone=True, deadline=None)
+                tasks.submit(_round, self._shared, number, limits, self._so_far, left)
+                self._running[number] = _Running(now, None)
+            elif len(self._pool):
+                nodes = self._pool.take(_MOST_NODES, max(idle, min(2, tasks.lanes)))
+                turn = min(_LONGEST_TURN, max(_FIRST_TURN, _TURN_SHARE * (now - self.started)))
+                room = len(self._pool) < _MOST_OPEN
+                known = None if self.chosen is None or self.score is None else (self.score, self.chosen)
+                tasks.submit(_turn, self._shared, number, nodes, known, min(left, turn), room)
+                self._running[number] = _Running(now, nodes)
+            else:
+                return
+            self.stats["tasks"] += 1
+
+    @property
+    def _so_far(self) -> Result | None:
+        """What a round is to know."""
+        return None if self.bound is None else self.result()._replace(stats={})
+
+    @property
+    def _is_round_due(self) -> bool:
+        """Whether mini-buckets are searched next: one round at a time, and a share of the time in all."""
+        if any(running.nodes is None for running in self._running.values()):
+            return False
+        if self._is_spent:
+            return True
+        if self._units is None:
+            # The first turn says whether soft local consistency is possible, and often all else.
+            return bool(self._running)
+        seconds = (SEARCH_SHARE + 1) * self._messages
+        if seconds < _SOON and not len(self._pool):
+            return True
+        more = MORE * (LEAD if self._is_ahead else 1.0)
+        return self._times["search"] + seconds <= self._times["consistency"] / more
+
+    @property
+    def _is_ahead(self) -> bool:
+        """Whether soft local consistency has the better bound."""
+        return self.bound is not None and self._bound_of_nodes() == self.bound
+
+    def _bound_of_nodes(self) -> int | float | None:
+        """What no assignment below the open nodes is better than, or what nothing better is left than."""
+        if self._units is None or self._job is None or self._top is None:
+            return None
+        ends = [running.nodes.least for running in self._running.values() if running.nodes is not None]
+        if len(self._pool):
+            ends.append(self._pool.least)
+        return self._units.total(min(ends, default=self._top), self._job.original)
+
+    def _end(self, number: int, found: _Turn | Result | None) -> None:
+        """Take what a task leaves."""
+        running = self._running.pop(number, None)
+        if running is None:
+            return
+        spent = time.monotonic() - running.since
+        self._times["search" if running.nodes is None else "consistency"] += spent
+        if isinstance(found, Result):
+            self._end_round(found)
+        elif found is None:
+            self._is_spent = True
+            self._pool = Pool()
+        else:
+            self._end_turn(found)
+        self.report()
+
+    def _end_round(self, found: Result) -> None:
+        self._messages = min(LONGEST_MESSAGES, self._messages * RISE)
+        self.is_empty = found.status == "infeasible"
+        self.learn(found)
+        own = {name: found.stats[name] for name in _PLANNED if name in found.stats}
+        self.stats.update(own)
+        self.stats["nodes"] += found.stats.get("nodes", 0)
+        self.stats["rounds"] += found.stats.get("rounds", 0)
+        self.stats["peak_bytes"] = max(self.stats["peak_bytes"], found.stats.get("peak_bytes", 0))
+
+    def _end_turn(self, found: _Turn) -> None:
+        self._units = found.units
+        self._top = found.top if self._top is None else min(self._top, found.top)
+        self._pool.put(found.left)
+        self._pool.drop(self._top)
+        self.stats["turns"] += 1
+        self.stats["nodes"] += found.nodes
+        self.stats["peak_bytes"] = max(self.stats["peak_bytes"], found.bytes)
+        if found.chosen is not None:
+            self.take(found.chosen)
+        is_done = not len(self._pool) and all(one.nodes is None for one in self._running.values())
+        self.is_empty = is_done and self.chosen is None
+        bound = self._bound_of_nodes()
+        assert bound is not None
+        if self.score is not None and self.chosen is not None and self.sign * bound > self.sign * self.score:
+            bound = self.score
+        self.raise_to(bound)
+        if is_done and not self.is_over:
+            # In finer units, now that a better total is known, bounds of floats may meet.
+            self._is_spent = found.units.unit == self._unit
+            self._unit, self._units = found.units.unit, None
+            if not self._is_spent:
+                self._pool, self._top, self._is_stale = Pool(ROOT), None, True
+
+
+_PLANNED = ("induced_width", "largest_table", "total_cells", "dtype", "device", "ibound", "divided", "parts")
+"""What a round says of its plan."""
+
+
+def _held(job: _Job) -> _Job:
+    return job
+
+
+def _job(problem: Problem, options: Options, seconds: float) -> _Job:
+    """Shift costs, and find the order towards whose end they are shifted further."""
+    original = shift_tables(problem, options, seconds)
+    order = elimination_order(original.moved, options._replace(order="min-fill", order_seconds=0.0))
+    return _Job("", original, order, options, host_memory(options), None, False)
+
+
+def _round(job: _Job, number: int, limits: Limits, tried: Result | None, seconds: float) -> tuple[int, Result]:
+    """A round of mini-buckets on the whole problem."""
+    limits = limits._replace(deadline=None if math.isinf(seconds) else time.monotonic() + seconds)
+    try:
+        found = searched_optimum(job.original.problem, job.options, limits, tried, stop_if_unwanted, job.original)
+    except TimeLimitError:
+        found = tried or Result("bounded", "mpe")
+    return number, found
+
+
+_idle: dict[str, list[Consistency]] = {}
+_taking = threading.Lock()
+
+
+def _turn(
+    job: _Job, number: int, nodes: Nodes, known: tuple[int | float, Sequence[int]] | None, seconds: float, room: bool
+) -> tuple[int, _Turn | None]:
+    """Search below open nodes; None if soft local consistency is not possible."""
+    search = _search_of(job)
+    if search is None:
+        return number, None
+    if known is not None:
+        search.know(*known)
+    search.core.replace_open(*nodes)
+    memory = int(CACHE * job.memory) if room else 0
+    turn = search.run(seconds, math.inf, memory, _poll)
+    left = Nodes(*search.core.take_open())
+    found = _Turn(left, search.core.bound, search.core.top, search.units, turn.chosen, turn.nodes, search.bytes)
+    with _taking:
+        _idle.setdefault(job.key, []).append(search)
+    return number, found
+
+
+def _poll(*_: Any) -> bool:
+    stop_if_unwanted()
+    return True
+
+
+def _search_of(job: _Job) -> Consistency | None:
+    """What this worker made for a turn before, or a new one."""
+    with _taking:
+        for key in _idle.keys() - {job.key}:
+            del _idle[key]
+        if _idle.get(job.key):
+            return _idle[job.key].pop()
+    threads = job.options.threads or 1
+    return Consistency.of(job.original, job.order, job.score, job.is_found, threads, job.memory)

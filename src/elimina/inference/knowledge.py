@@ -1,0 +1,142 @@
+"""What is known of an optimum while it is looked for: the best assignment, the bound, and how they came."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from elimina.errors import TimeLimitError
+from elimina.inference.filtering import Listener
+from elimina.inference.minibucket import meet, result_between
+from elimina.planning.prepare import Problem
+from elimina.result import Bounds, Result
+
+FIRST_SECONDS = 0.05
+"""Estimated time of the first round's mini-buckets."""
+
+
+class Limits(NamedTuple):
+    """When a search may end before the optimum is proven.
+
+    Attributes:
+        deadline: By ``time.monotonic``; None: there is none.
+        gap: The gap of the bounds that is close enough.
+        upper_bound: A total that is known to be reached; None if none is known.
+        nodes: Of the search tree, in each round.
+        rounds: After which it ends.
+        messages: Estimated seconds of the first round's mini-buckets; each round may take ten times longer than the one
+            before.
+        is_alone: Whether mini-buckets go without turns of soft local consistency.
+    """
+
+    deadline: float | None = None
+    gap: float = 0.0
+    upper_bound: int | float | None = None
+    nodes: float = math.inf
+    rounds: float = math.inf
+    messages: float = FIRST_SECONDS
+    is_alone: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """Until the deadline."""
+        return math.inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
+
+class Knowledge:
+    """What is known so far, in the units of the problem's model.
+
+    Args:
+        problem: Of the task ``mpe``.
+        limits: When the bounds are close enough.
+        listener: Called with both bounds.
+    """
+
+    def __init__(self, problem: Problem, limits: Limits, listener: Listener | None) -> None:
+        self.problem, self.limits, self.listener = problem, limits, listener
+        self.sign = 1 if problem.model.sense == "min-cost" else -1
+        self.chosen: list[int] | None = None
+        self.score: int | float | None = limits.upper_bound
+        self.bound: int | float | None = None
+        self.is_empty = False
+        # What no plan has said yet.
+        figures = {"induced_width": None, "largest_table": 0, "total_cells": 0, "peak_bytes": 0, "device": "cpu"}
+        self.stats: dict[str, Any] = {**figures, "dtype": None, "nodes": 0, "rounds": 0, "turns": 0, "profile": []}
+        self.clock: dict[str, float] = {}
+        self.started = time.monotonic()
+
+    def learn(self, found: Result) -> None:
+        """Take what another way has found."""
+        bound = found.lower_bound if self.sign == 1 else found.upper_bound
+        if bound is not None:
+            self.raise_to(bound)
+        if found.assignment is not None:
+            self.take([v.index(found.assignment[v.name]) for v in self.problem.model.variables])
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the bounds are as close as they have to be, or time is up."""
+        return self.is_empty or "interrupted" in self.stats or self.is_close or self.limits.seconds <= 0
+
+    @property
+    def is_close(self) -> bool:
+        """Whether the bounds are as close as they have to be."""
+        if self.chosen is None or self.score is None or self.bound is None:
+            return False
+        return meet(self.bound, self.score) or self.known(self.score).gap <= self.limits.gap
+
+    def take(self, chosen: list[int]) -> None:
+        """Keep an assignment if it is the best one."""
+        score = self.problem.model.score(chosen)
+        if math.isinf(score) or self.problem.model.is_beyond_bound(score):
+            return
+        if self.score is None or self.chosen is None or self.sign * score < self.sign * self.score:
+            self.chosen, self.score = chosen, score
+
+    def raise_to(self, value: int | float) -> None:
+        """Keep a bound in the model's units if it is the best one."""
+        if self.bound is None or self.sign * value > self.sign * self.bound:
+            self.bound = value
+
+    def known(self, best: int | float | None) -> Bounds:
+        """The bounds, given the value of the best assignment."""
+        ends = (self.bound, best) if self.sign == 1 else (best, self.bound)
+        return Bounds(round(time.monotonic() - self.started, 3), *ends, self.stats["nodes"])
+
+    def report(self, best: int | float | None = None) -> None:
+        """Tell what is known, the best total found in a turn included, and keep it for the profile."""
+        if best is None or (self.score is not None and self.sign * self.score < self.sign * best):
+            best = self.score
+        known = self.known(best)
+        if not self.stats["profile"] or self.stats["profile"][-1][1:3] != known[1:3]:
+            self.stats["profile"].append(known)
+        if self.listener is not None:
+            self.listener(known)
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Add to the clock."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.clock[name] = self.clock.get(name, 0.0) + time.perf_counter() - started
+
+    def result(self) -> Result:
+        """What is known.
+
+        Raises:
+            TimeLimitError: Nothing is.
+        """
+        if self.bound is None and not self.is_empty:
+            raise TimeLimitError("the time limit passed before anything was known; allow more time")
+        found = result_between(self.problem.model, None if self.is_empty else self.bound, self.chosen)
+        given = self.limits.upper_bound
+        if self.is_empty and given is not None:
+            ends = (given + 1, None) if self.sign == 1 else (None, given - 1)
+            found = found._replace(lower_bound=ends[0], upper_bound=ends[1])
+        clock = {name: round(seconds, 6) for name, seconds in self.clock.items()}
+        return found._replace(stats={**self.stats, "method": "search", "seconds": clock})
