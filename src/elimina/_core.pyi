@@ -224,6 +224,13 @@ class CpSolver:
     def domains(self) -> list:
         """The values of each variable."""
 
+    def sizes(self) -> list[int]:
+        """How many values each variable has."""
+
+    def values_of(self, var: int) -> list[int]: ...
+
+    def bounds_of(self, var: int) -> tuple[int, int]: ...
+
 class CpSearch:
     """A search for one solution after the other."""
 
@@ -313,3 +320,8 @@ class FlatZinc:
 
     @property
     def propagators(self) -> int: ...
+
+def flatzinc_record(text: bytes) -> tuple[list[tuple[int, int]], list[tuple[str, list[NDArray[numpy.int64]]]], list[tuple[str, NDArray[numpy.int64]]], list[tuple[str, bool, NDArray[numpy.int64], list[tuple[int, int]]]], int, NDArray[numpy.int64] | None]:
+    """
+    Bounds of variables; names and arguments of constraints; names of variables; outputs with their index sets; 1, -1 or 0 for minimise, maximise or satisfy; the objective. Views are rows of variable (-1: a constant), scale and offset. Raises ValueError.
+    """

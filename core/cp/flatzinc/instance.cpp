@@ -89,7 +89,7 @@ struct Bounds {
 
 }  // namespace
 
-Instance::Instance(const Document& document, Solver& solver, const Poll& poll)
+Instance::Instance(const Document& document, Sink& solver, const Poll& poll)
     : document_(document), solver_(solver), ties_(document.variables.size()) {
   for (const Variable& v : document.variables) {
     if (v.type == Type::real) unsupported(v.place, "the float variable " + std::string(v.name));

@@ -16,12 +16,14 @@ inline constexpr Value kFree = Value{1} << 42;
 class Instance {
  public:
   // Posts everything. Throws `Malformed` ("unsupported ..." where the item is well formed), and `Abandoned`.
-  Instance(const Document& document, Solver& solver, const Poll& poll);
+  Instance(const Document& document, Sink& solver, const Poll& poll);
 
   Goal goal() const { return document_.solve.goal; }
   // Rules, restarts and the objective.
   Options options();
   Value objective(const Values& solution) const;
+  // What a variable, an integer or a Boolean of the document is of the sink's.
+  View view(const Term& t, Place place, const char* what) const;
   // In FlatZinc's form, up to the line of dashes.
   std::string show(const Values& solution) const;
 
@@ -45,7 +47,6 @@ class Instance {
   void post_member(const Constraint& c);
   std::string consistency(const Constraint& c) const;
   Argument argument(const Term& t, Place place, const char* what) const;
-  View view(const Term& t, Place place, const char* what) const;
 
   void add_rules(Terms annotations);
   void add_annotation(const Term& annotation);
@@ -58,7 +59,7 @@ class Instance {
   void show_array(const Output& output, const Values& solution, std::string& out) const;
 
   const Document& document_;
-  Solver& solver_;
+  Sink& solver_;
   Ties ties_;
   std::vector<View> views_;      // of each variable, once they are made
   std::vector<bool> is_posted_;  // constraints that ties express
