@@ -266,3 +266,11 @@ def test_real_counts(data_dir: Path, name: str) -> None:
     model = cp.read(data_dir / "minizinc" / "flatzinc_derived" / f"{name}.fzn")
     assert count(model) == COUNTS[name]
     assert len(model.solve(all_solutions=True).solutions) == COUNTS[name]
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["random_small/1", "random_small/22", "toulbar2_validation/default/latin"])
+def test_real_costs(data_dir: Path, name: str) -> None:
+    graphical = elimina.read(data_dir / "wcsp" / f"{name}.wcsp")
+    found = cp.Model.from_model(graphical).solve()
+    assert (found.status, found.objective) == ("optimal", elimina.solve(graphical).value)

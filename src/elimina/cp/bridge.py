@@ -87,7 +87,7 @@ class _Bridge:
             if sizes[v] > rows and v != self._left_out:
                 raise InputError(
                     f"variable {_name(posted.names, v)} has {sizes[v]:,} values, more than {rows:,}; "
-                    "narrow its domain, or leave the model to the search"
+                    "narrow its domain, or leave the model to the search (Model.solve, fzn-elimina)"
                 )
         domains = [np.array(solver.values_of(v) if v != self._left_out else [0]) for v in range(len(posted.variables))]
         self._pieces = Pieces(domains, rows)
@@ -199,9 +199,14 @@ class _Bridge:
         index = {v: k for k, v in enumerate(kept)}
         variables = [graphical.Variable(names[v], len(domains[v]), [str(x) for x in domains[v].tolist()]) for v in kept]
         tables = [table for piece in self._pieces.pieces if (table := self._table(piece, index)) is not None]
+        constant = self._constant
         for v, factor in self._costs.items():
-            tables.append(Table([index[v]], factor * domains[v]))
-        return graphical.Model(variables, tables, sense=self._posted.sense, constant=self._constant)
+            costs = factor * domains[v]
+            # Formats that have no negative costs hold it, then, as far as the constant allows.
+            best = int(costs.min() if self._posted.sense == "min-cost" else costs.max())
+            tables.append(Table([index[v]], costs - best))
+            constant += best
+        return graphical.Model(variables, tables, sense=self._posted.sense, constant=constant)
 
     def _table(self, piece: Piece, index: Mapping[int, int]) -> Table | None:
         """What a piece says of variables that still have a choice; None: nothing."""

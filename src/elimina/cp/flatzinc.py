@@ -36,9 +36,11 @@ def read(path: str | os.PathLike[str]) -> Model:
     """
     path = Path(path)
     try:
-        bounds, posts, declared, outputs, sign, objective = flatzinc_record(load(path))
+        text = load(path)
     except TextError as error:
         raise FormatError(str(path), None, str(error)) from None
+    try:
+        bounds, posts, declared, outputs, sign, objective = flatzinc_record(text)
     except ValueError as error:
         line, column, problem = str(error).split(":", 2)
         if problem.startswith(" unsupported"):

@@ -78,7 +78,7 @@ class Pieces:
         """The error of a table beyond the limit."""
         return InputError(
             f"{self.origin}: its table would have {what}, more than {self.limit:,}; narrow the variables' domains, "
-            "allow more rows, or leave it to the search"
+            "allow more rows, or leave it to the search (Model.solve, fzn-elimina)"
         )
 
     def _grid(self, views: Sequence[View]) -> tuple[list[int], list[Words], list[Words]]:
