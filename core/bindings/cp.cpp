@@ -9,6 +9,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "device_kind.hpp"
 #include "module.hpp"
 #include "searching.hpp"
 
@@ -144,6 +145,11 @@ std::pair<Value, Value> bounds_of(const Model& model, int var) {
   return {model.solver.domains().lo(var), model.solver.domains().hi(var)};
 }
 
+void accelerate(Model& model, const DeviceKind& kind, bool measures) {
+  model.open();
+  model.solver.accelerate(kind.make(), measures);
+}
+
 // All values of the variables.
 nb::list domains(const Model& model) {
   nb::list result;
@@ -180,11 +186,29 @@ void undo(Model& model) {
 }  // namespace
 
 void bind_cp(nb::module_& m) {
+  nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
+    try {
+      std::rethrow_exception(pointer);
+    } catch (const DeviceFailed& failed) {
+      PyErr_SetString(nb::module_::import_("elimina.errors").attr("DeviceError").ptr(), failed.what());
+    }
+  });
+  nb::class_<DeviceKind>(m, "CpDevice", "What filters AllDifferents beside the CPU's own search.")
+      .def(nb::new_([](unsigned threads) { return DeviceKind{{}, {}, 0, threads}; }), "threads"_a,
+           "The device's code by threads of this processor, which is for tests.")
+      .def(nb::new_([](int ordinal, std::vector<nb::bytes> modules, std::vector<std::string> names) {
+             if (modules.size() != 2 || names.size() != 2) throw nb::value_error("there are two kernels");
+             return DeviceKind{std::move(modules), std::move(names), ordinal, 0};
+           }),
+           "ordinal"_a, "modules"_a, "names"_a, "A CUDA device; the modules of both kernels, and their names there.");
   nb::class_<Model>(m, "CpSolver", "Variables and constraints; closed once it is searched or propagated.")
       .def(nb::init<>())
       .def("new_variables", &Model::make, "count"_a, "lo"_a, "hi"_a, "The first one's number.")
       .def("new_variable_of", &Model::make_of, "values"_a)
       .def("post", &Model::post, "name"_a, "arguments"_a)
+      .def("wants_device", [](Model& m) { return m.solver.wants_device(); }, "Whether an AllDifferent asks for a device, or is large enough for it.")
+      .def("accelerate", &accelerate, "device"_a, "measures"_a, "After all is posted; `measures`: only where the device is faster, or asked for.")
+      .def_prop_ro("device_calls", [](const Model& m) { return m.solver.device_calls(); })
       .def("propagate", &propagate, "Brings the domains to a fixpoint and closes the solver; False: infeasible.")
       .def("decide", &decide, "var"_a, "value"_a, "is_"_a, "Gives or takes a value, and propagates; False: that fails. One call of undo each.")
       .def("undo", &undo)

@@ -8,6 +8,33 @@
 
 namespace elimina::cp {
 
+// Variables, and words of rows, that changed since somebody looked: for a copy of these variables' domains.
+struct Changes {
+  static constexpr std::uint8_t kOthers = 0, kUnseen = 1, kSeen = 2;
+  std::vector<std::uint8_t> state;   // of each variable
+  std::vector<int> variables;        // each once
+  std::vector<std::uint32_t> words;  // some more than once; no more than `most`
+  std::size_t most = 0;
+  bool overflown = false;
+
+  void see(int v) {
+    if (state[v] != kUnseen) return;
+    state[v] = kSeen;
+    variables.push_back(v);
+  }
+  void see_word(int v, std::size_t word) {
+    if (state[v] == kOthers) return;
+    if (words.size() < most) words.push_back(static_cast<std::uint32_t>(word));
+    else overflown = true;
+  }
+  void forget() {
+    for (const int v : variables) state[v] = kUnseen;
+    variables.clear();
+    words.clear();
+    overflown = false;
+  }
+};
+
 class Domains {
  public:
   explicit Domains(Trail& trail) : trail_(trail) {}
@@ -106,6 +133,15 @@ class Domains {
     changed_.clear();
   }
 
+  // Tells of changes from now on.
+  void tell_changes(Changes* changes) { changes_ = changes; }
+
+  // All rows one after the other, and the place of a variable's first word, whose first bit is `row_base`.
+  std::span<const std::uint64_t> rows() const { return rows_; }
+  bool has_row(int v) const { return domains_[v].row != kNoRow; }
+  std::size_t row_place(int v) const { return domains_[v].row; }
+  Value row_base(int v) const { return domains_[v].base; }
+
   void mark();
   void undo();
 
@@ -172,6 +208,7 @@ class Domains {
   std::vector<Mark> marks_;
   std::vector<Events> events_;
   std::vector<int> changed_;
+  Changes* changes_ = nullptr;
 };
 
 }  // namespace elimina::cp

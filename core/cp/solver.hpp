@@ -1,10 +1,12 @@
 // A model to be solved: variables, and constraints by name. There are no globals: a process may have many.
 #pragma once
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "constraints.hpp"
+#include "device/batch.hpp"
 
 namespace elimina::cp {
 
@@ -37,8 +39,17 @@ class Solver final : public Sink {
   View fixed(Value value) override;
   void post(const std::string& name, const std::vector<Argument>& arguments) override;
 
+  // Whether it is worth to look for a device: an AllDifferent asks for one, or is large enough.
+  bool wants_device();
+
+  // From now on a device filters AllDifferents; `measures`: where it is the faster one, or is asked for; otherwise all that it can.
+  // Once, at the root, after all is posted.
+  void accelerate(std::unique_ptr<FilterDevice> device, bool measures);
+  std::uint64_t device_calls() const { return batch_ ? batch_->calls() : 0; }
+
  private:
   Engine engine_;
+  std::unique_ptr<DeviceBatch> batch_;
   std::map<Value, View> fixed_;
 };
 

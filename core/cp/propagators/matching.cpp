@@ -26,9 +26,9 @@ bool Matching::fits(const Domains& d, const Views& xs) {
   return hi - lo < kWidest && ((hi - lo) / 64 + 1) <= kMostWords / static_cast<Value>(xs.size());
 }
 
-void Matching::post(Engine& engine, const Views& xs) { engine.post(std::make_unique<Matching>(engine.domains(), xs)); }
+void Matching::post(Engine& engine, const Views& xs, Side side) { engine.post(std::make_unique<Matching>(engine.domains(), xs, side)); }
 
-Matching::Matching(const Domains& d, Views xs) : Propagator(Priority::costly), xs_(std::move(xs)) {
+Matching::Matching(const Domains& d, Views xs, Side side) : Propagator(Priority::costly), xs_(std::move(xs)), side_(side) {
   const std::size_t n = xs_.size();
   const auto [lo, hi] = ends(d, xs_);
   base_ = lo;
@@ -50,7 +50,7 @@ Matching::Matching(const Domains& d, Views xs) : Propagator(Priority::costly), x
   index_.resize(words_ * 64, 0);
   parent_.resize(words_ * 64);
   members_.resize((n + 1) * words_);
-  repeats_ = repeats(xs_);
+  repeats_ = cp::repeats(xs_);
 }
 
 void Matching::attach(Engine& engine) {
@@ -62,7 +62,29 @@ void Matching::attach(Engine& engine) {
   }
 }
 
+void Matching::filter_by(DeviceBatch& device, std::size_t first_member) {
+  device_ = &device;
+  first_member_ = first_member;
+}
+
 Outcome Matching::propagate(Engine& engine) {
+  if (!prepare(engine)) return Outcome::failed;
+  if (device_ && device_->prefers(*this)) return device_->propagate(engine, *this);
+  if (!divide(engine, parts_)) return Outcome::failed;
+  return repeats_ ? Outcome::again : Outcome::fixpoint;
+}
+
+bool Matching::divide(Engine& engine, std::span<Part> parts) {
+  // What is taken from one view of a variable must not change the row of another one before that was looked at.
+  if (repeats_)
+    for (Part& part : parts) {
+      measure(engine.domains(), part);
+      for (std::size_t p = part.first; p < part.last; ++p) load(engine.domains(), order_[p], part);
+    }
+  return std::all_of(parts.begin(), parts.end(), [&](Part& part) { return split(engine, part); });
+}
+
+bool Matching::prepare(Engine& engine) {
   const Domains& d = engine.domains();
   ++call_;
   for (const int i : touched)
@@ -76,17 +98,9 @@ Outcome Matching::propagate(Engine& engine) {
       listed_[part.first] = call_;
       parts_.push_back(part);
     }
-  for (Part& part : parts_) {
-    measure(d, part);
-    if (!repair(d, part)) return Outcome::failed;
-  }
-  // What is taken from one view of a variable must not change the row of another one before that was looked at.
-  if (repeats_)
-    for (const Part& part : parts_)
-      for (std::size_t p = part.first; p < part.last; ++p) load(d, order_[p], part);
-  for (const Part& part : parts_)
-    if (!split(engine, part)) return Outcome::failed;
-  return repeats_ ? Outcome::again : Outcome::fixpoint;
+  for (Part& part : parts_)
+    if (!repair(d, part)) return false;
+  return true;
 }
 
 void Matching::release(int i) {
@@ -111,6 +125,7 @@ Matching::Part Matching::part_of(const Engine& engine, int i) const {
 }
 
 void Matching::measure(const Domains& d, Part& part) const {
+  if (part.to > 0) return;
   Value lo = d.lo(xs_[order_[part.first]]), hi = lo;
   Value size = 0;
   for (std::size_t p = part.first; p < part.last; ++p) {
@@ -135,13 +150,14 @@ const Matching::Word* Matching::load(const Domains& d, int i, const Part& part) 
 }
 
 // Those of the part that have no value get one; false: one cannot.
-bool Matching::repair(const Domains& d, const Part& part) {
+bool Matching::repair(const Domains& d, Part& part) {
   for (std::size_t k = 0; k < unmatched_.size();) {
     const int i = unmatched_[k];
     if (place_[i] < part.first || place_[i] >= part.last) {
       ++k;
       continue;
     }
+    measure(d, part);
     if (!augment(d, i, part)) return false;
     unmatched_[k] = unmatched_.back();
     unmatched_.pop_back();
@@ -188,6 +204,7 @@ void Matching::rematch(std::size_t value, int last) {
     const int before = match_[u];
     match_[u] = static_cast<int>(value);
     owner_[value] = u;
+    if (device_) rematched.push_back(u);
     if (before < 0) return;
     value = static_cast<std::size_t>(before);
     u = parent_[value];
@@ -195,8 +212,9 @@ void Matching::rematch(std::size_t value, int last) {
 }
 
 // Strongly connected components, by their paths (Gabow, Information Processing Letters 74, 2000).
-bool Matching::split(Engine& engine, const Part& part) {
+bool Matching::split(Engine& engine, Part& part) {
   const Domains& d = engine.domains();
+  measure(d, part);
   if (part.last - part.first == 1 && d.fixed(xs_[order_[part.first]])) return true;
   find_core(d, part);
   if (rest_.empty()) return true;
@@ -336,10 +354,8 @@ void Matching::close(Engine& engine, const Part& part) {
   path_.pop_back();
   start_here(engine);
   for (std::size_t k = first; k < stack_.size(); ++k) {
-    const int i = stack_[k], other = order_[fill_];
-    std::swap(order_[fill_], order_[place_[i]]);
-    place_[other] = place_[i];
-    place_[i] = fill_++;
+    const int i = stack_[k];
+    place_next(i);
     const Word* words = row(i);
     for (std::size_t w = part.from; w < part.to; ++w)
       if (const Word lost = words[w] & ~members[w]) alive_ = alive_ && remove(engine.domains(), i, w, lost);
@@ -360,6 +376,27 @@ void Matching::close_core(Engine& engine, const Part& part) {
       if (const Word lost = words & closed_[w]) alive_ = remove(d, i, w, lost);
     }
   }
+}
+
+void Matching::place_next(int i) {
+  const int other = order_[fill_];
+  std::swap(order_[fill_], order_[place_[i]]);
+  place_[other] = place_[i];
+  place_[i] = fill_++;
+}
+
+// Components with labels move to the front, the core stays behind them.
+bool Matching::settle(Engine& engine, const Part& part, std::span<different::Label> labels, std::span<const different::Loss> losses) {
+  std::sort(labels.begin(), labels.end(), [](const auto& a, const auto& b) { return a.label < b.label; });
+  fill_ = part.first;
+  for (std::size_t k = 0; k < labels.size(); ++k) {
+    if (k == 0 || labels[k].label != labels[k - 1].label) start_here(engine);
+    place_next(static_cast<int>(labels[k].member));
+  }
+  if (fill_ < part.last) start_here(engine);
+  for (const different::Loss& loss : losses)
+    if (!remove(engine.domains(), static_cast<int>(loss.member), loss.word, loss.values)) return false;
+  return true;
 }
 
 void Matching::start_here(Engine& engine) {

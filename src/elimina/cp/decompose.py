@@ -270,7 +270,7 @@ RULES: dict[str, Rule] = {
     **{
         f"{kind}_lin_{name}": partial(_linear, relation=name) for kind in ("int", "bool") for name in ("eq", "ne", "le")
     },
-    **{f"all_different_{name}": _all_different for name in ("value", "bounds", "domain")},
+    **{f"all_different_{name}": _all_different for name in ("value", "bounds", "domain", "domain_cpu", "domain_gpu")},
     **{f"array_{kind}_element": _element for kind in ("int", "bool", "var_int", "var_bool")},
     **{f"table_{kind}": _table for kind in _KINDS},
     "all_different_except_0": _all_different_except_0,

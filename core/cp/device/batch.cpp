@@ -1,0 +1,253 @@
+#include "batch.hpp"
+
+#include <algorithm>
+
+#include "cp/propagators/matching.hpp"
+
+namespace elimina::cp {
+
+namespace {
+
+using Place = FilterDevice::Place;
+
+// Rounds of a search on the device before the CPU takes over.
+constexpr std::uint32_t kRounds = 96;
+// Members of one team of a single block, whose board is in shared memory; and those of each block of a larger team.
+constexpr std::size_t kAlone = 2048, kPerBlock = 128;
+
+}  // namespace
+
+bool DeviceBatch::can_filter(const Domains& d, const Matching& matching) {
+  for (const View x : matching.views())
+    if (x.scale != 1 || !d.has_row(x.var)) return false;
+  return matching.side() != Side::cpu;
+}
+
+DeviceBatch::DeviceBatch(Engine& engine, std::unique_ptr<FilterDevice> device, bool measures)
+    : domains_(engine.domains()), device_(std::move(device)), measures_(measures) {
+  changes_.state.assign(static_cast<std::size_t>(domains_.count()), Changes::kOthers);
+  engine.each_propagator([&](Propagator& p) {
+    auto* const matching = dynamic_cast<Matching*>(&p);
+    if (matching && can_filter(domains_, *matching)) enlist(domains_, *matching);
+  });
+  changes_.most = domains_.rows().size() / 4 + 1024;
+  domains_.tell_changes(&changes_);
+}
+
+DeviceBatch::~DeviceBatch() {
+  domains_.tell_changes(nullptr);
+  release(rows_);
+  release(scratch_);
+  release(bounds_);
+  release(match_);
+  release(member_store_);
+  release(words_);
+  release(new_bounds_);
+  release(matches_);
+  release(host_parts_);
+  release(part_store_);
+  release(host_lists_);
+  release(list_store_);
+  release(barriers_);
+  release(done_);
+  release(losses_);
+  release(labels_);
+  release(answers_);
+}
+
+void DeviceBatch::enlist(const Domains& d, Matching& matching) {
+  matching.filter_by(*this, members_.size());
+  matchings_.push_back(&matching);
+  for (const View x : matching.views()) {
+    const Value first = matching.base() - x.offset - d.row_base(x.var);
+    members_.push_back({static_cast<std::uint32_t>(x.var), static_cast<std::uint32_t>(d.row_place(x.var)), static_cast<std::int32_t>(first)});
+    changes_.state[static_cast<std::size_t>(x.var)] = Changes::kUnseen;
+  }
+}
+
+template <class T>
+void DeviceBatch::reserve(Store<T>& store, std::size_t count, Place place) {
+  if (store.size() >= count) return;
+  const std::size_t bytes = std::max(count, store.size() * 3 / 2) * sizeof(T);
+  release(store);
+  store.piece = device_->allocate(place, bytes);
+}
+
+template <class T>
+void DeviceBatch::release(Store<T>& store) {
+  if (store.piece.bytes > 0) device_->free(store.piece);
+  store.piece = {};
+}
+
+bool DeviceBatch::prefers(Matching& matching) {
+  if (matching.side() == Side::gpu || !measures_) return true;
+  std::size_t count = 0;
+  for (const Matching::Part& part : matching.parts()) count += part.size();
+  return count >= kWorthwhile;
+}
+
+Outcome DeviceBatch::propagate(Engine& engine, Matching& first) {
+  jobs_.clear();
+  parts_.clear();
+  lists_.clear();
+  board_bytes_ = losses_count_ = labels_count_ = scratch_words_ = 0;
+  engine.begin(first);
+  add_parts(first);
+  std::vector<Matching*> others;
+  engine.take_waiting(Priority::costly, [&](Propagator& p) {
+    auto* const matching = dynamic_cast<Matching*>(&p);
+    if (!matching || !matching->is_filtered_by(*this)) return false;
+    others.push_back(matching);
+    return true;
+  });
+  bool holds = true;
+  for (Matching* const other : others) {
+    if (holds) {
+      holds = other->prepare(engine);
+      if (holds) add_parts(*other);
+      engine.begin(*other);
+    } else {
+      engine.forget(*other);
+    }
+  }
+  if (!holds) return Outcome::failed;
+  write_changes(engine.domains());
+  run();
+  return apply(engine);
+}
+
+void DeviceBatch::add_parts(Matching& matching) {
+  const std::size_t first = parts_.size();
+  for (const Matching::Part& part : matching.parts()) {
+    const std::size_t count = part.size(), words = matching.words();
+    const bool is_all = count == matching.order().size();
+    const std::size_t losses = std::min(count * words, std::max<std::size_t>(4 * count, 4096));
+    const std::size_t board = different::board_words(count, words);
+    parts_.push_back({static_cast<std::uint32_t>(matching.first_member()), static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(words),
+                      is_all ? -1 : static_cast<std::int32_t>(lists_.size()), scratch_words_, scratch_words_ + board,
+                      static_cast<std::uint32_t>(losses_count_), static_cast<std::uint32_t>(losses), static_cast<std::uint32_t>(labels_count_)});
+    if (!is_all)
+      for (std::size_t p = part.first; p < part.last; ++p) lists_.push_back(static_cast<std::uint32_t>(matching.order()[p]));
+    scratch_words_ += board + count * words;
+    losses_count_ += losses;
+    labels_count_ += count;
+    board_bytes_ = std::max(board_bytes_, 8 * board);
+  }
+  jobs_.push_back({&matching, first, parts_.size()});
+}
+
+void DeviceBatch::upload_all(const Domains& d) {
+  reserve(rows_, d.rows().size(), Place::device);
+  reserve(bounds_, static_cast<std::size_t>(d.count()), Place::device);
+  reserve(member_store_, members_.size(), Place::device);
+  reserve(match_, members_.size(), Place::device);
+  if (!is_known_) device_->upload(member_store_.piece, members_.data(), members_.size() * sizeof(members_[0]));
+  device_->upload(rows_.piece, d.rows().data(), std::min(rows_.size(), d.rows().size()) * sizeof(std::uint64_t));
+  std::vector<different::Bounds> bounds(static_cast<std::size_t>(d.count()));
+  for (int v = 0; v < d.count(); ++v)
+    if (changes_.state[static_cast<std::size_t>(v)] != Changes::kOthers)
+      bounds[static_cast<std::size_t>(v)] = {static_cast<std::int32_t>(d.lo(v) - d.row_base(v)), static_cast<std::int32_t>(d.hi(v) - d.row_base(v))};
+  device_->upload(bounds_.piece, bounds.data(), bounds.size() * sizeof(bounds[0]));
+  std::vector<std::int32_t> match;
+  for (const Matching* matching : matchings_)
+    for (std::size_t i = 0; i < matching->views().size(); ++i) match.push_back(matching->match(static_cast<int>(i)));
+  device_->upload(match_.piece, match.data(), match.size() * sizeof(match[0]));
+  for (Matching* matching : matchings_) matching->rematched.clear();
+  changes_.forget();
+  is_known_ = true;
+}
+
+void DeviceBatch::write_changes(const Domains& d) {
+  if (!is_known_ || changes_.overflown) upload_all(d);
+  std::size_t rematched = 0;
+  for (const Matching* matching : matchings_) rematched += matching->rematched.size();
+  reserve(words_, changes_.words.size(), Place::shared);
+  reserve(new_bounds_, changes_.variables.size(), Place::shared);
+  reserve(matches_, rematched, Place::shared);
+  std::size_t i = 0;
+  for (const std::uint32_t word : changes_.words) words_.host()[i++] = {d.rows()[word], word};
+  i = 0;
+  for (const int v : changes_.variables)
+    new_bounds_.host()[i++] = {static_cast<std::uint32_t>(v),
+                               {static_cast<std::int32_t>(d.lo(v) - d.row_base(v)), static_cast<std::int32_t>(d.hi(v) - d.row_base(v))}};
+  i = 0;
+  for (Matching* matching : matchings_) {
+    for (const int u : matching->rematched)
+      matches_.host()[i++] = {static_cast<std::uint32_t>(matching->first_member()) + static_cast<std::uint32_t>(u), matching->match(u)};
+    matching->rematched.clear();
+  }
+  call_.word_count = static_cast<std::uint32_t>(changes_.words.size());
+  call_.bounds_count = static_cast<std::uint32_t>(changes_.variables.size());
+  call_.match_count = static_cast<std::uint32_t>(rematched);
+  changes_.forget();
+}
+
+void DeviceBatch::run() {
+  reserve(scratch_, scratch_words_, Place::device);
+  reserve(part_store_, parts_.size(), Place::device);
+  reserve(list_store_, lists_.size(), Place::device);
+  reserve(barriers_, 2 * parts_.size() + 1, Place::device);
+  reserve(host_parts_, parts_.size(), Place::shared);
+  reserve(host_lists_, lists_.size(), Place::shared);
+  reserve(losses_, losses_count_, Place::shared);
+  reserve(labels_, labels_count_, Place::shared);
+  reserve(answers_, parts_.size(), Place::shared);
+  reserve(done_, 1, Place::shared);
+  std::copy(parts_.begin(), parts_.end(), host_parts_.host());
+  std::copy(lists_.begin(), lists_.end(), host_lists_.host());
+  std::size_t largest = 0;
+  for (const different::Part& part : parts_) largest = std::max<std::size_t>(largest, part.count);
+  const std::size_t most = std::max<std::size_t>(device_->blocks() / parts_.size(), 1);
+  const std::size_t blocks = largest <= kAlone ? 1 : std::min(most, (largest + kPerBlock - 1) / kPerBlock);
+  call_.rows = rows_.device();
+  call_.bounds = bounds_.device();
+  call_.match = match_.device();
+  call_.members = member_store_.device();
+  call_.words = words_.device();
+  call_.new_bounds = new_bounds_.device();
+  call_.matches = matches_.device();
+  call_.host_parts = host_parts_.device();
+  call_.host_lists = host_lists_.device();
+  call_.part_count = static_cast<std::uint32_t>(parts_.size());
+  call_.list_count = static_cast<std::uint32_t>(lists_.size());
+  call_.parts = part_store_.device();
+  call_.lists = list_store_.device();
+  call_.scratch = scratch_.device();
+  call_.losses = losses_.device();
+  call_.labels = labels_.device();
+  call_.answers = answers_.device();
+  call_.barriers = barriers_.device();
+  call_.done = done_.device();
+  call_.blocks = static_cast<std::uint32_t>(blocks);
+  call_.rounds = kRounds;
+  if (++call_.ticket == 0) ++call_.ticket;
+  *done_.host() = 0;
+  ++calls_;
+  device_->run(call_, board_bytes_, done_.host());
+}
+
+Outcome DeviceBatch::apply(Engine& engine) {
+  for (const Job& job : jobs_) {
+    engine.run_as(*job.matching);
+    if (!apply(engine, job)) return Outcome::failed;
+    engine.settle(*job.matching, job.matching->repeats());
+  }
+  return Outcome::settled;
+}
+
+bool DeviceBatch::apply(Engine& engine, const Job& job) {
+  for (std::size_t p = job.first; p < job.last; ++p) {
+    const different::Part& part = parts_[p];
+    const different::Answer answer = answers_.host()[p];
+    Matching::Part& given = job.matching->parts()[p - job.first];
+    if (!answer.is_complete || answer.losses > part.losses) {
+      if (!job.matching->divide(engine, {&given, 1})) return false;
+      continue;
+    }
+    if (!job.matching->settle(engine, given, {labels_.host() + part.first_label, answer.labels}, {losses_.host() + part.first_loss, answer.losses}))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace elimina::cp
