@@ -66,6 +66,8 @@ class FlatZinc {
     return instance_->objective(values(search));
   }
 
+  bool is_unbounded(const Searching& search) const { return instance_->is_unbounded(values(search)); }
+
   bool is_satisfaction() const { return instance_->goal() == flatzinc::Goal::satisfy; }
   const std::vector<std::string>& notes() const { return instance_->notes(); }
   double parse_seconds() const { return parse_seconds_; }
@@ -153,6 +155,8 @@ void bind_flatzinc(nb::module_& m) {
       .def("accelerate", &FlatZinc::accelerate, "device"_a, "measures"_a, "As of CpSolver.")
       .def("show", &FlatZinc::show, "search"_a, "The last solution, in FlatZinc's form.")
       .def("objective", &FlatZinc::objective, "search"_a, "Its value in the last solution.")
+      .def("is_unbounded", &FlatZinc::is_unbounded, "search"_a,
+           "Whether the last solution's objective is at the end of what an integer without bounds may be.")
       .def_prop_ro("is_satisfaction", &FlatZinc::is_satisfaction)
       .def_prop_ro("notes", &FlatZinc::notes, "What of the annotations is ignored.")
       .def_prop_ro("parse_seconds", &FlatZinc::parse_seconds)

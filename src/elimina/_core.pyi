@@ -333,6 +333,11 @@ class FlatZinc:
     def objective(self, search: CpSearch) -> int:
         """Its value in the last solution."""
 
+    def is_unbounded(self, search: CpSearch) -> bool:
+        """
+        Whether the last solution's objective is at the end of what an integer without bounds may be.
+        """
+
     @property
     def is_satisfaction(self) -> bool: ...
 

@@ -165,6 +165,7 @@ bool Instance::make_variables() {
     empty |= b.lo > b.hi;
     try {
       views_[i] = solver_.new_variable(std::min(b.lo, b.hi), b.hi);
+      is_free_.push_back(b.lo == -kFree && b.hi == kFree);
     } catch (const Refused& error) {
       throw Malformed(document_.variables[i].place, error.what());
     }

@@ -22,6 +22,8 @@ class Instance {
   // Rules, restarts and the objective.
   Options options();
   Value objective(const Values& solution) const;
+  // Whether the objective is at the end of what an integer without bounds may be.
+  bool is_unbounded(const Values& solution) const;
   // What a variable, an integer or a Boolean of the document is of the sink's.
   View view(const Term& t, Place place, const char* what) const;
   // In FlatZinc's form, up to the line of dashes.
@@ -52,7 +54,7 @@ class Instance {
   void add_annotation(const Term& annotation);
   void add_search(Terms arguments);
   void add_restarts(const std::string& kind, Terms arguments);
-  void add_default_rules();
+  void add_default_rules(const std::optional<View>& objective);
   std::string known_choice(const std::string& kind, const Term& choice, const std::string& instead);
 
   void show_term(const Term& t, const Values& solution, std::string& out) const;
@@ -62,6 +64,7 @@ class Instance {
   Sink& solver_;
   Ties ties_;
   std::vector<View> views_;      // of each variable, once they are made
+  std::vector<bool> is_free_;    // of the sink's variables: nothing bounds them
   std::vector<bool> is_posted_;  // constraints that ties express
   std::vector<Rule> rules_;
   Restarts restarts_;

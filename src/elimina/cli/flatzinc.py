@@ -143,7 +143,9 @@ class _Run:
         if not shows_each:
             self._write(last)
         if state == "complete":
-            self._write(b"==========\n" if count else b"=====UNSATISFIABLE=====\n")
+            unbounded = count > 0 and model.is_unbounded(search)
+            ending = b"=====UNBOUNDED=====\n" if unbounded else b"==========\n"
+            self._write(ending if count else b"=====UNSATISFIABLE=====\n")
         elif count == 0:
             self._write(b"=====UNKNOWN=====\n")
 

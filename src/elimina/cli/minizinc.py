@@ -14,6 +14,9 @@ import click
 from elimina import __version__
 from elimina.errors import InputError
 
+LIBRARY = Path(__file__).parents[1] / "cp" / "mznlib"
+"""What MiniZinc finds of its globals' names there is ours to propagate."""
+
 # What MiniZinc may pass on.
 FLAGS = ["-a", "-f", "-i", "-n", "-p", "-r", "-s", "-t", "-v"]
 
@@ -49,7 +52,7 @@ def configuration() -> dict[str, Any]:
         "description": "Finite-domain constraint propagation",
         "version": __version__,
         "executable": str(Path(executable).absolute()),
-        "mznlib": str(Path(__file__).parents[1] / "cp" / "mznlib"),
+        "mznlib": str(LIBRARY),
         "tags": ["cp", "int", "restart"],
         "stdFlags": FLAGS,
         "supportsMzn": False,
