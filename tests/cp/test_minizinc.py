@@ -84,3 +84,10 @@ def test_statistics_and_a_time_limit(home: Path) -> None:
     result = run(home, "--time-limit", "300", "-a", str(MODELS / "square.mzn"), "-D", "n = 9;")
     assert "-----" in result.stdout
     assert "=====" not in result.stdout
+
+
+@needs_minizinc
+def test_flags_of_our_own(home: Path) -> None:
+    assert run(home, "--device", "cpu", str(MODELS / "plan.mzn")).stdout.startswith("end 7\n")
+    result = run(home, "--device", "none", str(MODELS / "plan.mzn"))
+    assert "invalid choice: 'none'" in result.stderr

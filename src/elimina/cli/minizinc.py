@@ -20,6 +20,9 @@ LIBRARY = Path(__file__).parents[1] / "cp" / "mznlib"
 # What MiniZinc may pass on.
 FLAGS = ["-a", "-f", "-i", "-n", "-p", "-r", "-s", "-t", "-v"]
 
+EXTRA_FLAGS = [["--device", "what filters AllDifferents", "opt:auto:cpu:cuda", "auto"]]
+"""Ours alone: name, description, type and default."""
+
 
 @click.command("install-minizinc")
 @click.option(
@@ -33,7 +36,9 @@ def install_minizinc(folder: Path | None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "elimina.msc"
     path.write_text(json.dumps(configuration(), indent=2) + "\n")
-    click.echo(f"wrote {path}")
+    known = shutil.which("minizinc") is not None
+    how = "minizinc --solver elimina MODEL.mzn" if known else "there is no minizinc on the PATH yet; install it, too"
+    click.echo(f"wrote {path}; {how}")
 
 
 def configuration() -> dict[str, Any]:
@@ -55,6 +60,7 @@ def configuration() -> dict[str, Any]:
         "mznlib": str(LIBRARY),
         "tags": ["cp", "int", "restart"],
         "stdFlags": FLAGS,
+        "extraFlags": EXTRA_FLAGS,
         "supportsMzn": False,
         "supportsFzn": True,
         "needsSolns2Out": True,

@@ -19,6 +19,7 @@ MOST_ROWS = 1 << 18
 _SMALL = 1 << 10
 _FAILURES_A_ROW = 8
 _SPARSE = 4
+_MOST_COST = 1 << 60
 
 
 class Posted(NamedTuple):
@@ -201,6 +202,8 @@ class _Bridge:
         tables = [table for piece in self._pieces.pieces if (table := self._table(piece, index)) is not None]
         constant = self._constant
         for v, factor in self._costs.items():
+            if abs(factor) * max(abs(int(domains[v][0])), abs(int(domains[v][-1]))) > _MOST_COST:
+                raise InputError(f"the objective's term {factor} * {names[v]} is beyond 2^60: use smaller coefficients")
             costs = factor * domains[v]
             # Formats that have no negative costs hold it, then, as far as the constant allows.
             best = int(costs.min() if self._posted.sense == "min-cost" else costs.max())

@@ -43,8 +43,7 @@ def from_graphical(model: graphical.Model) -> Model:
 def _posted(model: Model, xs: list[Expression], number: int, factor: Table) -> Expression:
     scope = [xs[v] for v in factor.scope]
     if factor.rows is not None and factor.default == FORBIDDEN:
-        rows = map(tuple, factor.rows.tolist())
-        return model.add_cost(scope, dict(zip(rows, factor.values.tolist(), strict=True)))
+        return model.add_cost_rows(scope, factor.rows.astype(np.int64), factor.values)
     if factor.cells > _MOST_CELLS:
         names = ", ".join(map(str, scope))
         raise InputError(f"factor {number} over ({names}) has {factor.cells:,} cells, more than {_MOST_CELLS:,}")

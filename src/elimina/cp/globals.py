@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from elimina.cp.expressions import LIMIT, Expression, Operand, whole
 from elimina.errors import InputError
@@ -222,6 +222,16 @@ class Globals(ABC):
             if array.ndim != len(xs):
                 raise InputError(f"add_cost: {len(xs)} variables need an array of as many axes, not of {array.ndim}")
             rows, values = np.indices(array.shape).reshape(array.ndim, array.size).T, array.ravel()
+        return self.add_cost_rows(xs, rows, values)
+
+    def add_cost_rows(self, xs: Sequence[Operand], rows: NDArray[np.int64], values: NDArray[Any]) -> Expression:
+        """A cost function by rows of values, each at most once: see `add_cost`.
+
+        Args:
+            xs: The variables.
+            rows: (number of rows, number of variables).
+            values: The cost of each row; a row that is not there is forbidden.
+        """
         if values.dtype.kind not in "biuf":
             raise InputError(f"add_cost: costs are numbers, not {values.dtype}")
         allowed = values != (FORBIDDEN if values.dtype.kind in "iu" else np.inf)
