@@ -400,7 +400,7 @@ def models(draw: st.DrawFn) -> tuple[cp.Model, int]:
 @given(models(), st.randoms(use_true_random=False))
 def test_backtracking_restores_domains(made: tuple[cp.Model, int], rng: random.Random) -> None:
     model, _ = made
-    solver = model._build()
+    solver, _ = model._build()
     if not solver.propagate():
         return
     stack = [solver.domains()]

@@ -286,7 +286,7 @@ class Model(Globals):
 
         Huge domains take long: every value is listed.
         """
-        solver = self._build()
+        solver, _ = self._build()
         return solver.domains()[: len(self._variables)] if solver.propagate() else None
 
     def to_model(self, *, rows: int = 1 << 18) -> GraphicalModel:
@@ -314,9 +314,10 @@ class Model(Globals):
             0 if aim is None else aim.constant,
             "min-cost" if self._sign > 0 else "max-cost",
         )
-        return tabulate(posted, self._build(), whole(rows, "a number of rows"))
+        return tabulate(posted, self._build()[0], whole(rows, "a number of rows"))
 
-    def _build(self) -> CpSolver:
+    def _build(self) -> tuple[CpSolver, Words | None]:
+        """The solver, and a view of what is minimised: of a variable that only the solver has, where that is a sum."""
         solver = CpSolver()
         for variable in self._variables:
             if variable.values is None:
@@ -325,19 +326,18 @@ class Model(Globals):
                 solver.new_variable_of(np.array(variable.values, dtype=np.int64))
         for name, arguments in self._posts:
             _call(solver.post, name, arguments)
-        return solver
-
-    def _objective_in(self, solver: CpSolver) -> Words | None:
-        """A view of what is minimised: of a variable that only the solver has, where it is a sum."""
         if self._objective is None:
-            return None
+            return solver, None
         aim = self._objective * self._sign
         if _is_view(aim):
-            return _view_of(aim)
-        own = _call(solver.new_variables, 1, *self.bounds(aim))
+            return solver, _view_of(aim)
+        lo, hi = self.bounds(aim)
+        if max(abs(lo), abs(hi)) > LIMIT:
+            raise InputError(f"the objective is from {lo} to {hi}, beyond 2^52: use smaller coefficients or bounds")
+        own = _call(solver.new_variables, 1, lo, hi)
         terms = np.array([(var, 1, 0) for var in (*aim.terms, own)], dtype=np.int64)
         _call(solver.post, "int_lin_eq", [whole_array([*aim.terms.values(), -1]), terms, whole_array([-aim.constant])])
-        return np.array([(own, 1, 0)], dtype=np.int64)
+        return solver, np.array([(own, 1, 0)], dtype=np.int64)
 
     def _start(
         self,
@@ -349,8 +349,7 @@ class Model(Globals):
         seed: int,
         device: Device,
     ) -> CpSearch:
-        solver = self._build()
-        objective = self._objective_in(solver)
+        solver, objective = self._build()
         accelerate(solver, device)
         rules = self._rules or [(self._own(), "dom_w_deg", "indomain_min")]
         forever = float("inf")
