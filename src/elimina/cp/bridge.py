@@ -183,15 +183,27 @@ class _Bridge:
 
     def _narrow(self) -> None:
         """Take values that a piece does not allow from all others, until nothing changes."""
-        solver = CpSolver()
-        for values in self._pieces.domains:
-            solver.new_variable_of(values)
-        for piece in self._pieces.pieces:
-            scope = np.array([(v, 1, 0) for v in piece.scope], np.int64)
-            solver.post("table_int", [scope, np.ascontiguousarray(piece.rows, np.int64).ravel()])
-        if not solver.propagate():
-            raise Infeasible
-        self._pieces.domains = [np.array(values) for values in solver.domains()[: len(self._pieces.domains)]]
+        domains, pieces = self._pieces.domains, self._pieces.pieces
+        users: dict[int, list[int]] = {}
+        for number, piece in enumerate(pieces):
+            for v in piece.scope:
+                users.setdefault(v, []).append(number)
+        waiting = dict.fromkeys(range(len(pieces)))
+        while waiting:
+            number = next(iter(waiting))
+            del waiting[number]
+            scope, rows, origin = pieces[number]
+            inside = np.ones(len(rows), bool)
+            for v, column in zip(scope, rows.T, strict=True):
+                inside &= np.isin(column, domains[v])
+            pieces[number] = Piece(scope, rows[inside], origin)
+            if not inside.any():
+                raise Infeasible
+            for v, column in zip(scope, rows[inside].T, strict=True):
+                left = np.unique(column)
+                if len(left) < len(domains[v]):
+                    domains[v] = left
+                    waiting.update(dict.fromkeys(user for user in users[v] if user != number))
 
     def _assembled(self) -> graphical.Model:
         domains = self._pieces.domains
@@ -214,15 +226,12 @@ class _Bridge:
     def _table(self, piece: Piece, index: Mapping[int, int]) -> Table | None:
         """What a piece says of variables that still have a choice; None: nothing."""
         domains = self._pieces.domains
-        inside = np.ones(len(piece.rows), bool)
-        for v, column in zip(piece.scope, piece.rows.T, strict=True):
-            inside &= np.isin(column, domains[v])
         axes = [k for k, v in enumerate(piece.scope) if len(domains[v]) > 1]
         scope = [piece.scope[k] for k in axes]
         sizes = [len(domains[v]) for v in scope]
         rows = np.stack(
-            [np.searchsorted(domains[v], piece.rows[inside, k]) for k, v in zip(axes, scope, strict=True)]
-            or [np.zeros(int(inside.sum()), np.int64)],
+            [np.searchsorted(domains[v], piece.rows[:, k]) for k, v in zip(axes, scope, strict=True)]
+            or [np.zeros(len(piece.rows), np.int64)],
             axis=1,
         ).astype(np.int32)
         cells = math.prod(sizes)
