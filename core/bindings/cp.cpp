@@ -196,11 +196,11 @@ void bind_cp(nb::module_& m) {
   nb::class_<DeviceKind>(m, "CpDevice", "What filters AllDifferents beside the CPU's own search.")
       .def(nb::new_([](unsigned threads) { return DeviceKind{{}, {}, 0, threads}; }), "threads"_a,
            "The device's code by threads of this processor, which is for tests.")
-      .def(nb::new_([](int ordinal, std::vector<nb::bytes> modules, std::vector<std::string> names) {
-             if (modules.size() != 2 || names.size() != 2) throw nb::value_error("there are two kernels");
-             return DeviceKind{std::move(modules), std::move(names), ordinal, 0};
+      .def(nb::new_([](int ordinal, nb::bytes module, std::string name) {
+             if (module.size() == 0) throw nb::value_error("the kernel's module is empty");
+             return DeviceKind{std::string(module.c_str(), module.size()), std::move(name), ordinal, 0};
            }),
-           "ordinal"_a, "modules"_a, "names"_a, "A CUDA device; the modules of both kernels, and their names there.");
+           "ordinal"_a, "module"_a, "name"_a, "A CUDA device; the kernel's module, and its name there.");
   nb::class_<Model>(m, "CpSolver", "Variables and constraints; closed once it is searched or propagated.")
       .def(nb::init<>())
       .def("new_variables", &Model::make, "count"_a, "lo"_a, "hi"_a, "The first one's number.")
@@ -208,7 +208,8 @@ void bind_cp(nb::module_& m) {
       .def("post", &Model::post, "name"_a, "arguments"_a)
       .def("wants_device", [](Model& m) { return m.solver.wants_device(); }, "Whether an AllDifferent asks for a device, or is large enough for it.")
       .def("accelerate", &accelerate, "device"_a, "measures"_a, "After all is posted; `measures`: only where the device is faster, or asked for.")
-      .def_prop_ro("device_calls", [](const Model& m) { return m.solver.device_calls(); })
+      .def("device_calls", [](const Model& m) { return m.solver.batch() ? std::pair(m.solver.batch()->calls(), m.solver.batch()->seconds()) : std::pair(std::uint64_t{0}, 0.0); },
+           "How many calls a device has answered, and their seconds.")
       .def("propagate", &propagate, "Brings the domains to a fixpoint and closes the solver; False: infeasible.")
       .def("decide", &decide, "var"_a, "value"_a, "is_"_a, "Gives or takes a value, and propagates; False: that fails. One call of undo each.")
       .def("undo", &undo)

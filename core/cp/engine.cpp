@@ -64,7 +64,13 @@ void Engine::wake(const std::vector<Subscription>& list, Events events, const Pr
 }
 
 void Engine::notify(const Propagator* without) {
-  for (const int v : domains_.changed()) {
+  // Lists of thousands of variables are asked for some steps ahead.
+  constexpr std::size_t kFar = 16, kNear = 8;
+  const std::span<const int> changed = domains_.changed();
+  for (std::size_t k = 0; k < changed.size(); ++k) {
+    if (k + kFar < changed.size()) __builtin_prefetch(&waiting_[changed[k + kFar]][2]);
+    if (k + kNear < changed.size()) __builtin_prefetch(waiting_[changed[k + kNear]][2].data());
+    const int v = changed[k];
     const Events events = domains_.events(v);
     const auto& lists = waiting_[v];
     if (events & kFix) wake(lists[0], events, without);

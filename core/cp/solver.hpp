@@ -45,7 +45,7 @@ class Solver final : public Sink {
   // From now on a device filters AllDifferents; `measures`: where it is the faster one, or is asked for; otherwise all that it can.
   // Once, at the root, after all is posted.
   void accelerate(std::unique_ptr<FilterDevice> device, bool measures);
-  std::uint64_t device_calls() const { return batch_ ? batch_->calls() : 0; }
+  const DeviceBatch* batch() const { return batch_.get(); }
 
  private:
   Engine engine_;

@@ -205,8 +205,8 @@ class CpDevice:
         """The device's code by threads of this processor, which is for tests."""
 
     @overload
-    def __init__(self, ordinal: int, modules: Sequence[bytes], names: Sequence[str]) -> None:
-        """A CUDA device; the modules of both kernels, and their names there."""
+    def __init__(self, ordinal: int, module: bytes, name: str) -> None:
+        """A CUDA device; the kernel's module, and its name there."""
 
 class CpSolver:
     """Variables and constraints; closed once it is searched or propagated."""
@@ -228,8 +228,8 @@ class CpSolver:
         After all is posted; `measures`: only where the device is faster, or asked for.
         """
 
-    @property
-    def device_calls(self) -> int: ...
+    def device_calls(self) -> tuple[int, float]:
+        """How many calls a device has answered, and their seconds."""
 
     def propagate(self) -> bool:
         """

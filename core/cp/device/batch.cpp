@@ -1,6 +1,8 @@
 #include "batch.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <chrono>
 
 #include "cp/propagators/matching.hpp"
 
@@ -12,8 +14,9 @@ using Place = FilterDevice::Place;
 
 // Rounds of a search on the device before the CPU takes over.
 constexpr std::uint32_t kRounds = 96;
-// Members of one team of a single block, whose board is in shared memory; and those of each block of a larger team.
-constexpr std::size_t kAlone = 2048, kPerBlock = 128;
+// Threads that a part can use (one for each variable and word) that a single block makes do with, its board in shared memory; and
+// those for each block of a larger team.
+constexpr std::size_t kAlone = 1024, kPerBlock = 512;
 
 }  // namespace
 
@@ -48,6 +51,8 @@ DeviceBatch::~DeviceBatch() {
   release(part_store_);
   release(host_lists_);
   release(list_store_);
+  release(host_free_);
+  release(free_store_);
   release(barriers_);
   release(done_);
   release(losses_);
@@ -79,17 +84,47 @@ void DeviceBatch::release(Store<T>& store) {
   store.piece = {};
 }
 
-bool DeviceBatch::prefers(Matching& matching) {
-  if (matching.side() == Side::gpu || !measures_) return true;
+std::size_t DeviceBatch::variables(Matching& matching) {
   std::size_t count = 0;
   for (const Matching::Part& part : matching.parts()) count += part.size();
-  return count >= kWorthwhile;
+  return count;
 }
 
-Outcome DeviceBatch::propagate(Engine& engine, Matching& first) {
+// The faster one, once both are known; the other one again now and then, unless it is far slower.
+bool DeviceBatch::is_for_device(const Cost& cost) const {
+  constexpr std::uint32_t kSamples = 3, kTurn = 128;
+  constexpr double kFar = 4;
+  if (cost.cpu_calls < kSamples) return false;
+  if (cost.device_calls < kSamples) return true;
+  const bool is_faster = cost.device < cost.cpu;
+  const bool is_turn = (cost.cpu_calls + cost.device_calls) % kTurn == 0 && std::max(cost.device, cost.cpu) < kFar * std::min(cost.device, cost.cpu);
+  return is_faster != is_turn;
+}
+
+Outcome DeviceBatch::divide(Engine& engine, Matching& matching) {
+  if (!measures_ || matching.side() == Side::gpu) return divide_together(engine, matching);
+  const std::size_t count = variables(matching);
+  if (count < kWorthwhile) return matching.divide_here(engine);
+  Cost& cost = costs_[static_cast<std::size_t>(std::bit_width(count))];
+  const bool is_device = is_for_device(cost);
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome outcome = is_device ? divide_together(engine, matching) : matching.divide_here(engine);
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  // The device's time is that of all that waited.
+  if (is_device) seconds *= static_cast<double>(count) / static_cast<double>(std::max(labels_count_, count));
+  std::uint32_t& calls = is_device ? cost.device_calls : cost.cpu_calls;
+  double& mean = is_device ? cost.device : cost.cpu;
+  // The first call on the device takes its memory.
+  mean = calls <= (is_device ? 1U : 0U) ? seconds : mean + (seconds - mean) / 8;
+  ++calls;
+  return outcome;
+}
+
+Outcome DeviceBatch::divide_together(Engine& engine, Matching& first) {
   jobs_.clear();
   parts_.clear();
   lists_.clear();
+  free_values_.clear();
   board_bytes_ = losses_count_ = labels_count_ = scratch_words_ = 0;
   engine.begin(first);
   add_parts(first);
@@ -117,14 +152,16 @@ Outcome DeviceBatch::propagate(Engine& engine, Matching& first) {
 }
 
 void DeviceBatch::add_parts(Matching& matching) {
-  const std::size_t first = parts_.size();
+  const std::size_t first = parts_.size(), free = free_values_.size();
+  free_values_.insert(free_values_.end(), matching.free_values().begin(), matching.free_values().end());
+  const bool has_free = std::any_of(matching.free_values().begin(), matching.free_values().end(), [](auto word) { return word != 0; });
   for (const Matching::Part& part : matching.parts()) {
     const std::size_t count = part.size(), words = matching.words();
     const bool is_all = count == matching.order().size();
     const std::size_t losses = std::min(count * words, std::max<std::size_t>(4 * count, 4096));
     const std::size_t board = different::board_words(count, words);
     parts_.push_back({static_cast<std::uint32_t>(matching.first_member()), static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(words),
-                      is_all ? -1 : static_cast<std::int32_t>(lists_.size()), scratch_words_, scratch_words_ + board,
+                      is_all ? -1 : static_cast<std::int32_t>(lists_.size()), static_cast<std::uint32_t>(free), has_free, scratch_words_, scratch_words_ + board,
                       static_cast<std::uint32_t>(losses_count_), static_cast<std::uint32_t>(losses), static_cast<std::uint32_t>(labels_count_)});
     if (!is_all)
       for (std::size_t p = part.first; p < part.last; ++p) lists_.push_back(static_cast<std::uint32_t>(matching.order()[p]));
@@ -165,7 +202,11 @@ void DeviceBatch::write_changes(const Domains& d) {
   reserve(new_bounds_, changes_.variables.size(), Place::shared);
   reserve(matches_, rematched, Place::shared);
   std::size_t i = 0;
-  for (const std::uint32_t word : changes_.words) words_.host()[i++] = {d.rows()[word], word};
+  constexpr std::size_t kAhead = 16;
+  for (const std::uint32_t word : changes_.words) {
+    if (i + kAhead < changes_.words.size()) __builtin_prefetch(d.rows().data() + changes_.words[i + kAhead]);
+    words_.host()[i++] = {d.rows()[word], word};
+  }
   i = 0;
   for (const int v : changes_.variables)
     new_bounds_.host()[i++] = {static_cast<std::uint32_t>(v),
@@ -186,19 +227,22 @@ void DeviceBatch::run() {
   reserve(scratch_, scratch_words_, Place::device);
   reserve(part_store_, parts_.size(), Place::device);
   reserve(list_store_, lists_.size(), Place::device);
-  reserve(barriers_, 2 * parts_.size() + 1, Place::device);
+  reserve(barriers_, parts_.size(), Place::device);
   reserve(host_parts_, parts_.size(), Place::shared);
   reserve(host_lists_, lists_.size(), Place::shared);
+  reserve(host_free_, free_values_.size(), Place::shared);
+  reserve(free_store_, free_values_.size(), Place::device);
   reserve(losses_, losses_count_, Place::shared);
   reserve(labels_, labels_count_, Place::shared);
   reserve(answers_, parts_.size(), Place::shared);
   reserve(done_, 1, Place::shared);
   std::copy(parts_.begin(), parts_.end(), host_parts_.host());
   std::copy(lists_.begin(), lists_.end(), host_lists_.host());
-  std::size_t largest = 0;
-  for (const different::Part& part : parts_) largest = std::max<std::size_t>(largest, part.count);
+  std::copy(free_values_.begin(), free_values_.end(), host_free_.host());
+  std::size_t threads = 0;
+  for (const different::Part& part : parts_) threads = std::max<std::size_t>(threads, part.count * std::min(std::bit_ceil(part.words), 32U));
   const std::size_t most = std::max<std::size_t>(device_->blocks() / parts_.size(), 1);
-  const std::size_t blocks = largest <= kAlone ? 1 : std::min(most, (largest + kPerBlock - 1) / kPerBlock);
+  const std::size_t blocks = threads <= kAlone ? 1 : std::min(most, (threads + kPerBlock - 1) / kPerBlock);
   call_.rows = rows_.device();
   call_.bounds = bounds_.device();
   call_.match = match_.device();
@@ -208,8 +252,11 @@ void DeviceBatch::run() {
   call_.matches = matches_.device();
   call_.host_parts = host_parts_.device();
   call_.host_lists = host_lists_.device();
+  call_.host_free = host_free_.device();
+  call_.free = free_store_.device();
   call_.part_count = static_cast<std::uint32_t>(parts_.size());
   call_.list_count = static_cast<std::uint32_t>(lists_.size());
+  call_.free_count = static_cast<std::uint32_t>(free_values_.size());
   call_.parts = part_store_.device();
   call_.lists = list_store_.device();
   call_.scratch = scratch_.device();
@@ -223,7 +270,9 @@ void DeviceBatch::run() {
   if (++call_.ticket == 0) ++call_.ticket;
   *done_.host() = 0;
   ++calls_;
+  const auto start = std::chrono::steady_clock::now();
   device_->run(call_, board_bytes_, done_.host());
+  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 Outcome DeviceBatch::apply(Engine& engine) {

@@ -2,9 +2,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <utility>
 
 #include "device.hpp"
 
@@ -95,13 +93,13 @@ void check(int status, const char* what) {
 
 class CudaDevice final : public FilterDevice {
  public:
-  CudaDevice(int ordinal, std::span<const std::span<const char>> modules, std::span<const std::string> names) : d_(driver()) {
+  CudaDevice(int ordinal, const char* module, const std::string& name) : d_(driver()) {
     check(d_.init(0), "cuInit");
     check(d_.device(&device_, ordinal), "finding the device");
     check(d_.retain(&context_, device_), "taking the context");
     try {
       const Current current(*this);
-      load(modules, names);
+      load(module, name);
     } catch (...) {
       close();
       throw;
@@ -139,19 +137,17 @@ class CudaDevice final : public FilterDevice {
 
   unsigned blocks() const override { return static_cast<unsigned>(processors_); }
 
-  void run(const different::Call& call, std::size_t board_bytes, const volatile std::uint32_t* done) override {
+  void run(different::Call& call, std::size_t board_bytes, const volatile std::uint32_t* done) override {
     const Current current(*this);
-    different::Call argument = call;
-    void* arguments[] = {&argument};
-    const std::uint64_t changes = std::uint64_t{call.word_count} + call.bounds_count + call.match_count + call.list_count + call.part_count;
-    const auto writers = static_cast<unsigned>(std::clamp<std::uint64_t>(changes / kThreads, 1, blocks()));
-    check(d_.launch(functions_[0], writers, 1, 1, kThreads, 1, 1, 0, stream_, arguments, nullptr), "writing changes");
-    const unsigned grid = call.part_count * call.blocks;
-    if (call.blocks == 1) {
-      check(d_.launch(functions_[1], grid, 1, 1, kThreads, 1, 1, static_cast<unsigned>(board_bytes), stream_, arguments, nullptr), "filtering");
-    } else {
-      check(d_.launch_together(functions_[1], grid, 1, 1, kThreads, 1, 1, 0, stream_, arguments), "filtering");
-    }
+    call.arrived = reinterpret_cast<std::uint32_t*>(arrived_);
+    call.arrivals = arrivals_;
+    void* arguments[] = {&call};
+    const bool is_alone = call.blocks == 1;
+    const unsigned grid = is_alone ? std::min(call.part_count, blocks()) : call.part_count * call.blocks;
+    const auto shared = static_cast<unsigned>(is_alone ? board_bytes : 0);
+    if (grid == 1) check(d_.launch(function_, 1, 1, 1, kThreads, 1, 1, shared, stream_, arguments, nullptr), "filtering");
+    else check(d_.launch_together(function_, grid, 1, 1, kThreads, 1, 1, shared, stream_, arguments), "filtering");
+    arrivals_ += call.part_count + (grid > 1 ? grid : 0);
     wait(call.ticket, done);
   }
 
@@ -168,16 +164,17 @@ class CudaDevice final : public FilterDevice {
     const Driver& d;
   };
 
-  void load(std::span<const std::span<const char>> modules, std::span<const std::string> names) {
-    for (std::size_t i = 0; i < functions_.size(); ++i) {
-      check(d_.load(&modules_[i], modules[i].data()), "loading kernels");
-      check(d_.function(&functions_[i], modules_[i], names[i].c_str()), "finding a kernel");
-    }
+  void load(const char* module, const std::string& name) {
+    check(d_.load(&module_, module), "loading the kernel");
+    check(d_.function(&function_, module_, name.c_str()), "finding the kernel");
     int shared = 0;
     check(d_.attribute(&shared, kMaxSharedOfDevice, device_), "asking for shared memory");
-    check(d_.set(functions_[1], kMaxSharedOfFunction, shared), "setting shared memory");
+    check(d_.set(function_, kMaxSharedOfFunction, shared), "setting shared memory");
     check(d_.attribute(&processors_, kProcessors, device_), "asking for processors");
     check(d_.make_stream(&stream_, kNonBlocking), "making a stream");
+    check(d_.allocate(&arrived_, sizeof(std::uint32_t)), "taking memory");
+    check(d_.copy(arrived_, &arrivals_, sizeof(arrivals_), stream_), "copying to the device");
+    check(d_.synchronise(stream_), "copying to the device");
   }
 
   // Looks at the host's memory, which is sooner there than the stream's end; and at the stream now and then, for errors.
@@ -197,8 +194,8 @@ class CudaDevice final : public FilterDevice {
   void close() {
     d_.push(context_);
     if (stream_) d_.end_stream(stream_);
-    for (const Handle module : modules_)
-      if (module) d_.unload(module);
+    if (arrived_) d_.free(arrived_);
+    if (module_) d_.unload(module_);
     Handle context;
     d_.pop(&context);
     d_.release(device_);
@@ -206,14 +203,15 @@ class CudaDevice final : public FilterDevice {
 
   const Driver& d_;
   int device_ = 0, processors_ = 1;
-  Handle context_ = nullptr, stream_ = nullptr;
-  std::array<Handle, 2> modules_{}, functions_{};
+  Handle context_ = nullptr, stream_ = nullptr, module_ = nullptr, function_ = nullptr;
+  Pointer arrived_ = 0;
+  std::uint32_t arrivals_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<FilterDevice> make_cuda_device(int ordinal, std::span<const std::span<const char>> modules, std::span<const std::string> names) {
-  return std::make_unique<CudaDevice>(ordinal, modules, names);
+std::unique_ptr<FilterDevice> make_cuda_device(int ordinal, const char* module, const std::string& name) {
+  return std::make_unique<CudaDevice>(ordinal, module, name);
 }
 
 }  // namespace elimina::cp

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <stdexcept>
 #include <string>
 
@@ -32,8 +31,9 @@ class FilterDevice {
   virtual void free(const Piece& piece) = 0;
   virtual void upload(const Piece& to, const void* from, std::size_t bytes) = 0;
 
-  // Returns when the answers are there; `done` is where the host reads the ticket, `board_bytes` the largest part's board.
-  virtual void run(const different::Call& call, std::size_t board_bytes, const volatile std::uint32_t* done) = 0;
+  // Returns when the answers are there; the call's `arrived` and `arrivals` are the device's own. `board_bytes`: of the largest
+  // part; `done`: where the host reads the ticket.
+  virtual void run(different::Call& call, std::size_t board_bytes, const volatile std::uint32_t* done) = 0;
 
   // Blocks that work at the same time.
   virtual unsigned blocks() const = 0;
@@ -42,8 +42,7 @@ class FilterDevice {
 // The same code on this processor, by a team of threads: what tests compare.
 std::unique_ptr<FilterDevice> make_host_device(unsigned threads);
 
-// Two kernels of a CUDA module, on the present device's primary context; the driver is loaded now. Throws `DeviceFailed`.
-std::unique_ptr<FilterDevice> make_cuda_device(int ordinal, std::span<const std::span<const char>> modules,
-                                               std::span<const std::string> names);
+// A kernel of a CUDA module, on a device's primary context; the driver is loaded now. Throws `DeviceFailed`.
+std::unique_ptr<FilterDevice> make_cuda_device(int ordinal, const char* module, const std::string& name);
 
 }  // namespace elimina::cp

@@ -28,12 +28,13 @@ struct ThreadTeam {
   T load(const T* at) const {
     return std::atomic_ref<T>(*const_cast<T*>(at)).load();
   }
-  void unite(u64* at, u64 bits) const { std::atomic_ref<u64>(*at).fetch_or(bits); }
-  void intersect(u64* at, u64 bits) const { std::atomic_ref<u64>(*at).fetch_and(bits); }
-  void raise(i32* at, i32 value) const {
-    const std::atomic_ref<i32> cell(*at);
-    for (i32 old = cell.load(); old < value && !cell.compare_exchange_weak(old, value);) {}
+  u64 unite(u64* at, u64 bits) const { return std::atomic_ref<u64>(*at).fetch_or(bits); }
+  template <class T>
+  void raise(T* at, T value) const {
+    const std::atomic_ref<T> cell(*at);
+    for (T old = cell.load(); old < value && !cell.compare_exchange_weak(old, value);) {}
   }
+  void add(u32* at, u32 count) const { std::atomic_ref<u32>(*at).fetch_add(count); }
   u32 take(u32* at) const { return std::atomic_ref<u32>(*at).fetch_add(1); }
   void publish() const {}
   void sync() { barrier.arrive_and_wait(); }
@@ -52,8 +53,8 @@ class HostDevice final : public FilterDevice {
   void upload(const Piece& to, const void* from, std::size_t bytes) override { std::memcpy(to.host, from, bytes); }
   unsigned blocks() const override { return 1; }
 
-  void run(const different::Call& call, std::size_t, const volatile std::uint32_t*) override {
-    different::update(call, 0, 1);
+  void run(different::Call& call, std::size_t, const volatile std::uint32_t*) override {
+    different::Update(call, 0, 1).run();
     std::barrier<> barrier(static_cast<std::ptrdiff_t>(threads_));
     const auto work = [&](unsigned rank) {
       ThreadTeam team{static_cast<int>(rank), static_cast<int>(threads_), barrier};

@@ -8,6 +8,9 @@ namespace elimina::cp {
 
 namespace {
 
+// How far ahead loops ask for a domain and for a word of its row.
+constexpr std::size_t kFar = 16, kNear = 8;
+
 constexpr Value kMostWords = Value{1} << 25, kWidest = Value{1} << 20;
 
 std::pair<Value, Value> ends(const Domains& d, const Views& xs) {
@@ -17,6 +20,16 @@ std::pair<Value, Value> ends(const Domains& d, const Views& xs) {
     hi = std::max(hi, d.hi(x));
   }
   return {floor_div(lo, 64) * 64, hi};
+}
+
+// Values that one of the variables has: where there are no more of them than variables, none will ever be free.
+std::vector<std::uint64_t> values_of_all(const Domains& d, const Views& xs, Value base, std::size_t words) {
+  std::vector<std::uint64_t> result(words), row(words);
+  for (const View x : xs) {
+    d.read_row(x, base, row);
+    for (std::size_t w = 0; w < words; ++w) result[w] |= row[w];
+  }
+  return result;
 }
 
 }  // namespace
@@ -37,13 +50,13 @@ Matching::Matching(const Domains& d, Views xs, Side side) : Propagator(Priority:
   loaded_.resize(n, 0);
   match_.resize(n, -1);
   owner_.resize(words_ * 64, -1);
-  free_.resize(words_, ~Word{0});
   order_.resize(n);
   std::iota(order_.begin(), order_.end(), 0);
   unmatched_ = order_;
   place_.resize(n);
   std::iota(place_.begin(), place_.end(), std::size_t{0});
   listed_.resize(n, 0);
+  free_ = values_of_all(d, xs_, base_, words_);
   open_.resize(words_);
   on_stack_.resize(words_);
   closed_.resize(words_);
@@ -69,7 +82,10 @@ void Matching::filter_by(DeviceBatch& device, std::size_t first_member) {
 
 Outcome Matching::propagate(Engine& engine) {
   if (!prepare(engine)) return Outcome::failed;
-  if (device_ && device_->prefers(*this)) return device_->propagate(engine, *this);
+  return device_ ? device_->divide(engine, *this) : divide_here(engine);
+}
+
+Outcome Matching::divide_here(Engine& engine) {
   if (!divide(engine, parts_)) return Outcome::failed;
   return repeats_ ? Outcome::again : Outcome::fixpoint;
 }
@@ -87,8 +103,12 @@ bool Matching::divide(Engine& engine, std::span<Part> parts) {
 bool Matching::prepare(Engine& engine) {
   const Domains& d = engine.domains();
   ++call_;
-  for (const int i : touched)
+  for (std::size_t k = 0; k < touched.size(); ++k) {
+    if (k + kFar < touched.size()) d.prefetch(xs_[touched[k + kFar]]);
+    if (k + kNear < touched.size()) d.prefetch(xs_[touched[k + kNear]], base_ + match_[touched[k + kNear]]);
+    const int i = touched[k];
     if (match_[i] >= 0 && !d.has(xs_[i], base_ + match_[i])) release(i);
+  }
   parts_.clear();
   for (const auto* changed : {&touched, &unmatched_})
     for (const int i : *changed) {
@@ -251,7 +271,10 @@ void Matching::gather(const Domains& d, const Part& part) {
   const Value base = base_ + static_cast<Value>(part.from * 64);
   for (int round = 0; round < kRounds && !rest_.empty(); ++round) {
     std::size_t left = 0;
-    for (const int i : rest_) {
+    for (std::size_t k = 0; k < rest_.size(); ++k) {
+      if (k + kFar < rest_.size()) d.prefetch(xs_[rest_[k + kFar]]);
+      if (k + kNear < rest_.size()) d.prefetch(xs_[rest_[k + kNear]], std::max(base, d.lo(xs_[rest_[k + kNear]])));
+      const int i = rest_[k];
       if (!d.meets(xs_[i], base, members)) {
         rest_[left++] = i;
         continue;
@@ -371,6 +394,8 @@ void Matching::close_core(Engine& engine, const Part& part) {
     if (!closed_[w]) continue;
     const Value base = base_ + static_cast<Value>(w * 64);
     for (std::size_t p = fill_; p < part.last && alive_; ++p) {
+      if (p + kFar < part.last) d.prefetch(xs_[order_[p + kFar]]);
+      if (p + kNear < part.last) d.prefetch(xs_[order_[p + kNear]], base);
       const int i = order_[p];
       const Word words = loaded_[i] == call_ ? row(i)[w] : d.row_word(xs_[i], base);
       if (const Word lost = words & closed_[w]) alive_ = remove(d, i, w, lost);
@@ -394,8 +419,12 @@ bool Matching::settle(Engine& engine, const Part& part, std::span<different::Lab
     place_next(static_cast<int>(labels[k].member));
   }
   if (fill_ < part.last) start_here(engine);
-  for (const different::Loss& loss : losses)
-    if (!remove(engine.domains(), static_cast<int>(loss.member), loss.word, loss.values)) return false;
+  Domains& d = engine.domains();
+  for (std::size_t k = 0; k < losses.size(); ++k) {
+    if (k + kFar < losses.size()) d.prefetch(xs_[losses[k + kFar].member]);
+    if (k + kNear < losses.size()) d.prefetch(xs_[losses[k + kNear].member], base_ + static_cast<Value>(64 * losses[k + kNear].word));
+    if (!remove(d, static_cast<int>(losses[k].member), losses[k].word, losses[k].values)) return false;
+  }
   return true;
 }
 

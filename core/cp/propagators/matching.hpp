@@ -40,6 +40,7 @@ class Matching final : public Propagator {
   // For a device: the first step, which leaves parts to be divided, and the second one by the CPU or by what the device found.
   // False: it fails.
   [[nodiscard]] bool prepare(Engine& engine);
+  Outcome divide_here(Engine& engine);
   [[nodiscard]] bool divide(Engine& engine, std::span<Part> parts);
   [[nodiscard]] bool settle(Engine& engine, const Part& part, std::span<different::Label> labels, std::span<const different::Loss> losses);
 
@@ -56,6 +57,7 @@ class Matching final : public Propagator {
   std::span<Part> parts() { return parts_; }
   std::span<const int> order() const { return order_; }
   int match(int i) const { return match_[i]; }
+  std::span<const Word> free_values() const { return free_; }
   // Whose matches changed since they were forgotten; some more than once.
   std::vector<int> rematched;
 
@@ -99,7 +101,7 @@ class Matching final : public Propagator {
   std::vector<std::uint64_t> loaded_;
   std::uint64_t call_ = 0;
   std::vector<int> match_, owner_;   // variable -> value, value -> variable; -1: none
-  std::vector<Word> free_;           // values without an owner
+  std::vector<Word> free_;           // values of variables, without an owner
   std::vector<int> unmatched_;
 
   // Components are ranges of `order_`; a trailed bit says where one begins.

@@ -262,15 +262,15 @@ def decode_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:
     return f"elimina::decode<{semiring_type(semiring, dtype)}>"
 
 
-DIFFERENT = ("elimina::different_update", "elimina::different_divide")
-"""AllDifferent's kernels: writing what changed, and dividing parts."""
+DIVIDE = "elimina::divide"
+"""AllDifferent's kernel."""
 
 
 def source(name: str) -> str:
     """Return the text of the file that defines a kernel, by its name expression."""
     file = name.removeprefix("elimina::").partition("<")[0]
-    if file.startswith(("rows_", "different_")):
-        file = file.partition("_")[0]
+    if file.startswith("rows_"):
+        file = "rows"
     return (KERNELS / f"{'bench' if file in ('fill', 'pause', 'rate') else file}.cu").read_text(encoding="utf-8")
 
 

@@ -24,7 +24,7 @@ class Filterable(Protocol):
 
 @functools.cache
 def cuda_device(number: int = 0) -> CpDevice:
-    """The kernels of a CUDA device, compiled; a solver takes what it needs of it.
+    """The kernel for a CUDA device, compiled; a solver takes what it needs of it.
 
     Raises:
         DeviceError: There is no such device, or it cannot be used.
@@ -32,9 +32,7 @@ def cuda_device(number: int = 0) -> CpDevice:
     from elimina.backends import cuda_kernels
     from elimina.backends.cuda import CudaBackend
 
-    backend = CudaBackend(number)
-    modules, names = zip(*(backend.binary(name) for name in cuda_kernels.DIFFERENT), strict=True)
-    return CpDevice(number, list(modules), list(names))
+    return CpDevice(number, *CudaBackend(number).binary(cuda_kernels.DIVIDE))
 
 
 def accelerate(solver: Filterable, device: str) -> bool:
