@@ -1,11 +1,12 @@
 """Folders of FlatZinc files and MiniZinc models: status, objective, solutions, nodes, seconds; reading a large file.
 
-    python bench/flatzinc.py PATH... [--limit 10] [--gecode fzn-gecode] [--all] [--parse 100]
+    python bench/flatzinc.py PATH... [--limit 10] [--gecode fzn-gecode] [--all] [--options=-f] [--most 3] [--parse 100]
 
 A path is a file or a folder; an .mzn is compiled by `minizinc` with each .dzn beside it. With `--gecode`, the same
 FlatZinc goes to Gecode, its all_different as `gecode_all_different_int` with `:: domain`, its circuit as
 `gecode_circuit`; a model that names other constraints of ours is compiled for Gecode by `minizinc`, or has no peer.
-Seconds are whole runs of the process.
+Seconds are whole runs of the process. `--options` go to both programs; `--most` is for the data files of a model: the
+smallest ones. Solved: a solution, or that there is none; with an objective, its proof.
 `--parse 100` writes a file of 100 MB of random linear constraints, reified comparisons and clauses, and reads it.
 """
 
@@ -98,7 +99,7 @@ def unpacked(path: Path, folder: Path) -> Path:
     return plain
 
 
-def instances(paths: list[Path], folder: Path) -> list[tuple[str, Path, Path | None]]:
+def instances(paths: list[Path], folder: Path, most: int | None) -> list[tuple[str, Path, Path | None]]:
     """Name, model, data."""
     found: list[tuple[str, Path, Path | None]] = []
     for path in paths:
@@ -107,13 +108,18 @@ def instances(paths: list[Path], folder: Path) -> list[tuple[str, Path, Path | N
             if file.name.endswith((".fzn", ".fzn.json", ".fzn.xz")):
                 found.append((file.name, file, None))
             elif file.suffix == ".mzn":
-                data = sorted(file.parent.glob("*.dzn"))
+                data = sorted(file.parent.glob("*.dzn"), key=lambda path: path.stat().st_size)[:most]
                 found += [(f"{file.stem} {each.stem}", file, each) for each in data] or [(file.stem, file, None)]
     return [(name, unpacked(model, folder), data) for name, model, data in found]
 
 
-def run(paths: list[Path], limit: float, gecode: str | None, every: bool) -> None:
+def is_solved(answer: Answer, has_objective: bool) -> bool:
+    return answer.status in ("complete", "infeasible") or (answer.status == "satisfied" and not has_objective)
+
+
+def run(paths: list[Path], limit: float, gecode: str | None, most: int | None, given: list[str]) -> None:
     milliseconds, answers = str(int(limit * 1000)), []
+    solved: list[tuple[bool, bool]] = []
     with tempfile.TemporaryDirectory() as name_of_folder:
         folder = Path(name_of_folder)
         subprocess.run(
@@ -121,10 +127,10 @@ def run(paths: list[Path], limit: float, gecode: str | None, every: bool) -> Non
         )
         assert json.loads((folder / "elimina.msc").read_text())["name"] == "elimina"
         print(COLUMNS.format("model", "status", "objective", "found", "nodes", "seconds"))
-        for name, model, data in instances(paths, folder):
+        for name, model, data in instances(paths, folder, most):
             is_source = model.suffix == ".mzn"
             ready = compiled(model, data, "elimina", folder) if is_source else model
-            options = ["-s", "-t", milliseconds, *(["-a"] if every else [])]
+            options = ["-s", "-t", milliseconds, *given]
             answer = answer_of([str(PROGRAM), *options, str(ready)], limit) if ready else Answer("not compiled")
             answers.append((name, answer))
             print(answer.line(name), flush=True)
@@ -136,10 +142,14 @@ def run(paths: list[Path], limit: float, gecode: str | None, every: bool) -> Non
                 (folder / "peer.fzn").write_text(text)
             elif not is_source:
                 peer = None
-            print(
-                (answer_of([gecode, *options, str(peer)], limit) if peer else Answer("no peer")).line("  gecode"),
-                flush=True,
-            )
+            theirs = answer_of([gecode, *options, str(peer)], limit) if peer else Answer("no peer")
+            print(theirs.line("  gecode"), flush=True)
+            if peer and theirs.status not in ("error", "unsupported"):
+                has_objective = "satisfy" not in ready.read_text(errors="replace").rsplit("solve", 1)[-1]
+                solved.append((is_solved(answer, has_objective), is_solved(theirs, has_objective)))
+    if solved:
+        ours, gecodes = (sum(pair[i] for pair in solved) for i in (0, 1))
+        print(f"solved of {len(solved)} with a peer: {ours}, gecode {gecodes}")
     for status in ("unsupported", "error", "not compiled", "no end"):
         names = [name for name, answer in answers if answer.status == status]
         if names:
@@ -175,10 +185,13 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=10)
     parser.add_argument("--gecode")
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--options", default="")
+    parser.add_argument("--most", type=int)
     parser.add_argument("--parse", type=int)
     options = parser.parse_args()
     if options.paths:
-        run(options.paths, options.limit, options.gecode, options.all)
+        given = [*(["-a"] if options.all else []), *options.options.split()]
+        run(options.paths, options.limit, options.gecode, options.most, given)
     if options.parse:
         parse(options.parse)
 

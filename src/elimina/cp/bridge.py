@@ -167,9 +167,8 @@ class _Bridge:
         own = np.array([(v, 1, 0) for v in range(len(domains))], np.int64).reshape(-1, 3)
         failures = _FAILURES_A_ROW * self._rows
         forever = math.inf
-        search = CpSearch(
-            solver, [(own, "input_order", "indomain_min")], None, None, False, 0, forever, forever, failures
-        )
+        rules = [(own, "input_order", "indomain_min")]
+        search = CpSearch((solver,), rules, None, None, None, False, 0, forever, forever, failures)
         found = []
         while (state := search.next(lambda: True)) == "solution":
             found.append(search.solution()[: len(domains)])
