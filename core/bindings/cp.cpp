@@ -140,6 +140,22 @@ Options options_of(Model& model, const std::vector<RuleOfSearch>& rules, const s
   return options;
 }
 
+void check_variable(const Model& model, int var) {
+  if (var < 0 || var >= model.solver.variables()) throw nb::index_error("there is no such variable");
+}
+
+Values values_of(const Model& model, int var) {
+  check_variable(model, var);
+  Values result;
+  model.solver.domains().each(View{var}, [&](Value x) { result.push_back(x); });
+  return result;
+}
+
+std::pair<Value, Value> bounds_of(const Model& model, int var) {
+  check_variable(model, var);
+  return {model.solver.domains().lo(var), model.solver.domains().hi(var)};
+}
+
 void accelerate(Model& model, const DeviceKind& kind, bool measures) {
   model.open();
   model.solver.accelerate(kind.make(), measures);
@@ -147,13 +163,14 @@ void accelerate(Model& model, const DeviceKind& kind, bool measures) {
 
 // All values of the variables.
 nb::list domains(const Model& model) {
-  const Domains& d = model.solver.domains();
   nb::list result;
-  for (int v = 0; v < model.solver.variables(); ++v) {
-    nb::list values;
-    d.each(View{v}, [&](Value x) { values.append(x); });
-    result.append(values);
-  }
+  for (int v = 0; v < model.solver.variables(); ++v) result.append(values_of(model, v));
+  return result;
+}
+
+Values sizes(const Model& model) {
+  Values result;
+  for (int v = 0; v < model.solver.variables(); ++v) result.push_back(model.solver.domains().size(v));
   return result;
 }
 
@@ -210,7 +227,10 @@ void bind_cp(nb::module_& m) {
       .def("propagate", &propagate, "Brings the domains to a fixpoint and closes the solver; False: infeasible.")
       .def("decide", &decide, "var"_a, "value"_a, "is_"_a, "Gives or takes a value, and propagates; False: that fails. One call of undo each.")
       .def("undo", &undo)
-      .def("domains", &domains, "The values of each variable.");
+      .def("domains", &domains, "The values of each variable.")
+      .def("sizes", &sizes, "How many values each variable has.")
+      .def("values_of", &values_of, "var"_a)
+      .def("bounds_of", &bounds_of, "var"_a);
   nb::class_<Searching>(m, "CpSearch", "A search for one solution after the other.")
       .def("__init__",
            [](Searching* self, const nb::tuple& copies, const std::vector<RuleOfSearch>& rules, const std::optional<Numbers>& minimise,

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cp/flatzinc/instance.hpp"
+#include "cp/flatzinc/record.hpp"
 #include "device_kind.hpp"
 #include "module.hpp"
 #include "searching.hpp"
@@ -72,6 +73,8 @@ class FlatZinc {
     return instance_->objective(values(search));
   }
 
+  bool is_unbounded(const Searching& search) const { return instance_->is_unbounded(values(search)); }
+
   bool is_satisfaction() const { return instance_->goal() == flatzinc::Goal::satisfy; }
   const std::vector<std::string>& notes() const { return instance_->notes(); }
   double parse_seconds() const { return parse_seconds_; }
@@ -116,6 +119,60 @@ class FlatZinc {
   bool searched_ = false;
 };
 
+using Rows = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<2>>;
+
+// A row of variable (-1: a constant), scale and offset for each view.
+Rows rows_of(const Argument& views) {
+  auto* rows = new Values;
+  for (const View x : views) rows->insert(rows->end(), {x.var, x.scale, x.offset});
+  nb::capsule owner(rows, [](void* p) noexcept { delete static_cast<Values*>(p); });
+  return Rows(rows->data(), {views.size(), 3}, owner);
+}
+
+// Those of its elements that are numbers or variables; and the bounds of its index sets.
+nb::tuple shown(const flatzinc::Document& document, const flatzinc::Instance& instance, const flatzinc::Output& output) {
+  const bool is_array = output.value.kind == flatzinc::Kind::array;
+  Argument views;
+  for (const flatzinc::Term& t : is_array ? document.items(output.value) : std::span(&output.value, 1))
+    if (flatzinc::fits(t, flatzinc::Type::boolean) || t.kind == flatzinc::Kind::integer) views.push_back(instance.view(t, {}, "an output"));
+  nb::list index_sets;
+  if (output.index_sets.kind == flatzinc::Kind::array)
+    for (const flatzinc::Term& set : document.items(output.index_sets)) {
+      const auto values = document.values(set);
+      if (set.kind == flatzinc::Kind::range) index_sets.append(nb::make_tuple(values[0], values[1]));
+    }
+  return nb::make_tuple(nb::str(output.name.data(), output.name.size()), is_array, rows_of(views), index_sets);
+}
+
+// Bounds of variables, posts, names of variables, outputs, the objective and its sign.
+nb::tuple record(const nb::bytes& text) {
+  const std::string_view view(text.c_str(), text.size());
+  const auto document = flatzinc::is_json(view) ? flatzinc::parse_json(view, {}) : flatzinc::parse_text(view, {});
+  // Only a solver refuses arguments.
+  Solver solver;
+  flatzinc::Instance(document, solver, {}).options();
+  flatzinc::Record record;
+  const flatzinc::Instance instance(document, record, {});
+  nb::list posts, names, outputs;
+  for (const auto& post : record.posts) {
+    nb::list arguments;
+    for (const Argument& a : post.arguments) arguments.append(rows_of(a));
+    posts.append(nb::make_tuple(post.name, arguments));
+  }
+  for (std::size_t i = 0; i < document.variables.size(); ++i) {
+    const auto name = document.variables[i].name;
+    const flatzinc::Term variable{flatzinc::Kind::variable, 0, static_cast<std::int64_t>(i)};
+    names.append(nb::make_tuple(nb::str(name.data(), name.size()), rows_of({instance.view(variable, {}, "a variable")})));
+  }
+  for (const auto& output : document.outputs) outputs.append(shown(document, instance, output));
+  nb::list bounds;
+  for (const auto& [lo, hi] : record.bounds) bounds.append(nb::make_tuple(lo, hi));
+  const int sign = instance.goal() == flatzinc::Goal::satisfy ? 0 : instance.goal() == flatzinc::Goal::minimise ? 1 : -1;
+  nb::object objective = nb::none();
+  if (sign != 0) objective = nb::cast(rows_of({instance.view(document.solve.objective, document.solve.place, "the objective")}));
+  return nb::make_tuple(bounds, posts, names, outputs, sign, objective);
+}
+
 }  // namespace
 
 void bind_flatzinc(nb::module_& m) {
@@ -129,9 +186,17 @@ void bind_flatzinc(nb::module_& m) {
       .def("accelerate", &FlatZinc::accelerate, "device"_a, "measures"_a, "As of CpSolver.")
       .def("show", &FlatZinc::show, "search"_a, "The last solution, in FlatZinc's form.")
       .def("objective", &FlatZinc::objective, "search"_a, "Its value in the last solution.")
+      .def("is_unbounded", &FlatZinc::is_unbounded, "search"_a,
+           "Whether the last solution's objective is at the end of what an integer without bounds may be.")
       .def_prop_ro("is_satisfaction", &FlatZinc::is_satisfaction)
       .def_prop_ro("notes", &FlatZinc::notes, "What of the annotations is ignored.")
       .def_prop_ro("parse_seconds", &FlatZinc::parse_seconds)
       .def_prop_ro("variables", &FlatZinc::variables)
       .def_prop_ro("propagators", &FlatZinc::propagators);
+  m.def("flatzinc_record", &record, "text"_a,
+        nb::sig("def flatzinc_record(text: bytes) -> tuple[list[tuple[int, int]], list[tuple[str, list[NDArray[numpy.int64]]]], "
+                "list[tuple[str, NDArray[numpy.int64]]], list[tuple[str, bool, NDArray[numpy.int64], list[tuple[int, int]]]], int, "
+                "NDArray[numpy.int64] | None]"),
+        "Bounds of variables; names and arguments of constraints; names of variables; outputs with their index sets; 1, -1 or 0 for "
+        "minimise, maximise or satisfy; the objective. Views are rows of variable (-1: a constant), scale and offset. Raises ValueError.");
 }

@@ -16,21 +16,29 @@ using Argument = Views;
 
 inline View constant(Value value) { return {-1, 0, value}; }
 
-class Solver {
+// What a front end hands variables and constraints to: a solver, or a record of them.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual int variables() const = 0;
+  virtual View new_variable(Value lo, Value hi) = 0;
+  // A view of a variable that has this value; one variable for each value.
+  virtual View fixed(Value value) = 0;
+  // A constraint by its name (`constraint_names`), with FlatZinc's arguments. `NAME_reif` and `NAME_imp` take a Boolean more
+  // where it exists. The argument of a set is its values. Throws `Refused`.
+  virtual void post(const std::string& name, const std::vector<Argument>& arguments) = 0;
+};
+
+class Solver final : public Sink {
  public:
   Engine& engine() { return engine_; }
   const Domains& domains() const { return engine_.domains(); }
-  int variables() const { return engine_.domains().count(); }
+  int variables() const override { return engine_.domains().count(); }
 
-  View new_variable(Value lo, Value hi) { return {engine_.new_variable(lo, hi)}; }
+  View new_variable(Value lo, Value hi) override { return {engine_.new_variable(lo, hi)}; }
   View new_variable(const Values& values);
-
-  // A view of a variable that has this value; one variable for each value.
-  View fixed(Value value);
-
-  // A constraint by its name (`constraint_names`), with FlatZinc's arguments. `NAME_reif` and `NAME_imp` take a Boolean more
-  // where it exists. The argument of a set is its values. Throws `Refused`.
-  void post(const std::string& name, const std::vector<Argument>& arguments);
+  View fixed(Value value) override;
+  void post(const std::string& name, const std::vector<Argument>& arguments) override;
 
   // Seconds of search after which it is worth to look for a device: none where an AllDifferent asks for one, some where one is
   // large, infinitely many otherwise.

@@ -263,6 +263,13 @@ class CpSolver:
     def domains(self) -> list:
         """The values of each variable."""
 
+    def sizes(self) -> list[int]:
+        """How many values each variable has."""
+
+    def values_of(self, var: int) -> list[int]: ...
+
+    def bounds_of(self, var: int) -> tuple[int, int]: ...
+
 class CpSearch:
     """A search for one solution after the other."""
 
@@ -351,6 +358,11 @@ class FlatZinc:
     def objective(self, search: CpSearch) -> int:
         """Its value in the last solution."""
 
+    def is_unbounded(self, search: CpSearch) -> bool:
+        """
+        Whether the last solution's objective is at the end of what an integer without bounds may be.
+        """
+
     @property
     def is_satisfaction(self) -> bool: ...
 
@@ -366,3 +378,8 @@ class FlatZinc:
 
     @property
     def propagators(self) -> int: ...
+
+def flatzinc_record(text: bytes) -> tuple[list[tuple[int, int]], list[tuple[str, list[NDArray[numpy.int64]]]], list[tuple[str, NDArray[numpy.int64]]], list[tuple[str, bool, NDArray[numpy.int64], list[tuple[int, int]]]], int, NDArray[numpy.int64] | None]:
+    """
+    Bounds of variables; names and arguments of constraints; names of variables; outputs with their index sets; 1, -1 or 0 for minimise, maximise or satisfy; the objective. Views are rows of variable (-1: a constant), scale and offset. Raises ValueError.
+    """

@@ -72,7 +72,7 @@ SIGNATURES = {
 }
 
 
-class _Maker:
+class Maker:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
 
@@ -135,7 +135,7 @@ def check(text: str) -> None:
 
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_one_constraint_allows_what_its_words_say(name: str) -> None:
-    maker = _Maker(random.Random(name))
+    maker = Maker(random.Random(name))
     for _ in range(12):
         check(maker.model([name]))
     for ties in (1, 1, 1, 2, 2, 3):
@@ -145,7 +145,7 @@ def test_one_constraint_allows_what_its_words_say(name: str) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(sorted(SIGNATURES)), min_size=2, max_size=5), st.randoms(use_true_random=False))
 def test_several_constraints_together(names: list[str], rng: random.Random) -> None:
-    check(_Maker(rng).model(names, rng.randint(0, 3)))
+    check(Maker(rng).model(names, rng.randint(0, 3)))
 
 
 @pytest.mark.parametrize("annotation", ["", ":: domain", ":: bounds", ":: value"])

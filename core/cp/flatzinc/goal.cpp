@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cstdlib>
 #include <unordered_map>
 
 #include "instance.hpp"
@@ -31,18 +32,23 @@ Options Instance::options() {
     options.minimise = solve.goal == Goal::minimise ? objective : -objective;
   }
   add_rules(document_.items(solve.annotations));
-  const bool has_rules = !rules_.empty();
-  add_default_rules();
+  const std::size_t given = rules_.size();
+  add_default_rules(options.minimise);
   options.relax = relaxation_.value_or(Relaxation{});
   if (!relaxation_)
-    for (std::size_t i = 0; i < (has_rules ? rules_.size() - 2 : 1); ++i) options.relax->xs.insert(options.relax->xs.end(), rules_[i].xs.begin(), rules_[i].xs.end());
-  if (options.minimise) rules_.insert(rules_.end() - 1, Rule{{*options.minimise}, Choose::input_order, Take::split});
+    for (std::size_t i = 0; i < (given > 0 ? given : 2); ++i) options.relax->xs.insert(options.relax->xs.end(), rules_[i].xs.begin(), rules_[i].xs.end());
   options.rules = rules_;
   options.restarts = restarts_;
   return options;
 }
 
 Value Instance::objective(const Values& solution) const { return value_of(view(document_.solve.objective, {}, "the objective"), solution); }
+
+bool Instance::is_unbounded(const Values& solution) const {
+  if (goal() == Goal::satisfy) return false;
+  const View x = view(document_.solve.objective, {}, "the objective");
+  return x.var >= 0 && is_free_[static_cast<std::size_t>(x.var)] && std::llabs(solution[static_cast<std::size_t>(x.var)]) == kFree;
+}
 
 void Instance::add_rules(Terms annotations) {
   for (const Term& annotation : annotations) add_annotation(annotation);
@@ -114,12 +120,14 @@ void Instance::add_restarts(const std::string& kind, Terms arguments) {
   if (arguments.size() == 2) restarts_.growth = value(arguments.front());
 }
 
-// Variables without a rule: those that no constraint defines, by dom/wdeg; then the others, which follow from them as a rule.
-void Instance::add_default_rules() {
+// Variables without a rule: those that no constraint defines, by dom/wdeg, without bounds last; then the objective; then the
+// others, which follow from them as a rule.
+void Instance::add_default_rules(const std::optional<View>& objective) {
   std::vector<bool> has_rule(static_cast<std::size_t>(solver_.variables()), false);
   for (const Rule& rule : rules_)
     for (const View x : rule.xs) has_rule[static_cast<std::size_t>(x.var)] = true;
-  Rule decided{{}, Choose::dom_w_deg, Take::min}, defined{{}, Choose::input_order, Take::split};
+  if (objective) has_rule[static_cast<std::size_t>(objective->var)] = true;
+  Rule decided{{}, Choose::dom_w_deg, Take::min}, unbounded{{}, Choose::dom_w_deg, Take::split}, defined{{}, Choose::input_order, Take::split};
   for (const bool now : {false, true})
     for (std::size_t i = 0; i < views_.size(); ++i) {
       const auto notes = document_.items(document_.variables[i].annotations);
@@ -127,9 +135,11 @@ void Instance::add_default_rules() {
       const auto var = static_cast<std::size_t>(views_[i].var);
       if (is_defined != now || has_rule[var]) continue;
       has_rule[var] = true;
-      (now ? defined : decided).xs.push_back({views_[i].var});
+      (now ? defined : is_free_[var] ? unbounded : decided).xs.push_back({views_[i].var});
     }
   rules_.push_back(std::move(decided));
+  rules_.push_back(std::move(unbounded));
+  if (objective) rules_.push_back({{*objective}, Choose::input_order, Take::split});
   rules_.push_back(std::move(defined));
 }
 

@@ -89,7 +89,7 @@ struct Bounds {
 
 }  // namespace
 
-Instance::Instance(const Document& document, Solver& solver, const Poll& poll)
+Instance::Instance(const Document& document, Sink& solver, const Poll& poll)
     : document_(document), solver_(solver), ties_(document.variables.size()) {
   for (const Variable& v : document.variables) {
     if (v.type == Type::real) unsupported(v.place, "the float variable " + std::string(v.name));
@@ -165,6 +165,7 @@ bool Instance::make_variables() {
     empty |= b.lo > b.hi;
     try {
       views_[i] = solver_.new_variable(std::min(b.lo, b.hi), b.hi);
+      is_free_.push_back(b.lo == -kFree && b.hi == kFree);
     } catch (const Refused& error) {
       throw Malformed(document_.variables[i].place, error.what());
     }

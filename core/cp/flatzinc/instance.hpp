@@ -16,12 +16,16 @@ inline constexpr Value kFree = Value{1} << 42;
 class Instance {
  public:
   // Posts everything. Throws `Malformed` ("unsupported ..." where the item is well formed), and `Abandoned`.
-  Instance(const Document& document, Solver& solver, const Poll& poll);
+  Instance(const Document& document, Sink& solver, const Poll& poll);
 
   Goal goal() const { return document_.solve.goal; }
   // Rules, restarts, the objective, and what a search near a solution relaxes.
   Options options();
   Value objective(const Values& solution) const;
+  // Whether the objective is at the end of what an integer without bounds may be.
+  bool is_unbounded(const Values& solution) const;
+  // What a variable, an integer or a Boolean of the document is of the sink's.
+  View view(const Term& t, Place place, const char* what) const;
   // In FlatZinc's form, up to the line of dashes.
   std::string show(const Values& solution) const;
 
@@ -48,23 +52,23 @@ class Instance {
   void post_member(const Constraint& c);
   std::string consistency(const Constraint& c) const;
   Argument argument(const Term& t, Place place, const char* what) const;
-  View view(const Term& t, Place place, const char* what) const;
 
   void add_rules(Terms annotations);
   void add_annotation(const Term& annotation);
   void add_search(Terms arguments);
   void add_relaxation(Terms arguments);
   void add_restarts(const std::string& kind, Terms arguments);
-  void add_default_rules();
+  void add_default_rules(const std::optional<View>& objective);
   std::string known_choice(const std::string& kind, const Term& choice, const std::string& instead);
 
   void show_term(const Term& t, const Values& solution, std::string& out) const;
   void show_array(const Output& output, const Values& solution, std::string& out) const;
 
   const Document& document_;
-  Solver& solver_;
+  Sink& solver_;
   Ties ties_;
   std::vector<View> views_;      // of each variable, once they are made
+  std::vector<bool> is_free_;    // of the sink's variables: nothing bounds them
   std::vector<bool> is_posted_;  // constraints that ties express
   std::vector<Rule> rules_;
   Restarts restarts_;

@@ -19,20 +19,21 @@ def convert(source: str, target: str) -> None:
     """Write the model in SOURCE as TARGET; suffixes name the formats (.wcsp, .uai, .cfn, .bif, .xmlbif, .erg).
 
     SOURCE may also be .net or .xdsl, and either may end in .gz or .xz.
+    A small .fzn (FlatZinc) may be SOURCE, too: its constraints become tables, as far as they fit.
     Costs become probabilities exp(-cost) and the other way round, which may round.
 
     Distributed problems are .yaml (pyDCOP), .json and .xml (FRODO's XCSP, and XDisCSP to read); an .xml file of a model
     of probabilities is XMLBIF. Without agents, each variable gets one of its own.
     """
     from elimina import dcop
+    from elimina.cli.models import read_model
     from elimina.dcop.formats import is_distributed
-    from elimina.io import read
 
     if is_distributed(source):
         problem = dcop.read(source)
         save(problem.model, target, problem)
     else:
-        save(read(source), target)
+        save(read_model(source), target)
 
 
 def save(model: Model, target: str, problem: Problem | None = None) -> None:

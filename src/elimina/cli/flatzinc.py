@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from elimina import __version__
+
 if TYPE_CHECKING:
     from elimina._core import CpSearch, FlatZinc
 
@@ -46,6 +48,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         "fzn-elimina", description="Solve a FlatZinc model (text or JSON).", allow_abbrev=False
     )
     parser.add_argument("model", metavar="MODEL.fzn", type=Path)
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     parser.add_argument(
         "-a", "--all-solutions", action="store_true", help="all solutions; with an objective, each better one"
     )
@@ -156,7 +159,9 @@ class _Run:
         if not shows_each:
             self._write(last)
         if state == "complete":
-            self._write(b"==========\n" if count else b"=====UNSATISFIABLE=====\n")
+            unbounded = count > 0 and model.is_unbounded(search)
+            ending = b"=====UNBOUNDED=====\n" if unbounded else b"==========\n"
+            self._write(ending if count else b"=====UNSATISFIABLE=====\n")
         elif count == 0:
             self._write(b"=====UNKNOWN=====\n")
 

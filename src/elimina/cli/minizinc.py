@@ -14,8 +14,14 @@ import click
 from elimina import __version__
 from elimina.errors import InputError
 
+LIBRARY = Path(__file__).parents[1] / "cp" / "mznlib"
+"""What MiniZinc finds of its globals' names there is ours to propagate."""
+
 # What MiniZinc may pass on.
 FLAGS = ["-a", "-f", "-i", "-n", "-p", "-r", "-s", "-t", "-v"]
+
+EXTRA_FLAGS = [["--device", "what filters AllDifferents", "opt:auto:cpu:cuda", "auto"]]
+"""Ours alone: name, description, type and default."""
 
 
 @click.command("install-minizinc")
@@ -30,7 +36,9 @@ def install_minizinc(folder: Path | None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "elimina.msc"
     path.write_text(json.dumps(configuration(), indent=2) + "\n")
-    click.echo(f"wrote {path}")
+    known = shutil.which("minizinc") is not None
+    how = "minizinc --solver elimina MODEL.mzn" if known else "there is no minizinc on the PATH yet; install it, too"
+    click.echo(f"wrote {path}; {how}")
 
 
 def configuration() -> dict[str, Any]:
@@ -49,10 +57,10 @@ def configuration() -> dict[str, Any]:
         "description": "Finite-domain constraint propagation",
         "version": __version__,
         "executable": str(Path(executable).absolute()),
-        "mznlib": str(Path(__file__).parents[1] / "cp" / "mznlib"),
+        "mznlib": str(LIBRARY),
         "tags": ["cp", "int", "restart"],
         "stdFlags": FLAGS,
-        "extraFlags": [["--lns", "Search near the best solution and everywhere by turns", "bool", "false"]],
+        "extraFlags": EXTRA_FLAGS,
         "supportsMzn": False,
         "supportsFzn": True,
         "needsSolns2Out": True,

@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from elimina.cli.dcop import read_problem
+from elimina.cli.models import read_model
 from elimina.cli.trace import read_trace
 from elimina.dcop.view import HEURISTICS, Heuristic
 from elimina.errors import InputError
-from elimina.io import read
 from elimina.io.files import suffix_of
 
 
@@ -51,7 +51,7 @@ def plot(file: str, what: Any, tour: str | None, output: str, heuristic: Heurist
         return
     from elimina.viz import plot
 
-    plot(read(file), output, what, title=Path(file).name)
+    plot(read_model(file), output, what, title=Path(file).name)
 
 
 def _plot_pseudotree(file: str, output: str, heuristic: Heuristic, seed: int) -> None:

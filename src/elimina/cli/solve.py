@@ -12,6 +12,7 @@ import click
 
 from elimina import api
 from elimina.cli.cases import solve_cases
+from elimina.cli.models import read_model
 from elimina.cli.options import (
     check_writable,
     cluster_of,
@@ -28,7 +29,7 @@ from elimina.errors import InputError, TimeLimitError
 from elimina.inference.call import Evidence
 from elimina.inference.choose import Options
 from elimina.inference.method import METHODS, OptimumMethod
-from elimina.io import read, read_evidence
+from elimina.io import read_evidence
 from elimina.io.evidence import parse_assignments
 from elimina.io.files import save
 from elimina.io.marginals import write_marginals
@@ -115,11 +116,14 @@ def solve(
     local: int | None,
     **options: Any,
 ) -> None:
-    """Answer a task on the model in FILE (.wcsp, .uai, .cfn, .bif, .xmlbif, .net, .xdsl, .erg; also .gz, .xz)."""
+    """Answer a task on the model in FILE (.wcsp, .uai, .cfn, .bif, .xmlbif, .net, .xdsl, .erg; also .gz, .xz).
+
+    FILE may also be a small .fzn (FlatZinc): its constraints become tables, as far as they fit; fzn-elimina searches.
+    """
     started = time.monotonic()
     if output is not None:
         check_writable(Path(output))
-    model = read(file)
+    model = read_model(file)
     device = "cuda" if options["device"] == "cuda" else "cpu"
     if cases is not None:
         reject_given(_NOT_WITH_CASES, "--cases", "the suffix of -o names the format")
@@ -223,7 +227,7 @@ def _solve_on(
 @model_options
 def plan(file: str, **options: Any) -> None:
     """Show what solving the model in FILE would take: width, tables, memory, time. Allocates nothing for it."""
-    model = read(file)
+    model = read_model(file)
     made = api.plan(
         model,
         options["task"],

@@ -2,7 +2,8 @@
 
 from elimina._core import cp_constraint_names as constraint_names
 from elimina.cp.expressions import Expression, Relation
+from elimina.cp.flatzinc import read
 from elimina.cp.model import Model
 from elimina.cp.result import Result, Solution
 
-__all__ = ["Expression", "Model", "Relation", "Result", "Solution", "constraint_names"]
+__all__ = ["Expression", "Model", "Relation", "Result", "Solution", "constraint_names", "read"]

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 Operand: TypeAlias = "Expression | SupportsIndex"
 
+LIMIT = 2**52
+"""No bound of a variable or an expression is beyond it."""
+
 
 class Expression:
     """A sum of coefficients times variables, and a constant; a variable is the simplest one.

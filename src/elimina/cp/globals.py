@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from elimina.cp.expressions import Expression, Operand, whole
+from elimina.cp.expressions import LIMIT, Expression, Operand, whole
 from elimina.errors import InputError
+from elimina.table import FORBIDDEN
 
 Consistency = Literal["value", "bounds", "domain"]
 Side = Literal["auto", "cpu", "gpu"]
@@ -30,6 +32,10 @@ class Globals(ABC):
     @abstractmethod
     def bounds(self, x: Operand) -> tuple[int, int]:
         """What an expression's variables let it be at least and at most."""
+
+    @abstractmethod
+    def expression(self, x: Operand) -> Expression:
+        """An expression of an operand."""
 
     @abstractmethod
     def post(self, name: str, *arguments: Any) -> None:
@@ -187,6 +193,60 @@ class Globals(ABC):
             if len(row) != len(xs):
                 raise InputError(f"table: the row {row} has {len(row)} values for {len(xs)} variables")
         self.post("table_int", list(xs), [x for row in listed for x in row])
+
+    def add_cost(self, xs: Sequence[Operand], costs: ArrayLike | Mapping[tuple[int, ...], float]) -> Expression:
+        """A cost function (a soft constraint): a new variable that is its cost, for an objective to add up.
+
+        It is a table with a column for the cost, domain consistent: the cost's bounds are those of what is still
+        possible. So a sum of costs is bounded by what each function costs at least, decided or not, as by partial
+        forward checking (Freuder and Wallace, Artificial Intelligence 58, 1992).
+
+        Args:
+            xs: The variables.
+            costs: An array with an axis for each variable, by its values from 0 on; or values -> cost. Forbidden:
+                infinity, ``elimina.FORBIDDEN``, and what is not there.
+
+        Returns:
+            The cost; a number where it is always the same.
+
+        Raises:
+            InputError: A cost is no whole number within 2^52, or the array has another number of axes.
+        """
+        if isinstance(costs, Mapping):
+            rows = np.array([[whole(x, "a value") for x in row] for row in costs], dtype=np.int64)
+            values = np.array(list(costs.values()))
+            if any(len(row) != len(xs) for row in costs):
+                raise InputError(f"add_cost: each cost is of values of {len(xs)} variables")
+        else:
+            array = np.asarray(costs)
+            if array.ndim != len(xs):
+                raise InputError(f"add_cost: {len(xs)} variables need an array of as many axes, not of {array.ndim}")
+            rows, values = np.indices(array.shape).reshape(array.ndim, array.size).T, array.ravel()
+        return self.add_cost_rows(xs, rows, values)
+
+    def add_cost_rows(self, xs: Sequence[Operand], rows: NDArray[np.int64], values: NDArray[Any]) -> Expression:
+        """A cost function by rows of values, each at most once: see `add_cost`.
+
+        Args:
+            xs: The variables.
+            rows: (number of rows, number of variables).
+            values: The cost of each row; a row that is not there is forbidden.
+        """
+        if values.dtype.kind not in "biuf":
+            raise InputError(f"add_cost: costs are numbers, not {values.dtype}")
+        allowed = values != (FORBIDDEN if values.dtype.kind in "iu" else np.inf)
+        rows, values = rows[allowed], values[allowed]
+        whole_values = values.astype(np.int64) if (np.abs(values) <= LIMIT).all() else np.zeros(0, np.int64)
+        if len(whole_values) != len(values) or (whole_values != values).any():
+            raise InputError("add_cost: costs are whole numbers within 2^52; scale or round them")
+        known = np.unique(whole_values).tolist()
+        if not known:
+            self.clause([])
+        cost = self.int_var(known) if len(known) > 1 else self.expression(known[0] if known else 0)
+        columns = [*xs, cost] if len(known) > 1 else list(xs)
+        if known and columns:
+            self.post("table_int", columns, np.column_stack([rows, whole_values])[:, : len(columns)].ravel())
+        return cost
 
     def regular(
         self, xs: Sequence[Operand], transitions: Sequence[Mapping[int, int]], start: int, accepting: Iterable[int]

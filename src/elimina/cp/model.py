@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from elimina._core import CpSearch, CpSolver
 from elimina.cp.device import Device, accelerate
-from elimina.cp.expressions import Expression, Operand, Relation, whole
+from elimina.cp.expressions import LIMIT, Expression, Operand, Relation, whole
 from elimina.cp.globals import Globals
 from elimina.cp.result import Result, Solution, Status
 from elimina.errors import InputError
 
+if TYPE_CHECKING:
+    from elimina.model import Model as GraphicalModel
+
 Words = npt.NDArray[np.int64]
 Restarts = Literal["luby", "geometric", "linear", "constant"]
-LIMIT = 2**52
 _SCALES = 2**30
 THREADS = 1024
 
@@ -43,6 +45,31 @@ class Model(Globals):
         self._rules: list[tuple[Words, str, str]] = []
         self._objective: Expression | None = None
         self._sign = 1
+
+    @classmethod
+    def from_model(cls, model: GraphicalModel) -> Model:
+        """The constraints and cost functions of a graphical model, by `add_cost`, and their sum as the objective.
+
+        Variables keep their names; their values are those of the graphical model, from 0 on. Where nothing costs
+        anything there is no objective. Assignments that the model's upper bound excludes are no solutions.
+
+        Raises:
+            InputError: The model is one of probabilities, a cost has decimals, or a function has too many cells.
+        """
+        from elimina.cp.costs import from_graphical
+
+        return from_graphical(model)
+
+    def __getitem__(self, name: str) -> Expression:
+        """The variable of a name.
+
+        Raises:
+            InputError: There is none.
+        """
+        for number, known in self._names.items():
+            if known == name:
+                return Expression(self, {number: 1}, 0, name)
+        raise InputError(f"the model has no variable named {name!r}")
 
     def int_var(self, lo: int | Iterable[int], hi: int | None = None, name: str = "") -> Expression:
         """Make a variable.
@@ -263,12 +290,35 @@ class Model(Globals):
         solver, _ = self._build()
         return solver.domains()[: len(self._variables)] if solver.propagate() else None
 
-    def _build(self) -> tuple[CpSolver, Words | None]:
-        # Before the solver: it may be a variable more.
-        objective = None if self._objective is None else self._view(self._objective * self._sign)
-        return self._posted(), objective
+    def to_model(self, *, rows: int = 1 << 18) -> GraphicalModel:
+        """A graphical model for `elimina.solve` with the same number of solutions and the same optimum.
 
-    def _posted(self) -> CpSolver:
+        Each constraint becomes a table of the rows that it allows; sums, counts, automata and others over many
+        variables become tables over few, with variables that follow from them. Variables keep their names (``_3``
+        without one), and their values are labels. A variable that only names the sum of an objective is left out.
+
+        Args:
+            rows: The most that one table may have.
+
+        Raises:
+            InputError: A constraint would need more, or a variable has more values; it is named. Or two variables have
+                the same name.
+        """
+        from elimina.cp.bridge import Posted, tabulate
+
+        aim = self._objective
+        posted = Posted(
+            self._variables,
+            self._names,
+            self._posts,
+            None if aim is None else aim.terms,
+            0 if aim is None else aim.constant,
+            "min-cost" if self._sign > 0 else "max-cost",
+        )
+        return tabulate(posted, self._build()[0], whole(rows, "a number of rows"))
+
+    def _build(self) -> tuple[CpSolver, Words | None]:
+        """The solver, and a view of what is minimised: of a variable that only the solver has, where that is a sum."""
         solver = CpSolver()
         for variable in self._variables:
             if variable.values is None:
@@ -277,7 +327,18 @@ class Model(Globals):
                 solver.new_variable_of(np.array(variable.values, dtype=np.int64))
         for name, arguments in self._posts:
             _call(solver.post, name, arguments)
-        return solver
+        if self._objective is None:
+            return solver, None
+        aim = self._objective * self._sign
+        if _is_view(aim):
+            return solver, _view_of(aim)
+        lo, hi = self.bounds(aim)
+        if max(abs(lo), abs(hi)) > LIMIT:
+            raise InputError(f"the objective is from {lo} to {hi}, beyond 2^52: use smaller coefficients or bounds")
+        own = _call(solver.new_variables, 1, lo, hi)
+        terms = np.array([(var, 1, 0) for var in (*aim.terms, own)], dtype=np.int64)
+        _call(solver.post, "int_lin_eq", [whole_array([*aim.terms.values(), -1]), terms, whole_array([-aim.constant])])
+        return solver, np.array([(own, 1, 0)], dtype=np.int64)
 
     def _start(
         self,
@@ -292,7 +353,7 @@ class Model(Globals):
         if threads > 1 and device == "cuda":
             raise InputError(f"a GPU filters for one thread, not {threads}: leave out one of them")
         accelerate(solver, "cpu" if threads > 1 and device == "auto" else device)
-        solvers = (solver, *(self._posted() for _ in range(threads - 1)))
+        solvers = (solver, *(self._build()[0] for _ in range(threads - 1)))
         rules = self._rules or [(self._own(), "dom_w_deg", "indomain_min")]
         given = (float("inf") if limit is None else limit for limit in limits)
         search: CpSearch = _call(CpSearch, solvers, rules, objective, *how, *given)
@@ -319,16 +380,14 @@ class Model(Globals):
         """A variable that equals an expression; the expression itself where it is a view of one variable."""
         x = self.expression(x)
         self._check(x)
-        if len(x.terms) < 2 and all(abs(f) <= _SCALES for f in x.terms.values()) and abs(x.constant) <= LIMIT:
+        if _is_view(x):
             return x
         equal = self._made(Variable(*self.bounds(x), None), "")
         self.add(equal == x)
         return equal
 
     def _view(self, x: Operand) -> Words:
-        x = self.variable_of(x)
-        var, factor = next(iter(x.terms.items()), (-1, 0))
-        return np.array([(var, factor, x.constant)], dtype=np.int64)
+        return _view_of(self.variable_of(x))
 
     def _views(self, xs: Iterable[Operand]) -> Words:
         views = [self._view(x) for x in xs]
@@ -373,6 +432,15 @@ def whole_array(numbers: Any) -> Words:
     if len(result) and (result.max() > LIMIT or result.min() < -LIMIT):
         raise InputError("an argument is beyond -2^52..2^52: use smaller numbers")
     return np.ascontiguousarray(result)
+
+
+def _is_view(x: Expression) -> bool:
+    return len(x.terms) < 2 and all(abs(f) <= _SCALES for f in x.terms.values()) and abs(x.constant) <= LIMIT
+
+
+def _view_of(x: Expression) -> Words:
+    var, factor = next(iter(x.terms.items()), (-1, 0))
+    return np.array([(var, factor, x.constant)], dtype=np.int64)
 
 
 def _call(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -73,6 +73,8 @@ def _format_of(path: Path, name: str | None, *, writing: bool = False) -> _Forma
         known = ", ".join(usable)
         given, kind = (suffix and f".{suffix}", "suffix") if name is None else (name, "format")
         problem = f"{given!r} is only read, not written" if suffix in FORMATS else f"unknown {kind} {given!r}"
+        if suffix == "fzn":
+            problem += " of a model (FlatZinc is for elimina.cp.read, fzn-elimina and 'elimina solve')"
         if suffix in DISTRIBUTED:
             problem += f" of a model ({DISTRIBUTED_HINT})"
         culprit = f"{path}: {problem}" if name is None else problem

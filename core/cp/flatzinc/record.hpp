@@ -1,0 +1,30 @@
+// What an instance would post, kept instead: for a front end that builds a model of its own.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cp/solver.hpp"
+
+namespace elimina::cp::flatzinc {
+
+class Record final : public Sink {
+ public:
+  struct Post {
+    std::string name;
+    std::vector<Argument> arguments;
+  };
+
+  int variables() const override { return static_cast<int>(bounds.size()); }
+  View new_variable(Value lo, Value hi) override {
+    bounds.emplace_back(lo, hi);
+    return {variables() - 1};
+  }
+  View fixed(Value value) override { return constant(value); }
+  void post(const std::string& name, const std::vector<Argument>& arguments) override { posts.push_back({name, arguments}); }
+
+  std::vector<std::pair<Value, Value>> bounds;
+  std::vector<Post> posts;
+};
+
+}  // namespace elimina::cp::flatzinc

@@ -1,0 +1,307 @@
+"""Constraints over many variables as pieces over few, with new variables that follow from the old ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+
+import numpy as np
+
+from elimina.cp.pieces import Marks, Pieces, View, Words, constant
+
+Arguments = Sequence[list[View]]
+_KINDS = ("int", "bool")
+Rule = Callable[[Pieces, Arguments, str], None]
+
+
+def _under(suffix: str, holds: Marks, boolean: Sequence[Words]) -> Marks:
+    """A condition, or what its Boolean makes of it."""
+    if not suffix:
+        return holds
+    truth: Marks = boolean[0] == 1
+    return np.equal(holds, truth) if suffix == "_reif" else holds | ~truth
+
+
+def _summed(pieces: Pieces, terms: Sequence[tuple[int, View]]) -> View:
+    """A view of the sum of factors times views."""
+    total, fixed = constant(0), 0
+    for factor, x in terms:
+        if x.var < 0 or not factor:
+            fixed += factor * x.offset
+        elif total.var < 0:
+            total = View(x.var, factor * x.scale, factor * x.offset)
+        else:
+            total = pieces.define([total, x], lambda a, b, factor=factor: a + factor * b)
+    return View(total.var, total.scale, total.offset + fixed)
+
+
+def _linear(pieces: Pieces, arguments: Arguments, suffix: str, *, relation: str) -> None:
+    factors, xs, (right,), *control = arguments
+    terms = [(f.offset, x) for f, x in zip(factors, xs, strict=True) if f.offset] + [(-1, right)]
+    if relation == "eq" and not suffix:
+        # The variable of most values is what the others add up to.
+        terms.sort(key=lambda term: len(pieces.values(term[1])))
+        factor, last = terms.pop()
+        total = _summed(pieces, terms)
+        pieces.define([total], lambda a: -a, to=View(last.var, factor * last.scale, factor * last.offset))
+        return
+    factor, last = terms.pop(-2 if right.var < 0 and len(terms) > 1 else -1)
+    total = _summed(pieces, terms)
+
+    def holds(a: Words, b: Words, *boolean: Words) -> Marks:
+        left = a + factor * b
+        return _under(suffix, left == 0 if relation == "eq" else left != 0 if relation == "ne" else left <= 0, boolean)
+
+    pieces.where([total, last, *(x for (x,) in control)], holds)
+
+
+def _pairwise(pieces: Pieces, xs: Sequence[View], holds: Callable[[Words, Words], Marks]) -> None:
+    for i, x in enumerate(xs):
+        for y in xs[:i]:
+            pieces.where([x, y], holds)
+
+
+def _all_different(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+    _pairwise(pieces, arguments[0], lambda a, b: a != b)
+
+
+def _all_different_except_0(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+    _pairwise(pieces, arguments[0], lambda a, b: (a != b) | (a == 0))
+
+
+def _counted(pieces: Pieces, xs: Sequence[View], y: View, count: View) -> None:
+    if not xs:
+        pieces.where([count], lambda c: c == 0)
+        return
+    total = constant(0)
+    for x in xs[:-1]:
+        total = pieces.define([total, x, y], lambda a, b, c: a + (b == c))
+    pieces.define([total, xs[-1], y], lambda a, b, c: a + (b == c), to=count)
+
+
+def _count(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+    xs, (y,), (count,) = arguments
+    _counted(pieces, xs, y, count)
+
+
+def _cardinality(pieces: Pieces, arguments: Arguments, suffix: str, *, closed: bool) -> None:
+    xs, cover, counts = arguments
+    for value, count in zip(cover, counts, strict=True):
+        _counted(pieces, xs, value, count)
+    for x in xs if closed else ():
+        pieces.where([x], lambda a: np.isin(a, [value.offset for value in cover]))
+
+
+def _present(pieces: Pieces, xs: Sequence[View], value: int) -> View:
+    return reduce(lambda p, x: pieces.define([p, x], lambda a, b: a | (b == value)), xs, constant(0))
+
+
+def _distinct_values(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+    (count,), xs = arguments
+    values = np.unique(np.concatenate([pieces.values(x) for x in xs] or [np.zeros(0, np.int64)]))
+    present = [_present(pieces, xs, value) for value in values.tolist()]
+    _linear(pieces, [[constant(1)] * len(present), present, [count]], "", relation="eq")
+
+
+def _extreme(pieces: Pieces, arguments: Arguments, suffix: str, *, of: Callable[[Words, Words], Words]) -> None:
+    (result,), xs = arguments
+    last = reduce(lambda a, x: pieces.define([a, x], of), xs[1:], xs[0])
+    pieces.define([last], lambda a: a, to=result)
+
+
+def _any(pieces: Pieces, literals: Sequence[View]) -> View:
+    return reduce(lambda a, x: pieces.define([a, x], lambda p, q: p | q), literals, constant(0))
+
+
+def _negated(x: View) -> View:
+    return View(x.var, -x.scale, 1 - x.offset)
+
+
+def _clause(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+    positive, negative, *control = arguments
+    _settled(pieces, [*positive, *map(_negated, negative)], [x for (x,) in control], suffix)
+
+
+def _settled(pieces: Pieces, literals: Sequence[View], control: Sequence[View], suffix: str) -> None:
+    holds = _any(pieces, literals)
+    pieces.where([holds, *control], lambda a, *boolean: _under(suffix, a == 1, boolean))
+
+
+def _or(pieces: Pieces, arguments: Arguments, suffix: str, *, half: str = "_reif") -> None:
+    xs, (b,) = arguments
+    _settled(pieces, xs, [b], half)
+
+
+def _and(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+    xs, (b,) = arguments
+    _settled(pieces, [_negated(x) for x in xs], [_negated(b)], "_reif")
+
+
+def _and_imp(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+    xs, (b,) = arguments
+    for x in xs:
+        pieces.where([b, x], lambda p, q: p <= q)
+
+
+def _odd(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+    (xs,) = arguments
+    last = reduce(lambda a, x: pieces.define([a, x], lambda p, q: p ^ q), xs, constant(0))
+    pieces.where([last], lambda a: a == 1)
+
+
+def _element(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+    (index,), items, (result,) = arguments
+    pieces.where([index], lambda i: (i >= 1) & (i <= len(items)))
+    if all(item.var < 0 for item in items):
+        values = np.array([item.offset for item in items])
+        pieces.define([index], lambda i: values[np.clip(i, 1, len(items)) - 1], to=result)
+        return
+    possible = set(pieces.values(index).tolist())
+    for place, item in enumerate(items, 1):
+        if place in possible:
+            pieces.where([index, item, result], lambda i, a, b, place=place: (i != place) | (a == b))
+
+
+def _circuit(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+    """Each node's place on the way from node 0."""
+    (successors,) = arguments
+    n = len(successors)
+    places = [constant(0)]
+    for _ in range(1, n):
+        places.append(View(len(pieces.domains), 1, 0))
+        pieces.domains.append(np.arange(1, n))
+    for i, next_ in enumerate(successors):
+        pieces.where([next_], lambda a: (a >= 0) & (a < n))
+        for j in range(n):
+            pieces.where(
+                [next_, places[i], places[j]],
+                lambda a, p, q, j=j: (a != j) | (q == (p + 1) % n),
+            )
+
+
+def _inverse(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+    fs, gs = arguments
+    for xs, count in ((fs, len(gs)), (gs, len(fs))):
+        for x in xs:
+            pieces.where([x], lambda a, count=count: (a >= 0) & (a < count))
+    for i, f in enumerate(fs):
+        for j, g in enumerate(gs):
+            pieces.where([f, g], lambda a, b, i=i, j=j: (a == j) == (b == i))
+
+
+def _lexicographic(pieces: Pieces, arguments: Arguments, suffix: str, *, strict: bool) -> None:
+    xs, ys = arguments
+    less = constant(0)
+    for x, y in zip(xs, ys, strict=False):
+        less = pieces.define([less, x, y], lambda e, a, b: e | (a < b), valid=lambda e, a, b: (e == 1) | (a <= b))
+    equal_is_fine = len(xs) < len(ys) or (len(xs) == len(ys) and not strict)
+    pieces.where([less], lambda e: (e == 1) | equal_is_fine)
+
+
+def _regular(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+    xs, (states,), (symbols,), table, (start,), accepting = arguments
+    moves = np.zeros((states.offset + 1, symbols.offset + 1), np.int64)
+    moves[1:, 1:] = np.array([x.offset for x in table]).reshape(states.offset, symbols.offset)
+
+    def move(state: Words, symbol: Words) -> Words:
+        return moves[state, np.where((symbol >= 1) & (symbol <= symbols.offset), symbol, 0)]
+
+    state = start
+    for x in xs:
+        state = pieces.define([state, x], move, valid=lambda q, a: move(q, a) > 0)
+    ends = [x.offset for x in accepting]
+    pieces.where([state], lambda q: np.isin(q, ends))
+
+
+def _table(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+    """The rows that the variables' values are among; repeated variables agree."""
+    xs, cells = arguments
+    rows = np.array([x.offset for x in cells], np.int64).reshape(-1, len(xs))
+    columns: dict[int, Words] = {}
+    marks = np.ones(len(rows), bool)
+    for x, column in zip(xs, rows.T, strict=True):
+        if x.var < 0:
+            marks &= column == x.offset
+            continue
+        values = (column - x.offset) // x.scale
+        marks &= (x.of(values) == column) & np.isin(values, pieces.domains[x.var])
+        marks &= columns.setdefault(x.var, values) == values
+    found = np.stack([column[marks] for column in columns.values()], 1) if columns else np.zeros((marks.sum(), 0))
+    found = np.unique(found, axis=0)
+    if len(found) > pieces.limit:
+        raise pieces.too_large(f"{len(found):,} rows")
+    pieces.keep(list(columns), found)
+
+
+def _bin_packing(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+    loads, bins, sizes = arguments
+    for b in bins:
+        pieces.where([b], lambda a: (a >= 0) & (a < len(loads)))
+    for place, load in enumerate(loads):
+        total = constant(0)
+        for b, size in zip(bins, sizes, strict=True):
+            total = pieces.define([total, b], lambda a, c, size=size, place=place: a + size.offset * (c == place))
+        pieces.define([total], lambda a: a, to=load)
+
+
+def _cumulative(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+    """The sum of what runs at each time that a task may begin at."""
+    starts, durations, demands, (capacity,) = arguments
+    times = np.unique(np.concatenate([pieces.values(s) for s in starts] or [np.zeros(0, np.int64)])).tolist()
+    most = max(int(pieces.values(capacity).max()), 0)
+    for time in times:
+        total = constant(0)
+        for s, d, r in zip(starts, durations, demands, strict=True):
+            if pieces.values(s).min() <= time < pieces.values(s).max() + pieces.values(d).max():
+                used = partial(_used, time)
+                total = pieces.define(
+                    [total, s, d, r],
+                    lambda a, *task, used=used: a + used(*task),
+                    valid=lambda a, *task, used=used: a + used(*task) <= most,
+                )
+        pieces.where([total, capacity], lambda a, c: (a <= c) | (a == 0))
+
+
+def _used(time: int, start: Words, duration: Words, demand: Words) -> Words:
+    return demand * ((start <= time) & (time < start + duration))
+
+
+RULES: dict[str, Rule] = {
+    **{
+        f"{kind}_lin_{name}": partial(_linear, relation=name) for kind in ("int", "bool") for name in ("eq", "ne", "le")
+    },
+    **{f"all_different_{name}": _all_different for name in ("value", "bounds", "domain", "domain_cpu", "domain_gpu")},
+    **{f"array_{kind}_element": _element for kind in ("int", "bool", "var_int", "var_bool")},
+    **{f"table_{kind}": _table for kind in _KINDS},
+    "all_different_except_0": _all_different_except_0,
+    "count_eq": _count,
+    "global_cardinality": partial(_cardinality, closed=False),
+    "global_cardinality_closed": partial(_cardinality, closed=True),
+    "nvalue": _distinct_values,
+    "array_int_maximum": partial(_extreme, of=np.maximum),
+    "array_int_minimum": partial(_extreme, of=np.minimum),
+    "bool_clause": _clause,
+    "array_bool_or": _or,
+    "array_bool_and": _and,
+    "array_bool_xor": _odd,
+    "array_bool_and_imp": _and_imp,
+    "array_bool_or_imp": partial(_or, half="_imp"),
+    "circuit": _circuit,
+    "inverse": _inverse,
+    "lex_less": partial(_lexicographic, strict=True),
+    "lex_lesseq": partial(_lexicographic, strict=False),
+    "regular": _regular,
+    "bin_packing_load": _bin_packing,
+    "cumulative": _cumulative,
+}
+"""Name of a constraint -> what makes pieces of it. Sums and clauses have reified forms, too, by a suffix."""
+
+
+def rule_of(name: str) -> tuple[Rule, str] | None:
+    """The rule of a constraint and the suffix that it gets; None if there is none."""
+    if name in RULES:
+        return RULES[name], ""
+    for suffix in ("_reif", "_imp"):
+        if name.endswith(suffix) and name.removesuffix(suffix) in RULES:
+            return RULES[name.removesuffix(suffix)], suffix
+    return None
