@@ -20,7 +20,10 @@ LIBRARY = Path(__file__).parents[1] / "cp" / "mznlib"
 # What MiniZinc may pass on.
 FLAGS = ["-a", "-f", "-i", "-n", "-p", "-r", "-s", "-t", "-v"]
 
-EXTRA_FLAGS = [["--device", "what filters AllDifferents", "opt:auto:cpu:cuda", "auto"]]
+EXTRA_FLAGS = [
+    ["--device", "what filters AllDifferents", "opt:auto:cpu:cuda", "auto"],
+    ["--lns", "Search near the best solution and everywhere by turns", "bool", "false"],
+]
 """Ours alone: name, description, type and default."""
 
 
