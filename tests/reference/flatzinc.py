@@ -152,6 +152,8 @@ def read(text: str) -> Model:
 def reveal(text: str) -> str:
     """The model with every variable as an output, and nothing else."""
     text = re.sub(r"::\s*output_var|::\s*output_array\s*\(\[[^\]]*\]\)", "", text)
+    whole = r"^(\s*array\s*\[\s*(\d+\s*\.\.\s*\d+)\s*\]\s*of\s+var\b[^:;=]*:[^;=]*);"
+    text = re.sub(whole, r"\1 :: output_array([\2]);", text, flags=re.M)
     return re.sub(r"(^|;)(\s*var\b[^:;]*:\s*[A-Za-z_]\w*)", r"\1\2 :: output_var", text, flags=re.M)
 
 
@@ -166,6 +168,8 @@ def parse_solutions(printed: str) -> list[Values]:
             reader.take("=")
             value = reader.expression()
             solution[name] = value[1][-1] if isinstance(value, tuple) else value
+            if isinstance(value, tuple):
+                solution |= {f"{name}[{i}]": each for i, each in enumerate(solution[name], 1)}
             reader.take(";")
         solutions.append(solution)
     return solutions
@@ -174,7 +178,7 @@ def parse_solutions(printed: str) -> list[Values]:
 def evaluate(x: Any, model: Model, values: Values) -> Any:
     """An expression without names; Booleans are 0 and 1."""
     if isinstance(x, Name):
-        return int(values[x.text]) if x.text in values else evaluate(model.constants[x.text], model, values)
+        return evaluate(values[x.text] if x.text in values else model.constants[x.text], model, values)
     if isinstance(x, list):
         return [evaluate(each, model, values) for each in x]
     return int(x) if isinstance(x, bool) else x
