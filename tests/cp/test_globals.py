@@ -156,31 +156,6 @@ def test_distinct_values() -> None:
         assert found(model, xs) == allowed(given, lambda v: len(set(v[:4])) == v[4]), given
 
 
-def test_cumulative() -> None:
-    for seed in range(80):
-        rng = random.Random(seed)
-        count = rng.randint(1, 3)
-        given = [
-            *domains(rng, count, 0, 5),
-            *domains(rng, count, -1 if seed % 4 == 0 else 0, 3),
-            *domains(rng, count, 0, 2),
-            [rng.randint(0, 3)],
-        ]
-        if seed % 2:
-            given[count : 3 * count] = [[rng.choice(d)] for d in given[count : 3 * count]]
-        model, xs = made(given)
-        model.cumulative(xs[:count], xs[count : 2 * count], xs[2 * count : 3 * count], xs[-1])
-
-        def check(v: tuple[int, ...]) -> bool:
-            starts, durations, demands = v[:count], v[count : 2 * count], v[2 * count : 3 * count]  # noqa: B023
-            tasks = list(zip(starts, durations, demands, strict=True))
-            if any(d < 0 for d in durations):
-                return False
-            return all(sum(r for s, d, r in tasks if s <= t < s + d) <= v[-1] for t in range(10))
-
-        assert found(model, xs, seed=seed) == allowed(given, check), given
-
-
 @pytest.mark.parametrize("name", ["lex_less", "lex_lesseq"])
 def test_lexicographic(name: str) -> None:
     for seed in range(80):
