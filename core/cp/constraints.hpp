@@ -30,7 +30,7 @@ void post_clause(Engine& engine, const Views& literals, Control control = {});
 void post_all_true(Engine& engine, const Views& literals, View b);
 void post_odd(Engine& engine, const Views& literals);
 
-// z = table[index], the index from 0 on: domain consistent (`table`), bounds of z (`xs`).
+// z = table[index], the index from 0 on: domain consistent (`table`; `xs` where z has few values, else bounds of z).
 void post_element(Engine& engine, View index, const Values& table, View z);
 void post_element(Engine& engine, View index, const Views& xs, View z);
 
