@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import lzma
+import os
 import random
 import re
 import subprocess
@@ -183,6 +184,11 @@ def objective(text: str, printed: Path) -> str:
     return values[-1].strip() if values else ""
 
 
+def alone(folder: Path) -> dict[str, str]:
+    """An environment without the user's solvers: MiniZinc prefers one of the same id to the one that it is given."""
+    return {**os.environ, "HOME": str(folder)}
+
+
 def compiled(instance: Instance, solver: str, path: Path) -> str:
     """Writes the FlatZinc; what the compiler says if there is none."""
     data = [str(instance.data)] if instance.data else []
@@ -190,7 +196,9 @@ def compiled(instance: Instance, solver: str, path: Path) -> str:
         data = ["-D", "n=10"]
     command = ["minizinc", "-c", "--solver", solver, "--fzn", str(path), "--no-output-ozn", str(instance.model), *data]
     try:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        result = subprocess.run(
+            command, capture_output=True, text=True, timeout=120, check=False, env=alone(path.parent)
+        )
     except subprocess.TimeoutExpired:
         return "the compiler takes more than 120 s"
     return " ".join(result.stderr.split())[-150:] if result.returncode else ""
