@@ -1,7 +1,7 @@
 """Nodes a second of the constraint solver, with domain-consistent all_different, and the time of one propagation.
 
-    python bench/cp.py [queens] [langford] [quasigroup] [propagation] [--sizes 100 200 500] [--limit 10]
-        [--gecode fzn-gecode]
+    python bench/cp.py [queens] [langford] [quasigroup] [propagation] [batch] [--sizes 100 200 500] [--limit 10]
+        [--gecode fzn-gecode] [--device cpu cuda auto] [--tsp FILE ...]
 
 Searches have a fixed rule (first_fail, indomain_min; Langford: input_order) and end at the first solution or the limit.
 With `--gecode`, the same model goes to Gecode as FlatZinc that names `gecode_all_different_int` with `:: domain`
@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from elimina import cp
+from elimina.cp import tsplib
+from elimina.cp.device import accelerate
 
 
 class Instance(NamedTuple):
@@ -57,13 +59,15 @@ def quasigroup(n: int, holes: float = 0.42, seed: int = 1) -> Instance:
     return Instance(f"quasigroup {n}", domains, lines)
 
 
-def ours(instance: Instance, limit: float, node_limit: int | None = None) -> tuple[int, float, str]:
+def ours(
+    instance: Instance, limit: float, node_limit: int | None = None, device: str = "cpu"
+) -> tuple[int, float, str]:
     model = cp.Model()
     xs = [model.int_var(lo, hi) for lo, hi in instance.domains]
     for line in instance.different:
         model.all_different([xs[i] + shift for i, shift in line])
     model.search(xs, instance.choose, "indomain_min")
-    result = model.solve(time_limit=limit, node_limit=node_limit)
+    result = model.solve(time_limit=limit, node_limit=node_limit, device=device)
     return result.statistics["nodes"], result.statistics["seconds"], result.status
 
 
@@ -97,7 +101,7 @@ def gecode(instance: Instance, program: str, limit: float) -> tuple[int, float]:
     return int(values["nodes"]), float(values["solveTime"])
 
 
-def compare(instance: Instance, limit: float, program: str | None) -> None:
+def compare(instance: Instance, limit: float, program: str | None, devices: list[str]) -> None:
     nodes, seconds, status = ours(instance, limit)
     line = f"{instance.name:16} {status:10} {nodes:9} nodes {seconds:8.3f} s {nodes / seconds:10.0f} nodes/s"
     if program:
@@ -106,24 +110,77 @@ def compare(instance: Instance, limit: float, program: str | None) -> None:
         same_nodes, same_seconds, _ = ours(instance, limit, min(nodes, peer_nodes))
         line += f"   gecode {peer_nodes:9} nodes {peer_seconds:8.3f} s {rate:10.0f} nodes/s"
         line += f"   ratio {same_nodes / same_seconds / rate:.2f}"
+    for device in devices[1:]:
+        other_nodes, other_seconds, _ = ours(instance, limit, nodes, device)
+        if other_nodes < nodes:
+            nodes, seconds, _ = ours(instance, limit, other_nodes)
+        ratio = other_nodes / other_seconds / (nodes / seconds)
+        line += f"   {device} {other_nodes / other_seconds:10.0f} nodes/s, {ratio:.2f} times the CPU's"
     print(line, flush=True)
 
 
-def propagation(n: int, rounds: int = 5) -> None:
+def propagation(n: int, device: str, rounds: int = 5) -> None:
     """A permutation of n variables: the first call, one after a value was taken, and one after a variable was fixed."""
-    times = []
+    times, calls = [], (0, 0.0)
     for _ in range(rounds):
         model = cp.Model()
         model.all_different(model.int_vars(n, 0, n - 1))
         solver, _ = model._build()
+        accelerate(solver, device)
         moments = [time.perf_counter()]
         for act in (solver.propagate, partial(solver.decide, 1, 7, False), partial(solver.decide, 0, 5, True)):
             act()
             moments.append(time.perf_counter())
         times.append([1e3 * (b - a) for a, b in itertools.pairwise(moments)])
+        calls = solver.device_calls()
     best = [min(column) for column in zip(*times, strict=True)]
     first, removal, decision = best
-    print(f"permutation of {n}: first call {first:.3f} ms, removal {removal:.3f} ms, decision {decision:.3f} ms")
+    line = f"permutation of {n}, {device}: first call {first:.3f} ms, removal {removal:.3f}, decision {decision:.3f}"
+    print(line + (f"; {1e3 * calls[1] / calls[0]:.3f} on the device" if calls[0] else ""))
+
+
+def batch(n: int) -> None:
+    """Seconds of the device's calls: all AllDifferents of a quasigroup at the root at once, and each of them alone."""
+    instance = quasigroup(n)
+    alone: list[tuple[int, float]] = []
+    for lines in ([line] for line in instance.different):
+        alone.append(root_calls(instance, lines, "cuda"))
+    together = root_calls(instance, instance.different, "cuda")
+    ones, one_by_one = (sum(column) for column in zip(*alone, strict=True))
+    print(
+        f"quasigroup {n}, {len(instance.different)} AllDifferents: {together[0]} calls of all that wait "
+        f"{1e3 * together[1]:.3f} ms, {ones} calls one by one {1e3 * one_by_one:.3f} ms"
+    )
+
+
+def root_calls(instance: Instance, lines: list[list[tuple[int, int]]], device: str) -> tuple[int, float]:
+    model = cp.Model()
+    xs = [model.int_var(lo, hi) for lo, hi in instance.domains]
+    for line in lines:
+        model.all_different([xs[i] + shift for i, shift in line])
+    solver, _ = model._build()
+    accelerate(solver, device)
+    solver.propagate()
+    return solver.device_calls()
+
+
+def tsp(path: Path, limit: float, devices: list[str]) -> None:
+    """Successors in a circuit, an element of the distances for each, their sum; the variable with the fewest values first."""
+    problem = tsplib.read_tsp(path)
+    n, rates = problem.cities, []
+    for device in devices:
+        model = cp.Model()
+        successors = model.int_vars(n, 0, n - 1)
+        model.circuit(successors)
+        costs = [model.element(row, x) for row, x in zip(problem.distances.tolist(), successors, strict=True)]
+        model.minimize(sum(costs[1:], costs[0]))
+        model.search(successors, "first_fail", "indomain_min")
+        result = model.solve(time_limit=limit, device=device)
+        rates.append(result.statistics["nodes"] / result.statistics["seconds"])
+    ratios = "".join(
+        f"   {name} {rate:8.0f}, {rate / rates[0]:.2f} times" for name, rate in zip(devices[1:], rates[1:], strict=True)
+    )
+    print(f"{path.stem:10} {rates[0]:8.0f} nodes/s{ratios}", flush=True)
 
 
 def main() -> None:
@@ -132,17 +189,26 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 200, 500])
     parser.add_argument("--limit", type=float, default=10)
     parser.add_argument("--gecode")
+    parser.add_argument("--tsp", type=Path, nargs="+", default=[])
+    parser.add_argument("--device", nargs="+", default=["cpu"], help="cpu first")
     arguments = parser.parse_args()
-    for what in arguments.what:
-        if what == "propagation":
-            for n in (200, 1000, 2000):
-                propagation(n)
+    for path in arguments.tsp:
+        tsp(path, arguments.limit, arguments.device)
+    for what in [] if arguments.tsp else arguments.what:
+        if what == "batch":
+            for n in (30, 60):
+                batch(n)
+        elif what == "propagation":
+            for n in (200, 1000, 2000, 5000, 10000):
+                for device in arguments.device:
+                    propagation(n, device)
         elif what == "quasigroup":
             for n in (20, 30, 40, 60):
-                compare(quasigroup(n), arguments.limit, arguments.gecode)
+                compare(quasigroup(n), arguments.limit, arguments.gecode, arguments.device)
         else:
             for n in arguments.sizes:
-                compare({"queens": queens, "langford": langford}[what](n), arguments.limit, arguments.gecode)
+                instance = {"queens": queens, "langford": langford}[what](n)
+                compare(instance, arguments.limit, arguments.gecode, arguments.device)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -8,6 +9,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "device_kind.hpp"
 #include "module.hpp"
 #include "searching.hpp"
 
@@ -127,6 +129,11 @@ Options options_of(Model& model, const std::vector<RuleOfSearch>& rules, const s
   return options;
 }
 
+void accelerate(Model& model, const DeviceKind& kind, bool measures) {
+  model.open();
+  model.solver.accelerate(kind.make(), measures);
+}
+
 // All values of the variables.
 nb::list domains(const Model& model) {
   const Domains& d = model.solver.domains();
@@ -162,11 +169,30 @@ void undo(Model& model) {
 }  // namespace
 
 void bind_cp(nb::module_& m) {
+  nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
+    try {
+      std::rethrow_exception(pointer);
+    } catch (const DeviceFailed& failed) {
+      PyErr_SetString(nb::module_::import_("elimina.errors").attr("DeviceError").ptr(), failed.what());
+    }
+  });
+  nb::class_<DeviceKind>(m, "CpDevice", "What filters AllDifferents beside the CPU's own search.")
+      .def(nb::new_([](unsigned threads) { return DeviceKind{{}, {}, 0, threads}; }), "threads"_a,
+           "The device's code by threads of this processor, which is for tests.")
+      .def(nb::new_([](int ordinal, nb::bytes module, std::string name) {
+             if (module.size() == 0) throw nb::value_error("the kernel's module is empty");
+             return DeviceKind{std::string(module.c_str(), module.size()), std::move(name), ordinal, 0};
+           }),
+           "ordinal"_a, "module"_a, "name"_a, "A CUDA device; the kernel's module, and its name there.");
   nb::class_<Model>(m, "CpSolver", "Variables and constraints; closed once it is searched or propagated.")
       .def(nb::init<>())
       .def("new_variables", &Model::make, "count"_a, "lo"_a, "hi"_a, "The first one's number.")
       .def("new_variable_of", &Model::make_of, "values"_a)
       .def("post", &Model::post, "name"_a, "arguments"_a)
+      .def("wants_device", [](Model& m) { return m.solver.wants_device(); }, "Whether an AllDifferent asks for a device, or is large enough for it.")
+      .def("accelerate", &accelerate, "device"_a, "measures"_a, "After all is posted; `measures`: only where the device is faster, or asked for.")
+      .def("device_calls", [](const Model& m) { return m.solver.batch() ? std::pair(m.solver.batch()->calls(), m.solver.batch()->seconds()) : std::pair(std::uint64_t{0}, 0.0); },
+           "How many calls a device has answered, and their seconds.")
       .def("propagate", &propagate, "Brings the domains to a fixpoint and closes the solver; False: infeasible.")
       .def("decide", &decide, "var"_a, "value"_a, "is_"_a, "Gives or takes a value, and propagates; False: that fails. One call of undo each.")
       .def("undo", &undo)

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cp/flatzinc/instance.hpp"
+#include "device_kind.hpp"
 #include "module.hpp"
 #include "searching.hpp"
 
@@ -45,6 +46,13 @@ class FlatZinc {
     options_.seed = seed;
     options_.seconds = seconds;
     return new Searching(solver_, std::move(options_));
+  }
+
+  bool wants_device() { return solver_.wants_device(); }
+
+  void accelerate(const DeviceKind& kind, bool measures) {
+    if (searched_) throw nb::value_error("the model is searched already");
+    solver_.accelerate(kind.make(), measures);
   }
 
   nb::bytes show(const Searching& search) const {
@@ -86,6 +94,8 @@ void bind_flatzinc(nb::module_& m) {
            "Raises ValueError, 'LINE:COLUMN: problem'; StopIteration where `poll` returned False.")
       .def("search", &FlatZinc::search, nb::rv_policy::take_ownership, nb::keep_alive<0, 1>(), "free"_a, "seed"_a, "seconds"_a,
            "By the model's annotations; once.")
+      .def("wants_device", &FlatZinc::wants_device, "As of CpSolver.")
+      .def("accelerate", &FlatZinc::accelerate, "device"_a, "measures"_a, "As of CpSolver.")
       .def("show", &FlatZinc::show, "search"_a, "The last solution, in FlatZinc's form.")
       .def("objective", &FlatZinc::objective, "search"_a, "Its value in the last solution.")
       .def_prop_ro("is_satisfaction", &FlatZinc::is_satisfaction)

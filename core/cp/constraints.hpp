@@ -38,7 +38,9 @@ void post_element(Engine& engine, View index, const Values& table, View z);
 void post_element(Engine& engine, View index, const Views& xs, View z);
 
 enum class Consistency : std::uint8_t { value, bounds, domain };
-void post_all_different(Engine& engine, const Views& xs, Consistency consistency);
+// What filters where there is a device: the better one by measurement, or the one that is asked for.
+enum class Side : std::uint8_t { automatic, cpu, gpu };
+void post_all_different(Engine& engine, const Views& xs, Consistency consistency, Side side = Side::automatic);
 void post_all_different_except(Engine& engine, const Views& xs, Value except);
 
 // Successors, from 0 on, that make one cycle of all nodes; of those that are not their own successor.

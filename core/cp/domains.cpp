@@ -119,6 +119,7 @@ Value Domains::count_between(const Domain& d, Value from, Value to) const {
 void Domains::tell(int v, Events events) {
   if (!events_[v]) changed_.push_back(v);
   events_[v] |= events | kDomain;
+  if (changes_) changes_->see(v);
 }
 
 Domains::Domain& Domains::with_saved_bounds(int v, Events events) {
@@ -187,6 +188,7 @@ bool Domains::remove(int v, Value x) {
   const std::size_t bit = place(d.base, x);
   rows_[d.row + bit / 64] &= ~(std::uint64_t{1} << (bit % 64));
   if (is_logged()) log(v, static_cast<std::uint32_t>(bit));
+  if (changes_) changes_->see_word(v, d.row + bit / 64);
   return true;
 }
 
@@ -212,9 +214,11 @@ std::uint64_t Domains::popped() {
 }
 
 void Domains::revert(std::uint64_t entry) {
-  Domain& d = domains_[entry >> 32];
+  const auto v = static_cast<int>(entry >> 32);
+  Domain& d = domains_[v];
   const auto what = static_cast<std::uint32_t>(entry);
   if (what == kBoundsSaved) {
+    if (changes_) changes_->see(v);
     for (Value* x : {&d.size, &d.hi, &d.lo}) *x = static_cast<Value>(popped());
   } else if (what == kRowBuilt) {
     d.row = kNoRow;
@@ -222,6 +226,7 @@ void Domains::revert(std::uint64_t entry) {
     ++d.size;
     if (what == kHoleMade) d.holes = holes_[d.holes].next;
     else rows_[d.row + what / 64] |= std::uint64_t{1} << (what % 64);
+    if (changes_ && what != kHoleMade) changes_->see_word(v, d.row + what / 64);
   }
 }
 

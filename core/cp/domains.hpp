@@ -9,6 +9,33 @@
 
 namespace elimina::cp {
 
+// Variables, and words of rows, that changed since somebody looked: for a copy of these variables' domains.
+struct Changes {
+  static constexpr std::uint8_t kOthers = 0, kUnseen = 1, kSeen = 2;
+  std::vector<std::uint8_t> state;   // of each variable
+  std::vector<int> variables;        // each once
+  std::vector<std::uint32_t> words;  // some more than once; no more than `most`
+  std::size_t most = 0;
+  bool overflown = false;
+
+  void see(int v) {
+    if (state[v] != kUnseen) return;
+    state[v] = kSeen;
+    variables.push_back(v);
+  }
+  void see_word(int v, std::size_t word) {
+    if (state[v] == kOthers) return;
+    if (words.size() < most) words.push_back(static_cast<std::uint32_t>(word));
+    else overflown = true;
+  }
+  void forget() {
+    for (const int v : variables) state[v] = kUnseen;
+    variables.clear();
+    words.clear();
+    overflown = false;
+  }
+};
+
 class Domains {
  public:
   explicit Domains(Trail& trail) : trail_(trail) {}
@@ -101,6 +128,16 @@ class Domains {
   }
   bool meets(View x, Value base, std::span<const std::uint64_t> words) const;
 
+  // Loops over thousands of variables wait for memory unless they ask for it some steps ahead: first for the domain, then for the
+  // word of its row that has a value.
+  void prefetch(View x) const { __builtin_prefetch(&domains_[x.var]); }
+  void prefetch(View x, Value value) const {
+    const Domain& d = domains_[x.var];
+    if (d.row == kNoRow || x.scale != 1) return;
+    const Value place = value - x.offset - d.base;
+    if (place >= 0) __builtin_prefetch(rows_.data() + d.row + place / 64);
+  }
+
   // Variables that changed since the last `forget`, and how.
   std::span<const int> changed() const { return changed_; }
   Events events(int v) const { return events_[v]; }
@@ -108,6 +145,15 @@ class Domains {
     for (const int v : changed_) events_[v] = 0;
     changed_.clear();
   }
+
+  // Tells of changes from now on.
+  void tell_changes(Changes* changes) { changes_ = changes; }
+
+  // All rows one after the other, and the place of a variable's first word, whose first bit is `row_base`.
+  std::span<const std::uint64_t> rows() const { return rows_; }
+  bool has_row(int v) const { return domains_[v].row != kNoRow; }
+  std::size_t row_place(int v) const { return domains_[v].row; }
+  Value row_base(int v) const { return domains_[v].base; }
 
   void mark();
   void undo();
@@ -182,6 +228,7 @@ class Domains {
   std::vector<Mark> marks_;
   std::vector<Events> events_;
   std::vector<int> changed_;
+  Changes* changes_ = nullptr;
 };
 
 }  // namespace elimina::cp

@@ -64,7 +64,13 @@ void Engine::wake(const std::vector<Subscription>& list, Events events, const Pr
 }
 
 void Engine::notify(const Propagator* without) {
-  for (const int v : domains_.changed()) {
+  // Lists of thousands of variables are asked for some steps ahead.
+  constexpr std::size_t kFar = 16, kNear = 8;
+  const std::span<const int> changed = domains_.changed();
+  for (std::size_t k = 0; k < changed.size(); ++k) {
+    if (k + kFar < changed.size()) __builtin_prefetch(&waiting_[changed[k + kFar]][2]);
+    if (k + kNear < changed.size()) __builtin_prefetch(waiting_[changed[k + kNear]][2].data());
+    const int v = changed[k];
     const Events events = domains_.events(v);
     const auto& lists = waiting_[v];
     if (events & kFix) wake(lists[0], events, without);
@@ -87,9 +93,31 @@ Propagator* Engine::pop() {
   return p;
 }
 
-void Engine::fail(Propagator* culprit) {
-  for (const int v : culprit->scope_) weights_[v] += 1;
-  culprit->forget_touched();
+void Engine::take_waiting(Priority priority, const std::function<bool(Propagator&)>& takes) {
+  const auto i = static_cast<std::size_t>(priority);
+  Line& line = lines_[i];
+  const auto first = line.items.begin() + static_cast<std::ptrdiff_t>(line.next);
+  const auto last = std::remove_if(first, line.items.end(), [&](Propagator* p) {
+    if (!takes(*p)) return false;
+    p->waiting_ = false;
+    ++calls_;
+    return true;
+  });
+  line.items.erase(last, line.items.end());
+  if (line.next < line.items.size()) return;
+  line.items.clear();
+  line.next = 0;
+  nonempty_ &= ~(1U << i);
+}
+
+void Engine::begin(Propagator& propagator) {
+  running_ = &propagator;
+  propagator.forget_touched();
+}
+
+void Engine::fail() {
+  for (const int v : running_->scope_) weights_[v] += 1;
+  running_->forget_touched();
   while (nonempty_) pop()->forget_touched();
   domains_.forget();
 }
@@ -107,11 +135,13 @@ bool Engine::propagate() {
   while (nonempty_) {
     Propagator* p = pop();
     if ((++calls_ & kPatience) == 0 && watcher_ && !watcher_()) stopped_ = true;
+    running_ = p;
     const Outcome outcome = stopped_ ? Outcome::failed : p->propagate(*this);
     if (outcome == Outcome::failed) {
-      fail(p);
+      fail();
       return false;
     }
+    if (outcome == Outcome::settled) continue;
     p->forget_touched();
     if (outcome == Outcome::entailed) retire(*p);
     notify(outcome == Outcome::again ? nullptr : p);

@@ -12,8 +12,9 @@ namespace elimina::cp {
 class Engine;
 
 // What a propagator says when it returns. `fixpoint`: another call would change nothing; `again`: that is not known;
-// `entailed`: nothing is left for it to do below this node.
-enum class Outcome { failed, fixpoint, again, entailed };
+// `entailed`: nothing is left for it to do below this node; `settled`: it and others that it took from the queue have been dealt
+// with by `begin` and `settle`.
+enum class Outcome { failed, fixpoint, again, entailed, settled };
 
 // By cost of a call; the cheap ones go first.
 enum class Priority : std::uint8_t { binary, ternary, linear, quadratic, costly };
@@ -58,7 +59,7 @@ class Engine {
 
   int new_variable(Value lo, Value hi);
 
-  // At the root. False: what is posted by now is infeasible.
+  // At the root.
   void post(std::unique_ptr<Propagator> propagator);
 
   // For `attach`. A position of 0 or more is put in `touched` when the event happens.
@@ -81,7 +82,20 @@ class Engine {
   void weigh(View x, double weight) { weights_[x.var] = weight; }
   int degree(int v) const { return degrees_[v]; }
   std::uint64_t calls() const { return calls_; }
+
+  // For a propagator that makes others' calls together with its own: takes those that wait from the queue; begins another's call,
+  // after which what touched it is forgotten; says whose fault a failure is; hands on what one changed.
+  void take_waiting(Priority priority, const std::function<bool(Propagator&)>& takes);
+  void begin(Propagator& propagator);
+  void run_as(Propagator& propagator) { running_ = &propagator; }
+  void forget(Propagator& propagator) { propagator.forget_touched(); }
+  void settle(Propagator& propagator, bool again) { notify(again ? nullptr : &propagator); }
+
   std::size_t propagators() const { return propagators_.size(); }
+  template <class F>
+  void each_propagator(F f) {
+    for (const auto& p : propagators_) f(*p);
+  }
 
  private:
   struct Subscription {
@@ -99,7 +113,7 @@ class Engine {
   void wake(const std::vector<Subscription>& list, Events events, const Propagator* without);
   void notify(const Propagator* without);
   Propagator* pop();
-  void fail(Propagator* culprit);
+  void fail();
   void retire(Propagator& propagator);
 
   Trail trail_;
@@ -114,6 +128,7 @@ class Engine {
   std::vector<double> weights_;
   std::vector<int> degrees_;
   std::uint64_t calls_ = 0;
+  Propagator* running_ = nullptr;
   std::function<bool()> watcher_;
   bool stopped_ = false;
 };

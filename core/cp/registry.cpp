@@ -207,6 +207,9 @@ void add_all_different(Table& table) {
   for (const auto& [name, consistency] : kinds)
     table[std::string("all_different_") + name] = {
         1, false, [consistency](Call& c) { post_all_different(c.solver.engine(), c.views(0), consistency); }};
+  for (const auto& [name, side] : {std::pair{"cpu", Side::cpu}, std::pair{"gpu", Side::gpu}})
+    table[std::string("all_different_domain_") + name] = {
+        1, false, [side](Call& c) { post_all_different(c.solver.engine(), c.views(0), Consistency::domain, side); }};
   table["all_different_except_0"] = {1, false, [](Call& c) { post_all_different_except(c.solver.engine(), c.views(0), 0); }};
 }
 

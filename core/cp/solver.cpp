@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "propagators/matching.hpp"
+
 namespace elimina::cp {
 
 View Solver::new_variable(const Values& values) {
@@ -18,6 +20,20 @@ View Solver::fixed(Value value) {
   const auto [place, is_new] = fixed_.try_emplace(value);
   if (is_new) place->second = new_variable(value, value);
   return place->second;
+}
+
+bool Solver::wants_device() {
+  bool result = false;
+  engine_.each_propagator([&](Propagator& p) {
+    auto* const matching = dynamic_cast<Matching*>(&p);
+    if (!matching || !DeviceBatch::can_filter(domains(), *matching)) return;
+    result |= matching->side() == Side::gpu || matching->views().size() >= DeviceBatch::kWorthwhile;
+  });
+  return result;
+}
+
+void Solver::accelerate(std::unique_ptr<FilterDevice> device, bool measures) {
+  batch_ = std::make_unique<DeviceBatch>(engine_, std::move(device), measures);
 }
 
 }  // namespace elimina::cp

@@ -1,10 +1,12 @@
 // A model to be solved: variables, and constraints by name. There are no globals: a process may have many.
 #pragma once
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "constraints.hpp"
+#include "device/batch.hpp"
 
 namespace elimina::cp {
 
@@ -29,8 +31,17 @@ class Solver {
   // where it exists. The argument of a set is its values. Throws `Refused`.
   void post(const std::string& name, const std::vector<Argument>& arguments);
 
+  // Whether it is worth to look for a device: an AllDifferent asks for one, or is large enough.
+  bool wants_device();
+
+  // From now on a device filters AllDifferents; `measures`: where it is the faster one, or is asked for; otherwise all that it can.
+  // Once, at the root, after all is posted.
+  void accelerate(std::unique_ptr<FilterDevice> device, bool measures);
+  const DeviceBatch* batch() const { return batch_.get(); }
+
  private:
   Engine engine_;
+  std::unique_ptr<DeviceBatch> batch_;
   std::map<Value, View> fixed_;
 };
 

@@ -1,7 +1,7 @@
 """elimina's compiled core."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -197,6 +197,17 @@ class ConsistencySearch:
     def bound(self) -> int:
         """No assignment costs less, or less than what is looked for."""
 
+class CpDevice:
+    """What filters AllDifferents beside the CPU's own search."""
+
+    @overload
+    def __init__(self, threads: int) -> None:
+        """The device's code by threads of this processor, which is for tests."""
+
+    @overload
+    def __init__(self, ordinal: int, module: bytes, name: str) -> None:
+        """A CUDA device; the kernel's module, and its name there."""
+
 class CpSolver:
     """Variables and constraints; closed once it is searched or propagated."""
 
@@ -208,6 +219,17 @@ class CpSolver:
     def new_variable_of(self, values: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)]) -> int: ...
 
     def post(self, name: str, arguments: Sequence[Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)]]) -> None: ...
+
+    def wants_device(self) -> bool:
+        """Whether an AllDifferent asks for a device, or is large enough for it."""
+
+    def accelerate(self, device: CpDevice, measures: bool) -> None:
+        """
+        After all is posted; `measures`: only where the device is faster, or asked for.
+        """
+
+    def device_calls(self) -> tuple[int, float]:
+        """How many calls a device has answered, and their seconds."""
 
     def propagate(self) -> bool:
         """
@@ -291,6 +313,12 @@ class FlatZinc:
 
     def search(self, free: bool, seed: int, seconds: float) -> CpSearch:
         """By the model's annotations; once."""
+
+    def wants_device(self) -> bool:
+        """As of CpSolver."""
+
+    def accelerate(self, device: CpDevice, measures: bool) -> None:
+        """As of CpSolver."""
 
     def show(self, search: CpSearch) -> bytes:
         """The last solution, in FlatZinc's form."""

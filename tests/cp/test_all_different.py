@@ -4,33 +4,13 @@ from __future__ import annotations
 
 import random
 
-import networkx as nx
 import pytest
 
-from elimina import cp
+from elimina import _core, cp
 
 from .brute import allowed, domains, found, supported
-
-
-def textbook(given: list[list[int]]) -> list[list[int]] | None:
-    """Régin (AAAI 1994): a maximum matching, strongly connected components, and what free values reach."""
-    graph = nx.Graph((("x", i), ("v", value)) for i, values in enumerate(given) for value in values)
-    matching = nx.bipartite.hopcroft_karp_matching(graph, [("x", i) for i in range(len(given))])
-    if any(("x", i) not in matching for i in range(len(given))):
-        return None
-    residual = nx.DiGraph()
-    for i, values in enumerate(given):
-        for value in values:
-            x, v = ("x", i), ("v", value)
-            residual.add_edge(v, x) if matching[x] == v else residual.add_edge(x, v)
-    for node in list(residual):
-        if node[0] == "v":
-            residual.add_edge(*((("t",), node) if node in matching else (node, ("t",))))
-    component = {node: k for k, nodes in enumerate(nx.strongly_connected_components(residual)) for node in nodes}
-    return [
-        [v for v in values if matching["x", i] == ("v", v) or component["x", i] == component["v", v]]
-        for i, values in enumerate(given)
-    ]
+from .filters import FILTERS, accelerated
+from .regin import textbook
 
 
 def test_textbook_is_brute_force() -> None:
@@ -72,8 +52,9 @@ def test_bounds_consistent() -> None:
             assert [(d[0], d[-1]) for d in result] == [(d[0], d[-1]) for d in expected], ends
 
 
+@pytest.mark.parametrize("kind", FILTERS)
 @pytest.mark.parametrize(("count", "width"), [(3, 4), (6, 7), (12, 14), (40, 45), (70, 70), (64, 130)])
-def test_domain_consistent(count: int, width: int) -> None:
+def test_domain_consistent(count: int, width: int, kind: str) -> None:
     for seed in range(40):
         rng = random.Random(seed)
         base = rng.randint(-200, 200)
@@ -84,23 +65,32 @@ def test_domain_consistent(count: int, width: int) -> None:
             given = [sorted({*d, base + v}) for d, v in zip(given, hidden, strict=True)]
         model = cp.Model()
         model.all_different([model.int_var(d) for d in given])
-        assert model.propagated() == textbook(given), given
+        solver = accelerated(model, kind)
+        expected = textbook(given)
+        assert solver.propagate() == (expected is not None), given
+        assert expected is None or solver.domains() == expected, given
 
 
+@pytest.mark.parametrize("kind", FILTERS)
 @pytest.mark.parametrize(("count", "width", "degree"), [(5, 6, 4), (12, 13, 5), (30, 30, 6), (30, 70, 5), (70, 75, 8)])
-def test_every_call_of_a_search(count: int, width: int, degree: int) -> None:
+def test_every_call_of_a_search(count: int, width: int, degree: int, kind: str) -> None:
     """Decisions at random, with backtracking: the propagator's own state has to follow."""
     for seed in range(6):
         rng = random.Random(seed)
         hidden = rng.sample(range(width), count)
         given = [sorted({*rng.sample(range(width), degree), v}) for v in hidden]
         model = cp.Model()
-        model.all_different([model.int_var(d) for d in given])
-        solver, _ = model._build()
+        shifts = [rng.randint(-90, 90) for _ in given]
+        model.all_different([model.int_var([v - b for v in d]) + b for d, b in zip(given, shifts, strict=True)])
+        solver = accelerated(model, kind)
+
+        def values(solver: _core.CpSolver, shifts: list[int] = shifts) -> list[list[int]]:
+            return [[v + b for v in d] for d, b in zip(solver.domains(), shifts, strict=True)]
+
         current = textbook(given)
         assert current is not None
         assert solver.propagate()
-        assert solver.domains() == current
+        assert values(solver) == current
         stack = [current]
         for _ in range(60):
             open_variables = [i for i, d in enumerate(stack[-1]) if len(d) > 1]
@@ -108,20 +98,64 @@ def test_every_call_of_a_search(count: int, width: int, degree: int) -> None:
                 if len(stack) > 1:
                     stack.pop()
                     solver.undo()
-                    assert solver.domains() == stack[-1]
+                    assert values(solver) == stack[-1]
                 continue
             i = rng.choice(open_variables)
             value, keep = rng.choice(stack[-1][i]), rng.random() < 0.4
             after = [list(d) for d in stack[-1]]
             after[i] = [value] if keep else [v for v in after[i] if v != value]
             expected = textbook(after)
-            assert solver.decide(i, value, keep) == (expected is not None)
+            assert solver.decide(i, value - shifts[i], keep) == (expected is not None)
             if expected is None:
                 solver.undo()
-                assert solver.domains() == stack[-1]
+                assert values(solver) == stack[-1]
                 continue
             stack.append(expected)
-            assert solver.domains() == expected
+            assert values(solver) == expected
+        assert kind == "cpu" or solver.device_calls()[0] > 0
+
+
+@pytest.mark.parametrize("kind", FILTERS)
+def test_all_that_wait_at_once(kind: str) -> None:
+    """Latin squares with holes: rows and columns are filtered together, to the same fixpoint as one by one."""
+    for seed in range(8):
+        rng = random.Random(seed)
+        n = rng.choice([4, 6, 9])
+        rows, columns = rng.sample(range(n), n), rng.sample(range(n), n)
+        square = [(rows[k // n] + columns[k % n]) % n for k in range(n * n)]
+        model = cp.Model()
+        xs = [model.int_var(0, n - 1) if rng.random() < 0.6 else model.int_var(v, v) for v in square]
+        for i in range(n):
+            model.all_different(xs[i * n : i * n + n])
+            model.all_different(xs[i::n])
+        alone, together = accelerated(model, "cpu"), accelerated(model, kind)
+        assert alone.propagate()
+        assert together.propagate()
+        assert together.domains() == alone.domains()
+        for _ in range(40):
+            current = alone.domains()
+            open_variables = [i for i, d in enumerate(current) if len(d) > 1]
+            i = rng.choice(open_variables or [0])
+            value, keep = rng.choice(current[i]), rng.random() < 0.7
+            holds = alone.decide(i, value, keep)
+            assert together.decide(i, value, keep) == holds
+            if not holds or not open_variables:
+                alone.undo()
+                together.undo()
+            assert together.domains() == alone.domains()
+
+
+@pytest.mark.parametrize("kind", FILTERS)
+def test_two_views_on_a_device(kind: str) -> None:
+    for seed in range(30):
+        rng = random.Random(seed)
+        model = cp.Model()
+        xs = [model.int_var(d) for d in domains(rng, 8, 0, 19)]
+        model.all_different([*xs, *(x + rng.randint(-3, 3) for x in xs[:4])])
+        alone, together = accelerated(model, "cpu"), accelerated(model, kind)
+        holds = alone.propagate()
+        assert together.propagate() == holds
+        assert not holds or together.domains() == alone.domains()
 
 
 def test_same_variable_twice() -> None:

@@ -81,6 +81,12 @@ def test_rows_kernels(compiler, words):
             assert compile_kernel(name, architecture) == "", (name, architecture)
 
 
+def test_divide_kernel(compiler):
+    known, compile_kernel = compiler
+    for architecture in sorted({*OTHERS, 90, max(known)}):
+        assert compile_kernel(cuda_kernels.DIVIDE, architecture) == "", architecture
+
+
 def test_bench_kernels(compiler):
     _, compile_kernel = compiler
     for name in ("elimina::fill<elimina::i16>", "elimina::pause", "elimina::peaks", "elimina::rate<elimina::Pairs>"):
@@ -93,7 +99,8 @@ def test_headers_compile_on_the_host(tmp_path):
         pytest.skip("no C++ compiler")
     source = tmp_path / "headers.cpp"
     source.write_text(
-        "#include <elimina/program.hpp>\n#include <elimina/level.hpp>\nusing namespace elimina;\n"
+        "#include <elimina/program.hpp>\n#include <elimina/level.hpp>\n#include <elimina/different.hpp>\n"
+        "using namespace elimina;\n"
         "static_assert(sizeof(i64) == 8 && sizeof(u64) == 8 && sizeof(i16) == 2);\n"
         "template <class S> auto use(S s) { auto sum = s.start(); s.add(sum, s.combine(s.one(), s.one())); "
         "return s.finish(sum); }\n"

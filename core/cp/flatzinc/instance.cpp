@@ -293,13 +293,15 @@ bool Instance::wants_domains(const Constraint& c) const {
 }
 
 std::string Instance::consistency(const Constraint& c) const {
+  std::string side;
   for (const Term& annotation : document_.items(c.annotations)) {
     if (annotation.kind != Kind::atom) continue;
     const std::string_view text = document_.text(annotation);
     if (text == "value" || text == "value_propagation") return "_value";
     if (text == "bounds" || text == "boundsZ" || text == "bounds_propagation") return "_bounds";
+    if (text == "cpu" || text == "gpu") side = "_" + std::string(text);
   }
-  return "_domain";
+  return "_domain" + side;
 }
 
 View Instance::view(const Term& t, Place place, const char* what) const {

@@ -170,9 +170,9 @@ class DifferentByBounds final : public Propagator {
 
 }  // namespace
 
-void post_all_different(Engine& engine, const Views& xs, Consistency consistency) {
+void post_all_different(Engine& engine, const Views& xs, Consistency consistency, Side side) {
   if (xs.size() < 2) return;
-  if (consistency == Consistency::domain && Matching::fits(engine.domains(), xs)) return Matching::post(engine, xs);
+  if (consistency == Consistency::domain && Matching::fits(engine.domains(), xs)) return Matching::post(engine, xs, side);
   engine.post(std::make_unique<DifferentByValue>(xs, std::nullopt));
   if (consistency != Consistency::value) engine.post(std::make_unique<DifferentByBounds>(xs));
 }

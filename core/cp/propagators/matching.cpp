@@ -8,6 +8,9 @@ namespace elimina::cp {
 
 namespace {
 
+// How far ahead loops ask for a domain and for a word of its row.
+constexpr std::size_t kFar = 16, kNear = 8;
+
 constexpr Value kMostWords = Value{1} << 25, kWidest = Value{1} << 20;
 
 std::pair<Value, Value> ends(const Domains& d, const Views& xs) {
@@ -19,6 +22,16 @@ std::pair<Value, Value> ends(const Domains& d, const Views& xs) {
   return {floor_div(lo, 64) * 64, hi};
 }
 
+// Values that one of the variables has: where there are no more of them than variables, none will ever be free.
+std::vector<std::uint64_t> values_of_all(const Domains& d, const Views& xs, Value base, std::size_t words) {
+  std::vector<std::uint64_t> result(words), row(words);
+  for (const View x : xs) {
+    d.read_row(x, base, row);
+    for (std::size_t w = 0; w < words; ++w) result[w] |= row[w];
+  }
+  return result;
+}
+
 }  // namespace
 
 bool Matching::fits(const Domains& d, const Views& xs) {
@@ -26,9 +39,9 @@ bool Matching::fits(const Domains& d, const Views& xs) {
   return hi - lo < kWidest && ((hi - lo) / 64 + 1) <= kMostWords / static_cast<Value>(xs.size());
 }
 
-void Matching::post(Engine& engine, const Views& xs) { engine.post(std::make_unique<Matching>(engine.domains(), xs)); }
+void Matching::post(Engine& engine, const Views& xs, Side side) { engine.post(std::make_unique<Matching>(engine.domains(), xs, side)); }
 
-Matching::Matching(const Domains& d, Views xs) : Propagator(Priority::costly), xs_(std::move(xs)) {
+Matching::Matching(const Domains& d, Views xs, Side side) : Propagator(Priority::costly), xs_(std::move(xs)), side_(side) {
   const std::size_t n = xs_.size();
   const auto [lo, hi] = ends(d, xs_);
   base_ = lo;
@@ -37,20 +50,20 @@ Matching::Matching(const Domains& d, Views xs) : Propagator(Priority::costly), x
   loaded_.resize(n, 0);
   match_.resize(n, -1);
   owner_.resize(words_ * 64, -1);
-  free_.resize(words_, ~Word{0});
   order_.resize(n);
   std::iota(order_.begin(), order_.end(), 0);
   unmatched_ = order_;
   place_.resize(n);
   std::iota(place_.begin(), place_.end(), std::size_t{0});
   listed_.resize(n, 0);
+  free_ = values_of_all(d, xs_, base_, words_);
   open_.resize(words_);
   on_stack_.resize(words_);
   closed_.resize(words_);
   index_.resize(words_ * 64, 0);
   parent_.resize(words_ * 64);
   members_.resize((n + 1) * words_);
-  repeats_ = repeats(xs_);
+  repeats_ = cp::repeats(xs_);
 }
 
 void Matching::attach(Engine& engine) {
@@ -62,11 +75,40 @@ void Matching::attach(Engine& engine) {
   }
 }
 
+void Matching::filter_by(DeviceBatch& device, std::size_t first_member) {
+  device_ = &device;
+  first_member_ = first_member;
+}
+
 Outcome Matching::propagate(Engine& engine) {
+  if (!prepare(engine)) return Outcome::failed;
+  return device_ ? device_->divide(engine, *this) : divide_here(engine);
+}
+
+Outcome Matching::divide_here(Engine& engine) {
+  if (!divide(engine, parts_)) return Outcome::failed;
+  return repeats_ ? Outcome::again : Outcome::fixpoint;
+}
+
+bool Matching::divide(Engine& engine, std::span<Part> parts) {
+  // What is taken from one view of a variable must not change the row of another one before that was looked at.
+  if (repeats_)
+    for (Part& part : parts) {
+      measure(engine.domains(), part);
+      for (std::size_t p = part.first; p < part.last; ++p) load(engine.domains(), order_[p], part);
+    }
+  return std::all_of(parts.begin(), parts.end(), [&](Part& part) { return split(engine, part); });
+}
+
+bool Matching::prepare(Engine& engine) {
   const Domains& d = engine.domains();
   ++call_;
-  for (const int i : touched)
+  for (std::size_t k = 0; k < touched.size(); ++k) {
+    if (k + kFar < touched.size()) d.prefetch(xs_[touched[k + kFar]]);
+    if (k + kNear < touched.size()) d.prefetch(xs_[touched[k + kNear]], base_ + match_[touched[k + kNear]]);
+    const int i = touched[k];
     if (match_[i] >= 0 && !d.has(xs_[i], base_ + match_[i])) release(i);
+  }
   parts_.clear();
   for (const auto* changed : {&touched, &unmatched_})
     for (const int i : *changed) {
@@ -76,17 +118,9 @@ Outcome Matching::propagate(Engine& engine) {
       listed_[part.first] = call_;
       parts_.push_back(part);
     }
-  for (Part& part : parts_) {
-    measure(d, part);
-    if (!repair(d, part)) return Outcome::failed;
-  }
-  // What is taken from one view of a variable must not change the row of another one before that was looked at.
-  if (repeats_)
-    for (const Part& part : parts_)
-      for (std::size_t p = part.first; p < part.last; ++p) load(d, order_[p], part);
-  for (const Part& part : parts_)
-    if (!split(engine, part)) return Outcome::failed;
-  return repeats_ ? Outcome::again : Outcome::fixpoint;
+  for (Part& part : parts_)
+    if (!repair(d, part)) return false;
+  return true;
 }
 
 void Matching::release(int i) {
@@ -111,6 +145,7 @@ Matching::Part Matching::part_of(const Engine& engine, int i) const {
 }
 
 void Matching::measure(const Domains& d, Part& part) const {
+  if (part.to > 0) return;
   Value lo = d.lo(xs_[order_[part.first]]), hi = lo;
   Value size = 0;
   for (std::size_t p = part.first; p < part.last; ++p) {
@@ -135,13 +170,14 @@ const Matching::Word* Matching::load(const Domains& d, int i, const Part& part) 
 }
 
 // Those of the part that have no value get one; false: one cannot.
-bool Matching::repair(const Domains& d, const Part& part) {
+bool Matching::repair(const Domains& d, Part& part) {
   for (std::size_t k = 0; k < unmatched_.size();) {
     const int i = unmatched_[k];
     if (place_[i] < part.first || place_[i] >= part.last) {
       ++k;
       continue;
     }
+    measure(d, part);
     if (!augment(d, i, part)) return false;
     unmatched_[k] = unmatched_.back();
     unmatched_.pop_back();
@@ -188,6 +224,7 @@ void Matching::rematch(std::size_t value, int last) {
     const int before = match_[u];
     match_[u] = static_cast<int>(value);
     owner_[value] = u;
+    if (device_) rematched.push_back(u);
     if (before < 0) return;
     value = static_cast<std::size_t>(before);
     u = parent_[value];
@@ -195,8 +232,9 @@ void Matching::rematch(std::size_t value, int last) {
 }
 
 // Strongly connected components, by their paths (Gabow, Information Processing Letters 74, 2000).
-bool Matching::split(Engine& engine, const Part& part) {
+bool Matching::split(Engine& engine, Part& part) {
   const Domains& d = engine.domains();
+  measure(d, part);
   if (part.last - part.first == 1 && d.fixed(xs_[order_[part.first]])) return true;
   find_core(d, part);
   if (rest_.empty()) return true;
@@ -233,7 +271,10 @@ void Matching::gather(const Domains& d, const Part& part) {
   const Value base = base_ + static_cast<Value>(part.from * 64);
   for (int round = 0; round < kRounds && !rest_.empty(); ++round) {
     std::size_t left = 0;
-    for (const int i : rest_) {
+    for (std::size_t k = 0; k < rest_.size(); ++k) {
+      if (k + kFar < rest_.size()) d.prefetch(xs_[rest_[k + kFar]]);
+      if (k + kNear < rest_.size()) d.prefetch(xs_[rest_[k + kNear]], std::max(base, d.lo(xs_[rest_[k + kNear]])));
+      const int i = rest_[k];
       if (!d.meets(xs_[i], base, members)) {
         rest_[left++] = i;
         continue;
@@ -336,10 +377,8 @@ void Matching::close(Engine& engine, const Part& part) {
   path_.pop_back();
   start_here(engine);
   for (std::size_t k = first; k < stack_.size(); ++k) {
-    const int i = stack_[k], other = order_[fill_];
-    std::swap(order_[fill_], order_[place_[i]]);
-    place_[other] = place_[i];
-    place_[i] = fill_++;
+    const int i = stack_[k];
+    place_next(i);
     const Word* words = row(i);
     for (std::size_t w = part.from; w < part.to; ++w)
       if (const Word lost = words[w] & ~members[w]) alive_ = alive_ && remove(engine.domains(), i, w, lost);
@@ -355,11 +394,38 @@ void Matching::close_core(Engine& engine, const Part& part) {
     if (!closed_[w]) continue;
     const Value base = base_ + static_cast<Value>(w * 64);
     for (std::size_t p = fill_; p < part.last && alive_; ++p) {
+      if (p + kFar < part.last) d.prefetch(xs_[order_[p + kFar]]);
+      if (p + kNear < part.last) d.prefetch(xs_[order_[p + kNear]], base);
       const int i = order_[p];
       const Word words = loaded_[i] == call_ ? row(i)[w] : d.row_word(xs_[i], base);
       if (const Word lost = words & closed_[w]) alive_ = remove(d, i, w, lost);
     }
   }
+}
+
+void Matching::place_next(int i) {
+  const int other = order_[fill_];
+  std::swap(order_[fill_], order_[place_[i]]);
+  place_[other] = place_[i];
+  place_[i] = fill_++;
+}
+
+// Components with labels move to the front, the core stays behind them.
+bool Matching::settle(Engine& engine, const Part& part, std::span<different::Label> labels, std::span<const different::Loss> losses) {
+  std::sort(labels.begin(), labels.end(), [](const auto& a, const auto& b) { return a.label < b.label; });
+  fill_ = part.first;
+  for (std::size_t k = 0; k < labels.size(); ++k) {
+    if (k == 0 || labels[k].label != labels[k - 1].label) start_here(engine);
+    place_next(static_cast<int>(labels[k].member));
+  }
+  if (fill_ < part.last) start_here(engine);
+  Domains& d = engine.domains();
+  for (std::size_t k = 0; k < losses.size(); ++k) {
+    if (k + kFar < losses.size()) d.prefetch(xs_[losses[k + kFar].member]);
+    if (k + kNear < losses.size()) d.prefetch(xs_[losses[k + kNear].member], base_ + static_cast<Value>(64 * losses[k + kNear].word));
+    if (!remove(d, static_cast<int>(losses[k].member), losses[k].word, losses[k].values)) return false;
+  }
+  return true;
 }
 
 void Matching::start_here(Engine& engine) {

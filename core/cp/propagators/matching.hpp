@@ -12,28 +12,56 @@
 #include <memory>
 
 #include "cp/constraints.hpp"
+#include "cp/device/batch.hpp"
 
 namespace elimina::cp {
 
 class Matching final : public Propagator {
  public:
+  using Word = std::uint64_t;
+
+  // Variables `order_[first]` to `order_[last - 1]`; once it is measured, the words that their values are in, and the one with
+  // the most values.
+  struct Part {
+    std::size_t first, last, from, to;
+    int largest;
+    std::size_t size() const { return last - first; }
+  };
+
   // Whether rows for all variables are not too much memory.
   static bool fits(const Domains& d, const Views& xs);
-  static void post(Engine& engine, const Views& xs);
+  static void post(Engine& engine, const Views& xs, Side side);
 
-  Matching(const Domains& d, Views xs);
+  Matching(const Domains& d, Views xs, Side side);
 
   void attach(Engine& engine) override;
   Outcome propagate(Engine& engine) override;
 
- private:
-  using Word = std::uint64_t;
-  // Variables `order_[first]` to `order_[last - 1]`, the words that their values are in, and the one with the most values.
-  struct Part {
-    std::size_t first, last, from, to;
-    int largest;
-  };
+  // For a device: the first step, which leaves parts to be divided, and the second one by the CPU or by what the device found.
+  // False: it fails.
+  [[nodiscard]] bool prepare(Engine& engine);
+  Outcome divide_here(Engine& engine);
+  [[nodiscard]] bool divide(Engine& engine, std::span<Part> parts);
+  [[nodiscard]] bool settle(Engine& engine, const Part& part, std::span<different::Label> labels, std::span<const different::Loss> losses);
 
+  // From now on a device may filter it, which knows its variables from a number on.
+  void filter_by(DeviceBatch& device, std::size_t first_member);
+  bool is_filtered_by(const DeviceBatch& device) const { return device_ == &device; }
+  std::size_t first_member() const { return first_member_; }
+
+  Side side() const { return side_; }
+  const Views& views() const { return xs_; }
+  Value base() const { return base_; }
+  std::size_t words() const { return words_; }
+  bool repeats() const { return repeats_; }
+  std::span<Part> parts() { return parts_; }
+  std::span<const int> order() const { return order_; }
+  int match(int i) const { return match_[i]; }
+  std::span<const Word> free_values() const { return free_; }
+  // Whose matches changed since they were forgotten; some more than once.
+  std::vector<int> rematched;
+
+ private:
   Word* row(std::size_t i) { return rows_.data() + i * words_; }
   const Word* load(const Domains& d, int i, const Part& part);
   static bool has(const Word* words, std::size_t bit) { return words[bit / 64] >> (bit % 64) & 1; }
@@ -43,11 +71,11 @@ class Matching final : public Propagator {
   void release(int i);
   Part part_of(const Engine& engine, int i) const;
   void measure(const Domains& d, Part& part) const;
-  bool repair(const Domains& d, const Part& part);
+  bool repair(const Domains& d, Part& part);
   bool augment(const Domains& d, int i, const Part& part);
   void rematch(std::size_t value, int last);
 
-  bool split(Engine& engine, const Part& part);
+  bool split(Engine& engine, Part& part);
   void find_core(const Domains& d, const Part& part);
   void gather(const Domains& d, const Part& part);
   bool reaches_all(const Domains& d, int pivot, const Part& part);
@@ -58,10 +86,14 @@ class Matching final : public Propagator {
   void explore(Engine& engine, const Part& part);
   void close(Engine& engine, const Part& part);
   void close_core(Engine& engine, const Part& part);
+  void place_next(int i);
   void start_here(Engine& engine);
   bool remove(Domains& d, int i, std::size_t w, Word lost);
 
   Views xs_;
+  Side side_;
+  DeviceBatch* device_ = nullptr;
+  std::size_t first_member_ = 0;
   Value base_;
   std::size_t words_;
   bool repeats_;                  // a variable occurs in two views
@@ -69,7 +101,7 @@ class Matching final : public Propagator {
   std::vector<std::uint64_t> loaded_;
   std::uint64_t call_ = 0;
   std::vector<int> match_, owner_;   // variable -> value, value -> variable; -1: none
-  std::vector<Word> free_;           // values without an owner
+  std::vector<Word> free_;           // values of variables, without an owner
   std::vector<int> unmatched_;
 
   // Components are ranges of `order_`; a trailed bit says where one begins.

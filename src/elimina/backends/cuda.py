@@ -131,6 +131,15 @@ class CudaBackend:
             self._kernels[name] = cuda_compile.load(self.cupy, name, self._architecture)
         return self._kernels[name]
 
+    def binary(self, name: str) -> tuple[bytes, str]:
+        """Return a kernel's module and its name there, for who launches it without CuPy.
+
+        Raises:
+            DeviceError: The compiler refuses.
+        """
+        path, symbol = cuda_compile.binary(self.cupy, name, self._architecture)
+        return path.read_bytes(), symbol
+
     @contextmanager
     def at_work(self, size: int) -> Iterator[None]:
         """Use the device and its stream; failures of a program of so many bytes become errors that say what to do."""

@@ -28,6 +28,16 @@ def cache_folder() -> Path:
 def load(cupy: Any, name: str, architecture: str) -> Any:
     """Return a kernel by its name expression, compiled for an architecture such as ``sm_90``.
 
+    Raises:
+        DeviceError: The compiler refuses.
+    """
+    path, symbol = binary(cupy, name, architecture)
+    return cupy.RawModule(path=str(path)).get_function(symbol)
+
+
+def binary(cupy: Any, name: str, architecture: str) -> tuple[Path, str]:
+    """Return a kernel's module, compiled once, and its name there.
+
     CuPy's own way to compile flushes subnormal float32 numbers to zero; then devices would not agree to the last bit.
 
     Raises:
@@ -36,13 +46,13 @@ def load(cupy: Any, name: str, architecture: str) -> Any:
     nvrtc = cupy.cuda.compiler.nvrtc
     options = (*cuda_kernels.compile_options(), f"-arch={architecture}")
     key = hashlib.sha256(repr((name, options, nvrtc.getVersion())).encode()).hexdigest()[:32]
-    binary, symbol = (cache_folder() / f"{key}.{suffix}" for suffix in ("cubin", "name"))
-    if not binary.exists():
+    module, symbol = (cache_folder() / f"{key}.{suffix}" for suffix in ("cubin", "name"))
+    if not module.exists():
         cubin, mangled = _compile(nvrtc, name, options)
         # The name first: where there is a binary, there is its name.
         _write(symbol, mangled.encode())
-        _write(binary, cubin)
-    return cupy.RawModule(path=str(binary)).get_function(symbol.read_text())
+        _write(module, cubin)
+    return module, symbol.read_text()
 
 
 def _compile(nvrtc: Any, name: str, options: tuple[str, ...]) -> tuple[bytes, str]:

@@ -262,6 +262,10 @@ def decode_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:
     return f"elimina::decode<{semiring_type(semiring, dtype)}>"
 
 
+DIVIDE = "elimina::divide"
+"""AllDifferent's kernel."""
+
+
 def source(name: str) -> str:
     """Return the text of the file that defines a kernel, by its name expression."""
     file = name.removeprefix("elimina::").partition("<")[0]

@@ -59,6 +59,12 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("-p", "--parallel", metavar="N", type=_count(1), default=1, help="threads; one is used")
     parser.add_argument("-r", "--random-seed", metavar="SEED", type=_count(0), default=0, help="of random values")
     parser.add_argument("-t", "--time-limit", metavar="MS", type=_count(0), help="milliseconds, from the start")
+    parser.add_argument(
+        "--device",
+        choices=("auto", "cpu", "cuda"),
+        default="auto",
+        help="what filters AllDifferents; auto: a GPU where it is faster, or where the model says so",
+    )
     return parser.parse_args(arguments)
 
 
@@ -97,6 +103,15 @@ class _Run:
         except StopIteration:
             self._write(b"=====UNKNOWN=====\n")
             return FINISHED
+        if options.device == "cuda" or (options.device == "auto" and model.wants_device()):
+            from elimina.cp.device import accelerate
+            from elimina.errors import DeviceError
+
+            try:
+                accelerate(model, options.device)
+            except DeviceError as error:
+                _complain(str(error))
+                return ERROR
         search = model.search(options.free_search, options.random_seed, self._seconds_left())
         if options.verbose:
             for note in (*model.notes, *(["one thread is used"] if options.parallel > 1 else [])):

@@ -12,6 +12,7 @@ from elimina.cp.expressions import Expression, Operand, whole
 from elimina.errors import InputError
 
 Consistency = Literal["value", "bounds", "domain"]
+Side = Literal["auto", "cpu", "gpu"]
 _MOST_CELLS = 10**8
 
 
@@ -111,7 +112,7 @@ class Globals(ABC):
         self.post("array_var_int_element" if of_variables else "array_int_element", place, list(items), z)
         return z
 
-    def all_different(self, xs: Iterable[Operand], consistency: Consistency = "domain") -> None:
+    def all_different(self, xs: Iterable[Operand], consistency: Consistency = "domain", side: Side = "auto") -> None:
         """All variables have different values.
 
         Args:
@@ -120,13 +121,16 @@ class Globals(ABC):
                 there are solutions with both bounds, holes apart (López-Ortiz, Quimper, Tromp and van Beek, IJCAI
                 2003); ``domain``: there is one with each value (Régin, AAAI 1994), unless values are more than 2^20
                 apart: then it is ``bounds``.
+            side: Of ``domain``: what filters where a GPU is used; ``auto``: for each call the faster one.
 
         Raises:
-            InputError: The consistency is another.
+            InputError: The consistency or the side is another.
         """
         if consistency not in ("value", "bounds", "domain"):
             raise InputError(f"all_different: the consistency is value, bounds or domain, not {consistency!r}")
-        self.post(f"all_different_{consistency}", list(xs))
+        if side not in ("auto", "cpu", "gpu") or (side != "auto" and consistency != "domain"):
+            raise InputError(f"all_different: the side is auto, or with domain consistency cpu or gpu, not {side!r}")
+        self.post(f"all_different_{consistency}" + ("" if side == "auto" else f"_{side}"), list(xs))
 
     def all_different_except_0(self, xs: Iterable[Operand]) -> None:
         """Variables that are not 0 have different values."""

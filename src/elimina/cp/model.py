@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elimina._core import CpSearch, CpSolver
+from elimina.cp.device import Device, accelerate
 from elimina.cp.expressions import Expression, Operand, Relation, whole
 from elimina.cp.globals import Globals
 from elimina.cp.result import Result, Solution, Status
@@ -179,6 +180,7 @@ class Model(Globals):
         restart_growth: float = 1.5,
         free: bool = False,
         seed: int = 0,
+        device: Device = "auto",
         on_solution: Callable[[Solution], object] | None = None,
     ) -> Result:
         """Search for a solution, the best one, or all.
@@ -197,6 +199,7 @@ class Model(Globals):
             free: Choose variables by failures of their constraints (dom/wdeg), try the values of the last solution
                 first, and restart.
             seed: Of random values.
+            device: What filters domain-consistent AllDifferents: ``cpu``, ``cuda``, or for each call the faster one.
             on_solution: Gets each solution; ends the search by returning False.
 
         Returns:
@@ -204,9 +207,16 @@ class Model(Globals):
 
         Raises:
             InputError: A constraint or an option cannot be used as given.
+            DeviceError: ``cuda`` without a GPU that can be used, or one that fails.
         """
         search = self._start(
-            time_limit, node_limit, fail_limit, restarts and (restarts, restart_scale, restart_growth), free, seed
+            time_limit,
+            node_limit,
+            fail_limit,
+            restarts and (restarts, restart_scale, restart_growth),
+            free,
+            seed,
+            device,
         )
         aim = self._objective
         limit = solution_limit if solution_limit is not None else None if all_solutions or aim is not None else 1
@@ -227,7 +237,9 @@ class Model(Globals):
         objective = last[aim] if last is not None and aim is not None else None
         return Result(status, last, objective, found, complete, search.statistics())
 
-    def solutions(self, *, time_limit: float | None = None, free: bool = False, seed: int = 0) -> Iterator[Solution]:
+    def solutions(
+        self, *, time_limit: float | None = None, free: bool = False, seed: int = 0, device: Device = "auto"
+    ) -> Iterator[Solution]:
         """Search for one solution after the other; with an objective, each is better than the one before.
 
         The iterator ends when there are no more, or with the time.
@@ -236,7 +248,7 @@ class Model(Globals):
             InputError: A constraint or an option cannot be used as given.
             KeyboardInterrupt: Ctrl-C.
         """
-        search = self._start(time_limit, None, None, None, free, seed)
+        search = self._start(time_limit, None, None, None, free, seed, device)
         while (state := search.next(_go_on)) == "solution":
             yield self._solution(search)
         if state == "stopped":
@@ -270,8 +282,10 @@ class Model(Globals):
         restarts: tuple[str, float, float] | None,
         free: bool,
         seed: int,
+        device: Device,
     ) -> CpSearch:
         solver, objective = self._build()
+        accelerate(solver, device)
         rules = self._rules or [(self._own(), "dom_w_deg", "indomain_min")]
         forever = float("inf")
         limits = (forever if limit is None else limit for limit in (seconds, nodes, failures))

@@ -1,0 +1,302 @@
+#include "batch.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+
+#include "cp/propagators/matching.hpp"
+
+namespace elimina::cp {
+
+namespace {
+
+using Place = FilterDevice::Place;
+
+// Rounds of a search on the device before the CPU takes over.
+constexpr std::uint32_t kRounds = 96;
+// Threads that a part can use (one for each variable and word) that a single block makes do with, its board in shared memory; and
+// those for each block of a larger team.
+constexpr std::size_t kAlone = 1024, kPerBlock = 512;
+
+}  // namespace
+
+bool DeviceBatch::can_filter(const Domains& d, const Matching& matching) {
+  for (const View x : matching.views())
+    if (x.scale != 1 || !d.has_row(x.var)) return false;
+  return matching.side() != Side::cpu;
+}
+
+DeviceBatch::DeviceBatch(Engine& engine, std::unique_ptr<FilterDevice> device, bool measures)
+    : domains_(engine.domains()), device_(std::move(device)), measures_(measures) {
+  changes_.state.assign(static_cast<std::size_t>(domains_.count()), Changes::kOthers);
+  engine.each_propagator([&](Propagator& p) {
+    auto* const matching = dynamic_cast<Matching*>(&p);
+    if (matching && can_filter(domains_, *matching)) enlist(domains_, *matching);
+  });
+  changes_.most = domains_.rows().size() / 4 + 1024;
+  domains_.tell_changes(&changes_);
+}
+
+DeviceBatch::~DeviceBatch() {
+  domains_.tell_changes(nullptr);
+  release(rows_);
+  release(scratch_);
+  release(bounds_);
+  release(match_);
+  release(member_store_);
+  release(words_);
+  release(new_bounds_);
+  release(matches_);
+  release(host_parts_);
+  release(part_store_);
+  release(host_lists_);
+  release(list_store_);
+  release(host_free_);
+  release(free_store_);
+  release(barriers_);
+  release(done_);
+  release(losses_);
+  release(labels_);
+  release(answers_);
+}
+
+void DeviceBatch::enlist(const Domains& d, Matching& matching) {
+  matching.filter_by(*this, members_.size());
+  matchings_.push_back(&matching);
+  for (const View x : matching.views()) {
+    const Value first = matching.base() - x.offset - d.row_base(x.var);
+    members_.push_back({static_cast<std::uint32_t>(x.var), static_cast<std::uint32_t>(d.row_place(x.var)), static_cast<std::int32_t>(first)});
+    changes_.state[static_cast<std::size_t>(x.var)] = Changes::kUnseen;
+  }
+}
+
+template <class T>
+void DeviceBatch::reserve(Store<T>& store, std::size_t count, Place place) {
+  if (store.size() >= count) return;
+  const std::size_t bytes = std::max(count, store.size() * 3 / 2) * sizeof(T);
+  release(store);
+  store.piece = device_->allocate(place, bytes);
+}
+
+template <class T>
+void DeviceBatch::release(Store<T>& store) {
+  if (store.piece.bytes > 0) device_->free(store.piece);
+  store.piece = {};
+}
+
+std::size_t DeviceBatch::variables(Matching& matching) {
+  std::size_t count = 0;
+  for (const Matching::Part& part : matching.parts()) count += part.size();
+  return count;
+}
+
+// The faster one, once both are known; the other one again now and then, unless it is far slower.
+bool DeviceBatch::is_for_device(const Cost& cost) const {
+  constexpr std::uint32_t kSamples = 3, kTurn = 128;
+  constexpr double kFar = 4;
+  if (cost.cpu_calls < kSamples) return false;
+  if (cost.device_calls < kSamples) return true;
+  const bool is_faster = cost.device < cost.cpu;
+  const bool is_turn = (cost.cpu_calls + cost.device_calls) % kTurn == 0 && std::max(cost.device, cost.cpu) < kFar * std::min(cost.device, cost.cpu);
+  return is_faster != is_turn;
+}
+
+Outcome DeviceBatch::divide(Engine& engine, Matching& matching) {
+  if (!measures_ || matching.side() == Side::gpu) return divide_together(engine, matching);
+  const std::size_t count = variables(matching);
+  if (count < kWorthwhile) return matching.divide_here(engine);
+  Cost& cost = costs_[static_cast<std::size_t>(std::bit_width(count))];
+  const bool is_device = is_for_device(cost);
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome outcome = is_device ? divide_together(engine, matching) : matching.divide_here(engine);
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  // The device's time is that of all that waited.
+  if (is_device) seconds *= static_cast<double>(count) / static_cast<double>(std::max(labels_count_, count));
+  std::uint32_t& calls = is_device ? cost.device_calls : cost.cpu_calls;
+  double& mean = is_device ? cost.device : cost.cpu;
+  // The first call on the device takes its memory.
+  mean = calls <= (is_device ? 1U : 0U) ? seconds : mean + (seconds - mean) / 8;
+  ++calls;
+  return outcome;
+}
+
+Outcome DeviceBatch::divide_together(Engine& engine, Matching& first) {
+  jobs_.clear();
+  parts_.clear();
+  lists_.clear();
+  free_values_.clear();
+  board_bytes_ = losses_count_ = labels_count_ = scratch_words_ = 0;
+  engine.begin(first);
+  add_parts(first);
+  std::vector<Matching*> others;
+  engine.take_waiting(Priority::costly, [&](Propagator& p) {
+    auto* const matching = dynamic_cast<Matching*>(&p);
+    if (!matching || !matching->is_filtered_by(*this)) return false;
+    others.push_back(matching);
+    return true;
+  });
+  bool holds = true;
+  for (Matching* const other : others) {
+    if (holds) {
+      holds = other->prepare(engine);
+      if (holds) add_parts(*other);
+      engine.begin(*other);
+    } else {
+      engine.forget(*other);
+    }
+  }
+  if (!holds) return Outcome::failed;
+  write_changes(engine.domains());
+  run();
+  return apply(engine);
+}
+
+void DeviceBatch::add_parts(Matching& matching) {
+  const std::size_t first = parts_.size(), free = free_values_.size();
+  free_values_.insert(free_values_.end(), matching.free_values().begin(), matching.free_values().end());
+  const bool has_free = std::any_of(matching.free_values().begin(), matching.free_values().end(), [](auto word) { return word != 0; });
+  for (const Matching::Part& part : matching.parts()) {
+    const std::size_t count = part.size(), words = matching.words();
+    const bool is_all = count == matching.order().size();
+    const std::size_t losses = std::min(count * words, std::max<std::size_t>(4 * count, 4096));
+    const std::size_t board = different::board_words(count, words);
+    parts_.push_back({static_cast<std::uint32_t>(matching.first_member()), static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(words),
+                      is_all ? -1 : static_cast<std::int32_t>(lists_.size()), static_cast<std::uint32_t>(free), has_free, scratch_words_, scratch_words_ + board,
+                      static_cast<std::uint32_t>(losses_count_), static_cast<std::uint32_t>(losses), static_cast<std::uint32_t>(labels_count_)});
+    if (!is_all)
+      for (std::size_t p = part.first; p < part.last; ++p) lists_.push_back(static_cast<std::uint32_t>(matching.order()[p]));
+    scratch_words_ += board + count * words;
+    losses_count_ += losses;
+    labels_count_ += count;
+    board_bytes_ = std::max(board_bytes_, 8 * board);
+  }
+  jobs_.push_back({&matching, first, parts_.size()});
+}
+
+void DeviceBatch::upload_all(const Domains& d) {
+  reserve(rows_, d.rows().size(), Place::device);
+  reserve(bounds_, static_cast<std::size_t>(d.count()), Place::device);
+  reserve(member_store_, members_.size(), Place::device);
+  reserve(match_, members_.size(), Place::device);
+  if (!is_known_) device_->upload(member_store_.piece, members_.data(), members_.size() * sizeof(members_[0]));
+  device_->upload(rows_.piece, d.rows().data(), std::min(rows_.size(), d.rows().size()) * sizeof(std::uint64_t));
+  std::vector<different::Bounds> bounds(static_cast<std::size_t>(d.count()));
+  for (int v = 0; v < d.count(); ++v)
+    if (changes_.state[static_cast<std::size_t>(v)] != Changes::kOthers)
+      bounds[static_cast<std::size_t>(v)] = {static_cast<std::int32_t>(d.lo(v) - d.row_base(v)), static_cast<std::int32_t>(d.hi(v) - d.row_base(v))};
+  device_->upload(bounds_.piece, bounds.data(), bounds.size() * sizeof(bounds[0]));
+  std::vector<std::int32_t> match;
+  for (const Matching* matching : matchings_)
+    for (std::size_t i = 0; i < matching->views().size(); ++i) match.push_back(matching->match(static_cast<int>(i)));
+  device_->upload(match_.piece, match.data(), match.size() * sizeof(match[0]));
+  for (Matching* matching : matchings_) matching->rematched.clear();
+  changes_.forget();
+  is_known_ = true;
+}
+
+void DeviceBatch::write_changes(const Domains& d) {
+  if (!is_known_ || changes_.overflown) upload_all(d);
+  std::size_t rematched = 0;
+  for (const Matching* matching : matchings_) rematched += matching->rematched.size();
+  reserve(words_, changes_.words.size(), Place::shared);
+  reserve(new_bounds_, changes_.variables.size(), Place::shared);
+  reserve(matches_, rematched, Place::shared);
+  std::size_t i = 0;
+  constexpr std::size_t kAhead = 16;
+  for (const std::uint32_t word : changes_.words) {
+    if (i + kAhead < changes_.words.size()) __builtin_prefetch(d.rows().data() + changes_.words[i + kAhead]);
+    words_.host()[i++] = {d.rows()[word], word};
+  }
+  i = 0;
+  for (const int v : changes_.variables)
+    new_bounds_.host()[i++] = {static_cast<std::uint32_t>(v),
+                               {static_cast<std::int32_t>(d.lo(v) - d.row_base(v)), static_cast<std::int32_t>(d.hi(v) - d.row_base(v))}};
+  i = 0;
+  for (Matching* matching : matchings_) {
+    for (const int u : matching->rematched)
+      matches_.host()[i++] = {static_cast<std::uint32_t>(matching->first_member()) + static_cast<std::uint32_t>(u), matching->match(u)};
+    matching->rematched.clear();
+  }
+  call_.word_count = static_cast<std::uint32_t>(changes_.words.size());
+  call_.bounds_count = static_cast<std::uint32_t>(changes_.variables.size());
+  call_.match_count = static_cast<std::uint32_t>(rematched);
+  changes_.forget();
+}
+
+void DeviceBatch::run() {
+  reserve(scratch_, scratch_words_, Place::device);
+  reserve(part_store_, parts_.size(), Place::device);
+  reserve(list_store_, lists_.size(), Place::device);
+  reserve(barriers_, parts_.size(), Place::device);
+  reserve(host_parts_, parts_.size(), Place::shared);
+  reserve(host_lists_, lists_.size(), Place::shared);
+  reserve(host_free_, free_values_.size(), Place::shared);
+  reserve(free_store_, free_values_.size(), Place::device);
+  reserve(losses_, losses_count_, Place::shared);
+  reserve(labels_, labels_count_, Place::shared);
+  reserve(answers_, parts_.size(), Place::shared);
+  reserve(done_, 1, Place::shared);
+  std::copy(parts_.begin(), parts_.end(), host_parts_.host());
+  std::copy(lists_.begin(), lists_.end(), host_lists_.host());
+  std::copy(free_values_.begin(), free_values_.end(), host_free_.host());
+  std::size_t threads = 0;
+  for (const different::Part& part : parts_) threads = std::max<std::size_t>(threads, part.count * std::min(std::bit_ceil(part.words), 32U));
+  const std::size_t most = std::max<std::size_t>(device_->blocks() / parts_.size(), 1);
+  const std::size_t blocks = threads <= kAlone ? 1 : std::min(most, (threads + kPerBlock - 1) / kPerBlock);
+  call_.rows = rows_.device();
+  call_.bounds = bounds_.device();
+  call_.match = match_.device();
+  call_.members = member_store_.device();
+  call_.words = words_.device();
+  call_.new_bounds = new_bounds_.device();
+  call_.matches = matches_.device();
+  call_.host_parts = host_parts_.device();
+  call_.host_lists = host_lists_.device();
+  call_.host_free = host_free_.device();
+  call_.free = free_store_.device();
+  call_.part_count = static_cast<std::uint32_t>(parts_.size());
+  call_.list_count = static_cast<std::uint32_t>(lists_.size());
+  call_.free_count = static_cast<std::uint32_t>(free_values_.size());
+  call_.parts = part_store_.device();
+  call_.lists = list_store_.device();
+  call_.scratch = scratch_.device();
+  call_.losses = losses_.device();
+  call_.labels = labels_.device();
+  call_.answers = answers_.device();
+  call_.barriers = barriers_.device();
+  call_.done = done_.device();
+  call_.blocks = static_cast<std::uint32_t>(blocks);
+  call_.rounds = kRounds;
+  if (++call_.ticket == 0) ++call_.ticket;
+  *done_.host() = 0;
+  ++calls_;
+  const auto start = std::chrono::steady_clock::now();
+  device_->run(call_, board_bytes_, done_.host());
+  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+Outcome DeviceBatch::apply(Engine& engine) {
+  for (const Job& job : jobs_) {
+    engine.run_as(*job.matching);
+    if (!apply(engine, job)) return Outcome::failed;
+    engine.settle(*job.matching, job.matching->repeats());
+  }
+  return Outcome::settled;
+}
+
+bool DeviceBatch::apply(Engine& engine, const Job& job) {
+  for (std::size_t p = job.first; p < job.last; ++p) {
+    const different::Part& part = parts_[p];
+    const different::Answer answer = answers_.host()[p];
+    Matching::Part& given = job.matching->parts()[p - job.first];
+    if (!answer.is_complete || answer.losses > part.losses) {
+      if (!job.matching->divide(engine, {&given, 1})) return false;
+      continue;
+    }
+    if (!job.matching->settle(engine, given, {labels_.host() + part.first_label, answer.labels}, {losses_.host() + part.first_loss, answer.losses}))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace elimina::cp

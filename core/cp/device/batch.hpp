@@ -1,0 +1,100 @@
+// AllDifferents that a device filters: all that wait at a fixpoint in one call. Copies of the domains' rows and of the matchings
+// are kept there; only what changed travels.
+#pragma once
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "cp/engine.hpp"
+#include "device.hpp"
+
+namespace elimina::cp {
+
+class Matching;
+
+class DeviceBatch {
+ public:
+  // Variables of parts from which on a device may be the faster one.
+  static constexpr std::size_t kWorthwhile = 512;
+
+  // Registers those that a device can filter and that are not for the CPU; at the root.
+  DeviceBatch(Engine& engine, std::unique_ptr<FilterDevice> device, bool measures);
+  ~DeviceBatch();
+  DeviceBatch(const DeviceBatch&) = delete;
+  DeviceBatch& operator=(const DeviceBatch&) = delete;
+
+  // Divides the parts of a propagator that is prepared: by the CPU, or by the device with those of all others that wait.
+  Outcome divide(Engine& engine, Matching& matching);
+
+  std::uint64_t calls() const { return calls_; }
+  double seconds() const { return seconds_; }
+
+  // Whether a device could filter it: rows that are only shifted.
+  static bool can_filter(const Domains& d, const Matching& matching);
+
+ private:
+  // Memory that grows, for so many of one kind.
+  template <class T>
+  struct Store {
+    FilterDevice::Piece piece;
+    T* host() const { return static_cast<T*>(piece.host); }
+    T* device() const { return reinterpret_cast<T*>(piece.device); }
+    std::size_t size() const { return piece.bytes / sizeof(T); }
+  };
+  struct Job {
+    Matching* matching;
+    std::size_t first, last;  // its parts
+  };
+  // Seconds of a call, as they have been lately, of calls with about as many variables.
+  struct Cost {
+    double cpu = 0, device = 0;
+    std::uint32_t cpu_calls = 0, device_calls = 0;
+  };
+
+  static std::size_t variables(Matching& matching);
+  bool is_for_device(const Cost& cost) const;
+  Outcome divide_together(Engine& engine, Matching& first);
+  void enlist(const Domains& d, Matching& matching);
+  void add_parts(Matching& matching);
+  void write_changes(const Domains& d);
+  void upload_all(const Domains& d);
+  void run();
+  Outcome apply(Engine& engine);
+  bool apply(Engine& engine, const Job& job);
+  template <class T>
+  void reserve(Store<T>& store, std::size_t count, FilterDevice::Place place);
+  template <class T>
+  void release(Store<T>& store);
+
+  Domains& domains_;
+  std::unique_ptr<FilterDevice> device_;
+  bool measures_;
+  Changes changes_;
+  bool is_known_ = false;  // whether the device has the rows and the matches at all
+  std::array<Cost, 64> costs_{};  // by the number of variables, in powers of two
+  std::vector<Matching*> matchings_;
+  std::vector<different::Member> members_;
+  std::vector<Job> jobs_;
+  std::vector<different::Part> parts_;
+  std::vector<std::uint32_t> lists_;
+  std::vector<std::uint64_t> free_values_;
+  different::Call call_{};
+  std::size_t board_bytes_ = 0, losses_count_ = 0, labels_count_ = 0, scratch_words_ = 0;
+  std::uint64_t calls_ = 0;
+  double seconds_ = 0;  // of the device's calls
+
+  Store<std::uint64_t> rows_, scratch_, host_free_, free_store_;
+  Store<different::Bounds> bounds_;
+  Store<std::int32_t> match_;
+  Store<different::Member> member_store_;
+  Store<different::WordChange> words_;
+  Store<different::BoundsChange> new_bounds_;
+  Store<different::MatchChange> matches_;
+  Store<different::Part> host_parts_, part_store_;
+  Store<std::uint32_t> host_lists_, list_store_, barriers_, done_;
+  Store<different::Loss> losses_;
+  Store<different::Label> labels_;
+  Store<different::Answer> answers_;
+};
+
+}  // namespace elimina::cp

@@ -1,0 +1,48 @@
+// What filters parts of AllDifferents beside the CPU's own search: memory, and calls of `elimina/different.hpp` in it.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include <elimina/different.hpp>
+
+namespace elimina::cp {
+
+// The device does not do what it should; the text says which call failed.
+struct DeviceFailed : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class FilterDevice {
+ public:
+  enum class Place { device, shared };  // shared: the host's memory, which the device reads and writes
+
+  // A piece of memory; `host` is null where it is the device's.
+  struct Piece {
+    void* host = nullptr;
+    std::uint64_t device = 0;
+    std::size_t bytes = 0;
+  };
+
+  virtual ~FilterDevice() = default;
+  virtual Piece allocate(Place place, std::size_t bytes) = 0;
+  virtual void free(const Piece& piece) = 0;
+  virtual void upload(const Piece& to, const void* from, std::size_t bytes) = 0;
+
+  // Returns when the answers are there; the call's `arrived` and `arrivals` are the device's own. `board_bytes`: of the largest
+  // part; `done`: where the host reads the ticket.
+  virtual void run(different::Call& call, std::size_t board_bytes, const volatile std::uint32_t* done) = 0;
+
+  // Blocks that work at the same time.
+  virtual unsigned blocks() const = 0;
+};
+
+// The same code on this processor, by a team of threads: what tests compare.
+std::unique_ptr<FilterDevice> make_host_device(unsigned threads);
+
+// A kernel of a CUDA module, on a device's primary context; the driver is loaded now. Throws `DeviceFailed`.
+std::unique_ptr<FilterDevice> make_cuda_device(int ordinal, const char* module, const std::string& name);
+
+}  // namespace elimina::cp

@@ -1,0 +1,80 @@
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "device.hpp"
+
+namespace elimina::cp {
+
+namespace {
+
+// Threads with a variable each; what they share is read and written as on a device.
+struct ThreadTeam {
+  int rank, count;
+  std::barrier<>& barrier;
+
+  i32 thread() const { return rank; }
+  i32 threads() const { return count; }
+  i32 group() const { return rank; }
+  i32 groups() const { return count; }
+  i32 lane() const { return 0; }
+  i32 lanes() const { return 1; }
+  bool any(bool x) const { return x; }
+  template <class T>
+  T load(const T* at) const {
+    return std::atomic_ref<T>(*const_cast<T*>(at)).load();
+  }
+  u64 unite(u64* at, u64 bits) const { return std::atomic_ref<u64>(*at).fetch_or(bits); }
+  template <class T>
+  void raise(T* at, T value) const {
+    const std::atomic_ref<T> cell(*at);
+    for (T old = cell.load(); old < value && !cell.compare_exchange_weak(old, value);) {}
+  }
+  void add(u32* at, u32 count) const { std::atomic_ref<u32>(*at).fetch_add(count); }
+  u32 take(u32* at) const { return std::atomic_ref<u32>(*at).fetch_add(1); }
+  void publish() const {}
+  void sync() { barrier.arrive_and_wait(); }
+};
+
+class HostDevice final : public FilterDevice {
+ public:
+  explicit HostDevice(unsigned threads) : threads_(std::max(threads, 1U)) {}
+
+  Piece allocate(Place, std::size_t bytes) override {
+    void* const memory = std::malloc(std::max<std::size_t>(bytes, 1));
+    if (!memory) throw std::bad_alloc();
+    return {memory, reinterpret_cast<std::uint64_t>(memory), bytes};
+  }
+  void free(const Piece& piece) override { std::free(piece.host); }
+  void upload(const Piece& to, const void* from, std::size_t bytes) override { std::memcpy(to.host, from, bytes); }
+  unsigned blocks() const override { return 1; }
+
+  void run(different::Call& call, std::size_t, const volatile std::uint32_t*) override {
+    different::Update(call, 0, 1).run();
+    std::barrier<> barrier(static_cast<std::ptrdiff_t>(threads_));
+    const auto work = [&](unsigned rank) {
+      ThreadTeam team{static_cast<int>(rank), static_cast<int>(threads_), barrier};
+      for (u32 p = 0; p < call.part_count; ++p) {
+        const different::Part& part = call.parts[p];
+        different::Division<ThreadTeam>(team, call, part, call.scratch + part.board, call.scratch + part.rows).run(call.answers + p);
+        team.sync();
+      }
+    };
+    std::vector<std::jthread> others;
+    for (unsigned rank = 1; rank < threads_; ++rank) others.emplace_back(work, rank);
+    work(0);
+  }
+
+ private:
+  unsigned threads_;
+};
+
+}  // namespace
+
+std::unique_ptr<FilterDevice> make_host_device(unsigned threads) { return std::make_unique<HostDevice>(threads); }
+
+}  // namespace elimina::cp

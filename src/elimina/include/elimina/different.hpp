@@ -1,0 +1,442 @@
+// AllDifferent's second step, strongly connected components of the residual graph, for a team of threads: the values that a part
+// loses, and how it divides. The same code serves kernels (a team is one block or several) and the host.
+//
+// Nodes are variables; a matched value is its variable's node. Variables that lead to free values are the core. What remains is
+// divided by pivots, one for each colour at a time: what leads to the pivot, what it leads to, both (a component), neither.
+// Edges between colours are taken from the rows, so that one mask of values serves all colours (Fleischer, Hendrickson and Pinar,
+// 'On identifying strongly connected components in parallel', 2000; trimming: McLendon et al., 2005).
+#pragma once
+#include "config.hpp"
+
+namespace elimina::different {
+
+// Of a variable in a constraint: its number, the first word of its row, and the row's bit that is the constraint's first value.
+struct Member {
+  u32 variable, row;
+  i32 first;
+};
+
+// The first and the last bit of a row that are values; bits beyond them mean nothing.
+struct Bounds {
+  i32 lo, hi;
+};
+
+// Members of one constraint (from `members` on) that are to be divided: all, or those that are listed from `list` on.
+struct Part {
+  u32 members, count, words;
+  i32 list;
+  u32 free, has_free;       // where the mask of values that no member has begins; whether there is one
+  u64 board, rows;          // where its scratch memory begins, in words of 64 bits
+  u32 first_loss, losses;   // room for what is found
+  u32 first_label;
+};
+
+// Values of a member, in the constraint's words, that it loses.
+struct Loss {
+  u32 member, word;
+  u64 values;
+};
+
+// A component that is not the core; its members have equal labels.
+struct Label {
+  u32 member;
+  i32 label;
+};
+
+struct Answer {
+  u32 losses, labels, is_complete;
+};
+
+struct WordChange {
+  u64 value;
+  u32 word;
+};
+struct BoundsChange {
+  u32 variable;
+  Bounds bounds;
+};
+struct MatchChange {
+  u32 member;
+  i32 value;
+};
+
+// Everything that a call needs. What the host wrote for it is read once and copied.
+struct Call {
+  u64* rows;
+  Bounds* bounds;
+  i32* match;
+  const Member* members;
+  const WordChange* words;
+  const BoundsChange* new_bounds;
+  const MatchChange* matches;
+  const Part* host_parts;
+  const u32* host_lists;
+  const u64* host_free;
+  u32 word_count, bounds_count, match_count, part_count, list_count, free_count;
+  Part* parts;
+  u32* lists;
+  u64* free;
+  u64* scratch;
+  Loss* losses;
+  Label* labels;
+  Answer* answers;
+  u32* barriers;        // one for each part
+  u32* arrived;         // blocks and parts that are done with something, since the beginning
+  u32* done;            // the host's
+  u32 ticket, blocks, rounds, arrivals;   // what `done` becomes; of a part's team; most rounds; `arrived` before
+};
+
+// Words of 64 bits for what a part keeps beside its rows.
+inline ELIMINA_HD u64 board_words(u64 count, u64 words) { return 4 * words + 1 + (16 + words + 10 * count + 1) / 2; }
+
+// Writes what changed to the device's copies; the threads of all blocks share the work. The host's memory is far away, so each
+// kind begins with threads of its own: they wait at the same time.
+class Update {
+ public:
+  ELIMINA_HD Update(const Call& call, u64 thread, u64 threads) : call_(call), thread_(thread), threads_(threads) {}
+
+  ELIMINA_HD void run() {
+    const Call& c = call_;
+    each(c.part_count, [&](u64 i) { c.parts[i] = c.host_parts[i]; });
+    each(c.part_count, [&](u64 i) { c.barriers[i] = 0; });
+    each(c.free_count, [&](u64 i) { c.free[i] = c.host_free[i]; });
+    each(c.list_count, [&](u64 i) { c.lists[i] = c.host_lists[i]; });
+    each(c.match_count, [&](u64 i) { c.match[c.matches[i].member] = c.matches[i].value; });
+    each(c.bounds_count, [&](u64 i) { c.bounds[c.new_bounds[i].variable] = c.new_bounds[i].bounds; });
+    each(c.word_count, [&](u64 i) { c.rows[c.words[i].word] = c.words[i].value; });
+  }
+
+ private:
+  template <class F>
+  ELIMINA_HD void each(u64 count, F write) {
+    for (u64 i = (thread_ + threads_ - before_ % threads_) % threads_; i < count; i += threads_) write(i);
+    before_ += (count + 31) / 32 * 32;
+  }
+
+  const Call& call_;
+  const u64 thread_, threads_;
+  u64 before_ = 0;
+};
+
+// A member's row in the constraint's words.
+struct Row {
+  const u64* words;
+  Bounds bounds;
+  i32 first;
+
+  ELIMINA_HD i32 from() const { return bounds.lo < first ? 0 : (bounds.lo - first) >> 6; }
+  ELIMINA_HD i32 to() const { return ((bounds.hi - first) >> 6) + 1; }
+  ELIMINA_HD u64 own(i32 i) const {
+    if (i < bounds.lo >> 6 || i > bounds.hi >> 6) return 0;
+    u64 word = words[i];
+    if (i == bounds.lo >> 6) word &= ~u64(0) << (bounds.lo & 63);
+    if (i == bounds.hi >> 6) word &= ~u64(0) >> (63 - (bounds.hi & 63));
+    return word;
+  }
+  ELIMINA_HD u64 word(i32 w) const {
+    const i32 bit = first + 64 * w, shift = bit & 63;
+    return shift ? own(bit >> 6) >> shift | own((bit >> 6) + 1) << (64 - shift) : own(bit >> 6);
+  }
+};
+
+// `Team`: `thread`, `threads`, `sync`; groups of lanes that share a variable: `group`, `groups`, `lane`, `lanes`, and `any`,
+// which all lanes of a group call; `load`, `unite`, `raise`, `add`, `take` for memory that other threads write; `publish` before what a
+// thread wrote is for the host.
+template <class Team>
+class Division {
+ public:
+  ELIMINA_HD Division(Team& team, const Call& call, const Part& part, u64* board, u64* rows)
+      : team_(team), call_(call), part_(part), count_(i32(part.count)), words_(i32(part.words)), rows_(rows) {
+    core_ = board;
+    lost_ = core_ + words_;
+    backward_ = lost_ + words_;
+    forward_ = backward_ + words_;
+    first_pivot_ = forward_ + words_;
+    i32* next = reinterpret_cast<i32*>(first_pivot_ + 1);
+    const auto take = [&](i32 size) {
+      i32* const at = next;
+      next += size;
+      return at;
+    };
+    counters_ = reinterpret_cast<u32*>(take(kCounters));
+    lost_words_ = reinterpret_cast<u32*>(take(words_));
+    member_ = take(count_);
+    match_ = take(count_);
+    state_ = take(count_);
+    colour_ = take(count_);
+    remaining_ = take(count_);
+    lists_[0] = take(count_);
+    lists_[1] = take(count_);
+    pivot_ = take(3 * count_);
+  }
+
+  ELIMINA_HD void run(Answer* answer) {
+    begin();
+    const i32 left = part_.has_free ? gather() : count_;
+    bool is_complete = has_rounds();
+    if (left > 0 && is_complete) {
+      const bool has_core = left < count_;
+      const i32 alive = list_remaining(has_core);
+      is_complete = alive == 0 || divide(alive, has_core);
+      if (has_core || alive == 0 || is_whole_) take_lost(has_core);
+    }
+    team_.publish();
+    team_.sync();
+    if (team_.thread() == 0) *answer = {team_.load(counters_ + kLosses), team_.load(counters_ + kLabels), is_complete};
+  }
+
+ private:
+  enum Counter { kRounds = 6, kLosses = kRounds, kLabels, kRemaining, kLostWords, kNext, kCounters = 16 };
+  static constexpr i32 kOpen = 0, kCore = 1, kExpanded = 2, kFixed = 3;
+
+  static ELIMINA_HD u64 bit(i32 value) { return u64(1) << (value & 63); }
+  ELIMINA_HD bool has(const u64* mask, i32 value) const { return team_.load(mask + (value >> 6)) >> (value & 63) & 1; }
+  ELIMINA_HD u64 set(u64* mask, i32 value) const { return team_.unite(mask + (value >> 6), bit(value)); }
+  ELIMINA_HD i32 match(i32 k) const { return team_.load(match_ + k); }
+  ELIMINA_HD u32 member(i32 k) const { return u32(team_.load(member_ + k)); }
+  ELIMINA_HD i32 remaining(i32 j) const { return team_.load(remaining_ + j); }
+  ELIMINA_HD Row row(i32 k) const {
+    const Member m = call_.members[part_.members + member(k)];
+    return {call_.rows + m.row, call_.bounds[m.variable], m.first};
+  }
+  ELIMINA_HD u64* kept_row(i32 j) const { return rows_ + u64(j) * u64(words_); }
+
+  ELIMINA_HD void begin() {
+    for (i32 w = team_.thread(); w < words_; w += team_.threads()) {
+      core_[w] = call_.free[part_.free + u32(w)];
+      lost_[w] = backward_[w] = forward_[w] = 0;
+    }
+    for (i32 i = team_.thread(); i < kCounters; i += team_.threads()) counters_[i] = 0;
+    if (team_.thread() == 0) *first_pivot_ = 0;
+    for (i32 k = team_.thread(); k < count_; k += team_.threads()) {
+      const i32 i = part_.list < 0 ? k : i32(call_.lists[part_.list + k]);
+      member_[k] = i;
+      match_[k] = call_.match[part_.members + u32(i)];
+      state_[k] = kOpen;
+    }
+    team_.sync();
+  }
+
+  // Two counts of this round; those of the next one are cleared. Others may be at it already when this one's are read.
+  ELIMINA_HD u32* counter() {
+    const u32 next = 2 * ((round_ + 1) % 3);
+    if (team_.thread() == 0) counters_[next] = counters_[next + 1] = 0;
+    return counters_ + 2 * (round_ % 3);
+  }
+
+  // A chain of variables may take as many rounds as it is long: a search from one to the next is better then.
+  ELIMINA_HD bool has_rounds() const { return round_ < call_.rounds; }
+
+  // Variables that lead to free values; how many do not.
+  ELIMINA_HD i32 gather() {
+    for (i32 left = count_;;) {
+      u32* const joined = counter();
+      u32 mine = 0;
+      for (i32 k = team_.group(); k < count_; k += team_.groups()) {
+        if (team_.any(team_.load(state_ + k) != kOpen) || !meets(row(k), core_) || team_.lane() != 0) continue;
+        state_[k] = kCore;
+        set(core_, match(k));
+        ++mine;
+      }
+      if (mine) team_.add(joined, mine);
+      team_.sync();
+      ++round_;
+      const i32 found = i32(team_.load(joined));
+      left -= found;
+      if (found == 0 || left == 0 || !has_rounds()) return left;
+    }
+  }
+
+  ELIMINA_HD bool meets(const Row& r, const u64* mask) const {
+    const i32 to = r.to();
+    for (i32 from = r.from(); from < to; from += team_.lanes()) {
+      const i32 w = from + team_.lane();
+      if (team_.any(w < to && (team_.load(mask + w) & r.word(w)))) return true;
+    }
+    return false;
+  }
+
+  // Numbers what is not in the core; what is fixed is a component. The values of the rest are lost for the core, those of what is
+  // fixed for all.
+  ELIMINA_HD i32 list_remaining(bool has_core) {
+    for (i32 k = team_.thread(); k < count_; k += team_.threads()) {
+      if (team_.load(state_ + k) != kOpen) continue;
+      const i32 value = match(k);
+      const Bounds bounds = row(k).bounds;
+      const bool is_fixed = bounds.lo == bounds.hi;
+      if ((is_fixed || has_core) && set(lost_, value) == 0) lost_words_[team_.take(counters_ + kLostWords)] = u32(value >> 6);
+      if (is_fixed) {
+        state_[k] = kFixed;
+        label(k, k);
+        continue;
+      }
+      const i32 j = i32(team_.take(counters_ + kRemaining));
+      remaining_[j] = k;
+      team_.raise(first_pivot_, u64(bounds.hi - bounds.lo) << 32 | u64(j));
+    }
+    team_.sync();
+    return i32(team_.load(counters_ + kRemaining));
+  }
+
+  // The core, or all that is not fixed, without the values of other components.
+  ELIMINA_HD void take_lost(bool has_core) {
+    const u64 lost = team_.load(counters_ + kLostWords);
+    for (u64 i = u64(team_.thread()); i < lost * u64(count_); i += u64(team_.threads())) {
+      const i32 k = i32(i / lost), state = team_.load(state_ + k);
+      if (has_core ? state != kCore : state == kFixed) continue;
+      const i32 w = i32(team_.load(lost_words_ + i % lost));
+      lose(k, w, row(k).word(w) & team_.load(lost_ + w));
+    }
+  }
+
+  ELIMINA_HD void lose(i32 k, i32 w, u64 values) {
+    if (!values) return;
+    const u32 at = team_.take(counters_ + kLosses);
+    if (at < part_.losses) call_.losses[part_.first_loss + at] = {member(k), u32(w), values};
+  }
+
+  ELIMINA_HD void label(i32 k, i32 component) {
+    call_.labels[part_.first_label + team_.take(counters_ + kLabels)] = {member(k), component};
+  }
+
+  // The first pivot is the variable with the widest row, and rows are those of the domains; false: it takes too many rounds.
+  ELIMINA_HD bool divide(i32 alive, bool has_core) {
+    const i32 pivot = i32(team_.load(first_pivot_) & ~0u), value = match(remaining(pivot));
+    if (team_.thread() == 0) {
+      set(backward_, value);
+      set(forward_, value);
+    }
+    if (!reach(nullptr, alive, pivot)) return false;
+    if (!has_core && is_whole_) return true;
+    classify(nullptr, alive, pivot, 0);
+    for (i32 turn = 0;; turn ^= 1) {
+      team_.sync();
+      alive = i32(team_.load(counters_ + kNext + turn));
+      if (alive == 0) return true;
+      choose_pivots(lists_[turn], alive);
+      if (team_.thread() == 0) counters_[kNext + (turn ^ 1)] = 0;
+      if (!reach(lists_[turn], alive, -1)) return false;
+      classify(lists_[turn], alive, -1, turn ^ 1);
+    }
+  }
+
+  ELIMINA_HD void choose_pivots(const i32* list, i32 alive) {
+    for (i32 w = team_.thread(); w < words_; w += team_.threads()) backward_[w] = forward_[w] = 0;
+    for (i32 i = team_.thread(); i < alive; i += team_.threads()) pivot_[team_.load(colour_ + team_.load(list + i))] = -1;
+    team_.sync();
+    for (i32 i = team_.thread(); i < alive; i += team_.threads()) {
+      const i32 j = team_.load(list + i);
+      team_.raise(pivot_ + team_.load(colour_ + j), j);
+    }
+    team_.sync();
+    for (i32 i = team_.thread(); i < alive; i += team_.threads()) {
+      const i32 j = team_.load(list + i), k = remaining(j);
+      state_[k] = kOpen;
+      if (team_.load(pivot_ + team_.load(colour_ + j)) != j) continue;
+      set(backward_, match(k));
+      set(forward_, match(k));
+    }
+    team_.sync();
+  }
+
+  // What leads to the pivots, and what they lead to. With a single pivot (-1: one for each colour) rows are those of the domains,
+  // and it ends as soon as both are all.
+  ELIMINA_HD bool reach(const i32* list, i32 alive, i32 pivot) {
+    for (i32 back = 1, fore = 0; has_rounds();) {
+      u32* const found = counter();
+      u32 joining = 0, expanding = 0;
+      for (i32 i = team_.group(); i < alive; i += team_.groups()) {
+        const i32 j = list ? team_.load(list + i) : i, k = remaining(j), value = match(k);
+        const bool joins = j != pivot && !team_.any(has(backward_, value)) && (pivot < 0 ? meets(j) : meets(row(k), backward_));
+        const bool expands = team_.any(team_.load(state_ + k) == kOpen && (j == pivot || has(forward_, value)));
+        if (expands && pivot < 0) expand(j);
+        if (expands && pivot >= 0) expand(row(k));
+        if (team_.lane() != 0) continue;
+        if (joins) {
+          set(backward_, value);
+          ++joining;
+        }
+        if (expands) {
+          state_[k] = kExpanded;
+          ++expanding;
+        }
+      }
+      if (joining) team_.add(found, joining);
+      if (expanding) team_.add(found + 1, expanding);
+      team_.sync();
+      ++round_;
+      const i32 joined = i32(team_.load(found)), expanded = i32(team_.load(found + 1));
+      back += joined;
+      fore += expanded;
+      is_whole_ = pivot >= 0 && back == alive && fore == alive;
+      if (is_whole_ || joined + expanded == 0) return true;
+    }
+    return false;
+  }
+
+  ELIMINA_HD bool meets(i32 j) const {
+    const u64* const words = kept_row(j);
+    for (i32 from = 0; from < words_; from += team_.lanes()) {
+      const i32 w = from + team_.lane();
+      if (team_.any(w < words_ && (team_.load(words + w) & team_.load(backward_ + w)))) return true;
+    }
+    return false;
+  }
+
+  ELIMINA_HD void expand(i32 j) {
+    for (i32 w = team_.lane(); w < words_; w += team_.lanes()) expand(w, team_.load(kept_row(j) + w));
+  }
+  ELIMINA_HD void expand(const Row& r) {
+    for (i32 w = r.from() + team_.lane(); w < r.to(); w += team_.lanes()) expand(w, r.word(w));
+  }
+  ELIMINA_HD void expand(i32 w, u64 word) {
+    if (word & ~team_.load(forward_ + w)) team_.unite(forward_ + w, word);
+  }
+
+  // Components are done; the others keep what their rows have of their own kind, and go on in a colour unless that is nothing.
+  ELIMINA_HD void classify(const i32* list, i32 alive, i32 first_pivot, i32 turn) {
+    for (i32 i = team_.group(); i < alive; i += team_.groups()) {
+      const i32 j = list ? team_.load(list + i) : i, k = remaining(j), value = match(k);
+      const bool back = team_.any(has(backward_, value)), fore = team_.any(has(forward_, value));
+      const i32 pivot = first_pivot < 0 ? team_.load(pivot_ + team_.load(colour_ + j)) : first_pivot;
+      const Row r = row(k);
+      u64* const words = kept_row(j);
+      bool some = false;
+      for (i32 w = team_.lane(); w < words_; w += team_.lanes()) {
+        const u64 b = team_.load(backward_ + w), f = team_.load(forward_ + w), own = w == value >> 6 ? bit(value) : 0;
+        const u64 word = (first_pivot < 0 ? team_.load(words + w) : r.word(w) & ~own) & (back ? b : ~b) & (fore ? f : ~f);
+        words[w] = word;
+        some |= word != 0;
+      }
+      some = team_.any(some);
+      if ((back && fore) || !some) finish(k, r, words, back && fore ? remaining(pivot) : k);
+      else go_on(j, 3 * pivot + (back ? 0 : fore ? 1 : 2), turn);
+    }
+  }
+
+  // A member of a complete component keeps its own value and what its row here has.
+  ELIMINA_HD void finish(i32 k, const Row& r, const u64* words, i32 component) {
+    const i32 value = match(k);
+    if (team_.lane() == 0) label(k, component);
+    for (i32 w = team_.lane(); w < words_; w += team_.lanes())
+      lose(k, w, r.word(w) & ~(words[w] | (w == value >> 6 ? bit(value) : 0)));
+  }
+
+  ELIMINA_HD void go_on(i32 j, i32 colour, i32 turn) {
+    if (team_.lane() != 0) return;
+    colour_[j] = colour;
+    lists_[turn][team_.take(counters_ + kNext + turn)] = j;
+  }
+
+  Team& team_;
+  const Call& call_;
+  const Part& part_;
+  const i32 count_, words_;
+  u64 *core_, *lost_, *backward_, *forward_, *first_pivot_, *rows_;
+  u32 *lost_words_, *counters_;
+  i32 *member_, *match_, *state_, *colour_, *remaining_, *lists_[2], *pivot_;
+  u32 round_ = 0;
+  bool is_whole_ = false;
+};
+
+}  // namespace elimina::different

@@ -1,0 +1,81 @@
+// AllDifferent's filtering (include/elimina/different.hpp): first what changed is written, then parts are divided, each by a
+// team of blocks, or several one after the other by a single block, whose board is in shared memory. Blocks wait for each other, so
+// all have to be resident.
+#include <elimina/different.hpp>
+
+namespace elimina {
+
+using different::Call;
+
+struct BlockTeam {
+  u32 rank, blocks, mask;
+  i32 lanes_;
+  u32* barrier;
+  u32 generation = 0;
+
+  __device__ BlockTeam(u32 rank, u32 blocks, u32* barrier, u32 words) : rank(rank), blocks(blocks), lanes_(32), barrier(barrier) {
+    while (lanes_ > 1 && u32(lanes_) / 2 >= words) lanes_ /= 2;
+    mask = (lanes_ == 32 ? ~0u : (1u << lanes_) - 1) << (threadIdx.x % 32 / u32(lanes_) * u32(lanes_));
+  }
+
+  __device__ i32 thread() const { return i32(rank * blockDim.x + threadIdx.x); }
+  __device__ i32 threads() const { return i32(blocks * blockDim.x); }
+  __device__ i32 lanes() const { return lanes_; }
+  __device__ i32 lane() const { return i32(threadIdx.x) % lanes_; }
+  __device__ i32 group() const { return thread() / lanes_; }
+  __device__ i32 groups() const { return threads() / lanes_; }
+  __device__ bool any(bool x) const { return __any_sync(mask, x); }
+
+  template <class T>
+  __device__ T load(const T* at) const {
+    return *const_cast<const volatile T*>(at);
+  }
+  __device__ u64 unite(u64* at, u64 bits) const { return atomicOr(at, bits); }
+  template <class T>
+  __device__ void raise(T* at, T value) const {
+    atomicMax(at, value);
+  }
+  __device__ void add(u32* at, u32 count) const { atomicAdd(at, count); }
+  __device__ u32 take(u32* at) const { return atomicAdd(at, 1u); }
+  __device__ void publish() const { __threadfence_system(); }
+
+  __device__ void sync() {
+    __syncthreads();
+    if (blocks == 1) return;
+    ++generation;
+    if (threadIdx.x == 0) meet(barrier, generation * blocks);
+    __syncthreads();
+  }
+
+  // Waits until so many have come; what they wrote is seen then. Counts may wrap.
+  static __device__ void meet(u32* barrier, u32 count) {
+    __threadfence();
+    atomicAdd(barrier, 1u);
+    while (i32(*const_cast<volatile u32*>(barrier) - count) < 0) {}
+    __threadfence();
+  }
+};
+
+__global__ void __launch_bounds__(512) divide(Call c) {
+  extern __shared__ u64 board[];
+  different::Update(c, u64(blockIdx.x) * blockDim.x + threadIdx.x, u64(gridDim.x) * blockDim.x).run();
+  __syncthreads();
+  if (gridDim.x > 1) {
+    if (threadIdx.x == 0) BlockTeam::meet(c.arrived, c.arrivals + gridDim.x);
+    __syncthreads();
+  }
+  const u32 teams = gridDim.x / c.blocks;
+  for (u32 p = blockIdx.x / c.blocks; p < c.part_count; p += teams) {
+    const different::Part part = c.parts[p];
+    BlockTeam team(blockIdx.x % c.blocks, c.blocks, c.barriers + p, part.words);
+    different::Division<BlockTeam>(team, c, part, c.blocks == 1 ? board : c.scratch + part.board, c.scratch + part.rows).run(c.answers + p);
+    if (team.thread() == 0) {
+      __threadfence_system();
+      const u32 before = c.arrivals + (gridDim.x > 1 ? gridDim.x : 0);
+      if (atomicAdd(c.arrived, 1u) + 1 == before + c.part_count) *const_cast<volatile u32*>(c.done) = c.ticket;
+    }
+    __syncthreads();
+  }
+}
+
+}  // namespace elimina
