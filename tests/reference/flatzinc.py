@@ -168,8 +168,6 @@ def parse_solutions(printed: str) -> list[Values]:
             reader.take("=")
             value = reader.expression()
             solution[name] = value[1][-1] if isinstance(value, tuple) else value
-            if isinstance(value, tuple):
-                solution |= {f"{name}[{i}]": each for i, each in enumerate(solution[name], 1)}
             reader.take(";")
         solutions.append(solution)
     return solutions
@@ -186,6 +184,8 @@ def evaluate(x: Any, model: Model, values: Values) -> Any:
 
 def violated(model: Model, values: Values) -> list[str]:
     """What an assignment of all variables does not fulfil."""
+    lists = {name: value for name, value in values.items() if isinstance(value, list)}
+    values = values | {f"{name}[{i}]": each for name, xs in lists.items() for i, each in enumerate(xs, 1)}
     faults = []
     for name, variable in model.variables.items():
         allowed = range(2) if variable.kind == "bool" else variable.domain

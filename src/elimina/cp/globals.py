@@ -246,7 +246,7 @@ class Globals(ABC):
     ) -> None:
         """At each time, the demands of the tasks that run add up to the capacity at most.
 
-        By their time-table, by time-table edge finding (Vilim, CPAIOR 2011) and by the order of tasks that exclude each other.
+        By their time-table, time-table edge finding (Vilim, CPAIOR 2011) and the order of two that exclude each other.
         """
         self.post("cumulative", list(starts), list(durations), list(demands), capacity)
 
