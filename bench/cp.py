@@ -165,7 +165,7 @@ def root_calls(instance: Instance, lines: list[list[tuple[int, int]]], device: s
 
 
 def tsp(path: Path, limit: float, devices: list[str]) -> None:
-    """Successors in a circuit, an element of the distances for each, their sum; the variable with the fewest values first."""
+    """Successors in a circuit, an element of the distances for each, their sum; the fewest values first."""
     problem = tsplib.read_tsp(path)
     n, rates = problem.cities, []
     for device in devices:

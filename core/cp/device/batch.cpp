@@ -18,6 +18,9 @@ constexpr std::uint32_t kRounds = 96;
 // those for each block of a larger team.
 constexpr std::size_t kAlone = 1024, kPerBlock = 512;
 
+// Room for a part's losses; one with more is divided by the CPU.
+std::size_t most_losses(std::size_t count, std::size_t words) { return std::min(count * words, std::max<std::size_t>(4 * count, 4096)); }
+
 }  // namespace
 
 bool DeviceBatch::can_filter(const Domains& d, const Matching& matching) {
@@ -33,7 +36,7 @@ DeviceBatch::DeviceBatch(Engine& engine, std::unique_ptr<FilterDevice> device, b
     auto* const matching = dynamic_cast<Matching*>(&p);
     if (matching && can_filter(domains_, *matching)) enlist(domains_, *matching);
   });
-  changes_.most = domains_.rows().size() / 4 + 1024;
+  changes_.most = std::min<std::size_t>(domains_.rows().size() / 4 + 1024, std::size_t{1} << 18);
   domains_.tell_changes(&changes_);
 }
 
@@ -92,8 +95,8 @@ std::size_t DeviceBatch::variables(Matching& matching) {
 
 // The faster one, once both are known; the other one again now and then, unless it is far slower.
 bool DeviceBatch::is_for_device(const Cost& cost) const {
-  constexpr std::uint32_t kSamples = 3, kTurn = 128;
-  constexpr double kFar = 4;
+  constexpr std::uint32_t kSamples = 3, kTurn = 256;
+  constexpr double kFar = 3;
   if (cost.cpu_calls < kSamples) return false;
   if (cost.device_calls < kSamples) return true;
   const bool is_faster = cost.device < cost.cpu;
@@ -158,7 +161,7 @@ void DeviceBatch::add_parts(Matching& matching) {
   for (const Matching::Part& part : matching.parts()) {
     const std::size_t count = part.size(), words = matching.words();
     const bool is_all = count == matching.order().size();
-    const std::size_t losses = std::min(count * words, std::max<std::size_t>(4 * count, 4096));
+    const std::size_t losses = most_losses(count, words);
     const std::size_t board = different::board_words(count, words);
     parts_.push_back({static_cast<std::uint32_t>(matching.first_member()), static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(words),
                       is_all ? -1 : static_cast<std::int32_t>(lists_.size()), static_cast<std::uint32_t>(free), has_free, scratch_words_, scratch_words_ + board,
@@ -173,11 +176,39 @@ void DeviceBatch::add_parts(Matching& matching) {
   jobs_.push_back({&matching, first, parts_.size()});
 }
 
-void DeviceBatch::upload_all(const Domains& d) {
-  reserve(rows_, d.rows().size(), Place::device);
-  reserve(bounds_, static_cast<std::size_t>(d.count()), Place::device);
+// All that calls may need: page-locked memory takes milliseconds, a piece.
+void DeviceBatch::take_memory() {
+  std::size_t free = 0, words = 0, losses = 0;
+  for (const Matching* matching : matchings_) {
+    const std::size_t count = matching->views().size();
+    free += matching->words();
+    words += different::board_words(count, matching->words()) + count * matching->words();
+    losses += most_losses(count, matching->words());
+  }
+  reserve(rows_, domains_.rows().size(), Place::device);
+  reserve(bounds_, static_cast<std::size_t>(domains_.count()), Place::device);
   reserve(member_store_, members_.size(), Place::device);
   reserve(match_, members_.size(), Place::device);
+  reserve(scratch_, words, Place::device);
+  reserve(part_store_, matchings_.size(), Place::device);
+  reserve(list_store_, members_.size(), Place::device);
+  reserve(free_store_, free, Place::device);
+  reserve(barriers_, matchings_.size(), Place::device);
+  reserve(words_, changes_.most, Place::shared);
+  reserve(new_bounds_, members_.size(), Place::shared);
+  reserve(matches_, 4 * members_.size(), Place::shared);
+  reserve(host_parts_, matchings_.size(), Place::shared);
+  reserve(host_lists_, members_.size(), Place::shared);
+  reserve(host_free_, free, Place::shared);
+  reserve(losses_, losses, Place::shared);
+  reserve(labels_, members_.size(), Place::shared);
+  reserve(answers_, matchings_.size(), Place::shared);
+  reserve(done_, 1, Place::shared);
+}
+
+void DeviceBatch::upload_all(const Domains& d) {
+  if (!is_known_) take_memory();
+  reserve(rows_, d.rows().size(), Place::device);
   if (!is_known_) device_->upload(member_store_.piece, members_.data(), members_.size() * sizeof(members_[0]));
   device_->upload(rows_.piece, d.rows().data(), std::min(rows_.size(), d.rows().size()) * sizeof(std::uint64_t));
   std::vector<different::Bounds> bounds(static_cast<std::size_t>(d.count()));

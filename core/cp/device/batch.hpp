@@ -57,6 +57,7 @@ class DeviceBatch {
   void enlist(const Domains& d, Matching& matching);
   void add_parts(Matching& matching);
   void write_changes(const Domains& d);
+  void take_memory();
   void upload_all(const Domains& d);
   void run();
   Outcome apply(Engine& engine);

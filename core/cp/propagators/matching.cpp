@@ -269,11 +269,13 @@ void Matching::gather(const Domains& d, const Part& part) {
   constexpr int kRounds = 4;
   const std::span<const Word> members{members_.data() + part.from, part.to - part.from};
   const Value base = base_ + static_cast<Value>(part.from * 64);
+  const auto word = std::find_if(members.begin(), members.end(), [](Word w) { return w != 0; }) - members.begin();
+  const Value likely = base + static_cast<Value>(word * 64);
   for (int round = 0; round < kRounds && !rest_.empty(); ++round) {
     std::size_t left = 0;
     for (std::size_t k = 0; k < rest_.size(); ++k) {
       if (k + kFar < rest_.size()) d.prefetch(xs_[rest_[k + kFar]]);
-      if (k + kNear < rest_.size()) d.prefetch(xs_[rest_[k + kNear]], std::max(base, d.lo(xs_[rest_[k + kNear]])));
+      if (k + kNear < rest_.size()) d.prefetch(xs_[rest_[k + kNear]], std::max(likely, d.lo(xs_[rest_[k + kNear]])));
       const int i = rest_[k];
       if (!d.meets(xs_[i], base, members)) {
         rest_[left++] = i;
