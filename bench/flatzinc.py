@@ -1,6 +1,6 @@
 """Folders of FlatZinc files and MiniZinc models: is each answer right, and how fast; reading a large file.
 
-    python bench/flatzinc.py PATH... [--limit 10] [--gecode fzn-gecode] [--all] [--parse 100]
+    python bench/flatzinc.py PATH... [--limit 10] [--gecode fzn-gecode] [--all] [--options=-f] [--most 3] [--parse 100]
 
 A path is a file or a folder; an .mzn is compiled by `minizinc` with each .dzn beside it or in `dzn`. All variables are
 shown, and an evaluator that shares nothing with the solver (`tests/reference/flatzinc.py`) looks at the first solutions
@@ -8,7 +8,8 @@ and the last ones. A verdict compares with answers that are known (a header of M
 output, literature) and with Gecode's. `--all` asks for all solutions, and compares their number.
 With `--gecode`, the same FlatZinc goes to Gecode, its all_different as `gecode_all_different_int` with `:: domain`, its
 circuit as `gecode_circuit`; a model that names other constraints of ours is compiled for Gecode by `minizinc`, or has
-no peer. Seconds are processor time of whole processes. A summary of verdicts ends the table.
+no peer. Seconds are processor time of whole processes. `--options` go to both programs; `--most` is for the data files
+of a model: the smallest ones. A summary of verdicts ends the table.
 `--parse 100` writes a file of 100 MB of random linear constraints, reified comparisons and clauses, and reads it.
 """
 
@@ -21,6 +22,7 @@ import os
 import random
 import re
 import resource
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -219,13 +221,15 @@ def unpacked(path: Path, folder: Path) -> Path:
     return plain
 
 
-def instances(paths: list[Path], folder: Path) -> Iterator[Instance]:
+def instances(paths: list[Path], folder: Path, most: int | None) -> Iterator[Instance]:
     for path in paths:
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
             if file.name.endswith((".fzn", ".fzn.json", ".fzn.xz")):
                 yield Instance(file.name.split(".")[0], unpacked(file, folder), None)
             elif file.suffix == ".mzn":
                 data = sorted(each for name in ("*.dzn*", "dzn/*.dzn*") for each in file.parent.glob(name))
+                if most is not None:
+                    data = sorted(data, key=lambda each: each.stat().st_size)[:most]
                 for each in data:
                     yield Instance(f"{file.stem} {each.name.split('.')[0]}", file, unpacked(each, folder))
                 if not data:
@@ -241,7 +245,7 @@ class Bench:
 
     def run(self) -> None:
         print(COLUMNS.format("instance", "verdict", *(["status", "objective", "found", "nodes", "seconds"] * 2)))
-        listed = list(instances(self.options.paths, self.folder))
+        listed = list(instances(self.options.paths, self.folder, self.options.most))
         totals: dict[str, list[str]] = {}
         for number, instance in enumerate(listed):
             ours, peer = self.answers(instance, number)
@@ -268,6 +272,7 @@ class Bench:
         revealed = text if len(text) > UNCHECKED else reference.reveal(text)
         shown.write_text(revealed)
         switches = ["-s", "-t", str(int(limit * 1000)), *(["-a"] if self.options.all else [])]
+        switches += shlex.split(self.options.options)
         ours = answer_of([str(PROGRAM), *switches, str(shown)], limit, printed)
         if (
             ours.status in ("satisfied", "complete")
@@ -321,6 +326,8 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=10)
     parser.add_argument("--gecode")
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--options", default="")
+    parser.add_argument("--most", type=int)
     parser.add_argument("--parse", type=int)
     options = parser.parse_args()
     if options.paths:

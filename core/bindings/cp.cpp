@@ -22,6 +22,7 @@ namespace {
 // Constants: k numbers; views: k rows of variable (-1: a constant), scale and offset.
 using Numbers = nb::ndarray<const std::int64_t, nb::c_contig, nb::device::cpu>;
 using RuleOfSearch = std::tuple<Numbers, std::string, std::string>;
+using RelaxationOfSearch = std::tuple<Numbers, std::optional<double>>;
 using RestartsOfSearch = std::tuple<std::string, double, double>;
 
 constexpr std::int64_t kMostVariables = std::int64_t{1} << 27;
@@ -103,9 +104,18 @@ std::uint64_t limit_of(double limit) {
   return static_cast<std::uint64_t>(std::min(limit, 1e18));
 }
 
+Relaxation relaxation_of(Model& model, const RelaxationOfSearch& given) {
+  const auto& [xs, kept] = given;
+  if (kept && !(*kept >= 0 && *kept <= 1)) throw nb::value_error("the share of variables that keep their values is from 0 to 1");
+  Relaxation result{argument_of(xs), kept};
+  for (View& x : result.xs) x = model.known(x);
+  return result;
+}
+
 // Closes the model.
 Options options_of(Model& model, const std::vector<RuleOfSearch>& rules, const std::optional<Numbers>& minimise,
-                   const std::optional<RestartsOfSearch>& restarts, bool free, std::uint64_t seed, double seconds, double nodes, double failures) {
+                   const std::optional<RestartsOfSearch>& restarts, const std::optional<RelaxationOfSearch>& relax, bool free, std::uint64_t seed, double seconds,
+                   double nodes, double failures) {
   model.open();
   Options options;
   for (const auto& [xs, choose, take] : rules) {
@@ -120,6 +130,7 @@ Options options_of(Model& model, const std::vector<RuleOfSearch>& rules, const s
   }
   if (std::isnan(seconds)) throw nb::value_error("the seconds are a number");
   options.restarts = restarts_of(restarts);
+  if (relax) options.relax = relaxation_of(model, *relax);
   options.free = free;
   options.seed = seed;
   options.seconds = seconds;
@@ -199,12 +210,22 @@ void bind_cp(nb::module_& m) {
       .def("domains", &domains, "The values of each variable.");
   nb::class_<Searching>(m, "CpSearch", "A search for one solution after the other.")
       .def("__init__",
-           [](Searching* self, Model& model, const std::vector<RuleOfSearch>& rules, const std::optional<Numbers>& minimise,
-              const std::optional<RestartsOfSearch>& restarts, bool free, std::uint64_t seed, double seconds, double nodes, double failures) {
-             new (self) Searching(model.solver, options_of(model, rules, minimise, restarts, free, seed, seconds, nodes, failures));
+           [](Searching* self, const nb::tuple& copies, const std::vector<RuleOfSearch>& rules, const std::optional<Numbers>& minimise,
+              const std::optional<RestartsOfSearch>& restarts, const std::optional<RelaxationOfSearch>& relax, bool free, std::uint64_t seed,
+              double seconds, double nodes, double failures) {
+             if (copies.size() == 0) throw nb::value_error("a search needs a solver");
+             Options options;
+             std::vector<Solver*> solvers;
+             for (const nb::handle copy : copies) {
+               Model& model = nb::cast<Model&>(copy);
+               options = options_of(model, rules, minimise, restarts, relax, free, seed, seconds, nodes, failures);
+               solvers.push_back(&model.solver);
+               if (model.solver.variables() != solvers[0]->variables()) throw nb::value_error("the solvers are not of one model");
+             }
+             new (self) Searching(solvers, std::move(options));
            },
-           nb::keep_alive<1, 2>(), "solver"_a, "rules"_a, "minimise"_a.none(), "restarts"_a.none(), "free"_a, "seed"_a, "seconds"_a,
-           "nodes"_a, "failures"_a)
+           nb::keep_alive<1, 2>(), "solvers"_a, "rules"_a, "minimise"_a.none(), "restarts"_a.none(), "relax"_a.none(), "free"_a, "seed"_a,
+           "seconds"_a, "nodes"_a, "failures"_a, "In as many threads as there are solvers, each of which was made in the same way.")
       .def("next", &Searching::next, "poll"_a, "`poll` ends the search by False; so does an interruption.")
       .def("solution", &Searching::solution, "The values of all variables.")
       .def("statistics", &Searching::statistics);

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <deque>
 #include <memory>
 #include <string>
 
@@ -38,14 +39,19 @@ class FlatZinc {
     }
   }
 
-  Searching* search(bool free, std::uint64_t seed, double seconds) {
+  Searching* search(bool free, std::uint64_t seed, double seconds, int threads, bool relax, nb::object poll) {
+    if (threads < 1) throw nb::value_error("there is at least one thread");
     if (searched_) throw nb::value_error("the model is searched already");
     if (std::isnan(seconds)) throw nb::value_error("the seconds are a number");
     searched_ = true;
     options_.free = free;
     options_.seed = seed;
     options_.seconds = seconds;
-    return new Searching(solver_, std::move(options_));
+    if (!relax && !instance_->is_relaxed()) options_.relax.reset();
+    copy(threads - 1, poll);
+    std::vector<Solver*> solvers{&solver_};
+    for (Copy& copy : copies_) solvers.push_back(&copy.solver);
+    return new Searching(solvers, std::move(options_));
   }
 
   bool wants_device() { return solver_.wants_device(); }
@@ -72,6 +78,28 @@ class FlatZinc {
   std::size_t propagators() { return solver_.engine().propagators(); }
 
  private:
+  struct Copy {
+    Solver solver;
+    std::unique_ptr<flatzinc::Instance> instance;
+  };
+
+  // For other threads: the same items, posted once more.
+  void copy(int count, const nb::object& poll) {
+    Ended ended;
+    const flatzinc::Poll go_on = [&] { return tell(poll, ended); };
+    try {
+      nb::gil_scoped_release release;
+      for (int i = 0; i < count; ++i) {
+        Copy& copy = copies_.emplace_back();
+        copy.instance = std::make_unique<flatzinc::Instance>(document_, copy.solver, go_on);
+        copy.instance->options();
+      }
+    } catch (const flatzinc::Abandoned&) {
+      if (ended.raised) throw nb::python_error();
+      throw nb::stop_iteration("posting was ended");
+    }
+  }
+
   const Values& values(const Searching& search) const {
     if (search.values().size() != static_cast<std::size_t>(solver_.variables())) throw nb::value_error("there is no solution of this model");
     return search.values();
@@ -81,6 +109,7 @@ class FlatZinc {
   flatzinc::Document document_;
   Solver solver_;
   std::unique_ptr<flatzinc::Instance> instance_;
+  std::deque<Copy> copies_;
   Options options_;
   double parse_seconds_ = 0;
   bool searched_ = false;
@@ -92,8 +121,8 @@ void bind_flatzinc(nb::module_& m) {
   nb::class_<FlatZinc>(m, "FlatZinc", "A FlatZinc model, as text or JSON, read and posted.")
       .def(nb::init<nb::bytes, nb::object>(), "text"_a, "poll"_a,
            "Raises ValueError, 'LINE:COLUMN: problem'; StopIteration where `poll` returned False.")
-      .def("search", &FlatZinc::search, nb::rv_policy::take_ownership, nb::keep_alive<0, 1>(), "free"_a, "seed"_a, "seconds"_a,
-           "By the model's annotations; once.")
+      .def("search", &FlatZinc::search, nb::rv_policy::take_ownership, nb::keep_alive<0, 1>(), "free"_a, "seed"_a, "seconds"_a, "threads"_a, "relax"_a,
+           "poll"_a, "By the model's annotations; once. StopIteration where `poll` returned False.")
       .def("wants_device", &FlatZinc::wants_device, "As of CpSolver.")
       .def("accelerate", &FlatZinc::accelerate, "device"_a, "measures"_a, "As of CpSolver.")
       .def("show", &FlatZinc::show, "search"_a, "The last solution, in FlatZinc's form.")

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "cp/search.hpp"
+#include "cp/parallel.hpp"
 #include "listener.hpp"
 
 namespace elimina::cp {
@@ -14,9 +14,11 @@ using Solved = nanobind::ndarray<nanobind::numpy, std::int64_t, nanobind::ndim<1
 
 class Searching {
  public:
-  Searching(Solver& solver, Options options) {
+  // In as many threads as there are solvers of one model.
+  Searching(const std::vector<Solver*>& copies, Options options) {
     options.poll = [this] { return tell(poll_, ended_); };
-    search_ = std::make_unique<Search>(solver, std::move(options));
+    if (copies.size() == 1) search_ = std::make_unique<Search>(*copies[0], std::move(options));
+    else search_ = std::make_unique<ParallelSearch>(copies, std::move(options));
   }
 
   const char* next(nanobind::object poll) {
@@ -24,7 +26,7 @@ class Searching {
     busy_ = true;
     poll_ = std::move(poll);
     ended_ = {};
-    Search::Status status;
+    Finder::Status status;
     try {
       nanobind::gil_scoped_release release;
       status = search_->next();
@@ -46,12 +48,13 @@ class Searching {
   }
 
   nanobind::dict statistics() const {
-    const Statistics& s = search_->statistics();
+    const Statistics s = search_->statistics();
     nanobind::dict result;
     result["nodes"] = s.nodes;
     result["failures"] = s.failures;
     result["solutions"] = s.solutions;
     result["restarts"] = s.restarts;
+    result["nogoods"] = s.nogoods;
     result["propagations"] = s.calls;
     result["peak_depth"] = s.peak_depth;
     result["seconds"] = s.seconds;
@@ -60,16 +63,16 @@ class Searching {
   }
 
  private:
-  static const char* name_of(Search::Status status) {
+  static const char* name_of(Finder::Status status) {
     switch (status) {
-      case Search::Status::solution: return "solution";
-      case Search::Status::complete: return "complete";
-      case Search::Status::limit: return "limit";
+      case Finder::Status::solution: return "solution";
+      case Finder::Status::complete: return "complete";
+      case Finder::Status::limit: return "limit";
       default: return "stopped";
     }
   }
 
-  std::unique_ptr<Search> search_;
+  std::unique_ptr<Finder> search_;
   nanobind::object poll_;
   Ended ended_;
   bool busy_ = false;

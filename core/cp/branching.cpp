@@ -84,6 +84,15 @@ bool Decision::apply(Domains& d) const {
   }
 }
 
+bool Decision::holds(const Domains& d) const {
+  switch (test) {
+    case Test::is: return d.fixed(x) && d.lo(x) == value;
+    case Test::is_not: return !d.has(x, value);
+    case Test::at_most: return d.hi(x) <= value;
+    default: return d.lo(x) >= value;
+  }
+}
+
 std::uint64_t Random::below(std::uint64_t count) {
   state_ ^= state_ << 13;
   state_ ^= state_ >> 7;

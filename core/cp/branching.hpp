@@ -33,6 +33,8 @@ struct Decision {
 
   Decision negated() const;
   [[nodiscard]] bool apply(Domains& d) const;
+  // Whether it is known to be true.
+  bool holds(const Domains& d) const;
 };
 
 class Random {

@@ -15,7 +15,9 @@ int Engine::new_variable(Value lo, Value hi) {
 void Engine::post(std::unique_ptr<Propagator> propagator) {
   Propagator& p = *propagator;
   propagators_.push_back(std::move(propagator));
+  attaching_ = &p;
   p.attach(*this);
+  attaching_ = nullptr;
   std::sort(p.scope_.begin(), p.scope_.end());
   p.scope_.erase(std::unique(p.scope_.begin(), p.scope_.end()), p.scope_.end());
   for (const int v : p.scope_) {
@@ -33,7 +35,7 @@ void Engine::subscribe(Propagator& propagator, View x, Events events, int positi
     propagator.is_touched_[i] = 1;
   }
   if (domains_.fixed(x)) return;
-  propagator.scope_.push_back(x.var);
+  if (&propagator == attaching_) propagator.scope_.push_back(x.var);
   if (x.scale < 0) {
     const bool lower = events & kLower, upper = events & kUpper;
     events = static_cast<Events>((events & ~kBounds) | (upper ? kLower : 0) | (lower ? kUpper : 0));

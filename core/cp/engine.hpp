@@ -62,8 +62,11 @@ class Engine {
   // At the root.
   void post(std::unique_ptr<Propagator> propagator);
 
-  // For `attach`. A position of 0 or more is put in `touched` when the event happens.
+  // In `attach`, or later, where the propagator's failures are not to weigh. A position of 0 or more is put in `touched` when
+  // the event happens.
   void subscribe(Propagator& propagator, View x, Events events, int position = -1);
+
+  void schedule(Propagator& propagator);
 
   // Runs propagators until nothing changes; false: infeasible, or stopped.
   [[nodiscard]] bool propagate();
@@ -109,7 +112,6 @@ class Engine {
     std::size_t next = 0;
   };
 
-  void schedule(Propagator& propagator);
   void wake(const std::vector<Subscription>& list, Events events, const Propagator* without);
   void notify(const Propagator* without);
   Propagator* pop();
@@ -124,6 +126,7 @@ class Engine {
   std::array<Line, kPriorities> lines_;
   std::uint32_t nonempty_ = 0;
   std::vector<Propagator*> entailed_;
+  const Propagator* attaching_ = nullptr;
   std::vector<std::size_t> marks_;
   std::vector<double> weights_;
   std::vector<int> degrees_;

@@ -1,11 +1,13 @@
 // Depth-first search with restarts, one solution at a time.
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <limits>
 #include <optional>
 
-#include "branching.hpp"
+#include "neighbourhood.hpp"
+#include "nogoods.hpp"
 #include "solver.hpp"
 
 namespace elimina::cp {
@@ -22,53 +24,85 @@ struct Restarts {
 struct Options {
   std::vector<Rule> rules;       // variables that none of them has come last
   std::optional<View> minimise;  // only better solutions follow a solution
-  Restarts restarts;             // without an objective, as far as the first solution
-  bool free = false;       // dom/wdeg, values of the last solution first, restarts by Luby's sequence unless others are given
+  Restarts restarts;             // what was refuted stays so: no solution comes twice, and every search ends
+  // After each restart with a solution: a search near it, and one of everything, by turns. By Luby's sequence unless other
+  // restarts are given. Needs an objective.
+  std::optional<Relaxation> relax;
+  // dom/wdeg, the last conflict's variable first, values of the last solution first, restarts by Luby's sequence unless others
+  // are given.
+  bool free = false;
   std::uint64_t seed = 0;
   double seconds = std::numeric_limits<double>::infinity();
   std::uint64_t nodes = ~std::uint64_t{0}, failures = ~std::uint64_t{0};
   std::function<bool()> poll;  // asked now and then; by false the search ends
+  // What other searches have found of the same objective: it is the least value, or kNoValue.
+  const std::atomic<Value>* shared_best = nullptr;
 };
 
 struct Statistics {
-  std::uint64_t nodes = 0, failures = 0, solutions = 0, restarts = 0, calls = 0;
+  std::uint64_t nodes = 0, failures = 0, solutions = 0, restarts = 0, nogoods = 0, calls = 0;
   std::size_t peak_depth = 0;
   double seconds = 0;
 };
 
-class Search {
+inline constexpr Value kNoValue = std::numeric_limits<Value>::max();
+
+// One solution after the other.
+class Finder {
  public:
   // What `next` ends with. `complete`: there is no other solution (no better one); `limit`: time, nodes or failures are used
   // up; `stopped`: by the poll.
   enum class Status { solution, complete, limit, stopped };
 
+  virtual ~Finder() = default;
+  virtual Status next() = 0;
+  // The last one: of all variables.
+  virtual const Values& solution() const = 0;
+  virtual Statistics statistics() const = 0;
+};
+
+class Search final : public Finder {
+ public:
   // A solver is searched once: what the root implies stays in it.
   Search(Solver& solver, Options options);
-  ~Search() { leave(); }
+  ~Search() override { leave(); }
   Search(const Search&) = delete;
   Search& operator=(const Search&) = delete;
 
-  Status next();
+  Status next() override;
   void leave();
 
-  // The last solution: of all variables.
-  const Values& solution() const { return solution_; }
-  const Statistics& statistics() const { return statistics_; }
+  const Values& solution() const override { return solution_; }
+  Statistics statistics() const override { return statistics_; }
+
+  // Begins anew, below decisions: `next` then finds what is there. Unless that has failed, `decision` is what comes first; none:
+  // all variables have values.
+  void enter(const std::vector<Decision>& decisions);
+  bool has_failed() const { return failed_; }
+  std::optional<Decision> decision();
 
  private:
-  enum class Step { go_on, solution, complete, limit, stopped };
+  enum class Turn { go_on, solution, complete, limit, stopped };
+  // A decision whose other branch was taken under the first `depth` ones of the path.
+  struct Refuted {
+    std::size_t depth;
+    Decision decision;
+  };
 
   void begin();
-  Step step();
-  Step fail();
-  Step go_back();
-  Step descend();
-  Step found();
-  Step restart();
+  Turn step();
+  Turn fail();
+  Turn go_back();
+  Turn descend();
+  Turn found();
+  Turn restart();
+  void unwind(std::size_t level);
+  void record();
   bool bounded();
   bool back();
+  std::optional<Decision> chosen();
   Decision prefer(const Decision& decision) const;
-  std::optional<Step> spent();
+  std::optional<Turn> spent();
   double elapsed() const;
 
   Solver& solver_;
@@ -76,14 +110,20 @@ class Search {
   Options options_;
   std::vector<Brancher> branchers_;
   std::vector<Decision> path_;
+  std::vector<Refuted> refuted_;
+  Nogoods* nogoods_ = nullptr;
+  std::optional<View> conflict_;  // the variable of the last decision that failed while the one before had a value
+  std::vector<Take> takes_;       // of each variable, where the search is free
   Random random_;
+  std::optional<Neighbourhood> neighbourhood_;
   Values solution_, phase_;
   std::optional<Value> best_;
   Statistics statistics_;
   std::chrono::steady_clock::time_point start_;
-  std::uint64_t calls_before_ = 0, failures_at_restart_ = 0;
+  std::uint64_t calls_before_ = 0, failures_at_restart_ = 0, rounds_ = 0;
+  std::size_t outside_ = 0;  // the level on which the search rests, and below which it begins
   double spent_before_ = 0;
-  bool begun_ = false, left_ = false, failed_ = false, at_solution_ = false, out_of_time_ = false;
+  bool begun_ = false, left_ = false, failed_ = false, at_solution_ = false, out_of_time_ = false, is_diving_ = false, is_infeasible_ = false;
 };
 
 }  // namespace elimina::cp

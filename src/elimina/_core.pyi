@@ -249,7 +249,10 @@ class CpSolver:
 class CpSearch:
     """A search for one solution after the other."""
 
-    def __init__(self, solver: CpSolver, rules: Sequence[tuple[Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], str, str]], minimise: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)] | None, restarts: tuple[str, float, float] | None, free: bool, seed: int, seconds: float, nodes: float, failures: float) -> None: ...
+    def __init__(self, solvers: tuple, rules: Sequence[tuple[Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], str, str]], minimise: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)] | None, restarts: tuple[str, float, float] | None, relax: tuple[Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], float | None] | None, free: bool, seed: int, seconds: float, nodes: float, failures: float) -> None:
+        """
+        In as many threads as there are solvers, each of which was made in the same way.
+        """
 
     def next(self, poll: object) -> str:
         """`poll` ends the search by False; so does an interruption."""
@@ -311,8 +314,10 @@ class FlatZinc:
         Raises ValueError, 'LINE:COLUMN: problem'; StopIteration where `poll` returned False.
         """
 
-    def search(self, free: bool, seed: int, seconds: float) -> CpSearch:
-        """By the model's annotations; once."""
+    def search(self, free: bool, seed: int, seconds: float, threads: int, relax: bool, poll: object) -> CpSearch:
+        """
+        By the model's annotations; once. StopIteration where `poll` returned False.
+        """
 
     def wants_device(self) -> bool:
         """As of CpSolver."""

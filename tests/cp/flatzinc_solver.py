@@ -9,10 +9,10 @@ from elimina._core import FlatZinc
 from tests.reference.flatzinc import parse_solutions
 
 
-def solved(text: str | bytes, *, free: bool = False) -> list[dict[str, Any]]:
+def solved(text: str | bytes, *, free: bool = False, threads: int = 1, relax: bool = False) -> list[dict[str, Any]]:
     """Every solution; with an objective, each better one."""
     model = FlatZinc(text if isinstance(text, bytes) else text.encode(), lambda: True)
-    search = model.search(free, 0, math.inf)
+    search = model.search(free, 0, math.inf, threads, relax, lambda: True)
     printed = b""
     while (state := search.next(lambda: True)) == "solution":
         printed += model.show(search)

@@ -41,7 +41,7 @@ FILES = sorted(FOLDER.glob("flatzinc_derived/*.fzn")) + sorted(FOLDER.glob("jaco
 def search(text: str, limit: int | None, seconds: float = SECONDS) -> tuple[str, list[reference.Values]]:
     """How the search ended, and what it found, all variables shown."""
     model = FlatZinc(reference.reveal(text).encode(), lambda: True)
-    solver = model.search(False, 0, seconds)
+    solver = model.search(False, 0, seconds, 1, False, lambda: True)
     printed, count, state = b"", 0, "limit"
     while count != limit and (state := solver.next(lambda: True)) == "solution":
         printed, count = printed + model.show(solver), count + 1

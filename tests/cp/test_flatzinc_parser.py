@@ -55,7 +55,7 @@ def test_solutions_are_written_as_flatzinc_says() -> None:
     array [1..4] of var bool: c :: output_array([1..2, 0..1]) = [b, true, false, b];
     constraint bool_eq(b, false); solve satisfy;"""
     model = FlatZinc(text.encode(), lambda: True)
-    search = model.search(False, 0, float("inf"))
+    search = model.search(False, 0, float("inf"), 1, False, lambda: True)
     assert search.next(lambda: True) == "solution"
     assert model.show(search).decode() == (
         "x = 2;\nb = false;\na = array1d(3..4, [2, 5]);\n"
@@ -162,7 +162,7 @@ def _ends_well(text: bytes) -> None:
     if problem is not None:
         assert re.match(r"\d+:\d+: ", problem), text
         return
-    search = model.search(False, 0, 0.05)
+    search = model.search(False, 0, 0.05, 1, False, lambda: True)
     if search.next(lambda: True) == "solution":
         model.show(search)
 

@@ -91,15 +91,46 @@ def test_options_that_change_no_answer(tmp_path: Path) -> None:
         "-a",
     )
     assert sorted(s["x"] for s in reference.parse_solutions(result.stdout)) == [1, 2, 3]
-    assert len(result.stderr.splitlines()) == 3
+    assert len(result.stderr.splitlines()) == 2
     assert "novel" in result.stderr
 
 
+def test_restarts_without_an_end_in_sight_end(tmp_path: Path) -> None:
+    """Six pigeons in five holes, and restarts after each failure."""
+    pigeons = "\n".join(
+        [
+            "array [1..6] of var 1..5: x;",
+            *(f"constraint int_ne(x[{i}], x[{k}]);" for i in range(1, 7) for k in range(1, i)),
+            "solve :: int_search(x, input_order, indomain_min) :: restart_constant(1) satisfy;",
+        ]
+    )
+    result = run(tmp_path, pigeons, "-s")
+    figures = dict(re.findall(r"%%%mzn-stat: (\w+)=(\S+)", result.stdout))
+    assert result.stdout.startswith("=====UNSATISFIABLE=====\n")
+    assert int(figures["restarts"]) > 1
+    assert int(figures["nogoods"]) > 1
+
+
+@pytest.mark.parametrize(
+    "options", [["-p", "3"], ["-p", "2", "--lns"], ["--lns"], ["-f", "--lns", "-p", "2", "-r", "5"]]
+)
+def test_threads_and_neighbourhoods_prove_the_optimum(tmp_path: Path, options: list[str]) -> None:
+    text = (
+        "array [1..5] of var 1..5: x; var 0..99: o :: output_var;\n"
+        "constraint fzn_all_different_int(x); constraint int_lin_eq([5,4,3,2,1,-1],[x[1],x[2],x[3],x[4],x[5],o],0);\n"
+        "solve :: int_search(x, input_order, indomain_max) minimize o;"
+    )
+    result = run(tmp_path, text, "-s", *options)
+    assert "o = 35;\n----------\n==========\n" in result.stdout
+    assert result.returncode == 0
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_search(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_ends_the_search(tmp_path: Path, number: signal.Signals, threads: str) -> None:
     path = tmp_path / "model.fzn"
     path.write_text(NEVER_PROVEN)
-    command = [PROGRAM, "-s", "-i", str(path)]
+    command = [PROGRAM, "-s", "-i", "-p", threads, str(path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for line in process.stdout:
         if line == "c = 1;\n":
@@ -196,6 +227,12 @@ output ["\\(p)\\n"];"""
             92,
         ),
         ("var 1..3: x; constraint x * x = 5; solve satisfy;", [], 0),
+        (
+            'include "elimina.mzn"; array[1..4] of var 1..9: x; solve :: int_search(x, input_order, indomain_max)'
+            ":: restart_constant(2) :: relax_and_reconstruct(x, 50) minimize sum(x);",
+            ["--lns", "-p", "2"],
+            1,
+        ),
     ],
 )
 def test_minizinc_end_to_end(

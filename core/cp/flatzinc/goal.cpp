@@ -31,7 +31,11 @@ Options Instance::options() {
     options.minimise = solve.goal == Goal::minimise ? objective : -objective;
   }
   add_rules(document_.items(solve.annotations));
+  const bool has_rules = !rules_.empty();
   add_default_rules();
+  options.relax = relaxation_.value_or(Relaxation{});
+  if (!relaxation_)
+    for (std::size_t i = 0; i < (has_rules ? rules_.size() - 2 : 1); ++i) options.relax->xs.insert(options.relax->xs.end(), rules_[i].xs.begin(), rules_[i].xs.end());
   if (options.minimise) rules_.insert(rules_.end() - 1, Rule{{*options.minimise}, Choose::input_order, Take::split});
   options.rules = rules_;
   options.restarts = restarts_;
@@ -50,6 +54,7 @@ void Instance::add_annotation(const Term& annotation) {
   const Terms arguments = annotation.kind == Kind::call ? document_.items(annotation) : Terms{};
   if (name == "seq_search" && arguments.size() == 1 && arguments[0].kind == Kind::array) return add_rules(document_.items(arguments[0]));
   if ((name == "int_search" || name == "bool_search") && arguments.size() >= 3) return add_search(arguments);
+  if (name == "relax_and_reconstruct" && arguments.size() >= 2) return add_relaxation(arguments);
   if (name.starts_with("restart_")) return add_restarts(name.substr(8), arguments);
   notes_.push_back("the annotation " + name + " of the solve item is not known, and ignored");
 }
@@ -75,6 +80,17 @@ std::string Instance::known_choice(const std::string& kind, const Term& choice, 
     notes_.push_back("the " + kind + " choice " + name + " is not known: " + instead + " is taken");
     return instead;
   }
+}
+
+void Instance::add_relaxation(Terms arguments) {
+  Relaxation relaxation;
+  for (const View x : argument(arguments[0], document_.solve.place, "what is relaxed"))
+    if (x.var >= 0) relaxation.xs.push_back(x);
+  const Term& share = arguments[1];
+  if (share.kind != Kind::integer || share.value < 0 || share.value > 100)
+    throw Malformed(document_.solve.place, "expected the share of variables that keep their values in relax_and_reconstruct, from 0 to 100");
+  relaxation.kept = static_cast<double>(share.value) / 100;
+  relaxation_ = std::move(relaxation);
 }
 
 void Instance::add_restarts(const std::string& kind, Terms arguments) {

@@ -19,11 +19,14 @@ class Instance {
   Instance(const Document& document, Solver& solver, const Poll& poll);
 
   Goal goal() const { return document_.solve.goal; }
-  // Rules, restarts and the objective.
+  // Rules, restarts, the objective, and what a search near a solution relaxes.
   Options options();
   Value objective(const Values& solution) const;
   // In FlatZinc's form, up to the line of dashes.
   std::string show(const Values& solution) const;
+
+  // Whether an annotation asks for searches near the best solution.
+  bool is_relaxed() const { return relaxation_.has_value(); }
 
   // Search annotations that are not known, and what was taken for them.
   const std::vector<std::string>& notes() const { return notes_; }
@@ -51,6 +54,7 @@ class Instance {
   void add_rules(Terms annotations);
   void add_annotation(const Term& annotation);
   void add_search(Terms arguments);
+  void add_relaxation(Terms arguments);
   void add_restarts(const std::string& kind, Terms arguments);
   void add_default_rules();
   std::string known_choice(const std::string& kind, const Term& choice, const std::string& instead);
@@ -65,6 +69,7 @@ class Instance {
   std::vector<bool> is_posted_;  // constraints that ties express
   std::vector<Rule> rules_;
   Restarts restarts_;
+  std::optional<Relaxation> relaxation_;
   std::vector<std::string> notes_;
 };
 

@@ -34,13 +34,19 @@ class OneCycle final : public Propagator {
 
   Outcome propagate(Engine& engine) override {
     Domains& d = engine.domains();
-    if (engine.level() == 0 && !stay_inside(d, xs_)) return Outcome::failed;
+    if (engine.level() == 0 && (!stay_inside(d, xs_) || !leave_themselves(d))) return Outcome::failed;
     for (const int i : touched)
       if (d.fixed(xs_[static_cast<std::size_t>(i)]) && !join(engine, static_cast<std::size_t>(i))) return Outcome::failed;
     return Outcome::again;
   }
 
  private:
+  bool leave_themselves(Domains& d) const {
+    for (std::size_t i = 0; i < xs_.size() && xs_.size() > 1; ++i)
+      if (!d.remove(xs_[i], static_cast<Value>(i))) return false;
+    return true;
+  }
+
   bool join(Engine& engine, std::size_t i) {
     Trail& trail = engine.trail();
     Domains& d = engine.domains();
@@ -120,12 +126,14 @@ void post_circuit(Engine& engine, const Views& successors) {
   if (successors.empty()) return;
   engine.post(std::make_unique<OneCycle>(successors));
   post_all_different(engine, successors, Consistency::domain);
+  if (successors.size() > 1) post_connected(engine, successors);
 }
 
 void post_subcircuit(Engine& engine, const Views& successors) {
   if (successors.empty()) return;
   engine.post(std::make_unique<AtMostOneCycle>(successors));
   post_all_different(engine, successors, Consistency::domain);
+  if (successors.size() > 1) post_connected(engine, successors);
 }
 
 }  // namespace elimina::cp

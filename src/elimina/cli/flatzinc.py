@@ -56,7 +56,12 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("-s", "--statistics", action="store_true", help="statistics at the end")
     parser.add_argument("-v", "--verbose", action="store_true", help="what is ignored, on standard error")
     parser.add_argument("-f", "--free-search", action="store_true", help="dom/wdeg with restarts and saved values")
-    parser.add_argument("-p", "--parallel", metavar="N", type=_count(1), default=1, help="threads; one is used")
+    parser.add_argument(
+        "-p", "--parallel", metavar="N", type=_count(1, 1024), default=1, help="threads, each with a copy of the model"
+    )
+    parser.add_argument(
+        "--lns", action="store_true", help="with an objective, search near the best solution and everywhere by turns"
+    )
     parser.add_argument("-r", "--random-seed", metavar="SEED", type=_count(0), default=0, help="of random values")
     parser.add_argument("-t", "--time-limit", metavar="MS", type=_count(0), help="milliseconds, from the start")
     parser.add_argument(
@@ -65,18 +70,21 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         default="auto",
         help="what filters AllDifferents; auto: a GPU where it is faster, or where the model says so",
     )
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.parallel > 1 and options.device == "cuda":
+        parser.error("a GPU filters for one thread: leave out -p or --device cuda")
+    return options
 
 
-def _count(least: int) -> type[int]:
+def _count(least: int, most: int = 2**53 - 1) -> type[int]:
     class Count(int):
         def __new__(cls, text: str) -> Count:
             value = int(text)
-            if not least <= value < 2**53:
+            if not least <= value <= most:
                 raise ValueError
             return super().__new__(cls, value)
 
-    Count.__name__ = f"integer, at least {least}"
+    Count.__name__ = f"integer, at least {least}" + (f", at most {most}" if most < 2**53 - 1 else "")
     return Count
 
 
@@ -103,7 +111,7 @@ class _Run:
         except StopIteration:
             self._write(b"=====UNKNOWN=====\n")
             return FINISHED
-        if options.device == "cuda" or (options.device == "auto" and model.wants_device()):
+        if options.parallel == 1 and (options.device == "cuda" or (options.device == "auto" and model.wants_device())):
             from elimina.cp.device import accelerate
             from elimina.errors import DeviceError
 
@@ -112,9 +120,14 @@ class _Run:
             except DeviceError as error:
                 _complain(str(error))
                 return ERROR
-        search = model.search(options.free_search, options.random_seed, self._seconds_left())
+        try:
+            how = options.free_search, options.random_seed, self._seconds_left(), options.parallel, options.lns
+            search = model.search(*how, self._goes_on)
+        except StopIteration:
+            self._write(b"=====UNKNOWN=====\n")
+            return FINISHED
         if options.verbose:
-            for note in (*model.notes, *(["one thread is used"] if options.parallel > 1 else [])):
+            for note in model.notes:
                 _complain(note)
         read = time.monotonic() - self._started
         self._search(model, search)
@@ -165,6 +178,7 @@ def _statistics(model: FlatZinc, search: CpSearch, read: float) -> str:
         "nodes": found["nodes"],
         "failures": found["failures"],
         "restarts": found["restarts"],
+        "nogoods": found["nogoods"],
         "peakDepth": found["peak_depth"],
     }
     if found["solutions"] and not model.is_satisfaction:

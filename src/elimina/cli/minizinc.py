@@ -52,6 +52,7 @@ def configuration() -> dict[str, Any]:
         "mznlib": str(Path(__file__).parents[1] / "cp" / "mznlib"),
         "tags": ["cp", "int", "restart"],
         "stdFlags": FLAGS,
+        "extraFlags": [["--lns", "Search near the best solution and everywhere by turns", "bool", "false"]],
         "supportsMzn": False,
         "supportsFzn": True,
         "needsSolns2Out": True,

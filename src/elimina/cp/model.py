@@ -19,6 +19,7 @@ Words = npt.NDArray[np.int64]
 Restarts = Literal["luby", "geometric", "linear", "constant"]
 LIMIT = 2**52
 _SCALES = 2**30
+THREADS = 1024
 
 
 class Variable(NamedTuple):
@@ -179,6 +180,8 @@ class Model(Globals):
         restart_scale: float = 100,
         restart_growth: float = 1.5,
         free: bool = False,
+        lns: bool = False,
+        threads: int = 1,
         seed: int = 0,
         device: Device = "auto",
         on_solution: Callable[[Solution], object] | None = None,
@@ -192,12 +195,17 @@ class Model(Globals):
             node_limit: Nodes: domains after a decision, or its opposite, and propagation.
             fail_limit: Failures.
             restarts: Begin anew after a number of failures: ``luby``, Luby's sequence times the scale; ``geometric``,
-                the scale times powers of the growth; ``linear``; ``constant``. Without an objective, only up to the
-                first solution.
+                the scale times powers of the growth; ``linear``; ``constant``. What was refuted before is not searched
+                again (nogoods of Lecoutre et al., JSAT 2007), so every search ends, and no solution comes twice.
             restart_scale: Failures.
             restart_growth: Of ``geometric``.
-            free: Choose variables by failures of their constraints (dom/wdeg), try the values of the last solution
-                first, and restart.
+            free: Choose the variable of the last conflict, then variables by failures of their constraints (dom/wdeg),
+                try the values of the last solution first, and restart.
+            lns: With an objective, search near the best solution and everywhere by turns (large neighbourhood search,
+                Shaw 1998; what keeps its value is chosen at random or by propagation, Perron et al., CP 2004). The
+                optimum can still be proven.
+            threads: Search in so many threads, each with a copy of the model (embarrassingly parallel search, Regin et
+                al., CP 2013). There are as many solutions as with one, in any order; limits are met a little later.
             seed: Of random values.
             device: What filters domain-consistent AllDifferents: ``cpu``, ``cuda``, or for each call the faster one.
             on_solution: Gets each solution; ends the search by returning False.
@@ -209,15 +217,8 @@ class Model(Globals):
             InputError: A constraint or an option cannot be used as given.
             DeviceError: ``cuda`` without a GPU that can be used, or one that fails.
         """
-        search = self._start(
-            time_limit,
-            node_limit,
-            fail_limit,
-            restarts and (restarts, restart_scale, restart_growth),
-            free,
-            seed,
-            device,
-        )
+        how = restarts and (restarts, restart_scale, restart_growth), self._relaxed() if lns else None, free, seed
+        search = self._start(threads, device, how, (time_limit, node_limit, fail_limit))
         aim = self._objective
         limit = solution_limit if solution_limit is not None else None if all_solutions or aim is not None else 1
         found: list[Solution] = []
@@ -248,7 +249,7 @@ class Model(Globals):
             InputError: A constraint or an option cannot be used as given.
             KeyboardInterrupt: Ctrl-C.
         """
-        search = self._start(time_limit, None, None, None, free, seed, device)
+        search = self._start(1, device, (None, None, free, seed), (time_limit, None, None))
         while (state := search.next(_go_on)) == "solution":
             yield self._solution(search)
         if state == "stopped":
@@ -263,8 +264,12 @@ class Model(Globals):
         return solver.domains()[: len(self._variables)] if solver.propagate() else None
 
     def _build(self) -> tuple[CpSolver, Words | None]:
-        solver = CpSolver()
+        # Before the solver: it may be a variable more.
         objective = None if self._objective is None else self._view(self._objective * self._sign)
+        return self._posted(), objective
+
+    def _posted(self) -> CpSolver:
+        solver = CpSolver()
         for variable in self._variables:
             if variable.values is None:
                 solver.new_variables(1, variable.lo, variable.hi)
@@ -272,25 +277,29 @@ class Model(Globals):
                 solver.new_variable_of(np.array(variable.values, dtype=np.int64))
         for name, arguments in self._posts:
             _call(solver.post, name, arguments)
-        return solver, objective
+        return solver
 
     def _start(
         self,
-        seconds: float | None,
-        nodes: int | None,
-        failures: int | None,
-        restarts: tuple[str, float, float] | None,
-        free: bool,
-        seed: int,
+        threads: int,
         device: Device,
+        how: tuple[tuple[str, float, float] | None, tuple[Words, None] | None, bool, int],
+        limits: tuple[float | None, ...],
     ) -> CpSearch:
+        if whole(threads, "a number of threads") not in range(1, THREADS + 1):
+            raise InputError(f"a search has from 1 to {THREADS} threads, not {threads}")
         solver, objective = self._build()
-        accelerate(solver, device)
+        if threads > 1 and device == "cuda":
+            raise InputError(f"a GPU filters for one thread, not {threads}: leave out one of them")
+        accelerate(solver, "cpu" if threads > 1 and device == "auto" else device)
+        solvers = (solver, *(self._posted() for _ in range(threads - 1)))
         rules = self._rules or [(self._own(), "dom_w_deg", "indomain_min")]
-        forever = float("inf")
-        limits = (forever if limit is None else limit for limit in (seconds, nodes, failures))
-        search: CpSearch = _call(CpSearch, solver, rules, objective, restarts, free, seed, *limits)
+        given = (float("inf") if limit is None else limit for limit in limits)
+        search: CpSearch = _call(CpSearch, solvers, rules, objective, *how, *given)
         return search
+
+    def _relaxed(self) -> tuple[Words, None]:
+        return np.concatenate([xs for xs, _, _ in self._rules]) if self._rules else self._own(), None
 
     def _own(self) -> Words:
         return np.array([(var, 1, 0) for var in range(len(self._variables))], dtype=np.int64).reshape(-1, 3)

@@ -47,8 +47,8 @@ class Result:
         objective: Its value; None without one.
         solutions: All that were asked for, in the order found.
         complete: Whether there are no others (no better ones).
-        statistics: ``nodes``, ``failures``, ``solutions``, ``restarts``, ``propagations`` (calls of propagators),
-            ``peak_depth`` (decisions) and ``seconds``.
+        statistics: ``nodes``, ``failures``, ``solutions``, ``restarts``, ``nogoods`` (recorded before restarts),
+            ``propagations`` (calls of propagators), ``peak_depth`` (decisions) and ``seconds``.
     """
 
     status: Status

@@ -1,0 +1,52 @@
+// What a search has refuted before it restarts, so that it never goes there again (Lecoutre, Sais, Tabary and Vidal, JSAT 2007), a branch
+// at a time (Lee, Schulte and Zhu, AAAI 2016).
+#pragma once
+#include <vector>
+
+#include "branching.hpp"
+
+namespace elimina::cp {
+
+// A decision that was taken, or one that was refuted under those taken before it.
+struct Step {
+  Decision decision;
+  bool refuted;
+};
+
+class Nogoods final : public Propagator {
+ public:
+  Nogoods() : Propagator(Priority::linear) {}
+
+  void attach(Engine&) override {}
+
+  // On the level where a search begins: the steps of its branch, the earliest ones first.
+  void add(Engine& engine, std::vector<Step> branch);
+  // Before that level is undone.
+  void clear();
+
+  Outcome propagate(Engine& engine) override;
+
+ private:
+  struct Branch {
+    std::size_t steps;  // the first one's place
+    std::size_t end;
+    std::size_t at;  // the trailed place of the first decision that does not hold yet; the end: nothing is left to do
+  };
+  struct Watch {
+    std::size_t branch, step;
+  };
+
+  [[nodiscard]] bool revise(Engine& engine, const Branch& branch);
+  [[nodiscard]] bool look_ahead(Engine& engine, const Branch& branch, std::size_t first);
+  void watch(const Branch& branch, std::size_t step);
+  std::size_t number(const Branch& branch) const { return static_cast<std::size_t>(&branch - branches_.data()); }
+
+  std::vector<Step> steps_;
+  std::vector<Branch> branches_;
+  std::vector<std::vector<Watch>> watches_;  // of each variable
+  std::vector<std::uint8_t> is_watched_;     // of each step
+  std::vector<std::uint8_t> is_subscribed_;  // of each variable
+  std::size_t seen_ = 0;                     // branches before it have been revised
+};
+
+}  // namespace elimina::cp

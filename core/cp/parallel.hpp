@@ -1,0 +1,65 @@
+// A search in several threads: it is cut into many parts, which they take one after the other (Regin, Rezgui and Malapert, CP 2013).
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "search.hpp"
+
+namespace elimina::cp {
+
+class ParallelSearch final : public Finder {
+ public:
+  // One solver for each thread: the same variables and constraints, posted in the same order.
+  ParallelSearch(const std::vector<Solver*>& copies, Options options);
+  ~ParallelSearch() override { leave(); }
+  ParallelSearch(const ParallelSearch&) = delete;
+  ParallelSearch& operator=(const ParallelSearch&) = delete;
+
+  // Threads go on between calls, up to a number of solutions that wait.
+  Status next() override;
+  const Values& solution() const override { return solution_; }
+  Statistics statistics() const override;
+
+ private:
+  using Part = std::vector<Decision>;
+
+  struct Worker {
+    std::unique_ptr<Search> search;
+    std::thread thread;
+    mutable std::mutex mutex;
+    Statistics statistics;  // as the thread told last
+  };
+
+  void begin();
+  bool split();
+  void work(Worker& worker);
+  bool offer(const Values& solution);
+  void tell(Worker& worker);
+  bool has_ended();
+  void leave();
+  double elapsed() const;
+
+  Options options_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<Part> parts_;
+  Values solution_;
+  std::uint64_t solutions_ = 0;
+  Status end_ = Status::complete;
+  std::chrono::steady_clock::time_point start_;
+  double seconds_ = 0;
+  bool begun_ = false, is_splitting_ = false;
+
+  std::atomic<bool> stop_ = false;
+  std::atomic<Value> best_ = kNoValue;
+  std::mutex mutex_;  // of what follows
+  std::condition_variable changed_, room_;
+  std::deque<Values> waiting_;
+  std::size_t next_part_ = 0;
+  std::size_t running_ = 0;
+  std::exception_ptr failure_;
+};
+
+}  // namespace elimina::cp

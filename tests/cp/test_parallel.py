@@ -1,0 +1,119 @@
+"""Searches in several threads find what one finds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import signal
+import threading
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elimina import _core, cp
+from elimina.errors import InputError
+from tests.cp.brute import found
+from tests.cp.flatzinc_solver import solved
+from tests.cp.test_search import creeping, golomb, models, parity, queens
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+@pytest.mark.parametrize("options", [{}, {"free": True}, {"restarts": "constant", "restart_scale": 3}])
+def test_every_solution_once(threads: int, options: dict[str, object]) -> None:
+    model, xs = queens(8)
+    assert len(found(model, xs, threads=threads, **options)) == 92
+    model.search(xs, "first_fail", "indomain_random")
+    result = model.solve(all_solutions=True, threads=threads, **options)
+    assert result.statistics["solutions"] == len(result.solutions) == 92
+
+
+@settings(max_examples=100, deadline=None)
+@given(models(), st.sampled_from([2, 5]), st.booleans(), st.booleans())
+def test_threads_change_no_answer(made: tuple[cp.Model, int], threads: int, free: bool, lns: bool) -> None:
+    model, count = made
+    xs = [cp.Expression(model, {i: 1}) for i in range(count)]
+    plain = {tuple(s[xs]) for s in itertools.islice(model.solutions(), 300)}
+    if len(plain) == 300:
+        return
+    assert found(model, xs, threads=threads, free=free) == plain
+    model.maximize(sum(xs, start=0))
+    best = model.solve(threads=threads, free=free, lns=lns)
+    assert best.objective == (max(map(sum, plain)) if plain else None)
+    assert best.complete
+
+
+def test_solutions_get_better() -> None:
+    model, _ = golomb(6)
+    seen: list[int] = []
+    result = model.solve(threads=4, on_solution=lambda s: seen.append(s[model._objective]))
+    assert (result.status, result.objective) == ("optimal", 17)
+    assert seen == sorted(set(seen), reverse=True)
+
+
+def test_more_solutions_than_wait() -> None:
+    model = cp.Model()
+    xs = model.int_vars(4, 0, 6)
+    assert found(model, xs, threads=3) == set(itertools.product(range(7), repeat=4))
+    # The first ones, while threads wait until there is room for more; again and again.
+    for _ in range(20):
+        assert len(model.solve(all_solutions=True, solution_limit=3, threads=3).solutions) == 3
+
+
+@pytest.mark.parametrize("make", [creeping, parity])
+def test_time_ends_threads(make: object) -> None:
+    before = time.perf_counter()
+    assert make().solve(time_limit=0.2, threads=3).status in ("unknown", "infeasible")
+    assert time.perf_counter() - before < 3
+
+
+@pytest.mark.parametrize(("limit", "name"), [("node_limit", "nodes"), ("fail_limit", "failures")])
+def test_limits(limit: str, name: str) -> None:
+    model, xs = queens(60)
+    model.search(xs, "input_order", "indomain_min")
+    result = model.solve(threads=2, **{limit: 300})
+    assert (result.status, result.complete) == ("unknown", False)
+    assert result.statistics[name] >= 300
+
+
+def test_interruption() -> None:
+    for make in (creeping, lambda: queens(60)[0]):
+        model = make()
+        xs = [cp.Expression(model, {i: 1}) for i in range(len(model._variables))]
+        model.search(xs, "input_order", "indomain_min")
+        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        before = time.perf_counter()
+        assert model.solve(threads=2).status == "unknown"
+        assert time.perf_counter() - before < 5
+        timer.join()
+
+
+def test_flatzinc() -> None:
+    text = (
+        "array [1..6] of var 1..6: x :: output_array([1..6]); var -6..6: o :: output_var;\n"
+        "constraint fzn_all_different_int(x); constraint int_lin_eq([1,-1,-1],[x[1],x[6],o],0);\n"
+        "constraint int_lin_le([1,-1],[x[2],x[3]],-1); solve {};\n"
+    )
+    assert len(solved(text.format("satisfy"), threads=4)) == 360
+    assert solved(text.format("maximize o"), threads=4)[-1]["o"] == 5
+
+
+@pytest.mark.parametrize("threads", [0, -1, 10**6, "2", 1.5])
+def test_refused_threads(threads: object) -> None:
+    model, _ = queens(4)
+    with pytest.raises(InputError, match="threads"):
+        model.solve(threads=threads)
+
+
+def test_the_core_refuses_what_would_crash() -> None:
+    solvers = [_core.CpSolver() for _ in range(2)]
+    solvers[0].new_variables(2, 0, 5)
+    for given_solvers in ((), tuple(solvers)):
+        with pytest.raises(ValueError, match="solver"):
+            _core.CpSearch(given_solvers, [], None, None, None, False, 0, 1.0, 1e9, 1e9)
+    model = _core.FlatZinc(b"var 1..3: x :: output_var; solve satisfy;", lambda: True)
+    with pytest.raises(ValueError, match="thread"):
+        model.search(False, 0, math.inf, 0, False, lambda: True)
