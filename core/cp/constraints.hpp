@@ -10,9 +10,12 @@ void post_equal(Engine& engine, View x, View y, Control control = {});
 void post_different(Engine& engine, View x, View y, Control control = {});
 void post_at_most(Engine& engine, View x, View y, Control control = {});
 
-// Sums of coefficients times variables, bounds consistent (`post_linear_equal`: over the reals).
+// Sums of coefficients times variables, bounds consistent (equations: over the reals).
 enum class Relation : std::uint8_t { equal, different, at_most };
 void post_linear(Engine& engine, Relation relation, const Values& coefficients, const Views& xs, Value bound, Control control = {});
+
+// What the domains of three variables leave of an equation with 0, beside its bounds; nothing where domains are large.
+void post_sum_of_domains(Engine& engine, const Values& coefficients, const Views& xs);
 
 // x in a set, domain consistent.
 void post_member(Engine& engine, View x, Values set, Control control = {});
@@ -30,7 +33,7 @@ void post_clause(Engine& engine, const Views& literals, Control control = {});
 void post_all_true(Engine& engine, const Views& literals, View b);
 void post_odd(Engine& engine, const Views& literals);
 
-// z = table[index], the index from 0 on: domain consistent (`table`), bounds of z (`xs`).
+// z = table[index], the index from 0 on: domain consistent (`table`; `xs` where z has few values, else bounds of z).
 void post_element(Engine& engine, View index, const Values& table, View z);
 void post_element(Engine& engine, View index, const Views& xs, View z);
 

@@ -232,6 +232,10 @@ void Domains::revert(std::uint64_t entry) {
 
 std::uint64_t Domains::listed_word(View x, Value base) const {
   std::uint64_t result = 0;
+  if (is_interval(x)) {
+    const Value first = std::max<Value>(0, lo(x) - base), last = std::min<Value>(63, hi(x) - base);
+    return first > last ? 0 : from_bit(static_cast<std::size_t>(first)) & to_bit(static_cast<std::size_t>(last));
+  }
   for (Value k = std::max<Value>(0, lo(x) - base); k < 64 && base + k <= hi(x); ++k) result |= static_cast<std::uint64_t>(has(x, base + k)) << k;
   return result;
 }

@@ -1,5 +1,6 @@
 // Domains of all variables: bounds, and a row of bits once there are holes, or a list of the holes where the range is huge.
 #pragma once
+#include <bit>
 #include <span>
 #include <vector>
 
@@ -105,10 +106,12 @@ class Domains {
   // Calls `f(value)` for each value from the smallest on; `f` may remove the value that it gets.
   template <class F>
   void each(View x, F f) const {
+    if (x.scale == 1 && domains_[x.var].row != kNoRow) return each_bit(x, f);
     const Value last = hi(x);
+    const bool is_whole = is_interval(x);
     for (Value value = lo(x);;) {
       const bool more = value < last;
-      const Value next = more ? above(x, value) : value;
+      const Value next = !more ? value : is_whole ? value + 1 : above(x, value);
       f(value);
       if (!more) return;
       value = next;
@@ -210,6 +213,13 @@ class Domains {
   }
 
   std::uint64_t listed_word(View x, Value base) const;
+
+  template <class F>
+  void each_bit(View x, F f) const {
+    const Value first = domains_[x.var].lo, last = domains_[x.var].hi, base = domains_[x.var].base;
+    for (Value at = (first - base) >> 6; at <= (last - base) >> 6; ++at)
+      for (std::uint64_t left = word(domains_[x.var], at); left; left &= left - 1) f(base + at * 64 + std::countr_zero(left) + x.offset);
+  }
 
   Trail& trail_;
   std::vector<Domain> domains_;

@@ -118,13 +118,14 @@ void add_comparisons(Table& table) {
 }
 
 // The right-hand side may be a variable, too.
-void linear(Call& c, Relation relation) {
+void linear(Call& c, Relation relation, bool by_domains = false) {
   c.same_length(0, 1);
   Values coefficients = c.values(0);
   Views xs = c.views(1);
   coefficients.push_back(-1);
   xs.push_back(c.view(2));
   post_linear(c.solver.engine(), relation, coefficients, xs, 0, c.control);
+  if (by_domains) post_sum_of_domains(c.solver.engine(), coefficients, xs);
 }
 
 void add_linear(Table& table) {
@@ -133,6 +134,7 @@ void add_linear(Table& table) {
     table[kind + "_lin_ne"] = {3, true, [](Call& c) { linear(c, Relation::different); }};
     table[kind + "_lin_le"] = {3, true, [](Call& c) { linear(c, Relation::at_most); }};
   }
+  table["int_lin_eq_domain"] = {3, false, [](Call& c) { linear(c, Relation::equal, true); }};
 }
 
 void maximum(Call& c, const Views& xs, View z, bool least) {

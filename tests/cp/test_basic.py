@@ -11,7 +11,7 @@ import pytest
 from elimina import cp
 from elimina.errors import InputError
 
-from .brute import allowed, domains, found
+from .brute import allowed, domains, found, supported
 
 Case = tuple[list[list[int]], Callable[[cp.Model, list[cp.Expression]], None], Callable[[tuple[int, ...]], bool]]
 
@@ -329,3 +329,22 @@ def test_errors_name_the_culprit() -> None:
     ]:
         with pytest.raises(InputError, match=message):
             act()
+
+
+def test_sum_of_three_is_domain_consistent_where_that_is_asked_for() -> None:
+    """MiniZinc asks for it where an array of two dimensions is looked up."""
+    for seed in range(150):
+        rng = random.Random(seed)
+        given = domains(rng, 3, -2, 5)
+        factors = [rng.choice([-9, -3, -2, -1, 1, 2, 5]) for _ in given]
+        total = rng.randint(-6, 6)
+        model = cp.Model()
+        xs = [model.int_var(d) for d in given]
+        model.post("int_lin_eq_domain", factors, xs, total)
+        expected = supported(given, lambda v: sum(a * x for a, x in zip(factors, v, strict=True)) == total)  # noqa: B023
+        if all(len(d) > 1 for d in given):
+            assert model.propagated() == expected, (given, factors, total)
+        assert found(model, xs, seed=seed) == allowed(
+            given,
+            lambda v: sum(a * x for a, x in zip(factors, v, strict=True)) == total,  # noqa: B023
+        )

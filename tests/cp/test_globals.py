@@ -94,6 +94,47 @@ def test_regular_is_domain_consistent() -> None:
         assert found(model, xs) == allowed(given, check)
 
 
+def test_regular_at_every_call_of_a_search() -> None:
+    """Long words and many states, decisions at random with backtracking, beside states that lead from start to end."""
+    for seed, states in itertools.product(range(8), (3, 70, 130)):
+        rng = random.Random(seed)
+        moves = [{s: rng.randrange(states) for s in range(4) if rng.random() < 0.7} for _ in range(states)]
+        ends = set(rng.sample(range(states), states // 2 + 1))
+
+        def textbook(given: list[list[int]]) -> list[list[int]] | None:
+            layers = [{0}]
+            for d in given:
+                layers.append({moves[q][s] for q in layers[-1] for s in d if s in moves[q]})  # noqa: B023
+            layers[-1] &= ends  # noqa: B023
+            kept = []
+            for i in reversed(range(len(given))):
+                steps = {(q, s) for q in layers[i] for s in given[i] if moves[q].get(s) in layers[i + 1]}  # noqa: B023
+                layers[i] = {q for q, _ in steps}
+                kept.append(sorted({s for _, s in steps}))
+            return kept[::-1] if layers[0] else None
+
+        given = [[0, 1, 2, 3]] * 15
+        model, xs = made(given)
+        model.regular(xs, moves, 0, ends)
+        solver, _ = model._build()
+        stack = [textbook(given)]
+        assert solver.propagate() == (stack[0] is not None)
+        while stack[-1] is not None and len(stack) < 40:
+            assert solver.domains() == stack[-1]
+            open_places = [i for i, d in enumerate(stack[-1]) if len(d) > 1]
+            if not open_places:
+                break
+            i = rng.choice(open_places)
+            value, keep = rng.choice(stack[-1][i]), rng.random() < 0.2
+            after = [list(d) for d in stack[-1]]
+            after[i] = [value] if keep else [v for v in after[i] if v != value]
+            stack.append(textbook(after))
+            assert solver.decide(i, value, keep) == (stack[-1] is not None)
+            if stack[-1] is None or rng.random() < 0.3:
+                stack.pop()
+                solver.undo()
+
+
 def test_element_is_domain_consistent() -> None:
     for seed in range(100):
         rng = random.Random(seed)
@@ -112,6 +153,24 @@ def test_element() -> None:
     assert found(model, [x, y, index, z]) == {
         (a, b, i, (a, 4, b)[i]) for a, b, i in itertools.product(range(4), (5, 6), range(3))
     }
+
+
+def test_element_of_variables_is_domain_consistent() -> None:
+    for seed in range(150):
+        rng = random.Random(seed)
+        given = [*domains(rng, 1, -1, 3), *domains(rng, 1, -4, 4), *domains(rng, 3, -3, 5)]
+        model, (index, z, *items) = made(given)
+        model.post("array_var_int_element", index + 1, items, z)
+        check = lambda v: 0 <= v[0] < 3 and v[2 + v[0]] == v[1]  # noqa: E731
+        assert model.propagated() == supported(given, check), given
+        assert found(model, [index, z, *items], seed=seed) == allowed(given, check), given
+
+
+def test_element_of_variables_far_apart_and_repeated() -> None:
+    given = [[0, 1, 2], [0, 1, 2, 10**6]]
+    model, (index, x) = made(given)
+    model.post("array_var_int_element", index + 1, [x, index, 10**6], x)
+    assert found(model, [index, x]) == {(0, v) for v in given[1]} | {(1, 1), (2, 10**6)}
 
 
 @pytest.mark.parametrize("fixed", [False, True])
@@ -154,31 +213,6 @@ def test_distinct_values() -> None:
         model, xs = made(given)
         model.post("nvalue", xs[4], xs[:4])
         assert found(model, xs) == allowed(given, lambda v: len(set(v[:4])) == v[4]), given
-
-
-def test_cumulative() -> None:
-    for seed in range(80):
-        rng = random.Random(seed)
-        count = rng.randint(1, 3)
-        given = [
-            *domains(rng, count, 0, 5),
-            *domains(rng, count, -1 if seed % 4 == 0 else 0, 3),
-            *domains(rng, count, 0, 2),
-            [rng.randint(0, 3)],
-        ]
-        if seed % 2:
-            given[count : 3 * count] = [[rng.choice(d)] for d in given[count : 3 * count]]
-        model, xs = made(given)
-        model.cumulative(xs[:count], xs[count : 2 * count], xs[2 * count : 3 * count], xs[-1])
-
-        def check(v: tuple[int, ...]) -> bool:
-            starts, durations, demands = v[:count], v[count : 2 * count], v[2 * count : 3 * count]  # noqa: B023
-            tasks = list(zip(starts, durations, demands, strict=True))
-            if any(d < 0 for d in durations):
-                return False
-            return all(sum(r for s, d, r in tasks if s <= t < s + d) <= v[-1] for t in range(10))
-
-        assert found(model, xs, seed=seed) == allowed(given, check), given
 
 
 @pytest.mark.parametrize("name", ["lex_less", "lex_lesseq"])

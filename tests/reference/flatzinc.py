@@ -152,6 +152,8 @@ def read(text: str) -> Model:
 def reveal(text: str) -> str:
     """The model with every variable as an output, and nothing else."""
     text = re.sub(r"::\s*output_var|::\s*output_array\s*\(\[[^\]]*\]\)", "", text)
+    whole = r"^(\s*array\s*\[\s*(\d+\s*\.\.\s*\d+)\s*\]\s*of\s+var\b[^:;=]*:[^;=]*);"
+    text = re.sub(whole, r"\1 :: output_array([\2]);", text, flags=re.M)
     return re.sub(r"(^|;)(\s*var\b[^:;]*:\s*[A-Za-z_]\w*)", r"\1\2 :: output_var", text, flags=re.M)
 
 
@@ -174,7 +176,7 @@ def parse_solutions(printed: str) -> list[Values]:
 def evaluate(x: Any, model: Model, values: Values) -> Any:
     """An expression without names; Booleans are 0 and 1."""
     if isinstance(x, Name):
-        return int(values[x.text]) if x.text in values else evaluate(model.constants[x.text], model, values)
+        return evaluate(values[x.text] if x.text in values else model.constants[x.text], model, values)
     if isinstance(x, list):
         return [evaluate(each, model, values) for each in x]
     return int(x) if isinstance(x, bool) else x
@@ -182,6 +184,8 @@ def evaluate(x: Any, model: Model, values: Values) -> Any:
 
 def violated(model: Model, values: Values) -> list[str]:
     """What an assignment of all variables does not fulfil."""
+    lists = {name: value for name, value in values.items() if isinstance(value, list)}
+    values = values | {f"{name}[{i}]": each for name, xs in lists.items() for i, each in enumerate(xs, 1)}
     faults = []
     for name, variable in model.variables.items():
         allowed = range(2) if variable.kind == "bool" else variable.domain

@@ -247,7 +247,7 @@ void Instance::post(const Constraint& c) {
       expect(3);
       count_from_zero(1, 1);
       break;
-    default: return post_named(name, arguments);
+    default: return post_named(name == "int_lin_eq" && wants_domains(c) ? "int_lin_eq_domain" : name, arguments);
   }
   solver_.post(name, arguments);
 }
@@ -286,6 +286,11 @@ void Instance::post_member(const Constraint& c) {
   }
   post("int_le", {lo, x});
   post("int_le", {x, hi});
+}
+
+bool Instance::wants_domains(const Constraint& c) const {
+  const Terms annotations = document_.items(c.annotations);
+  return std::any_of(annotations.begin(), annotations.end(), [&](const Term& t) { return t.kind == Kind::atom && document_.text(t) == "domain"; });
 }
 
 std::string Instance::consistency(const Constraint& c) const {

@@ -50,6 +50,7 @@ class Instance {
   void post(const Constraint& c);
   void post_named(const std::string& name, const std::vector<Argument>& arguments);
   void post_member(const Constraint& c);
+  bool wants_domains(const Constraint& c) const;
   std::string consistency(const Constraint& c) const;
   Argument argument(const Term& t, Place place, const char* what) const;
 

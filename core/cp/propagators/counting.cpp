@@ -1,8 +1,10 @@
 // How often values occur, how many different ones there are, and sums of sizes in bins.
 #include <algorithm>
 #include <memory>
+#include <numeric>
 
 #include "cp/constraints.hpp"
+#include "value_flow.hpp"
 
 namespace elimina::cp {
 
@@ -207,11 +209,23 @@ void post_count(Engine& engine, const Views& xs, View y, View count) {
   else engine.post(std::make_unique<CountOfVariable>(xs, y, count));
 }
 
+// Single counts and their sum are cheap, and mostly enough; the flow comes last.
 void post_cardinality(Engine& engine, const Views& xs, const Values& values, const Views& counts, bool closed) {
   for (std::size_t k = 0; k < values.size(); ++k) engine.post(std::make_unique<CountOfValue>(xs, values[k], counts[k]));
   post_linear(engine, closed ? Relation::equal : Relation::at_most, Values(counts.size(), 1), counts, static_cast<Value>(xs.size()));
-  if (!closed) return;
-  for (const View x : xs) post_member(engine, x, values);
+  if (closed)
+    for (const View x : xs) post_member(engine, x, values);
+  if (xs.size() < 2 || values.empty()) return;
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  Values sorted;
+  Views theirs;
+  for (const std::size_t k : order) {
+    sorted.push_back(values[k]);
+    theirs.push_back(counts[k]);
+  }
+  if (ValueFlow::fits(xs, sorted)) engine.post(std::make_unique<ValueFlow>(xs, sorted, theirs));
 }
 
 void post_distinct_values(Engine& engine, const Views& xs, View count) { engine.post(std::make_unique<DistinctValues>(xs, count)); }

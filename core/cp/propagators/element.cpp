@@ -1,6 +1,8 @@
 // z = table[index].
 #include <algorithm>
+#include <bit>
 #include <memory>
+#include <span>
 
 #include "cp/constraints.hpp"
 
@@ -8,16 +10,38 @@ namespace elimina::cp {
 
 namespace {
 
+// Values of z in a range, as bits: only those that are set stay.
+class Kept {
+ public:
+  void begin(Value lo, Value hi) {
+    base_ = lo;
+    words_.assign(static_cast<std::size_t>(hi - lo) / 64 + 1, 0);
+  }
+  Value base() const { return base_; }
+  std::span<std::uint64_t> words() { return words_; }
+  void add(Value value) {
+    const auto bit = static_cast<std::size_t>(value - base_);
+    words_[bit / 64] |= std::uint64_t{1} << (bit % 64);
+  }
+
+  bool apply(Domains& d, View x) const {
+    if (!d.set_lo(x, base_) || !d.set_hi(x, base_ + static_cast<Value>(words_.size() * 64) - 1)) return false;
+    for (std::size_t w = 0; w < words_.size(); ++w) {
+      const Value from = base_ + static_cast<Value>(w * 64);
+      for (std::uint64_t lost = d.row_word(x, from) & ~words_[w]; lost; lost &= lost - 1)
+        if (!d.remove(x, from + std::countr_zero(lost))) return false;
+    }
+    return true;
+  }
+
+ private:
+  Value base_ = 0;
+  std::vector<std::uint64_t> words_;
+};
+
 class ElementOfValues final : public Propagator {
  public:
-  ElementOfValues(View index, Values table, View z) : Propagator(Priority::linear), index_(index), table_(std::move(table)), z_(z) {
-    values_ = table_;
-    std::sort(values_.begin(), values_.end());
-    values_.erase(std::unique(values_.begin(), values_.end()), values_.end());
-    for (const Value value : table_)
-      rank_.push_back(static_cast<int>(std::lower_bound(values_.begin(), values_.end(), value) - values_.begin()));
-    supported_.resize(values_.size());
-  }
+  ElementOfValues(View index, Values table, View z) : Propagator(Priority::linear), index_(index), table_(std::move(table)), z_(z) {}
 
   void attach(Engine& engine) override {
     engine.subscribe(*this, index_, kDomain);
@@ -27,55 +51,67 @@ class ElementOfValues final : public Propagator {
   Outcome propagate(Engine& engine) override {
     Domains& d = engine.domains();
     if (!d.set_lo(index_, 0) || !d.set_hi(index_, static_cast<Value>(table_.size()) - 1)) return Outcome::failed;
-    std::fill(supported_.begin(), supported_.end(), 0);
+    Value lo = kLimit * 2, hi = -kLimit * 2;
+    const bool is_whole = d.is_interval(z_);
+    const Value first = d.lo(z_), last = d.hi(z_);
     bool alive = true;
     d.each(index_, [&](Value i) {
-      if (d.has(z_, table_[static_cast<std::size_t>(i)])) supported_[static_cast<std::size_t>(rank_[static_cast<std::size_t>(i)])] = 1;
-      else alive = alive && d.remove(index_, i);
+      const Value value = table_[static_cast<std::size_t>(i)];
+      if (value < first || value > last || !(is_whole || d.has(z_, value))) {
+        alive = alive && d.remove(index_, i);
+        return;
+      }
+      lo = std::min(lo, value);
+      hi = std::max(hi, value);
     });
-    if (!alive || !keep_supported(d)) return Outcome::failed;
-    return d.fixed(z_) && d.fixed(index_) ? Outcome::entailed : Outcome::fixpoint;
+    if (!alive || !d.set_lo(z_, lo) || !d.set_hi(z_, hi)) return Outcome::failed;
+    if (d.fixed(z_) && d.fixed(index_)) return Outcome::entailed;
+    // Wide domains keep what is between two values of the table.
+    if (hi - lo > kListed || d.fixed(z_)) return Outcome::fixpoint;
+    kept_.begin(lo, hi);
+    d.each(index_, [&](Value i) { kept_.add(table_[static_cast<std::size_t>(i)]); });
+    return kept_.apply(d, z_) ? Outcome::fixpoint : Outcome::failed;
   }
 
  private:
-  // Wide domains keep what is between two values of the table.
-  bool keep_supported(Domains& d) const {
-    const auto first = std::find(supported_.begin(), supported_.end(), 1);
-    const auto last = std::find(supported_.rbegin(), supported_.rend(), 1);
-    if (first == supported_.end()) return false;
-    if (!d.set_lo(z_, values_[static_cast<std::size_t>(first - supported_.begin())])) return false;
-    if (!d.set_hi(z_, values_[static_cast<std::size_t>(supported_.rend() - last) - 1])) return false;
-    if (d.hi(z_) - d.lo(z_) > kListed) return true;
-    std::size_t at = static_cast<std::size_t>(first - supported_.begin());
-    bool alive = true;
-    d.each(z_, [&](Value value) {
-      while (at + 1 < values_.size() && values_[at] < value) ++at;
-      if (values_[at] != value || !supported_[at]) alive = alive && d.remove(z_, value);
-    });
-    return alive;
-  }
-
   View index_;
   Values table_;
   View z_;
-  Values values_;
-  std::vector<int> rank_;
-  std::vector<std::uint8_t> supported_;
+  Kept kept_;
 };
 
+// Domain consistent where rows are short, else by bounds of z.
 class ElementOfViews final : public Propagator {
  public:
-  ElementOfViews(View index, Views xs, View z) : Propagator(Priority::linear), index_(index), xs_(std::move(xs)), z_(z) {}
+  ElementOfViews(const Domains& d, View index, Views xs, View z)
+      : Propagator(Priority::linear), index_(index), xs_(std::move(xs)), z_(z), has_rows_(d.hi(z) - d.lo(z) < kShort) {
+    Views all = xs_;
+    all.insert(all.end(), {index_, z_});
+    repeats_ = repeats(all);
+  }
 
   void attach(Engine& engine) override {
+    const Events events = has_rows_ ? kDomain : kBounds;
     engine.subscribe(*this, index_, kDomain);
-    engine.subscribe(*this, z_, kBounds);
-    for (const View x : xs_) engine.subscribe(*this, x, kBounds);
+    engine.subscribe(*this, z_, events);
+    for (const View x : xs_) engine.subscribe(*this, x, events);
   }
 
   Outcome propagate(Engine& engine) override {
     Domains& d = engine.domains();
     if (!d.set_lo(index_, 0) || !d.set_hi(index_, static_cast<Value>(xs_.size()) - 1)) return Outcome::failed;
+    if (!keep_possible(d) || (has_rows_ && !keep_supported(d))) return Outcome::failed;
+    if (!d.fixed(index_)) return has_rows_ && !repeats_ ? Outcome::fixpoint : Outcome::again;
+    const View x = xs_[static_cast<std::size_t>(d.lo(index_))];
+    if (!d.set_lo(x, d.lo(z_)) || !d.set_hi(x, d.hi(z_)) || !d.set_lo(z_, d.lo(x)) || !d.set_hi(z_, d.hi(x))) return Outcome::failed;
+    if (has_rows_ && !keep_both(d, x)) return Outcome::failed;
+    return d.fixed(x) && d.fixed(z_) ? Outcome::entailed : Outcome::again;
+  }
+
+ private:
+  static constexpr Value kShort = 512;
+
+  bool keep_possible(Domains& d) const {
     bool alive = true;
     Value lo = kLimit * 2, hi = -kLimit * 2;
     d.each(index_, [&](Value i) {
@@ -87,17 +123,40 @@ class ElementOfViews final : public Propagator {
       lo = std::min(lo, d.lo(x));
       hi = std::max(hi, d.hi(x));
     });
-    if (!alive || !d.set_lo(z_, lo) || !d.set_hi(z_, hi)) return Outcome::failed;
-    if (!d.fixed(index_)) return Outcome::again;
-    const View x = xs_[static_cast<std::size_t>(d.lo(index_))];
-    if (!d.set_lo(x, d.lo(z_)) || !d.set_hi(x, d.hi(z_)) || !d.set_lo(z_, d.lo(x)) || !d.set_hi(z_, d.hi(x))) return Outcome::failed;
-    return d.fixed(x) && d.fixed(z_) ? Outcome::entailed : Outcome::again;
+    return alive && d.set_lo(z_, lo) && d.set_hi(z_, hi);
   }
 
- private:
+  bool keep_supported(Domains& d) {
+    kept_.begin(d.lo(z_), d.hi(z_));
+    const std::span<std::uint64_t> kept = kept_.words();
+    wanted_.resize(kept.size());
+    d.read_row(z_, kept_.base(), wanted_);
+    bool alive = true;
+    d.each(index_, [&](Value i) {
+      std::uint64_t common = 0;
+      for (std::size_t w = 0; w < kept.size(); ++w) {
+        const std::uint64_t word = wanted_[w] & d.row_word(xs_[static_cast<std::size_t>(i)], kept_.base() + static_cast<Value>(w * 64));
+        common |= word;
+        kept[w] |= word;
+      }
+      if (!common) alive = alive && d.remove(index_, i);
+    });
+    return alive && kept_.apply(d, z_);
+  }
+
+  // The view keeps what z has, too.
+  bool keep_both(Domains& d, View x) {
+    kept_.begin(d.lo(z_), d.hi(z_));
+    d.read_row(z_, kept_.base(), kept_.words());
+    return kept_.apply(d, x);
+  }
+
   View index_;
   Views xs_;
   View z_;
+  bool has_rows_, repeats_ = false;
+  std::vector<std::uint64_t> wanted_;
+  Kept kept_;
 };
 
 }  // namespace
@@ -107,7 +166,7 @@ void post_element(Engine& engine, View index, const Values& table, View z) {
 }
 
 void post_element(Engine& engine, View index, const Views& xs, View z) {
-  engine.post(std::make_unique<ElementOfViews>(index, xs, z));
+  engine.post(std::make_unique<ElementOfViews>(engine.domains(), index, xs, z));
 }
 
 }  // namespace elimina::cp

@@ -1,5 +1,6 @@
 // Sums of coefficients times variables. Variables with a value are swapped to the front, and their part of the sum is kept.
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -150,6 +151,64 @@ class Linear final : public Propagator {
   Value lo_ = 0, hi_ = 0, rest_ = 0;
 };
 
+// All values of the two smaller domains are tried, where these are not too many.
+class SumOfDomains final : public Propagator {
+ public:
+  SumOfDomains(std::vector<Term> terms, Value bound) : Propagator(Priority::quadratic), terms_(std::move(terms)), bound_(bound) {}
+
+  void attach(Engine& engine) override {
+    for (const Term& t : terms_) engine.subscribe(*this, View{t.var}, kDomain);
+  }
+
+  Outcome propagate(Engine& engine) override {
+    constexpr Value kMostPairs = 4096;
+    Domains& d = engine.domains();
+    std::sort(terms_.begin(), terms_.end(), [&](const Term& a, const Term& b) { return d.size(a.var) < d.size(b.var); });
+    if (d.size(terms_[1].var) > kMostPairs || d.size(terms_[0].var) * d.size(terms_[1].var) > kMostPairs) return Outcome::fixpoint;
+    try_pairs(d);
+    for (std::size_t k = 0; k < terms_.size(); ++k)
+      if (!keep(d, terms_[k].var, supported_[k])) return Outcome::failed;
+    return Outcome::fixpoint;
+  }
+
+ private:
+  void try_pairs(const Domains& d) {
+    for (Values& values : supported_) values.clear();
+    d.each(View{terms_[0].var}, [&](Value x) {
+      bool any = false;
+      d.each(View{terms_[1].var}, [&](Value y) {
+        const Value rest = bound_ - terms_[0].factor * x - terms_[1].factor * y;
+        if (rest % terms_[2].factor != 0 || !d.has(terms_[2].var, rest / terms_[2].factor)) return;
+        any = true;
+        supported_[1].push_back(y);
+        supported_[2].push_back(rest / terms_[2].factor);
+      });
+      if (any) supported_[0].push_back(x);
+    });
+    for (Values& values : supported_) {
+      std::sort(values.begin(), values.end());
+      values.erase(std::unique(values.begin(), values.end()), values.end());
+    }
+  }
+
+  // Huge domains keep what is between two supported values.
+  static bool keep(Domains& d, int v, const Values& values) {
+    if (values.empty() || !d.set_lo(v, values.front()) || !d.set_hi(v, values.back())) return false;
+    if (d.hi(v) - d.lo(v) > kListed) return true;
+    auto next = values.begin();
+    bool alive = true;
+    d.each(View{v}, [&](Value value) {
+      if (*next == value) ++next;
+      else alive = alive && d.remove(v, value);
+    });
+    return alive;
+  }
+
+  std::vector<Term> terms_;
+  Value bound_;
+  std::array<Values, 3> supported_;
+};
+
 // Views become variables, terms of one variable are added.
 std::vector<Term> gather(const Domains& d, const Values& coefficients, const Views& xs, Value& bound) {
   constexpr __int128 kMost = __int128{1} << 61;
@@ -189,6 +248,12 @@ void post_linear(Engine& engine, Relation relation, const Values& coefficients, 
     return terms[0].factor > 0 ? post_at_most(engine, x, y, control) : post_at_most(engine, y, x, control);
   }
   engine.post(std::make_unique<Linear>(relation, std::move(terms), bound, control));
+}
+
+void post_sum_of_domains(Engine& engine, const Values& coefficients, const Views& xs) {
+  Value bound = 0;
+  std::vector<Term> terms = gather(engine.domains(), coefficients, xs, bound);
+  if (terms.size() == 3) engine.post(std::make_unique<SumOfDomains>(std::move(terms), bound));
 }
 
 }  // namespace elimina::cp

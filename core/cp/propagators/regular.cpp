@@ -1,5 +1,7 @@
-// Words of a finite automaton (Pesant, CP 2004): states that are reached from the start, and that reach an end, layer by layer.
+// Words of a finite automaton (Pesant, CP 2004): between two symbols, the states that are reached from the start and reach an
+// end, as trailed bits. A change goes on from its layer in both directions, as far as the states change.
 #include <algorithm>
+#include <bit>
 #include <memory>
 
 #include "cp/constraints.hpp"
@@ -11,70 +13,126 @@ namespace {
 class Regular final : public Propagator {
  public:
   Regular(Views xs, Automaton automaton) : Propagator(Priority::quadratic), xs_(std::move(xs)), automaton_(std::move(automaton)) {
-    reached_.resize((xs_.size() + 1) * states());
-    useful_.resize(reached_.size());
+    words_ = static_cast<std::size_t>(automaton_.states + 63) / 64;
+    fresh_.resize(words_);
+    is_changed_.resize(xs_.size() + 1);
+    repeats_ = repeats(xs_);
   }
 
   void attach(Engine& engine) override {
-    for (const View x : xs_) engine.subscribe(*this, x, kDomain);
+    Trail& trail = engine.trail();
+    alive_ = trail.make((xs_.size() + 1) * words_, ~std::uint64_t{0});
+    if (automaton_.states % 64)
+      for (std::size_t i = 0; i <= xs_.size(); ++i) trail.set(word(i, words_ - 1), ~std::uint64_t{0} >> (64 - automaton_.states % 64));
+    std::fill(fresh_.begin(), fresh_.end(), 0);
+    fresh_[static_cast<std::size_t>(automaton_.start) / 64] = std::uint64_t{1} << (automaton_.start % 64);
+    for (std::size_t w = 0; w < words_; ++w) trail.set(word(0, w), fresh_[w]);
+    for (std::size_t q = 0; q < automaton_.accepting.size(); ++q)
+      if (!automaton_.accepting[q]) drop(trail, xs_.size(), q);
+    for (std::size_t i = 0; i < xs_.size(); ++i) engine.subscribe(*this, xs_[i], kDomain, static_cast<int>(i));
   }
 
   Outcome propagate(Engine& engine) override {
     Domains& d = engine.domains();
-    for (const View x : xs_)
-      if (!d.set_lo(x, 0) || !d.set_hi(x, automaton_.symbols - 1)) return Outcome::failed;
-    go_forward(d);
-    return go_back(d) ? Outcome::again : Outcome::failed;
+    if (xs_.empty()) return is_empty(engine.trail(), 0) ? Outcome::failed : Outcome::entailed;
+    if (touched.empty()) return Outcome::fixpoint;
+    for (const int i : touched)
+      if (!d.set_lo(xs_[static_cast<std::size_t>(i)], 0) || !d.set_hi(xs_[static_cast<std::size_t>(i)], automaton_.symbols - 1)) return Outcome::failed;
+    const auto [first, last] = std::minmax_element(touched.begin(), touched.end());
+    std::fill(is_changed_.begin(), is_changed_.end(), 0);
+    for (const int i : touched) is_changed_[static_cast<std::size_t>(i)] = 1;
+    const std::size_t end = go_forward(engine, static_cast<std::size_t>(*first), static_cast<std::size_t>(*last));
+    if (is_empty(engine.trail(), end) || !go_back(engine, end, static_cast<std::size_t>(*first))) return Outcome::failed;
+    return repeats_ ? Outcome::again : Outcome::fixpoint;
   }
 
  private:
-  std::size_t states() const { return static_cast<std::size_t>(automaton_.states); }
   int next(std::size_t state, Value symbol) const {
     return automaton_.next[state * static_cast<std::size_t>(automaton_.symbols) + static_cast<std::size_t>(symbol)];
   }
-
-  void go_forward(const Domains& d) {
-    std::fill(reached_.begin(), reached_.end(), 0);
-    reached_[static_cast<std::size_t>(automaton_.start)] = 1;
-    for (std::size_t i = 0; i < xs_.size(); ++i)
-      for (std::size_t q = 0; q < states(); ++q) {
-        if (!reached_[i * states() + q]) continue;
-        d.each(xs_[i], [&](Value symbol) {
-          if (const int to = next(q, symbol); to >= 0) reached_[(i + 1) * states() + static_cast<std::size_t>(to)] = 1;
-        });
-      }
+  std::size_t word(std::size_t layer, std::size_t w) const { return alive_ + layer * words_ + w; }
+  bool is_alive(const Trail& trail, std::size_t layer, std::size_t q) const { return trail.get(word(layer, q / 64)) >> (q % 64) & 1; }
+  void drop(Trail& trail, std::size_t layer, std::size_t q) const {
+    trail.set(word(layer, q / 64), trail.get(word(layer, q / 64)) & ~(std::uint64_t{1} << (q % 64)));
   }
 
-  bool go_back(Domains& d) {
-    std::fill(useful_.begin(), useful_.end(), 0);
-    const std::size_t n = xs_.size();
-    for (std::size_t q = 0; q < states(); ++q) useful_[n * states() + q] = reached_[n * states() + q] && automaton_.accepting[q];
-    for (std::size_t i = n; i-- > 0;) {
-      bool alive = true;
-      d.each(xs_[i], [&](Value symbol) {
-        if (alive && !lead_on(i, symbol)) alive = d.remove(xs_[i], symbol);
+  bool is_empty(const Trail& trail, std::size_t layer) const {
+    for (std::size_t w = 0; w < words_; ++w)
+      if (trail.get(word(layer, w))) return false;
+    return true;
+  }
+
+  template <class F>
+  void each_state(const Trail& trail, std::size_t layer, F f) const {
+    for (std::size_t w = 0; w < words_; ++w)
+      for (std::uint64_t left = trail.get(word(layer, w)); left; left &= left - 1) f(w * 64 + static_cast<std::size_t>(std::countr_zero(left)));
+  }
+
+  void read_symbols(const Domains& d, std::size_t i) {
+    symbols_.clear();
+    d.each(xs_[i], [&](Value symbol) { symbols_.push_back(symbol); });
+  }
+
+  // Keeps states that are still reached; returns the last layer that was looked at. `is_changed_`: the states around a symbol's place, or its domain, did.
+  std::size_t go_forward(Engine& engine, std::size_t first, std::size_t last) {
+    Trail& trail = engine.trail();
+    std::size_t end = first;
+    for (std::size_t i = first; i < xs_.size() && (i <= last || is_changed_[i]); ++i) {
+      end = i + 1;
+      if (!is_changed_[i]) continue;
+      read_symbols(engine.domains(), i);
+      std::fill(fresh_.begin(), fresh_.end(), 0);
+      each_state(trail, i, [&](std::size_t q) {
+        for (const Value symbol : symbols_)
+          if (const int to = next(q, symbol); to >= 0) fresh_[static_cast<std::size_t>(to) / 64] |= std::uint64_t{1} << (to % 64);
       });
-      if (!alive) return false;
+      for (std::size_t w = 0; w < words_; ++w) {
+        const std::uint64_t old = trail.get(word(i + 1, w)), kept = old & fresh_[w];
+        if (kept == old) continue;
+        trail.set(word(i + 1, w), kept);
+        if (i + 1 < xs_.size()) is_changed_[i + 1] = 1;
+      }
     }
-    return useful_[static_cast<std::size_t>(automaton_.start)];
+    return end;
   }
 
-  // Marks the states that a symbol leads on from.
-  bool lead_on(std::size_t i, Value symbol) {
-    bool any = false;
-    for (std::size_t q = 0; q < states(); ++q) {
-      if (!reached_[i * states() + q]) continue;
-      const int to = next(q, symbol);
-      if (to < 0 || !useful_[(i + 1) * states() + static_cast<std::size_t>(to)]) continue;
-      useful_[i * states() + q] = 1;
-      any = true;
+  bool go_back(Engine& engine, std::size_t end, std::size_t first) {
+    for (std::size_t i = end; i-- > 0;) {
+      if (!is_changed_[i] && i < first) return true;
+      if (is_changed_[i] && !filter(engine, i)) return false;
     }
-    return any;
+    return true;
+  }
+
+  // Drops states that no symbol leads on from, and symbols that lead on from no state.
+  bool filter(Engine& engine, std::size_t i) {
+    Trail& trail = engine.trail();
+    read_symbols(engine.domains(), i);
+    leads_on_.assign(symbols_.size(), 0);
+    each_state(trail, i, [&](std::size_t q) {
+      bool any = false;
+      for (std::size_t k = 0; k < symbols_.size(); ++k) {
+        const int to = next(q, symbols_[k]);
+        if (to < 0 || !is_alive(trail, i + 1, static_cast<std::size_t>(to))) continue;
+        leads_on_[k] = 1;
+        any = true;
+      }
+      if (any) return;
+      drop(trail, i, q);
+      if (i > 0) is_changed_[i - 1] = 1;
+    });
+    for (std::size_t k = 0; k < symbols_.size(); ++k)
+      if (!leads_on_[k] && !engine.domains().remove(xs_[i], symbols_[k])) return false;
+    return true;
   }
 
   Views xs_;
   Automaton automaton_;
-  std::vector<std::uint8_t> reached_, useful_;
+  std::size_t words_ = 0, alive_ = 0;
+  bool repeats_ = false;
+  std::vector<std::uint64_t> fresh_;
+  std::vector<std::uint8_t> is_changed_, leads_on_;
+  Values symbols_;
 };
 
 }  // namespace

@@ -90,6 +90,10 @@ void post_lexicographic(Engine& engine, const Views& xs, const Views& ys, bool s
   engine.post(std::make_unique<Lexicographic>(xs, ys, strict));
 }
 
-void post_inverse(Engine& engine, const Views& xs, const Views& ys) { engine.post(std::make_unique<Inverse>(xs, ys)); }
+// The channel alone sees one value at a time.
+void post_inverse(Engine& engine, const Views& xs, const Views& ys) {
+  engine.post(std::make_unique<Inverse>(xs, ys));
+  post_all_different(engine, xs, Consistency::domain);
+}
 
 }  // namespace elimina::cp

@@ -285,7 +285,7 @@ class Globals(ABC):
         return z
 
     def cardinality(self, xs: Sequence[Operand], counts: Mapping[int, Operand], closed: bool = False) -> None:
-        """How often some values occur.
+        """How often some values occur; domain consistent, with bounds of the counts (Régin, AAAI 1996).
 
         Args:
             xs: The variables.
@@ -304,7 +304,10 @@ class Globals(ABC):
     def cumulative(
         self, starts: Sequence[Operand], durations: Sequence[Operand], demands: Sequence[Operand], capacity: Operand
     ) -> None:
-        """At each time, the demands of the tasks that run add up to the capacity at most; by their time-table."""
+        """At each time, the demands of the tasks that run add up to the capacity at most.
+
+        By their time-table, time-table edge finding (Vilim, CPAIOR 2011) and the order of two that exclude each other.
+        """
         self.post("cumulative", list(starts), list(durations), list(demands), capacity)
 
     def lex_less(self, xs: Sequence[Operand], ys: Sequence[Operand]) -> None:

@@ -1,0 +1,353 @@
+#include "value_flow.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace elimina::cp {
+
+namespace {
+
+// Nodes of values far apart are ranks; else a row of a domain is a row of nodes.
+bool is_dense(const Values& values) { return values.back() - values.front() < 4 * static_cast<Value>(values.size()) + 64; }
+
+Value nodes_of(const Values& values) { return is_dense(values) ? values.back() - values.front() + 1 : static_cast<Value>(values.size()); }
+
+}  // namespace
+
+bool ValueFlow::fits(const Views& xs, const Values& values) {
+  constexpr Value kMostWords = Value{1} << 22;
+  const Value nodes = nodes_of(values) + 2;
+  return (nodes / 64 + 1) * (3 * nodes + static_cast<Value>(xs.size())) < kMostWords;
+}
+
+ValueFlow::ValueFlow(Views xs, Values values, Views counts)
+    : Propagator(Priority::costly),
+      xs_(std::move(xs)),
+      values_(std::move(values)),
+      counts_(std::move(counts)),
+      is_dense_(is_dense(values_)),
+      base_(values_.front()),
+      others_(static_cast<int>(nodes_of(values_))),
+      sink_(others_ + 1),
+      words_(static_cast<std::size_t>(sink_) / 64 + 1) {
+  Views all = xs_;
+  all.insert(all.end(), counts_.begin(), counts_.end());
+  repeats_ = repeats(all);
+  const auto nodes = static_cast<std::size_t>(sink_) + 1;
+  for (std::size_t k = 0; k < values_.size(); ++k) node_.push_back(static_cast<int>(is_dense_ ? values_[k] - base_ : static_cast<Value>(k)));
+  least_.assign(nodes, 0);
+  most_.assign(nodes, static_cast<Value>(xs_.size()));
+  rows_.resize(xs_.size() * words_);
+  assigned_.assign(xs_.size(), kNone);
+  place_.resize(xs_.size());
+  members_.resize(nodes);
+  leads_.resize(nodes * words_);
+  is_current_.resize(nodes);
+  for (auto* bits : {&sources_, &targets_, &seen_, &open_, &on_stack_}) bits->resize(words_);
+  path_.resize(nodes * words_);
+  components_.resize(nodes * words_);
+  parent_.resize(nodes);
+  component_.resize(nodes);
+}
+
+void ValueFlow::attach(Engine& engine) {
+  for (const View x : xs_) engine.subscribe(*this, x, kDomain);
+  for (const View c : counts_) engine.subscribe(*this, c, kBounds);
+}
+
+Outcome ValueFlow::propagate(Engine& engine) {
+  Domains& d = engine.domains();
+  load(d);
+  // A count's bound may move into a hole of its domain, past the present number.
+  for (bool fits = false; !fits;) {
+    if (!load_counts(d) || !repair() || !tighten(d)) return Outcome::failed;
+    fits = true;
+    for (std::size_t c = 0; c < counts_.size(); ++c) fits = fits && d.lo(counts_[c]) <= count(node_[c]) && count(node_[c]) <= d.hi(counts_[c]);
+  }
+  load_counts(d);
+  find_components();
+  if (!filter(d)) return Outcome::failed;
+  if (repeats_) return Outcome::again;
+  return std::all_of(xs_.begin(), xs_.end(), [&](View x) { return d.fixed(x); }) ? Outcome::entailed : Outcome::fixpoint;
+}
+
+int ValueFlow::first_of(const Word* words) const {
+  for (std::size_t w = 0; w < words_; ++w)
+    if (words[w]) return static_cast<int>(w * 64) + std::countr_zero(words[w]);
+  return kNone;
+}
+
+void ValueFlow::load(const Domains& d) {
+  std::fill(is_current_.begin(), is_current_.end(), 0);
+  for (std::size_t i = 0; i < xs_.size(); ++i) {
+    load_row(d, i);
+    if (assigned_[i] != kNone && !has(row(i), assigned_[i])) take(static_cast<int>(i));
+  }
+}
+
+void ValueFlow::load_row(const Domains& d, std::size_t i) {
+  const View x = xs_[i];
+  bool elsewhere;
+  if (is_dense_) {
+    d.read_row(x, base_, {row(i), words_});
+    const auto last = static_cast<std::size_t>(others_) / 64;
+    row(i)[last] &= ~(~Word{0} << (others_ % 64));
+    row(i)[words_ - 1] = last + 1 < words_ ? 0 : row(i)[last];
+    elsewhere = d.lo(x) < base_ || d.hi(x) >= base_ + others_;
+  } else {
+    std::fill(row(i), row(i) + words_, 0);
+    Value inside = 0;
+    for (int k = 0; k < others_; ++k) {
+      if (!d.has(x, values_[static_cast<std::size_t>(k)])) continue;
+      add(row(i), k);
+      ++inside;
+    }
+    elsewhere = inside < d.size(x);
+  }
+  if (elsewhere) add(row(i), others_);
+}
+
+bool ValueFlow::load_counts(const Domains& d) {
+  for (std::size_t c = 0; c < counts_.size(); ++c) {
+    const auto k = static_cast<std::size_t>(node_[c]);
+    least_[k] = std::max<Value>(0, d.lo(counts_[c]));
+    most_[k] = std::min(static_cast<Value>(xs_.size()), d.hi(counts_[c]));
+    if (least_[k] > most_[k]) return false;
+  }
+  return true;
+}
+
+void ValueFlow::take(int i) {
+  const auto k = static_cast<std::size_t>(assigned_[static_cast<std::size_t>(i)]), at = place_[static_cast<std::size_t>(i)];
+  const int last = members_[k].back();
+  members_[k][at] = last;
+  place_[static_cast<std::size_t>(last)] = at;
+  members_[k].pop_back();
+  assigned_[static_cast<std::size_t>(i)] = kNone;
+  is_current_[k] = 0;
+}
+
+void ValueFlow::give(int i, int k) {
+  auto& members = members_[static_cast<std::size_t>(k)];
+  place_[static_cast<std::size_t>(i)] = members.size();
+  members.push_back(i);
+  assigned_[static_cast<std::size_t>(i)] = k;
+  is_current_[static_cast<std::size_t>(k)] = 0;
+}
+
+const ValueFlow::Word* ValueFlow::leads(int k) {
+  Word* result = leads_.data() + static_cast<std::size_t>(k) * words_;
+  if (is_current_[static_cast<std::size_t>(k)]) return result;
+  std::fill(result, result + words_, 0);
+  for (const int i : members_[static_cast<std::size_t>(k)])
+    for (std::size_t w = 0; w < words_; ++w) result[w] |= row(static_cast<std::size_t>(i))[w];
+  is_current_[static_cast<std::size_t>(k)] = 1;
+  return result;
+}
+
+const ValueFlow::Word* ValueFlow::can_take() {
+  std::fill(targets_.begin(), targets_.end(), 0);
+  for (int k = 0; k <= others_; ++k)
+    if (count(k) < most(k)) add(targets_.data(), k);
+  return targets_.data();
+}
+
+const ValueFlow::Word* ValueFlow::can_give(int without) {
+  std::fill(sources_.begin(), sources_.end(), 0);
+  for (int k = 0; k <= others_; ++k)
+    if (k != without && count(k) > least(k)) add(sources_.data(), k);
+  return sources_.data();
+}
+
+// The first target on a way from the sources, or none; `parent_` leads back.
+int ValueFlow::reach(const Word* sources, const Word* targets) {
+  queue_.clear();
+  std::fill(seen_.begin(), seen_.end(), 0);
+  const auto go_on = [&](const Word* words, int from) {
+    for (std::size_t w = 0; w < words_; ++w)
+      for (Word fresh = words[w] & ~seen_[w]; fresh; fresh &= fresh - 1) {
+        const int k = static_cast<int>(w * 64) + std::countr_zero(fresh);
+        parent_[static_cast<std::size_t>(k)] = from;
+        queue_.push_back(k);
+        add(seen_.data(), k);
+      }
+  };
+  go_on(sources, kNone);
+  for (std::size_t at = 0; at < queue_.size(); ++at) {
+    if (has(targets, queue_[at])) return queue_[at];
+    go_on(leads(queue_[at]), queue_[at]);
+  }
+  return kNone;
+}
+
+// Moves one variable along each step of the way; where the way begins.
+int ValueFlow::shift(int target) {
+  for (;;) {
+    const int from = parent_[static_cast<std::size_t>(target)];
+    if (from == kNone) return target;
+    const auto& members = members_[static_cast<std::size_t>(from)];
+    const int i = *std::find_if(members.begin(), members.end(), [&](int m) { return has(row(static_cast<std::size_t>(m)), target); });
+    take(i);
+    give(i, target);
+    target = from;
+  }
+}
+
+bool ValueFlow::repair() {
+  for (int k = 0; k <= others_; ++k)
+    while (count(k) > most(k)) take(members_[static_cast<std::size_t>(k)].back());
+  for (std::size_t i = 0; i < xs_.size(); ++i) {
+    if (assigned_[i] != kNone) continue;
+    const int target = reach(row(i), can_take());
+    if (target == kNone) return false;
+    give(static_cast<int>(i), shift(target));
+  }
+  for (int k = 0; k < others_; ++k)
+    while (count(k) < least(k))
+      if (!fill(k)) return false;
+  return true;
+}
+
+// One variable more that has k, from a value that more have than must.
+bool ValueFlow::fill(int k) {
+  std::fill(targets_.begin(), targets_.end(), 0);
+  add(targets_.data(), k);
+  if (reach(can_give(k), targets_.data()) == kNone) return false;
+  shift(k);
+  return true;
+}
+
+// A flow that is as large at k as it can be, or as small, is found by ways from the present one.
+bool ValueFlow::tighten(Domains& d) {
+  for (std::size_t c = 0; c < counts_.size(); ++c) {
+    const int k = node_[c];
+    const auto place = static_cast<std::size_t>(k);
+    if (least(k) == most(k)) {
+      if (!d.assign(counts_[c], least(k))) return false;
+      continue;
+    }
+    push_up(k, most(k));
+    if (!d.set_hi(counts_[c], count(k))) return false;
+    most_[place] = count(k);
+    push_down(k, least(k));
+    if (!d.set_lo(counts_[c], count(k))) return false;
+    least_[place] = count(k);
+  }
+  return true;
+}
+
+void ValueFlow::push_up(int k, Value limit) {
+  while (count(k) < limit)
+    if (!fill(k)) return;
+}
+
+void ValueFlow::push_down(int k, Value limit) {
+  while (count(k) > limit) {
+    std::fill(sources_.begin(), sources_.end(), 0);
+    add(sources_.data(), k);
+    can_take();
+    targets_[static_cast<std::size_t>(k) / 64] &= ~(Word{1} << (k % 64));
+    const int target = reach(sources_.data(), targets_.data());
+    if (target == kNone) return;
+    shift(target);
+  }
+}
+
+void ValueFlow::find_components() {
+  for (std::size_t w = 0; w < words_; ++w) open_[w] = ~Word{0};
+  open_[words_ - 1] = ~Word{0} >> (63 - sink_ % 64);
+  std::fill(on_stack_.begin(), on_stack_.end(), 0);
+  std::fill(component_.begin(), component_.end(), kNone);
+  found_ = 0;
+  for (int k = 0; k <= others_; ++k) {
+    Word* const row = leads_.data() + static_cast<std::size_t>(k) * words_;
+    leads(k);
+    if (count(k) < most(k)) add(row, sink_);
+  }
+  Word* const from_sink = leads_.data() + static_cast<std::size_t>(sink_) * words_;
+  std::copy_n(can_give(kNone), words_, from_sink);
+  for (int k = 0; k <= others_; ++k) {
+    if (members_[static_cast<std::size_t>(k)].empty() || !has(open_.data(), k)) continue;
+    visit(k);
+    explore();
+  }
+  // The sink's bits are of this graph alone.
+  std::fill(is_current_.begin(), is_current_.end(), 0);
+}
+
+void ValueFlow::visit(int k) {
+  open_[static_cast<std::size_t>(k) / 64] &= ~(Word{1} << (k % 64));
+  add(on_stack_.data(), k);
+  Word* const component = path_.data() + path_roots_.size() * words_;
+  std::fill(component, component + words_, 0);
+  add(component, k);
+  path_roots_.push_back(k);
+  frames_.push_back({k, 0});
+}
+
+void ValueFlow::explore() {
+  while (!frames_.empty()) {
+    Frame& frame = frames_.back();
+    const Word* next = leads_.data() + static_cast<std::size_t>(frame.node) * words_;
+    while (frame.word < words_ && !(next[frame.word] & open_[frame.word])) ++frame.word;
+    if (frame.word < words_) {
+      visit(static_cast<int>(frame.word * 64) + std::countr_zero(next[frame.word] & open_[frame.word]));
+      continue;
+    }
+    const int k = frame.node;
+    frames_.pop_back();
+    close(k);
+  }
+}
+
+// Merges the path's last components as far back as k leads; a component whose first node is k is complete.
+void ValueFlow::close(int k) {
+  const Word* next = leads_.data() + static_cast<std::size_t>(k) * words_;
+  Word* top = path_.data() + (path_roots_.size() - 1) * words_;
+  for (std::size_t w = 0; w < words_;) {
+    if (!(next[w] & on_stack_[w] & ~top[w])) {
+      ++w;
+      continue;
+    }
+    Word* const below = top - words_;
+    for (std::size_t v = 0; v < words_; ++v) below[v] |= top[v];
+    top = below;
+    path_roots_.pop_back();
+  }
+  if (path_roots_.back() != k) return;
+  path_roots_.pop_back();
+  std::copy_n(top, words_, components_.data() + static_cast<std::size_t>(found_) * words_);
+  for (std::size_t w = 0; w < words_; ++w) {
+    on_stack_[w] &= ~top[w];
+    for (Word left = top[w]; left; left &= left - 1) component_[w * 64 + static_cast<std::size_t>(std::countr_zero(left))] = found_;
+  }
+  ++found_;
+}
+
+bool ValueFlow::filter(Domains& d) {
+  for (std::size_t i = 0; i < xs_.size(); ++i) {
+    if (d.fixed(xs_[i])) continue;
+    const int has_now = assigned_[i];
+    const Word* kept = components_.data() + static_cast<std::size_t>(component_[static_cast<std::size_t>(has_now)]) * words_;
+    for (std::size_t w = 0; w < words_; ++w)
+      for (Word lost = row(i)[w] & ~kept[w]; lost; lost &= lost - 1) {
+        const int k = static_cast<int>(w * 64) + std::countr_zero(lost);
+        const bool removed = k == others_ ? keep_counted(d, xs_[i]) : d.remove(xs_[i], is_dense_ ? base_ + k : values_[static_cast<std::size_t>(k)]);
+        if (!removed) return false;
+      }
+  }
+  return true;
+}
+
+// Values that are no nodes go; what is between two nodes of a huge domain stays.
+bool ValueFlow::keep_counted(Domains& d, View x) const {
+  if (!d.set_lo(x, values_.front()) || !d.set_hi(x, values_.back())) return false;
+  if (is_dense_ || d.hi(x) - d.lo(x) > kListed) return true;
+  bool alive = true;
+  d.each(x, [&](Value value) {
+    if (alive && !std::binary_search(values_.begin(), values_.end(), value)) alive = d.remove(x, value);
+  });
+  return alive;
+}
+
+}  // namespace elimina::cp

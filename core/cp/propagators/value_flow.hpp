@@ -1,0 +1,91 @@
+// Cardinality, domain consistent (Regin, AAAI 1996), on rows of bits.
+//
+// An assignment of all variables that keeps to the counts is kept between calls and repaired. The residual graph of its flow is
+// contracted to the values: k leads to w if a variable that has k now may have w, to the sink if k may be had once more, and the
+// sink leads to k if it may be had once less. So k's row is the union of the rows of its variables, and one strongly connected
+// component search over values, a word at a time, says which changes are possible: those within a component (Quimper and others,
+// CP 2004, contract the same way). All values that are not counted are one node, or nodes that any number of variables may have.
+#pragma once
+#include "cp/constraints.hpp"
+
+namespace elimina::cp {
+
+class ValueFlow final : public Propagator {
+ public:
+  // Whether the rows are not too much memory.
+  static bool fits(const Views& xs, const Values& values);
+
+  // `values`: sorted, each once.
+  ValueFlow(Views xs, Values values, Views counts);
+
+  void attach(Engine& engine) override;
+  Outcome propagate(Engine& engine) override;
+
+ private:
+  using Word = std::uint64_t;
+  static constexpr int kNone = -1;
+
+  Word* row(std::size_t i) { return rows_.data() + i * words_; }
+  static bool has(const Word* words, int bit) { return words[bit / 64] >> (bit % 64) & 1; }
+  static void add(Word* words, int bit) { words[bit / 64] |= Word{1} << (bit % 64); }
+  int first_of(const Word* words) const;
+
+  void load(const Domains& d);
+  void load_row(const Domains& d, std::size_t i);
+  bool load_counts(const Domains& d);
+  Value count(int k) const { return static_cast<Value>(members_[static_cast<std::size_t>(k)].size()); }
+  Value least(int k) const { return least_[static_cast<std::size_t>(k)]; }
+  Value most(int k) const { return most_[static_cast<std::size_t>(k)]; }
+
+  void take(int i);
+  void give(int i, int k);
+  const Word* leads(int k);
+  int reach(const Word* sources, const Word* targets);
+  int shift(int target);
+  const Word* can_take();
+  const Word* can_give(int without);
+
+  bool repair();
+  bool fill(int k);
+  bool tighten(Domains& d);
+  void push_up(int k, Value limit);
+  void push_down(int k, Value limit);
+
+  void find_components();
+  void visit(int k);
+  void explore();
+  void close(int k);
+  bool filter(Domains& d);
+  bool keep_counted(Domains& d, View x) const;
+
+  Views xs_;
+  Values values_;
+  Views counts_;
+  bool is_dense_, repeats_;        // nodes are all values from the first to the last counted one
+  Value base_;
+  int others_, sink_;              // the nodes after them
+  std::size_t words_;
+  std::vector<int> node_;          // of each count
+  Values least_, most_;            // by node
+  std::vector<Word> rows_;         // what each variable may have
+  std::vector<int> assigned_;      // variable -> node or none
+  std::vector<std::size_t> place_;  // among the members of its node
+  std::vector<std::vector<int>> members_;
+
+  std::vector<Word> leads_;        // by node, the union of its members' rows
+  std::vector<std::uint8_t> is_current_;
+  std::vector<Word> sources_, targets_, seen_;
+  std::vector<int> queue_, parent_;
+
+  // Of the search for components (Gabow, 2000): nodes not visited, those on the stack, and the path's components as bits.
+  struct Frame {
+    int node;
+    std::size_t word;
+  };
+  std::vector<Word> open_, on_stack_, path_, components_;
+  std::vector<Frame> frames_;
+  std::vector<int> path_roots_, component_;
+  int found_ = 0;
+};
+
+}  // namespace elimina::cp
