@@ -241,7 +241,8 @@ def test_one_worker_a_gpu(task) -> None:
             assert found.stats["slices"] > 1
             assert found.stats["device"].startswith("cuda")
             assert_same(found, expected)
-            assert sum(opened().values()) > 0
+            # Bounds may leave no slice that could beat the best value.
+            assert task == "mpe" or sum(opened().values()) > 0
 
 
 @pytest.mark.gpu

@@ -8,6 +8,7 @@ import importlib.metadata
 import logging
 import os
 import platform
+import re
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 _CONNECT_SECONDS = 10.0
 """Until a cluster that does not answer is given up."""
+
+_ADDRESS = re.compile(r"(?:[a-z]+://)?[^\s/:]\S*:\d+")
 
 _HERE = "127.0.0.1"
 
@@ -58,6 +61,9 @@ def connected(address: str) -> Iterator[Client]:
         ClusterError: Nobody answers there.
     """
     distributed = require("distributed", "dask", "a cluster")
+    # Of an empty address Dask makes a cluster of its own; of others without a port, a client that may not end.
+    if not _ADDRESS.fullmatch(address):
+        raise InputError(f"{address!r} is no address of a scheduler; write it like tcp://host:8786")
     try:
         client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except OSError as error:
