@@ -44,8 +44,8 @@ void post_all_different(Engine& engine, const Views& xs, Consistency consistency
 void post_all_different_except(Engine& engine, const Views& xs, Value except);
 
 // Successors, from 0 on, that make one cycle of all nodes; of those that are not their own successor.
-void post_circuit(Engine& engine, const Views& successors);
-void post_subcircuit(Engine& engine, const Views& successors);
+void post_circuit(Engine& engine, const Views& successors, Side side = Side::automatic);
+void post_subcircuit(Engine& engine, const Views& successors, Side side = Side::automatic);
 // What both imply: nodes that are not their own successors lie on one cycle; part of them.
 void post_connected(Engine& engine, const Views& successors);
 // A circuit of three nodes at least along undirected edges: whether it has each, and the sum of the lengths of those it has.

@@ -201,14 +201,16 @@ void add_elements(Table& table) {
   }
 }
 
+// What filters an AllDifferent, by a name's end.
+constexpr std::pair<const char*, Side> kSides[] = {{"", Side::automatic}, {"_cpu", Side::cpu}, {"_gpu", Side::gpu}};
+
 void add_all_different(Table& table) {
-  const std::pair<const char*, Consistency> kinds[] = {
-      {"value", Consistency::value}, {"bounds", Consistency::bounds}, {"domain", Consistency::domain}};
+  const std::pair<const char*, Consistency> kinds[] = {{"value", Consistency::value}, {"bounds", Consistency::bounds}};
   for (const auto& [name, consistency] : kinds)
     table[std::string("all_different_") + name] = {
         1, false, [consistency](Call& c) { post_all_different(c.solver.engine(), c.views(0), consistency); }};
-  for (const auto& [name, side] : {std::pair{"cpu", Side::cpu}, std::pair{"gpu", Side::gpu}})
-    table[std::string("all_different_domain_") + name] = {
+  for (const auto& [suffix, side] : kSides)
+    table[std::string("all_different_domain") + suffix] = {
         1, false, [side](Call& c) { post_all_different(c.solver.engine(), c.views(0), Consistency::domain, side); }};
   table["all_different_except_0"] = {1, false, [](Call& c) { post_all_different_except(c.solver.engine(), c.views(0), 0); }};
 }
@@ -236,8 +238,10 @@ void weighted_circuit(Call& c) {
 }
 
 void add_graphs(Table& table) {
-  table["circuit"] = {1, false, [](Call& c) { post_circuit(c.solver.engine(), c.views(0)); }};
-  table["subcircuit"] = {1, false, [](Call& c) { post_subcircuit(c.solver.engine(), c.views(0)); }};
+  for (const auto& [suffix, side] : kSides) {
+    table[std::string("circuit") + suffix] = {1, false, [side](Call& c) { post_circuit(c.solver.engine(), c.views(0), side); }};
+    table[std::string("subcircuit") + suffix] = {1, false, [side](Call& c) { post_subcircuit(c.solver.engine(), c.views(0), side); }};
+  }
   table["weighted_circuit"] = {6, false, weighted_circuit};
   table["inverse"] = {2, false, [](Call& c) {
                         c.same_length(0, 1);

@@ -249,7 +249,8 @@ void Instance::post(const Constraint& c) {
       break;
     default: return post_named(name == "int_lin_eq" && wants_domains(c) ? "int_lin_eq_domain" : name, arguments);
   }
-  solver_.post(name, arguments);
+  const bool is_cycle = form == Form::successors || form == Form::successors_from;
+  solver_.post(is_cycle && !name.ends_with("_reif") ? name + side(c) : name, arguments);
 }
 
 // Those whose forms here and in the solver differ.
@@ -293,16 +294,23 @@ bool Instance::wants_domains(const Constraint& c) const {
   return std::any_of(annotations.begin(), annotations.end(), [&](const Term& t) { return t.kind == Kind::atom && document_.text(t) == "domain"; });
 }
 
+std::string Instance::side(const Constraint& c) const {
+  for (const Term& annotation : document_.items(c.annotations)) {
+    if (annotation.kind != Kind::atom) continue;
+    const std::string_view text = document_.text(annotation);
+    if (text == "cpu" || text == "gpu") return "_" + std::string(text);
+  }
+  return "";
+}
+
 std::string Instance::consistency(const Constraint& c) const {
-  std::string side;
   for (const Term& annotation : document_.items(c.annotations)) {
     if (annotation.kind != Kind::atom) continue;
     const std::string_view text = document_.text(annotation);
     if (text == "value" || text == "value_propagation") return "_value";
     if (text == "bounds" || text == "boundsZ" || text == "bounds_propagation") return "_bounds";
-    if (text == "cpu" || text == "gpu") side = "_" + std::string(text);
   }
-  return "_domain" + side;
+  return "_domain" + side(c);
 }
 
 View Instance::view(const Term& t, Place place, const char* what) const {

@@ -52,6 +52,7 @@ class Instance {
   void post_member(const Constraint& c);
   bool wants_domains(const Constraint& c) const;
   std::string consistency(const Constraint& c) const;
+  std::string side(const Constraint& c) const;
   Argument argument(const Term& t, Place place, const char* what) const;
 
   void add_rules(Terms annotations);

@@ -122,17 +122,17 @@ class AtMostOneCycle final : public Propagator {
 
 }  // namespace
 
-void post_circuit(Engine& engine, const Views& successors) {
+void post_circuit(Engine& engine, const Views& successors, Side side) {
   if (successors.empty()) return;
   engine.post(std::make_unique<OneCycle>(successors));
-  post_all_different(engine, successors, Consistency::domain);
+  post_all_different(engine, successors, Consistency::domain, side);
   if (successors.size() > 1) post_connected(engine, successors);
 }
 
-void post_subcircuit(Engine& engine, const Views& successors) {
+void post_subcircuit(Engine& engine, const Views& successors, Side side) {
   if (successors.empty()) return;
   engine.post(std::make_unique<AtMostOneCycle>(successors));
-  post_all_different(engine, successors, Consistency::domain);
+  post_all_different(engine, successors, Consistency::domain, side);
   if (successors.size() > 1) post_connected(engine, successors);
 }
 

@@ -286,7 +286,7 @@ RULES: dict[str, Rule] = {
     "array_bool_xor": _odd,
     "array_bool_and_imp": _and_imp,
     "array_bool_or_imp": partial(_or, half="_imp"),
-    "circuit": _circuit,
+    **{f"circuit{side}": _circuit for side in ("", "_cpu", "_gpu")},
     "inverse": _inverse,
     "lex_less": partial(_lexicographic, strict=True),
     "lex_lesseq": partial(_lexicographic, strict=False),

@@ -134,21 +134,30 @@ class Globals(ABC):
         """
         if consistency not in ("value", "bounds", "domain"):
             raise InputError(f"all_different: the consistency is value, bounds or domain, not {consistency!r}")
-        if side not in ("auto", "cpu", "gpu") or (side != "auto" and consistency != "domain"):
-            raise InputError(f"all_different: the side is auto, or with domain consistency cpu or gpu, not {side!r}")
-        self.post(f"all_different_{consistency}" + ("" if side == "auto" else f"_{side}"), list(xs))
+        suffix = _suffix("all_different", side)
+        if suffix and consistency != "domain":
+            raise InputError(f"all_different: with {consistency} consistency the side is auto, not {side!r}")
+        self.post(f"all_different_{consistency}{suffix}", list(xs))
 
     def all_different_except_0(self, xs: Iterable[Operand]) -> None:
         """Variables that are not 0 have different values."""
         self.post("all_different_except_0", list(xs))
 
-    def circuit(self, successors: Sequence[Operand]) -> None:
-        """Following successors leads through all nodes and back."""
-        self.post("circuit", list(successors))
+    def circuit(self, successors: Sequence[Operand], side: Side = "auto") -> None:
+        """Following successors leads through all nodes and back; ``side`` as of `all_different`.
 
-    def subcircuit(self, successors: Sequence[Operand]) -> None:
-        """Nodes that are not their own successors form one cycle, or there are none."""
-        self.post("subcircuit", list(successors))
+        Raises:
+            InputError: The side is another.
+        """
+        self.post("circuit" + _suffix("circuit", side), list(successors))
+
+    def subcircuit(self, successors: Sequence[Operand], side: Side = "auto") -> None:
+        """Nodes that are not their own successors form one cycle, or there are none; ``side`` as of `all_different`.
+
+        Raises:
+            InputError: The side is another.
+        """
+        self.post("subcircuit" + _suffix("subcircuit", side), list(successors))
 
     def weighted_circuit(
         self, successors: Sequence[Operand], edges: Mapping[tuple[int, int], int]
@@ -333,3 +342,9 @@ class Globals(ABC):
         self.post(
             "bin_packing_load", list(loads), list(bins), np.array([whole(x, "a size") for x in sizes], dtype=np.int64)
         )
+
+
+def _suffix(name: str, side: str) -> str:
+    if side not in ("auto", "cpu", "gpu"):
+        raise InputError(f"{name}: the side is auto, cpu or gpu, not {side!r}")
+    return "" if side == "auto" else f"_{side}"
