@@ -10,8 +10,7 @@ import pytest
 from elimina import _core, cp
 from elimina.cp import device
 from elimina.errors import DeviceError, InputError
-
-from ..conftest import cuda_devices
+from tests.conftest import cuda_devices
 
 
 def queens(n: int, side: cp.globals.Side = "auto") -> cp.Model:
@@ -86,7 +85,7 @@ def test_sides_that_do_not_exist() -> None:
 def test_a_module_that_is_none() -> None:
     """Without a driver as with one, it is an error that says what failed."""
     solver, _ = queens(8)._build()
-    with pytest.raises(DeviceError, match="CUDA driver|on the GPU"):
+    with pytest.raises(DeviceError, match=r"CUDA driver|on the GPU"):
         solver.accelerate(_core.CpDevice(0, b"nothing", "divide"), False)
     assert solver.propagate()
 
