@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import subprocess
 
@@ -85,6 +86,16 @@ def test_divide_kernel(compiler):
     known, compile_kernel = compiler
     for architecture in sorted({*OTHERS, 90, max(known)}):
         assert compile_kernel(cuda_kernels.DIVIDE, architecture) == "", architecture
+
+
+def test_place_kernels(compiler):
+    known, compile_kernel = compiler
+    for bounded in (False, True):
+        for given, to in itertools.product(map(np.dtype, ("int16", "int32", "int64", "float64")), repeat=2):
+            assert compile_kernel(cuda_kernels.place_kernel(given, to, bounded), 90) == "", (given, to)
+    for architecture in sorted({*OTHERS, max(known)}):
+        name = cuda_kernels.place_kernel(np.dtype("int16"), np.dtype("int32"), True)
+        assert compile_kernel(name, architecture) == "", architecture
 
 
 def test_bench_kernels(compiler):

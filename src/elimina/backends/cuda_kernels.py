@@ -257,6 +257,13 @@ def level_kernel(semiring: str, dtype: np.dtype[np.generic], tables: int, words:
     return LevelKernel(f"elimina::level<{semiring_type(semiring, dtype)}, {tables}, {lanes}>", lanes)
 
 
+def place_kernel(given: np.dtype[np.generic], to: np.dtype[np.generic], bounded: bool) -> str:
+    """Return the name expression of the kernel that copies rows of cells; ``bounded``: some become forbidden."""
+    types = ("elimina::" + CELL_TYPES[dtype.name] for dtype in (given, to))
+    name = f"elimina::place<{', '.join(types)}, {str(bounded).lower()}>"
+    return name.replace("elimina::float", "float").replace("elimina::double", "double")
+
+
 def decode_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:
     """Return the name expression of the decoding kernel."""
     return f"elimina::decode<{semiring_type(semiring, dtype)}>"

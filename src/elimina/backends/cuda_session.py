@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from elimina.backends import cuda_kernels
 from elimina.backends.base import Run
 from elimina.backends.cuda_layout import Forest, Layout
+from elimina.backends.cuda_place import place
 from elimina.backends.cuda_tile import Tile
 from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program, work_of
@@ -147,6 +148,8 @@ class CudaSession:
         with self._here(), self._cuda.using_allocator(self._backend.pool.malloc):
             view = self._view(table)
             given = self._backend.cupy.asarray(values)
+            if place(self._backend, given, view, limit, forbidden):
+                return
             if limit is None:
                 view[...] = given
             else:
@@ -156,7 +159,10 @@ class CudaSession:
     def take(self, table: FactorLayout) -> Any:
         """Copy a table, which stays on the device: see ``TableSession.take``."""
         with self._here(), self._cuda.using_allocator(self._backend.pool.malloc):
-            taken = self._view(table).copy()
+            view = self._view(table)
+            taken = self._backend.cupy.empty(table.sizes, self._program.dtype)
+            if not place(self._backend, view, taken):
+                taken[...] = view
             self._stream.synchronize()
         return taken
 
@@ -221,11 +227,11 @@ class CudaSession:
         size = min(STAGE, max(map(len, pieces), default=0) or 1)
         stages = [self._backend.pinned.malloc(size) for _ in range(2)]
         busy: list[Any] = [None, None]
-        for turn, (place, part) in enumerate(_in_parts(to, pieces)):
+        for turn, (address, part) in enumerate(_in_parts(to, pieces)):
             if busy[turn % 2] is not None:
                 busy[turn % 2].synchronize()
             as_bytes(stages[turn % 2], len(part))[:] = part
-            self._copy(place, stages[turn % 2].ptr, len(part))
+            self._copy(address, stages[turn % 2].ptr, len(part))
             busy[turn % 2] = self._cuda.Event(disable_timing=True)
             busy[turn % 2].record(self._stream)
         self._stream.synchronize()
