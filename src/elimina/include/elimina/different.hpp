@@ -86,8 +86,10 @@ struct Call {
   u32 ticket, blocks, rounds, arrivals;   // what `done` becomes; of a part's team; most rounds; `arrived` before
 };
 
-// Words of 64 bits for what a part keeps beside its rows.
-inline ELIMINA_HD u64 board_words(u64 count, u64 words) { return 4 * words + 1 + (16 + words + 10 * count + 1) / 2; }
+constexpr i32 kCounters = 16;
+
+// Words of 64 bits for what a part keeps beside its rows: four masks and a pivot; counters, a list of words, ten numbers a member.
+inline ELIMINA_HD u64 board_words(u64 count, u64 words) { return 4 * words + 1 + (kCounters + words + 10 * count + 1) / 2; }
 
 // Writes what changed to the device's copies; the threads of all blocks share the work. The host's memory is far away, so each
 // kind begins with threads of its own: they wait at the same time.
@@ -186,7 +188,7 @@ class Division {
   }
 
  private:
-  enum Counter { kRounds = 6, kLosses = kRounds, kLabels, kRemaining, kLostWords, kNext, kCounters = 16 };
+  enum Counter { kRounds = 6, kLosses = kRounds, kLabels, kRemaining, kLostWords, kNext };
   static constexpr i32 kOpen = 0, kCore = 1, kExpanded = 2, kFixed = 3;
 
   static ELIMINA_HD u64 bit(i32 value) { return u64(1) << (value & 63); }
