@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from distributed import Client, LocalCluster
 
@@ -113,11 +117,16 @@ def count_calls(client: Client, module: str, owner: str, method: str) -> Callabl
     return lambda: client.run(calls, module, owner, method)
 
 
-def kill_at(client: Client, address: str, module: str, owner: str, method: str, number: int, after: float = 0) -> None:
-    """Make a worker kill itself at a call of a method, counted from 1 on, so many seconds after it."""
+def kill_at(
+    client: Client, address: str | None, module: str, owner: str, method: str, number: int, after: float = 0
+) -> None:
+    """Make a worker (None: the first one that gets there) kill itself seconds after a call of a method, from 1 on."""
+    token = Path(tempfile.gettempdir()) / f"elimina-{uuid.uuid4()}"
+    atexit.register(token.unlink, missing_ok=True)
 
     # A nested function travels by value: workers do not have the tests.
-    def arm(module: str, owner: str, method: str, number: int, after: float) -> None:
+    def arm(module: str, owner: str, method: str, number: int, after: float, token: str) -> None:
+        import contextlib
         import importlib
         import time
 
@@ -127,13 +136,15 @@ def kill_at(client: Client, address: str, module: str, owner: str, method: str, 
         def counting(self, *args, **kwargs):
             calls[0] += 1
             if calls[0] == number:
-                time.sleep(after)
-                os.kill(os.getpid(), signal.SIGKILL)
+                with contextlib.suppress(FileExistsError):
+                    os.close(os.open(token, os.O_CREAT | os.O_EXCL))
+                    time.sleep(after)
+                    os.kill(os.getpid(), signal.SIGKILL)
             return plain(self, *args, **kwargs)
 
         setattr(kind, method, counting)
 
-    client.run(arm, module, owner, method, number, after, workers=[address])
+    client.run(arm, module, owner, method, number, after, str(token), workers=[address] if address else None)
 
 
 def addresses(client: Client) -> list[str]:
