@@ -208,12 +208,15 @@ def test_bad_commands(tmp_path, capsys, monkeypatch, arguments, code, message) -
         (["solve", "--task", "count", "--trace", "there"], "--trace; that is of a search"),
     ],
 )
-def test_options_that_do_not_go_with_clusters(client, tmp_path, capsys, arguments, message) -> None:
+def test_options_that_do_not_go_with_clusters(client, tmp_path, capsys, monkeypatch, arguments, message) -> None:
+    """They are refused before a file is made."""
+    monkeypatch.chdir(tmp_path)
     write(grid(3, 2), tmp_path / "model.wcsp")
     command = [arguments[0], tmp_path / "model.wcsp", *arguments[1:], "--cluster", client.scheduler.address]
     code, _, err = _run(capsys, *command)
     assert code == 2
     assert message in err
+    assert [path.name for path in tmp_path.iterdir()] == ["model.wcsp"]
 
 
 def test_scheduler_lost() -> None:

@@ -123,6 +123,8 @@ def solve(
     started = time.monotonic()
     if output is not None:
         check_writable(Path(output))
+    if cases is None and (cluster is not None or local is not None):
+        _check_goes_with_clusters(method, options["task"])
     model = read_model(file)
     device = "cuda" if options["device"] == "cuda" else "cpu"
     if cases is not None:
@@ -173,6 +175,19 @@ _NOT_WITH_CLUSTERS = ("checkpoint", "scratch", "ibound", "partition", "query")
 _OF_SEARCH = ("upper_bound", "gap", "trace", "shift")
 
 
+def _check_goes_with_clusters(method: OptimumMethod, task: str) -> None:
+    """Refuse options before workers are started and files are made."""
+    reject_given(_NOT_WITH_CLUSTERS, "a cluster", "it runs slices of an elimination, or searches")
+    if method not in ("auto", "eliminate", "search"):
+        raise click.UsageError(
+            f"a cluster runs slices of an elimination, or searches; --method {method} runs without it"
+        )
+    if method == "search" and task != "mpe":
+        raise InputError(f"on a cluster, the method search goes with the task mpe, not with {task}")
+    if method == "eliminate" or task != "mpe":
+        reject_given(_OF_SEARCH, "an elimination on a cluster", "that is of a search (--task mpe)")
+
+
 def _solve_on(
     client: Client,
     model: Model,
@@ -187,16 +202,8 @@ def _solve_on(
     """Let a cluster's workers run slices, or search."""
     from elimina.distributed import solve_optimum, solve_slices
 
-    reject_given(_NOT_WITH_CLUSTERS, "a cluster", "it runs slices of an elimination, or searches")
-    if method not in ("auto", "eliminate", "search"):
-        raise click.UsageError(
-            f"a cluster runs slices of an elimination, or searches; --method {method} runs without it"
-        )
     asked, evidence = Options(**planning_of(options, model)), _evidence(options["evidence"], model)
-    if method == "search" and options["task"] != "mpe":
-        raise InputError(f"on a cluster, the method search goes with the task mpe, not with {options['task']}")
     if method == "eliminate" or options["task"] != "mpe":
-        reject_given(_OF_SEARCH, "an elimination on a cluster", "that is of a search (--task mpe)")
         return solve_slices(
             model,
             options["task"],
