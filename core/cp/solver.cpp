@@ -41,11 +41,15 @@ double Solver::device_delay() {
   return result;
 }
 
-// To find a device takes a second or two.
+// To find a device takes a second or two, in which the search goes on.
 void Solver::has_searched(double seconds) {
-  if (!find_ || seconds < kPatience) return;
-  const FindDevice find = std::exchange(find_, nullptr);
-  if (auto device = find()) accelerate(std::move(device), true);
+  constexpr double kInterval = 0.05;
+  if (!find_ || seconds < std::max(next_look_, kPatience)) return;
+  next_look_ = seconds + kInterval;
+  auto device = find_();
+  if (!device) return;
+  find_ = nullptr;
+  if (*device) accelerate(std::move(*device), true);
 }
 
 void Solver::accelerate(std::unique_ptr<FilterDevice> device, bool measures) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,8 +48,9 @@ class Solver final : public Sink {
   // From now on a device filters AllDifferents; `measures`: where it is the faster one, or is asked for; otherwise all that it can.
   // Once, after all is posted.
   void accelerate(std::unique_ptr<FilterDevice> device, bool measures);
-  // The same with measures, once a search has lasted long enough; where there is no device, null.
-  using FindDevice = std::function<std::unique_ptr<FilterDevice>()>;
+  // The same with measures, once a search has lasted long enough; `find` is asked again while it has no answer, and null is that
+  // there is no device.
+  using FindDevice = std::function<std::optional<std::unique_ptr<FilterDevice>>()>;
   void accelerate_later(FindDevice find) { find_ = std::move(find); }
   void has_searched(double seconds);
   const DeviceBatch* batch() const { return batch_.get(); }
@@ -57,6 +59,7 @@ class Solver final : public Sink {
   Engine engine_;
   std::unique_ptr<DeviceBatch> batch_;
   FindDevice find_;
+  double next_look_ = 0;
   std::map<Value, View> fixed_;
 };
 

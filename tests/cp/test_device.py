@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from importlib import util
 
 import numpy as np
@@ -55,6 +56,44 @@ def test_same_search(measures: bool) -> None:
         assert (solver.device_calls()[0] > 0) == accelerates
     assert found[0] == found[1]
     assert len(found[0][0]) == 352
+
+
+def test_turns() -> None:
+    """The copies of the domains are given up and taken up again; on both sides the same is left, whoever filters."""
+    rng = random.Random(1)
+    n = 520
+    solvers = [queens(n)._build()[0] for _ in range(2)]
+    solvers[1].accelerate(_core.CpDevice(1), True)
+    levels = 0
+    for solver in solvers:
+        assert solver.propagate()
+    for _ in range(4000):
+        if levels == 5 or (levels > 0 and rng.random() < 0.4):
+            for solver in solvers:
+                solver.undo()
+            levels -= 1
+            continue
+        sizes = solvers[0].sizes()
+        var = rng.choice([v for v in range(n) if sizes[v] > 1])
+        value = rng.choice(solvers[0].values_of(var))
+        holds = [solver.decide(var, value, True) for solver in solvers]
+        levels += 1
+        assert holds[0] == holds[1]
+        if not holds[0]:
+            for solver in solvers:
+                solver.undo()
+            levels -= 1
+        assert solvers[0].sizes() == solvers[1].sizes()
+    assert solvers[0].domains() == solvers[1].domains()
+    calls, _ = solvers[1].device_calls()
+    assert 8 <= calls <= 200
+
+
+def test_no_device_after_all(monkeypatch) -> None:
+    """A device that was found and cannot be used leaves a search to the CPU."""
+    monkeypatch.setattr(device, "_found", lambda: _core.CpDevice(0, b"no module", "divide"))
+    result = queens(520).solve(time_limit=2.6)
+    assert result.statistics["nodes"] > 0
 
 
 def test_later(monkeypatch) -> None:

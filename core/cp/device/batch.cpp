@@ -37,7 +37,6 @@ DeviceBatch::DeviceBatch(Engine& engine, std::unique_ptr<FilterDevice> device, b
     if (matching && can_filter(domains_, *matching)) enlist(domains_, *matching);
   });
   changes_.most = std::min<std::size_t>(domains_.rows().size() / 4 + 1024, std::size_t{1} << 18);
-  domains_.tell_changes(&changes_);
 }
 
 DeviceBatch::~DeviceBatch() {
@@ -93,33 +92,27 @@ std::size_t DeviceBatch::variables(Matching& matching) {
   return count;
 }
 
-// The faster one, once both are known; the other one again now and then, unless it is far slower.
-bool DeviceBatch::is_for_device(const Cost& cost) const {
-  constexpr std::uint32_t kSamples = 3, kTurn = 256;
-  constexpr double kFar = 3;
-  if (cost.cpu_calls < kSamples) return false;
-  if (cost.device_calls < kSamples) return true;
-  const bool is_faster = cost.device < cost.cpu;
-  const bool is_turn = (cost.cpu_calls + cost.device_calls) % kTurn == 0 && std::max(cost.device, cost.cpu) < kFar * std::min(cost.device, cost.cpu);
-  return is_faster != is_turn;
+// What has changed meanwhile is not known afterwards.
+void DeviceBatch::follow(bool is_following) {
+  is_following_ = is_following;
+  domains_.tell_changes(is_following ? &changes_ : nullptr);
+  changes_.forget();
+  for (Matching* matching : matchings_) matching->rematched.clear();
 }
 
 Outcome DeviceBatch::divide(Engine& engine, Matching& matching) {
+  constexpr std::size_t kMostRematched = 16;  // for each variable
   if (!measures_ || matching.side() == Side::gpu) return divide_together(engine, matching);
+  if (is_following_ && (changes_.overflown || matching.rematched.size() > kMostRematched * matching.views().size())) follow(false);
   const std::size_t count = variables(matching);
-  if (count < kWorthwhile) return matching.divide_here(engine);
-  Cost& cost = costs_[static_cast<std::size_t>(std::bit_width(count))];
-  const bool is_device = is_for_device(cost);
+  if (count < kWorthwhile || is_broken_) return matching.divide_here(engine);
+  Choice& choice = choices_[static_cast<std::size_t>(std::bit_width(count))];
+  const bool is_device = choice.is_device();
   const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = is_device ? divide_together(engine, matching) : matching.divide_here(engine);
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   // The device's time is that of all that waited.
-  if (is_device) seconds *= static_cast<double>(count) / static_cast<double>(std::max(labels_count_, count));
-  std::uint32_t& calls = is_device ? cost.device_calls : cost.cpu_calls;
-  double& mean = is_device ? cost.device : cost.cpu;
-  // The first call on the device takes its memory.
-  mean = calls <= (is_device ? 1U : 0U) ? seconds : mean + (seconds - mean) / 8;
-  ++calls;
+  choice.took(is_device ? seconds * static_cast<double>(count) / static_cast<double>(std::max(labels_count_, count)) : seconds);
   return outcome;
 }
 
@@ -149,9 +142,22 @@ Outcome DeviceBatch::divide_together(Engine& engine, Matching& first) {
     }
   }
   if (!holds) return Outcome::failed;
-  write_changes(engine.domains());
-  run();
-  return apply(engine);
+  return apply(engine, is_answered(engine.domains()));
+}
+
+// A device that fails is not used again, unless it was asked for.
+bool DeviceBatch::is_answered(const Domains& d) {
+  if (is_broken_) return false;
+  try {
+    write_changes(d);
+    run();
+    return true;
+  } catch (const DeviceFailed&) {
+    if (!measures_) throw;
+    is_broken_ = true;
+    follow(false);
+    return false;
+  }
 }
 
 void DeviceBatch::add_parts(Matching& matching) {
@@ -220,13 +226,12 @@ void DeviceBatch::upload_all(const Domains& d) {
   for (const Matching* matching : matchings_)
     for (std::size_t i = 0; i < matching->views().size(); ++i) match.push_back(matching->match(static_cast<int>(i)));
   device_->upload(match_.piece, match.data(), match.size() * sizeof(match[0]));
-  for (Matching* matching : matchings_) matching->rematched.clear();
-  changes_.forget();
   is_known_ = true;
+  follow(true);
 }
 
 void DeviceBatch::write_changes(const Domains& d) {
-  if (!is_known_ || changes_.overflown) upload_all(d);
+  if (!is_following_ || changes_.overflown) upload_all(d);
   std::size_t rematched = 0;
   for (const Matching* matching : matchings_) rematched += matching->rematched.size();
   reserve(words_, changes_.words.size(), Place::shared);
@@ -306,16 +311,17 @@ void DeviceBatch::run() {
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-Outcome DeviceBatch::apply(Engine& engine) {
+Outcome DeviceBatch::apply(Engine& engine, bool is_answered) {
   for (const Job& job : jobs_) {
     engine.run_as(*job.matching);
-    if (!apply(engine, job)) return Outcome::failed;
+    if (!apply(engine, job, is_answered)) return Outcome::failed;
     engine.settle(*job.matching, job.matching->repeats());
   }
   return Outcome::settled;
 }
 
-bool DeviceBatch::apply(Engine& engine, const Job& job) {
+bool DeviceBatch::apply(Engine& engine, const Job& job, bool is_answered) {
+  if (!is_answered) return job.matching->divide(engine, job.matching->parts());
   for (std::size_t p = job.first; p < job.last; ++p) {
     const different::Part& part = parts_[p];
     const different::Answer answer = answers_.host()[p];

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "choice.hpp"
 #include "cp/engine.hpp"
 #include "device.hpp"
 
@@ -26,6 +27,9 @@ class DeviceBatch {
   // Divides the parts of a propagator that is prepared: by the CPU, or by the device with those of all others that wait.
   Outcome divide(Engine& engine, Matching& matching);
 
+  // Whether its copies are kept up to date: not where the CPU has been the better one for long.
+  bool is_following() const { return is_following_; }
+
   std::uint64_t calls() const { return calls_; }
   double seconds() const { return seconds_; }
 
@@ -45,23 +49,19 @@ class DeviceBatch {
     Matching* matching;
     std::size_t first, last;  // its parts
   };
-  // Seconds of a call, as they have been lately, of calls with about as many variables.
-  struct Cost {
-    double cpu = 0, device = 0;
-    std::uint32_t cpu_calls = 0, device_calls = 0;
-  };
 
   static std::size_t variables(Matching& matching);
-  bool is_for_device(const Cost& cost) const;
+  void follow(bool is_following);
   Outcome divide_together(Engine& engine, Matching& first);
   void enlist(const Domains& d, Matching& matching);
   void add_parts(Matching& matching);
   void write_changes(const Domains& d);
   void take_memory();
   void upload_all(const Domains& d);
+  bool is_answered(const Domains& d);
   void run();
-  Outcome apply(Engine& engine);
-  bool apply(Engine& engine, const Job& job);
+  Outcome apply(Engine& engine, bool is_answered);
+  bool apply(Engine& engine, const Job& job, bool is_answered);
   template <class T>
   void reserve(Store<T>& store, std::size_t count, FilterDevice::Place place);
   template <class T>
@@ -71,8 +71,9 @@ class DeviceBatch {
   std::unique_ptr<FilterDevice> device_;
   bool measures_;
   Changes changes_;
-  bool is_known_ = false;  // whether the device has the rows and the matches at all
-  std::array<Cost, 64> costs_{};  // by the number of variables, in powers of two
+  bool is_known_ = false;  // whether the device has taken memory
+  bool is_following_ = false, is_broken_ = false;
+  std::array<Choice, 64> choices_{};  // by the number of variables, in powers of two
   std::vector<Matching*> matchings_;
   std::vector<different::Member> members_;
   std::vector<Job> jobs_;

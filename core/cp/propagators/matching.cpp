@@ -224,7 +224,7 @@ void Matching::rematch(std::size_t value, int last) {
     const int before = match_[u];
     match_[u] = static_cast<int>(value);
     owner_[value] = u;
-    if (device_) rematched.push_back(u);
+    if (device_ && device_->is_following()) rematched.push_back(u);
     if (before < 0) return;
     value = static_cast<std::size_t>(before);
     u = parent_[value];

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import util
 from typing import Literal, Protocol
 
@@ -22,8 +23,8 @@ class Filterable(Protocol):
     def accelerate(self, device: CpDevice, measures: bool) -> None:
         """Let a device filter from now on."""
 
-    def accelerate_later(self, find: Callable[[], CpDevice | None]) -> None:
-        """The same after that time."""
+    def accelerate_later(self, find: Callable[[], Future[CpDevice | None]]) -> None:
+        """The same after that time, once a device is found."""
 
 
 @functools.cache
@@ -57,7 +58,7 @@ def accelerate(solver: Filterable, device: str) -> None:
         solver.accelerate(cuda_device(), False)
     elif device == "auto" and (delay := solver.device_delay()) < float("inf"):
         if delay > 0:
-            solver.accelerate_later(_found)
+            solver.accelerate_later(_finding)
         elif (found := _found()) is not None:
             solver.accelerate(found, True)
 
@@ -69,3 +70,11 @@ def _found() -> CpDevice | None:
         return cuda_device()
     except DeviceError:
         return None
+
+
+def _finding() -> Future[CpDevice | None]:
+    executor = ThreadPoolExecutor(1)
+    try:
+        return executor.submit(_found)
+    finally:
+        executor.shutdown(wait=False)

@@ -1,0 +1,59 @@
+// Which side answers calls of about one size: the faster one as measured, and the other one again now and then.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+namespace elimina::cp {
+
+class Choice {
+ public:
+  bool is_device() const { return is_device_; }
+
+  // The call that was just answered, by the side that was chosen.
+  void took(double seconds) {
+    Mean& mean = is_device_ ? device_ : cpu_;
+    // The first call of a trial pays for what has changed since the last one there.
+    if (!is_trial_ || left_ < kTrial) mean.add(seconds);
+    if (--left_ > 0) return;
+    if (is_trial_) end_trial();
+    else begin_trial();
+  }
+
+ private:
+  // A trial's calls; how often there is one; how much faster the device has to be, whose calls wake others once more.
+  static constexpr std::uint32_t kTrial = 4, kShortest = 256, kLongest = 4096;
+  static constexpr double kMargin = 1.25;
+
+  struct Mean {
+    double seconds = 0;
+    std::uint32_t count = 0;
+    // Of the last ones; what takes much longer is the doing of something else on the machine.
+    void add(double sample) {
+      constexpr double kOutlier = 4;
+      if (count++ == 0) seconds = sample;
+      else seconds += (std::min(sample, kOutlier * seconds) - seconds) / std::min<double>(count, 8);
+    }
+  };
+
+  void begin_trial() {
+    is_device_ = !is_device_;
+    is_trial_ = true;
+    left_ = kTrial;
+    (is_device_ ? device_ : cpu_).count = 0;
+  }
+
+  void end_trial() {
+    if (cpu_.count == 0 || device_.count == 0) return begin_trial();
+    const bool is_better = kMargin * device_.seconds < cpu_.seconds;
+    pause_ = is_better == is_device_ ? kShortest : std::min(2 * pause_, kLongest);
+    is_device_ = is_better;
+    is_trial_ = false;
+    left_ = pause_;
+  }
+
+  Mean cpu_, device_;
+  bool is_device_ = false, is_trial_ = true;
+  std::uint32_t left_ = kTrial, pause_ = kShortest;
+};
+
+}  // namespace elimina::cp
