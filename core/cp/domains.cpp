@@ -252,7 +252,8 @@ void Domains::read_row(View x, Value base, std::span<std::uint64_t> words) const
   std::fill(words.begin(), words.end(), 0);
   const Value least = std::max<Value>(lo(x) - base, 0), most = std::min(hi(x) - base, static_cast<Value>(words.size() * 64) - 1);
   if (least > most) return;
-  for (Value i = least / 64; i <= most / 64; ++i) words[static_cast<std::size_t>(i)] = row_word(x, base + i * 64);
+  std::uint64_t* const to = words.data();
+  each_word(x, base, least / 64, most / 64, [to](Value i, std::uint64_t word) { to[i] = word; });
 }
 
 }  // namespace elimina::cp

@@ -1,5 +1,6 @@
 // Domains of all variables: bounds, and a row of bits once there are holes, or a list of the holes where the range is huge.
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <span>
 #include <vector>
@@ -213,6 +214,27 @@ class Domains {
   }
 
   std::uint64_t listed_word(View x, Value base) const;
+
+  // `f(i, word)` for the words from `base + 64 * first` to that of `last`; those within the bounds' words need no masks.
+  template <class F>
+  void each_word(View x, Value base, Value first, Value last, F f) const {
+    const Domain& d = domains_[x.var];
+    Value from = last + 1, to = last;  // words without masks
+    if (x.scale == 1 && d.row != kNoRow) {
+      const Value bit = base - x.offset - d.base, at = bit >> 6;
+      const int bits = static_cast<int>(bit & 63);
+      const std::size_t row = d.row + static_cast<std::size_t>(at);
+      from = std::clamp<Value>(static_cast<Value>(place(d.base, d.lo) / 64) + 1 - at, first, last + 1);
+      to = std::clamp<Value>(static_cast<Value>(place(d.base, d.hi) / 64) - 1 - (bits > 0) - at, from - 1, last);
+      for (Value i = first; i < from; ++i) f(i, shifted(d, bit + i * 64));
+      for (Value i = from; i <= to; ++i) {
+        const std::uint64_t* const words = rows_.data() + (row + static_cast<std::size_t>(i));
+        f(i, bits ? words[0] >> bits | words[1] << (64 - bits) : words[0]);
+      }
+      first = to + 1;
+    }
+    for (Value i = first; i <= last; ++i) f(i, row_word(x, base + i * 64));
+  }
 
   template <class F>
   void each_bit(View x, F f) const {
