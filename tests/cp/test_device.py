@@ -58,23 +58,19 @@ def test_same_search(measures: bool) -> None:
     assert len(found[0][0]) == 352
 
 
-def test_turns() -> None:
-    """The copies of the domains are given up and taken up again; on both sides the same is left, whoever filters."""
+def take_turns(solvers: list[_core.CpSolver], steps: int) -> None:
+    """Random decisions for two solvers of the same 520 queens, which must leave the same values."""
     rng = random.Random(1)
-    n = 520
-    solvers = [queens(n)._build()[0] for _ in range(2)]
-    solvers[1].accelerate(_core.CpDevice(1), True)
     levels = 0
-    for solver in solvers:
-        assert solver.propagate()
-    for _ in range(4000):
+    assert all(solver.propagate() for solver in solvers)
+    for _ in range(steps):
         if levels == 5 or (levels > 0 and rng.random() < 0.4):
             for solver in solvers:
                 solver.undo()
             levels -= 1
             continue
         sizes = solvers[0].sizes()
-        var = rng.choice([v for v in range(n) if sizes[v] > 1])
+        var = rng.choice([v for v, size in enumerate(sizes) if size > 1])
         value = rng.choice(solvers[0].values_of(var))
         holds = [solver.decide(var, value, True) for solver in solvers]
         levels += 1
@@ -85,8 +81,31 @@ def test_turns() -> None:
             levels -= 1
         assert solvers[0].sizes() == solvers[1].sizes()
     assert solvers[0].domains() == solvers[1].domains()
+
+
+def test_turns() -> None:
+    """The copies of the domains are given up and taken up again; on both sides the same is left, whoever filters."""
+    solvers = [queens(520)._build()[0] for _ in range(2)]
+    solvers[1].accelerate(_core.CpDevice(1), True)
+    take_turns(solvers, 4000)
     calls, _ = solvers[1].device_calls()
     assert 8 <= calls <= 200
+
+
+@pytest.mark.gpu
+def test_a_gpu_without_memory_is_given_up() -> None:
+    import cupy
+
+    solvers = [queens(520)._build()[0] for _ in range(2)]
+    solvers[1].accelerate(device.cuda_device(), True)
+    held, size = [], 1 << 36
+    while size >= 1 << 20:
+        try:
+            held.append(cupy.cuda.Memory(size))
+        except (MemoryError, cupy.cuda.runtime.CUDARuntimeError):
+            size //= 2
+    take_turns(solvers, 100)
+    assert solvers[1].device_calls()[0] == 0
 
 
 def test_no_device_after_all(monkeypatch) -> None:
