@@ -1,8 +1,9 @@
 """Nodes a second of the constraint solver, with domain-consistent all_different, and the time of one propagation.
 
-    python bench/cp.py [queens] [langford] [quasigroup] [propagation] [batch] [--sizes 100 200 500] [--limit 10]
-        [--gecode fzn-gecode] [--device cpu cuda auto] [--repeat 3] [--tsp FILE ...]
+    python bench/cp.py [queens] [langford] [quasigroup] [halves] [propagation] [batch] [--sizes 100 200 500]
+        [--limit 10] [--gecode fzn-gecode] [--device cpu cuda auto] [--repeat 3] [--tsp FILE ...]
 
+`halves` is one AllDifferent of variables that have a random half of the values each.
 Searches have a fixed rule (first_fail, indomain_min; Langford: input_order) and end at the first solution or the limit.
 With `--gecode`, the same model goes to Gecode as FlatZinc that names `gecode_all_different_int` with `:: domain`
 itself, since its own library decomposes it; `ratio` is our nodes a second over its, ours from a second search that
@@ -20,7 +21,7 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -34,19 +35,19 @@ class Instance(NamedTuple):
     """Variables with domains, and AllDifferents over them with offsets."""
 
     name: str
-    domains: list[list[int]]
+    domains: list[Sequence[int]]
     different: list[list[tuple[int, int]]]
     choose: str = "first_fail"
 
 
 def queens(n: int) -> Instance:
     lines = [[(i, step * i) for i in range(n)] for step in (0, 1, -1)]
-    return Instance(f"queens {n}", [[0, n - 1]] * n, lines)
+    return Instance(f"queens {n}", [range(n)] * n, lines)
 
 
 def langford(n: int) -> Instance:
     """L(2, n): the places of both numbers k are k + 1 apart."""
-    domains = [[0, 2 * n - 3 - k] for k in range(n)]
+    domains: list[Sequence[int]] = [range(2 * n - 2 - k) for k in range(n)]
     return Instance(f"langford {n}", domains, [[(k, shift) for k in range(n) for shift in (0, k + 2)]], "input_order")
 
 
@@ -55,17 +56,27 @@ def quasigroup(n: int, holes: float = 0.42, seed: int = 1) -> Instance:
     rng = random.Random(seed)
     rows, columns, names = (rng.sample(range(n), n) for _ in range(3))
     square = [[names[(rows[i] + columns[j]) % n] for j in range(n)] for i in range(n)]
-    domains = [[0, n - 1] if rng.random() < holes else [square[i][j]] * 2 for i in range(n) for j in range(n)]
+    domains = [range(n) if rng.random() < holes else [square[i][j]] for i in range(n) for j in range(n)]
     rows_and_columns = [range(i * n, i * n + n) for i in range(n)] + [range(j, n * n, n) for j in range(n)]
     lines = [[(i, 0) for i in line] for line in rows_and_columns]
     return Instance(f"quasigroup {n}", domains, lines)
+
+
+def halves(n: int, seed: int = 1) -> Instance:
+    rng = random.Random(seed)
+    return Instance(
+        f"halves {n}", [sorted(rng.sample(range(n), n // 2)) for _ in range(n)], [[(i, 0) for i in range(n)]]
+    )
 
 
 def ours(
     instance: Instance, limit: float, node_limit: int | None = None, device: str = "cpu"
 ) -> tuple[int, float, str]:
     model = cp.Model()
-    xs = [model.int_var(lo, hi) for lo, hi in instance.domains]
+    xs = [
+        model.int_var(values[0], values[-1]) if isinstance(values, range) else model.int_var(values)
+        for values in instance.domains
+    ]
     for line in instance.different:
         model.all_different([xs[i] + shift for i, shift in line])
     model.search(xs, instance.choose, "indomain_min")
@@ -75,14 +86,17 @@ def ours(
 
 def flatzinc(instance: Instance) -> str:
     lines = ["predicate gecode_all_different_int(array [int] of var int: x);"]
-    lines += [f"var {lo}..{hi}: x{i};" for i, (lo, hi) in enumerate(instance.domains)]
+    for i, values in enumerate(instance.domains):
+        is_interval = len(values) == values[-1] - values[0] + 1
+        domain = f"{values[0]}..{values[-1]}" if is_interval else f"{{{','.join(map(str, values))}}}"
+        lines.append(f"var {domain}: x{i};")
     constraints, views = [], set()
     for line in instance.different:
         names = [f"x{i}" if not shift else f"x{i}_{shift}".replace("-", "m") for i, shift in line]
         for (i, shift), name in zip(line, names, strict=True):
             if shift and name not in views:
                 views.add(name)
-                lo, hi = instance.domains[i]
+                lo, hi = instance.domains[i][0], instance.domains[i][-1]
                 lines.append(f"var {lo + shift}..{hi + shift}: {name} :: var_is_introduced :: is_defined_var;")
                 definition = f"int_lin_eq([1,-1],[{name},x{i}],{shift})"
                 constraints.append(f"constraint {definition} :: defines_var({name}) :: domain;")
@@ -164,7 +178,10 @@ def batch(n: int) -> None:
 
 def root_calls(instance: Instance, lines: list[list[tuple[int, int]]], device: str) -> tuple[int, float]:
     model = cp.Model()
-    xs = [model.int_var(lo, hi) for lo, hi in instance.domains]
+    xs = [
+        model.int_var(values[0], values[-1]) if isinstance(values, range) else model.int_var(values)
+        for values in instance.domains
+    ]
     for line in lines:
         model.all_different([xs[i] + shift for i, shift in line])
     solver, _ = model._build()
@@ -218,7 +235,7 @@ def main() -> None:
                 compare(quasigroup(n), *how)
         else:
             for n in arguments.sizes:
-                instance = {"queens": queens, "langford": langford}[what](n)
+                instance = {"queens": queens, "langford": langford, "halves": halves}[what](n)
                 compare(instance, *how)
 
 
