@@ -53,14 +53,13 @@ def condensed(pieces: Pieces, terms: Sequence[Term], rest: Term, told_apart: tup
     fits = (largest // base + 2) * base * pieces.cells([rest[1]]) <= pieces.limit // 2
     if fits and _cells(pieces, free, limits) > _MOST_CELLS:
         return [*_digits(pieces, free, base, beyond // base + 1), (1, constant(start + constants))]
-    total = free[0]
-    for (factor, x), (low, high) in zip(free[1:], limits[1:], strict=True):
-        by = total[0]
-        total = 1, pieces.define(
-            [total[1], x],
-            lambda a, b, by=by, factor=factor, low=low, high=high: np.clip(by * a + factor * b, low, high),
+    factor, total = free[0]
+    for (by, x), (low, high) in zip(free[1:], limits[1:], strict=True):
+        total = pieces.define(
+            [total, x], lambda a, b, factor=factor, by=by, low=low, high=high: np.clip(factor * a + by * b, low, high)
         )
-    return [total, (1, constant(constants))]
+        factor = 1
+    return [(factor, total), (1, constant(constants))]
 
 
 def _ends(pieces: Pieces, term: Term) -> tuple[int, int]:
