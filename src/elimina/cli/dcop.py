@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from elimina import dcop as distributed
-from elimina.cli.options import bytes_of, cluster_of, cluster_options, reject_given, seconds_of
+from elimina.cli.options import bytes_of, cluster_of, cluster_options, format_options, reject_given, seconds_of
 from elimina.cli.progress import Progress
 from elimina.dcop import Network, Problem, solve
 from elimina.dcop.forecast import Forecast
@@ -86,8 +86,12 @@ def _crash_of(text: str) -> tuple[str, int]:
     help="Of the pseudo-tree: the neighbour that is visited next, and the root.",
 )
 @click.option("--memory", type=bytes_of, metavar="BYTES", help="That each agent may use for tables, like 500MB.")
-@click.option("--threads", type=click.IntRange(min=1, max=1024), help="CPU threads of an agent.  [default: all]")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of everything random.")
+@click.option(
+    "--threads", type=click.IntRange(min=1, max=1024), metavar="N", help="CPU threads of an agent.  [default: all]"
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Of everything random."
+)
 @click.option(
     "--delivery",
     type=click.Choice(ORDERS),
@@ -108,6 +112,7 @@ def _crash_of(text: str) -> tuple[str, int]:
     type=click.IntRange(min=0),
     default=_DEFAULT.retries,
     show_default=True,
+    metavar="N",
     help="Times that a lost message is sent again before the run fails.",
 )
 @click.option(
@@ -128,12 +133,12 @@ def _crash_of(text: str) -> tuple[str, int]:
 )
 @click.option("--time-limit", type=seconds_of, metavar="SECONDS", help="For everything, reading included.")
 @click.option("--timeline", type=click.Path(), metavar="FILE", help="Draw the run: a .svg or .html file.")
-@click.option("--json", "is_json", is_flag=True, help="Write one JSON object.")
+@format_options("human", "json")
 @cluster_options
 def dcop(
     file: str,
     algo: Any,
-    is_json: bool,
+    format_: str,
     agents: str,
     time_limit: float | None,
     timeline: str | None,
@@ -186,7 +191,7 @@ def dcop(
     if timeline is not None:
         title = f"{Path(file).name}: {algo}, {seconds_text(result.stats['simulated_seconds'])} simulated"
         draw_timeline(seen, [agent.name for agent in problem.agents], timeline, title)
-    click.echo(result.to_json() if is_json else _human(result))
+    click.echo(result.to_json() if format_ == "json" else _human(result))
 
 
 def _announce(ahead: Forecast, progress: Progress) -> None:

@@ -25,11 +25,17 @@ def generate() -> None:
 def _shared(command: Command) -> Command:
     for option in (
         click.option(
-            "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The same one, the same problem."
+            "--seed",
+            type=click.IntRange(min=0),
+            default=0,
+            show_default=True,
+            metavar="N",
+            help="The same one, the same problem.",
         ),
         click.option(
             "--agents",
             type=click.IntRange(min=1),
+            metavar="N",
             help="Agents of a distributed problem, which get the variables in turn; one a variable if not given.",
         ),
     ):
@@ -42,10 +48,21 @@ def _common(command: Command) -> Command:
         _shared,
         click.option("--maximize", is_flag=True, help="Gains to be maximised instead of costs."),
         click.option(
-            "--p2", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="Share of forbidden pairs."
+            "--p2",
+            type=click.FloatRange(0, 1),
+            default=0.5,
+            show_default=True,
+            metavar="SHARE",
+            help="Share of forbidden pairs.",
         ),
         click.option(
-            "-d", "--domain", type=click.IntRange(min=1), default=10, show_default=True, help="Values of each variable."
+            "-d",
+            "--domain",
+            type=click.IntRange(min=1),
+            default=10,
+            show_default=True,
+            metavar="N",
+            help="Values of each variable.",
         ),
     ):
         command = option(command)
@@ -55,9 +72,17 @@ def _common(command: Command) -> Command:
 @generate.command()
 @click.argument("file", type=click.Path())
 @click.option(
-    "-n", "--variables", type=click.IntRange(min=1), default=10, show_default=True, help="Number of variables."
+    "-n",
+    "--variables",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Number of variables.",
 )
-@click.option("--p1", type=click.FloatRange(0, 1), default=0.3, show_default=True, help="Density of the graph.")
+@click.option(
+    "--p1", type=click.FloatRange(0, 1), default=0.3, show_default=True, metavar="SHARE", help="Density of the graph."
+)
 @_common
 def random(file: str, variables: int, p1: float, domain: int, p2: float, seed: int, **rest: Any) -> None:
     """A connected random graph."""
@@ -69,7 +94,13 @@ def random(file: str, variables: int, p1: float, domain: int, p2: float, seed: i
 @generate.command(short_help="A scale-free graph.")
 @click.argument("file", type=click.Path())
 @click.option(
-    "-n", "--variables", type=click.IntRange(min=2), default=10, show_default=True, help="Number of variables."
+    "-n",
+    "--variables",
+    type=click.IntRange(min=2),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Number of variables.",
 )
 @_common
 def scalefree(file: str, variables: int, domain: int, p2: float, seed: int, **rest: Any) -> None:
@@ -81,8 +112,10 @@ def scalefree(file: str, variables: int, domain: int, p2: float, seed: int, **re
 
 @generate.command()
 @click.argument("file", type=click.Path())
-@click.option("--side", type=click.IntRange(min=1), default=10, show_default=True, help="Rows, and columns too.")
-@click.option("--columns", type=click.IntRange(min=1), help="Columns, if not as many as rows.")
+@click.option(
+    "--side", type=click.IntRange(min=1), default=10, show_default=True, metavar="N", help="Rows, and columns too."
+)
+@click.option("--columns", type=click.IntRange(min=1), metavar="N", help="Columns, if not as many as rows.")
 @_common
 def grid(file: str, side: int, columns: int | None, domain: int, p2: float, seed: int, **rest: Any) -> None:
     """A grid."""
@@ -94,10 +127,20 @@ def grid(file: str, side: int, columns: int | None, domain: int, p2: float, seed
 @generate.command()
 @click.argument("file", type=click.Path())
 @click.option(
-    "-n", "--variables", type=click.IntRange(min=1), default=10, show_default=True, help="Number of variables."
+    "-n",
+    "--variables",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Number of variables.",
 )
-@click.option("--p1", type=click.FloatRange(0, 1), default=0.3, show_default=True, help="Density of the graph.")
-@click.option("-d", "--domain", type=click.IntRange(min=1), default=3, show_default=True, help="Number of colours.")
+@click.option(
+    "--p1", type=click.FloatRange(0, 1), default=0.3, show_default=True, metavar="SHARE", help="Density of the graph."
+)
+@click.option(
+    "-d", "--domain", type=click.IntRange(min=1), default=3, show_default=True, metavar="N", help="Number of colours."
+)
 @_shared
 def coloring(file: str, variables: int, p1: float, domain: int, seed: int, agents: int | None) -> None:
     """Colouring of a random graph: a cost of 1 for each clash."""

@@ -32,7 +32,9 @@ from elimina.io.files import suffix_of
     show_default=True,
     help="Of the pseudo-tree; see elimina dcop.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the heuristic random.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Of the heuristic random."
+)
 def plot(file: str, what: Any, tour: str | None, output: str, heuristic: Heuristic, seed: int) -> None:
     """Draw the model, distributed problem or .tsp problem in FILE, or the bounds that solve --trace wrote there."""
     what = what or {"jsonl": "trace", "tsp": "tour"}.get(suffix_of(Path(file)), "graph")
