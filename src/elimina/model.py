@@ -300,15 +300,23 @@ class Model:
         return f"Model({len(self.variables)} variables, {len(self.factors)} factors, {self.sense})"
 
 
+_SHOWN = 8
+"""Names in an error."""
+
+
 def _close(name: str, known: Iterable[str]) -> str:
-    """What an error adds about names that are close to a wrong one."""
+    """What an error adds about names that are close to a wrong one, or about a few that there are."""
     from difflib import get_close_matches
 
     by_folded: dict[str, str] = {}
     for other in known:
         by_folded.setdefault(other.casefold(), other)
     found = get_close_matches(name.casefold(), by_folded, n=3)
-    return f"; close to it: {', '.join(repr(by_folded[match]) for match in found)}" if found else ""
+    if found:
+        return f"; close to it: {', '.join(repr(by_folded[match]) for match in found)}"
+    names = [repr(other) for other in by_folded.values()]
+    more = ", ..." if len(names) > _SHOWN else ""
+    return f"; it has {', '.join(names[:_SHOWN])}{more}" if names else "; it has none"
 
 
 def _number(what: str, number: float) -> int | float:

@@ -69,7 +69,9 @@ class Model(Globals):
         for number, known in self._names.items():
             if known == name:
                 return Expression(self, {number: 1}, 0, name)
-        raise InputError(f"the model has no variable named {name!r}")
+        names = list(self._names.values())
+        some = f"{', '.join(map(repr, names[:8]))}{', ...' if len(names) > 8 else ''}" if names else "none"
+        raise InputError(f"the model has no variable named {name!r}; named ones are {some}")
 
     def int_var(self, lo: int | Iterable[int], hi: int | None = None, name: str = "") -> Expression:
         """Make a variable.

@@ -201,10 +201,14 @@ def settings_of(
         raise InputError(f"unknown algorithm {algorithm!r}; it is one of {', '.join(ALGORITHMS)}")
     if heuristic not in HEURISTICS:
         raise InputError(f"unknown heuristic {heuristic!r}; it is one of {', '.join(HEURISTICS)}")
-    if (algorithm == "adpop") != (ibound is not None):
-        raise InputError("adpop needs an i-bound, the most variables of a table; dpop takes none")
+    if algorithm == "adpop" and ibound is None:
+        raise InputError("adpop needs an i-bound, the most variables of a table (--ibound N)")
+    if algorithm != "adpop" and ibound is not None:
+        raise InputError(f"an i-bound goes with adpop, {algorithm} takes none; leave it out, or use --algo adpop")
     if algorithm == "mb-dpop" and memory is None:
-        raise InputError("mb-dpop needs the memory that each agent may use; it fixes variables where tables pass it")
+        raise InputError(
+            "mb-dpop needs the memory that each agent may use (--memory 500MB); it fixes variables where tables pass it"
+        )
     if ibound is not None and ibound < 1:
         raise InputError(f"the i-bound is {ibound}; it is a number of variables from 1 on")
     if filtering is not None and algorithm != "dpop":
