@@ -12,7 +12,15 @@ from typing import Any
 import click
 
 from elimina import dcop as distributed
-from elimina.cli.options import bytes_of, cluster_of, cluster_options, format_options, reject_given, seconds_of
+from elimina.cli.options import (
+    bytes_of,
+    cluster_of,
+    cluster_options,
+    format_options,
+    number_option,
+    reject_given,
+    seconds_of,
+)
 from elimina.cli.progress import Progress
 from elimina.dcop import Network, Problem, solve
 from elimina.dcop.forecast import Forecast
@@ -89,9 +97,7 @@ def _crash_of(text: str) -> tuple[str, int]:
 @click.option(
     "--threads", type=click.IntRange(min=1, max=1024), metavar="N", help="CPU threads of an agent.  [default: all]"
 )
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Of everything random."
-)
+@number_option("--seed", help="Of everything random.")
 @click.option(
     "--delivery",
     type=click.Choice(ORDERS),
@@ -107,13 +113,8 @@ def _crash_of(text: str) -> tuple[str, int]:
 @click.option(
     "--duplicate", type=click.FloatRange(0, 1), default=0.0, metavar="SHARE", help="Of those that arrive twice."
 )
-@click.option(
-    "--retries",
-    type=click.IntRange(min=0),
-    default=_DEFAULT.retries,
-    show_default=True,
-    metavar="N",
-    help="Times that a lost message is sent again before the run fails.",
+@number_option(
+    "--retries", default=_DEFAULT.retries, help="Times that a lost message is repeated before the run fails."
 )
 @click.option(
     "--crash",

@@ -71,6 +71,14 @@ def _number_or(words: tuple[str, ...], what: str) -> Callable[[str], int | str]:
     return read
 
 
+def number_option(
+    *names: str, help: str, default: int = 0, least: int = 0, most: int | None = None
+) -> Callable[[Command], Command]:
+    """An option whose value is a whole number."""
+    kind = click.IntRange(min=least, max=most)
+    return click.option(*names, type=kind, default=default, show_default=True, metavar="N", help=help)
+
+
 def model_options(command: Command) -> Command:
     """The options of commands that plan: task, evidence, device, memory, order."""
     for option in reversed(
@@ -110,14 +118,7 @@ def model_options(command: Command) -> Command:
                 show_default=True,
                 help="Limit on the search for an order.",
             ),
-            click.option(
-                "--seed",
-                type=click.IntRange(min=0),
-                default=0,
-                show_default=True,
-                metavar="N",
-                help="Of the search for an order.",
-            ),
+            number_option("--seed", help="Of the search for an order."),
             click.option(
                 "--threads", type=click.IntRange(min=1, max=1024), metavar="N", help="CPU threads.  [default: all]"
             ),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from elimina.cli.options import check_writable, format_options, seconds_of
+from elimina.cli.options import check_writable, format_options, number_option, seconds_of
 from elimina.errors import TimeLimitError
 from elimina.planning.plan import count_text, seconds_text
 
@@ -20,14 +20,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Find a shortest tour of a travelling salesman problem.")
 @click.argument("file", type=click.Path())
 @click.option("--time-limit", type=seconds_of, metavar="SECONDS", help="For everything, reading included.")
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0, max=2**62),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Of the local search.",
-)
+@number_option("--seed", most=2**62, help="Of the local search.")
 @format_options("human", "json", others=", and nothing else")
 @click.option("-o", "--output", type=click.Path(), metavar="TOUR", help="Write the tour there, in TSPLIB's format.")
 def tsp(file: str, time_limit: float | None, seed: int, format_: str, output: str | None) -> None:
