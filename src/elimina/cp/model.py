@@ -274,6 +274,12 @@ class Model(Globals):
 
         The iterator ends when there are no more, or with the time.
 
+        Args:
+            time_limit: Seconds.
+            free: See ``solve``.
+            seed: Of random values.
+            device: See ``solve``.
+
         Raises:
             InputError: A constraint or an option cannot be used as given.
             KeyboardInterrupt: Ctrl-C.
