@@ -41,4 +41,6 @@ def radio_model(seed: int = 7) -> elimina.Model:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python make_radio.py FILE (.wcsp, .cfn, ...)")
     elimina.write(radio_model(), sys.argv[1])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
 
 import elimina
+import elimina.cp
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -43,6 +45,21 @@ def test_the_python_of_the_reference():
     assert names["result"].status == "optimal"
 
 
+def test_the_python_on_constraints(capsys):
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs" / "constraints.md", "python"):
+        exec(block, names)
+        for expected in re.findall(r"print\(.*\)  # (.*)", block):
+            assert f"{expected}\n" in capsys.readouterr().out
+    assert names["result"].status == "optimal"
+
+
+def test_the_examples_of_constraints():
+    queens = elimina.cp.read(ROOT / "examples" / "queens.fzn")
+    assert elimina.solve(queens.to_model(), "count").value == 92
+    assert runpy.run_path(ROOT / "examples" / "job_shop.py")["schedule"]().objective == 55
+
+
 def test_the_tutorial_on_the_command_line():
     text = (ROOT / "docs" / "tutorial.md").read_text()
     model = elimina.read(ROOT / "examples" / "radio.wcsp")
@@ -55,6 +72,14 @@ def test_the_tutorial_on_the_command_line():
 def test_links(page):
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def test_every_decision_is_listed():
+    folder = ROOT / "docs" / "decisions"
+    text = (folder / "index.md").read_text()
+    for page in folder.glob("0*.md"):
+        number, _, title = page.read_text().split("\n", 1)[0].removeprefix("# ").partition(". ")
+        assert f"- [{int(number):04}]({page.name}): {title}\n" in text
 
 
 def test_the_reference_names_every_key():

@@ -1,4 +1,4 @@
-"""Exact and approximate inference on discrete graphical models, by eliminating variables, on CPUs and GPUs."""
+"""Inference on discrete graphical models by eliminating variables, and constraint propagation, on CPUs and GPUs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from elimina.api import plan, solve
     from elimina.errors import (
+        ClusterError,
+        DcopError,
         DeviceError,
         EliminaError,
         FormatError,
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from elimina.io import read, read_evidence, write
     from elimina.model import Model, Variable
     from elimina.planning.plan import Plan
-    from elimina.result import Result
+    from elimina.result import Bounds, Result
     from elimina.table import FORBIDDEN, Table
 
 __version__ = "0.1.0"
@@ -30,6 +32,8 @@ __version__ = "0.1.0"
 __all__ = [
     "FORBIDDEN",
     "Bounds",
+    "ClusterError",
+    "DcopError",
     "DeviceError",
     "EliminaError",
     "FormatError",

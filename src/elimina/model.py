@@ -178,10 +178,19 @@ class Model:
         constant: float = 0,
         upper_bound: float | None = None,
     ) -> Model:
-        """Build a model from domain sizes (or a mapping name -> size) and pairs (scope, array).
+        """Build a model from domain sizes and arrays.
 
-        Scopes name variables by index or by name; an array's axes follow its scope. Forbidden assignments: infinity in
-        float arrays, ``elimina.FORBIDDEN`` in integer arrays (negated where costs are maximised), 0 in probabilities.
+        Args:
+            sizes: Numbers of values; or name -> number. Without names, variables are ``x0``, ``x1``, ...
+            factors: Pairs of a scope, variables by index or name, and an array with an axis of each one's size in the
+                same order: integers (kept as int64) or floats. Forbidden assignments: infinity in float arrays,
+                ``elimina.FORBIDDEN`` in integer arrays (negated where costs are maximised), 0 in probabilities.
+            sense: ``min-cost``, ``max-cost`` or ``probability``.
+            constant: What is added to each total.
+            upper_bound: Totals from it on are forbidden (of maximised costs: up to it).
+
+        Raises:
+            InputError: A scope names an unknown variable, or one twice; or an array's shape is not that of its scope.
         """
         if isinstance(sizes, Mapping):
             variables = [Variable(name, size) for name, size in sizes.items()]
@@ -300,15 +309,23 @@ class Model:
         return f"Model({len(self.variables)} variables, {len(self.factors)} factors, {self.sense})"
 
 
+_SHOWN = 8
+"""Names in an error."""
+
+
 def _close(name: str, known: Iterable[str]) -> str:
-    """What an error adds about names that are close to a wrong one."""
+    """What an error adds about names that are close to a wrong one, or about a few that there are."""
     from difflib import get_close_matches
 
     by_folded: dict[str, str] = {}
     for other in known:
         by_folded.setdefault(other.casefold(), other)
     found = get_close_matches(name.casefold(), by_folded, n=3)
-    return f"; close to it: {', '.join(repr(by_folded[match]) for match in found)}" if found else ""
+    if found:
+        return f"; close to it: {', '.join(repr(by_folded[match]) for match in found)}"
+    names = [repr(other) for other in by_folded.values()]
+    more = ", ..." if len(names) > _SHOWN else ""
+    return f"; it has {', '.join(names[:_SHOWN])}{more}" if names else "; it has none"
 
 
 def _number(what: str, number: float) -> int | float:

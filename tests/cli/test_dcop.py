@@ -103,3 +103,18 @@ def test_pseudotrees(elimina, grid, tmp_path):
     assert elimina("plot", grid, "--what", "pseudotree", "--heuristic", "most-connected", "-o", "a.svg").code == 0
     assert "depth 16, width 4, 9 back edges" in (tmp_path / "a.svg").read_text()
     assert "pictures are written to" in elimina("plot", grid, "--what", "pseudotree", "-o", "a.gif").err
+
+
+def test_a_long_run_says_what_it_takes(elimina, grid, monkeypatch):
+    monkeypatch.setattr("elimina.cli.dcop._LONG_SECONDS", 0.0)
+    ran = elimina("dcop", grid, "--algo", "mb-dpop", "--memory", "1kB")
+    assert ran.err.startswith("elimina: mb-dpop: width 6, ")
+    assert elimina("dcop", grid, "--time-limit", 1e-9).code == 1
+
+
+def test_json_is_short_for_a_format(elimina, grid):
+    for command in ("solve", "dcop"):
+        for given in (("--json",), ("--format", "json"), ("--json", "--format", "json")):
+            assert json.loads(elimina(command, grid, *given).out)["status"] == "optimal"
+        ran = elimina(command, grid, "--json", "--format", "human")
+        assert (ran.code, "contradict each other" in ran.err) == (2, True)

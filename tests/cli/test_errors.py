@@ -144,6 +144,17 @@ def test_numbers_of_thousands_of_digits(elimina, radio, tmp_path):
     assert one_line(elimina("solve", radio, "--memory", "1e99", "--evidence", f"{digits}=0"))
 
 
+def test_files_of_other_commands(elimina):
+    for command in (["solve"], ["plan"], ["plot", "-o", "x.svg"]):
+        assert "'minizinc --solver elimina' solves it" in one_line(elimina(*command, "model.mzn"))
+    assert "'elimina tsp' finds its tours" in one_line(elimina("solve", "berlin52.tsp"))
+
+
+def test_names_that_are_not_there(elimina, radio):
+    assert "variable 'frequency'; it has 'x0', 'x1', " in one_line(elimina("solve", radio, "--evidence", "frequency=1"))
+    assert "; close to it: 'x" in one_line(elimina("solve", radio, "--evidence", "x99=1"))
+
+
 def test_targets_that_cannot_be_written(elimina, radio, tmp_path):
     (tmp_path / "folder.uai").mkdir()
     assert "unknown suffix '.txt'" in one_line(elimina("convert", radio, "out.txt"))

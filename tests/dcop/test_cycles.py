@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina import Model, Table, Variable
 from elimina.dcop import Network, Problem, solve
+from elimina.dcop.forecast import Forecast
 from elimina.dcop.solve import answer
-from elimina.errors import InputError, MemoryLimitError
+from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.generate import random_model
 from tests.dcop.running import random_problem, run_agents, settings_of
 from tests.devices import on_devices
@@ -71,7 +74,42 @@ def test_a_crash_in_a_context() -> None:
 def test_what_has_no_end_is_refused() -> None:
     tables = [Table((u, v), [[0, 1], [1, 0]]) for v in range(32) for u in range(v)]
     problem = Problem.from_model(Model([Variable(f"x{v}", 2) for v in range(32)], tables))
-    with pytest.raises(MemoryLimitError, match=r"agent 'x\d+' would have to make its table for .* ancestors' values"):
+    with pytest.raises(MemoryLimitError, match=r"mb-dpop: width 31, .* about .* (years|days|h), in the memory given"):
         solve(problem, "mb-dpop", memory=100)
+    with pytest.raises(MemoryLimitError, match=r"agent 'x\d+' would have to make its table for .* ancestors' values"):
+        solve(problem, "mb-dpop", memory=100, time_limit=60)
     with pytest.raises(InputError, match="mb-dpop needs the memory"):
         solve(problem, "mb-dpop")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_it_takes_is_known_before(seed: int) -> None:
+    problem = Problem.from_model(random_model(13, 4, 0.4, 0.0, seed=seed))
+    heard: list[Forecast] = []
+    shares: list[float] = []
+    result = solve(problem, "mb-dpop", memory=4_000, on_forecast=heard.append, progress=shares.append)
+    ahead = heard[0]
+    assert ahead.width == result.stats["induced_width"]
+    # Which tables are at hand when values are chosen is not known before.
+    assert 0.5 * ahead.operations < result.stats["total_operations"] < 3 * ahead.operations
+    assert ahead.contexts < ahead.tables
+    assert 0.7 * ahead.tables < result.stats["messages"]["context"] + 13 < 1.5 * ahead.tables
+    assert shares == sorted(shares)
+    assert 0.5 < shares[-1] <= 1
+
+
+def test_what_takes_too_long_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem.from_model(random_model(13, 4, 0.4, 0.2, seed=1))
+    # The package's solve is the function.
+    monkeypatch.setattr(import_module("elimina.dcop.solve"), "MOST_SECONDS", 0.01)
+    with pytest.raises(MemoryLimitError, match=r"mb-dpop: width \d+, \d+ tables, .* of a variable, about .*--memory"):
+        solve(problem, "mb-dpop", memory=4_000)
+    assert solve(problem, "mb-dpop", memory=4_000, time_limit=60).status == "optimal"
+
+
+def test_the_time_limit_is_kept() -> None:
+    problem = Problem.from_model(random_model(13, 4, 0.4, 0.2, seed=1))
+    with pytest.raises(TimeLimitError, match=r"passed with \d+% of the work done"):
+        solve(problem, "mb-dpop", memory=4_000, time_limit=1e-9)
+    with pytest.raises(TimeLimitError, match="the time limit passed; agents"):
+        solve(problem, time_limit=1e-9)

@@ -46,7 +46,7 @@ class CpuBackend:
             from elimina.backends.rows_session import RowsSession
 
             device = CpuRows(program.semiring, program.dtype, program.parameter, self.threads)
-            return RowsSession(self, device, program, factors)
+            return RowsSession(self, self, device, program, factors)
         if program.stream is not None:
             from elimina.backends.cpu_disk import DiskSession
 

@@ -18,7 +18,7 @@ from elimina.planning.stream import Copy, Tile
 from elimina.planning.tiers import DOWNLOAD_STAGES, UPLOAD_STAGES
 
 if TYPE_CHECKING:
-    from elimina.backends.cuda import CudaBackend
+    from elimina.backends.cuda_device import CudaDevice
 
 LONG_RUN = 1 << 19
 """Bytes from which runs are copied one by one."""
@@ -76,7 +76,7 @@ class Arena(Protocol):
 class PinnedArena:
     """In the host's memory, which the device copies from and to by itself."""
 
-    def __init__(self, backend: CudaBackend, program: Program, factors: NDArray[np.generic]) -> None:
+    def __init__(self, backend: CudaDevice, program: Program, factors: NDArray[np.generic]) -> None:
         self._runtime = backend.cupy.cuda.runtime
         self._item = program.dtype.itemsize
         self.array = np.empty(program.arena_cells, dtype=program.dtype)
@@ -123,7 +123,7 @@ class PinnedArena:
 class FileArena:
     """In a file. Threads read ahead into pinned memory, and write behind."""
 
-    def __init__(self, backend: CudaBackend, program: Program, factors: NDArray[np.generic]) -> None:
+    def __init__(self, backend: CudaDevice, program: Program, factors: NDArray[np.generic]) -> None:
         assert program.scratch is not None
         assert program.stream is not None
         self._cuda, self._item = backend.cupy.cuda, program.dtype.itemsize
@@ -224,7 +224,7 @@ class FileArena:
 class _Stage:
     """Pinned memory between a file and a device, and what is going on with it."""
 
-    def __init__(self, backend: CudaBackend, size: int) -> None:
+    def __init__(self, backend: CudaDevice, size: int) -> None:
         self._memory = backend.pinned.malloc(max(1, size))
         self.pointer = int(self._memory.ptr)
         self.view = np.frombuffer(self._memory, dtype=np.uint8, count=max(1, size)).data

@@ -10,7 +10,7 @@ import numpy as np
 from elimina.backends import cuda_kernels
 
 if TYPE_CHECKING:
-    from elimina.backends.cuda import CudaBackend
+    from elimina.backends.cuda_device import CudaDevice
 
 LEAST_CELLS = 1 << 16
 """Of a table, below which the array library's own copy is as good."""
@@ -50,7 +50,7 @@ def rows_of(sizes: Sequence[int], strides: Sequence[int]) -> Rows | None:
     return Rows(rows, columns, pitch)
 
 
-def place(backend: CudaBackend, given: Any, to: Any, limit: float | None = None, forbidden: float = 0) -> bool:
+def place(backend: CudaDevice, given: Any, to: Any, limit: float | None = None, forbidden: float = 0) -> bool:
     """Copy an array on the device to another one of its shape, in the current stream.
 
     Args:

@@ -14,7 +14,7 @@ from elimina.backends.rows import Order, Rows, check_semiring, zero_of
 from elimina.errors import DeviceError, MemoryLimitError
 
 if TYPE_CHECKING:
-    from elimina.backends.cuda import CudaBackend
+    from elimina.backends.cuda_device import CudaDevice
 
 PAIRS = 8 * cuda_kernels.THREADS
 """Pairs of runs of a block: ``kRounds`` for each thread."""
@@ -33,7 +33,7 @@ class CudaRows:
         InputError: There are no such sparse tables.
     """
 
-    def __init__(self, backend: CudaBackend, semiring: str, dtype: np.dtype[Any], parameter: float = 0) -> None:
+    def __init__(self, backend: CudaDevice, semiring: str, dtype: np.dtype[Any], parameter: float = 0) -> None:
         check_semiring(semiring, dtype, parameter)
         self.semiring, self.dtype, self.parameter = semiring, dtype, parameter
         self._backend, self._cupy = backend, backend.cupy

@@ -22,7 +22,7 @@ from elimina.planning.program import Program, work_of
 from elimina.semiring import SEMIRINGS
 
 if TYPE_CHECKING:
-    from elimina.backends.cuda import CudaBackend
+    from elimina.backends.cuda_device import CudaDevice
 
 STAGE = 32 << 20
 """Bytes of each of the two pinned buffers that a large upload goes through."""
@@ -51,7 +51,7 @@ class Part:
 class CudaSession:
     """A program on one device, its arena kept between runs: see ``Session``."""
 
-    def __init__(self, backend: CudaBackend, program: Program, factors: NDArray[np.generic]) -> None:
+    def __init__(self, backend: CudaDevice, program: Program, factors: NDArray[np.generic]) -> None:
         self._backend, self._program = backend, program
         self._cuda, self._stream = backend.cupy.cuda, backend.stream
         self._parts: dict[bytes | None, Part] = {}

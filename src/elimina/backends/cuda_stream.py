@@ -23,7 +23,7 @@ from elimina.planning.stream import Schedule, StreamedStep, Tile, tile_record
 from elimina.planning.tiers import MARGIN, RECORD_BYTES, RECORDS, UPLOAD_STAGES, fixed_bytes
 
 if TYPE_CHECKING:
-    from elimina.backends.cuda import CudaBackend
+    from elimina.backends.cuda_device import CudaDevice
 
 AHEAD = UPLOAD_STAGES - 2
 """Tiles whose uploads are read from a file in advance."""
@@ -34,7 +34,7 @@ UP, RUN, DOWN = range(3)
 class StreamSession(TiledSession):
     """A program whose arena lies on the host: see ``Session``."""
 
-    def __init__(self, backend: CudaBackend, program: Program, factors: NDArray[np.generic]) -> None:
+    def __init__(self, backend: CudaDevice, program: Program, factors: NDArray[np.generic]) -> None:
         assert program.stream is not None
         self._backend, self._cuda = backend, backend.cupy.cuda
         self._fixed = fixed_bytes(len(program.starts))

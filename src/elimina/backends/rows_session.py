@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends.base import Backend, Progress, Run, run_once
-from elimina.backends.cpu import CpuBackend
 from elimina.backends.decode import scale_of
 from elimina.backends.row_bounds import RowBounds
 from elimina.backends.rows import Lookup, Rows, RowsDevice, SparseTables, zero_of
@@ -55,14 +54,15 @@ class RowsSession:
 
     Args:
         backend: Runs the dense steps.
-        device: Runs the others.
+        host: Makes tables that bound rows; the backend itself, if it is a CPU's.
+        device: Runs the steps on rows.
         program: It has ``sparse``.
         factors: The arena's first elements.
     """
 
-    def __init__(self, backend: Backend, device: RowsDevice, program: Program, factors: Array) -> None:
+    def __init__(self, backend: Backend, host: Backend, device: RowsDevice, program: Program, factors: Array) -> None:
         assert program.sparse is not None
-        self._backend, self._program = backend, program
+        self._backend, self._host, self._program = backend, host, program
         self._sparse: Sparse = program.sparse
         self._tables = SparseTables(device)
         self._device = device
@@ -142,8 +142,7 @@ class RowsSession:
         self._counts = [0, 0]
         outside = self._sparse.outside
         if outside is not None:
-            host = self._backend if isinstance(self._backend, CpuBackend) else CpuBackend()
-            self._bounds = RowBounds(host, self._device, self._program, outside, self._factors)
+            self._bounds = RowBounds(self._host, self._device, self._program, outside, self._factors)
         for on_rows, group in groups(self._sparse):
             numbers = [number for number in group if chosen is None or number in chosen]
             # Dense steps that follow one another run together.

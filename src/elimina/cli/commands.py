@@ -24,7 +24,10 @@ FINISHED, ERROR, USAGE = 0, 1, 2
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="elimina")
 def commands() -> None:
-    """Exact inference on discrete graphical models, by eliminating variables, on CPUs and GPUs."""
+    """Inference on discrete graphical models by eliminating variables, and constraint propagation, on CPUs and GPUs.
+
+    FlatZinc files are solved by fzn-elimina, or by minizinc once install-minizinc has run.
+    """
 
 
 for command in (solve, plan, tsp, dcop, convert, generate, plot, bench, install_minizinc):

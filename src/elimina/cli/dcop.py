@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,14 +12,24 @@ from typing import Any
 import click
 
 from elimina import dcop as distributed
-from elimina.cli.options import bytes_of, cluster_of, cluster_options, reject_given, seconds_of
+from elimina.cli.options import (
+    bytes_of,
+    cluster_of,
+    cluster_options,
+    format_options,
+    number_option,
+    reject_given,
+    seconds_of,
+)
+from elimina.cli.progress import Progress
 from elimina.dcop import Network, Problem, solve
+from elimina.dcop.forecast import Forecast
 from elimina.dcop.formats import FORMATS as DISTRIBUTED
 from elimina.dcop.formats import is_distributed
 from elimina.dcop.network import ORDERS
 from elimina.dcop.solve import ALGORITHMS
 from elimina.dcop.view import HEURISTICS
-from elimina.errors import InputError
+from elimina.errors import InputError, TimeLimitError
 from elimina.io import FORMATS as CENTRAL
 from elimina.io import read
 from elimina.io.files import suffix_of
@@ -26,6 +38,7 @@ from elimina.result import Delivery, Result, number_text
 from elimina.viz.timeline import check_timeline, draw_timeline
 
 _DEFAULT = Network()
+_LONG_SECONDS = 10.0
 _SIMULATED = ("delivery", "delay", "jitter", "loss", "duplicate", "retries", "crashes", "downtime", "timeline")
 
 
@@ -65,7 +78,13 @@ def _crash_of(text: str) -> tuple[str, int]:
     help="dpop: find bounds by tables of at most N variables first, then send only rows that may still matter.",
 )
 @click.option(
-    "--agents", type=click.Choice(("cpu", "cuda")), default="cpu", show_default=True, help="What agents compute on."
+    "--device",
+    "--agents",
+    "agents",
+    type=click.Choice(("cpu", "cuda")),
+    default="cpu",
+    show_default=True,
+    help="What agents compute on.",
 )
 @click.option(
     "--heuristic",
@@ -75,8 +94,10 @@ def _crash_of(text: str) -> tuple[str, int]:
     help="Of the pseudo-tree: the neighbour that is visited next, and the root.",
 )
 @click.option("--memory", type=bytes_of, metavar="BYTES", help="That each agent may use for tables, like 500MB.")
-@click.option("--threads", type=click.IntRange(min=1, max=1024), help="CPU threads of an agent.  [default: all]")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of everything random.")
+@click.option(
+    "--threads", type=click.IntRange(min=1, max=1024), metavar="N", help="CPU threads of an agent.  [default: all]"
+)
+@number_option("--seed", help="Of everything random.")
 @click.option(
     "--delivery",
     type=click.Choice(ORDERS),
@@ -92,12 +113,8 @@ def _crash_of(text: str) -> tuple[str, int]:
 @click.option(
     "--duplicate", type=click.FloatRange(0, 1), default=0.0, metavar="SHARE", help="Of those that arrive twice."
 )
-@click.option(
-    "--retries",
-    type=click.IntRange(min=0),
-    default=_DEFAULT.retries,
-    show_default=True,
-    help="Times that a lost message is sent again before the run fails.",
+@number_option(
+    "--retries", default=_DEFAULT.retries, help="Times that a lost message is repeated before the run fails."
 )
 @click.option(
     "--crash",
@@ -115,14 +132,16 @@ def _crash_of(text: str) -> tuple[str, int]:
     metavar="SECONDS|never",
     help="After which it starts again.",
 )
+@click.option("--time-limit", type=seconds_of, metavar="SECONDS", help="For everything, reading included.")
 @click.option("--timeline", type=click.Path(), metavar="FILE", help="Draw the run: a .svg or .html file.")
-@click.option("--json", "is_json", is_flag=True, help="Write one JSON object.")
+@format_options("human", "json")
 @cluster_options
 def dcop(
     file: str,
     algo: Any,
-    is_json: bool,
+    format_: str,
     agents: str,
+    time_limit: float | None,
     timeline: str | None,
     cluster: str | None,
     local: int | None,
@@ -139,25 +158,48 @@ def dcop(
         order=options["delivery"], crashes=dict(options["crashes"]), **{name: options[name] for name in names}
     )
     kept = {name: options[name] for name in ("ibound", "heuristic", "seed", "memory", "threads")}
+    started = time.monotonic()
     if timeline is not None:
         check_timeline(timeline)
     problem = read_problem(file)
+    if time_limit is not None:
+        time_limit -= time.monotonic() - started
+        if time_limit <= 0:
+            raise TimeLimitError("the time limit passed while the problem was read; allow more time")
     seen: list[Delivery] = []
-    with cluster_of(cluster, local, agents) as client:
+    with Progress() as progress, cluster_of(cluster, local, agents) as client:
         if client is not None:
             from elimina.distributed import solve_agents
 
             reject_given(_SIMULATED, "a cluster", "nothing is simulated there")
             reject_given(("filtering",), "a cluster", "agents send whole tables there")
+            reject_given(("time_limit",), "a cluster", "agents there run to their end; Ctrl-C ends them")
             result = solve_agents(problem, algo, client=client, agents=agents, **kept)
         else:
             listener = None if timeline is None else seen.append
             kept["filtering"] = options["filtering"]
-            result = solve(problem, algo, agents=agents, network=network, listener=listener, **kept)
+            result = solve(
+                problem,
+                algo,
+                agents=agents,
+                network=network,
+                time_limit=time_limit,
+                listener=listener,
+                on_forecast=lambda ahead: _announce(ahead, progress),
+                progress=progress.update,
+                **kept,
+            )
     if timeline is not None:
         title = f"{Path(file).name}: {algo}, {seconds_text(result.stats['simulated_seconds'])} simulated"
         draw_timeline(seen, [agent.name for agent in problem.agents], timeline, title)
-    click.echo(result.to_json() if is_json else _human(result))
+    click.echo(result.to_json() if format_ == "json" else _human(result))
+
+
+def _announce(ahead: Forecast, progress: Progress) -> None:
+    """Say what a run takes that one would wonder about."""
+    progress.show(f"width {ahead.width}, about {seconds_text(ahead.seconds)}", ahead.seconds)
+    if ahead.seconds > _LONG_SECONDS and not sys.stderr.isatty():
+        click.echo(f"elimina: {ahead}", err=True)
 
 
 def read_problem(file: str) -> Problem:

@@ -8,10 +8,16 @@ from typing import Any, TypeVar
 
 import click
 
+from elimina.cli.options import number_option
 from elimina.errors import InputError
 from elimina.model import Model
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _share(name: str, default: float, help: str) -> Callable[[Command], Command]:
+    kind = click.FloatRange(0, 1)
+    return click.option(name, type=kind, default=default, show_default=True, metavar="SHARE", help=help)
 
 
 @click.group(short_help="Write a random problem.")
@@ -24,12 +30,11 @@ def generate() -> None:
 
 def _shared(command: Command) -> Command:
     for option in (
-        click.option(
-            "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The same one, the same problem."
-        ),
+        number_option("--seed", help="The same one, the same problem."),
         click.option(
             "--agents",
             type=click.IntRange(min=1),
+            metavar="N",
             help="Agents of a distributed problem, which get the variables in turn; one a variable if not given.",
         ),
     ):
@@ -41,12 +46,8 @@ def _common(command: Command) -> Command:
     for option in (
         _shared,
         click.option("--maximize", is_flag=True, help="Gains to be maximised instead of costs."),
-        click.option(
-            "--p2", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="Share of forbidden pairs."
-        ),
-        click.option(
-            "-d", "--domain", type=click.IntRange(min=1), default=10, show_default=True, help="Values of each variable."
-        ),
+        _share("--p2", 0.5, "Share of forbidden pairs."),
+        number_option("-d", "--domain", default=10, least=1, help="Values of each variable."),
     ):
         command = option(command)
     return command
@@ -54,10 +55,8 @@ def _common(command: Command) -> Command:
 
 @generate.command()
 @click.argument("file", type=click.Path())
-@click.option(
-    "-n", "--variables", type=click.IntRange(min=1), default=10, show_default=True, help="Number of variables."
-)
-@click.option("--p1", type=click.FloatRange(0, 1), default=0.3, show_default=True, help="Density of the graph.")
+@number_option("-n", "--variables", default=10, least=1, help="Number of variables.")
+@_share("--p1", 0.3, "Density of the graph.")
 @_common
 def random(file: str, variables: int, p1: float, domain: int, p2: float, seed: int, **rest: Any) -> None:
     """A connected random graph."""
@@ -68,9 +67,7 @@ def random(file: str, variables: int, p1: float, domain: int, p2: float, seed: i
 
 @generate.command(short_help="A scale-free graph.")
 @click.argument("file", type=click.Path())
-@click.option(
-    "-n", "--variables", type=click.IntRange(min=2), default=10, show_default=True, help="Number of variables."
-)
+@number_option("-n", "--variables", default=10, least=2, help="Number of variables.")
 @_common
 def scalefree(file: str, variables: int, domain: int, p2: float, seed: int, **rest: Any) -> None:
     """A scale-free graph (Barabasi and Albert), two edges for each new variable."""
@@ -81,8 +78,8 @@ def scalefree(file: str, variables: int, domain: int, p2: float, seed: int, **re
 
 @generate.command()
 @click.argument("file", type=click.Path())
-@click.option("--side", type=click.IntRange(min=1), default=10, show_default=True, help="Rows, and columns too.")
-@click.option("--columns", type=click.IntRange(min=1), help="Columns, if not as many as rows.")
+@number_option("--side", default=10, least=1, help="Rows, and columns too.")
+@click.option("--columns", type=click.IntRange(min=1), metavar="N", help="Columns, if not as many as rows.")
 @_common
 def grid(file: str, side: int, columns: int | None, domain: int, p2: float, seed: int, **rest: Any) -> None:
     """A grid."""
@@ -93,11 +90,9 @@ def grid(file: str, side: int, columns: int | None, domain: int, p2: float, seed
 
 @generate.command()
 @click.argument("file", type=click.Path())
-@click.option(
-    "-n", "--variables", type=click.IntRange(min=1), default=10, show_default=True, help="Number of variables."
-)
-@click.option("--p1", type=click.FloatRange(0, 1), default=0.3, show_default=True, help="Density of the graph.")
-@click.option("-d", "--domain", type=click.IntRange(min=1), default=3, show_default=True, help="Number of colours.")
+@number_option("-n", "--variables", default=10, least=1, help="Number of variables.")
+@_share("--p1", 0.3, "Density of the graph.")
+@number_option("-d", "--domain", default=3, least=1, help="Number of colours.")
 @_shared
 def coloring(file: str, variables: int, p1: float, domain: int, seed: int, agents: int | None) -> None:
     """Colouring of a random graph: a cost of 1 for each clash."""

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from elimina.errors import InputError
 LIBRARY = Path(__file__).parents[1] / "cp" / "mznlib"
 """What MiniZinc finds of its globals' names there is ours to propagate."""
 
+ID = "org.elimina.elimina"
+NAME = "elimina.msc"
+
 # What MiniZinc may pass on.
 FLAGS = ["-a", "-f", "-i", "-n", "-p", "-r", "-s", "-t", "-v"]
 
@@ -27,21 +31,53 @@ EXTRA_FLAGS = [
 """Ours alone: name, description, type and default."""
 
 
-@click.command("install-minizinc")
+@click.command("install-minizinc", short_help="Make MiniZinc know the solver.")
 @click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where to write; default: MiniZinc's user folder.",
+    help="Of the file.  [default: MiniZinc's folder of the user's solvers]",
 )
-def install_minizinc(folder: Path | None) -> None:
-    """Write elimina.msc, so that 'minizinc --solver elimina' works."""
-    folder = folder or user_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "elimina.msc"
-    path.write_text(json.dumps(configuration(), indent=2) + "\n")
+@click.option("--remove", is_flag=True, help="Remove the file again.")
+def install_minizinc(folder: Path | None, remove: bool) -> None:
+    """Write elimina.msc, so that 'minizinc --solver elimina' works; one that is there is replaced."""
+    path = (folder or user_folder()) / NAME
+    before = _executable_of(path)
+    if remove:
+        if before is None:
+            raise InputError(f"there is no {path} of elimina that could be removed")
+        path.unlink()
+        click.echo(f"removed {path}, which ran {before}")
+        return
+    wanted = configuration()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(wanted, indent=2) + "\n")
     known = shutil.which("minizinc") is not None
     how = "minizinc --solver elimina MODEL.mzn" if known else "there is no minizinc on the PATH yet; install it, too"
-    click.echo(f"wrote {path}; {how}")
+    instead = f", instead of {before}" if before not in (None, wanted["executable"]) else ""
+    click.echo(f"wrote {path}, which runs {wanted['executable']}{instead}; {how}")
+    if folder is not None:
+        with suppress(InputError):
+            _warn_of_another(user_folder() / NAME, wanted["executable"])
+
+
+def _warn_of_another(path: Path, executable: str) -> None:
+    """MiniZinc takes the user's own file even before one that is given by its path, where id and release are equal."""
+    other = _executable_of(path)
+    if other not in (None, executable):
+        click.echo(
+            f"elimina: MiniZinc prefers {path}, which runs {other}, if releases are equal; "
+            "'elimina install-minizinc' replaces it, and 'elimina install-minizinc --remove' removes it",
+            err=True,
+        )
+
+
+def _executable_of(path: Path) -> str | None:
+    """What a solver's file runs; None: it is not there, or of another solver."""
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return str(found.get("executable")) if isinstance(found, dict) and found.get("id") == ID else None
 
 
 def configuration() -> dict[str, Any]:
@@ -55,7 +91,7 @@ def configuration() -> dict[str, Any]:
     if executable is None:
         raise InputError(f"fzn-elimina is neither beside {sys.executable} nor on the PATH: install elimina by pip")
     return {
-        "id": "org.elimina.elimina",
+        "id": ID,
         "name": "elimina",
         "description": "Finite-domain constraint propagation",
         "version": __version__,

@@ -71,6 +71,14 @@ def _number_or(words: tuple[str, ...], what: str) -> Callable[[str], int | str]:
     return read
 
 
+def number_option(
+    *names: str, help: str, default: int = 0, least: int = 0, most: int | None = None
+) -> Callable[[Command], Command]:
+    """An option whose value is a whole number."""
+    kind = click.IntRange(min=least, max=most)
+    return click.option(*names, type=kind, default=default, show_default=True, metavar="N", help=help)
+
+
 def model_options(command: Command) -> Command:
     """The options of commands that plan: task, evidence, device, memory, order."""
     for option in reversed(
@@ -110,10 +118,10 @@ def model_options(command: Command) -> Command:
                 show_default=True,
                 help="Limit on the search for an order.",
             ),
+            number_option("--seed", help="Of the search for an order."),
             click.option(
-                "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the search for an order."
+                "--threads", type=click.IntRange(min=1, max=1024), metavar="N", help="CPU threads.  [default: all]"
             ),
-            click.option("--threads", type=click.IntRange(min=1, max=1024), help="CPU threads.  [default: all]"),
             click.option(
                 "--dtype",
                 type=click.Choice(("int16", "int32", "int64", "float32", "float64", "uint64")),
@@ -164,6 +172,52 @@ def model_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def format_options(*formats: str, others: str = "") -> Callable[[Command], Command]:
+    """What an answer looks like: ``--format``, whose value is ``format_``, and ``--json`` for short.
+
+    Args:
+        formats: The names; the first one is the default.
+        others: What there is to say of them.
+    """
+
+    def add(command: Command) -> Command:
+        for option in (
+            click.option(
+                "--json",
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                callback=_note_json,
+                help="Short for --format json.",
+            ),
+            click.option(
+                "--format",
+                "format_",
+                type=click.Choice(formats),
+                default=formats[0],
+                show_default=True,
+                callback=_chosen_format,
+                help=f"Of the answer; json: one object on one line{others}.",
+            ),
+        ):
+            command = option(command)
+        return command
+
+    return add
+
+
+def _note_json(context: click.Context, option: click.Parameter, value: bool) -> None:
+    context.meta[__name__] = value
+
+
+def _chosen_format(context: click.Context, option: click.Parameter, value: str) -> str:
+    if not context.meta.get(__name__):
+        return value
+    if value != "json" and context.get_parameter_source("format_") is not ParameterSource.DEFAULT:
+        raise click.UsageError(f"--json and --format {value} contradict each other; give one of them")
+    return "json"
 
 
 def cluster_options(command: Command) -> Command:

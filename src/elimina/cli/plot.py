@@ -9,6 +9,7 @@ import click
 
 from elimina.cli.dcop import read_problem
 from elimina.cli.models import read_model
+from elimina.cli.options import number_option
 from elimina.cli.trace import read_trace
 from elimina.dcop.view import HEURISTICS, Heuristic
 from elimina.errors import InputError
@@ -32,7 +33,7 @@ from elimina.io.files import suffix_of
     show_default=True,
     help="Of the pseudo-tree; see elimina dcop.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the heuristic random.")
+@number_option("--seed", help="Of the heuristic random.")
 def plot(file: str, what: Any, tour: str | None, output: str, heuristic: Heuristic, seed: int) -> None:
     """Draw the model, distributed problem or .tsp problem in FILE, or the bounds that solve --trace wrote there."""
     what = what or {"jsonl": "trace", "tsp": "tour"}.get(suffix_of(Path(file)), "graph")

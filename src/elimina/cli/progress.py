@@ -25,8 +25,12 @@ class Progress:
 
     def start(self, plan: Plan, runs: float = 1) -> None:
         """Show the bar for so many runs of a plan."""
-        if sys.stderr.isatty() and runs * plan.seconds > 0.5:
-            label = f"width {plan.width}, {bytes_text(plan.peak_bytes)}, about {seconds_text(runs * plan.seconds)}"
+        seconds = runs * plan.seconds
+        self.show(f"width {plan.width}, {bytes_text(plan.peak_bytes)}, about {seconds_text(seconds)}", seconds)
+
+    def show(self, label: str, seconds: float) -> None:
+        """Show the bar for work of an estimated time."""
+        if sys.stderr.isatty() and seconds > 0.5:
             self._bar = click.progressbar(length=1000, label=label, file=sys.stderr)
             self._bar.__enter__()
 

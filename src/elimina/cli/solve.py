@@ -17,6 +17,7 @@ from elimina.cli.options import (
     check_writable,
     cluster_of,
     cluster_options,
+    format_options,
     model_options,
     planning_of,
     query_of,
@@ -86,14 +87,7 @@ def _gap_of(text: str | float) -> float:
     help="Keep what a long run knows there; the same command goes on from it.",
 )
 @click.option("--time-limit", type=seconds_of, metavar="SECONDS", help="For everything, reading included.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(FORMATS),
-    default="human",
-    show_default=True,
-    help="Of the answer; uai: the competitions' result file.",
-)
+@format_options(*FORMATS, others="; uai: the competitions' result file")
 @click.option(
     "-o", "--output", type=click.Path(), metavar="FILE", help="Write the answer there instead of standard output."
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from elimina.cli.options import check_writable, seconds_of
+from elimina.cli.options import check_writable, format_options, number_option, seconds_of
 from elimina.errors import TimeLimitError
 from elimina.planning.plan import count_text, seconds_text
 
@@ -20,12 +20,10 @@ if TYPE_CHECKING:
 @click.command(short_help="Find a shortest tour of a travelling salesman problem.")
 @click.argument("file", type=click.Path())
 @click.option("--time-limit", type=seconds_of, metavar="SECONDS", help="For everything, reading included.")
-@click.option(
-    "--seed", type=click.IntRange(min=0, max=2**62), default=0, show_default=True, help="Of the local search."
-)
-@click.option("--json", "as_json", is_flag=True, help="The answer as one JSON object on one line, and nothing else.")
+@number_option("--seed", most=2**62, help="Of the local search.")
+@format_options("human", "json", others=", and nothing else")
 @click.option("-o", "--output", type=click.Path(), metavar="TOUR", help="Write the tour there, in TSPLIB's format.")
-def tsp(file: str, time_limit: float | None, seed: int, as_json: bool, output: str | None) -> None:
+def tsp(file: str, time_limit: float | None, seed: int, format_: str, output: str | None) -> None:
     """Find a shortest tour of the symmetric TSPLIB problem in FILE (.tsp; also .gz, .xz), and prove that it is one.
 
     Tours and bounds are printed as they improve. Without a time limit it ends with the proof, or by Ctrl-C.
@@ -41,10 +39,11 @@ def tsp(file: str, time_limit: float | None, seed: int, as_json: bool, output: s
         time_limit -= time.monotonic() - started
         if time_limit <= 0:
             raise TimeLimitError("the time limit passed while the problem was read; allow more time")
-    result = solve_tsp(problem, time_limit=time_limit, seed=seed, on_known=(lambda known: None) if as_json else _show)
+    in_json = format_ == "json"
+    result = solve_tsp(problem, time_limit=time_limit, seed=seed, on_known=(lambda known: None) if in_json else _show)
     if output is not None:
         write_tour(output, problem.name, result.tour, result.length)
-    click.echo(json.dumps({"name": problem.name, **result.to_dict()}) if as_json else _human(result, output is None))
+    click.echo(json.dumps({"name": problem.name, **result.to_dict()}) if in_json else _human(result, output is None))
 
 
 def _show(known: Known) -> None:

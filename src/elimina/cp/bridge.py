@@ -15,7 +15,6 @@ from elimina.cp.pieces import Infeasible, Piece, Pieces, View, Words, views_of
 from elimina.errors import InputError
 from elimina.table import Table
 
-MOST_ROWS = 1 << 18
 _SMALL = 1 << 10
 _FAILURES_A_ROW = 8
 _SPARSE = 4

@@ -8,6 +8,7 @@ from functools import partial, reduce
 import numpy as np
 
 from elimina.cp.pieces import Marks, Pieces, View, Words, constant
+from elimina.cp.sums import added, condensed
 
 Arguments = Sequence[list[View]]
 _KINDS = ("int", "bool")
@@ -22,37 +23,26 @@ def _under(suffix: str, holds: Marks, boolean: Sequence[Words]) -> Marks:
     return np.equal(holds, truth) if suffix == "_reif" else holds | ~truth
 
 
-def _summed(pieces: Pieces, terms: Sequence[tuple[int, View]]) -> View:
-    """A view of the sum of factors times views."""
-    total, fixed = constant(0), 0
-    for factor, x in terms:
-        if x.var < 0 or not factor:
-            fixed += factor * x.offset
-        elif total.var < 0:
-            total = View(x.var, factor * x.scale, factor * x.offset)
-        else:
-            total = pieces.define([total, x], lambda a, b, factor=factor: a + factor * b)
-    return View(total.var, total.scale, total.offset + fixed)
-
-
 def _linear(pieces: Pieces, arguments: Arguments, suffix: str, *, relation: str) -> None:
     factors, xs, (right,), *control = arguments
     terms = [(f.offset, x) for f, x in zip(factors, xs, strict=True) if f.offset] + [(-1, right)]
+    told_apart = (0, 1) if relation == "le" else (-1, 1)
     if relation == "eq" and not suffix:
         # The variable of most values is what the others add up to.
         terms.sort(key=lambda term: len(pieces.values(term[1])))
         factor, last = terms.pop()
-        total = _summed(pieces, terms)
-        pieces.define([total], lambda a: -a, to=View(last.var, factor * last.scale, factor * last.offset))
+        few = condensed(pieces, terms, (factor, last), told_apart)
+        to = View(last.var, factor * last.scale, factor * last.offset)
+        pieces.define([x for _, x in few], lambda *parts: -added(few, parts), to=to)
         return
-    factor, last = terms.pop(-2 if right.var < 0 and len(terms) > 1 else -1)
-    total = _summed(pieces, terms)
+    final = terms.pop(-2 if right.var < 0 and len(terms) > 1 else -1)
+    few = [*condensed(pieces, terms, final, told_apart), final]
 
-    def holds(a: Words, b: Words, *boolean: Words) -> Marks:
-        left = a + factor * b
+    def holds(*values: Words) -> Marks:
+        left, boolean = added(few, values[: len(few)]), values[len(few) :]
         return _under(suffix, left == 0 if relation == "eq" else left != 0 if relation == "ne" else left <= 0, boolean)
 
-    pieces.where([total, last, *(x for (x,) in control)], holds)
+    pieces.where([x for _, x in few] + [x for (x,) in control], holds)
 
 
 def _pairwise(pieces: Pieces, xs: Sequence[View], holds: Callable[[Words, Words], Marks]) -> None:

@@ -105,7 +105,11 @@ class Globals(ABC):
         self.post("set_in", x, list(values))
 
     def element(self, items: Sequence[Operand], index: Operand) -> Expression:
-        """A new variable that is ``items[index]``: domain consistent for numbers, bounds consistent for variables."""
+        """A new variable that is ``items[index]``: domain consistent for numbers, bounds consistent for variables.
+
+        Raises:
+            InputError: There are no items, or one is neither a whole number nor a variable.
+        """
         if not len(items):
             raise InputError("element: there are no items")
         of_variables = any(isinstance(x, Expression) for x in items)
@@ -316,6 +320,12 @@ class Globals(ABC):
         """At each time, the demands of the tasks that run add up to the capacity at most.
 
         By their time-table, time-table edge finding (Vilim, CPAIOR 2011) and the order of two that exclude each other.
+
+        Args:
+            starts: When each task begins.
+            durations: How long each one runs, from its start on; one of 0 needs nothing.
+            demands: What each one needs while it runs, from 0 on.
+            capacity: What there is at any time.
         """
         self.post("cumulative", list(starts), list(durations), list(demands), capacity)
 

@@ -69,7 +69,9 @@ class Model(Globals):
         for number, known in self._names.items():
             if known == name:
                 return Expression(self, {number: 1}, 0, name)
-        raise InputError(f"the model has no variable named {name!r}")
+        names = list(self._names.values())
+        some = f"{', '.join(map(repr, names[:8]))}{', ...' if len(names) > 8 else ''}" if names else "none"
+        raise InputError(f"the model has no variable named {name!r}; named ones are {some}")
 
     def int_var(self, lo: int | Iterable[int], hi: int | None = None, name: str = "") -> Expression:
         """Make a variable.
@@ -271,6 +273,12 @@ class Model(Globals):
         """Search for one solution after the other; with an objective, each is better than the one before.
 
         The iterator ends when there are no more, or with the time.
+
+        Args:
+            time_limit: Seconds.
+            free: See ``solve``.
+            seed: Of random values.
+            device: See ``solve``.
 
         Raises:
             InputError: A constraint or an option cannot be used as given.

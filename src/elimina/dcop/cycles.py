@@ -28,6 +28,21 @@ _MOST_CONTEXTS = 1 << 24
 """More would never end."""
 
 
+def cut_ancestors(separator: Mapping[int, int], below: Iterable[int], most_cells: int) -> set[int]:
+    """The ancestors that are fixed for a message: those that descendants fix, and the highest others until it is small.
+
+    Args:
+        separator: The ancestors that the message depends on, the highest first, and their numbers of values.
+        below: What descendants fix.
+        most_cells: Of the message.
+    """
+    cuts = set(below)
+    left = [v for v in separator if v not in cuts]
+    while math.prod(separator[v] for v in left) > most_cells:
+        cuts.add(left.pop(0))
+    return cuts
+
+
 class CycleBucket(Bucket):
     """A ``Bucket`` that keeps messages small."""
 
@@ -119,11 +134,9 @@ class CycleBucket(Bucket):
                 separator.update((v, (above[v], self._sizes[v])) for v in others)
         separator.pop(self._variable, None)
         ordered = sorted(separator, key=lambda v: separator[v][0])
-        cuts = {v for label in self._labels.values() for v in label.cuts} - {self._variable}
-        left = [v for v in ordered if v not in cuts]
+        below = {v for label in self._labels.values() for v in label.cuts} - {self._variable}
         assert self._settings.most_cells is not None
-        while math.prod(separator[v][1] for v in left) > self._settings.most_cells:
-            cuts.add(left.pop(0))
+        cuts = cut_ancestors({v: separator[v][1] for v in ordered}, below, self._settings.most_cells)
         contexts = math.prod(separator[v][1] for v in cuts)
         if contexts > _MOST_CONTEXTS:
             raise MemoryLimitError(

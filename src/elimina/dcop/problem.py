@@ -47,7 +47,10 @@ class Problem:
             InputError: The model is one of probabilities, two agents share a name, or a variable's owner is unknown.
         """
         if model.sense == "probability":
-            raise InputError("a distributed problem has costs, but the model is one of probabilities; convert it first")
+            raise InputError(
+                "a distributed problem has costs, but the model is one of probabilities; convert it first "
+                "(elimina convert MODEL OUT.wcsp)"
+            )
         self.model, self.agents, self.owners = model, tuple(agents), tuple(owners)
         names = [agent.name for agent in self.agents]
         if len(set(names)) != len(names):

@@ -85,6 +85,7 @@ class Simulation:
         timer: Measures how long an agent works, in seconds.
         revive: Makes an agent of a name anew.
         listener: Told of each delivery.
+        watch: Told of each elimination how many operations it took.
     """
 
     def __init__(
@@ -94,9 +95,11 @@ class Simulation:
         timer: Callable[[], float],
         revive: Callable[[str], Agent],
         listener: Callable[[Delivery], None] | None = None,
+        watch: Callable[[int], None] | None = None,
     ) -> None:
         self._hosts = {agent.name: _Host(agent) for agent in agents}
-        self._network, self._timer, self._revive, self._listener = network, timer, revive, listener
+        self._network, self._timer, self._revive = network, timer, revive
+        self._listener, self._watch = listener, watch
         self._random = random.Random(network.seed)
         self._queue = Queue(network.order, self._random)
         self._crashes, self._is_reliable = dict(network.crashes), network.is_reliable
@@ -167,6 +170,8 @@ class Simulation:
             messages = agent.work()
             host.clock += timer() - started
             host.operations += agent.operations - done
+            if self._watch is not None:
+                self._watch(agent.operations - done)
             self._post(host, messages)
         if self._listener is not None:
             self._listener(_delivery(agent.name, packet, begun, host.clock))

@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Literal, get_args
 
+from elimina.backends.cpu import CpuBackend
 from elimina.dcop.agent import Agent, Finished
 from elimina.dcop.engine import Engine
+from elimina.dcop.forecast import Forecast, forecast
 from elimina.dcop.network import Network
 from elimina.dcop.problem import Problem
 from elimina.dcop.pseudotree import pseudo_tree
 from elimina.dcop.simulator import Figures, Simulation
 from elimina.dcop.view import HEURISTICS, Heuristic, Settings, View, views
-from elimina.errors import InputError
+from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.inference.account import check_value
 from elimina.inference.minibucket import result_between
 from elimina.model import Model
@@ -30,6 +32,9 @@ RELIABLE = Network()
 _BYTES_OF_A_CELL = 32
 """That MB-DPOP allows for a message's cell: in an agent's memory are several tables, larger ones of children too."""
 
+MOST_SECONDS = 3600.0
+"""Estimated time of MB-DPOP from which on it is not begun without a time limit."""
+
 
 def solve(
     problem: Problem,
@@ -43,8 +48,11 @@ def solve(
     memory: int | None = None,
     threads: int | None = None,
     network: Network = RELIABLE,
+    time_limit: float | None = None,
     timer: Callable[[], float] = time.perf_counter,
     listener: Callable[[Delivery], None] | None = None,
+    on_forecast: Callable[[Forecast], None] | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Result:
     """Let agents find the best assignment, each in its turn, in this process.
 
@@ -53,7 +61,7 @@ def solve(
         algorithm: ``dpop``: exact; ``adpop``: tables of messages have at most ``ibound`` variables; the answer is then
             bounded by what the roots know, and from the other side by the value of the assignment that the agents agree
             upon. ``mb-dpop``: exact; ancestors of variables with tables too large for ``memory`` are fixed to one value
-            after another, and the tables made again for each.
+            after another, and the tables made again for each. It is forecast first.
         ibound: Of ``adpop``; see above.
         filtering: Of ``dpop`` on integer costs: tables of so many variables bound first what the parts of the problem
             cost, and messages are then those rows of the exact tables that may be part of something better than the
@@ -64,8 +72,11 @@ def solve(
         memory: Bytes that each agent may use for tables; None: no limit.
         threads: Of the CPU that one agent may use; None: all.
         network: What happens to messages.
+        time_limit: Wall seconds, looked at between eliminations; infinity: also for a forecast of more than an hour.
         timer: Measures agents' work for the simulated clocks, in seconds.
         listener: Told of each delivery.
+        on_forecast: Of ``mb-dpop``: told what it will take before it begins.
+        progress: Of ``mb-dpop``: told the share of the work that is done, again and again.
 
     Returns:
         Task ``mpe``. Besides the usual ones, ``stats`` has: ``algorithm``, ``agents`` (their number),
@@ -76,7 +87,9 @@ def solve(
 
     Raises:
         InputError: An option makes no sense, or costs are too far apart for exact integers.
-        MemoryLimitError: A table does not fit an agent's memory.
+        MemoryLimitError: A table does not fit an agent's memory; or ``mb-dpop`` would take more than an estimated hour
+            in it, and there is no time limit.
+        TimeLimitError: The time limit passed.
         DeviceError: The device is missing, unusable or out of memory.
         DcopError: Messages were lost for good, or an agent did not come back.
     """
@@ -85,8 +98,16 @@ def solve(
     network.check(frozenset(agent.name for agent in problem.agents))
     known = {view.name: view for view in views(problem, settings)}
     engine = Engine(agents, threads)
+    ahead = (
+        None
+        if settings.most_cells is None
+        else _looked_ahead(problem, settings, CpuBackend(threads).threads, time_limit)
+    )
+    if ahead is not None and on_forecast is not None:
+        on_forecast(ahead)
+    watch = _Watch(started, time_limit, ahead, progress)
     team = [Agent(view, engine) for view in known.values()]
-    simulation = Simulation(team, network, timer, partial(_revive, known, engine), listener)
+    simulation = Simulation(team, network, timer, partial(_revive, known, engine), listener, watch)
     begun = time.perf_counter()
     figures = simulation.run()
     seconds = {"setup": begun - started, "run": time.perf_counter() - begun}
@@ -103,6 +124,49 @@ def solve(
             "device": engine.device,
         }
     )
+
+
+def _looked_ahead(problem: Problem, settings: Settings, threads: int, time_limit: float | None) -> Forecast:
+    """What MB-DPOP will take.
+
+    Raises:
+        MemoryLimitError: More than an estimated hour, and there is no time limit.
+    """
+    ahead = forecast(problem, settings, threads)
+    if ahead.seconds > MOST_SECONDS and time_limit is None:
+        raise MemoryLimitError(
+            f"{ahead}, in the memory given; allow agents more (--memory), so that fewer variables are fixed, try "
+            "another --heuristic, send only the rows that matter (--algo dpop --filter), bound the optimum (--algo "
+            "adpop --ibound), or give a --time-limit to begin in any case"
+        )
+    return ahead
+
+
+class _Watch:
+    """Keeps the time limit, and reports progress."""
+
+    def __init__(
+        self,
+        started: float,
+        time_limit: float | None,
+        ahead: Forecast | None,
+        progress: Callable[[float], None] | None,
+    ) -> None:
+        self._deadline = math.inf if time_limit is None else started + time_limit
+        self._all = 0 if ahead is None else ahead.operations
+        self._progress, self._done = progress, 0
+
+    def __call__(self, operations: int) -> None:
+        self._done += operations
+        share = min(1.0, self._done / self._all) if self._all else None
+        if time.perf_counter() > self._deadline:
+            reached = "" if share is None else f" with {share:.0%} of the work done"
+            raise TimeLimitError(
+                f"the time limit passed{reached}; agents have no answer before their end: allow more time, or bound "
+                "the optimum (--algo adpop --ibound)"
+            )
+        if self._progress is not None and share is not None:
+            self._progress(share)
 
 
 def _rows(problem: Problem, agents: Iterable[Finished]) -> dict[str, int]:
@@ -137,10 +201,14 @@ def settings_of(
         raise InputError(f"unknown algorithm {algorithm!r}; it is one of {', '.join(ALGORITHMS)}")
     if heuristic not in HEURISTICS:
         raise InputError(f"unknown heuristic {heuristic!r}; it is one of {', '.join(HEURISTICS)}")
-    if (algorithm == "adpop") != (ibound is not None):
-        raise InputError("adpop needs an i-bound, the most variables of a table; dpop takes none")
+    if algorithm == "adpop" and ibound is None:
+        raise InputError("adpop needs an i-bound, the most variables of a table (--ibound N)")
+    if algorithm != "adpop" and ibound is not None:
+        raise InputError(f"an i-bound goes with adpop, {algorithm} takes none; leave it out, or use --algo adpop")
     if algorithm == "mb-dpop" and memory is None:
-        raise InputError("mb-dpop needs the memory that each agent may use; it fixes variables where tables pass it")
+        raise InputError(
+            "mb-dpop needs the memory that each agent may use (--memory 500MB); it fixes variables where tables pass it"
+        )
     if ibound is not None and ibound < 1:
         raise InputError(f"the i-bound is {ibound}; it is a number of variables from 1 on")
     if filtering is not None and algorithm != "dpop":

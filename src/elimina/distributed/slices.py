@@ -16,8 +16,9 @@ from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.inference.account import does_not_fit, partition_result
 from elimina.inference.bucket import eliminate, first_state, log2_sum
 from elimina.inference.call import Evidence, plan_call
+from elimina.inference.checkpoint import State
 from elimina.inference.choose import Options, Planned, limits_of
-from elimina.inference.execution import Execution, State
+from elimina.inference.execution import Execution
 from elimina.model import Model
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, Task

@@ -12,8 +12,9 @@ import numpy as np
 
 from elimina.errors import MemoryLimitError
 from elimina.inference.account import check_value, does_not_fit, partition_result, statistics
+from elimina.inference.checkpoint import State
 from elimina.inference.encode import decode_value
-from elimina.inference.execution import Execution, State
+from elimina.inference.execution import Execution
 from elimina.inference.scales import Scales, root_places, roots
 from elimina.inference.sweep import Sweep
 from elimina.result import Result

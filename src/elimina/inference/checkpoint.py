@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 
 from elimina.errors import InputError
 from elimina.inference.choose import Choice, Options, Planned, choice_of
-from elimina.inference.execution import State
 from elimina.model import Model
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem
 from elimina.planning.program import pack_steps
+
+State = dict[str, Any]
+"""What a run knows."""
 
 SAVE_SECONDS = 1.0
 """Seconds between two writes of the state."""

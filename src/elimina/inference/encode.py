@@ -62,12 +62,13 @@ class _Source:
             return
         cells = cell_numbers(table.rows, table.sizes, axes)
         order = np.argsort(cells, kind="stable")
-        self._cells, self._values = cells[order], table.values[order]
+        self._cells, self._values = cells[order], change(table.values[order])
+        self._default = change(np.array([table.default], dtype=table.values.dtype))[0]
 
     def read(self, box: Sequence[slice]) -> Array:
         """A block of the factor, changed as the semiring wants it; axes that the table lacks have length 1."""
         own = tuple(part if size > 1 else slice(None) for part, size in zip(box, self._shape, strict=True))
-        return self._change(self._values[own] if self._table.rows is None else self._listed(own))
+        return self._change(self._values[own]) if self._table.rows is None else self._listed(own)
 
     def _listed(self, box: Sequence[slice]) -> Array:
         """A block of a sparse table: its cells follow one another in the whole."""
@@ -76,7 +77,7 @@ class _Source:
             first, last, _ = part.indices(size)
             start = start * size + first
             shape.append(last - first)
-        block = np.full(math.prod(shape), self._table.default, dtype=self._values.dtype)
+        block = np.full(math.prod(shape), self._default, dtype=self._values.dtype)
         low, high = np.searchsorted(self._cells, (start, start + len(block)))
         block[self._cells[low:high] - start] = self._values[low:high]
         return block.reshape(shape)

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from elimina.backends import Backend
 from elimina.errors import TimeLimitError
+from elimina.inference.checkpoint import Checkpoint, State
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem
 from elimina.planning.program import Program, pack
-
-if TYPE_CHECKING:
-    from elimina.inference.checkpoint import Checkpoint
-
-State = dict[str, Any]
-"""What a run knows."""
 
 Progress = Callable[[float], None]
 

@@ -16,8 +16,7 @@ from elimina.planning.sparse import row_bytes
 from elimina.semiring import SEMIRINGS
 
 if TYPE_CHECKING:
-    from elimina.inference.checkpoint import Checkpoint
-    from elimina.inference.execution import State
+    from elimina.inference.checkpoint import Checkpoint, State
 
 GROUP_SECONDS = 5.0
 """Estimated seconds that a group takes at least."""

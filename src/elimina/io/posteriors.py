@@ -213,6 +213,16 @@ def open_posteriors(path: str | os.PathLike[str], variables: Sequence[Variable])
 def write_posteriors(
     path: str | os.PathLike[str], variables: Sequence[Variable], posteriors: Floats, log10_evidence: Floats
 ) -> None:
-    """Write all cases at once; see ``open_posteriors`` and ``PosteriorWriter.write``."""
+    """Write all cases at once.
+
+    Args:
+        path: See ``open_posteriors``.
+        variables: Whose posteriors they are, in the order of the columns.
+        posteriors: float64 of shape (cases, sum of the variables' sizes).
+        log10_evidence: float64 of shape (cases,).
+
+    Raises:
+        InputError: The suffix is unknown, or the file cannot be written.
+    """
     with open_posteriors(path, variables) as writer:
         writer.write(posteriors, log10_evidence)

@@ -1,0 +1,142 @@
+"""A CUDA device: its memory, its kernels, its failures. The only file that imports CuPy."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.backends import cuda_compile
+from elimina.backends.cuda_layout import Layout, lay_out
+from elimina.errors import DeviceError, MemoryLimitError
+from elimina.planning.program import Program
+
+OLDEST_CUPY = (14, 2)
+RESERVE = 512 << 20
+"""Device bytes left to the driver, the kernels and other programs."""
+KEEP = 64 << 20
+"""Device bytes kept between runs, since allocating costs more than a small run."""
+
+
+def _import_cupy() -> Any:
+    try:
+        import cupy
+    except ImportError as error:
+        raise DeviceError(
+            f'the CUDA backend needs CuPy ({error}): pip install "elimina[cuda13]" (CUDA 12: "elimina[cuda12]"), '
+            "or use --device cpu"
+        ) from error
+    if not hasattr(cupy, "__version__"):
+        where = ", ".join(cupy.__path__)
+        raise DeviceError(f"the folder {where} is in the way of CuPy: run elsewhere, rename it, or use --device cpu")
+    version = tuple(int(part) for part in cupy.__version__.split(".")[:2])
+    if version < OLDEST_CUPY:
+        wanted = ".".join(map(str, OLDEST_CUPY))
+        raise DeviceError(f'CuPy {cupy.__version__} is too old, {wanted} is needed: pip install -U "elimina[cuda13]"')
+    return cupy
+
+
+@functools.cache
+def _pools(cupy: Any) -> tuple[Any, Any]:
+    """Device and pinned memory of this process: what one backend has given back another one may take."""
+    return cupy.cuda.MemoryPool(), cupy.cuda.PinnedMemoryPool()
+
+
+class CudaDevice:
+    """One CUDA device, and this process's part of its memory.
+
+    Args:
+        device: The device's number.
+
+    Raises:
+        DeviceError: CuPy is missing or too old, the driver is missing or too old, or there is no such device.
+    """
+
+    def __init__(self, device: int = 0) -> None:
+        cupy = self.cupy = _import_cupy()
+        runtime = cupy.cuda.runtime
+        try:
+            count = runtime.getDeviceCount()
+        except runtime.CUDARuntimeError as error:
+            raise DeviceError(
+                f"no usable CUDA driver or device ({error}): install or update NVIDIA's driver, or use --device cpu"
+            ) from error
+        if not 0 <= device < count:
+            raise DeviceError(
+                f"there is no CUDA device {device}: this machine has {count}; use --device cpu or another number"
+            )
+        with self.failing(0):
+            properties = runtime.getDeviceProperties(device)
+            self._device = cupy.cuda.Device(device)
+            with self._device:
+                self.stream = cupy.cuda.Stream(non_blocking=True)
+                self.pool, self.pinned = _pools(cupy)
+        self.multiprocessors = int(properties["multiProcessorCount"])
+        self.shared_limit = int(properties["sharedMemPerBlockOptin"])
+        self._architecture = f"sm_{properties['major']}{properties['minor']}"
+        self._name = f"cuda ({properties['name'].decode()})"
+        self._kernels: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """``cuda`` and the device's own name."""
+        return self._name
+
+    def memory(self) -> int:
+        """Bytes that a program may take at present: what is free, less a reserve."""
+        with self.failing(0), self._device:
+            free, _ = self.cupy.cuda.runtime.memGetInfo()
+        return max(0, int(free) + int(self.pool.free_bytes()) - RESERVE)
+
+    def lay_out(self, program: Program, steps: NDArray[np.int64] | None = None) -> Layout:
+        """Return what a program, or some of its steps, become on this device."""
+        return lay_out(program, self.multiprocessors, self.shared_limit, steps)
+
+    def trim(self) -> None:
+        """Give memory that is not used back to the device, if it is much."""
+        if self.pool.total_bytes() > KEEP:
+            self.pool.free_all_blocks()
+
+    def function(self, name: str) -> Any:
+        """Return a kernel by its name expression; compiled on first use."""
+        if name not in self._kernels:
+            self._kernels[name] = cuda_compile.load(self.cupy, name, self._architecture)
+        return self._kernels[name]
+
+    def binary(self, name: str) -> tuple[bytes, str]:
+        """Return a kernel's module and its name there, for who launches it without CuPy.
+
+        Raises:
+            DeviceError: The compiler refuses.
+        """
+        path, symbol = cuda_compile.binary(self.cupy, name, self._architecture)
+        return path.read_bytes(), symbol
+
+    @contextmanager
+    def at_work(self, size: int) -> Iterator[None]:
+        """Use the device and its stream; failures of a program of so many bytes become errors that say what to do."""
+        with self.failing(size), self._device, self.stream:
+            yield
+
+    @contextmanager
+    def failing(self, size: int) -> Iterator[None]:
+        """Turn CUDA's exceptions into ``DeviceError``; ``size``: the bytes that the program needs."""
+        cuda = self.cupy.cuda
+        try:
+            yield
+        except MemoryLimitError:
+            raise
+        # CuPy's own, or that of its sorting.
+        except MemoryError as error:
+            free, total = cuda.runtime.memGetInfo()
+            raise DeviceError(
+                f"the device is out of memory: the program needs {size / 2**30:.2f} GiB, {free / 2**30:.2f} of "
+                f"{total / 2**30:.2f} GiB are free; close other programs on it, give a smaller --memory, "
+                "or use --device cpu"
+            ) from error
+        except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
+            raise DeviceError(f"the CUDA device failed: {error}") from error

@@ -1,0 +1,80 @@
+"""What MB-DPOP will take: its pseudo-tree is made, and the ancestors that it will fix are found, but no table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from elimina.dcop.cycles import cut_ancestors
+from elimina.dcop.problem import Problem
+from elimina.dcop.pseudotree import agree_on_tree
+from elimina.dcop.view import Settings
+from elimina.planning.estimate import cpu_machine
+from elimina.planning.plan import count_text, seconds_text
+from elimina.tree import Tree
+
+_CONTEXT_SECONDS = 1e-4
+"""What a table of few cells takes, with the messages that ask for it and bring it; measured."""
+
+
+class Forecast(NamedTuple):
+    """What a run of MB-DPOP will take.
+
+    Attributes:
+        width: Of the pseudo-tree.
+        contexts: The most values of fixed ancestors that one variable makes its table for.
+        tables: That all variables make.
+        operations: Tables read, over all combinations of their variables.
+        seconds: Estimated time, on the CPU; infinity if it is beyond a float.
+    """
+
+    width: int
+    contexts: int
+    tables: int
+    operations: int
+    seconds: float
+
+    def __str__(self) -> str:
+        tables = f"{count_text(self.tables)} tables, up to {count_text(self.contexts)} of a variable"
+        return f"mb-dpop: width {self.width}, {tables}, about {seconds_text(self.seconds)}"
+
+
+def forecast(problem: Problem, settings: Settings, threads: int) -> Forecast:
+    """Look ahead.
+
+    Args:
+        problem: Whose variables belong to agents.
+        settings: With a limit on a message's cells.
+        threads: Of the CPU that an agent may use.
+    """
+    assert settings.most_cells is not None
+    tree, sizes = agree_on_tree(problem, settings.heuristic, settings.seed), problem.model.sizes
+    scopes = [table.scope for table in problem.model.factors if table.scope]
+    cuts: list[set[int]] = []
+    for node in tree.nodes:
+        below = {v for child in node.children for v in cuts[child]} - {node.variable}
+        cuts.append(cut_ancestors({v: sizes[v] for v in reversed(node.separator)}, below, settings.most_cells))
+    contexts = [math.prod(sizes[v] for v in own) for own in cuts]
+    tables = combinations = operations = 0
+    for number, node in enumerate(tree.nodes):
+        made = contexts[number] + _again(tree, cuts, sizes, number)
+        cells = math.prod(sizes[v] for v in node.separator if v not in cuts[number]) * sizes[node.variable]
+        tables += made
+        combinations += made * cells
+        operations += made * cells * max(1, len({frozenset(scopes[f]) for f in node.factors}) + len(node.children))
+    try:
+        seconds = tables * _CONTEXT_SECONDS + combinations / cpu_machine(threads).combinations
+    except OverflowError:
+        seconds = math.inf
+    return Forecast(tree.width, max(contexts, default=1), tables, operations, seconds)
+
+
+def _again(tree: Tree, cuts: Sequence[set[int]], sizes: Sequence[int], number: int) -> int:
+    """Tables that a variable makes again, once an ancestor knows its values: at most, for some are those made last."""
+    found, ancestor = 0, tree.nodes[number].parent if cuts[number] else -1
+    while ancestor >= 0:
+        if cuts[ancestor]:
+            found += math.prod(sizes[v] for v in cuts[number] - cuts[ancestor])
+        ancestor = tree.nodes[ancestor].parent
+    return found

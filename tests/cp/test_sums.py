@@ -1,0 +1,59 @@
+"""Sums in pieces, by partial sums and by digits: as many solutions as by looking at every assignment."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elimina
+from elimina import cp
+from elimina.cp import bridge, sums
+
+HOLDS = {"int_lin_eq": np.equal, "int_lin_ne": np.not_equal, "int_lin_le": np.less_equal}
+DOMAIN = st.lists(st.integers(-9, 9), min_size=1, max_size=4, unique=True)
+
+
+@pytest.mark.parametrize("most", [0, sums._MOST_CELLS], ids=["digits", "chain"])
+@settings(max_examples=150, deadline=None)
+@given(
+    relation=st.sampled_from(sorted(HOLDS)),
+    suffix=st.sampled_from(["", "_reif", "_imp"]),
+    domains=st.lists(DOMAIN, min_size=1, max_size=5),
+    factors=st.lists(st.integers(-12, 12), min_size=5, max_size=5),
+    right=st.integers(-60, 60),
+)
+def test_the_count_of_a_sum(
+    most: int, relation: str, suffix: str, domains: list[list[int]], factors: list[int], right: int
+) -> None:
+    model = cp.Model()
+    xs = [model.int_var(values) for values in domains]
+    control = [model.bool_var()] if suffix else []
+    model.post(relation + suffix, factors[: len(xs)], xs, right, *control)
+    grid = np.array(list(itertools.product(*domains)))
+    holds = HOLDS[relation](grid @ np.array(factors[: len(xs)]), right)
+    # With the Boolean false, an implication leaves everything open.
+    expected = holds.sum() if not suffix else len(holds) + (holds.sum() if suffix == "_imp" else 0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bridge, "_SMALL", 0)
+        patch.setattr(sums, "_MOST_CELLS", most)
+        assert elimina.solve(model.to_model(), "count").value == expected
+
+
+def test_a_knapsack_of_many_partial_sums_has_small_tables() -> None:
+    rng = np.random.default_rng(0)
+    weights, gains = rng.integers(100, 1000, size=(2, 40)).tolist()
+    capacity = sum(weights) // 2
+    model = cp.Model()
+    taken = model.bool_vars(40)
+    model.add(sum(w * x for w, x in zip(weights, taken, strict=True)) <= capacity)
+    model.maximize(sum(g * x for g, x in zip(gains, taken, strict=True)))
+    best = np.zeros(capacity + 1, np.int64)
+    for weight, gain in zip(weights, gains, strict=True):
+        best[weight:] = np.maximum(best[weight:], best[:-weight] + gain)
+    result = elimina.solve(model.to_model())
+    assert result.value == best[-1]
+    assert result.stats["largest_table"] < 10 * capacity
