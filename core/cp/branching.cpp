@@ -1,5 +1,6 @@
 #include "branching.hpp"
 
+#include <cstdlib>
 #include <unordered_map>
 
 namespace elimina::cp {
@@ -13,11 +14,9 @@ T lookup(const std::unordered_map<std::string, T>& table, const std::string& nam
   return place->second;
 }
 
-// The value with `steps` smaller ones; about that in a huge domain with holes.
+// The value with `steps` smaller ones.
 Value nth(const Domains& d, View x, Value steps) {
-  constexpr Value kCounted = 1 << 20;
-  if (d.is_interval(x)) return d.lo(x) + steps;
-  if (steps > kCounted) return x.scale * d.above(x.var, d.lo(x.var) + steps - 1) + x.offset;
+  if (d.is_interval(View{x.var})) return d.lo(x) + std::abs(x.scale) * steps;
   Value value = d.lo(x);
   while (steps-- > 0) value = d.above(x, value);
   return value;
@@ -38,6 +37,13 @@ Value end_of_interval(const Domains& d, View x) {
   Value value = d.lo(x);
   while (d.has(x, value + 1)) ++value;
   return value;
+}
+
+// A value within the bounds, but the greatest one: where holes have no row, what is tried beside them halves the domain. One value
+// after the other would take as many steps as the domain has values.
+Value within(const Domains& d, View x, Take take, Random& random) {
+  const Value width = d.hi(x) - d.lo(x);
+  return d.lo(x) + (take == Take::random ? static_cast<Value>(random.below(static_cast<std::uint64_t>(width))) : width / 2);
 }
 
 }  // namespace
@@ -102,6 +108,8 @@ std::uint64_t Random::below(std::uint64_t count) {
 
 Decision decide_value(const Domains& d, View x, Take take, Random& random) {
   const Value lo = d.lo(x), hi = d.hi(x);
+  const bool is_inner = take == Take::median || take == Take::middle || take == Take::random || take == Take::interval;
+  if (is_inner && !d.is_interval(View{x.var}) && !d.has_row(x.var)) return {x, Test::at_most, within(d, x, take, random)};
   switch (take) {
     case Take::min: return {x, Test::is, lo};
     case Take::max: return {x, Test::is, hi};

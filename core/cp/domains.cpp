@@ -41,19 +41,18 @@ void Domains::build_row(int v) {
   }
 }
 
-bool Domains::is_hole(const Domain& d, Value x) const {
+bool Domains::is_hole(int v, Value x) const {
+  const Domain& d = domains_[v];
   if (d.row != kNoRow) {
     const std::size_t bit = place(d.base, x);
     return !(rows_[d.row + bit / 64] >> (bit % 64) & 1);
   }
-  for (std::int32_t i = d.holes; i >= 0; i = holes_[i].next)
-    if (holes_[i].value == x) return true;
-  return false;
+  return d.holes >= 0 && known_holes_.contains({v, x});
 }
 
 bool Domains::has(int v, Value x) const {
   const Domain& d = domains_[v];
-  return x >= d.lo && x <= d.hi && (d.size == d.hi - d.lo + 1 || !is_hole(d, x));
+  return x >= d.lo && x <= d.hi && (d.size == d.hi - d.lo + 1 || !is_hole(v, x));
 }
 
 Value Domains::above(int v, Value x) const {
@@ -61,7 +60,7 @@ Value Domains::above(int v, Value x) const {
   ++x;
   if (d.size == d.hi - d.lo + 1) return x;
   if (d.row == kNoRow) {
-    while (is_hole(d, x)) ++x;
+    while (is_hole(v, x)) ++x;
     return x;
   }
   std::size_t bit = place(d.base, x);
@@ -76,7 +75,7 @@ Value Domains::below(int v, Value x) const {
   --x;
   if (d.size == d.hi - d.lo + 1) return x;
   if (d.row == kNoRow) {
-    while (is_hole(d, x)) --x;
+    while (is_hole(v, x)) --x;
     return x;
   }
   std::size_t bit = place(d.base, x);
@@ -97,11 +96,17 @@ Value Domains::below(View x, Value value) const {
 }
 
 // Values from `from` to `to`, both within the bounds.
-Value Domains::count_between(const Domain& d, Value from, Value to) const {
+Value Domains::count_between(int v, Value from, Value to) const {
+  const Domain& d = domains_[v];
   if (from > to) return 0;
-  if (d.size == d.hi - d.lo + 1) return to - from + 1;
+  const Value holes = d.hi - d.lo + 1 - d.size;
+  if (holes == 0) return to - from + 1;
   if (d.row == kNoRow) {
     Value count = to - from + 1;
+    if (count < holes) {
+      for (Value x = from; x <= to; ++x) count -= is_hole(v, x);
+      return count;
+    }
     for (std::int32_t i = d.holes; i >= 0; i = holes_[i].next) count -= holes_[i].value >= from && holes_[i].value <= to;
     return count;
   }
@@ -138,8 +143,8 @@ bool Domains::set_lo(int v, Value x) {
   if (x <= old.lo) return true;
   if (x > old.hi) return false;
   if (x == old.hi) return assign(v, x);
-  if (old.size != old.hi - old.lo + 1 && is_hole(old, x)) x = above(v, x);
-  const Value size = old.size - count_between(old, old.lo, x - 1);
+  if (old.size != old.hi - old.lo + 1 && is_hole(v, x)) x = above(v, x);
+  const Value size = old.size - count_between(v, old.lo, x - 1);
   Domain& d = with_saved_bounds(v, size == 1 ? kLower | kFix : kLower);
   d.lo = x;
   d.size = size;
@@ -151,8 +156,8 @@ bool Domains::set_hi(int v, Value x) {
   if (x >= old.hi) return true;
   if (x < old.lo) return false;
   if (x == old.lo) return assign(v, x);
-  if (old.size != old.hi - old.lo + 1 && is_hole(old, x)) x = below(v, x);
-  const Value size = old.size - count_between(old, x + 1, old.hi);
+  if (old.size != old.hi - old.lo + 1 && is_hole(v, x)) x = below(v, x);
+  const Value size = old.size - count_between(v, x + 1, old.hi);
   Domain& d = with_saved_bounds(v, size == 1 ? kUpper | kFix : kUpper);
   d.hi = x;
   d.size = size;
@@ -182,6 +187,7 @@ bool Domains::remove(int v, Value x) {
   if (d.row == kNoRow) {
     holes_.push_back({x, d.holes});
     d.holes = static_cast<std::int32_t>(holes_.size() - 1);
+    known_holes_.insert({v, x});
     if (is_logged()) log(v, kHoleMade);
     return true;
   }
@@ -224,8 +230,12 @@ void Domains::revert(std::uint64_t entry) {
     d.row = kNoRow;
   } else {
     ++d.size;
-    if (what == kHoleMade) d.holes = holes_[d.holes].next;
-    else rows_[d.row + what / 64] |= std::uint64_t{1} << (what % 64);
+    if (what == kHoleMade) {
+      known_holes_.erase({v, holes_[d.holes].value});
+      d.holes = holes_[d.holes].next;
+    } else {
+      rows_[d.row + what / 64] |= std::uint64_t{1} << (what % 64);
+    }
     if (changes_ && what != kHoleMade) changes_->see_word(v, d.row + what / 64);
   }
 }

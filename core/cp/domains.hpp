@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 #include "trail.hpp"
@@ -173,6 +174,18 @@ class Domains {
     Value value;
     std::int32_t next;
   };
+  // Holes of domains without a row, to be found at once; `holes_` has them in the order they were made.
+  struct HoleOf {
+    int var;
+    Value value;
+    bool operator==(const HoleOf&) const = default;
+  };
+  struct HashOfHole {
+    std::size_t operator()(const HoleOf& h) const {
+      const auto x = (static_cast<std::uint64_t>(h.value) ^ static_cast<std::uint64_t>(h.var) << 40) * 0x9e3779b97f4a7c15U;
+      return static_cast<std::size_t>(x ^ x >> 32);
+    }
+  };
   struct Mark {
     std::size_t log, rows, holes;
   };
@@ -189,8 +202,8 @@ class Domains {
   std::uint64_t popped();
 
   void build_row(int v);
-  bool is_hole(const Domain& d, Value x) const;
-  Value count_between(const Domain& d, Value from, Value to) const;
+  bool is_hole(int v, Value x) const;
+  Value count_between(int v, Value from, Value to) const;
 
   static std::size_t place(Value base, Value x) { return static_cast<std::size_t>(x - base); }
   static std::uint64_t from_bit(std::size_t bit) { return ~std::uint64_t{0} << (bit % 64); }
@@ -246,6 +259,7 @@ class Domains {
   Trail& trail_;
   std::vector<Domain> domains_;
   std::vector<Hole> holes_;
+  std::unordered_set<HoleOf, HashOfHole> known_holes_;
   std::vector<std::uint64_t> log_, rows_;
   std::vector<Mark> marks_;
   std::vector<Events> events_;

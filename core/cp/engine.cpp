@@ -129,14 +129,22 @@ void Engine::retire(Propagator& propagator) {
   entailed_.push_back(&propagator);
 }
 
+bool Engine::may_go_on() {
+  constexpr auto kPause = std::chrono::milliseconds(5);
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_look_) return true;
+  next_look_ = now + kPause;
+  return !watcher_ || watcher_();
+}
+
 bool Engine::propagate() {
-  // Calls of propagators between two looks at the watcher, less one.
-  constexpr std::uint64_t kPatience = 1023;
+  // Calls of propagators between two looks at the clock, less one: some take milliseconds.
+  constexpr std::uint64_t kPatience = 15;
   stopped_ = false;
   notify(nullptr);
   while (nonempty_) {
     Propagator* p = pop();
-    if ((++calls_ & kPatience) == 0 && watcher_ && !watcher_()) stopped_ = true;
+    if ((++calls_ & kPatience) == 0 && !may_go_on()) stopped_ = true;
     running_ = p;
     const Outcome outcome = stopped_ ? Outcome::failed : p->propagate(*this);
     if (outcome == Outcome::failed) {

@@ -1,6 +1,7 @@
 // Propagators, who is waiting for what, and the queue that brings them to a fixpoint.
 #pragma once
 #include <array>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -116,6 +117,7 @@ class Engine {
   void notify(const Propagator* without);
   Propagator* pop();
   void fail();
+  bool may_go_on();
   void retire(Propagator& propagator);
 
   Trail trail_;
@@ -133,6 +135,7 @@ class Engine {
   std::uint64_t calls_ = 0;
   Propagator* running_ = nullptr;
   std::function<bool()> watcher_;
+  std::chrono::steady_clock::time_point next_look_{};
   bool stopped_ = false;
 };
 

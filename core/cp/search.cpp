@@ -147,10 +147,13 @@ Search::Status Search::next() {
 std::optional<Search::Turn> Search::spent() {
   if (engine_.stopped()) return out_of_time_ ? Turn::limit : Turn::stopped;
   if (statistics_.nodes >= options_.nodes || statistics_.failures >= options_.failures) return Turn::limit;
-  if (statistics_.nodes % 16 != 0) return std::nullopt;
-  if (elapsed() > options_.seconds) return Turn::limit;
+  const double now = elapsed();
+  if (now > options_.seconds) return Turn::limit;
+  if (statistics_.nodes % 16 != 0 && now < next_poll_) return std::nullopt;
+  constexpr double kPause = 0.005;
+  next_poll_ = now + kPause;
   if (options_.poll && !options_.poll()) return Turn::stopped;
-  solver_.has_searched(elapsed());
+  solver_.has_searched(now);
   return std::nullopt;
 }
 

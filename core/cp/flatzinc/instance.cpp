@@ -87,6 +87,12 @@ struct Bounds {
   Value lo = -kFree, hi = kFree;
 };
 
+// Every so many items.
+void look_up(std::size_t item, const Poll& poll) {
+  constexpr std::size_t kPatience = 255;
+  if ((item & kPatience) == 0 && poll && !poll()) throw Abandoned{};
+}
+
 }  // namespace
 
 Instance::Instance(const Document& document, Sink& solver, const Poll& poll)
@@ -96,11 +102,11 @@ Instance::Instance(const Document& document, Sink& solver, const Poll& poll)
     if (v.type == Type::set) unsupported(v.place, "the set variable " + std::string(v.name));
   }
   tie_all();
-  if (!make_variables()) {
+  if (!make_variables(poll)) {
     solver_.post("int_lt", {{constant(0)}, {constant(0)}});
     return;
   }
-  restrict_domains();
+  restrict_domains(poll);
   post_constraints(poll);
 }
 
@@ -138,7 +144,7 @@ bool Instance::tie_sum(Terms arguments) {
 }
 
 // One for each root of the ties, with the bounds that all that are tied to it leave. False: they leave nothing to one of them.
-bool Instance::make_variables() {
+bool Instance::make_variables(const Poll& poll) {
   const std::size_t count = document_.variables.size();
   std::vector<Bounds> bounds(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -160,6 +166,7 @@ bool Instance::make_variables() {
   views_.resize(count);
   bool empty = false;
   for (std::size_t i = 0; i < count; ++i) {
+    look_up(i, poll);
     if (ties_.find(static_cast<std::int32_t>(i)).var != static_cast<std::int32_t>(i)) continue;
     const Bounds b = bounds[i];
     empty |= b.lo > b.hi;
@@ -177,8 +184,11 @@ bool Instance::make_variables() {
   return !empty;
 }
 
-void Instance::restrict_domains() {
-  for (std::size_t i = 0; i < document_.variables.size(); ++i) restrict_variable(i);
+void Instance::restrict_domains(const Poll& poll) {
+  for (std::size_t i = 0; i < document_.variables.size(); ++i) {
+    look_up(i, poll);
+    restrict_variable(i);
+  }
 }
 
 void Instance::restrict_variable(std::size_t i) {
@@ -198,9 +208,8 @@ void Instance::restrict_variable(std::size_t i) {
 }
 
 void Instance::post_constraints(const Poll& poll) {
-  constexpr std::size_t kPatience = 1023;
   for (std::size_t i = 0; i < document_.constraints.size(); ++i) {
-    if ((i & kPatience) == 0 && poll && !poll()) throw Abandoned{};
+    look_up(i, poll);
     if (is_posted_[i]) continue;
     const Constraint& c = document_.constraints[i];
     try {

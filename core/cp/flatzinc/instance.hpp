@@ -43,8 +43,8 @@ class Instance {
   void tie_value(const Variable& v, std::int32_t number);
   bool tie_constraint(const Constraint& c);
   bool tie_sum(Terms arguments);
-  bool make_variables();
-  void restrict_domains();
+  bool make_variables(const Poll& poll);
+  void restrict_domains(const Poll& poll);
   void restrict_variable(std::size_t number);
   void post_constraints(const Poll& poll);
   void post(const Constraint& c);

@@ -216,10 +216,11 @@ class Parser : public Reader {
 
   Term anonymous(const Kinds& kinds, std::int64_t count, std::string_view id, Place here) {
     // More than this are not written in a file of any size, but they fit in a line.
-    constexpr std::int64_t kMost = 1 << 26;
-    if (count > kMost) throw Malformed(here, "an array of " + std::to_string(count) + " variables is too long: at most 2^26");
+    constexpr std::int64_t kMost = 1 << 24;
+    if (count > kMost) throw Malformed(here, "an array of " + std::to_string(count) + " variables is too long: at most 2^24");
     std::vector<Term> elements;
     for (std::int64_t i = 0; i < count; ++i) {
+      look_up();
       elements.push_back({Kind::variable, 0, static_cast<std::int64_t>(doc_.variables.size())});
       doc_.variables.push_back({id, kinds.type, kinds.domain, {}, {}, here});
     }

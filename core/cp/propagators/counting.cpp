@@ -42,7 +42,7 @@ class CountOfValue final : public Propagator {
     if (!d.set_lo(count_, sure) || !d.set_hi(count_, sure + open)) return Outcome::failed;
     if (open == 0) return Outcome::entailed;
     const bool none = d.hi(count_) == sure, all = d.lo(count_) == sure + open;
-    if (!none && !all) return Outcome::fixpoint;
+    if (!none && !all) return repeats_ ? Outcome::again : Outcome::fixpoint;
     for (std::size_t i = first; i < xs_.size(); ++i)
       if (!(none ? d.remove(xs_[i], value_) : d.assign(xs_[i], value_))) return Outcome::failed;
     return repeats_ ? Outcome::again : Outcome::entailed;
@@ -68,7 +68,7 @@ class CountOfVariable final : public Propagator {
 
   Outcome propagate(Engine& engine) override {
     Domains& d = engine.domains();
-    if (d.hi(y_) - d.lo(y_) > kListed) return d.set_lo(count_, 0) && d.set_hi(count_, static_cast<Value>(xs_.size())) ? Outcome::fixpoint : Outcome::failed;
+    if (d.hi(y_) - d.lo(y_) > kListed) return d.set_lo(count_, 0) && d.set_hi(count_, static_cast<Value>(xs_.size())) ? Outcome::again : Outcome::failed;
     Value lo = static_cast<Value>(xs_.size()), hi = 0;
     bool alive = true;
     d.each(y_, [&](Value value) {

@@ -65,12 +65,14 @@ class ElementOfValues final : public Propagator {
       hi = std::max(hi, value);
     });
     if (!alive || !d.set_lo(z_, lo) || !d.set_hi(z_, hi)) return Outcome::failed;
-    if (d.fixed(z_) && d.fixed(index_)) return Outcome::entailed;
+    // Views of one variable: what z has lost, the index has lost, too.
+    const Outcome done = index_.var == z_.var ? Outcome::again : Outcome::fixpoint;
+    if (d.fixed(z_) && d.fixed(index_) && done == Outcome::fixpoint) return Outcome::entailed;
     // Wide domains keep what is between two values of the table.
-    if (hi - lo > kListed || d.fixed(z_)) return Outcome::fixpoint;
+    if (hi - lo > kListed || d.fixed(z_)) return done;
     kept_.begin(lo, hi);
     d.each(index_, [&](Value i) { kept_.add(table_[static_cast<std::size_t>(i)]); });
-    return kept_.apply(d, z_) ? Outcome::fixpoint : Outcome::failed;
+    return kept_.apply(d, z_) ? done : Outcome::failed;
   }
 
  private:

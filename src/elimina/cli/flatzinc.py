@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import signal
 import sys
@@ -25,13 +26,16 @@ def main(arguments: list[str] | None = None) -> None:
         signal.signal(number, run.stop)
     try:
         run.take(_options(arguments))
+        if sys.stdout is None:
+            raise OSError(errno.EBADF, "closed")
         code = run.run()
         sys.stdout.buffer.flush()
     except OSError as error:
         if not isinstance(error, BrokenPipeError):
             _complain(f"{error.filename or 'standard output'}: {error.strerror or error}")
         # What is still buffered cannot be written either: the interpreter must not try again when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if sys.stdout is not None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = ERROR
     except MemoryError:
         _complain("out of memory")
@@ -91,12 +95,19 @@ def _count(least: int, most: int = 2**53 - 1) -> type[int]:
     return Count
 
 
+class _StoppedReadingError(Exception):
+    pass
+
+
 class _Run:
     def __init__(self, started: float) -> None:
-        self._started, self._stopped = started, False
+        self._started, self._stopped, self._reads = started, False, False
 
     def stop(self, *_: object) -> None:
         self._stopped = True
+        # A pipe that nothing is written to would be waited for again.
+        if self._reads:
+            raise _StoppedReadingError
 
     def take(self, options: argparse.Namespace) -> None:
         self._options = options
@@ -105,13 +116,12 @@ class _Run:
         options = self._options
         from elimina._core import FlatZinc
 
-        text = options.model.read_bytes()
         try:
-            model = FlatZinc(text, self._goes_on)
+            model = FlatZinc(self._read(options.model), self._goes_on)
         except ValueError as error:
             _complain(f"{options.model}:{error}")
             return ERROR
-        except StopIteration:
+        except (StopIteration, _StoppedReadingError):
             self._write(b"=====UNKNOWN=====\n")
             return FINISHED
         if _may_use_device(model, options):
@@ -137,6 +147,13 @@ class _Run:
         if options.statistics:
             self._write(_statistics(model, search, read).encode())
         return FINISHED
+
+    def _read(self, path: Path) -> bytes:
+        self._reads = True
+        try:
+            return path.read_bytes()
+        finally:
+            self._reads = False
 
     def _seconds_left(self) -> float:
         limit = self._options.time_limit
