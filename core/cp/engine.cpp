@@ -8,6 +8,7 @@ namespace elimina::cp {
 int Engine::new_variable(Value lo, Value hi) {
   waiting_.emplace_back();
   weights_.push_back(0);
+  urgencies_.push_back(-1);
   degrees_.push_back(0);
   return domains_.make(lo, hi);
 }
@@ -119,6 +120,7 @@ void Engine::begin(Propagator& propagator) {
 
 void Engine::fail() {
   for (const int v : running_->scope_) weights_[v] += 1;
+  ++running_->weight_;
   running_->forget_touched();
   while (nonempty_) pop()->forget_touched();
   domains_.forget();
@@ -127,6 +129,17 @@ void Engine::fail() {
 void Engine::retire(Propagator& propagator) {
   propagator.active_ = false;
   entailed_.push_back(&propagator);
+  if (is_weighed_) lighten(propagator, 1);
+}
+
+void Engine::lighten(const Propagator& propagator, double sign) {
+  for (const int v : propagator.scope_) weights_[v] -= sign * propagator.weight_;
+}
+
+void Engine::weigh_active() {
+  if (is_weighed_) return;
+  is_weighed_ = true;
+  for (const Propagator* p : entailed_) lighten(*p, 1);
 }
 
 bool Engine::propagate() {
@@ -157,7 +170,10 @@ void Engine::mark() {
 }
 
 void Engine::undo() {
-  for (std::size_t i = entailed_.size(); i-- > marks_.back();) entailed_[i]->active_ = true;
+  for (std::size_t i = entailed_.size(); i-- > marks_.back();) {
+    entailed_[i]->active_ = true;
+    if (is_weighed_) lighten(*entailed_[i], -1);
+  }
   entailed_.resize(marks_.back());
   marks_.pop_back();
   domains_.undo();

@@ -42,6 +42,7 @@ class Propagator {
 
   std::vector<std::uint8_t> is_touched_;
   std::vector<int> scope_;
+  double weight_ = 1;  // failures, plus one
   Priority priority_;
   bool waiting_ = false, active_ = true;
 };
@@ -79,10 +80,12 @@ class Engine {
   void undo();
   std::size_t level() const { return trail_.level(); }
 
-  // How often the constraints of a variable failed, plus their number.
-  double weight(int v) const { return weights_[v]; }
-  // A constraint that knows better how much a variable's decision matters says so.
-  void weigh(View x, double weight) { weights_[x.var] = weight; }
+  // How often the constraints of a variable failed, plus their number; from `weigh_active` on, of those that still have something to
+  // do (Boussemart et al., 2004), which costs a search that does not ask for it up to a fifth of its time.
+  double weight(int v) const { return urgencies_[v] < 0 ? weights_[v] : urgencies_[v]; }
+  void weigh_active();
+  // A constraint that knows better how much a variable's decision matters says so: 0 or more.
+  void weigh(View x, double urgency) { urgencies_[x.var] = urgency; }
   int degree(int v) const { return degrees_[v]; }
   std::uint64_t calls() const { return calls_; }
 
@@ -117,6 +120,7 @@ class Engine {
   Propagator* pop();
   void fail();
   void retire(Propagator& propagator);
+  void lighten(const Propagator& propagator, double sign);
 
   Trail trail_;
   Domains domains_{trail_};
@@ -128,12 +132,12 @@ class Engine {
   std::vector<Propagator*> entailed_;
   const Propagator* attaching_ = nullptr;
   std::vector<std::size_t> marks_;
-  std::vector<double> weights_;
+  std::vector<double> weights_, urgencies_;  // an urgency below 0: nobody has said so
   std::vector<int> degrees_;
   std::uint64_t calls_ = 0;
   Propagator* running_ = nullptr;
   std::function<bool()> watcher_;
-  bool stopped_ = false;
+  bool stopped_ = false, is_weighed_ = false;
 };
 
 }  // namespace elimina::cp
