@@ -78,11 +78,18 @@ class Divide final : public Ternary {
 
   Outcome propagate(Engine& engine) override {
     Domains& d = engine.domains();
+    if (d.fixed(y_) && d.lo(y_) > 0) return by_constant(d, d.lo(y_)) ? Outcome::again : Outcome::failed;
     if (!d.remove(y_, 0) || !quotient(d) || !dividend(d) || !divisor(d)) return Outcome::failed;
     return Outcome::again;
   }
 
  private:
+  bool by_constant(Domains& d, Value by) const {
+    if (!d.set_lo(z_, d.lo(x_) / by) || !d.set_hi(z_, d.hi(x_) / by)) return false;
+    const Value lo = d.lo(z_), hi = d.hi(z_);
+    return d.set_lo(x_, product(lo, by) - (lo > 0 ? 0 : by - 1)) && d.set_hi(x_, product(hi, by) + (hi < 0 ? 0 : by - 1));
+  }
+
   bool quotient(Domains& d) const {
     const Range x = range(d, x_), y = range(d, y_);
     Range z{kHuge, -kHuge};
