@@ -7,9 +7,9 @@ shown, and an evaluator that shares nothing with the solver (`tests/reference/fl
 and the last ones. A verdict compares with answers that are known (a header of MiniZinc's tests, JaCoP's reference
 output, literature) and with Gecode's. `--all` asks for all solutions, and compares their number.
 With `--gecode`, the same FlatZinc goes to Gecode, its all_different as `gecode_all_different_int` with `:: domain`, its
-circuit as `gecode_circuit`; a model that names other constraints of ours is compiled again, for Gecode's own constraints
-(`gecode_library.py`), or has no peer. Seconds are processor time of whole processes. `--options` go to both programs; `--most` is for the data files
-of a model: the smallest ones. A summary of verdicts ends the table.
+circuit as `gecode_circuit`; a model that names other constraints of ours is compiled again, with Gecode's own
+(`gecode_library.py`), or has no peer. Seconds are processor time of whole processes. `--options` go to both programs;
+`--most` is for the data files of a model: the smallest ones. A summary of verdicts ends the table.
 `--parse 100` writes a file of 100 MB of random linear constraints, reified comparisons and clauses, and reads it.
 """
 

@@ -1,7 +1,7 @@
 """A MiniZinc library that gives Gecode its own constraints.
 
-Debian's MiniZinc 2.6 looks for `fzn_*.mzn`, Gecode 6.2 brings older names: without this, cumulative, regular, table and all
-others but a few are decomposed, and models with `globals.mzn` do not compile at all.
+Debian's MiniZinc 2.6 looks for `fzn_*.mzn`, Gecode 6.2 brings older names: without this, cumulative, regular, table and
+all others but a few are decomposed, and models with `globals.mzn` do not compile at all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ COVER = "array[int] of int: cover"
 COUNTS = [XS, COVER, "array[int] of var int: counts"]
 LIMITS = [XS, COVER, "array[int] of int: low", "array[int] of int: up"]
 
-# MiniZinc's parameters; Gecode's constraint, where it has another name; its parameters and arguments, where they differ.
+# MiniZinc's parameters; Gecode's constraint, where it has another name; its parameters and its arguments.
 Entry = tuple[list[str], str, list[str], str]
 
 
