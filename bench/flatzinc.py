@@ -7,9 +7,9 @@ shown, and an evaluator that shares nothing with the solver (`tests/reference/fl
 and the last ones. A verdict compares with answers that are known (a header of MiniZinc's tests, JaCoP's reference
 output, literature) and with Gecode's. `--all` asks for all solutions, and compares their number.
 With `--gecode`, the same FlatZinc goes to Gecode, its all_different as `gecode_all_different_int` with `:: domain`, its
-circuit as `gecode_circuit`; a model that names other constraints of ours is compiled for Gecode by `minizinc`, or has
-no peer. Seconds are processor time of whole processes. `--options` go to both programs; `--most` is for the data files
-of a model: the smallest ones. A summary of verdicts ends the table.
+circuit as `gecode_circuit`; a model that names other constraints of ours is compiled again, with Gecode's own
+(`gecode_library.py`), or has no peer. Seconds are processor time of whole processes. `--options` go to both programs;
+`--most` is for the data files of a model: the smallest ones. A summary of verdicts ends the table.
 `--parse 100` writes a file of 100 MB of random linear constraints, reified comparisons and clauses, and reads it.
 """
 
@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from bench import gecode_library
 from tests.reference import flatzinc as reference
 
 PROGRAM = Path(sys.executable).parent / "fzn-elimina"
@@ -242,6 +243,8 @@ class Bench:
         install = [PROGRAM.with_name("elimina"), "install-minizinc", "--folder", folder]
         subprocess.run(install, check=True, capture_output=True)
         assert json.loads((folder / "elimina.msc").read_text())["name"] == "elimina"
+        if options.gecode:
+            self.native = gecode_library.write(folder / "gecode", options.gecode)
 
     def run(self) -> None:
         print(COLUMNS.format("instance", "verdict", *(["status", "objective", "found", "nodes", "seconds"] * 2)))
@@ -289,7 +292,7 @@ class Bench:
         flat, theirs = folder / "peer.fzn", for_gecode(goal_shown(text))
         if theirs is not None:
             flat.write_text(theirs)
-        elif instance.model.suffix != ".mzn" or compiled(instance, "gecode", flat):
+        elif instance.model.suffix != ".mzn" or compiled(instance, str(self.native), flat):
             return None
         else:
             flat.write_text(goal_shown(flat.read_text()))

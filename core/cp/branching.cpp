@@ -143,6 +143,7 @@ double Brancher::rank(const Engine& engine, View x) const {
 // The best of those from `first` on; the first one of equals.
 std::size_t Brancher::pick(Engine& engine, std::size_t first) const {
   if (rule_.choose == Choose::input_order) return first;
+  if (rule_.choose == Choose::dom_w_deg) engine.weigh_active();
   const Domains& d = engine.domains();
   std::size_t best = first;
   double least = rank(engine, rule_.xs[first]);

@@ -8,6 +8,7 @@ namespace elimina::cp {
 int Engine::new_variable(Value lo, Value hi) {
   waiting_.emplace_back();
   weights_.push_back(0);
+  urgencies_.push_back(-1);
   degrees_.push_back(0);
   return domains_.make(lo, hi);
 }
@@ -118,15 +119,38 @@ void Engine::begin(Propagator& propagator) {
 }
 
 void Engine::fail() {
-  for (const int v : running_->scope_) weights_[v] += 1;
+  weigh_failure(*running_);
   running_->forget_touched();
   while (nonempty_) pop()->forget_touched();
   domains_.forget();
 }
 
+// Instead of all weights decaying, a failure weighs more than the one before.
+void Engine::weigh_failure(Propagator& propagator) {
+  constexpr double kDecay = 0.95, kMost = 1e100;
+  failure_ /= kDecay;
+  propagator.weight_ += failure_;
+  for (const int v : propagator.scope_) weights_[v] += failure_;
+  if (failure_ < kMost) return;
+  for (double& weight : weights_) weight /= failure_;
+  for (const auto& p : propagators_) p->weight_ /= failure_;
+  failure_ = 1;
+}
+
 void Engine::retire(Propagator& propagator) {
   propagator.active_ = false;
   entailed_.push_back(&propagator);
+  if (is_weighed_) lighten(propagator, 1);
+}
+
+void Engine::lighten(const Propagator& propagator, double sign) {
+  for (const int v : propagator.scope_) weights_[v] -= sign * propagator.weight_;
+}
+
+void Engine::weigh_active() {
+  if (is_weighed_) return;
+  is_weighed_ = true;
+  for (const Propagator* p : entailed_) lighten(*p, 1);
 }
 
 bool Engine::may_go_on() {
@@ -165,7 +189,10 @@ void Engine::mark() {
 }
 
 void Engine::undo() {
-  for (std::size_t i = entailed_.size(); i-- > marks_.back();) entailed_[i]->active_ = true;
+  for (std::size_t i = entailed_.size(); i-- > marks_.back();) {
+    entailed_[i]->active_ = true;
+    if (is_weighed_) lighten(*entailed_[i], -1);
+  }
   entailed_.resize(marks_.back());
   marks_.pop_back();
   domains_.undo();

@@ -91,6 +91,51 @@ def test_reified(name: str, form: str) -> None:
         assert found(model, [x, y, b]) == allowed(given, compare), given
 
 
+def truncated(x: int, y: int) -> int:
+    return abs(x) % abs(y) * (1 if x >= 0 else -1)
+
+
+def test_remainders_of_a_constant_are_bounds_consistent() -> None:
+    for seed in range(300):
+        rng = random.Random(seed)
+        by = rng.choice([-1, 1]) * rng.randint(1, 9)
+        sign = rng.choice([-1, 1])
+        ends = [sorted(sign * v for v in rng.choices(range(size), k=2)) for size in (31, abs(by) + 1)]
+        given = [list(range(lo, hi + 1)) for lo, hi in ends]
+        model = cp.Model()
+        xs = [model.int_var(d) for d in given]
+        model.post("int_mod", xs[0], by, xs[1])
+        after = model.propagated()
+        expected = supported(given, lambda v: truncated(v[0], by) == v[1])  # noqa: B023
+        assert (after is None) == (expected is None), (by, given)
+        if after and expected:
+            assert [(d[0], d[-1]) for d in after] == [(d[0], d[-1]) for d in expected], (by, given)
+
+
+def test_squares_have_the_roots_of_their_bounds() -> None:
+    for seed in range(200):
+        rng = random.Random(seed)
+        given = [
+            list(range(lo, hi + 1))
+            for lo, hi in (sorted(rng.choices(range(-9, 10), k=2)), sorted(rng.choices(range(-3, 99), k=2)))
+        ]
+        model = cp.Model()
+        x, z = (model.int_var(d) for d in given)
+        model.post("int_times", x, x, z)
+        after, expected = model.propagated(), supported(given, lambda v: v[0] * v[0] == v[1])
+        if after is None or expected is None:
+            assert expected is None
+        else:
+            assert (after[0][0] ** 2 in after[1], after[0][-1] ** 2 in after[1]) == (True, True), given
+            assert set(expected[0]) <= set(after[0])
+            assert set(expected[1]) <= set(after[1])
+        assert found(model, [x, z]) == allowed(given, lambda v: v[0] * v[0] == v[1])
+    model = cp.Model()
+    x, z = model.int_var(0, 2**40), model.int_var(10**12, 10**12 + 1)
+    model.post("int_times", x, x, z)
+    assert found(model, [x, z]) == {(10**6, 10**12)}
+
+
 @pytest.mark.parametrize("form", ["", "_reif", "_imp"])
 @pytest.mark.parametrize("name", ["eq", "ne", "le"])
 def test_linear(name: str, form: str) -> None:

@@ -166,6 +166,30 @@ def test_element_of_variables_is_domain_consistent() -> None:
         assert found(model, [index, z, *items], seed=seed) == allowed(given, check), given
 
 
+def test_element_of_variables_far_apart_has_bounds_of_what_is_possible() -> None:
+    for seed in range(150):
+        rng = random.Random(seed)
+        scale = rng.choice([1, 700])
+        given = [*domains(rng, 1, 0, 3), *([scale * v for v in d] for d in domains(rng, 5, 0, 9))]
+        given[1] = list(range(given[1][0], given[1][0] + 800))
+        given[2:] = [list(range(d[0], d[-1] + 1)) for d in given[2:]]
+        model, (index, z, *items) = made(given)
+        model.post("array_var_int_element", index + 1, items, z)
+        meet = [i for i in given[0] if max(given[1][0], given[2 + i][0]) <= min(given[1][-1], given[2 + i][-1])]
+        after = model.propagated()
+        assert (after is None) == (not meet)
+        if after is None:
+            continue
+        lo = max(given[1][0], min(given[2 + i][0] for i in meet))
+        hi = min(given[1][-1], max(given[2 + i][-1] for i in meet))
+        assert (after[0], after[1][0], after[1][-1]) == (meet, lo, hi), given
+        picks = [sorted(rng.sample(d, min(len(d), 2))) for d in given[1:]]
+        check = lambda v: v[2 + v[0]] == v[1]  # noqa: E731
+        model, (index, z, *items) = made([given[0], *picks])
+        model.post("array_var_int_element", index + 1, items, z)
+        assert found(model, [index, z, *items], seed=seed) == allowed([given[0], *picks], check), (given[0], picks)
+
+
 def test_element_of_variables_far_apart_and_repeated() -> None:
     given = [[0, 1, 2], [0, 1, 2, 10**6]]
     model, (index, x) = made(given)
@@ -266,6 +290,34 @@ def test_bin_packing() -> None:
             return inside and all(sum(s for s, b in zip(sizes, v[2:], strict=True) if b == k) == v[k] for k in range(2))  # noqa: B023
 
         assert found(model, xs) == allowed(given, check), (sizes, given)
+
+
+@pytest.mark.parametrize("scale", [1, 70, 5000])
+def test_bins_are_domain_consistent_each(scale: int) -> None:
+    """As far as the sums of its items are few: otherwise by what is sure and what is possible."""
+    narrowed = 0
+    for seed in range(80):
+        rng = random.Random(seed)
+        sizes = [scale * rng.randint(1, 6) + rng.choice([0, 1]) for _ in range(5)]
+        given = [*domains(rng, 5, 0, 2), *(sorted(rng.choices(range(sum(sizes) + 1), k=2)) for _ in range(3))]
+        given[5:] = [list(range(d[0], d[1] + 1)) for d in given[5:]]
+        model, xs = made(given)
+        model.bin_packing_load(xs[5:], xs[:5], sizes)
+        after = model.propagated()
+        inside = lambda v, k: sum(s for s, b in zip(sizes, v, strict=True) if b == k)  # noqa: B023, E731
+        assignments = [v for v in itertools.product(*given[:5]) if all(inside(v, k) in given[5 + k] for k in range(3))]
+        if after is None:
+            assert not assignments
+            continue
+        assert all(set(column) <= set(d) for column, d in zip(zip(*assignments, strict=True), after[:5], strict=False))
+        for k in range(3) if scale < 5000 else ():
+            loads = after[5 + k]
+            fits = [v for v in itertools.product(*after[:5]) if loads[0] <= inside(v, k) <= loads[-1]]
+            assert {inside(v, k) for v in fits} >= {loads[0], loads[-1]}, (sizes, given, after)
+            for i, d in enumerate(after[:5]):
+                assert {v[i] == k for v in fits} == {b == k for b in d}, (sizes, given, after)
+        narrowed += after != given
+    assert narrowed > 10
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,13 @@ ALL = {
     "letters": (6, "A=3 B=9 C=1 D=2 "),
     "shifts": (60, "[2, 2, 2, 3, 3, 1, 1]"),
     "friends": (3, "[1..2, 3..4]"),
+    "teams": (13, "[{dig, cook}, {dig, cook, sing}, {cook}] {dig, cook, sing} 1 sing"),
     "choices": (3, "[5, 0, 3] false 1"),
 }
 """How many solutions there are, and one of them."""
 
 BEST = {"route": "length 16", "plan": "end 7", "boxes": "6 in 3", "loops": "[4, 3, 1, 2] 0", "open": "4 16"}
+BEST["crew"] = "{1,2,3,5,6} 75"
 
 
 @pytest.fixture(scope="module")

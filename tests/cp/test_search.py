@@ -432,3 +432,16 @@ def test_decisions_and_rules_agree(made: tuple[cp.Model, int]) -> None:
         return
     model.search(xs, "first_fail", "indomain_split")
     assert {tuple(s[xs]) for s in model.solutions(free=True)} == plain
+
+
+def test_weights_are_of_constraints_that_have_something_to_do() -> None:
+    """Boussemart et al., 2004: five constraints that say nothing make no variable come first."""
+    model = cp.Model()
+    x, y, z = (model.int_var(0, 1, name) for name in "xyz")
+    for far in range(5):
+        model.post("int_ne", x, model.int_var(5, 6 + far))
+    for other in (x, z):
+        for _ in range(2):
+            model.post("int_ne", y, other)
+    model.search([x, y, z], "dom_w_deg", "indomain_min")
+    assert tuple(model.solve().solution[[x, y, z]]) == (1, 0, 1)

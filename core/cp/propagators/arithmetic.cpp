@@ -1,6 +1,7 @@
 // Products, quotients, remainders, powers and maxima: bounds consistent as far as bounds tell.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <memory>
 
@@ -50,12 +51,28 @@ class Times final : public Ternary {
 
   Outcome propagate(Engine& engine) override {
     Domains& d = engine.domains();
-    if (x_.var == y_.var && x_.scale == y_.scale && x_.offset == y_.offset && !d.set_lo(z_, 0)) return Outcome::failed;
+    if (x_.var == y_.var && x_.scale == y_.scale && x_.offset == y_.offset) return square(d) ? Outcome::again : Outcome::failed;
     if (!narrow(d, z_, product(range(d, x_), range(d, y_))) || !divide(d, y_, x_) || !divide(d, x_, y_)) return Outcome::failed;
     return Outcome::again;
   }
 
  private:
+  bool square(Domains& d) const {
+    const Range x = range(d, x_);
+    if (!narrow(d, z_, {product(smallest(x), smallest(x)), product(largest(x), largest(x))})) return false;
+    const Value most = root(d.hi(z_)), least = d.lo(z_) > 0 ? root(d.lo(z_) - 1) + 1 : 0;
+    if (!narrow(d, x_, {-most, most})) return false;
+    return (d.lo(x_) <= -least || d.set_lo(x_, least)) && (d.hi(x_) >= least || d.set_hi(x_, -least));
+  }
+
+  // The largest integer whose square is at most z, from 0 to 2^62.
+  static Value root(Value z) {
+    auto r = static_cast<Value>(std::sqrt(static_cast<double>(z)));
+    while (r * r > z) --r;
+    while ((r + 1) * (r + 1) <= z) ++r;
+    return r;
+  }
+
   // x from z / y.
   bool divide(Domains& d, View y, View x) const {
     Range by = range(d, y);
@@ -78,11 +95,18 @@ class Divide final : public Ternary {
 
   Outcome propagate(Engine& engine) override {
     Domains& d = engine.domains();
+    if (d.fixed(y_) && d.lo(y_) > 0) return by_constant(d, d.lo(y_)) ? Outcome::again : Outcome::failed;
     if (!d.remove(y_, 0) || !quotient(d) || !dividend(d) || !divisor(d)) return Outcome::failed;
     return Outcome::again;
   }
 
  private:
+  bool by_constant(Domains& d, Value by) const {
+    if (!d.set_lo(z_, d.lo(x_) / by) || !d.set_hi(z_, d.hi(x_) / by)) return false;
+    const Value lo = d.lo(z_), hi = d.hi(z_);
+    return d.set_lo(x_, product(lo, by) - (lo > 0 ? 0 : by - 1)) && d.set_hi(x_, product(hi, by) + (hi < 0 ? 0 : by - 1));
+  }
+
   bool quotient(Domains& d) const {
     const Range x = range(d, x_), y = range(d, y_);
     Range z{kHuge, -kHuge};
@@ -136,21 +160,38 @@ class Remainder final : public Ternary {
     if (z.hi < 0 && !d.set_hi(x_, z.hi)) return Outcome::failed;
     if (y.lo > 0 && !d.set_lo(y_, smallest(z) + 1)) return Outcome::failed;
     if (y.hi < 0 && !d.set_hi(y_, -smallest(z) - 1)) return Outcome::failed;
-    if (!d.fixed(y_)) return Outcome::again;
-    return with_divisor(d, d.lo(y_));
+    if (d.fixed(y_) && d.fixed(x_)) return d.assign(z_, d.lo(x_) % d.lo(y_)) ? Outcome::entailed : Outcome::failed;
+    if (d.lo(x_) < 0 && d.hi(x_) > 0) return Outcome::again;
+    // The sign of y is of no consequence, and that of x is that of z.
+    if (d.lo(y_) < 0 && d.hi(y_) > 0) return Outcome::again;
+    const View by = d.lo(y_) > 0 ? y_ : -y_, whole = d.lo(x_) < 0 ? -x_ : x_, rest = d.lo(x_) < 0 ? -z_ : z_;
+    return by_quotient(d, whole, by, rest) && (!d.fixed(by) || in_blocks(d, whole, d.lo(by), rest)) ? Outcome::again : Outcome::failed;
   }
 
  private:
-  Outcome with_divisor(Domains& d, Value y) const {
-    if (d.fixed(x_)) return d.assign(z_, d.lo(x_) % y) ? Outcome::entailed : Outcome::failed;
-    if (!d.fixed(z_)) return Outcome::again;
-    // The sign of x was settled by that of z.
-    const Value z = d.lo(z_), step = std::abs(y);
-    const Value lo = d.lo(x_) + modulo(z - d.lo(x_), step), hi = d.hi(x_) - modulo(d.hi(x_) - z, step);
-    return d.set_lo(x_, lo) && d.set_hi(x_, hi) && (!d.fixed(x_) || d.lo(x_) % y == z) ? Outcome::again : Outcome::failed;
+  // x = q y + z, none of them below 0, by bounds of q.
+  static bool by_quotient(Domains& d, View x, View y, View z) {
+    const Value most = std::min(d.hi(x), d.hi(x) - d.lo(z)) / d.lo(y);
+    const Value least = std::max(d.lo(x) / d.hi(y), ceil_div(d.lo(x) - d.hi(z), d.hi(y)));
+    if (least > most) return false;
+    if (!d.set_lo(z, d.lo(x) - product(most, d.hi(y))) || !d.set_hi(z, d.hi(x) - product(least, d.lo(y)))) return false;
+    if (!d.set_lo(x, d.lo(z) + product(least, d.lo(y))) || !d.set_hi(x, d.hi(z) + product(most, d.hi(y)))) return false;
+    if (least > 0 && !d.set_hi(y, (d.hi(x) - d.lo(z)) / least)) return false;
+    return most == 0 || d.set_lo(y, ceil_div(d.lo(x) - d.hi(z), most));
   }
 
-  static Value modulo(Value a, Value by) { return (a % by + by) % by; }
+  // By what bounds of x leave between multiples of a constant: the ends move to remainders that z may have.
+  static bool in_blocks(Domains& d, View x, Value y, View z) {
+    const Value lo = d.lo(z), hi = d.hi(z), first = d.lo(x) % y, last = d.hi(x) % y;
+    if (d.hi(x) / y == d.lo(x) / y + 1 && last < first) {
+      if (lo > last && !d.set_lo(z, first)) return false;
+      if (hi < first && !d.set_hi(z, last)) return false;
+    }
+    if (first < lo && !d.set_lo(x, d.lo(x) + lo - first)) return false;
+    if (first > hi && !d.set_lo(x, d.lo(x) + y - first + lo)) return false;
+    if (last > hi && !d.set_hi(x, d.hi(x) - (last - hi))) return false;
+    return last >= lo || d.set_hi(x, d.hi(x) - (last + y - hi));
+  }
 };
 
 // x to the power y, where it is defined.

@@ -160,47 +160,6 @@ class DistinctValues final : public Propagator {
   Values taken_;
 };
 
-class BinPacking final : public Propagator {
- public:
-  BinPacking(Views loads, Views bins, Values sizes)
-      : Propagator(Priority::quadratic), loads_(std::move(loads)), bins_(std::move(bins)), sizes_(std::move(sizes)) {}
-
-  void attach(Engine& engine) override {
-    for (const View x : loads_) engine.subscribe(*this, x, kBounds);
-    for (const View x : bins_) engine.subscribe(*this, x, kDomain);
-  }
-
-  Outcome propagate(Engine& engine) override {
-    Domains& d = engine.domains();
-    for (const View x : bins_)
-      if (!d.set_lo(x, 0) || !d.set_hi(x, static_cast<Value>(loads_.size()) - 1)) return Outcome::failed;
-    for (std::size_t b = 0; b < loads_.size(); ++b)
-      if (!fill(d, b)) return Outcome::failed;
-    return Outcome::again;
-  }
-
- private:
-  bool fill(Domains& d, std::size_t b) const {
-    const auto bin = static_cast<Value>(b);
-    Value sure = 0, possible = 0;
-    for (std::size_t i = 0; i < bins_.size(); ++i) {
-      if (!d.has(bins_[i], bin)) continue;
-      possible += sizes_[i];
-      if (d.fixed(bins_[i])) sure += sizes_[i];
-    }
-    if (!d.set_lo(loads_[b], sure) || !d.set_hi(loads_[b], possible)) return false;
-    for (std::size_t i = 0; i < bins_.size(); ++i) {
-      if (d.fixed(bins_[i]) || !d.has(bins_[i], bin)) continue;
-      if (sure + sizes_[i] > d.hi(loads_[b]) && !d.remove(bins_[i], bin)) return false;
-      if (possible - sizes_[i] < d.lo(loads_[b]) && !d.assign(bins_[i], bin)) return false;
-    }
-    return true;
-  }
-
-  Views loads_, bins_;
-  Values sizes_;
-};
-
 }  // namespace
 
 void post_count(Engine& engine, const Views& xs, View y, View count) {
@@ -229,12 +188,5 @@ void post_cardinality(Engine& engine, const Views& xs, const Values& values, con
 }
 
 void post_distinct_values(Engine& engine, const Views& xs, View count) { engine.post(std::make_unique<DistinctValues>(xs, count)); }
-
-void post_bin_packing(Engine& engine, const Views& loads, const Views& bins, const Values& sizes) {
-  Value total = 0;
-  for (const Value size : sizes) total += size;
-  engine.post(std::make_unique<BinPacking>(loads, bins, sizes));
-  post_linear(engine, Relation::equal, Values(loads.size(), 1), loads, total);
-}
 
 }  // namespace elimina::cp

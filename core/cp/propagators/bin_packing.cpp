@@ -1,0 +1,167 @@
+// Items in bins: loads by what is and what may be in each bin, and by the sums that its items can have.
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <span>
+
+#include "cp/constraints.hpp"
+
+namespace elimina::cp {
+
+namespace {
+
+using Words = std::vector<std::uint64_t>;
+
+// Where the items that may be in one bin take its load: which of them have to be in it, and which cannot be (Trick, 2003). A bit is
+// a sum; for each number of items the sums that they have, and those from which the others lead to the load.
+class Sums {
+ public:
+  static constexpr Value kMost = 4096;
+
+  // Sizes of items, in any order; the load's bounds, at most `kMost`, less what is sure. False: no sum is within them.
+  bool find(std::span<const Value> sizes, Value lo, Value hi) {
+    words_ = static_cast<std::size_t>(hi) / 64 + 1;
+    count_ = sizes.size();
+    for (auto* rows : {&from_, &to_}) rows->assign((count_ + 1) * words_, 0);
+    row(from_, 0)[0] = 1;
+    for (std::size_t i = 0; i < count_; ++i) either(row(from_, i), sizes[i], row(from_, i + 1));
+    for (Value sum = lo; sum <= hi; ++sum) row(to_, count_)[word(sum)] |= row(from_, count_)[word(sum)] & bit(sum);
+    const auto last = row(to_, count_);
+    low_ = high_ = -1;
+    for (std::size_t w = 0; w < words_; ++w) {
+      if (!last[w]) continue;
+      if (low_ < 0) low_ = static_cast<Value>(w * 64) + std::countr_zero(last[w]);
+      high_ = static_cast<Value>(w * 64) + 63 - std::countl_zero(last[w]);
+    }
+    if (low_ < 0) return false;
+    for (std::size_t i = count_; i-- > 0;) before(row(to_, i + 1), sizes[i], row(to_, i));
+    return true;
+  }
+
+  Value low() const { return low_; }
+  Value high() const { return high_; }
+  bool can_have(std::size_t i, Value size) const {
+    for (std::size_t w = 0; w < words_; ++w)
+      if (row(from_, i)[w] & lowered(row(to_, i + 1), size, w)) return true;
+    return false;
+  }
+  bool can_miss(std::size_t i) const {
+    for (std::size_t w = 0; w < words_; ++w)
+      if (row(from_, i)[w] & row(to_, i + 1)[w]) return true;
+    return false;
+  }
+
+ private:
+  static std::size_t word(Value sum) { return static_cast<std::size_t>(sum) / 64; }
+  static std::uint64_t bit(Value sum) { return std::uint64_t{1} << (sum % 64); }
+  std::span<std::uint64_t> row(Words& rows, std::size_t i) const { return {rows.data() + i * words_, words_}; }
+  std::span<const std::uint64_t> row(const Words& rows, std::size_t i) const { return {rows.data() + i * words_, words_}; }
+
+  // Word w of the sums that become one of `sums` by `size`.
+  std::uint64_t lowered(std::span<const std::uint64_t> sums, Value size, std::size_t w) const {
+    const std::size_t place = w + word(size), shift = static_cast<std::size_t>(size) % 64;
+    if (place >= words_) return 0;
+    const std::uint64_t above = shift && place + 1 < words_ ? sums[place + 1] << (64 - shift) : 0;
+    return sums[place] >> shift | above;
+  }
+
+  void either(std::span<const std::uint64_t> sums, Value size, std::span<std::uint64_t> result) const {
+    const std::size_t far = word(size), shift = static_cast<std::size_t>(size) % 64;
+    for (std::size_t w = 0; w < words_; ++w) {
+      result[w] = sums[w];
+      if (w < far) continue;
+      result[w] |= sums[w - far] << shift;
+      if (shift && w > far) result[w] |= sums[w - far - 1] >> (64 - shift);
+    }
+  }
+
+  void before(std::span<const std::uint64_t> sums, Value size, std::span<std::uint64_t> result) const {
+    for (std::size_t w = 0; w < words_; ++w) result[w] = sums[w] | lowered(sums, size, w);
+  }
+
+  std::size_t words_ = 0, count_ = 0;
+  Words from_, to_;
+  Value low_ = 0, high_ = 0;
+};
+
+class BinPacking final : public Propagator {
+ public:
+  BinPacking(Views loads, Views bins, Values sizes)
+      : Propagator(Priority::quadratic), loads_(std::move(loads)), bins_(std::move(bins)), sizes_(std::move(sizes)) {}
+
+  void attach(Engine& engine) override {
+    for (const View x : loads_) engine.subscribe(*this, x, kBounds);
+    for (const View x : bins_) engine.subscribe(*this, x, kDomain);
+  }
+
+  Outcome propagate(Engine& engine) override {
+    Domains& d = engine.domains();
+    for (const View x : bins_)
+      if (!d.set_lo(x, 0) || !d.set_hi(x, static_cast<Value>(loads_.size()) - 1)) return Outcome::failed;
+    for (std::size_t b = 0; b < loads_.size(); ++b)
+      if (!fill(d, b)) return Outcome::failed;
+    return Outcome::again;
+  }
+
+ private:
+  bool fill(Domains& d, std::size_t b) {
+    const auto bin = static_cast<Value>(b);
+    Value sure = 0, possible = 0;
+    open_.clear();
+    open_sizes_.clear();
+    for (std::size_t i = 0; i < bins_.size(); ++i) {
+      if (!d.has(bins_[i], bin)) continue;
+      possible += sizes_[i];
+      if (d.fixed(bins_[i])) {
+        sure += sizes_[i];
+      } else if (sizes_[i] > 0) {
+        open_.push_back(i);
+        open_sizes_.push_back(sizes_[i]);
+      }
+    }
+    const View load = loads_[b];
+    if (!d.set_lo(load, sure) || !d.set_hi(load, possible)) return false;
+    if (open_.empty() || (d.lo(load) == sure && d.hi(load) == possible)) return true;
+    return d.hi(load) - sure <= Sums::kMost ? by_sums(d, bin, sure) : by_bounds(d, bin, sure, possible);
+  }
+
+  bool by_bounds(Domains& d, Value bin, Value sure, Value possible) const {
+    const View load = loads_[static_cast<std::size_t>(bin)];
+    for (const std::size_t i : open_) {
+      if (sure + sizes_[i] > d.hi(load) && !d.remove(bins_[i], bin)) return false;
+      if (possible - sizes_[i] < d.lo(load) && !d.assign(bins_[i], bin)) return false;
+    }
+    return true;
+  }
+
+  bool by_sums(Domains& d, Value bin, Value sure) {
+    const View load = loads_[static_cast<std::size_t>(bin)];
+    if (!sums_.find(open_sizes_, d.lo(load) - sure, d.hi(load) - sure)) return false;
+    if (!d.set_lo(load, sure + sums_.low()) || !d.set_hi(load, sure + sums_.high())) return false;
+    for (std::size_t k = 0; k < open_.size(); ++k) {
+      const View x = bins_[open_[k]];
+      if (!sums_.can_have(k, open_sizes_[k])) {
+        if (!d.remove(x, bin)) return false;
+      } else if (!sums_.can_miss(k) && !d.assign(x, bin)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  Views loads_, bins_;
+  Values sizes_, open_sizes_;
+  std::vector<std::size_t> open_;
+  Sums sums_;
+};
+
+}  // namespace
+
+void post_bin_packing(Engine& engine, const Views& loads, const Views& bins, const Values& sizes) {
+  Value total = 0;
+  for (const Value size : sizes) total += size;
+  engine.post(std::make_unique<BinPacking>(loads, bins, sizes));
+  post_linear(engine, Relation::equal, Values(loads.size(), 1), loads, total);
+}
+
+}  // namespace elimina::cp

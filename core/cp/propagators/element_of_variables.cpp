@@ -1,0 +1,132 @@
+// z = xs[index], for variables xs.
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <span>
+
+#include "cp/constraints.hpp"
+
+namespace elimina::cp {
+
+namespace {
+
+// Domain consistent where z has few values. Else by bounds of z: the two variables that z has its bounds from are known, so that a
+// change of another one costs no look at all of them. Once the index has a value this is z = x.
+class ElementOfVariables final : public Propagator {
+ public:
+  ElementOfVariables(const Domains& d, View index, Views xs, View z)
+      : Propagator(Priority::linear), index_(index), xs_(std::move(xs)), z_(z), has_rows_(d.hi(z) - d.lo(z) < kShort) {
+    Views all = xs_;
+    all.insert(all.end(), {index_, z_});
+    repeats_ = repeats(all);
+  }
+
+  void attach(Engine& engine) override {
+    const Events events = has_rows_ ? kDomain : kBounds;
+    const int count = static_cast<int>(xs_.size());
+    for (int i = 0; i < count; ++i) engine.subscribe(*this, xs_[static_cast<std::size_t>(i)], events, i);
+    engine.subscribe(*this, index_, kDomain, count);
+    engine.subscribe(*this, z_, events, count);
+  }
+
+  Outcome propagate(Engine& engine) override {
+    Domains& d = engine.domains();
+    if (!d.set_lo(index_, 0) || !d.set_hi(index_, static_cast<Value>(xs_.size()) - 1)) return Outcome::failed;
+    if (d.fixed(index_)) return follow(d, xs_[static_cast<std::size_t>(d.lo(index_))]);
+    if (is_unmoved(d)) return Outcome::fixpoint;
+    if (!keep_possible(d) || (has_rows_ && !keep_supported(d))) return Outcome::failed;
+    return has_rows_ && !repeats_ && !d.fixed(index_) ? Outcome::fixpoint : Outcome::again;
+  }
+
+ private:
+  static constexpr Value kShort = 512;
+
+  View x(Value i) const { return xs_[static_cast<std::size_t>(i)]; }
+
+  bool is_possible(const Domains& d, View x) const {
+    if (d.hi(x) < d.lo(z_) || d.lo(x) > d.hi(z_)) return false;
+    return !(d.fixed(x) && !d.has(z_, d.lo(x))) && !(d.fixed(z_) && !d.has(x, d.lo(z_)));
+  }
+
+  // Whether only variables have changed that do not matter.
+  bool is_unmoved(const Domains& d) const {
+    for (const int i : touched) {
+      if (i == static_cast<int>(xs_.size())) return false;
+      if (d.has(index_, i) && (has_rows_ || !is_possible(d, x(i)))) return false;
+    }
+    return has_rows_ || (d.has(index_, low_) && d.has(index_, high_) && d.lo(x(low_)) <= d.lo(z_) && d.hi(x(high_)) >= d.hi(z_));
+  }
+
+  bool keep_possible(Domains& d) {
+    bool alive = true;
+    Value lo = kLimit * 2, hi = -kLimit * 2;
+    d.each(index_, [&](Value i) {
+      const View one = x(i);
+      if (!is_possible(d, one)) {
+        alive = alive && d.remove(index_, i);
+        return;
+      }
+      if (d.lo(one) < lo) lo = d.lo(one), low_ = i;
+      if (d.hi(one) > hi) hi = d.hi(one), high_ = i;
+    });
+    return alive && d.set_lo(z_, lo) && d.set_hi(z_, hi);
+  }
+
+  bool keep_supported(Domains& d) {
+    const Value base = d.lo(z_);
+    read(d, z_, wanted_);
+    kept_.assign(wanted_.size(), 0);
+    bool alive = true;
+    d.each(index_, [&](Value i) {
+      std::uint64_t common = 0;
+      for (std::size_t w = 0; w < kept_.size(); ++w) {
+        const std::uint64_t word = wanted_[w] & d.row_word(x(i), base + static_cast<Value>(w * 64));
+        common |= word;
+        kept_[w] |= word;
+      }
+      if (!common) alive = alive && d.remove(index_, i);
+    });
+    return alive && keep(d, z_, base);
+  }
+
+  Outcome follow(Domains& d, View x) {
+    if (!d.set_lo(x, d.lo(z_)) || !d.set_hi(x, d.hi(z_)) || !d.set_lo(z_, d.lo(x)) || !d.set_hi(z_, d.hi(x))) return Outcome::failed;
+    if (d.fixed(x) && d.fixed(z_)) return d.lo(x) == d.lo(z_) ? Outcome::entailed : Outcome::failed;
+    if (!has_rows_ || d.lo(x) != d.lo(z_) || (d.is_interval(x) && d.is_interval(z_))) return Outcome::again;
+    const Value base = d.lo(z_);
+    read(d, z_, kept_);
+    for (std::size_t w = 0; w < kept_.size(); ++w) kept_[w] &= d.row_word(x, base + static_cast<Value>(w * 64));
+    return keep(d, x, base) && keep(d, z_, base) ? Outcome::again : Outcome::failed;
+  }
+
+  void read(const Domains& d, View x, std::vector<std::uint64_t>& words) const {
+    words.resize(static_cast<std::size_t>(d.hi(z_) - d.lo(z_)) / 64 + 1);
+    d.read_row(x, d.lo(z_), words);
+  }
+
+  // The values of `kept_`, from `base` on.
+  bool keep(Domains& d, View x, Value base) const {
+    if (!d.set_lo(x, base) || !d.set_hi(x, base + static_cast<Value>(kept_.size() * 64) - 1)) return false;
+    for (std::size_t w = 0; w < kept_.size(); ++w) {
+      const Value from = base + static_cast<Value>(w * 64);
+      for (std::uint64_t lost = d.row_word(x, from) & ~kept_[w]; lost; lost &= lost - 1)
+        if (!d.remove(x, from + std::countr_zero(lost))) return false;
+    }
+    return true;
+  }
+
+  View index_;
+  Views xs_;
+  View z_;
+  bool has_rows_, repeats_ = false;
+  Value low_ = 0, high_ = 0;  // what z has its bounds from
+  std::vector<std::uint64_t> wanted_, kept_;
+};
+
+}  // namespace
+
+void post_element(Engine& engine, View index, const Views& xs, View z) {
+  engine.post(std::make_unique<ElementOfVariables>(engine.domains(), index, xs, z));
+}
+
+}  // namespace elimina::cp
