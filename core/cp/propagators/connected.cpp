@@ -73,17 +73,18 @@ class Connected final : public Propagator {
       else is_entered_[next_[i]] = 1;
     }
     if (nodes_.size() < 2) return false;
-    std::size_t left = n;
+    std::size_t joined = 0;
     for (std::size_t i = 0; i < n; ++i) {
-      if (next_[i] == i) --left;
+      if (next_[i] == i) ++joined;
       if (is_entered_[i]) continue;
       std::size_t last = i;
-      for (--left; next_[last] < n; last = next_[last])
-        if (left-- == 0) return false;
+      // Two nodes with one successor are possible here, too, since AllDifferent may have to wait.
+      for (++joined; next_[last] < n && joined < n; last = next_[last]) ++joined;
+      if (next_[last] < n) return false;
       first_[last] = i;
       path_of_[i] = last;
     }
-    return left == 0;
+    return joined == n;
   }
 
   bool must_be_visited(const Domains& d, std::size_t i) const { return first_[i] != i || !d.has(xs_[i], static_cast<Value>(i)); }

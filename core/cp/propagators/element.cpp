@@ -3,6 +3,7 @@
 #include <bit>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "cp/constraints.hpp"
 
@@ -39,9 +40,17 @@ class Kept {
   std::vector<std::uint64_t> words_;
 };
 
+// What it knows is of its last call, as long as no level was undone since: then a call costs what has changed. Values that z lost
+// at its ends are found in the table's order; where z has a row, values that the index lost are found by a copy of its row, and a
+// value of z that nothing is left for goes. Only holes that others made in z, and the first call after an undone level, take a
+// look at all values of the index. `Cell` and `Place` hold a value and a place of the table.
+template <class Cell, class Place>
 class ElementOfValues final : public Propagator {
  public:
-  ElementOfValues(View index, Values table, View z) : Propagator(Priority::linear), index_(index), table_(std::move(table)), z_(z) {}
+  ElementOfValues(View index, const Values& table, View z)
+      : Propagator(Priority::linear), index_(index), z_(z), table_(table.begin(), table.end()), order_(table.size()) {
+    sort();
+  }
 
   void attach(Engine& engine) override {
     engine.subscribe(*this, index_, kDomain);
@@ -50,7 +59,29 @@ class ElementOfValues final : public Propagator {
 
   Outcome propagate(Engine& engine) override {
     Domains& d = engine.domains();
-    if (!d.set_lo(index_, 0) || !d.set_hi(index_, static_cast<Value>(table_.size()) - 1)) return Outcome::failed;
+    const bool is_known = undone_ == engine.trail().undone();
+    undone_ = engine.trail().undone();
+    if (!(is_known ? keep_up(d) : look_at_all(d))) return Outcome::failed;
+    if (index_.var == z_.var) return Outcome::again;
+    return d.fixed(z_) ? Outcome::entailed : Outcome::fixpoint;
+  }
+
+ private:
+  Value at(std::size_t rank) const { return table_[order_[rank]]; }
+
+  void sort() {
+    std::vector<std::pair<Cell, Place>> cells;
+    for (std::size_t i = 0; i < table_.size(); ++i) cells.emplace_back(table_[i], static_cast<Place>(i));
+    std::sort(cells.begin(), cells.end());
+    for (std::size_t i = 0; i < cells.size(); ++i) order_[i] = cells[i].second;
+  }
+
+  std::size_t rank(Value value) const {
+    return static_cast<std::size_t>(std::partition_point(order_.begin(), order_.end(), [&](Place i) { return table_[i] < value; }) - order_.begin());
+  }
+
+  bool look_at_all(Domains& d) {
+    if (!d.set_lo(index_, 0) || !d.set_hi(index_, static_cast<Value>(table_.size()) - 1)) return false;
     Value lo = kLimit * 2, hi = -kLimit * 2;
     const bool is_whole = d.is_interval(z_);
     const Value first = d.lo(z_), last = d.hi(z_);
@@ -64,19 +95,85 @@ class ElementOfValues final : public Propagator {
       lo = std::min(lo, value);
       hi = std::max(hi, value);
     });
-    if (!alive || !d.set_lo(z_, lo) || !d.set_hi(z_, hi)) return Outcome::failed;
-    if (d.fixed(z_) && d.fixed(index_)) return Outcome::entailed;
+    if (!alive || !d.set_lo(z_, lo) || !d.set_hi(z_, hi)) return false;
+    begin_ = rank(lo);
+    end_ = rank(hi + 1);
     // Wide domains keep what is between two values of the table.
-    if (hi - lo > kListed || d.fixed(z_)) return Outcome::fixpoint;
+    is_listed_ = hi - lo <= kListed;
+    if (!is_listed_ || d.fixed(z_)) return true;
     kept_.begin(lo, hi);
     d.each(index_, [&](Value i) { kept_.add(table_[static_cast<std::size_t>(i)]); });
-    return kept_.apply(d, z_) ? Outcome::fixpoint : Outcome::failed;
+    if (!kept_.apply(d, z_)) return false;
+    values_ = d.size(z_);
+    row_.resize((table_.size() + 63) / 64);
+    d.read_row(index_, 0, row_);
+    return true;
   }
 
- private:
-  View index_;
-  Values table_;
-  View z_;
+  bool keep_up(Domains& d) {
+    if (!take_ends(d)) return false;
+    if (is_listed_ ? d.size(z_) != values_ : !d.is_interval(z_)) return look_at_all(d);
+    if (is_listed_) find_lost(d);
+    while (begin_ < end_ && !d.has(index_, order_[begin_])) ++begin_;
+    while (begin_ < end_ && !d.has(index_, order_[end_ - 1])) --end_;
+    if (begin_ == end_) return false;
+    const Value lo = at(begin_), hi = at(end_ - 1);
+    if (!d.set_lo(z_, lo) || !d.set_hi(z_, hi)) return false;
+    if (!is_listed_) return hi - lo > kListed || look_at_all(d);
+    for (const Place i : lost_)
+      if (table_[i] > lo && table_[i] < hi && !has_any(d, table_[i]) && !d.remove(z_, table_[i])) return false;
+    values_ = d.size(z_);
+    return true;
+  }
+
+  // The index loses what is beyond the bounds of z; `values_` is what z has then, if others took nothing between.
+  bool take_ends(Domains& d) {
+    const Value lo = d.lo(z_), hi = d.hi(z_);
+    Value last = lo;
+    for (; begin_ < end_ && at(begin_) < lo; ++begin_)
+      if (!take(d, begin_, last)) return false;
+    for (last = hi; begin_ < end_ && at(end_ - 1) > hi; --end_)
+      if (!take(d, end_ - 1, last)) return false;
+    return true;
+  }
+
+  bool take(Domains& d, std::size_t rank, Value& last) {
+    const auto i = static_cast<std::size_t>(order_[rank]);
+    const std::uint64_t bit = std::uint64_t{1} << (i % 64);
+    if (is_listed_ && row_[i / 64] & bit) {
+      row_[i / 64] &= ~bit;
+      values_ -= at(rank) != last;
+      last = at(rank);
+    }
+    return d.remove(index_, static_cast<Value>(i));
+  }
+
+  void find_lost(const Domains& d) {
+    lost_.clear();
+    for (std::size_t w = 0; w < row_.size(); ++w) {
+      if (!row_[w]) continue;
+      std::uint64_t lost = row_[w] & ~d.row_word(index_, static_cast<Value>(w * 64));
+      row_[w] &= ~lost;
+      for (; lost; lost &= lost - 1) lost_.push_back(static_cast<Place>(w * 64 + static_cast<std::size_t>(std::countr_zero(lost))));
+    }
+  }
+
+  bool has_any(const Domains& d, Value value) const {
+    for (std::size_t k = rank(value); k < end_ && at(k) == value; ++k)
+      if (d.has(index_, order_[k])) return true;
+    return false;
+  }
+
+  View index_, z_;
+  std::vector<Cell> table_;
+  std::vector<Place> order_;  // by values
+  std::uint64_t undone_ = ~std::uint64_t{0};
+  // Ranks from `begin_` to `end_` have the values within the bounds of z.
+  std::size_t begin_ = 0, end_ = 0;
+  bool is_listed_ = false;
+  Value values_ = 0;                // of z
+  std::vector<std::uint64_t> row_;  // of the index
+  std::vector<Place> lost_;
   Kept kept_;
 };
 
@@ -162,7 +259,11 @@ class ElementOfViews final : public Propagator {
 }  // namespace
 
 void post_element(Engine& engine, View index, const Values& table, View z) {
-  engine.post(std::make_unique<ElementOfValues>(index, table, z));
+  const auto fits = [](Value value) { return value >= INT32_MIN && value <= INT32_MAX; };
+  if (table.size() <= 1 << 16 && std::all_of(table.begin(), table.end(), fits))
+    engine.post(std::make_unique<ElementOfValues<std::int32_t, std::uint16_t>>(index, table, z));
+  else
+    engine.post(std::make_unique<ElementOfValues<Value, std::uint32_t>>(index, table, z));
 }
 
 void post_element(Engine& engine, View index, const Views& xs, View z) {
