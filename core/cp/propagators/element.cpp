@@ -41,15 +41,24 @@ class Kept {
 };
 
 // What it knows is of its last call, as long as no level was undone since: then a call costs what has changed. Values that z lost
-// at its ends are found in the table's order; where z has a row, values that the index lost are found by a copy of its row, and a
-// value of z that nothing is left for goes. Only holes that others made in z, and the first call after an undone level, take a
+// at its ends are found in the table's order. Where z is narrow at the root, values that the index lost are found by a copy of its
+// row, and a value of z that nothing is left for goes; a wider z keeps what is between two values of the table, also once it gets
+// narrow: its row would be emptied bit by bit. Only holes that others made in z, and the first call after an undone level, take a
 // look at all values of the index. `Cell` and `Place` hold a value and a place of the table.
 template <class Cell, class Place>
 class ElementOfValues final : public Propagator {
  public:
   ElementOfValues(View index, const Values& table, View z)
-      : Propagator(Priority::linear), index_(index), z_(z), table_(table.begin(), table.end()), order_(table.size()) {
-    sort();
+      : Propagator(Priority::linear), index_(index), z_(z), order_(table.size()), rank_(table.size()) {
+    std::vector<std::pair<Cell, Place>> cells;
+    for (std::size_t i = 0; i < table.size(); ++i) cells.emplace_back(static_cast<Cell>(table[i]), static_cast<Place>(i));
+    std::sort(cells.begin(), cells.end());
+    sorted_.reserve(cells.size());
+    for (std::size_t k = 0; k < cells.size(); ++k) {
+      sorted_.push_back(cells[k].first);
+      order_[k] = cells[k].second;
+      rank_[order_[k]] = static_cast<Place>(k);
+    }
   }
 
   void attach(Engine& engine) override {
@@ -59,7 +68,8 @@ class ElementOfValues final : public Propagator {
 
   Outcome propagate(Engine& engine) override {
     Domains& d = engine.domains();
-    const bool is_known = undone_ == engine.trail().undone();
+    is_at_root_ = engine.level() == 0;
+    const bool is_known = undone_ == engine.trail().undone() && !is_at_root_ && index_.var != z_.var;
     undone_ = engine.trail().undone();
     if (!(is_known ? keep_up(d) : look_at_all(d))) return Outcome::failed;
     if (index_.var == z_.var) return Outcome::again;
@@ -67,27 +77,16 @@ class ElementOfValues final : public Propagator {
   }
 
  private:
-  Value at(std::size_t rank) const { return table_[order_[rank]]; }
-
-  void sort() {
-    std::vector<std::pair<Cell, Place>> cells;
-    for (std::size_t i = 0; i < table_.size(); ++i) cells.emplace_back(table_[i], static_cast<Place>(i));
-    std::sort(cells.begin(), cells.end());
-    for (std::size_t i = 0; i < cells.size(); ++i) order_[i] = cells[i].second;
-  }
-
-  std::size_t rank(Value value) const {
-    return static_cast<std::size_t>(std::partition_point(order_.begin(), order_.end(), [&](Place i) { return table_[i] < value; }) - order_.begin());
-  }
+  Value at(Value i) const { return sorted_[rank_[static_cast<std::size_t>(i)]]; }
 
   bool look_at_all(Domains& d) {
-    if (!d.set_lo(index_, 0) || !d.set_hi(index_, static_cast<Value>(table_.size()) - 1)) return false;
+    if (!d.set_lo(index_, 0) || !d.set_hi(index_, static_cast<Value>(sorted_.size()) - 1)) return false;
     Value lo = kLimit * 2, hi = -kLimit * 2;
     const bool is_whole = d.is_interval(z_);
     const Value first = d.lo(z_), last = d.hi(z_);
     bool alive = true;
     d.each(index_, [&](Value i) {
-      const Value value = table_[static_cast<std::size_t>(i)];
+      const Value value = at(i);
       if (value < first || value > last || !(is_whole || d.has(z_, value))) {
         alive = alive && d.remove(index_, i);
         return;
@@ -96,16 +95,15 @@ class ElementOfValues final : public Propagator {
       hi = std::max(hi, value);
     });
     if (!alive || !d.set_lo(z_, lo) || !d.set_hi(z_, hi)) return false;
-    begin_ = rank(lo);
-    end_ = rank(hi + 1);
-    // Wide domains keep what is between two values of the table.
-    is_listed_ = hi - lo <= kListed;
+    begin_ = static_cast<std::size_t>(std::lower_bound(sorted_.begin(), sorted_.end(), lo) - sorted_.begin());
+    end_ = static_cast<std::size_t>(std::upper_bound(sorted_.begin(), sorted_.end(), hi) - sorted_.begin());
+    if (is_at_root_) is_listed_ = hi - lo <= kListed;
     if (!is_listed_ || d.fixed(z_)) return true;
     kept_.begin(lo, hi);
-    d.each(index_, [&](Value i) { kept_.add(table_[static_cast<std::size_t>(i)]); });
+    d.each(index_, [&](Value i) { kept_.add(at(i)); });
     if (!kept_.apply(d, z_)) return false;
     values_ = d.size(z_);
-    row_.resize((table_.size() + 63) / 64);
+    row_.resize((sorted_.size() + 63) / 64);
     d.read_row(index_, 0, row_);
     return true;
   }
@@ -113,15 +111,15 @@ class ElementOfValues final : public Propagator {
   bool keep_up(Domains& d) {
     if (!take_ends(d)) return false;
     if (is_listed_ ? d.size(z_) != values_ : !d.is_interval(z_)) return look_at_all(d);
+    lost_.clear();
     if (is_listed_) find_lost(d);
     while (begin_ < end_ && !d.has(index_, order_[begin_])) ++begin_;
     while (begin_ < end_ && !d.has(index_, order_[end_ - 1])) --end_;
     if (begin_ == end_) return false;
-    const Value lo = at(begin_), hi = at(end_ - 1);
+    const Value lo = sorted_[begin_], hi = sorted_[end_ - 1];
     if (!d.set_lo(z_, lo) || !d.set_hi(z_, hi)) return false;
-    if (!is_listed_) return hi - lo > kListed || look_at_all(d);
     for (const Place i : lost_)
-      if (table_[i] > lo && table_[i] < hi && !has_any(d, table_[i]) && !d.remove(z_, table_[i])) return false;
+      if (at(i) > lo && at(i) < hi && !has_equal(d, rank_[i]) && !d.remove(z_, at(i))) return false;
     values_ = d.size(z_);
     return true;
   }
@@ -130,9 +128,9 @@ class ElementOfValues final : public Propagator {
   bool take_ends(Domains& d) {
     const Value lo = d.lo(z_), hi = d.hi(z_);
     Value last = lo;
-    for (; begin_ < end_ && at(begin_) < lo; ++begin_)
+    for (; begin_ < end_ && sorted_[begin_] < lo; ++begin_)
       if (!take(d, begin_, last)) return false;
-    for (last = hi; begin_ < end_ && at(end_ - 1) > hi; --end_)
+    for (last = hi; begin_ < end_ && sorted_[end_ - 1] > hi; --end_)
       if (!take(d, end_ - 1, last)) return false;
     return true;
   }
@@ -142,14 +140,13 @@ class ElementOfValues final : public Propagator {
     const std::uint64_t bit = std::uint64_t{1} << (i % 64);
     if (is_listed_ && row_[i / 64] & bit) {
       row_[i / 64] &= ~bit;
-      values_ -= at(rank) != last;
-      last = at(rank);
+      values_ -= sorted_[rank] != last;
+      last = sorted_[rank];
     }
     return d.remove(index_, static_cast<Value>(i));
   }
 
   void find_lost(const Domains& d) {
-    lost_.clear();
     for (std::size_t w = 0; w < row_.size(); ++w) {
       if (!row_[w]) continue;
       std::uint64_t lost = row_[w] & ~d.row_word(index_, static_cast<Value>(w * 64));
@@ -158,19 +155,21 @@ class ElementOfValues final : public Propagator {
     }
   }
 
-  bool has_any(const Domains& d, Value value) const {
-    for (std::size_t k = rank(value); k < end_ && at(k) == value; ++k)
+  bool has_equal(const Domains& d, std::size_t rank) const {
+    std::size_t k = rank;
+    while (k > begin_ && sorted_[k - 1] == sorted_[rank]) --k;
+    for (; k < end_ && sorted_[k] == sorted_[rank]; ++k)
       if (d.has(index_, order_[k])) return true;
     return false;
   }
 
   View index_, z_;
-  std::vector<Cell> table_;
-  std::vector<Place> order_;  // by values
+  std::vector<Cell> sorted_;          // the table's values, and by their ranks
+  std::vector<Place> order_, rank_;   // their places; of each place the rank
   std::uint64_t undone_ = ~std::uint64_t{0};
   // Ranks from `begin_` to `end_` have the values within the bounds of z.
   std::size_t begin_ = 0, end_ = 0;
-  bool is_listed_ = false;
+  bool is_at_root_ = true, is_listed_ = false;
   Value values_ = 0;                // of z
   std::vector<std::uint64_t> row_;  // of the index
   std::vector<Place> lost_;
