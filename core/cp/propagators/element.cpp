@@ -1,9 +1,10 @@
 // z = table[index].
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <memory>
+#include <numeric>
 #include <span>
-#include <utility>
 
 #include "cp/constraints.hpp"
 
@@ -40,6 +41,23 @@ class Kept {
   std::vector<std::uint64_t> words_;
 };
 
+// Places by their values, 8 bits at a time from the lowest: thousands of long tables are sorted.
+template <class Place>
+void sort_by(const Values& table, std::vector<Place>& order) {
+  if (table.empty()) return;
+  const auto [least, most] = std::minmax_element(table.begin(), table.end());
+  const auto base = static_cast<std::uint64_t>(*least), range = static_cast<std::uint64_t>(*most) - base;
+  std::vector<Place> from(order.size());
+  for (int shift = 0; shift < 64 && range >> shift; shift += 8) {
+    const auto digit = [&](Place i) { return (static_cast<std::uint64_t>(table[i]) - base) >> shift & 255; };
+    std::array<std::size_t, 257> begins{};
+    for (const Place i : order) ++begins[digit(i) + 1];
+    std::partial_sum(begins.begin(), begins.end(), begins.begin());
+    from.swap(order);
+    for (const Place i : from) order[begins[digit(i)]++] = i;
+  }
+}
+
 // What it knows is of its last call, as long as no level was undone since: then a call costs what has changed. Values that z lost
 // at its ends are found in the table's order. Where z is narrow at the root, values that the index lost are found by a copy of its
 // row, and a value of z that nothing is left for goes; a wider z keeps what is between two values of the table, also once it gets
@@ -50,13 +68,11 @@ class ElementOfValues final : public Propagator {
  public:
   ElementOfValues(View index, const Values& table, View z)
       : Propagator(Priority::linear), index_(index), z_(z), order_(table.size()), rank_(table.size()) {
-    std::vector<std::pair<Cell, Place>> cells;
-    for (std::size_t i = 0; i < table.size(); ++i) cells.emplace_back(static_cast<Cell>(table[i]), static_cast<Place>(i));
-    std::sort(cells.begin(), cells.end());
-    sorted_.reserve(cells.size());
-    for (std::size_t k = 0; k < cells.size(); ++k) {
-      sorted_.push_back(cells[k].first);
-      order_[k] = cells[k].second;
+    std::iota(order_.begin(), order_.end(), Place{0});
+    sort_by(table, order_);
+    sorted_.reserve(table.size());
+    for (std::size_t k = 0; k < table.size(); ++k) {
+      sorted_.push_back(static_cast<Cell>(table[order_[k]]));
       rank_[order_[k]] = static_cast<Place>(k);
     }
   }
@@ -97,6 +113,7 @@ class ElementOfValues final : public Propagator {
     if (!alive || !d.set_lo(z_, lo) || !d.set_hi(z_, hi)) return false;
     begin_ = static_cast<std::size_t>(std::lower_bound(sorted_.begin(), sorted_.end(), lo) - sorted_.begin());
     end_ = static_cast<std::size_t>(std::upper_bound(sorted_.begin(), sorted_.end(), hi) - sorted_.begin());
+    note_ends();
     if (is_at_root_) is_listed_ = hi - lo <= kListed;
     if (!is_listed_ || d.fixed(z_)) return true;
     kept_.begin(lo, hi);
@@ -109,17 +126,14 @@ class ElementOfValues final : public Propagator {
   }
 
   bool keep_up(Domains& d) {
-    if (!take_ends(d)) return false;
+    if ((d.lo(z_) > lo_ || d.hi(z_) < hi_) && !take_ends(d)) return false;
     if (is_listed_ ? d.size(z_) != values_ : !d.is_interval(z_)) return look_at_all(d);
     lost_.clear();
     if (is_listed_) find_lost(d);
-    while (begin_ < end_ && !d.has(index_, order_[begin_])) ++begin_;
-    while (begin_ < end_ && !d.has(index_, order_[end_ - 1])) --end_;
-    if (begin_ == end_) return false;
-    const Value lo = sorted_[begin_], hi = sorted_[end_ - 1];
-    if (!d.set_lo(z_, lo) || !d.set_hi(z_, hi)) return false;
+    if ((!d.has(index_, first_) || !d.has(index_, last_)) && !find_ends(d)) return false;
+    if (!d.set_lo(z_, lo_) || !d.set_hi(z_, hi_)) return false;
     for (const Place i : lost_)
-      if (at(i) > lo && at(i) < hi && !has_equal(d, rank_[i]) && !d.remove(z_, at(i))) return false;
+      if (at(i) > lo_ && at(i) < hi_ && !has_equal(d, rank_[i]) && !d.remove(z_, at(i))) return false;
     values_ = d.size(z_);
     return true;
   }
@@ -132,7 +146,25 @@ class ElementOfValues final : public Propagator {
       if (!take(d, begin_, last)) return false;
     for (last = hi; begin_ < end_ && sorted_[end_ - 1] > hi; --end_)
       if (!take(d, end_ - 1, last)) return false;
+    if (begin_ == end_) return false;
+    note_ends();
     return true;
+  }
+
+  // The least and the greatest value that the index has.
+  bool find_ends(const Domains& d) {
+    while (begin_ < end_ && !d.has(index_, order_[begin_])) ++begin_;
+    while (begin_ < end_ && !d.has(index_, order_[end_ - 1])) --end_;
+    if (begin_ == end_) return false;
+    note_ends();
+    return true;
+  }
+
+  void note_ends() {
+    lo_ = sorted_[begin_];
+    hi_ = sorted_[end_ - 1];
+    first_ = order_[begin_];
+    last_ = order_[end_ - 1];
   }
 
   bool take(Domains& d, std::size_t rank, Value& last) {
@@ -156,22 +188,25 @@ class ElementOfValues final : public Propagator {
   }
 
   bool has_equal(const Domains& d, std::size_t rank) const {
-    std::size_t k = rank;
-    while (k > begin_ && sorted_[k - 1] == sorted_[rank]) --k;
-    for (; k < end_ && sorted_[k] == sorted_[rank]; ++k)
+    const Cell value = sorted_[rank];
+    for (std::size_t k = rank + 1; k < end_ && sorted_[k] == value; ++k)
+      if (d.has(index_, order_[k])) return true;
+    for (std::size_t k = rank; k-- > begin_ && sorted_[k] == value;)
       if (d.has(index_, order_[k])) return true;
     return false;
   }
 
+  // What every call looks at comes first, and what it looks up in longer arrays last: there are thousands of elements. Ranks from
+  // `begin_` to `end_` have the values from `lo_` to `hi_`; `first_` and `last_` are the places of these two.
   View index_, z_;
-  std::vector<Cell> sorted_;          // the table's values, and by their ranks
-  std::vector<Place> order_, rank_;   // their places; of each place the rank
   std::uint64_t undone_ = ~std::uint64_t{0};
-  // Ranks from `begin_` to `end_` have the values within the bounds of z.
-  std::size_t begin_ = 0, end_ = 0;
+  Value lo_ = 0, hi_ = 0, values_ = 0;  // `values_`: how many z has
+  Place first_ = 0, last_ = 0;
   bool is_at_root_ = true, is_listed_ = false;
-  Value values_ = 0;                // of z
   std::vector<std::uint64_t> row_;  // of the index
+  std::size_t begin_ = 0, end_ = 0;
+  std::vector<Cell> sorted_;         // the table's values
+  std::vector<Place> order_, rank_;  // their places; of each place the rank
   std::vector<Place> lost_;
   Kept kept_;
 };
