@@ -18,6 +18,7 @@ import argparse
 import itertools
 import random
 import re
+import resource
 import subprocess
 import tempfile
 import time
@@ -107,10 +108,10 @@ def flatzinc(instance: Instance) -> str:
     return "\n".join([*lines, *constraints, solve])
 
 
-def gecode(instance: Instance, program: str, limit: float) -> tuple[int, float]:
+def gecode(model: str, program: str, limit: float) -> tuple[int, float]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.fzn"
-        path.write_text(flatzinc(instance))
+        path.write_text(model)
         command = [program, "-s", "-time", str(int(limit * 1000)), str(path)]
         run = subprocess.run(command, capture_output=True, text=True)
     values = dict(re.findall(r"(nodes|solveTime)=([\d.]+)", run.stdout + run.stderr))
@@ -132,7 +133,7 @@ def compare(instance: Instance, limit: float, program: str | None, devices: list
     nodes, seconds, status = ours(instance, limit)
     line = f"{instance.name:16} {status:10} {nodes:9} nodes {seconds:8.3f} s {nodes / seconds:10.0f} nodes/s"
     if program:
-        peer_nodes, peer_seconds = gecode(instance, program, limit)
+        peer_nodes, peer_seconds = gecode(flatzinc(instance), program, limit)
         rate = peer_nodes / max(peer_seconds, 1e-9)
         same_nodes, same_seconds, _ = ours(instance, limit, min(nodes, peer_nodes))
         line += f"   gecode {peer_nodes:9} nodes {peer_seconds:8.3f} s {rate:10.0f} nodes/s"
@@ -190,23 +191,51 @@ def root_calls(instance: Instance, lines: list[list[tuple[int, int]]], device: s
     return solver.device_calls()
 
 
-def tour(problem: tsplib.Problem, device: str, limit: float, nodes: int | None = None) -> tuple[int, float]:
-    """Successors in a circuit, an element of the distances for each, their sum; the fewest values first."""
+def tsp(path: Path, limit: float, program: str | None, devices: list[str], repeat: int) -> None:
+    """Successors in a circuit, an element of the distances for each, their sum; the fewest values first.
+
+    Nodes a second are those below the root, which a run of one node takes off.
+    """
+    problem = tsplib.read_tsp(path)
+    start = time.perf_counter()
     model = cp.Model()
     successors = model.int_vars(problem.cities, 0, problem.cities - 1)
     model.circuit(successors)
-    costs = [model.element(row, x) for row, x in zip(problem.distances.tolist(), successors, strict=True)]
-    model.minimize(sum(costs[1:], costs[0]))
+    model.minimize(model.sum(map(model.element, problem.distances, successors)))
     model.search(successors, "first_fail", "indomain_min")
-    result = model.solve(time_limit=limit, node_limit=nodes, device=device)
-    return result.statistics["nodes"], result.statistics["seconds"]
+    built = time.perf_counter() - start
+    root = model.solve(node_limit=1, device="cpu").statistics["seconds"]
+    most = model.solve(time_limit=root + limit, device="cpu").statistics["nodes"]
+
+    def run(device: str) -> tuple[int, float]:
+        statistics = model.solve(time_limit=root + 2 * limit, node_limit=most, device=device).statistics
+        return statistics["nodes"] - 1, statistics["seconds"] - root
+
+    rates = ratios(run, devices, repeat)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    line = f"{path.stem:10} {most:7} nodes   {rates}   built in {built:.1f} s, root {root:.2f} s, {peak:.2f} GiB"
+    if program:
+        nodes, seconds = gecode(tour_flatzinc(problem), program, limit)
+        same = model.solve(node_limit=nodes, device="cpu").statistics
+        line += f"   gecode {nodes / seconds:8.0f} nodes/s, ours over as many {same['nodes'] / same['seconds']:8.0f}"
+    print(line, flush=True)
 
 
-def tsp(path: Path, limit: float, devices: list[str], repeat: int) -> None:
-    problem = tsplib.read_tsp(path)
-    nodes, _ = tour(problem, "cpu", limit)
-    run = partial(tour, problem, limit=2 * limit, nodes=nodes)
-    print(f"{path.stem:10} {nodes:9} nodes   {ratios(run, devices, repeat)}", flush=True)
+def tour_flatzinc(problem: tsplib.Problem) -> str:
+    n = problem.cities
+    most = problem.distances.max(axis=1).tolist()
+    names, costs = ([f"{letter}{i}" for i in range(n)] for letter in "xc")
+    lines = ["predicate gecode_circuit(int: offset, array [int] of var int: x);"]
+    lines += [f"array [1..{n}] of int: d{i} = {problem.distances[i].tolist()};" for i in range(n)]
+    lines += [f"var 1..{n}: {x};\nvar 0..{m}: {c};" for x, c, m in zip(names, costs, most, strict=True)]
+    lines += [f"var 0..{sum(most)}: total;"]
+    lines += [f"array [1..{n}] of var int: x :: output_array([1..{n}]) = [{','.join(names)}];"]
+    lines += ["constraint gecode_circuit(1,x) :: domain;"]
+    lines += [f"constraint array_int_element({x},d{i},{c});" for i, (x, c) in enumerate(zip(names, costs, strict=True))]
+    factors = ",".join(["1"] * n)
+    lines += [f"constraint int_lin_eq([{factors},-1],[{','.join(costs)},total],0);"]
+    lines += ["solve :: int_search(x,first_fail,indomain_min,complete) minimize total;\n"]
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -221,7 +250,7 @@ def main() -> None:
     arguments = parser.parse_args()
     how = (arguments.limit, arguments.gecode, arguments.device, arguments.repeat)
     for path in arguments.tsp:
-        tsp(path, arguments.limit, arguments.device, arguments.repeat)
+        tsp(path, *how)
     for what in [] if arguments.tsp else arguments.what:
         if what == "batch":
             for n in (30, 60):

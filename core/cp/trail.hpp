@@ -32,6 +32,8 @@ class Trail {
   // Of the present level: whoever saves something himself compares with it.
   std::uint64_t stamp() const { return stamp_; }
   std::size_t level() const { return marks_.size(); }
+  // How often a level was undone: while it stays the same, so does what was known and has not changed.
+  std::uint64_t undone() const { return undone_; }
 
   void mark() {
     marks_.push_back({words_.size(), saved_.size()});
@@ -47,6 +49,7 @@ class Trail {
     words_.resize(mark.words);
     stamps_.resize(mark.words);
     ++stamp_;
+    ++undone_;
   }
 
  private:
@@ -61,7 +64,7 @@ class Trail {
   std::vector<std::uint64_t> words_, stamps_;
   std::vector<Saved> saved_;
   std::vector<Mark> marks_;
-  std::uint64_t stamp_ = 1;
+  std::uint64_t stamp_ = 1, undone_ = 0;
 };
 
 }  // namespace elimina::cp

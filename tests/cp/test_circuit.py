@@ -78,6 +78,38 @@ def test_nodes_that_are_visited_are_strongly_connected(name: str, successors: Su
     assert all(left[i] == [i] for i in set(graph) - home) or not visited
 
 
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(sorted(CHECKS)), st.integers(3, 5), st.data())
+def test_many_successors_at_once(name: str, n: int, data: st.DataObject) -> None:
+    """A Boolean gives values to most nodes in one step; some may be equal, or close a cycle."""
+    successors = data.draw(st.lists(st.none() | st.integers(0, n - 1), min_size=n, max_size=n))
+    model, xs = posted(name, [list(range(n))] * n)
+    b = model.bool_var()
+    for x, value in zip(xs, successors, strict=True):
+        if value is not None:
+            model.add(x == value, only_if=b)
+    model.search([b], "input_order", "indomain_max")
+    model.search(xs, "first_fail", "indomain_min")
+    wanted = [range(n) if v is None else [v] for v in successors]
+    result = model.solve(all_solutions=True)
+    values = [tuple(s[xs]) for s in result.solutions if s[b]]
+    assert result.complete
+    assert len(set(values)) == len(values)
+    assert set(values) == allowed(wanted, CHECKS[name])
+
+
+@pytest.mark.parametrize("name", sorted(CHECKS))
+def test_equal_successors_that_lead_to_a_cycle(name: str) -> None:
+    """They come between AllDifferent, which takes 11 from 9, and components, which look at paths."""
+    model, xs = posted(name, [list(range(12))] * 12)
+    taken = model.holds(xs[9] != 11)
+    for i, value in {0: 4, 1: 4, 2: 4, 3: 4, 4: 5, 6: 7, 7: 8, 8: 7}.items():
+        model.add(xs[i] == value, only_if=taken)
+    solver, _ = model._build()
+    assert solver.propagate()
+    assert not solver.decide(10, 11, True)
+
+
 def cliques(*groups: range, edges: list[tuple[int, int]]) -> Successors:
     inside = [[j for j in group if j != i] for group in groups for i in group]
     return [sorted({*d, *(b for a, b in edges if a == i)}) for i, d in enumerate(inside)]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import pytest
 
 from elimina import cp
@@ -153,6 +155,80 @@ def test_element() -> None:
     assert found(model, [x, y, index, z]) == {
         (a, b, i, (a, 4, b)[i]) for a, b, i in itertools.product(range(4), (5, 6), range(3))
     }
+
+
+@pytest.mark.parametrize("spread", [1, 10**5])
+def test_element_at_every_call_of_a_search(spread: int) -> None:
+    """Decisions on both variables, at the ends and between, with backtracking; values apart leave holes of z alone."""
+    for seed in range(60):
+        rng = random.Random(seed)
+        items = [spread * rng.randint(-6, 6) for _ in range(rng.choice([3, 9, 70, 140]))]
+        given = [list(range(len(items))), sorted({*items, *(spread * v for v in range(-7, 8))})]
+
+        def textbook(index: list[int], z: list[int]) -> list[list[int]] | None:
+            rows = [i for i in index if items[i] in z]  # noqa: B023
+            return [rows, sorted({items[i] for i in rows})] if rows else None  # noqa: B023
+
+        model, (index, z) = made(given) if spread == 1 else made([given[0], [0]])
+        if spread > 1:
+            z = model.int_var(given[1][0], given[1][-1])
+        model.post("array_int_element", index + 1, items, z)
+        solver, _ = model._build()
+        numbers = [next(iter(x.terms)) for x in (index, z)]
+        stack = [textbook(*given)]
+        assert solver.propagate() == (stack[0] is not None)
+        for _ in range(60):
+            top = stack[-1]
+            assert top is not None
+            assert solver.values_of(numbers[0]) == top[0]
+            assert solver.bounds_of(numbers[1]) == (top[1][0], top[1][-1])
+            if spread == 1:
+                assert solver.values_of(numbers[1]) == top[1]
+            which = rng.choice([0, 0, 1])
+            value, keep = rng.choice([top[which][0], top[which][-1], rng.choice(top[which])]), rng.random() < 0.1
+            after = list(top)
+            after[which] = [value] if keep else [v for v in top[which] if v != value]
+            stack.append(textbook(*after))
+            assert solver.decide(numbers[which], value, keep) == (stack[-1] is not None)
+            while stack[-1] is None or (len(stack) > 1 and rng.random() < 0.2):
+                stack.pop()
+                solver.undo()
+
+
+def test_element_of_itself() -> None:
+    for seed in range(100):
+        rng = random.Random(seed)
+        items = [rng.randint(-1, 7) for _ in range(6)]
+        model, (x,) = made(domains(rng, 1, -1, 7))
+        given = model.propagated()
+        assert given is not None
+        model.post("array_int_element", x + 1, items, x)
+        assert found(model, [x]) == {(v,) for v in given[0] if 0 <= v < 6 and items[v] == v}, items
+
+
+@pytest.mark.parametrize("kind", [np.int16, np.int32, np.int64, list])
+def test_element_of_a_row_of_numbers(kind: Any) -> None:
+    """A row is copied; values beyond 32 bits stay what they are."""
+    for factor in (1, 2**33) if kind in (np.int64, list) else (1,):
+        row = [factor * v for v in (5, -3, 5, 9)]
+        items = list(row) if kind is list else np.array(row, kind)
+        model = cp.Model()
+        index = model.int_var(0, 3)
+        z = model.element(items, index)
+        items[1] = 7
+        assert found(model, [index, z]) == set(enumerate(row))
+    with pytest.raises(InputError, match="whole number"):
+        model.element(np.array([0.5]), index)
+
+
+def test_sum() -> None:
+    model = cp.Model()
+    x, y = model.int_vars(2, 0, 2)
+    total = model.sum([x, 2 * y, x, 3, -x])
+    assert (total.terms, total.constant) == ((x + 2 * y).terms, 3)
+    assert model.sum([]).terms == {}
+    with pytest.raises(InputError, match="belongs to another model"):
+        model.sum([x, cp.Model().int_var(0, 1)])
 
 
 def test_element_of_variables_is_domain_consistent() -> None:

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
+#include <span>
 
 #include "cp/constraints.hpp"
 
@@ -12,17 +13,25 @@ namespace {
 // Nodes that have to be visited lie on one cycle through each of them. Without such a node, the root, the strongly connected
 // components are passed one after the other: from the root into the first, from the last one back to it, and past none that
 // has to be visited (Francis and Stuckey, Constraints 2014, with components instead of subtrees of one search).
+//
+// Successors that have a value join nodes to paths. A path is one node here, which has the name of its last one; its row has
+// the values of that one's successor, which are first nodes of paths, once AllDifferent has run. Mostly all paths but the root
+// are one component, which two searches from one of them show; only where they do not, the components are found.
 class Connected final : public Propagator {
  public:
   explicit Connected(Views xs)
       : Propagator(Priority::costly),
         xs_(std::move(xs)),
         words_((xs_.size() + 63) / 64),
-        rows_(xs_.size() * words_),
+        next_(xs_.size()),
+        path_of_(xs_.size()),
+        first_(xs_.size()),
+        is_entered_(xs_.size()),
         is_must_(xs_.size()),
-        numbers_(xs_.size()),
-        lows_(xs_.size()),
-        component_(xs_.size()) {}
+        component_(xs_.size()),
+        index_(xs_.size()) {
+    for (Row* row : {&open_, &on_stack_, &passed_, &pending_, &leading_, &goal_}) row->resize(words_);
+  }
 
   void attach(Engine& engine) override {
     for (const View x : xs_) engine.subscribe(*this, x, kDomain);
@@ -30,42 +39,134 @@ class Connected final : public Propagator {
 
   Outcome propagate(Engine& engine) override {
     Domains& d = engine.domains();
-    read(d);
-    const std::size_t n = xs_.size();
-    for (std::size_t tried = 0; tried < n; ++tried) {
-      root_ = (root_ + 1) % n;
-      if (is_must_[root_]) return pass(d) ? Outcome::fixpoint : Outcome::failed;
+    if (!join(d)) return Outcome::fixpoint;
+    for (std::size_t tried = 0; tried < nodes_.size(); ++tried) {
+      root_ = nodes_[++turn_ % nodes_.size()];
+      if (!must_be_visited(d, root_)) continue;
+      if (leaves_nothing_out(d)) return Outcome::fixpoint;
+      read(d);
+      return pass(d) ? Outcome::fixpoint : Outcome::failed;
     }
     return Outcome::fixpoint;
   }
 
  private:
+  using Word = std::uint64_t;
+  using Row = std::vector<Word>;
+
   // Components are numbered against the order of passage; `kUnseen`: not reached from the root.
   static constexpr int kUnseen = -2, kBack = -1;
 
-  std::uint64_t* row(std::size_t i) { return rows_.data() + i * words_; }
+  static void add(Row& row, std::size_t i) { row[i / 64] |= Word{1} << (i % 64); }
+  static void drop(Row& row, std::size_t i) { row[i / 64] &= ~(Word{1} << (i % 64)); }
+  Word* row(std::size_t i) { return rows_.data() + i * words_; }
+  bool has(std::size_t from, std::size_t to) { return row(from)[first_[to] / 64] >> (first_[to] % 64) & 1; }
 
-  template <class F>
-  bool each_successor(std::size_t i, F f) {
-    for (std::size_t k = 0; k < words_; ++k)
-      for (std::uint64_t word = row(i)[k]; word; word &= word - 1)
-        if (!f(64 * k + static_cast<std::size_t>(std::countr_zero(word)))) return false;
-    return true;
+  // False: there are less than two paths, or a cycle is closed, and others deal with the rest.
+  bool join(const Domains& d) {
+    const std::size_t n = xs_.size();
+    nodes_.clear();
+    std::fill(is_entered_.begin(), is_entered_.end(), 0);
+    for (std::size_t i = 0; i < n; ++i) {
+      next_[i] = d.fixed(xs_[i]) ? static_cast<std::size_t>(d.lo(xs_[i])) : n;
+      if (next_[i] == n) nodes_.push_back(i);
+      else is_entered_[next_[i]] = 1;
+    }
+    if (nodes_.size() < 2) return false;
+    std::size_t joined = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      if (next_[i] == i) ++joined;
+      if (is_entered_[i]) continue;
+      std::size_t last = i;
+      // Two nodes with one successor are possible here, too, since AllDifferent may have to wait.
+      for (++joined; next_[last] < n && joined < n; last = next_[last]) ++joined;
+      if (next_[last] < n) return false;
+      first_[last] = i;
+      path_of_[i] = last;
+    }
+    return joined == n;
+  }
+
+  bool must_be_visited(const Domains& d, std::size_t i) const { return first_[i] != i || !d.has(xs_[i], static_cast<Value>(i)); }
+
+  // Whether two paths lead to the root, which leads to two, and all others to each other.
+  bool leaves_nothing_out(const Domains& d) {
+    int doors = 0;
+    for (std::size_t k = 0; k < nodes_.size() && doors < 2; ++k)
+      doors += nodes_[k] != root_ && d.has(xs_[nodes_[k]], static_cast<Value>(first_[root_]));
+    const std::size_t start = nodes_[nodes_[0] == root_];
+    return doors == 2 && reaches_all(d, start) && is_reached_by_all(d, start);
+  }
+
+  void open_all() {
+    std::fill(open_.begin(), open_.end(), 0);
+    for (const std::size_t i : nodes_) add(open_, first_[i]);
+    drop(open_, first_[root_]);
+  }
+
+  bool reaches_all(const Domains& d, std::size_t start) {
+    open_all();
+    drop(open_, first_[start]);
+    std::size_t left = nodes_.size() - 2;
+    stack_.assign(1, start);
+    for (std::size_t next = 0; next < stack_.size() && left > 0; ++next) {
+      const View x = xs_[stack_[next]];
+      for (auto w = static_cast<std::size_t>(d.lo(x)) / 64; w <= static_cast<std::size_t>(d.hi(x)) / 64; ++w) {
+        if (!open_[w]) continue;
+        Word found = d.row_word(x, static_cast<Value>(w * 64)) & open_[w];
+        open_[w] &= ~found;
+        for (; found; found &= found - 1, --left) stack_.push_back(path_of_[w * 64 + static_cast<std::size_t>(std::countr_zero(found))]);
+      }
+    }
+    return left == 0;
+  }
+
+  // A few rounds over all paths that are not known to lead there.
+  bool is_reached_by_all(const Domains& d, std::size_t start) {
+    constexpr int kRounds = 4;
+    std::fill(goal_.begin(), goal_.end(), 0);
+    add(goal_, first_[start]);
+    stack_ = nodes_;
+    std::erase_if(stack_, [&](std::size_t i) { return i == root_ || i == start; });
+    for (int round = 0; round < kRounds && !stack_.empty(); ++round)
+      std::erase_if(stack_, [&](std::size_t i) {
+        const bool leads = d.has(xs_[i], static_cast<Value>(first_[start])) || d.meets(xs_[i], 0, goal_);
+        if (leads) add(goal_, first_[i]);
+        return leads;
+      });
+    return stack_.empty();
   }
 
   void read(const Domains& d) {
-    for (std::size_t i = 0; i < xs_.size(); ++i) {
+    rows_.resize(xs_.size() * words_);
+    sets_.resize(xs_.size() * words_);
+    for (const std::size_t i : nodes_) {
       d.read_row(xs_[i], 0, {row(i), words_});
-      std::uint64_t& word = row(i)[i / 64];
-      const std::uint64_t bit = std::uint64_t{1} << (i % 64);
-      is_must_[i] = !(word & bit);
-      word &= ~bit;
+      is_must_[i] = must_be_visited(d, i);
+      row(i)[i / 64] &= ~(Word{1} << (i % 64));
     }
   }
 
-  bool drop(Domains& d, std::size_t from, std::size_t to) {
-    row(from)[to / 64] &= ~(std::uint64_t{1} << (to % 64));
-    return d.remove(xs_[from], static_cast<Value>(to));
+  // Steps to the values that a row has of another one, or has beside it, are impossible.
+  bool take(Domains& d, std::size_t from, const Row& values, bool beside = false) {
+    for (std::size_t w = 0; w < words_; ++w) {
+      Word lost = row(from)[w] & (beside ? ~values[w] : values[w]);
+      row(from)[w] &= ~lost;
+      for (; lost; lost &= lost - 1)
+        if (!d.remove(xs_[from], static_cast<Value>(w * 64) + std::countr_zero(lost))) return false;
+    }
+    return true;
+  }
+
+  bool meets(std::size_t from, const Row& values) {
+    for (std::size_t w = 0; w < words_; ++w)
+      if (row(from)[w] & values[w]) return true;
+    return false;
+  }
+
+  bool take_step(Domains& d, std::size_t from, std::size_t to) {
+    row(from)[first_[to] / 64] &= ~(Word{1} << (first_[to] % 64));
+    return d.remove(xs_[from], static_cast<Value>(first_[to]));
   }
 
   // The node cannot be visited.
@@ -76,176 +177,168 @@ class Connected final : public Propagator {
 
   bool pass(Domains& d) {
     find_components();
-    for (std::size_t i = 0; i < xs_.size(); ++i)
+    for (const std::size_t i : nodes_)
       if (component_[i] == kUnseen && !leave_out(d, i)) return false;
-    count_musts();
-    if (!drop_shortcuts(d, root_)) return false;
-    for (std::size_t c = 0; c + 1 < begins_.size(); ++c)
-      if (!leads_back(d, c)) return false;
-    return keep_doors(d);
-  }
-
-  // Tarjan's search from the root, which it never enters again.
-  void find_components() {
-    std::fill(component_.begin(), component_.end(), kUnseen);
-    std::fill(numbers_.begin(), numbers_.end(), 0);
-    members_.clear();
-    begins_.assign(1, 0);
-    int count = 0;
-    numbers_[root_] = ++count;
-    each_successor(root_, [&](std::size_t i) {
-      if (!numbers_[i]) search(i, count);
-      return true;
-    });
-    component_[root_] = static_cast<int>(begins_.size()) - 1;
-  }
-
-  void search(std::size_t start, int& count) {
-    const auto enter = [&](std::size_t i) {
-      numbers_[i] = lows_[i] = ++count;
-      open_.push_back(i);
-      path_.push_back({i, 0, row(i)[0]});
-    };
-    enter(start);
-    while (!path_.empty()) {
-      Visit& at = path_.back();
-      while (!at.word && at.at + 1 < words_) at.word = row(at.node)[++at.at];
-      if (!at.word) {
-        finish(at.node);
-        const std::size_t node = at.node;
-        path_.pop_back();
-        if (!path_.empty()) lows_[path_.back().node] = std::min(lows_[path_.back().node], lows_[node]);
-        continue;
-      }
-      const std::size_t next = 64 * at.at + static_cast<std::size_t>(std::countr_zero(at.word));
-      at.word &= at.word - 1;
-      if (!numbers_[next]) enter(next);
-      else if (next != root_ && component_[next] == kUnseen) lows_[at.node] = std::min(lows_[at.node], numbers_[next]);
-    }
-  }
-
-  void finish(std::size_t node) {
-    if (lows_[node] != numbers_[node]) return;
-    const int c = static_cast<int>(begins_.size()) - 1;
-    std::size_t i;
-    do {
-      i = open_.back();
-      open_.pop_back();
-      component_[i] = c;
-      members_.push_back(i);
-    } while (i != node);
-    begins_.push_back(members_.size());
-  }
-
-  // How many nodes of each component have to be visited, and how many components before it have such nodes.
-  void count_musts() {
-    const std::size_t count = begins_.size() - 1;
-    musts_.assign(count, 0);
-    musts_before_.assign(count + 1, 0);
-    for (std::size_t c = 0; c < count; ++c) {
-      for (std::size_t k = begins_[c]; k < begins_[c + 1]; ++k) musts_[c] += is_must_[members_[k]];
-      musts_before_[c + 1] = musts_before_[c] + (musts_[c] > 0);
-    }
-    leads_back_.assign(count, false);
-  }
-
-  int end(std::size_t to) const { return to == root_ ? kBack : component_[to]; }
-
-  bool drop_shortcuts(Domains& d, std::size_t from) {
-    const int c = component_[from];
-    return each_successor(from, [&](std::size_t to) {
-      const int e = end(to);
-      return e >= c || musts_before_[static_cast<std::size_t>(c)] == musts_before_[static_cast<std::size_t>(e + 1)] || drop(d, from, to);
-    });
-  }
-
-  bool leads_back(Domains& d, std::size_t c) {
-    bool leads = false;
-    for (std::size_t k = begins_[c]; k < begins_[c + 1]; ++k) {
-      if (!drop_shortcuts(d, members_[k])) return false;
-      each_successor(members_[k], [&](std::size_t to) {
-        const int e = end(to);
-        leads = leads || e == kBack || (e < static_cast<int>(c) && leads_back_[static_cast<std::size_t>(e)]);
-        return !leads;
-      });
-    }
-    leads_back_[c] = leads;
-    if (leads) return true;
-    for (std::size_t k = begins_[c]; k < begins_[c + 1]; ++k)
-      if (!leave_out(d, members_[k])) return false;
-    return true;
-  }
-
-  // Between neighbours that both have to be visited there is one step. From the root, component `count`, to the first one; from
-  // component 0 back to it.
-  bool keep_doors(Domains& d) {
-    const int count = static_cast<int>(begins_.size()) - 1;
+    const int count = component_[root_];
+    musts_.assign(static_cast<std::size_t>(count), 0);
+    for (const std::size_t i : members_) musts_[static_cast<std::size_t>(component_[i])] += is_must_[i];
+    for (Row* row : {&passed_, &pending_, &leading_}) std::fill(row->begin(), row->end(), 0);
+    for (Row* row : {&pending_, &leading_}) add(*row, first_[root_]);
+    for (int c = 0; c < count; ++c)
+      if (!pass(d, c)) return false;
+    if (!take(d, root_, passed_)) return false;
     for (int c = count; c >= 0; --c)
       if (is_passed(c) && is_passed(c - 1) && !keep_door(d, c)) return false;
     return true;
   }
 
-  bool is_passed(int c) const { return c == kBack || c == static_cast<int>(musts_.size()) || musts_[static_cast<std::size_t>(c)] > 0; }
+  // `passed_`: what cannot be the next step, since something that has to be visited lies between; `pending_`: what will be
+  // after the next such component; `leading_`: what leads to the root.
+  bool pass(Domains& d, int c) {
+    bool leads = false;
+    for (const std::size_t i : members(c)) {
+      if (!take(d, i, passed_)) return false;
+      leads = leads || meets(i, leading_);
+    }
+    for (const std::size_t i : members(c)) {
+      if (leads) add(leading_, first_[i]);
+      else if (!leave_out(d, i)) return false;
+    }
+    if (is_passed(c)) {
+      for (std::size_t w = 0; w < words_; ++w) passed_[w] |= pending_[w];
+      std::fill(pending_.begin(), pending_.end(), 0);
+    }
+    for (const std::size_t i : members(c)) add(pending_, first_[i]);
+    return true;
+  }
 
+  // By their paths (Gabow, Information Processing Letters 74, 2000), from the root, which is never entered again.
+  void find_components() {
+    for (const std::size_t i : nodes_) component_[i] = kUnseen;
+    open_all();
+    std::fill(on_stack_.begin(), on_stack_.end(), 0);
+    stack_.clear();
+    members_.clear();
+    begins_.assign(1, 0);
+    for (std::size_t w = 0; w < words_; ++w)
+      while (const Word found = row(root_)[w] & open_[w]) {
+        visit(path_of_[w * 64 + static_cast<std::size_t>(std::countr_zero(found))]);
+        explore();
+      }
+    component_[root_] = static_cast<int>(begins_.size()) - 1;
+  }
+
+  Word* top() { return sets_.data() + (path_.size() - 1) * words_; }
+
+  void visit(std::size_t i) {
+    drop(open_, first_[i]);
+    add(on_stack_, first_[i]);
+    index_[i] = stack_.size();
+    stack_.push_back(i);
+    path_.push_back(index_[i]);
+    std::fill(top(), top() + words_, 0);
+    top()[first_[i] / 64] |= Word{1} << (first_[i] % 64);
+    frames_.push_back({i, 0});
+    // Steps back to the stack close cycles: the components between are one.
+    for (std::size_t w = 0; w < words_; ++w)
+      while (const Word back = row(i)[w] & on_stack_[w] & ~top()[w]) {
+        const std::size_t index = index_[path_of_[w * 64 + static_cast<std::size_t>(std::countr_zero(back))]];
+        while (path_.back() > index) merge();
+      }
+  }
+
+  void merge() {
+    const Word* from = top();
+    path_.pop_back();
+    for (std::size_t w = 0; w < words_; ++w) top()[w] |= from[w];
+  }
+
+  void explore() {
+    while (!frames_.empty()) {
+      auto& [i, w] = frames_.back();
+      while (w < words_ && !(row(i)[w] & open_[w])) ++w;
+      if (w < words_) {
+        visit(path_of_[w * 64 + static_cast<std::size_t>(std::countr_zero(row(i)[w] & open_[w]))]);
+        continue;
+      }
+      const bool is_complete = path_.back() == index_[i];
+      frames_.pop_back();
+      if (is_complete) close();
+    }
+  }
+
+  void close() {
+    for (std::size_t w = 0; w < words_; ++w) on_stack_[w] &= ~top()[w];
+    for (std::size_t k = path_.back(); k < stack_.size(); ++k) {
+      component_[stack_[k]] = static_cast<int>(begins_.size()) - 1;
+      members_.push_back(stack_[k]);
+    }
+    begins_.push_back(members_.size());
+    stack_.resize(path_.back());
+    path_.pop_back();
+  }
+
+  std::span<const std::size_t> members(int c) const {
+    if (c == kBack || c == component_[root_]) return {&root_, 1};
+    return std::span(members_).subspan(begins_[static_cast<std::size_t>(c)], begins_[static_cast<std::size_t>(c) + 1] - begins_[static_cast<std::size_t>(c)]);
+  }
+
+  bool is_passed(int c) const { return c == kBack || c == component_[root_] || musts_[static_cast<std::size_t>(c)] > 0; }
+
+  // Between neighbours that both have to be visited there is one step. From the root, the last component, to the one before; from
+  // component 0 back to it.
   bool keep_door(Domains& d, int c) {
     constexpr std::size_t kNone = ~std::size_t{0}, kMany = kNone - 1;
     const auto note = [](std::size_t& only, std::size_t i) { only = only == kNone || only == i ? i : kMany; };
     std::size_t tail = kNone, head = kNone;
-    
-    const auto tails = [&](auto f) {
-      if (c == static_cast<int>(musts_.size())) return f(root_);
-      for (std::size_t k = begins_[static_cast<std::size_t>(c)]; k < begins_[static_cast<std::size_t>(c) + 1]; ++k)
-        if (!f(members_[k])) return false;
-      return true;
-    };
-    tails([&](std::size_t from) {
-      return each_successor(from, [&](std::size_t to) {
-        if (end(to) == c - 1) note(tail, from), note(head, to);
-        return true;
-      });
-    });
+    std::fill(goal_.begin(), goal_.end(), 0);
+    for (const std::size_t i : members(c - 1)) add(goal_, first_[i]);
+    for (const std::size_t from : members(c)) {
+      for (std::size_t w = 0; w < words_; ++w)
+        for (Word steps = row(from)[w] & goal_[w]; steps && (tail != kMany || head != kMany); steps &= steps - 1) {
+          note(tail, from);
+          note(head, path_of_[w * 64 + static_cast<std::size_t>(std::countr_zero(steps))]);
+        }
+      if (tail == kMany && head == kMany) return true;
+    }
     if (tail == kNone) return false;
     return (tail == kMany || keep_tail(d, tail, c)) && (head == kMany || keep_head(d, head, c));
   }
 
   // Whether a component has to be left by another node than it is entered.
   bool is_wide(int c, std::size_t node) const {
-    return c != kBack && c != static_cast<int>(musts_.size()) && musts_[static_cast<std::size_t>(c)] > static_cast<int>(is_must_[node]);
+    return c != kBack && c != component_[root_] && musts_[static_cast<std::size_t>(c)] > static_cast<int>(is_must_[node]);
   }
 
   bool keep_tail(Domains& d, std::size_t tail, int c) {
-    const bool alone = each_successor(tail, [&](std::size_t to) { return end(to) == c - 1 || drop(d, tail, to); });
-    if (!alone || !must(d, tail)) return false;
+    if (!take(d, tail, goal_, true) || !must(d, tail)) return false;
     if (!is_wide(c, tail)) return true;
-    for (std::size_t from = 0; from < xs_.size(); ++from)
-      if (component_[from] > c && has(from, tail) && !drop(d, from, tail)) return false;
-    return true;
+    return std::all_of(nodes_.begin(), nodes_.end(), [&](std::size_t from) { return component_[from] <= c || !has(from, tail) || take_step(d, from, tail); });
   }
 
   bool keep_head(Domains& d, std::size_t head, int c) {
     if (!must(d, head)) return false;
-    const bool wide = is_wide(c - 1, head);
-    for (std::size_t from = 0; from < xs_.size(); ++from)
-      if (component_[from] != c && has(from, head) && !drop(d, from, head)) return false;
-    return !wide || each_successor(head, [&](std::size_t to) { return end(to) == c - 1 || drop(d, head, to); });
+    for (const std::size_t from : nodes_)
+      if (component_[from] != c && has(from, head) && !take_step(d, from, head)) return false;
+    return !is_wide(c - 1, head) || take(d, head, goal_, true);
   }
-
-  bool has(std::size_t from, std::size_t to) { return row(from)[to / 64] >> (to % 64) & 1; }
 
   bool must(Domains& d, std::size_t i) { return d.remove(xs_[i], static_cast<Value>(i)); }
 
-  struct Visit {
-    std::size_t node, at;
-    std::uint64_t word;
+  struct Frame {
+    std::size_t node, word;
   };
 
   Views xs_;
-  std::size_t words_, root_ = 0;
-  std::vector<std::uint64_t> rows_;
-  std::vector<std::uint8_t> is_must_, leads_back_;
-  std::vector<int> numbers_, lows_, component_, musts_, musts_before_;
-  std::vector<std::size_t> open_, members_, begins_;
-  std::vector<Visit> path_;
+  std::size_t words_, turn_ = 0, root_ = 0;
+  // Paths: their last nodes; of each node, the next one; of a path, the first node; of a first node, the path.
+  std::vector<std::size_t> nodes_, next_, path_of_, first_;
+  std::vector<std::uint8_t> is_entered_, is_must_;
+  // Components, and what is known while they are searched and passed; sets of paths are those of their first nodes.
+  std::vector<int> component_, musts_;
+  std::vector<std::size_t> index_, stack_, path_, members_, begins_;
+  std::vector<Frame> frames_;
+  Row rows_, sets_, open_, on_stack_, passed_, pending_, leading_, goal_;
 };
 
 }  // namespace

@@ -1,7 +1,9 @@
 // z = table[index].
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <memory>
+#include <numeric>
 #include <span>
 
 #include "cp/constraints.hpp"
@@ -39,9 +41,41 @@ class Kept {
   std::vector<std::uint64_t> words_;
 };
 
+// Places by their values, 8 bits at a time from the lowest: thousands of long tables are sorted.
+template <class Place>
+void sort_by(const Values& table, std::vector<Place>& order) {
+  if (table.empty()) return;
+  const auto [least, most] = std::minmax_element(table.begin(), table.end());
+  const auto base = static_cast<std::uint64_t>(*least), range = static_cast<std::uint64_t>(*most) - base;
+  std::vector<Place> from(order.size());
+  for (int shift = 0; shift < 64 && range >> shift; shift += 8) {
+    const auto digit = [&](Place i) { return (static_cast<std::uint64_t>(table[i]) - base) >> shift & 255; };
+    std::array<std::size_t, 257> begins{};
+    for (const Place i : order) ++begins[digit(i) + 1];
+    std::partial_sum(begins.begin(), begins.end(), begins.begin());
+    from.swap(order);
+    for (const Place i : from) order[begins[digit(i)]++] = i;
+  }
+}
+
+// What it knows is of its last call, as long as no level was undone since: then a call costs what has changed. Values that z lost
+// at its ends are found in the table's order. Where z is narrow at the root, values that the index lost are found by a copy of its
+// row, and a value of z that nothing is left for goes; a wider z keeps what is between two values of the table, also once it gets
+// narrow: its row would be emptied bit by bit. Only holes that others made in z, and the first call after an undone level, take a
+// look at all values of the index. `Cell` and `Place` hold a value and a place of the table.
+template <class Cell, class Place>
 class ElementOfValues final : public Propagator {
  public:
-  ElementOfValues(View index, Values table, View z) : Propagator(Priority::linear), index_(index), table_(std::move(table)), z_(z) {}
+  ElementOfValues(View index, const Values& table, View z)
+      : Propagator(Priority::linear), index_(index), z_(z), order_(table.size()), rank_(table.size()) {
+    std::iota(order_.begin(), order_.end(), Place{0});
+    sort_by(table, order_);
+    sorted_.reserve(table.size());
+    for (std::size_t k = 0; k < table.size(); ++k) {
+      sorted_.push_back(static_cast<Cell>(table[order_[k]]));
+      rank_[order_[k]] = static_cast<Place>(k);
+    }
+  }
 
   void attach(Engine& engine) override {
     engine.subscribe(*this, index_, kDomain);
@@ -50,13 +84,25 @@ class ElementOfValues final : public Propagator {
 
   Outcome propagate(Engine& engine) override {
     Domains& d = engine.domains();
-    if (!d.set_lo(index_, 0) || !d.set_hi(index_, static_cast<Value>(table_.size()) - 1)) return Outcome::failed;
+    is_at_root_ = engine.level() == 0;
+    const bool is_known = undone_ == engine.trail().undone() && !is_at_root_ && index_.var != z_.var;
+    undone_ = engine.trail().undone();
+    if (!(is_known ? keep_up(d) : look_at_all(d))) return Outcome::failed;
+    if (index_.var == z_.var) return Outcome::again;
+    return d.fixed(z_) ? Outcome::entailed : Outcome::fixpoint;
+  }
+
+ private:
+  Value at(Value i) const { return sorted_[rank_[static_cast<std::size_t>(i)]]; }
+
+  bool look_at_all(Domains& d) {
+    if (!d.set_lo(index_, 0) || !d.set_hi(index_, static_cast<Value>(sorted_.size()) - 1)) return false;
     Value lo = kLimit * 2, hi = -kLimit * 2;
     const bool is_whole = d.is_interval(z_);
     const Value first = d.lo(z_), last = d.hi(z_);
     bool alive = true;
     d.each(index_, [&](Value i) {
-      const Value value = table_[static_cast<std::size_t>(i)];
+      const Value value = at(i);
       if (value < first || value > last || !(is_whole || d.has(z_, value))) {
         alive = alive && d.remove(index_, i);
         return;
@@ -64,28 +110,198 @@ class ElementOfValues final : public Propagator {
       lo = std::min(lo, value);
       hi = std::max(hi, value);
     });
-    if (!alive || !d.set_lo(z_, lo) || !d.set_hi(z_, hi)) return Outcome::failed;
-    // Views of one variable: what z has lost, the index has lost, too.
-    const Outcome done = index_.var == z_.var ? Outcome::again : Outcome::fixpoint;
-    if (d.fixed(z_) && d.fixed(index_) && done == Outcome::fixpoint) return Outcome::entailed;
-    // Wide domains keep what is between two values of the table.
-    if (hi - lo > kListed || d.fixed(z_)) return done;
+    if (!alive || !d.set_lo(z_, lo) || !d.set_hi(z_, hi)) return false;
+    begin_ = static_cast<std::size_t>(std::lower_bound(sorted_.begin(), sorted_.end(), lo) - sorted_.begin());
+    end_ = static_cast<std::size_t>(std::upper_bound(sorted_.begin(), sorted_.end(), hi) - sorted_.begin());
+    note_ends();
+    if (is_at_root_) is_listed_ = hi - lo <= kListed;
+    if (!is_listed_ || d.fixed(z_)) return true;
     kept_.begin(lo, hi);
-    d.each(index_, [&](Value i) { kept_.add(table_[static_cast<std::size_t>(i)]); });
-    return kept_.apply(d, z_) ? done : Outcome::failed;
+    d.each(index_, [&](Value i) { kept_.add(at(i)); });
+    if (!kept_.apply(d, z_)) return false;
+    values_ = d.size(z_);
+    row_.resize((sorted_.size() + 63) / 64);
+    d.read_row(index_, 0, row_);
+    return true;
+  }
+
+  bool keep_up(Domains& d) {
+    if ((d.lo(z_) > lo_ || d.hi(z_) < hi_) && !take_ends(d)) return false;
+    if (is_listed_ ? d.size(z_) != values_ : !d.is_interval(z_)) return look_at_all(d);
+    lost_.clear();
+    if (is_listed_) find_lost(d);
+    if ((!d.has(index_, first_) || !d.has(index_, last_)) && !find_ends(d)) return false;
+    if (!d.set_lo(z_, lo_) || !d.set_hi(z_, hi_)) return false;
+    for (const Place i : lost_)
+      if (at(i) > lo_ && at(i) < hi_ && !has_equal(d, rank_[i]) && !d.remove(z_, at(i))) return false;
+    values_ = d.size(z_);
+    return true;
+  }
+
+  // The index loses what is beyond the bounds of z; `values_` is what z has then, if others took nothing between.
+  bool take_ends(Domains& d) {
+    const Value lo = d.lo(z_), hi = d.hi(z_);
+    Value last = lo;
+    for (; begin_ < end_ && sorted_[begin_] < lo; ++begin_)
+      if (!take(d, begin_, last)) return false;
+    for (last = hi; begin_ < end_ && sorted_[end_ - 1] > hi; --end_)
+      if (!take(d, end_ - 1, last)) return false;
+    if (begin_ == end_) return false;
+    note_ends();
+    return true;
+  }
+
+  // The least and the greatest value that the index has.
+  bool find_ends(const Domains& d) {
+    while (begin_ < end_ && !d.has(index_, order_[begin_])) ++begin_;
+    while (begin_ < end_ && !d.has(index_, order_[end_ - 1])) --end_;
+    if (begin_ == end_) return false;
+    note_ends();
+    return true;
+  }
+
+  void note_ends() {
+    lo_ = sorted_[begin_];
+    hi_ = sorted_[end_ - 1];
+    first_ = order_[begin_];
+    last_ = order_[end_ - 1];
+  }
+
+  bool take(Domains& d, std::size_t rank, Value& last) {
+    const auto i = static_cast<std::size_t>(order_[rank]);
+    const std::uint64_t bit = std::uint64_t{1} << (i % 64);
+    if (is_listed_ && row_[i / 64] & bit) {
+      row_[i / 64] &= ~bit;
+      values_ -= sorted_[rank] != last;
+      last = sorted_[rank];
+    }
+    return d.remove(index_, static_cast<Value>(i));
+  }
+
+  void find_lost(const Domains& d) {
+    for (std::size_t w = 0; w < row_.size(); ++w) {
+      if (!row_[w]) continue;
+      std::uint64_t lost = row_[w] & ~d.row_word(index_, static_cast<Value>(w * 64));
+      row_[w] &= ~lost;
+      for (; lost; lost &= lost - 1) lost_.push_back(static_cast<Place>(w * 64 + static_cast<std::size_t>(std::countr_zero(lost))));
+    }
+  }
+
+  bool has_equal(const Domains& d, std::size_t rank) const {
+    const Cell value = sorted_[rank];
+    for (std::size_t k = rank + 1; k < end_ && sorted_[k] == value; ++k)
+      if (d.has(index_, order_[k])) return true;
+    for (std::size_t k = rank; k-- > begin_ && sorted_[k] == value;)
+      if (d.has(index_, order_[k])) return true;
+    return false;
+  }
+
+  // What every call looks at comes first, and what it looks up in longer arrays last: there are thousands of elements. Ranks from
+  // `begin_` to `end_` have the values from `lo_` to `hi_`; `first_` and `last_` are the places of these two.
+  View index_, z_;
+  std::uint64_t undone_ = ~std::uint64_t{0};
+  Value lo_ = 0, hi_ = 0, values_ = 0;  // `values_`: how many z has
+  Place first_ = 0, last_ = 0;
+  bool is_at_root_ = true, is_listed_ = false;
+  std::vector<std::uint64_t> row_;  // of the index
+  std::size_t begin_ = 0, end_ = 0;
+  std::vector<Cell> sorted_;         // the table's values
+  std::vector<Place> order_, rank_;  // their places; of each place the rank
+  std::vector<Place> lost_;
+  Kept kept_;
+};
+
+// Domain consistent where rows are short, else by bounds of z.
+class ElementOfViews final : public Propagator {
+ public:
+  ElementOfViews(const Domains& d, View index, Views xs, View z)
+      : Propagator(Priority::linear), index_(index), xs_(std::move(xs)), z_(z), has_rows_(d.hi(z) - d.lo(z) < kShort) {
+    Views all = xs_;
+    all.insert(all.end(), {index_, z_});
+    repeats_ = repeats(all);
+  }
+
+  void attach(Engine& engine) override {
+    const Events events = has_rows_ ? kDomain : kBounds;
+    engine.subscribe(*this, index_, kDomain);
+    engine.subscribe(*this, z_, events);
+    for (const View x : xs_) engine.subscribe(*this, x, events);
+  }
+
+  Outcome propagate(Engine& engine) override {
+    Domains& d = engine.domains();
+    if (!d.set_lo(index_, 0) || !d.set_hi(index_, static_cast<Value>(xs_.size()) - 1)) return Outcome::failed;
+    if (!keep_possible(d) || (has_rows_ && !keep_supported(d))) return Outcome::failed;
+    if (!d.fixed(index_)) return has_rows_ && !repeats_ ? Outcome::fixpoint : Outcome::again;
+    const View x = xs_[static_cast<std::size_t>(d.lo(index_))];
+    if (!d.set_lo(x, d.lo(z_)) || !d.set_hi(x, d.hi(z_)) || !d.set_lo(z_, d.lo(x)) || !d.set_hi(z_, d.hi(x))) return Outcome::failed;
+    if (has_rows_ && !keep_both(d, x)) return Outcome::failed;
+    return d.fixed(x) && d.fixed(z_) ? Outcome::entailed : Outcome::again;
   }
 
  private:
+  static constexpr Value kShort = 512;
+
+  bool keep_possible(Domains& d) const {
+    bool alive = true;
+    Value lo = kLimit * 2, hi = -kLimit * 2;
+    d.each(index_, [&](Value i) {
+      const View x = xs_[static_cast<std::size_t>(i)];
+      if (d.hi(x) < d.lo(z_) || d.lo(x) > d.hi(z_) || (d.fixed(x) && !d.has(z_, d.lo(x))) || (d.fixed(z_) && !d.has(x, d.lo(z_)))) {
+        alive = alive && d.remove(index_, i);
+        return;
+      }
+      lo = std::min(lo, d.lo(x));
+      hi = std::max(hi, d.hi(x));
+    });
+    return alive && d.set_lo(z_, lo) && d.set_hi(z_, hi);
+  }
+
+  bool keep_supported(Domains& d) {
+    kept_.begin(d.lo(z_), d.hi(z_));
+    const std::span<std::uint64_t> kept = kept_.words();
+    wanted_.resize(kept.size());
+    d.read_row(z_, kept_.base(), wanted_);
+    bool alive = true;
+    d.each(index_, [&](Value i) {
+      std::uint64_t common = 0;
+      for (std::size_t w = 0; w < kept.size(); ++w) {
+        const std::uint64_t word = wanted_[w] & d.row_word(xs_[static_cast<std::size_t>(i)], kept_.base() + static_cast<Value>(w * 64));
+        common |= word;
+        kept[w] |= word;
+      }
+      if (!common) alive = alive && d.remove(index_, i);
+    });
+    return alive && kept_.apply(d, z_);
+  }
+
+  // The view keeps what z has, too.
+  bool keep_both(Domains& d, View x) {
+    kept_.begin(d.lo(z_), d.hi(z_));
+    d.read_row(z_, kept_.base(), kept_.words());
+    return kept_.apply(d, x);
+  }
+
   View index_;
-  Values table_;
+  Views xs_;
   View z_;
+  bool has_rows_, repeats_ = false;
+  std::vector<std::uint64_t> wanted_;
   Kept kept_;
 };
 
 }  // namespace
 
 void post_element(Engine& engine, View index, const Values& table, View z) {
-  engine.post(std::make_unique<ElementOfValues>(index, table, z));
+  const auto fits = [](Value value) { return value >= INT32_MIN && value <= INT32_MAX; };
+  if (table.size() <= 1 << 16 && std::all_of(table.begin(), table.end(), fits))
+    engine.post(std::make_unique<ElementOfValues<std::int32_t, std::uint16_t>>(index, table, z));
+  else
+    engine.post(std::make_unique<ElementOfValues<Value, std::uint32_t>>(index, table, z));
+}
+
+void post_element(Engine& engine, View index, const Views& xs, View z) {
+  engine.post(std::make_unique<ElementOfViews>(engine.domains(), index, xs, z));
 }
 
 }  // namespace elimina::cp

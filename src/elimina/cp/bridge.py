@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from elimina import model as graphical
 from elimina._core import CpSearch, CpSolver
@@ -35,7 +36,7 @@ class Posted(NamedTuple):
 
     variables: Sequence[tuple[int, int, tuple[int, ...] | None]]
     names: Mapping[int, str]
-    constraints: Sequence[tuple[str, list[Words]]]
+    constraints: Sequence[tuple[str, Sequence[npt.NDArray[Any]]]]
     objective: Mapping[int, int] | None
     constant: int
     sense: graphical.Sense
@@ -158,7 +159,7 @@ class _Bridge:
             self._known[key] = self._searched(name, words, domains)
         return self._known[key]
 
-    def _searched(self, name: str, words: list[Words], domains: Sequence[Words]) -> Words:
+    def _searched(self, name: str, words: Sequence[npt.NDArray[Any]], domains: Sequence[Words]) -> Words:
         solver = CpSolver()
         for values in domains:
             solver.new_variable_of(values)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
 
 from elimina.errors import InputError
 
@@ -12,6 +15,7 @@ if TYPE_CHECKING:
     from elimina.cp.model import Model
 
 Operand: TypeAlias = "Expression | SupportsIndex"
+Numbers: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 
 LIMIT = 2**52
 """No bound of a variable or an expression is beyond it."""
@@ -144,3 +148,27 @@ def whole(number: object, what: str) -> int:
         return operator.index(number)  # type: ignore[arg-type]
     except TypeError:
         raise InputError(f"{what} is a whole number or an expression, not {number!r}") from None
+
+
+def whole_array(numbers: Any) -> Numbers:
+    """Whole numbers as an array of its own, of 32 bits where they fit: thousands of long tables are most of a model.
+
+    Raises:
+        InputError: One of them is no whole number, or beyond 2^52.
+    """
+    if is_of_numbers(numbers):
+        result = numbers
+    else:
+        numbers = [whole(x, "an argument") for x in numbers]
+        if any(abs(x) > LIMIT for x in numbers):
+            raise InputError("an argument is beyond -2^52..2^52: use smaller numbers")
+        result = np.array(numbers, dtype=np.int64)
+    least, most = (int(result.min()), int(result.max())) if len(result) else (0, 0)
+    if most > LIMIT or least < -LIMIT:
+        raise InputError("an argument is beyond -2^52..2^52: use smaller numbers")
+    return np.array(result, np.int32 if least >= -(2**31) and most < 2**31 else np.int64)
+
+
+def is_of_numbers(argument: Any) -> TypeGuard[Numbers]:
+    """Whether it is one array of signed whole numbers."""
+    return isinstance(argument, np.ndarray) and argument.ndim == 1 and np.issubdtype(argument.dtype, np.signedinteger)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from elimina._core import CpSearch, CpSolver
 from elimina.cp.device import Device, accelerate
-from elimina.cp.expressions import LIMIT, Expression, Operand, Relation, whole
+from elimina.cp.expressions import LIMIT, Expression, Numbers, Operand, Relation, is_of_numbers, whole, whole_array
 from elimina.cp.globals import Globals
 from elimina.cp.result import Result, Solution, Status
 from elimina.errors import InputError
@@ -41,7 +41,7 @@ class Model(Globals):
     def __init__(self) -> None:
         self._variables: list[Variable] = []
         self._names: dict[int, str] = {}
-        self._posts: list[tuple[str, list[Words]]] = []
+        self._posts: list[tuple[str, Sequence[Numbers]]] = []
         self._rules: list[tuple[Words, str, str]] = []
         self._objective: Expression | None = None
         self._sign = 1
@@ -171,6 +171,17 @@ class Model(Globals):
         b = self.bool_var()
         self.add(relation, iff=b)
         return b
+
+    def sum(self, xs: Iterable[Operand]) -> Expression:
+        """The sum of expressions: Python's own ``sum`` makes one after each, which takes long for thousands."""
+        terms: dict[int, int] = {}
+        constant = 0
+        for x in map(self.expression, xs):
+            self._check(x)
+            constant += x.constant
+            for var, factor in x.terms.items():
+                terms[var] = terms.get(var, 0) + factor
+        return Expression(self, terms, constant)
 
     def minimize(self, objective: Operand) -> None:
         """Look for a solution with the least value of an expression."""
@@ -407,39 +418,21 @@ class Model(Globals):
         Args:
             name: One of ``elimina.cp.constraint_names()``, for example ``int_times``; ``_reif`` or ``_imp`` at its end
                 where there is a reified or half-reified form.
-            arguments: Each is an operand, a sequence of operands, or an array of whole numbers.
+            arguments: Each is an operand, a sequence of operands, or an array of whole numbers, which is copied.
 
         Raises:
             InputError: An argument is none of them. What the constraint refuses is known when the model is solved.
         """
         self._posts.append((name, [self._argument(a) for a in arguments]))
 
-    def _argument(self, argument: Any) -> Words:
+    def _argument(self, argument: Any) -> Numbers:
         if isinstance(argument, Expression):
             return self._view(argument)
         if isinstance(argument, Sequence | np.ndarray) and not isinstance(argument, str):
-            if any(isinstance(x, Expression) for x in argument):
+            if not is_of_numbers(argument) and any(isinstance(x, Expression) for x in argument):
                 return self._views(argument)
             return whole_array(argument)
         return whole_array([argument])
-
-
-def whole_array(numbers: Any) -> Words:
-    """Whole numbers as an array.
-
-    Raises:
-        InputError: One of them is no whole number, or beyond 2^52.
-    """
-    if isinstance(numbers, np.ndarray) and numbers.ndim == 1 and np.issubdtype(numbers.dtype, np.signedinteger):
-        result = numbers.astype(np.int64)
-    else:
-        numbers = [whole(x, "an argument") for x in numbers]
-        if any(abs(x) > LIMIT for x in numbers):
-            raise InputError("an argument is beyond -2^52..2^52: use smaller numbers")
-        result = np.array(numbers, dtype=np.int64)
-    if len(result) and (result.max() > LIMIT or result.min() < -LIMIT):
-        raise InputError("an argument is beyond -2^52..2^52: use smaller numbers")
-    return np.ascontiguousarray(result)
 
 
 def _is_view(x: Expression) -> bool:
