@@ -311,7 +311,7 @@ def test_end_by_a_listener() -> None:
         ({"restarts": "luby", "restart_scale": 0}, "at least 1"),
         ({"node_limit": -1}, "at least 0"),
         ({"time_limit": float("nan")}, "number"),
-        ({"seed": "x"}, "wrong type"),
+        ({"seed": "x"}, "a seed is a whole number"),
     ],
 )
 def test_refused_options(options: dict[str, object], message: str) -> None:

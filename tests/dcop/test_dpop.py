@@ -204,6 +204,9 @@ def test_upper_bound_and_constants() -> None:
     [
         ({"algorithm": "adopt"}, "unknown algorithm 'adopt'; it is one of dpop, adpop"),
         ({"algorithm": "adpop"}, "adpop needs an i-bound"),
+        ({"ibound": 2}, "an i-bound goes with adpop, dpop takes none"),
+        ({"time_limit": float("nan")}, "the time limit is nan s; it must be above 0"),
+        ({"threads": 0}, "threads is 0; it must be from 1 to 1024"),
         ({"ibound": 2}, "dpop takes none"),
         ({"algorithm": "adpop", "ibound": 0}, "the i-bound is 0"),
         ({"heuristic": "best"}, "unknown heuristic 'best'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ Words = npt.NDArray[np.int64]
 Restarts = Literal["luby", "geometric", "linear", "constant"]
 _SCALES = 2**30
 THREADS = 1024
+_LIMITS = ("time_limit", "node_limit", "fail_limit")
 
 
 class Variable(NamedTuple):
@@ -260,6 +262,7 @@ class Model(Globals):
         how = restarts and (restarts, restart_scale, restart_growth), self._relaxed() if lns else None, free, seed
         search = self._start(threads, device, how, (time_limit, node_limit, fail_limit))
         aim = self._objective
+        _check_limit("solution_limit", solution_limit)
         limit = solution_limit if solution_limit is not None else None if all_solutions or aim is not None else 1
         found: list[Solution] = []
         last, count = None, 0
@@ -368,6 +371,10 @@ class Model(Globals):
     ) -> CpSearch:
         if whole(threads, "a number of threads") not in range(1, THREADS + 1):
             raise InputError(f"a search has from 1 to {THREADS} threads, not {threads}")
+        for name, limit in zip(_LIMITS, limits, strict=True):
+            _check_limit(name, limit)
+        if not 0 <= whole(how[-1], "a seed") < 2**63:
+            raise InputError(f"the seed is {how[-1]}; it must be from 0 to 2^63 - 1")
         solver, objective = self._build()
         if threads > 1 and device == "cuda":
             raise InputError(f"a GPU filters for one thread, not {threads}: leave out one of them")
@@ -442,6 +449,11 @@ def _is_view(x: Expression) -> bool:
 def _view_of(x: Expression) -> Words:
     var, factor = next(iter(x.terms.items()), (-1, 0))
     return np.array([(var, factor, x.constant)], dtype=np.int64)
+
+
+def _check_limit(name: str, limit: float | None) -> None:
+    if limit is not None and not (isinstance(limit, Real) and limit >= 0):
+        raise InputError(f"{name} is {limit!r}; it must be a number that is at least 0")
 
 
 def _call(function: Callable[..., Any], *arguments: Any) -> Any:

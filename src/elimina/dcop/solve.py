@@ -19,6 +19,7 @@ from elimina.dcop.simulator import Figures, Simulation
 from elimina.dcop.view import HEURISTICS, Heuristic, Settings, View, views
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.inference.account import check_value
+from elimina.inference.choose import MOST_THREADS
 from elimina.inference.minibucket import result_between
 from elimina.model import Model
 from elimina.result import Delivery, Result
@@ -94,6 +95,10 @@ def solve(
         DcopError: Messages were lost for good, or an agent did not come back.
     """
     started = time.perf_counter()
+    if time_limit is not None and not time_limit > 0:
+        raise InputError(f"the time limit is {time_limit} s; it must be above 0")
+    if threads is not None and not 1 <= threads <= MOST_THREADS:
+        raise InputError(f"threads is {threads}; it must be from 1 to {MOST_THREADS}")
     settings = settings_of(problem.model, algorithm, ibound, heuristic, seed, memory, filtering)
     network.check(frozenset(agent.name for agent in problem.agents))
     known = {view.name: view for view in views(problem, settings)}
