@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, SupportsIndex, TypeAlias, TypeVar
 
 from elimina.errors import InputError
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from elimina.cp.model import Model
 
 Operand: TypeAlias = "Expression | SupportsIndex"
+
+T = TypeVar("T")
 
 LIMIT = 2**52
 """No bound of a variable or an expression is beyond it."""
@@ -83,6 +85,9 @@ class Expression:
     def __or__(self, other: Operand) -> Expression:
         return self.model.any_of([self, other])
 
+    __rand__ = __and__
+    __ror__ = __or__
+
     def __eq__(self, other: Operand) -> Relation:  # type: ignore[override]
         return Relation(self - other, "eq")
 
@@ -144,3 +149,15 @@ def whole(number: object, what: str) -> int:
         return operator.index(number)  # type: ignore[arg-type]
     except TypeError:
         raise InputError(f"{what} is a whole number or an expression, not {number!r}") from None
+
+
+def several(items: Iterable[T], what: str) -> list[T]:
+    """Return what can be iterated as a list.
+
+    Raises:
+        InputError: It cannot.
+    """
+    try:
+        return list(items)
+    except TypeError:
+        raise InputError(f"{what} gets a list of variables or numbers, not {items!r}") from None

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from elimina._core import CpSearch, CpSolver
 from elimina.cp.device import Device, accelerate
-from elimina.cp.expressions import LIMIT, Expression, Operand, Relation, whole
+from elimina.cp.expressions import LIMIT, Expression, Operand, Relation, several, whole
 from elimina.cp.globals import Globals
 from elimina.cp.result import Result, Solution, Status
 from elimina.errors import InputError
@@ -109,7 +109,9 @@ class Model(Globals):
     def int_vars(self, count: int, lo: int | Iterable[int], hi: int | None = None, name: str = "") -> list[Expression]:
         """Make variables of equal domains; with a name, they are ``name[0]``, ``name[1]`` and so on."""
         domain = tuple(lo) if isinstance(lo, Iterable) else lo
-        return [self.int_var(domain, hi, name and f"{name}[{i}]") for i in range(whole(count, "a number of variables"))]
+        if whole(count, "a number of variables") < 0:
+            raise InputError(f"a number of variables is at least 0, not {count}")
+        return [self.int_var(domain, hi, name and f"{name}[{i}]") for i in range(count)]
 
     def bool_var(self, name: str = "") -> Expression:
         """Make a variable of 0 and 1."""
@@ -193,7 +195,7 @@ class Model(Globals):
             take: ``indomain_min``, ``_max``, ``_median``, ``_middle``, ``_random``, ``_split``, ``_reverse_split`` or
                 ``_interval``; ``outdomain_min`` or ``_max``.
         """
-        self._rules.append((self._views(xs), choose, take))
+        self._rules.append((self._views(several(xs, "search")), choose, take))
 
     def solve(
         self,
@@ -244,6 +246,10 @@ class Model(Globals):
             InputError: A constraint or an option cannot be used as given.
             DeviceError: ``cuda`` without a GPU that can be used, or one that fails.
         """
+        if solution_limit is not None and whole(solution_limit, "a solution limit") < 0:
+            raise InputError(f"a solution limit is at least 0, not {solution_limit}")
+        if on_solution is not None and not callable(on_solution):
+            raise InputError(f"on_solution is a function that gets each solution, not {on_solution!r}")
         how = restarts and (restarts, restart_scale, restart_growth), self._relaxed() if lns else None, free, seed
         search = self._start(threads, device, how, (time_limit, node_limit, fail_limit))
         aim = self._objective
@@ -355,7 +361,10 @@ class Model(Globals):
         accelerate(solver, "cpu" if threads > 1 and device == "auto" else device)
         solvers = (solver, *(self._build()[0] for _ in range(threads - 1)))
         rules = self._rules or [(self._own(), "dom_w_deg", "indomain_min")]
-        given = (float("inf") if limit is None else limit for limit in limits)
+        names = ("time_limit", "node_limit", "fail_limit")
+        given = [_limit(name, limit) for name, limit in zip(names, limits, strict=True)]
+        if not 0 <= whole(how[3], "a seed") < 2**64:
+            raise InputError(f"a seed is from 0 to 2^64 - 1, not {how[3]}")
         search: CpSearch = _call(CpSearch, solvers, rules, objective, *how, *given)
         return search
 
@@ -366,7 +375,7 @@ class Model(Globals):
         return np.array([(var, 1, 0) for var in range(len(self._variables))], dtype=np.int64).reshape(-1, 3)
 
     def _solution(self, search: CpSearch) -> Solution:
-        return Solution(search.solution(), {name: var for var, name in self._names.items()})
+        return Solution(self, search.solution(), {name: var for var, name in self._names.items()})
 
     def _check(self, x: Expression) -> None:
         if x.model is not self:
@@ -441,6 +450,14 @@ def _is_view(x: Expression) -> bool:
 def _view_of(x: Expression) -> Words:
     var, factor = next(iter(x.terms.items()), (-1, 0))
     return np.array([(var, factor, x.constant)], dtype=np.int64)
+
+
+def _limit(name: str, limit: Any) -> float:
+    if limit is None:
+        return float("inf")
+    if not isinstance(limit, int | float | np.number) or limit != limit:
+        raise InputError(f"{name} is a number, not {limit!r}")
+    return float(min(limit, 10**18))
 
 
 def _call(function: Callable[..., Any], *arguments: Any) -> Any:
