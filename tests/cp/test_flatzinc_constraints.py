@@ -142,6 +142,36 @@ def test_one_constraint_allows_what_its_words_say(name: str) -> None:
         check(maker.model([name], ties))
 
 
+class Narrow(Maker):
+    """Almost always the same variable."""
+
+    def one_of(self, names: str, constants: range | tuple[str, ...]) -> str:
+        return super().one_of("xxxy" if "x" in names else "aab", constants)
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_one_variable_in_many_places(name: str) -> None:
+    maker = Narrow(random.Random(name))
+    for ties in [0] * 25 + [1] * 10:
+        check(maker.model([name], ties))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("var 1..3: x; constraint array_int_element(x, [2, 3, 9], x)", []),
+        ("var {-1,0,2}: x; constraint fzn_count_eq([x, -1, x, -5], -1, x)", []),
+        ("var {1,3,5}: x; constraint fzn_count_eq([x, x], 5, x)", []),
+        ("var 3..9999999: x; constraint fzn_count_eq([3, 5, 7], x, x)", []),
+        ("var 1..9999999: x; constraint fzn_count_eq([1, 5, 7], x, x)", [1]),
+        ("var 2..9: x; constraint array_int_element(x, [9, 2, 4, 3], x)", [2]),
+    ],
+)
+def test_what_a_constraint_changes_of_its_own_variables_wakes_it(text: str, expected: list[int]) -> None:
+    text = text.replace(": x", ": x :: output_var")
+    assert [s["x"] for s in solved(f"{text}; solve satisfy;")] == expected
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(sorted(SIGNATURES)), min_size=2, max_size=5), st.randoms(use_true_random=False))
 def test_several_constraints_together(names: list[str], rng: random.Random) -> None:

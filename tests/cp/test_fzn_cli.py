@@ -142,6 +142,27 @@ def test_a_signal_ends_the_search(tmp_path: Path, number: signal.Signals, thread
     assert "objective=1\n" in printed
 
 
+def test_a_signal_ends_the_wait_for_a_model(tmp_path: Path) -> None:
+    """A pipe that nothing is written to."""
+    os.mkfifo(tmp_path / "model.fzn")
+    process = subprocess.Popen([PROGRAM, str(tmp_path / "model.fzn")], stdout=subprocess.PIPE, text=True)
+    with (tmp_path / "model.fzn").open("w"):  # which waits for the reader
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=30)[0] == "=====UNKNOWN=====\n"
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", ">/dev/full"])
+def test_no_standard_output(tmp_path: Path, closed: str) -> None:
+    path = tmp_path / "model.fzn"
+    path.write_text(f"{THREE}solve satisfy;")
+    command = f"exec {PROGRAM} -a {path} {closed}"
+    result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 1
+    assert result.stderr.startswith("fzn-elimina: standard output: ") or "2>&-" in closed
+    assert len(result.stderr.splitlines()) <= 1
+
+
 def test_a_time_limit_ends_with_the_best_so_far(tmp_path: Path) -> None:
     result = run(tmp_path, NEVER_PROVEN, "-t", "2000")
     (best,) = reference.parse_solutions(result.stdout)

@@ -426,6 +426,54 @@ def test_refused(post: object, message: str) -> None:
         act()
 
 
+@pytest.mark.parametrize(
+    "post",
+    [
+        lambda m, x: m.all_different(x),
+        lambda m, x: m.all_different(5),
+        lambda m, x: m.circuit(None),
+        lambda m, x: m.element(5, x),
+        lambda m, x: m.table(x, [(1,)]),
+        lambda m, x: m.table([x], 3),
+        lambda m, x: m.table([x], [1, 2]),
+        lambda m, x: m.regular([x], None, 0, [0]),
+        lambda m, x: m.regular([x], [[0, 1]], 0, [0]),
+        lambda m, x: m.regular([x], [{"a": 0}], 0, [0]),
+        lambda m, x: m.regular([x], [{0: 0}], 0, 0),
+        lambda m, x: m.count(x, 1),
+        lambda m, x: m.cardinality([x], [1, 2]),
+        lambda m, x: m.distinct_values(x),
+        lambda m, x: m.cumulative(x, 1, 1, 1),
+        lambda m, x: m.lex_less(x, x),
+        lambda m, x: m.inverse(x, x),
+        lambda m, x: m.bin_packing_load(x, x, 3),
+        lambda m, x: m.maximum(3),
+        lambda m, x: m.all_of(x),
+        lambda m, x: m.clause(1),
+        lambda m, x: m.member(x, 1),
+        lambda m, x: m.search(x),
+        lambda m, x: m.int_vars(-1, 0, 3),
+    ],
+)
+def test_wrong_types_are_refused_at_once(post: object) -> None:
+    model = cp.Model()
+    x = model.bool_var("x")
+    with pytest.raises(InputError) as error:
+        post(model, x)  # type: ignore[operator]
+    assert "\n" not in str(error.value)
+
+
+def test_lists_may_be_generators_and_arrays() -> None:
+    model = cp.Model()
+    xs = model.int_vars(2, 0, 2)
+    model.all_different(x for x in xs)
+    z = model.element((k for k in (5, 6, 7)), xs[0])
+    model.table((x for x in np.array(xs)), np.array([[0, 1], [1, 1], [2, 0]]))
+    assert found(model, [*xs, z]) == {(0, 1, 5), (2, 0, 7)}
+    positive = 1 & model.holds(np.int64(1) <= xs[0])
+    assert found(model, [*xs, positive]) == {(0, 1, 0), (2, 0, 1)}
+
+
 def test_empty_arrays() -> None:
     """Constraints over nothing hold, or not, but never crash."""
     for name in ("all_different", "all_different_except_0", "circuit", "subcircuit"):

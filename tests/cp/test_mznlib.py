@@ -108,6 +108,9 @@ REIFIED = {
     "cumulative(x, [2, 2, 2], [1, 1, 1], 2)": 42,
     "inverse(x, [2, 1, 3])": 1,
     "max(x) = 2": 19,
+    "maximum(2, x)": 19,
+    "minimum(1, x)": 19,
+    "sliding_sum(1, 3, 2, x)": 23,
 }
 """In how many of 64 assignments a constraint is true."""
 
@@ -130,6 +133,7 @@ STANDARD = {
     *("all_different", "alldifferent_except_0", "circuit", "subcircuit", "count", "global_cardinality", "nvalue"),
     *("global_cardinality_closed", "global_cardinality_low_up", "global_cardinality_low_up_closed", "regular", "table"),
     *("lex_less", "lex_lesseq", "lex_greater", "cumulative", "bin_packing_load", "inverse"),
+    *("maximum", "minimum", "sliding_sum"),
 }
 
 

@@ -194,6 +194,14 @@ def test_names_and_values() -> None:
     assert result.solution is not None
     assert list(result.solution.to_dict().values()) == result[xs]
     assert result[xs[0] + 10] == result[xs[0]] + 10
+    for name, value in result.solution.to_dict().items():
+        assert result[name] == value
+    with pytest.raises(InputError, match="no variable named 'king'"):
+        result["king"]
+    with pytest.raises(InputError, match="z is not of the model"):
+        result[cp.Model().int_var(0, 3, "z")]
+    with pytest.raises(InputError, match="w is not of the model as it was solved"):
+        result[model.int_var(0, 3, "w")]
     model.add(xs[0] == xs[1])
     with pytest.raises(InputError, match="infeasible"):
         model.solve()[xs]
@@ -264,6 +272,47 @@ def test_many_values_of_wide_domains() -> None:
     assert time.perf_counter() - before < 2
 
 
+TAKES = ["median", "middle", "random", "interval", "split", "reverse_split", "min", "max"]
+
+
+@pytest.mark.parametrize("take", TAKES)
+@pytest.mark.parametrize("scale", [1, -1, 3])
+def test_huge_domains_with_holes_are_searched_in_few_steps(take: str, scale: int) -> None:
+    """Where holes have no row, values one after the other would take years."""
+    values = [-(2**44), -5, 0, 7, 2**31, 2**44]
+    model = cp.Model()
+    x = model.int_var(values)
+    model.search([scale * x], "input_order", f"indomain_{take}")
+    result = model.solve(all_solutions=True, node_limit=2000)
+    assert result.complete
+    assert sorted(s[x] for s in result.solutions) == values
+    model = cp.Model()
+    x = model.int_var(-(2**40), 2**40)
+    model.add(x != 5)
+    model.search([scale * x], "input_order", f"indomain_{take}")
+    assert model.solve(time_limit=5).status == "satisfied"
+
+
+def test_many_holes_of_a_huge_domain() -> None:
+    model = cp.Model()
+    x = model.int_var(0, 2**40)
+    model.post("set_in_reif", x, [7 * k for k in range(200_000)], 0)
+    result = model.solve(time_limit=20)
+    assert (result.status, result[x]) == ("satisfied", 1)
+
+
+def test_time_is_looked_at_where_nodes_are_slow() -> None:
+    model = cp.Model()
+    n = 3000
+    xs, y, count = model.int_vars(n, 1, n), model.int_var(1, n), model.int_var(0, n)
+    model.post("count_eq", xs, y, count)
+    model.search(xs, "input_order", "indomain_random")
+    result = model.solve(time_limit=0.3)
+    assert result.status == "unknown"
+    # One call takes a few milliseconds; 16 nodes with all their calls would take seconds.
+    assert result.statistics["seconds"] < 1.5
+
+
 def test_interruption() -> None:
     def solve_all() -> None:
         with pytest.raises(KeyboardInterrupt):
@@ -312,6 +361,12 @@ def test_end_by_a_listener() -> None:
         ({"node_limit": -1}, "at least 0"),
         ({"time_limit": float("nan")}, "number"),
         ({"seed": "x"}, "a seed is a whole number"),
+        ({"seed": -1}, "the seed is -1; it must be from 0"),
+        ({"time_limit": "1"}, "time_limit is '1'; it must be a number"),
+        ({"fail_limit": None, "node_limit": []}, "node_limit is ..; it must be a number"),
+        ({"solution_limit": -1}, "a solution limit is at least 0, not -1"),
+        ({"solution_limit": 1.5}, "a solution limit is a whole number"),
+        ({"on_solution": 3}, "on_solution is a function"),
     ],
 )
 def test_refused_options(options: dict[str, object], message: str) -> None:

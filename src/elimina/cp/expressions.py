@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypeGuard
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Operand: TypeAlias = "Expression | SupportsIndex"
 Numbers: TypeAlias = npt.NDArray[np.signedinteger[Any]]
+
+T = TypeVar("T")
 
 LIMIT = 2**52
 """No bound of a variable or an expression is beyond it."""
@@ -86,6 +88,9 @@ class Expression:
 
     def __or__(self, other: Operand) -> Expression:
         return self.model.any_of([self, other])
+
+    __rand__ = __and__
+    __ror__ = __or__
 
     def __eq__(self, other: Operand) -> Relation:  # type: ignore[override]
         return Relation(self - other, "eq")
@@ -172,3 +177,15 @@ def whole_array(numbers: Any) -> Numbers:
 def is_of_numbers(argument: Any) -> TypeGuard[Numbers]:
     """Whether it is one array of signed whole numbers."""
     return isinstance(argument, np.ndarray) and argument.ndim == 1 and np.issubdtype(argument.dtype, np.signedinteger)
+
+
+def several(items: Iterable[T], what: str) -> list[T]:
+    """Return what can be iterated as a list.
+
+    Raises:
+        InputError: It cannot.
+    """
+    try:
+        return list(items)
+    except TypeError:
+        raise InputError(f"{what} gets a list of variables or numbers, not {items!r}") from None

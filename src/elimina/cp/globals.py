@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elimina.cp.expressions import LIMIT, Expression, Operand, whole, whole_array
+from elimina.cp.expressions import LIMIT, Expression, Operand, several, whole, whole_array
 from elimina.errors import InputError
 from elimina.table import FORBIDDEN
 
@@ -70,11 +70,11 @@ class Globals(ABC):
 
     def maximum(self, xs: Iterable[Operand]) -> Expression:
         """A new variable that is the greatest of several, bounds consistent."""
-        return self._extreme("array_int_maximum", list(xs), max)
+        return self._extreme("array_int_maximum", several(xs, "maximum"), max)
 
     def minimum(self, xs: Iterable[Operand]) -> Expression:
         """A new variable that is the least of several, bounds consistent."""
-        return self._extreme("array_int_minimum", list(xs), min)
+        return self._extreme("array_int_minimum", several(xs, "minimum"), min)
 
     def _extreme(self, name: str, xs: list[Operand], of: Any) -> Expression:
         if not xs:
@@ -87,22 +87,22 @@ class Globals(ABC):
     def all_of(self, booleans: Iterable[Operand]) -> Expression:
         """A new Boolean: whether all of several are 1."""
         b = self.bool_var()
-        self.post("array_bool_and", list(booleans), b)
+        self.post("array_bool_and", several(booleans, "all_of"), b)
         return b
 
     def any_of(self, booleans: Iterable[Operand]) -> Expression:
         """A new Boolean: whether one of several is 1."""
         b = self.bool_var()
-        self.post("array_bool_or", list(booleans), b)
+        self.post("array_bool_or", several(booleans, "any_of"), b)
         return b
 
     def clause(self, positive: Iterable[Operand], negative: Iterable[Operand] = ()) -> None:
         """One of some Booleans is 1, or one of some others is 0."""
-        self.post("bool_clause", list(positive), list(negative))
+        self.post("bool_clause", several(positive, "clause"), several(negative, "clause"))
 
     def member(self, x: Operand, values: Iterable[int]) -> None:
         """The variable has one of some values; domain consistent."""
-        self.post("set_in", x, list(values))
+        self.post("set_in", x, several(values, "member"))
 
     def element(self, items: Sequence[Operand] | NDArray[np.integer[Any]], index: Operand) -> Expression:
         """A new variable that is ``items[index]``.
@@ -116,6 +116,7 @@ class Globals(ABC):
         Raises:
             InputError: There are no items, or something is no whole number.
         """
+        items = items if isinstance(items, np.ndarray) else several(items, "element")
         if not len(items):
             raise InputError("element: there are no items")
         of_variables = not isinstance(items, np.ndarray) and any(isinstance(x, Expression) for x in items)
@@ -148,11 +149,11 @@ class Globals(ABC):
         suffix = _suffix("all_different", side)
         if suffix and consistency != "domain":
             raise InputError(f"all_different: with {consistency} consistency the side is auto, not {side!r}")
-        self.post(f"all_different_{consistency}{suffix}", list(xs))
+        self.post(f"all_different_{consistency}{suffix}", several(xs, "all_different"))
 
     def all_different_except_0(self, xs: Iterable[Operand]) -> None:
         """Variables that are not 0 have different values."""
-        self.post("all_different_except_0", list(xs))
+        self.post("all_different_except_0", several(xs, "all_different_except_0"))
 
     def circuit(self, successors: Sequence[Operand], side: Side = "auto") -> None:
         """Following successors leads through all nodes and back; ``side`` as of `all_different`.
@@ -160,7 +161,7 @@ class Globals(ABC):
         Raises:
             InputError: The side is another.
         """
-        self.post("circuit" + _suffix("circuit", side), list(successors))
+        self.post("circuit" + _suffix("circuit", side), several(successors, "circuit"))
 
     def subcircuit(self, successors: Sequence[Operand], side: Side = "auto") -> None:
         """Nodes that are not their own successors form one cycle, or there are none; ``side`` as of `all_different`.
@@ -168,7 +169,7 @@ class Globals(ABC):
         Raises:
             InputError: The side is another.
         """
-        self.post("subcircuit" + _suffix("subcircuit", side), list(successors))
+        self.post("subcircuit" + _suffix("subcircuit", side), several(successors, "subcircuit"))
 
     def weighted_circuit(
         self, successors: Sequence[Operand], edges: Mapping[tuple[int, int], int]
@@ -208,11 +209,12 @@ class Globals(ABC):
         Raises:
             InputError: A row has another length.
         """
-        listed = [tuple(row) for row in rows]
+        xs = several(xs, "table")
+        listed = [tuple(several(row, "a row of table")) for row in several(rows, "table")]
         for row in listed:
             if len(row) != len(xs):
                 raise InputError(f"table: the row {row} has {len(row)} values for {len(xs)} variables")
-        self.post("table_int", list(xs), [x for row in listed for x in row])
+        self.post("table_int", xs, [x for row in listed for x in row])
 
     def add_cost(self, xs: Sequence[Operand], costs: ArrayLike | Mapping[tuple[int, ...], float]) -> Expression:
         """A cost function (a soft constraint): a new variable that is its cost, for an objective to add up.
@@ -282,9 +284,15 @@ class Globals(ABC):
         Raises:
             InputError: A state does not exist.
         """
+        transitions = several(transitions, "regular")
         states = len(transitions)
-        ends = list(accepting)
-        for state in [start, *ends, *(to for moves in transitions for to in moves.values())]:
+        ends = [whole(state, "a state") for state in several(accepting, "regular")]
+        for moves in transitions:
+            if not isinstance(moves, Mapping):
+                raise InputError(f"regular: the transitions of a state are symbol -> next state, not {moves!r}")
+            for number in (*moves, *moves.values()):
+                whole(number, "a symbol or a state")
+        for state in [whole(start, "a state"), *ends, *(to for moves in transitions for to in moves.values())]:
             if not 0 <= state < states:
                 raise InputError(f"regular: there is no state {state}: they are 0 to {states - 1}")
         symbols = sorted({symbol for moves in transitions for symbol in moves})
@@ -300,8 +308,9 @@ class Globals(ABC):
 
     def count(self, xs: Sequence[Operand], value: Operand) -> Expression:
         """A new variable: how many variables have a value."""
+        xs = several(xs, "count")
         z = self.int_var(0, len(xs))
-        self.post("count_eq", list(xs), value, z)
+        self.post("count_eq", xs, value, z)
         return z
 
     def cardinality(self, xs: Sequence[Operand], counts: Mapping[int, Operand], closed: bool = False) -> None:
@@ -313,12 +322,15 @@ class Globals(ABC):
             closed: They have no other values.
         """
         name = "global_cardinality_closed" if closed else "global_cardinality"
-        self.post(name, list(xs), list(counts), list(counts.values()))
+        if not isinstance(counts, Mapping):
+            raise InputError(f"cardinality: the counts are value -> how many, not {counts!r}")
+        self.post(name, several(xs, "cardinality"), list(counts), list(counts.values()))
 
     def distinct_values(self, xs: Sequence[Operand]) -> Expression:
         """A new variable: how many different values the variables have."""
+        xs = several(xs, "distinct_values")
         z = self.int_var(min(1, len(xs)), len(xs))
-        self.post("nvalue", z, list(xs))
+        self.post("nvalue", z, xs)
         return z
 
     def cumulative(
@@ -328,19 +340,19 @@ class Globals(ABC):
 
         By their time-table, time-table edge finding (Vilim, CPAIOR 2011) and the order of two that exclude each other.
         """
-        self.post("cumulative", list(starts), list(durations), list(demands), capacity)
+        self.post("cumulative", *(several(xs, "cumulative") for xs in (starts, durations, demands)), capacity)
 
     def lex_less(self, xs: Sequence[Operand], ys: Sequence[Operand]) -> None:
         """The first sequence comes before the second one in lexicographic order."""
-        self.post("lex_less", list(xs), list(ys))
+        self.post("lex_less", several(xs, "lex_less"), several(ys, "lex_less"))
 
     def lex_lesseq(self, xs: Sequence[Operand], ys: Sequence[Operand]) -> None:
         """The first sequence comes before the second one in lexicographic order, or they are equal."""
-        self.post("lex_lesseq", list(xs), list(ys))
+        self.post("lex_lesseq", several(xs, "lex_lesseq"), several(ys, "lex_lesseq"))
 
     def inverse(self, xs: Sequence[Operand], ys: Sequence[Operand]) -> None:
         """``xs[i] == j`` exactly if ``ys[j] == i``."""
-        self.post("inverse", list(xs), list(ys))
+        self.post("inverse", several(xs, "inverse"), several(ys, "inverse"))
 
     def bin_packing_load(self, loads: Sequence[Operand], bins: Sequence[Operand], sizes: Sequence[int]) -> None:
         """The sizes of the items in each bin add up to its load.
@@ -350,9 +362,8 @@ class Globals(ABC):
             bins: Of each item.
             sizes: Of the items, at least 0.
         """
-        self.post(
-            "bin_packing_load", list(loads), list(bins), np.array([whole(x, "a size") for x in sizes], dtype=np.int64)
-        )
+        plain = [whole(x, "a size") for x in several(sizes, "bin_packing_load")]
+        self.post("bin_packing_load", *(several(xs, "bin_packing_load") for xs in (loads, bins)), plain)
 
 
 def _suffix(name: str, side: str) -> str:

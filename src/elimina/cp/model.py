@@ -11,7 +11,17 @@ import numpy.typing as npt
 
 from elimina._core import CpSearch, CpSolver
 from elimina.cp.device import Device, accelerate
-from elimina.cp.expressions import LIMIT, Expression, Numbers, Operand, Relation, is_of_numbers, whole, whole_array
+from elimina.cp.expressions import (
+    LIMIT,
+    Expression,
+    Numbers,
+    Operand,
+    Relation,
+    is_of_numbers,
+    several,
+    whole,
+    whole_array,
+)
 from elimina.cp.globals import Globals
 from elimina.cp.result import Result, Solution, Status
 from elimina.errors import InputError
@@ -113,7 +123,9 @@ class Model(Globals):
     def int_vars(self, count: int, lo: int | Iterable[int], hi: int | None = None, name: str = "") -> list[Expression]:
         """Make variables of equal domains; with a name, they are ``name[0]``, ``name[1]`` and so on."""
         domain = tuple(lo) if isinstance(lo, Iterable) else lo
-        return [self.int_var(domain, hi, name and f"{name}[{i}]") for i in range(whole(count, "a number of variables"))]
+        if whole(count, "a number of variables") < 0:
+            raise InputError(f"a number of variables is at least 0, not {count}")
+        return [self.int_var(domain, hi, name and f"{name}[{i}]") for i in range(count)]
 
     def bool_var(self, name: str = "") -> Expression:
         """Make a variable of 0 and 1."""
@@ -208,7 +220,7 @@ class Model(Globals):
             take: ``indomain_min``, ``_max``, ``_median``, ``_middle``, ``_random``, ``_split``, ``_reverse_split`` or
                 ``_interval``; ``outdomain_min`` or ``_max``.
         """
-        self._rules.append((self._views(xs), choose, take))
+        self._rules.append((self._views(several(xs, "search")), choose, take))
 
     def solve(
         self,
@@ -259,10 +271,13 @@ class Model(Globals):
             InputError: A constraint or an option cannot be used as given.
             DeviceError: ``cuda`` without a GPU that can be used, or one that fails.
         """
+        if solution_limit is not None and whole(solution_limit, "a solution limit") < 0:
+            raise InputError(f"a solution limit is at least 0, not {solution_limit}")
+        if on_solution is not None and not callable(on_solution):
+            raise InputError(f"on_solution is a function that gets each solution, not {on_solution!r}")
         how = restarts and (restarts, restart_scale, restart_growth), self._relaxed() if lns else None, free, seed
         search = self._start(threads, device, how, (time_limit, node_limit, fail_limit))
         aim = self._objective
-        _check_limit("solution_limit", solution_limit)
         limit = solution_limit if solution_limit is not None else None if all_solutions or aim is not None else 1
         found: list[Solution] = []
         last, count = None, 0
@@ -371,8 +386,7 @@ class Model(Globals):
     ) -> CpSearch:
         if whole(threads, "a number of threads") not in range(1, THREADS + 1):
             raise InputError(f"a search has from 1 to {THREADS} threads, not {threads}")
-        for name, limit in zip(_LIMITS, limits, strict=True):
-            _check_limit(name, limit)
+        given = [_limit(name, limit) for name, limit in zip(_LIMITS, limits, strict=True)]
         if not 0 <= whole(how[-1], "a seed") < 2**63:
             raise InputError(f"the seed is {how[-1]}; it must be from 0 to 2^63 - 1")
         solver, objective = self._build()
@@ -381,7 +395,6 @@ class Model(Globals):
         accelerate(solver, "cpu" if threads > 1 and device == "auto" else device)
         solvers = (solver, *(self._build()[0] for _ in range(threads - 1)))
         rules = self._rules or [(self._own(), "dom_w_deg", "indomain_min")]
-        given = (float("inf") if limit is None else limit for limit in limits)
         search: CpSearch = _call(CpSearch, solvers, rules, objective, *how, *given)
         return search
 
@@ -392,7 +405,7 @@ class Model(Globals):
         return np.array([(var, 1, 0) for var in range(len(self._variables))], dtype=np.int64).reshape(-1, 3)
 
     def _solution(self, search: CpSearch) -> Solution:
-        return Solution(search.solution(), {name: var for var, name in self._names.items()})
+        return Solution(self, search.solution(), {name: var for var, name in self._names.items()})
 
     def _check(self, x: Expression) -> None:
         if x.model is not self:
@@ -451,9 +464,12 @@ def _view_of(x: Expression) -> Words:
     return np.array([(var, factor, x.constant)], dtype=np.int64)
 
 
-def _check_limit(name: str, limit: float | None) -> None:
-    if limit is not None and not (isinstance(limit, Real) and limit >= 0):
+def _limit(name: str, limit: Any) -> float:
+    if limit is None:
+        return float("inf")
+    if not (isinstance(limit, Real) and limit >= 0):
         raise InputError(f"{name} is {limit!r}; it must be a number that is at least 0")
+    return float(min(limit, 10**18))
 
 
 def _call(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,17 +12,26 @@ import numpy.typing as npt
 from elimina.cp.expressions import Expression
 from elimina.errors import InputError
 
+if TYPE_CHECKING:
+    from elimina.cp.model import Model
+
 Status = Literal["optimal", "satisfied", "infeasible", "unknown"]
 
 
 class Solution:
-    """A value for each variable: ``solution[x]`` of a variable or an expression; of several, a list."""
+    """A value for each variable: ``solution[x]`` of a variable, its name or an expression; of several, a list."""
 
-    def __init__(self, values: npt.NDArray[np.int64], names: dict[str, int]) -> None:
-        self._values, self._names = values, names
+    def __init__(self, model: Model, values: npt.NDArray[np.int64], names: dict[str, int]) -> None:
+        self._model, self._values, self._names = model, values, names
 
     def __getitem__(self, what: Any) -> Any:
+        if isinstance(what, str):
+            if what not in self._names:
+                raise InputError(f"the model has no variable named {what!r}")
+            return int(self._values[self._names[what]])
         if isinstance(what, Expression):
+            if what.model is not self._model or any(var >= len(self._values) for var in what.terms):
+                raise InputError(f"{what} is not of the model as it was solved: it has no value in this solution")
             return what.constant + sum(factor * int(self._values[var]) for var, factor in what.terms.items())
         if isinstance(what, Iterable):
             return [self[x] for x in what]
