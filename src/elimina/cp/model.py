@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -467,7 +466,7 @@ def _view_of(x: Expression) -> Words:
 def _limit(name: str, limit: Any) -> float:
     if limit is None:
         return float("inf")
-    if not (isinstance(limit, Real) and limit >= 0):
+    if not (isinstance(limit, int | float | np.number) and limit >= 0):
         raise InputError(f"{name} is {limit!r}; it must be a number that is at least 0")
     return float(min(limit, 10**18))
 
