@@ -99,12 +99,15 @@ def test_a_gpu_without_memory_is_given_up() -> None:
     solvers = [queens(520)._build()[0] for _ in range(2)]
     solvers[1].accelerate(device.cuda_device(), True)
     held, size = [], 1 << 36
-    while size >= 1 << 20:
-        try:
-            held.append(cupy.cuda.Memory(size))
-        except (MemoryError, cupy.cuda.runtime.CUDARuntimeError):
-            size //= 2
-    take_turns(solvers, 100)
+    try:
+        while size >= 256:
+            try:
+                held.append(cupy.cuda.Memory(size))
+            except (MemoryError, cupy.cuda.runtime.CUDARuntimeError):
+                size //= 2
+        take_turns(solvers, 100)
+    finally:
+        held.clear()
     assert solvers[1].device_calls()[0] == 0
 
 
