@@ -364,7 +364,7 @@ def test_end_by_a_listener() -> None:
         ({"seed": -1}, "the seed is -1; it must be from 0"),
         ({"time_limit": "1"}, "time_limit is '1'; it must be a number"),
         ({"fail_limit": None, "node_limit": []}, "node_limit is ..; it must be a number"),
-        ({"solution_limit": -1}, "a solution limit is at least 0, not -1"),
+        ({"solution_limit": -1}, "solution_limit is -1; it must be"),
         ({"solution_limit": 1.5}, "a solution limit is a whole number"),
         ({"on_solution": 3}, "on_solution is a function"),
     ],

@@ -72,23 +72,26 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def slow_down(client: Client, module: str, owner: str, method: str, seconds: float) -> None:
-    """Make a method take longer on all workers."""
+def slow_down(client: Client, module: str, owner: str, method: str, seconds: float, until: str = "") -> None:
+    """Make a method take longer on all workers, and wait for a file."""
 
-    def arm(module: str, owner: str, method: str, seconds: float) -> None:
+    def arm(module: str, owner: str, method: str, seconds: float, until: str) -> None:
         import importlib
+        import os
         import time
 
         kind = getattr(importlib.import_module(module), owner)
         plain = getattr(kind, method)
 
         def sleeping(self, *args, **kwargs):
+            while until and not os.path.exists(until):
+                time.sleep(0.02)
             time.sleep(seconds)
             return plain(self, *args, **kwargs)
 
         setattr(kind, method, sleeping)
 
-    client.run(arm, module, owner, method, seconds)
+    client.run(arm, module, owner, method, seconds, until)
 
 
 def count_calls(client: Client, module: str, owner: str, method: str) -> Callable[[], dict[str, int]]:

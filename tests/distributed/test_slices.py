@@ -141,15 +141,18 @@ def test_slices_of_a_lost_worker_are_done_again(task) -> None:
     assert found.stats["lost_workers"] == 1
 
 
-def test_workers_that_join_run_slices() -> None:
+def test_workers_that_join_run_slices(tmp_path) -> None:
     model, answers = grid(6, 4, "min-cost", 1), []
+    joined = tmp_path / "joined"
     with cluster_of(1) as client:
-        slow_down(client, "elimina.inference.sweep", "Sweep", "_move", 0.3)
+        slow_down(client, "elimina.inference.sweep", "Sweep", "_move", 0.3, str(joined))
         (first,) = addresses(client)
         options = Options(memory=20_000)
         thread = threading.Thread(target=lambda: answers.append(solve_slices(model, client=client, options=options)))
         thread.start()
         with workers(client.scheduler.address, 1):
+            client.wait_for_workers(2, timeout=120)
+            joined.touch()
             thread.join()
             done = client.run(lambda dask_worker: dask_worker.state.executed_count)
     assert answers[0].value == solve(model, device="cpu", method="eliminate").value

@@ -271,7 +271,7 @@ class Model(Globals):
             DeviceError: ``cuda`` without a GPU that can be used, or one that fails.
         """
         if solution_limit is not None and whole(solution_limit, "a solution limit") < 0:
-            raise InputError(f"a solution limit is at least 0, not {solution_limit}")
+            raise InputError(f"solution_limit is {solution_limit}; it must be a number that is at least 0")
         if on_solution is not None and not callable(on_solution):
             raise InputError(f"on_solution is a function that gets each solution, not {on_solution!r}")
         how = restarts and (restarts, restart_scale, restart_growth), self._relaxed() if lns else None, free, seed
