@@ -119,22 +119,11 @@ void Engine::begin(Propagator& propagator) {
 }
 
 void Engine::fail() {
-  weigh_failure(*running_);
+  for (const int v : running_->scope_) weights_[v] += 1;
+  ++running_->weight_;
   running_->forget_touched();
   while (nonempty_) pop()->forget_touched();
   domains_.forget();
-}
-
-// Instead of all weights decaying, a failure weighs more than the one before.
-void Engine::weigh_failure(Propagator& propagator) {
-  constexpr double kDecay = 0.95, kMost = 1e100;
-  failure_ /= kDecay;
-  propagator.weight_ += failure_;
-  for (const int v : propagator.scope_) weights_[v] += failure_;
-  if (failure_ < kMost) return;
-  for (double& weight : weights_) weight /= failure_;
-  for (const auto& p : propagators_) p->weight_ /= failure_;
-  failure_ = 1;
 }
 
 void Engine::retire(Propagator& propagator) {

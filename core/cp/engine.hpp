@@ -43,7 +43,7 @@ class Propagator {
 
   std::vector<std::uint8_t> is_touched_;
   std::vector<int> scope_;
-  double weight_ = 1;  // of its failures, beside 1
+  double weight_ = 1;  // failures, plus one
   Priority priority_;
   bool waiting_ = false, active_ = true;
 };
@@ -81,10 +81,9 @@ class Engine {
   void undo();
   std::size_t level() const { return trail_.level(); }
 
-  // How often the constraints of a variable failed, beside their number; each failure counts for 5 % less after every other one. From
-  // `weigh_active` on, it is of constraints that still have something to do (Boussemart et al., 2004), which costs a search that does
-  // not ask for it up to a fifth of its time.
-  double weight(int v) const { return urgencies_[v] < 0 ? weights_[v] / failure_ : urgencies_[v]; }
+  // How often the constraints of a variable failed, plus their number; from `weigh_active` on, of those that still have something to
+  // do (Boussemart et al., 2004), which costs a search that does not ask for it up to a fifth of its time.
+  double weight(int v) const { return urgencies_[v] < 0 ? weights_[v] : urgencies_[v]; }
   void weigh_active();
   // A constraint that knows better how much a variable's decision matters says so: 0 or more.
   void weigh(View x, double urgency) { urgencies_[x.var] = urgency; }
@@ -122,7 +121,6 @@ class Engine {
   Propagator* pop();
   void fail();
   bool may_go_on();
-  void weigh_failure(Propagator& propagator);
   void retire(Propagator& propagator);
   void lighten(const Propagator& propagator, double sign);
 
@@ -136,7 +134,6 @@ class Engine {
   std::vector<Propagator*> entailed_;
   const Propagator* attaching_ = nullptr;
   std::vector<std::size_t> marks_;
-  double failure_ = 1;                       // what the next one counts for, in the unit of `weights_`
   std::vector<double> weights_, urgencies_;  // an urgency below 0: nobody has said so
   std::vector<int> degrees_;
   std::uint64_t calls_ = 0;
