@@ -211,85 +211,6 @@ class ElementOfValues final : public Propagator {
   Kept kept_;
 };
 
-// Domain consistent where rows are short, else by bounds of z.
-class ElementOfViews final : public Propagator {
- public:
-  ElementOfViews(const Domains& d, View index, Views xs, View z)
-      : Propagator(Priority::linear), index_(index), xs_(std::move(xs)), z_(z), has_rows_(d.hi(z) - d.lo(z) < kShort) {
-    Views all = xs_;
-    all.insert(all.end(), {index_, z_});
-    repeats_ = repeats(all);
-  }
-
-  void attach(Engine& engine) override {
-    const Events events = has_rows_ ? kDomain : kBounds;
-    engine.subscribe(*this, index_, kDomain);
-    engine.subscribe(*this, z_, events);
-    for (const View x : xs_) engine.subscribe(*this, x, events);
-  }
-
-  Outcome propagate(Engine& engine) override {
-    Domains& d = engine.domains();
-    if (!d.set_lo(index_, 0) || !d.set_hi(index_, static_cast<Value>(xs_.size()) - 1)) return Outcome::failed;
-    if (!keep_possible(d) || (has_rows_ && !keep_supported(d))) return Outcome::failed;
-    if (!d.fixed(index_)) return has_rows_ && !repeats_ ? Outcome::fixpoint : Outcome::again;
-    const View x = xs_[static_cast<std::size_t>(d.lo(index_))];
-    if (!d.set_lo(x, d.lo(z_)) || !d.set_hi(x, d.hi(z_)) || !d.set_lo(z_, d.lo(x)) || !d.set_hi(z_, d.hi(x))) return Outcome::failed;
-    if (has_rows_ && !keep_both(d, x)) return Outcome::failed;
-    return d.fixed(x) && d.fixed(z_) ? Outcome::entailed : Outcome::again;
-  }
-
- private:
-  static constexpr Value kShort = 512;
-
-  bool keep_possible(Domains& d) const {
-    bool alive = true;
-    Value lo = kLimit * 2, hi = -kLimit * 2;
-    d.each(index_, [&](Value i) {
-      const View x = xs_[static_cast<std::size_t>(i)];
-      if (d.hi(x) < d.lo(z_) || d.lo(x) > d.hi(z_) || (d.fixed(x) && !d.has(z_, d.lo(x))) || (d.fixed(z_) && !d.has(x, d.lo(z_)))) {
-        alive = alive && d.remove(index_, i);
-        return;
-      }
-      lo = std::min(lo, d.lo(x));
-      hi = std::max(hi, d.hi(x));
-    });
-    return alive && d.set_lo(z_, lo) && d.set_hi(z_, hi);
-  }
-
-  bool keep_supported(Domains& d) {
-    kept_.begin(d.lo(z_), d.hi(z_));
-    const std::span<std::uint64_t> kept = kept_.words();
-    wanted_.resize(kept.size());
-    d.read_row(z_, kept_.base(), wanted_);
-    bool alive = true;
-    d.each(index_, [&](Value i) {
-      std::uint64_t common = 0;
-      for (std::size_t w = 0; w < kept.size(); ++w) {
-        const std::uint64_t word = wanted_[w] & d.row_word(xs_[static_cast<std::size_t>(i)], kept_.base() + static_cast<Value>(w * 64));
-        common |= word;
-        kept[w] |= word;
-      }
-      if (!common) alive = alive && d.remove(index_, i);
-    });
-    return alive && kept_.apply(d, z_);
-  }
-
-  // The view keeps what z has, too.
-  bool keep_both(Domains& d, View x) {
-    kept_.begin(d.lo(z_), d.hi(z_));
-    d.read_row(z_, kept_.base(), kept_.words());
-    return kept_.apply(d, x);
-  }
-
-  View index_;
-  Views xs_;
-  View z_;
-  bool has_rows_, repeats_ = false;
-  std::vector<std::uint64_t> wanted_;
-  Kept kept_;
-};
-
 }  // namespace
 
 void post_element(Engine& engine, View index, const Values& table, View z) {
@@ -298,10 +219,6 @@ void post_element(Engine& engine, View index, const Values& table, View z) {
     engine.post(std::make_unique<ElementOfValues<std::int32_t, std::uint16_t>>(index, table, z));
   else
     engine.post(std::make_unique<ElementOfValues<Value, std::uint32_t>>(index, table, z));
-}
-
-void post_element(Engine& engine, View index, const Views& xs, View z) {
-  engine.post(std::make_unique<ElementOfViews>(engine.domains(), index, xs, z));
 }
 
 }  // namespace elimina::cp
