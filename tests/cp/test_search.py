@@ -354,28 +354,6 @@ def test_end_by_a_listener() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"restarts": "often"}, "no restarts often"),
-        ({"restarts": "luby", "restart_scale": 0}, "at least 1"),
-        ({"node_limit": -1}, "at least 0"),
-        ({"time_limit": float("nan")}, "number"),
-        ({"seed": "x"}, "a seed is a whole number"),
-        ({"seed": -1}, "the seed is -1; it must be from 0"),
-        ({"time_limit": "1"}, "time_limit is '1'; it must be a number"),
-        ({"fail_limit": None, "node_limit": []}, "node_limit is ..; it must be a number"),
-        ({"solution_limit": -1}, "solution_limit is -1; it must be"),
-        ({"solution_limit": 1.5}, "a solution limit is a whole number"),
-        ({"on_solution": 3}, "on_solution is a function"),
-    ],
-)
-def test_refused_options(options: dict[str, object], message: str) -> None:
-    model, _ = queens(4)
-    with pytest.raises(InputError, match=message):
-        model.solve(**options)
-
-
-@pytest.mark.parametrize(
     ("rule", "message"), [(("best", "indomain"), "variable choice best"), (("smallest", "any"), "value choice any")]
 )
 def test_refused_rules(rule: tuple[str, str], message: str) -> None:

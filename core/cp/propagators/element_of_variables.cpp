@@ -1,10 +1,10 @@
 // z = xs[index], for variables xs.
 #include <algorithm>
-#include <bit>
 #include <memory>
 #include <span>
 
 #include "cp/constraints.hpp"
+#include "kept.hpp"
 
 namespace elimina::cp {
 
@@ -73,46 +73,35 @@ class ElementOfVariables final : public Propagator {
   }
 
   bool keep_supported(Domains& d) {
-    const Value base = d.lo(z_);
-    read(d, z_, wanted_);
-    kept_.assign(wanted_.size(), 0);
+    const std::span<std::uint64_t> kept = begin(d);
+    wanted_.resize(kept.size());
+    d.read_row(z_, kept_.base(), wanted_);
     bool alive = true;
     d.each(index_, [&](Value i) {
       std::uint64_t common = 0;
-      for (std::size_t w = 0; w < kept_.size(); ++w) {
-        const std::uint64_t word = wanted_[w] & d.row_word(x(i), base + static_cast<Value>(w * 64));
+      for (std::size_t w = 0; w < kept.size(); ++w) {
+        const std::uint64_t word = wanted_[w] & d.row_word(x(i), kept_.base() + static_cast<Value>(w * 64));
         common |= word;
-        kept_[w] |= word;
+        kept[w] |= word;
       }
       if (!common) alive = alive && d.remove(index_, i);
     });
-    return alive && keep(d, z_, base);
+    return alive && kept_.apply(d, z_);
   }
 
   Outcome follow(Domains& d, View x) {
     if (!d.set_lo(x, d.lo(z_)) || !d.set_hi(x, d.hi(z_)) || !d.set_lo(z_, d.lo(x)) || !d.set_hi(z_, d.hi(x))) return Outcome::failed;
     if (d.fixed(x) && d.fixed(z_)) return d.lo(x) == d.lo(z_) ? Outcome::entailed : Outcome::failed;
     if (!has_rows_ || d.lo(x) != d.lo(z_) || (d.is_interval(x) && d.is_interval(z_))) return Outcome::again;
-    const Value base = d.lo(z_);
-    read(d, z_, kept_);
-    for (std::size_t w = 0; w < kept_.size(); ++w) kept_[w] &= d.row_word(x, base + static_cast<Value>(w * 64));
-    return keep(d, x, base) && keep(d, z_, base) ? Outcome::again : Outcome::failed;
+    const std::span<std::uint64_t> kept = begin(d);
+    d.read_row(z_, kept_.base(), kept);
+    for (std::size_t w = 0; w < kept.size(); ++w) kept[w] &= d.row_word(x, kept_.base() + static_cast<Value>(w * 64));
+    return kept_.apply(d, x) && kept_.apply(d, z_) ? Outcome::again : Outcome::failed;
   }
 
-  void read(const Domains& d, View x, std::vector<std::uint64_t>& words) const {
-    words.resize(static_cast<std::size_t>(d.hi(z_) - d.lo(z_)) / 64 + 1);
-    d.read_row(x, d.lo(z_), words);
-  }
-
-  // The values of `kept_`, from `base` on.
-  bool keep(Domains& d, View x, Value base) const {
-    if (!d.set_lo(x, base) || !d.set_hi(x, base + static_cast<Value>(kept_.size() * 64) - 1)) return false;
-    for (std::size_t w = 0; w < kept_.size(); ++w) {
-      const Value from = base + static_cast<Value>(w * 64);
-      for (std::uint64_t lost = d.row_word(x, from) & ~kept_[w]; lost; lost &= lost - 1)
-        if (!d.remove(x, from + std::countr_zero(lost))) return false;
-    }
-    return true;
+  std::span<std::uint64_t> begin(const Domains& d) {
+    kept_.begin(d.lo(z_), d.hi(z_));
+    return kept_.words();
   }
 
   View index_;
@@ -120,7 +109,8 @@ class ElementOfVariables final : public Propagator {
   View z_;
   bool has_rows_, repeats_ = false;
   Value low_ = 0, high_ = 0;  // what z has its bounds from
-  std::vector<std::uint64_t> wanted_, kept_;
+  std::vector<std::uint64_t> wanted_;
+  Kept kept_;
 };
 
 }  // namespace
