@@ -96,7 +96,7 @@ def peer_rate(peer: dict[str, Any] | None) -> float | None:
 
 
 def evidence_of(model: elimina.Model, case: Case) -> dict[str, str]:
-    return {v.name: v.label(x) for v, x in zip(model.variables, case.tolist(), strict=True) if x != UNOBSERVED}
+    return {v.name: v.state(x) for v, x in zip(model.variables, case.tolist(), strict=True) if x != UNOBSERVED}
 
 
 def propagate(engine: elimina.JunctionTree, given: dict[str, str]) -> float:
@@ -222,7 +222,7 @@ def mpe(subject: Subject, args: argparse.Namespace, means: Means) -> Iterator[st
                 slowest = max(slowest, (seconds, result.stats), key=operator.itemgetter(0))
                 best = result.assignment or {}
                 values = [v.index(best[v.name]) for v in subject.model.variables]
-                kept = all(best[name] == label for name, label in given.items())
+                kept = all(best[name] == state for name, state in given.items())
                 wrong += not (kept and math.isclose(subject.model.score(values), result.value or 0, rel_tol=1e-9))
             seconds, stats = slowest
             steps = [stats["seconds"][step] for step in ("order", "plan", "run")]

@@ -49,7 +49,7 @@ def network_of(model: elimina.Model, name: str) -> Network:
 
 
 def model_of(network: Network, variables: tuple[elimina.Variable, ...]) -> elimina.Model:
-    """The model of the same numbers, with a file's names and labels."""
+    """The model of the same numbers, with a file's names and states."""
     factors = [
         elimina.Table([*parents, child], table)
         for child, (parents, table) in enumerate(zip(network.parents, network.tables, strict=True))

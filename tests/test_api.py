@@ -26,7 +26,7 @@ def solve(model, *arguments, **options):
 
 
 def weather():
-    """Two labelled variables: P(rain), P(wet | rain)."""
+    """Two variables with named states: P(rain), P(wet | rain)."""
     return Model(
         [Variable("rain", 2, ["no", "yes"]), Variable("wet", 2, ["no", "yes"])],
         [Table([0], [0.8, 0.2]), Table([0, 1], [[0.9, 0.1], [0.25, 0.75]])],

@@ -62,7 +62,7 @@ def check(model, result, expected, tolerance=1e-9):
     assert result.status == "optimal"
     for name, values in result.marginals.items():
         v = model.index(name)
-        assert list(values) == [model.variables[v].label(x) for x in range(model.sizes[v])]
+        assert list(values) == [model.variables[v].state(x) for x in range(model.sizes[v])]
         assert list(values.values()) == pytest.approx(posteriors[v], rel=0, abs=tolerance)
     if result.log10_z is not None:
         assert result.log10_z == pytest.approx(log / math.log(10), rel=tolerance, abs=tolerance)

@@ -35,7 +35,7 @@ def test_small_models(device, data):
     observed = data.draw(st.sets(st.integers(0, len(model.variables) - 1), max_size=2))
     evidence = {v: data.draw(st.integers(0, model.sizes[v] - 1)) for v in observed}
     method = data.draw(st.sampled_from(["auto", "eliminate", "search"]))
-    known = {model.variables[v].name: model.variables[v].label(x) for v, x in evidence.items()}
+    known = {model.variables[v].name: model.variables[v].state(x) for v, x in evidence.items()}
     result = elimina.solve(model, "mmap", query=query, evidence=known, device=device, method=method)
     best, sums = best_marginal(model, query, evidence)
     if best == -math.inf:

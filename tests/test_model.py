@@ -13,17 +13,17 @@ from elimina.model import Model, Variable
 from elimina.table import FORBIDDEN, Table
 
 
-def test_labels_and_values():
+def test_states_and_indices():
     plain, named = Variable("a", 3), Variable("b", 2, ["low", "1"])
-    assert [plain.label(x) for x in range(3)] == ["0", "1", "2"]
+    assert [plain.state(x) for x in range(3)] == ["0", "1", "2"]
     assert (plain.index("2"), plain.index(2)) == (2, 2)
     assert (named.index("1"), named.index(0), named.index("low")) == (1, 0, 0)
-    for variable, label in ((plain, "3"), (plain, -1), (named, "0"), (named, "high"), (named, 2)):
+    for variable, state in ((plain, "3"), (plain, -1), (named, "0"), (named, "high"), (named, 2)):
         with pytest.raises(InputError, match=f"variable '{variable.name}' has no value"):
-            variable.index(label)
-    for size, labels in ((0, None), (2, ["a"]), (2, ["a", "a"])):
+            variable.index(state)
+    for size, states in ((0, None), (2, ["a"]), (2, ["a", "a"])):
         with pytest.raises(InputError, match="variable 'c' has"):
-            Variable("c", size, labels)
+            Variable("c", size, states)
 
 
 def test_models_from_arrays():

@@ -87,12 +87,12 @@ def test_text_of_a_result():
 
 def test_pandas():
     frame = Result("optimal", "mar", marginals=MARGINALS).to_pandas()
-    assert list(frame.columns) == ["variable", "label", "probability"]
+    assert list(frame.columns) == ["variable", "state", "probability"]
     assert list(frame.itertuples(index=False, name=None))[:4] == [
         ("HR", "LOW", 0.25), ("HR", "NORMAL", 0.7500001), ("HR", "HIGH", 0.0), ("b", "yes", 1.0)
     ]  # fmt: skip
     frame = Result("optimal", "mpe", value=7, assignment={"a": "x", "b": "y"}).to_pandas()
-    assert frame.to_dict("list") == {"variable": ["a", "b"], "label": ["x", "y"]}
+    assert frame.to_dict("list") == {"variable": ["a", "b"], "state": ["x", "y"]}
     with pytest.raises(InputError, match="task pr has neither marginals nor an assignment"):
         Result("optimal", "pr", value=0.5).to_pandas()
 

@@ -58,7 +58,7 @@ def plan(
             the partition function, or the probability of the evidence; ``mar``: the posterior marginals; ``mmap``: the
             most probable values of the variables in the query, all others summed out; ``count``: the number of allowed
             assignments.
-        evidence: What is known, by name or index: the label or value index of an observed variable, or (probability
+        evidence: What is known, by name or index: the state or value index of an observed variable, or (probability
             models) an array of likelihoods, one for each value.
         query: ``mar``: the variables whose marginals are asked for; None for all. ``mmap``: those that are not summed
             out; the plan is for summing out the others.

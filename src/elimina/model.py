@@ -31,41 +31,41 @@ class Variable:
     Attributes:
         name: Unique in its model.
         size: Number of values, at least 1.
-        labels: The values' names, or None: then they are "0", "1", ...
+        states: The values' names, or None: then they are "0", "1", ...
     """
 
-    __slots__ = ("labels", "name", "size")
+    __slots__ = ("name", "size", "states")
 
-    def __init__(self, name: str, size: int, labels: Sequence[str] | None = None) -> None:
+    def __init__(self, name: str, size: int, states: Sequence[str] | None = None) -> None:
         try:
             self.name, self.size = name, operator.index(size)
         except TypeError:
             raise InputError(f"variable {name!r} has {size!r} values; that must be an integer") from None
-        self.labels = None if labels is None else tuple(labels)
+        self.states = None if states is None else tuple(states)
         if self.size < 1:
             raise InputError(f"variable {name!r} has {size} values; at least one is needed")
-        if self.labels is not None and (len(self.labels) != self.size or len(set(self.labels)) != self.size):
-            raise InputError(f"variable {name!r} has {self.size} values but the labels {list(self.labels)}")
+        if self.states is not None and (len(self.states) != self.size or len(set(self.states)) != self.size):
+            raise InputError(f"variable {name!r} has {self.size} values but the states {list(self.states)}")
 
-    def label(self, value: int) -> str:
+    def state(self, value: int) -> str:
         """Name of a value."""
-        return str(value) if self.labels is None else self.labels[value]
+        return str(value) if self.states is None else self.states[value]
 
-    def index(self, label: str | int) -> int:
+    def index(self, state: str | int) -> int:
         """Value of a name (or of an index).
 
         Raises:
             InputError: There is no such value.
         """
-        if isinstance(label, str) and self.labels is not None and label in self.labels:
-            return self.labels.index(label)
+        if isinstance(state, str) and self.states is not None and state in self.states:
+            return self.states.index(state)
         try:
-            value = int(label) if isinstance(label, str) else operator.index(label)
+            value = int(state) if isinstance(state, str) else operator.index(state)
         except (ValueError, TypeError):
             value = -1
-        if not 0 <= value < self.size or (self.labels is not None and isinstance(label, str)):
-            known = ", ".join(self.labels) if self.labels is not None else f"0..{self.size - 1}"
-            raise InputError(f"variable {self.name!r} has no value {label!r}; its values are {known}")
+        if not 0 <= value < self.size or (self.states is not None and isinstance(state, str)):
+            known = ", ".join(self.states) if self.states is not None else f"0..{self.size - 1}"
+            raise InputError(f"variable {self.name!r} has no value {state!r}; its values are {known}")
         return value
 
     def __repr__(self) -> str:
@@ -260,15 +260,15 @@ class Model:
         return index
 
     def evidence(self, given: Mapping[str | int, str | int]) -> dict[int, int]:
-        """Translate evidence by names and labels to indices.
+        """Translate evidence by names and states to indices.
 
         Raises:
             InputError: There is no such variable or value, or a variable is named in two ways with different values.
         """
         result: dict[int, int] = {}
-        for name, label in given.items():
+        for name, state in given.items():
             v = self.index(name)
-            value = self.variables[v].index(label)
+            value = self.variables[v].index(state)
             if result.setdefault(v, value) != value:
                 raise InputError(f"evidence gives variable {self.variables[v].name!r} two values")
         return result

@@ -73,10 +73,10 @@ class Result(NamedTuple):
         lower_bound: No better than ``value`` when that is minimised; None if it does not apply. Task ``pr``: of the
             base-10 logarithm of a sum that is not known itself.
         upper_bound: Likewise.
-        assignment: Variable name -> label of its value; None if there is none.
+        assignment: Variable name -> state of its value; None if there is none.
         log10_z: Base-10 logarithm of the partition function or of the evidence's probability; minus infinity if that
             is 0.
-        marginals: Variable name -> {label: probability}.
+        marginals: Variable name -> {state: probability}.
         stats: Figures of the run: ``induced_width``, ``largest_table`` and ``total_cells`` (cells), ``peak_bytes``,
             ``seconds`` (by phase), ``device``, ``dtype``; in slices ``slices`` (their number) and ``sliced`` (names of
             the variables fixed) and ``slices_skipped``; on rows ``rows_made`` (looked at) and ``rows_filtered``; with a
@@ -100,18 +100,18 @@ class Result(NamedTuple):
     def to_pandas(self) -> Any:
         """Return the answer as a pandas DataFrame.
 
-        Marginals: a row for each variable and value, with the columns ``variable``, ``label`` and ``probability``. An
-        assignment: a row for each variable, with the columns ``variable`` and ``label``.
+        Marginals: a row for each variable and value, with the columns ``variable``, ``state`` and ``probability``. An
+        assignment: a row for each variable, with the columns ``variable`` and ``state``.
 
         Raises:
             InputError: pandas is not installed, or the answer has neither marginals nor an assignment.
         """
         pandas = require("pandas", "frames", "Result.to_pandas")
         if self.marginals is not None:
-            rows = [(name, label, p) for name, values in self.marginals.items() for label, p in values.items()]
-            return pandas.DataFrame(rows, columns=["variable", "label", "probability"])
+            rows = [(name, state, p) for name, values in self.marginals.items() for state, p in values.items()]
+            return pandas.DataFrame(rows, columns=["variable", "state", "probability"])
         if self.assignment is not None:
-            return pandas.DataFrame(list(self.assignment.items()), columns=["variable", "label"])
+            return pandas.DataFrame(list(self.assignment.items()), columns=["variable", "state"])
         raise InputError(f"the answer of task {self.task} has neither marginals nor an assignment to tabulate")
 
     def __str__(self) -> str:
@@ -121,27 +121,27 @@ class Result(NamedTuple):
         if self.log10_z is not None:
             rows.append(("log10 Z", f"{self.log10_z:.12g}"))
         if self.assignment:
-            rows.append(("assignment", " ".join(f"{name}={label}" for name, label in self.assignment.items())))
+            rows.append(("assignment", " ".join(f"{name}={state}" for name, state in self.assignment.items())))
         lines = [f"{name + ':':12}{text}" for name, text in rows]
         return "\n".join([*lines, marginals_table(self.marginals)] if self.marginals else lines)
 
 
 def marginals_table(marginals: Mapping[str, Mapping[str, float]], width: int | None = None) -> str:
-    """Lay marginals out as text: a variable on each line, its labels with their probabilities in columns.
+    """Lay marginals out as text: a variable on each line, its states with their probabilities in columns.
 
     Args:
-        marginals: Variable name -> {label: probability}.
+        marginals: Variable name -> {state: probability}.
         width: Characters in a line; a variable with more continues below. None for the terminal's.
     """
     width = shutil.get_terminal_size((100, 24)).columns if width is None else width
     name_width = max((len(name) for name in marginals), default=0)
     pairs = {name: [(la, probability_text(p)) for la, p in values.items()] for name, values in marginals.items()}
-    label_width = max((len(label) for cells in pairs.values() for label, _ in cells), default=0)
+    state_width = max((len(state) for cells in pairs.values() for state, _ in cells), default=0)
     text_width = max((len(text) for cells in pairs.values() for _, text in cells), default=0)
-    across = max((width - name_width) // (3 + label_width + text_width), 1)
+    across = max((width - name_width) // (3 + state_width + text_width), 1)
     lines: list[str] = []
     for name, cells in pairs.items():
-        texts = [f"  {label:<{label_width}} {text:<{text_width}}" for label, text in cells]
+        texts = [f"  {state:<{state_width}} {text:<{text_width}}" for state, text in cells]
         starts = range(0, len(texts), across)
         lines += [f"{'' if i else name:<{name_width}}{''.join(texts[i : i + across])}".rstrip() for i in starts]
     return "\n".join(lines)

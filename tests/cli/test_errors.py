@@ -88,7 +88,7 @@ def test_files_that_cannot_be_read(elimina, tmp_path):
     [
         (["--evidence", "x0=9"], "variable 'x0' has no value '9'; its values are 0..7"),
         (["--evidence", "y=1"], "the model has no variable 'y'"),
-        (["--evidence", "x0=1,x1"], "evidence 'x1' is not of the form name=label"),
+        (["--evidence", "x0=1,x1"], "evidence 'x1' is not of the form name=state"),
         (["--evidence", "x0=1,x0=2"], "evidence names 'x0' twice"),
         (["--evidence", ""], "the evidence is empty"),
         (["--evidence", "nowhere"], "cannot read nowhere: No such file"),

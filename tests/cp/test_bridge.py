@@ -96,7 +96,7 @@ def test_values_are_labels_and_objectives_are_costs() -> None:
     model.add(x + y <= 7)
     model.maximize(2 * x + 3 * y + 4)
     graphical = model.to_model()
-    assert graphical.variables[0].labels == ("-3", "1", "5")
+    assert graphical.variables[0].states == ("-3", "1", "5")
     found = elimina.solve(graphical)
     assert (found.value, found.assignment) == (25, {"x": "-3", "y": "9"})
     assert model.solve().objective == 25

@@ -120,10 +120,10 @@ def parse(tmp_path: Path, text: str | bytes, suffix: str) -> Problem:
     return read(path)
 
 
-def total(problem: Problem, *labels: str) -> float:
+def total(problem: Problem, *states: str) -> float:
     """Cost of an assignment, by the values' names in the order of the variables."""
     variables = problem.model.variables
-    return problem.model.score([v.index(label) for v, label in zip(variables, labels, strict=True)])
+    return problem.model.score([v.index(state) for v, state in zip(variables, states, strict=True)])
 
 
 def all_costs(model: Model) -> list[float]:
@@ -163,10 +163,10 @@ def random_problems(draw: st.DrawFn) -> Problem:
     sense = draw(st.sampled_from(["min-cost", "max-cost"]))
     variables = []
     for name in names:
-        labels = draw(st.lists(st.one_of(NAMES, st.integers(-99, 99).map(str)), unique=True, min_size=1, max_size=3))
-        labels = [label.replace("|", "I").replace(":", "i").replace("..", "_") for label in labels]
-        labels = labels if len(set(labels)) == len(labels) else None
-        variables.append(Variable(name, 2 if labels is None else len(labels), labels))
+        states = draw(st.lists(st.one_of(NAMES, st.integers(-99, 99).map(str)), unique=True, min_size=1, max_size=3))
+        states = [state.replace("|", "I").replace(":", "i").replace("..", "_") for state in states]
+        states = states if len(set(states)) == len(states) else None
+        variables.append(Variable(name, 2 if states is None else len(states), states))
     sizes = [variable.size for variable in variables]
     factors = draw(st.lists(tables(sizes, 1 if sense == "min-cost" else -1), max_size=4))
     constant = draw(st.one_of(st.just(0), st.integers(-9, 9), st.floats(-9, 9)))

@@ -28,7 +28,7 @@ SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthChe
 
 def test_yaml(tmp_path):
     problem = parse(tmp_path, YAML, "yaml")
-    assert [(v.name, v.labels) for v in problem.model.variables] == [
+    assert [(v.name, v.states) for v in problem.model.variables] == [
         ("v1", ("R", "G", "B")),
         ("v2", ("R", "G", "B")),
         ("l1", ("0", "1", "2")),
@@ -157,7 +157,7 @@ def test_noise_is_the_documented_one(tmp_path):
 
 def test_anchors_and_quotes_of_yaml(tmp_path):
     text = "domains: {d: &d {values: &v ['1', \"2\"]}, e: {values: *v}}\nvariables: {x: &x {domain: e}, 'no': *x}"
-    assert [(v.name, v.labels) for v in parse(tmp_path, text, "yaml").model.variables] == [
+    assert [(v.name, v.states) for v in parse(tmp_path, text, "yaml").model.variables] == [
         ("x", ("1", "2")),
         ("no", ("1", "2")),
     ]
@@ -165,7 +165,7 @@ def test_anchors_and_quotes_of_yaml(tmp_path):
 
 def test_xcsp(tmp_path):
     problem = parse(tmp_path, XCSP, "xml")
-    assert [v.labels for v in problem.model.variables] == [("1", "2", "5"), ("1", "2"), ("red", "green"), ("1", "2")]
+    assert [v.states for v in problem.model.variables] == [("1", "2", "5"), ("1", "2"), ("red", "green"), ("1", "2")]
     assert [agent.name for agent in problem.agents] == ["a", "b", "w"]
     assert problem.owners == (1, 0, 0, 2)
     model = problem.model
@@ -211,7 +211,7 @@ def test_external_variables_in_tables(tmp_path):
 
 def test_json(tmp_path):
     problem = parse(tmp_path, JSON, "json")
-    assert [v.labels for v in problem.model.variables] == [("0", "1"), ("p", "5", "0.5")]
+    assert [v.states for v in problem.model.variables] == [("0", "1"), ("p", "5", "0.5")]
     assert [agent.name for agent in problem.agents] == ["a", "b"]
     assert problem.owners == (0, 1)
     assert problem.model.factors[0].values.tolist() == [[1, 2, 3], [4, 5, 6]]
@@ -242,7 +242,7 @@ def test_round_trip(tmp_path, problem, suffix):
     old, new = problem.model, again.model
     assert (new.sense, new.name) == (old.sense, old.name)
     for a, b in zip(old.variables, new.variables, strict=True):
-        assert (a.name, [a.label(x) for x in range(a.size)]) == (b.name, [b.label(x) for x in range(b.size)])
+        assert (a.name, [a.state(x) for x in range(a.size)]) == (b.name, [b.state(x) for x in range(b.size)])
     assert all_costs(new) == pytest.approx(all_costs(old), rel=1e-12, abs=1e-6)
     factors = [f for f in old.factors if f.scope]
     for a, b in zip(factors, new.factors, strict=False):

@@ -93,7 +93,7 @@ def test_a_solution_that_is_known(device, kind, data, shifted, below):
     if not allowed:
         return
     chosen, score = data.draw(st.sampled_from(allowed))
-    assignment = {v.name: v.label(x) for v, x in zip(model.variables, chosen, strict=True)}
+    assignment = {v.name: v.state(x) for v, x in zip(model.variables, chosen, strict=True)}
     sign = 1 if model.sense == "min-cost" else -1
     bound = None if below is None else brute.optimum(model) - sign * below
     ends = (bound, score) if sign == 1 else (score, bound)

@@ -22,11 +22,11 @@ EXTREMES = [0.0, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 0.1, 1
 
 @st.composite
 def named_variables(
-    draw, names: st.SearchStrategy[str] = NAMES, labels: st.SearchStrategy[str] = NAMES
+    draw, names: st.SearchStrategy[str] = NAMES, states: st.SearchStrategy[str] = NAMES
 ) -> list[Variable]:
     names = draw(st.lists(names, max_size=4, unique=True))
-    labels = [draw(st.none() | st.lists(labels, min_size=1, max_size=3, unique=True)) for _ in names]
-    return [Variable(n, len(la) if la else 2, la) for n, la in zip(names, labels, strict=True)]
+    states = [draw(st.none() | st.lists(states, min_size=1, max_size=3, unique=True)) for _ in names]
+    return [Variable(n, len(la) if la else 2, la) for n, la in zip(names, states, strict=True)]
 
 
 @st.composite
@@ -158,7 +158,7 @@ def random_network(seed: int, count: int, *, most_parents: int = 3) -> Model:
 
 
 def assert_same_network(left: Model, right: Model, *, tolerance: float = 0.0) -> None:
-    """Same variables by name, labels, parents (in any order) and distributions, whatever the order of everything."""
+    """Same variables by name, states, parents (in any order) and distributions, whatever the order of everything."""
     assert sorted(v.name for v in left.variables) == sorted(v.name for v in right.variables)
     assert len(left.factors) == len(right.factors)
     other = {right.variables[c].name: f for c, f in zip(right.children, right.factors, strict=True)}
@@ -169,6 +169,6 @@ def assert_same_network(left: Model, right: Model, *, tolerance: float = 0.0) ->
         assert sorted(names) == sorted(theirs)
         for name in names:
             a, b = left.variables[left.index(name)], right.variables[right.index(name)]
-            assert [a.label(x) for x in range(a.size)] == [b.label(x) for x in range(b.size)]
+            assert [a.state(x) for x in range(a.size)] == [b.state(x) for x in range(b.size)]
         values = np.transpose(match.dense(), [theirs.index(n) for n in names])
         np.testing.assert_allclose(values, factor.dense(), rtol=0, atol=tolerance)

@@ -51,17 +51,17 @@ def test_forms(text, hard, soft):
     [
         ("", "the evidence is empty"),
         (" ", "the evidence is empty"),
-        ("HR", "evidence 'HR' is not of the form name=label"),
-        ("HR=LOW,", "evidence '' is not of the form name=label"),
+        ("HR", "evidence 'HR' is not of the form name=state"),
+        ("HR=LOW,", "evidence '' is not of the form name=state"),
         ("hr=LOW", "no variable 'hr'; close to it: 'HR'"),
         ("HR=Low", "variable 'HR' has no value 'Low'; its values are LOW, NORMAL, HIGH"),
         ("HR=LOW,HR=LOW", "evidence names 'HR' twice"),
         ("HR=LOW,HR=LOW:1", "evidence names 'HR' twice"),
         ('HR="LOW', "a quotation mark that is not closed"),
-        ('HR=L"O"W', "quotation marks go around a whole name or label"),
-        ('H"R"=LOW', "quotation marks go around a whole name or label"),
-        ('H"R=LOW,x="1', "is not of the form name=label"),
-        ("HR=LOW:1|NORMAL", "evidence 'NORMAL' about 'HR' is not of the form label:likelihood"),
+        ('HR=L"O"W', "quotation marks go around a whole name or state"),
+        ('H"R"=LOW', "quotation marks go around a whole name or state"),
+        ('H"R=LOW,x="1', "is not of the form name=state"),
+        ("HR=LOW:1|NORMAL", "evidence 'NORMAL' about 'HR' is not of the form state:likelihood"),
         ("HR=LOW:1|LOW:2", "evidence gives the value 'LOW' of 'HR' two likelihoods"),
         ("HR=LOW:0|HIGH:0", "evidence gives every value of 'HR' the likelihood 0"),
         ("HR=LOW:-1", "'-1' is no likelihood"),
@@ -92,18 +92,18 @@ def quoted(text):
     st.lists(NAMES, min_size=1, max_size=3, unique=True),
     st.data(),
 )
-def test_quoted_names_round_trip(names, labels, data):
-    model = Model([Variable(name, len(labels), labels) for name in names], [], sense="probability")
+def test_quoted_names_round_trip(names, states, data):
+    model = Model([Variable(name, len(states), states) for name in names], [], sense="probability")
     hard, soft, items = {}, {}, []
     for v, name in enumerate(names):
-        x = data.draw(st.integers(0, len(labels) - 1))
+        x = data.draw(st.integers(0, len(states) - 1))
         if data.draw(st.booleans()):
             hard[v] = x
-            items.append(f"{quoted(name)}={quoted(labels[x])}")
+            items.append(f"{quoted(name)}={quoted(states[x])}")
         else:
-            soft[v] = data.draw(st.lists(st.floats(0, 1e9), min_size=len(labels), max_size=len(labels)).filter(any))
-            pairs = zip(labels, soft[v], strict=True)
-            items.append(f"{quoted(name)}=" + "|".join(f"{quoted(label)}:{p!r}" for label, p in pairs))
+            soft[v] = data.draw(st.lists(st.floats(0, 1e9), min_size=len(states), max_size=len(states)).filter(any))
+            pairs = zip(states, soft[v], strict=True)
+            items.append(f"{quoted(name)}=" + "|".join(f"{quoted(state)}:{p!r}" for state, p in pairs))
     found = parse_assignments(",".join(items), model)
     assert found.hard == hard
     assert {v: likelihood.tolist() for v, likelihood in found.soft.items()} == soft

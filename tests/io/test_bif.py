@@ -13,7 +13,7 @@ network "my net" { property author "me; myself"; }
 variable rain { type discrete [ 2 ] { yes, no }; }
 variable "wet grass" {
   property position = (1, 2) ;
-  type discrete [3] { 1, 0, "very wet" }; /* digits are labels */
+  type discrete [3] { 1, 0, "very wet" }; /* digits are states */
 }
 variable c { type discrete [ 1 ] { only }; }
 probability ( rain ) { table 0.2, 8e-1; }
@@ -36,7 +36,7 @@ def test_network(tmp_path):
     assert model.sense == "probability"
     assert model.name == "my net"
     assert [v.name for v in model.variables] == ["rain", "wet grass", "c"]
-    assert model.variables[1].labels == ("1", "0", "very wet")
+    assert model.variables[1].states == ("1", "0", "very wet")
     assert model.children == (0, 1, 2)
     assert [f.scope for f in model.factors] == [(0,), (0, 2, 1), (0, 2)]
     np.testing.assert_array_equal(model.factors[0].values, [0.2, 0.8])
@@ -58,7 +58,7 @@ def test_in_a_conditional_table_the_child_varies_slowest(tmp_path):
         ("variable c", "variable rain", "a second variable is named 'rain'"),
         ("[ 2 ]", "[ 3 ]", "3: variable 'rain' is declared with 3 values and lists 2"),
         ("[ 2 ]", "[ 99999999999999 ]", "3: variable 'rain' is declared with"),
-        ("{ yes, no }", "{ yes, yes }", "but the labels"),
+        ("{ yes, no }", "{ yes, yes }", "but the states"),
         ("discrete [ 2 ]", "continuous [ 2 ]", "3: expected 'discrete', found 'continuous'"),
         ("( rain )", "( snow )", "9: expected a variable declared before, found 'snow'"),
         ("| rain, c )", "| rain, rain )", "repeats a variable"),

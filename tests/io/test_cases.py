@@ -37,7 +37,7 @@ MODEL = Model(
 def cases(draw):
     """A model, some of its variables as columns, and values with gaps."""
     variables = [v for v in draw(named_variables()) if v.name.strip() == v.name]
-    variables = [v for v in variables if all(la == la.strip() for la in v.labels or ())]
+    variables = [v for v in variables if all(la == la.strip() for la in v.states or ())]
     columns = draw(st.permutations(range(len(variables))))[: draw(st.integers(0, len(variables)))]
     rows = draw(st.lists(st.tuples(*(st.integers(-1, variables[v].size - 1) for v in columns)), max_size=5))
     values = np.array(rows, dtype=np.int32).reshape(len(rows), len(columns))
@@ -45,7 +45,7 @@ def cases(draw):
 
 
 def cell(variable, value, gap):
-    return gap if value < 0 else variable.label(int(value))
+    return gap if value < 0 else variable.state(int(value))
 
 
 def assert_equal(read, columns, values):
@@ -69,9 +69,9 @@ def test_csv_round_trip(tmp_path_factory, drawn, compression, gap):
             texts = [cell(model.variables[v], x, gap) for v, x in zip(columns, row, strict=True)]
             writer.writerow(texts)
     for i, v in enumerate(columns):
-        labels = model.variables[v].labels or ()
-        if gap in labels:
-            values[values[:, i] < 0, i] = labels.index(gap)
+        states = model.variables[v].states or ()
+        if gap in states:
+            values[values[:, i] < 0, i] = states.index(gap)
     assert_equal(read_cases(path, model), columns, values)
 
 
@@ -120,7 +120,7 @@ def test_what_values_mean():
         {
             "HR": ["LOW", None, "HIGH", float("nan")],
             "age": [0, 3, None, 2],  # floats, as pandas reads integers with gaps
-            "grade": [1, 5, 2, -1],  # integers are labels where labels are integers
+            "grade": [1, 5, 2, -1],  # integers are states where states are integers
             "sick": [True, False, True, False],
         }
     )

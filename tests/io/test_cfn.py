@@ -53,8 +53,8 @@ def test_strict_and_relaxed(tmp_path, text):
     assert model.name == "toy"
     assert model.upper_bound == 10.0
     assert [v.name for v in model.variables] == ["v1", "v2", "v3"]
-    assert model.variables[0].labels == ("a", "b", "c")
-    assert model.variables[1].labels is None
+    assert model.variables[0].states == ("a", "b", "c")
+    assert model.variables[1].states is None
     assert [f.scope for f in model.factors] == [(0, 1), (2, 0), (), (0,), (0,)]
     np.testing.assert_array_equal(model.factors[0].values, [[1.5, 2], [3.25, 0], [math.inf, 6.99]])
     np.testing.assert_array_equal(model.factors[1].values, [[5, 0.5, 1.25]])
@@ -93,7 +93,7 @@ def test_an_entry_is_forbidden_only_if_no_solution_can_use_it(tmp_path):
     assert read(tmp_path, text).factors[0].values.tolist() == [FORBIDDEN, FORBIDDEN]
 
 
-def test_labels_come_before_indices(tmp_path):
+def test_states_come_before_indices(tmp_path):
     model = read(
         tmp_path, '{problem {n <9} variables {a ["1" "0"]} functions {f {scope [a] defaultcost 0 costs ["0" 5]}}}'
     )
@@ -119,7 +119,7 @@ def test_unnamed_variables(tmp_path):
         ('"v2": 2', '"v2": 99999999999', "2: expected a domain size from 1"),
         ('"v2": 2', '"v1": 2', "two variables are named 'v1'"),
         ('["x"]', "[]", "variable 'v3' has 0 values"),
-        ('["a", "b", "c"]', '["a", "b", "a"]', "variable 'v1' has 3 values but the labels"),
+        ('["a", "b", "c"]', '["a", "b", "a"]', "variable 'v1' has 3 values but the states"),
         ('["v1", "v2"]', '["v1", "v9"]', "4: expected a variable's name or index, found 'v9'"),
         ('["v1", "v2"]', '["v1", "v1"]', "4: a function names a variable twice"),
         ("1.5, 2, 3.25", "1.5, 2", "4: expected 6 costs"),

@@ -53,7 +53,7 @@ def test_network(tmp_path):
     model = read(tmp_path, NET)
     assert model.name == 'my "net"'
     assert [v.name for v in model.variables] == ["rain", "wet", "c"]
-    assert model.variables[1].labels == ("1", "0", "very % wet")
+    assert model.variables[1].states == ("1", "0", "very % wet")
     assert model.children == (0, 1, 2)
     assert [f.scope for f in model.factors] == [(0,), (0, 2, 1), (0, 2)]
     np.testing.assert_array_equal(model.factors[0].values, [0.2, 0.8])
@@ -72,7 +72,7 @@ def test_network(tmp_path):
         ("node c", "node rain", ":20: a second variable is named 'rain'"),
         ('("only")', "()", "variable 'c' has no values"),
         ('states = ("only");', "", "variable 'c' has no values"),
-        ('("yes" "no")', '("yes" "yes")', "but the labels ['yes', 'yes']"),
+        ('("yes" "no")', '("yes" "yes")', "but the states ['yes', 'yes']"),
         ('("yes" "no");', '("yes" "no"); states = (a b);', ":11: node 'rain' has its states twice"),
         ('("yes" "no");', '("yes" "no"', ":12: expected"),
         ("(rain) {", "(snow) {", ":21: expected a variable declared before, found 'snow'"),

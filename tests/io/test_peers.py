@@ -56,7 +56,7 @@ def markov_model() -> Model:
 
 def assert_same_scores(left: Model, right: Model) -> None:
     for values in itertools.product(*map(range, left.sizes)):
-        names = {v.name: v.label(x) for v, x in zip(left.variables, values, strict=True)}
+        names = {v.name: v.state(x) for v, x in zip(left.variables, values, strict=True)}
         given = right.evidence(names)
         assert right.score([given[i] for i in range(len(given))]) == pytest.approx(left.score(values), abs=1e-12)
 
@@ -133,7 +133,7 @@ def test_pgmpy_states_in_another_order(peer):
     )
     model = Model.from_pgmpy(network)
     assert [v.name for v in model.variables] == ["a", "7"]
-    assert [v.labels for v in model.variables] == [("x", "y"), ("0", "1")]
+    assert [v.states for v in model.variables] == [("x", "y"), ("0", "1")]
     assert model.children == (1, 0)
     np.testing.assert_array_equal(model.factors[0].values, [[0.2, 0.8], [0.1, 0.9]])
 

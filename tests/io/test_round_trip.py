@@ -58,7 +58,7 @@ def assert_same_names(left, right):
     assert left.children == right.children
     assert [v.name for v in left.variables] == [v.name for v in right.variables]
     for a, b in zip(left.variables, right.variables, strict=True):
-        assert [a.label(x) for x in range(a.size)] == [b.label(x) for x in range(b.size)]
+        assert [a.state(x) for x in range(a.size)] == [b.state(x) for x in range(b.size)]
 
 
 @quick
@@ -137,7 +137,7 @@ def test_decimal_cfn(tmp_path, model, ending):
     back = through(model, tmp_path / f"m.cfn{ending}")
     assert_same_objective(model, back)
     assert [v.name for v in back.variables] == [v.name for v in model.variables]
-    assert [v.labels for v in back.variables] == [v.labels for v in model.variables]
+    assert [v.states for v in back.variables] == [v.states for v in model.variables]
 
 
 @quick

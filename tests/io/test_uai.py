@@ -68,7 +68,7 @@ def test_ergo(tmp_path):
     np.testing.assert_array_equal(model.factors[0].values, [[0.1, 0.9], [0.2, 0.8], [0.3, 0.7]])
     named = read(tmp_path, ERGO + NAMES, "m.erg")
     assert [v.name for v in named.variables] == ["rain", "wind"]
-    assert named.variables[1].labels == ("calm", "windy", "storm")
+    assert named.variables[1].states == ("calm", "windy", "storm")
     for bad in (
         ERGO + " rain",
         ERGO.replace("\n0 /*", "\n1 0 /*"),

@@ -45,7 +45,7 @@ def test_network(tmp_path):
     model = read(tmp_path, XDSL)
     assert model.name == "weather"
     assert [v.name for v in model.variables] == ["wet", "rain", "c"]
-    assert model.variables[0].labels == ("1", "0", "very < wet")
+    assert model.variables[0].states == ("1", "0", "very < wet")
     assert model.children == (0, 1, 2)
     assert [f.scope for f in model.factors] == [(1, 2, 0), (1,), (1, 2)]
     np.testing.assert_array_equal(model.factors[0].values, [[[0.5, 0.25, 0.25]], [[0.3, 0.3, 0.4000001]]])
@@ -62,7 +62,7 @@ def test_network(tmp_path):
         ('<state id="0" />', "<state />", ":6: expected an id of the <state>, found none"),
         ('id="wet"', 'id="c"', ":19: a second variable is named 'c'"),
         ('<state id="only" />', "", ":19: variable 'c' has no values"),
-        ('<state id="0" />', '<state id="1" />', "but the labels"),
+        ('<state id="0" />', '<state id="1" />', "but the states"),
         ("<parents>rain<", "<parents>snow<", ":19: expected a variable declared before, found 'snow'"),
         ("<parents>rain<", "<parents>c<", "the head of the distribution of 'c' repeats a variable"),
         ("<probabilities>1 .5</probabilities>", "", ":19: expected one <probabilities> in node 'c', found none"),

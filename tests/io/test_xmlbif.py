@@ -59,7 +59,7 @@ def test_network(tmp_path):
     model = read(tmp_path, XMLBIF)
     assert model.name == "my <net>"
     assert [v.name for v in model.variables] == ["rain", "wet grass", "c"]
-    assert model.variables[1].labels == ("1", "0", " very & wet")
+    assert model.variables[1].states == ("1", "0", " very & wet")
     assert model.children == (1, 0, 2)
     assert [f.scope for f in model.factors] == [(0, 2, 1), (0,), (0, 2)]
     np.testing.assert_array_equal(model.factors[0].values, [[[0.5, 0.25, 0.25]], [[0.3, 0.3, 0.4000001]]])
@@ -97,7 +97,7 @@ BOMB = '<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">'
         ('<VARIABLE TYPE="nature">\n', '<VARIABLE TYPE="odd">\n', ":21: expected TYPE='nature' of variable 'rain'"),
         ("<OUTCOME>yes</OUTCOME>", "", ":14: expected 3 probabilities of 'wet grass', found 6"),
         ("<OUTCOME>only</OUTCOME>", "", "variable 'c' has no values"),
-        ("<OUTCOME>yes</OUTCOME>", "<OUTCOME>no</OUTCOME>", "but the labels ['no', 'no']"),
+        ("<OUTCOME>yes</OUTCOME>", "<OUTCOME>no</OUTCOME>", "but the states ['no', 'no']"),
         ("<OUTCOME>yes</OUTCOME>", "<VALUE>yes</VALUE>", ":22: expected <OUTCOME> in variable 'rain', found <VALUE>"),
         ("<GIVEN>c</GIVEN>", "<GIVEN>d</GIVEN>", ":13: expected a variable declared before, found 'd'"),
         ("<GIVEN>c</GIVEN>", "<GIVEN>rain</GIVEN>", "the head of the distribution of 'wet grass' repeats a variable"),

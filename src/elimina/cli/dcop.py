@@ -245,7 +245,7 @@ def _human(result: Result) -> str:
         ("time", seconds_text(sum(stats["seconds"].values()))),
     ]
     if result.assignment:
-        rows.append(("assignment", " ".join(f"{name}={label}" for name, label in result.assignment.items())))
+        rows.append(("assignment", " ".join(f"{name}={state}" for name, state in result.assignment.items())))
     return "\n".join(f"{name + ':':12}{text}" for name, text in rows)
 
 

@@ -244,7 +244,7 @@ def plan(file: str, **options: Any) -> None:
 
 
 def _evidence(given: str | None, model: Model) -> Evidence:
-    """Evidence from a file, or from ``name=label,name=label``."""
+    """Evidence from a file, or from ``name=state,name=state``."""
     if given is None:
         return {}
     if ("=" not in given and given.strip()) or os.path.exists(given):
@@ -284,7 +284,7 @@ def _human(result: Result, model: Model) -> str:
     workers = f" of {stats['workers']} workers" if "workers" in stats else ""
     rows.append(("time", f"{seconds_text(total)} on {stats['device']}{workers}{dtype}"))
     if result.assignment:
-        rows.append(("assignment", " ".join(f"{name}={label}" for name, label in result.assignment.items())))
+        rows.append(("assignment", " ".join(f"{name}={state}" for name, state in result.assignment.items())))
     lines = [f"{name + ':':12}{text}" for name, text in rows]
     return "\n".join([*lines, marginals_table(result.marginals)] if result.marginals else lines)
 

@@ -331,7 +331,7 @@ class Model(Globals):
 
         Each constraint becomes a table of the rows that it allows; sums, counts, automata and others over many
         variables become tables over few, with variables that follow from them. Variables keep their names (``_3``
-        without one), and their values are labels. A variable that only names the sum of an objective is left out.
+        without one), and their values are states. A variable that only names the sum of an objective is left out.
 
         Args:
             rows: The most that one table may have.

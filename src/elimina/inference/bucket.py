@@ -89,7 +89,7 @@ def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
     check_value(plan.dtype, best, score, [problem.model.constant, *problem.model.terms(chosen)])
     if problem.model.is_beyond_bound(score):
         return Result("infeasible", plan.task, stats=stats)
-    assignment = {v.name: v.label(x) for v, x in zip(problem.model.variables, chosen, strict=True)}
+    assignment = {v.name: v.state(x) for v, x in zip(problem.model.variables, chosen, strict=True)}
     return Result("optimal", plan.task, score, score, score, assignment, stats=stats)
 
 

@@ -265,7 +265,7 @@ def _digest(*parts: str | bytes) -> str:
 
 
 def _model_digest(model: Model) -> str:
-    variables = [(v.name, v.size, v.labels) for v in model.variables]
+    variables = [(v.name, v.size, v.states) for v in model.variables]
     parts: list[str | bytes] = [repr((variables, model.sense, model.constant, model.upper_bound, model.children))]
     for table in model.factors:
         parts += [repr((table.scope, table.sizes, table.default, table.values.dtype.str)), table.values.tobytes()]

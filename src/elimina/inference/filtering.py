@@ -208,7 +208,7 @@ class _Costs(NamedTuple):
                 f"filtering found the cost {self.total(distance)}, its assignment is worth {score!r} on the model; "
                 "please report this"
             )
-        assignment = {v.name: v.label(x) for v, x in zip(model.variables, values, strict=True)}
+        assignment = {v.name: v.state(x) for v, x in zip(model.variables, values, strict=True)}
         if bound >= distance:
             return Result("optimal", "mpe", score, score, score, assignment)
         return Result("bounded", "mpe", score, *self.bounds(bound, distance), assignment)

@@ -126,7 +126,7 @@ class JunctionTree:
         """Replace all evidence.
 
         Args:
-            evidence: Variable (name or index) -> what is known: a value (label or index), or an array of likelihoods,
+            evidence: Variable (name or index) -> what is known: a value (state or index), or an array of likelihoods,
                 one for each value.
 
         Raises:
@@ -225,7 +225,7 @@ class JunctionTree:
         return columns[:, list(asked)]
 
     def mpe(self) -> tuple[dict[str, str], float]:
-        """The most probable assignment given the evidence: name -> label, and the natural logarithm of its product.
+        """The most probable assignment given the evidence: name -> state, and the natural logarithm of its product.
 
         The product is that of all factors and likelihoods; less the logarithm of the evidence's probability it is the
         assignment's posterior.
@@ -354,7 +354,7 @@ class JunctionTree:
 
 
 def weights_of(model: Model, variable: int, known: Any) -> Array:
-    """What is known of a variable (a label, an index, or likelihoods) as one weight for each value; bool if observed.
+    """What is known of a variable (a state, an index or likelihoods) as one weight for each value; bool if observed.
 
     Raises:
         InputError: There is no such value, or the likelihoods make no sense.
@@ -385,7 +385,7 @@ def impossible_text(model: Model, weights: Mapping[int, Array]) -> str:
     """An error's text for evidence of probability 0."""
     known = []
     for v, w in list(weights.items())[:5]:
-        what = model.variables[v].label(int(w.argmax())) if np.count_nonzero(w) == 1 else w.tolist()
+        what = model.variables[v].state(int(w.argmax())) if np.count_nonzero(w) == 1 else w.tolist()
         known.append(f"{model.variables[v].name}={what}")
     if not known:
         return "the model's sum is 0: no assignment has a positive probability"

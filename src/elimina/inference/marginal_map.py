@@ -79,5 +79,5 @@ def with_known(problem: Problem, assignment: Mapping[str, str] | None) -> dict[s
     if assignment is None:
         return None
     variables = problem.model.variables
-    known = {variables[v].name: variables[v].label(problem.fixed[v]) for v in problem.wanted}
+    known = {variables[v].name: variables[v].state(problem.fixed[v]) for v in problem.wanted}
     return {**assignment, **known}

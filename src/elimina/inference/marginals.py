@@ -114,5 +114,5 @@ def _marginals(inquiry: Inquiry, execution: Execution, answer: Answer) -> dict[s
         else:
             values = np.zeros(variable.size)
             values[inquiry.evidence.get(v, 0)] = 1.0
-        result[variable.name] = {variable.label(x): p for x, p in enumerate(values.tolist())}
+        result[variable.name] = {variable.state(x): p for x, p in enumerate(values.tolist())}
     return result

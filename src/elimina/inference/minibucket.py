@@ -283,7 +283,7 @@ def result_between(model: Model, bound: int | float | None, chosen: Sequence[int
     if is_same:
         bound = score
     ends = (bound, score) if is_least else (score, bound)
-    assignment = {v.name: v.label(x) for v, x in zip(model.variables, chosen, strict=True)}
+    assignment = {v.name: v.state(x) for v, x in zip(model.variables, chosen, strict=True)}
     return Result("optimal" if is_same else "bounded", "mpe", score, *ends, assignment)
 
 

@@ -137,7 +137,7 @@ def _marginal_map(
     if lower == -math.inf:
         return Result("bounded", "mmap", None, None, upper.log, stats=stats)
     variables = problem.model.variables
-    assignment = {variables[v].name: variables[v].label(x) for v, x in given.items()}
+    assignment = {variables[v].name: variables[v].state(x) for v, x in given.items()}
     is_best = is_exact and meet(upper.log, lower)
     ends = (lower, lower) if is_best else (lower, upper.log)
     return Result(

@@ -135,7 +135,7 @@ def write(model: Model, path: str | os.PathLike[str], *, format: str | None = No
     """Write a model; the file appears only once it is complete.
 
     A model whose sense the format does not have is converted first, by ``convert_sense`` with its defaults: that may
-    round (see there). Names and labels are lost in UAI, ERGO and WCSP files.
+    round (see there). Names and states are lost in UAI, ERGO and WCSP files.
 
     Args:
         model: What to write.

@@ -84,17 +84,17 @@ def _read_header(text: Text) -> str:
 def _read_variable(text: Text, builder: NetworkBuilder) -> None:
     name = _word(text, "a variable's name")
     _expect(text, b"{")
-    labels: list[str] | None = None
+    states: list[str] | None = None
     while (word := _expect(text, b"type", b"property", b"}")) != b"}":
         if word == b"property":
             _skip_property(text)
-        elif labels is not None:
+        elif states is not None:
             raise TextError(f"variable {name!r} has two types")
         else:
-            labels = _read_type(text, name)
-    if labels is None:
+            states = _read_type(text, name)
+    if states is None:
         raise TextError(f"variable {name!r} has no type")
-    builder.add_variable(name, labels)
+    builder.add_variable(name, states)
 
 
 def _read_type(text: Text, name: str) -> list[str]:
@@ -103,14 +103,14 @@ def _read_type(text: Text, name: str) -> list[str]:
     size = text.integer("a number of values")
     _expect(text, b"]")
     _expect(text, b"{")
-    labels = []
+    states = []
     while not _at(text, b"}"):
-        labels.append(_word(text, "a value's name or '}'"))
+        states.append(_word(text, "a value's name or '}'"))
     text.token("'}'")
     _expect(text, b";")
-    if len(labels) != size or size < 1:
-        raise TextError(f"variable {name!r} is declared with {size} values and lists {len(labels)}")
-    return labels
+    if len(states) != size or size < 1:
+        raise TextError(f"variable {name!r} is declared with {size} values and lists {len(states)}")
+    return states
 
 
 def _read_distribution(text: Text, builder: NetworkBuilder) -> None:
@@ -124,13 +124,13 @@ def _read_distribution(text: Text, builder: NetworkBuilder) -> None:
         raise TextError("expected a variable in the probability block's head")
     child, *parents = scope
     shape = builder.shape(parents, child)
-    builder.add_distribution(parents, child, _read_rows(text, shape, builder.labels(parents), builder.name_of(child)))
+    builder.add_distribution(parents, child, _read_rows(text, shape, builder.states(parents), builder.name_of(child)))
 
 
-def _read_rows(text: Text, shape: tuple[int, ...], labels: list[list[str]], name: str) -> NDArray[np.float64]:
+def _read_rows(text: Text, shape: tuple[int, ...], states: list[list[str]], name: str) -> NDArray[np.float64]:
     """Read the block's rows into an array of this shape, the child's axis last."""
     size, combinations = shape[-1], math.prod(shape[:-1])
-    rows, values, default, table = text.bif_rows(size, labels)
+    rows, values, default, table = text.bif_rows(size, states)
     if len(table):
         if len(table) != combinations * size or len(rows) or len(default):
             raise TextError(
@@ -151,7 +151,7 @@ def _read_rows(text: Text, shape: tuple[int, ...], labels: list[list[str]], name
 
 
 def render(model: Model) -> Iterator[str]:
-    """Yield the file's text; names and labels are quoted where they need it, numbers read back exactly.
+    """Yield the file's text; names and states are quoted where they need it, numbers read back exactly.
 
     Raises:
         InputError: The model is no Bayesian network with one factor for each variable, or a name has a character
@@ -159,16 +159,16 @@ def render(model: Model) -> Iterator[str]:
     """
     tables = conditionals(model, "a BIF file")
     names = [_quoted(v.name) for v in model.variables]
-    labels = [[_quoted(v.label(x)) for x in range(v.size)] for v in model.variables]
+    states = [[_quoted(v.state(x)) for x in range(v.size)] for v in model.variables]
     yield f"network {_quoted(model.name or 'unknown')} {{\n}}\n"
-    for name, variable, own in zip(names, model.variables, labels, strict=True):
+    for name, variable, own in zip(names, model.variables, states, strict=True):
         yield f"variable {name} {{\n  type discrete [ {variable.size} ] {{ {', '.join(own)} }};\n}}\n"
     for scope, values in tables:
-        yield from _render_block(scope, values, names, labels)
+        yield from _render_block(scope, values, names, states)
 
 
 def _render_block(
-    scope: Sequence[int], values: NDArray[np.float64], names: Sequence[str], labels: Sequence[Sequence[str]]
+    scope: Sequence[int], values: NDArray[np.float64], names: Sequence[str], states: Sequence[Sequence[str]]
 ) -> Iterator[str]:
     parents, child = scope[:-1], scope[-1]
     head = f"{names[child]} | {', '.join(names[p] for p in parents)}" if parents else names[child]
@@ -177,7 +177,7 @@ def _render_block(
         yield f"  table {', '.join(map(repr, values.tolist()))};\n"
     else:
         for key in np.ndindex(*values.shape[:-1]):
-            given = ", ".join(labels[p][x] for p, x in zip(parents, key, strict=True))
+            given = ", ".join(states[p][x] for p, x in zip(parents, key, strict=True))
             yield f"  ({given}) {', '.join(map(repr, values[key].tolist()))};\n"
     yield "}\n"
 

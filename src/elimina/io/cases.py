@@ -21,7 +21,7 @@ from elimina.model import Model, Variable
 
 UNOBSERVED = -1
 MISSING = frozenset(("", "?", "NA", "*"))
-"""Cells of a CSV file that mean 'not observed', where they are no label of the column's variable."""
+"""Cells of a CSV file that mean 'not observed', where they are no state of the column's variable."""
 
 _ROWS_AT_ONCE = 8192
 
@@ -43,7 +43,7 @@ class Cases(NamedTuple):
 def read_cases(path: str | os.PathLike[str], model: Model) -> Cases:
     """Read cases from a table with one row a case and a column for each variable that it names.
 
-    CSV files begin with the variables' names. A cell holds a label, or an index where the variable has no labels; an
+    CSV files begin with the variables' names. A cell holds a state, or an index where the variable has no states; an
     empty cell, ``?``, ``NA`` and ``*`` are unobserved. Parquet files hold strings, integers, booleans, categories and
     nulls, as in ``cases_from_frame``.
 
@@ -72,8 +72,8 @@ class _Cells(dict[str, int]):
 
     def __missing__(self, cell: str) -> int:
         text = cell.strip()
-        is_label = text in (self._variable.labels or ())
-        code = UNOBSERVED if text in MISSING and not is_label else self._variable.index(text)
+        is_state = text in (self._variable.states or ())
+        code = UNOBSERVED if text in MISSING and not is_state else self._variable.index(text)
         self[cell] = code
         return code
 
@@ -145,8 +145,8 @@ def _line_of(text: str, row: int) -> int:
 def cases_from_frame(frame: Any, model: Model) -> Cases:
     """Take cases from a table in memory.
 
-    A string is a label (or an index where the variable has no labels). An integer is a label where all labels of the
-    variable are integers, else a value's index; -1 is unobserved. Booleans are the labels true and false, or 0 and 1.
+    A string is a state (or an index where the variable has no states). An integer is a state where all states of the
+    variable are integers, else a value's index; -1 is unobserved. Booleans are the states true and false, or 0 and 1.
     None, NaN, NaT and pandas.NA are unobserved.
 
     Args:
@@ -283,30 +283,30 @@ def _checked(variable: Variable, value: Any, row: int) -> int:
 
 def _code(variable: Variable, value: Any) -> int:
     """Index of one value as ``cases_from_frame`` describes it."""
-    labels = variable.labels
+    states = variable.states
     if value is None or type(value).__name__ == "NAType" or value != value:
         return UNOBSERVED
     if isinstance(value, bytes):
         value = value.decode(errors="replace")
     if isinstance(value, (bool, np.bool_)):
-        return variable.index(int(value)) if labels is None else variable.index(_spelling(labels, str(value)))
+        return variable.index(int(value)) if states is None else variable.index(_spelling(states, str(value)))
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         value = int(value)
-    if isinstance(value, (int, np.integer)) and labels is not None and all(_is_integer(la) for la in labels):
-        return UNOBSERVED if value == UNOBSERVED and str(value) not in labels else variable.index(str(value))
+    if isinstance(value, (int, np.integer)) and states is not None and all(_is_integer(la) for la in states):
+        return UNOBSERVED if value == UNOBSERVED and str(value) not in states else variable.index(str(value))
     if isinstance(value, (int, np.integer)) and value == UNOBSERVED:
         return UNOBSERVED
     index: int = variable.index(value)
     return index
 
 
-def _spelling(labels: Sequence[str], word: str) -> str:
-    """The label that is the word but for upper and lower case; else the word."""
-    return next((label for label in labels if label.lower() == word.lower()), word)
+def _spelling(states: Sequence[str], word: str) -> str:
+    """The state that is the word but for upper and lower case; else the word."""
+    return next((state for state in states if state.lower() == word.lower()), word)
 
 
-def _is_integer(label: str) -> bool:
-    return label.removeprefix("-").isdecimal()
+def _is_integer(state: str) -> bool:
+    return state.removeprefix("-").isdecimal()
 
 
 def _read_parquet(path: Path, model: Model) -> Cases:
@@ -334,7 +334,7 @@ def _arrow_codes(variable: Variable, column: Any, arrow: Any) -> Codes:
     table = np.empty(len(combined.dictionary) + 1, dtype=np.int32)
     table[-1] = UNOBSERVED
     for i, value in enumerate(combined.dictionary.to_pylist()):
-        # A category that no row has may be no label.
+        # A category that no row has may be no state.
         if (places == i).any():
             try:
                 table[i] = _code(variable, value)

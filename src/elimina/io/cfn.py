@@ -1,7 +1,7 @@
 """toulbar2's CFN format: a relaxed JSON with decimal costs, to be minimised or maximised.
 
 An object with "problem" (a name, and "mustbe": "<bound" to minimise or ">bound" to maximise), "variables" (a list of
-labels or a size each) and "functions" (a scope and full costs, or a default and tuples, or another function's name, or
+states or a size each) and "functions" (a scope and full costs, or a default and tuples, or another function's name, or
 a type with parameters: see ``elimina.io.cfn_global``). Commas, colons and quotation marks are optional, braces and
 brackets are alike, comments start with "#" or "//". Costs have as many decimals as the bound is written with; further
 ones are cut off. An assignment whose cost reaches the bound is no solution, and an entry that no solution can use
@@ -129,10 +129,10 @@ def _read_variables(text: Text) -> list[Variable]:
         names.add(name)
         if text.peek() in (b"{", b"[") and not text.quoted:
             text.token("'['")
-            labels = [label.decode() for label in text.bracket_items(as_words=True)]
-            variables.append(Variable(name, len(labels), labels))
+            states = [state.decode() for state in text.bracket_items(as_words=True)]
+            variables.append(Variable(name, len(states), states))
             continue
-        size = abs(text.integer("a domain: labels in brackets, or a size"))
+        size = abs(text.integer("a domain: states in brackets, or a size"))
         if not 1 <= size <= LARGEST_DOMAIN:
             raise TextError(f"expected a domain size from 1 to {LARGEST_DOMAIN} for variable {name!r}, found {size}")
         variables.append(Variable(name, size))
@@ -238,7 +238,7 @@ class _Functions:
 
     def _read_tuples(self, scope: list[int], default: int | float) -> Table:
         sizes = tuple(self.variables[v].size for v in scope)
-        words = any(_NUMBER.fullmatch(label.encode()) for v in scope for label in self.variables[v].labels or ())
+        words = any(_NUMBER.fullmatch(state.encode()) for v in scope for state in self.variables[v].states or ())
         items = self.text.bracket_items(as_words=words)
         width = len(scope) + 1
         if len(items) % width or (not scope and len(items)):
@@ -259,7 +259,7 @@ class _Functions:
         return from_tuples(scope, sizes, default, rows.astype(np.int32), costs)
 
     def _decoded(self, scope: list[int], items: list[bytes]) -> tuple[_Values, _Values]:
-        """Translate tuples of labels or indices."""
+        """Translate tuples of states or indices."""
         width = len(scope) + 1
         columns = [[self._value(v, word) for word in items[axis::width]] for axis, v in enumerate(scope)]
         numbers = [self._number(word) for word in items[width - 1 :: width]]
@@ -267,7 +267,7 @@ class _Functions:
 
     def _value(self, v: int, word: bytes) -> int:
         if v not in self.codes:
-            self.codes[v] = {label.encode(): i for i, label in enumerate(self.variables[v].labels or ())}
+            self.codes[v] = {state.encode(): i for i, state in enumerate(self.variables[v].states or ())}
         found = self.codes[v].get(word)
         if found is None and word.isdigit() and len(word) <= _LONGEST_INDEX:
             return int(word)
@@ -412,7 +412,7 @@ def _function(name: str, table: Table, variables: Sequence[Variable], forbidden:
         return head + f'"costs": [{", ".join(text(table.values.reshape(-1)))}]}}'
     default = text(np.array([table.default], dtype=table.values.dtype))[0]
     names = [
-        [_quoted(label) for label in variables[v].labels or map(str, range(variables[v].size))] for v in table.scope
+        [_quoted(state) for state in variables[v].states or map(str, range(variables[v].size))] for v in table.scope
     ]
     rows = ["".join(f"{name[x]}, " for name, x in zip(names, row, strict=True)) for row in table.rows.tolist()]
     costs = ",\n".join(row + cost for row, cost in zip(rows, text(table.values), strict=True))
@@ -420,7 +420,7 @@ def _function(name: str, table: Table, variables: Sequence[Variable], forbidden:
 
 
 def _domain(variable: Variable) -> str:
-    return str(variable.size) if variable.labels is None else f"[{', '.join(map(_quoted, variable.labels))}]"
+    return str(variable.size) if variable.states is None else f"[{', '.join(map(_quoted, variable.states))}]"
 
 
 def _quoted(name: str) -> str:

@@ -2,7 +2,7 @@
 
 The number of variables, their domain sizes, for each variable its parents ("k p1 .. pk"), then for each variable its
 conditional distribution ("k x1 .. xk"; parents in the order given, the variable itself varies fastest); then, if the
-file goes on, the variables' names and each variable's labels. Comments are between "/*" and "*/".
+file goes on, the variables' names and each variable's states. Comments are between "/*" and "*/".
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def parse(text: Text) -> Model:
 
 
 def _named(text: Text, sizes: list[int]) -> list[Variable]:
-    text.need(len(sizes) + sum(sizes), "the variables' names and labels")
+    text.need(len(sizes) + sum(sizes), "the variables' names and states")
     names = [text.token("a variable's name").decode() for _ in sizes]
-    labels = [[text.token("a value's label").decode() for _ in range(size)] for size in sizes]
-    return [Variable(*described) for described in zip(names, sizes, labels, strict=True)]
+    states = [[text.token("a value's state").decode() for _ in range(size)] for size in sizes]
+    return [Variable(*described) for described in zip(names, sizes, states, strict=True)]
 
 
 def render(model: Model) -> Iterator[str]:
-    """Yield the file's text, without names and labels; numbers are written so that they read back exactly.
+    """Yield the file's text, without names and states; numbers are written so that they read back exactly.
 
     Raises:
         InputError: The model is no Bayesian network with one factor for each variable.

@@ -89,9 +89,9 @@ class Assignments(NamedTuple):
 
 
 def parse_assignments(text: str, model: Model) -> Assignments:
-    """Read ``name=label,name=label:0.2|label:0.7``: observed values, and likelihoods of values (soft evidence).
+    """Read ``name=state,name=state:0.2|state:0.7``: observed values, and likelihoods of values (soft evidence).
 
-    A value that soft evidence does not name has the likelihood 0. A name or label with a comma, an equals sign or a
+    A value that soft evidence does not name has the likelihood 0. A name or state with a comma, an equals sign or a
     quotation mark (in soft evidence also a colon or a bar) goes between quotation marks, and a mark in it is doubled.
 
     Raises:
@@ -104,7 +104,7 @@ def parse_assignments(text: str, model: Model) -> Assignments:
     for item in _split(text, ","):
         name, *values = _split(item, "=")
         if not values:
-            raise InputError(f"evidence {item.strip()!r} is not of the form name=label")
+            raise InputError(f"evidence {item.strip()!r} is not of the form name=state")
         v = model.index(_unquoted(name))
         if v in found.hard or v in found.soft:
             raise InputError(f"evidence names {model.variables[v].name!r} twice")
@@ -149,25 +149,25 @@ def _unquoted(piece: str) -> str:
     if '"' not in text:
         return text
     if re.fullmatch(r'"(?:[^"]|"")*"', text) is None:
-        raise InputError(f"{text!r}: quotation marks go around a whole name or label; one in it is doubled")
+        raise InputError(f"{text!r}: quotation marks go around a whole name or state; one in it is doubled")
     return text[1:-1].replace('""', '"')
 
 
 def _is_soft(value: str, variable: Variable) -> bool:
-    is_label = value.strip() in (variable.labels or ())
-    return not is_label and len(_split(value, ":")) > 1
+    is_state = value.strip() in (variable.states or ())
+    return not is_state and len(_split(value, ":")) > 1
 
 
 def _likelihoods(value: str, variable: Variable) -> NDArray[np.float64]:
     result = np.zeros(variable.size)
     named: set[int] = set()
     for part in _split(value, "|"):
-        *label, number = _split(part, ":")
-        if not label:
-            raise InputError(f"evidence {part.strip()!r} about {variable.name!r} is not of the form label:likelihood")
-        x = variable.index(_unquoted(":".join(label)))
+        *state, number = _split(part, ":")
+        if not state:
+            raise InputError(f"evidence {part.strip()!r} about {variable.name!r} is not of the form state:likelihood")
+        x = variable.index(_unquoted(":".join(state)))
         if x in named:
-            raise InputError(f"evidence gives the value {variable.label(x)!r} of {variable.name!r} two likelihoods")
+            raise InputError(f"evidence gives the value {variable.state(x)!r} of {variable.name!r} two likelihoods")
         named.add(x)
         result[x] = _likelihood(number, variable.name)
     if not result.any():

@@ -146,23 +146,23 @@ def _read_node(text: Tokens, word: str, builder: NetworkBuilder) -> None:
             raise UnsupportedError(f"{text.word('a name')!r} is a discrete {kind}; elimina handles chance nodes only")
     name = text.word("a node's name")
     text.expect(b"{")
-    labels: list[str] | None = None
+    states: list[str] | None = None
     while text.peek() != b"}":
         attribute = text.word("an attribute or '}'")
         text.expect(b"=")
         if attribute != "states":
             text.skip_value()
             continue
-        if labels is not None:
+        if states is not None:
             raise TextError(f"node {name!r} has its states twice")
-        labels = []
+        states = []
         text.expect(b"(")
         while text.peek() != b")":
-            labels.append(text.word("a state's name or ')'"))
+            states.append(text.word("a state's name or ')'"))
         text.expect(b")")
         text.expect(b";")
     text.expect(b"}")
-    builder.add_variable(name, labels or ())
+    builder.add_variable(name, states or ())
 
 
 def _read_potential(text: Tokens, builder: NetworkBuilder) -> None:

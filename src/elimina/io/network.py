@@ -36,14 +36,14 @@ class NetworkBuilder:
         self._index: dict[str, int] = {}
         self._factors: dict[int, Table] = {}
 
-    def add_variable(self, name: str, labels: Sequence[str]) -> None:
+    def add_variable(self, name: str, states: Sequence[str]) -> None:
         """Declare a variable."""
         if name in self._index:
             raise TextError(f"a second variable is named {name!r}")
-        if not labels:
+        if not states:
             raise TextError(f"variable {name!r} has no values")
         self._index[name] = len(self._variables)
-        self._variables.append(Variable(name, len(labels), labels))
+        self._variables.append(Variable(name, len(states), states))
 
     def index(self, name: str) -> int:
         """Index of a variable declared before."""
@@ -55,9 +55,9 @@ class NetworkBuilder:
         """A variable's name."""
         return self._variables[variable].name
 
-    def labels(self, variables: Iterable[int]) -> list[list[str]]:
+    def states(self, variables: Iterable[int]) -> list[list[str]]:
         """The variables' values."""
-        return [list(self._variables[v].labels or ()) for v in variables]
+        return [list(self._variables[v].states or ()) for v in variables]
 
     def shape(self, parents: Sequence[int], child: int) -> tuple[int, ...]:
         """Check the head of the child's distribution and return the array's shape, the child's axis last."""

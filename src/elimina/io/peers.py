@@ -34,9 +34,9 @@ def as_probabilities(model: Model) -> Model:
     return convert_sense(model, "probability")
 
 
-def labels_of(model: Model) -> list[list[str]]:
+def states_of(model: Model) -> list[list[str]]:
     """Return the names of each variable's values."""
-    return [[v.label(x) for x in range(v.size)] for v in model.variables]
+    return [[v.state(x) for x in range(v.size)] for v in model.variables]
 
 
 def factors_of(model: Model) -> list[Conditional]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from elimina.errors import InputError, UnsupportedError
 from elimina.io.network import is_network
-from elimina.io.peers import as_probabilities, factors_of, imported, labels_of
+from elimina.io.peers import as_probabilities, factors_of, imported, states_of
 from elimina.io.uai import conditional_tables
 from elimina.model import Model, Variable
 from elimina.table import Table
@@ -89,7 +89,7 @@ def to_pgmpy(model: Model) -> Any:
     models, factors = imported("pgmpy", "pgmpy.models"), imported("pgmpy", "pgmpy.factors.discrete")
     model = as_probabilities(model)
     names = [v.name for v in model.variables]
-    states = dict(zip(names, labels_of(model), strict=True))
+    states = dict(zip(names, states_of(model), strict=True))
     if not is_network(model):
         return _markov(model, models, factors, names, states)
     network = getattr(models, "DiscreteBayesianNetwork", None) or models.BayesianNetwork

@@ -26,8 +26,8 @@ Floats = NDArray[np.floating[Any]]
 
 
 def posterior_columns(variables: Sequence[Variable]) -> list[str]:
-    """Return the names ``NAME=label`` of the columns of probabilities, a variable's values side by side."""
-    return [f"{v.name}={v.label(x)}" for v in variables for x in range(v.size)]
+    """Return the names ``NAME=state`` of the columns of probabilities, a variable's values side by side."""
+    return [f"{v.name}={v.state(x)}" for v in variables for x in range(v.size)]
 
 
 class PosteriorWriter(ABC):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from elimina.errors import InputError, UnsupportedError
 from elimina.io.network import is_network
-from elimina.io.peers import arranged, as_probabilities, factors_of, imported, labels_of
+from elimina.io.peers import arranged, as_probabilities, factors_of, imported, states_of
 from elimina.io.uai import conditional_tables
 from elimina.model import Model, Variable
 from elimina.table import Table
@@ -69,8 +69,8 @@ def to_pyagrum(model: Model) -> Any:
     if model.name:
         result.setProperty("name", model.name)
     names = [v.name for v in model.variables]
-    for name, labels in zip(names, labels_of(model), strict=True):
-        result.add(gum.LabelizedVariable(name, name, labels))
+    for name, states in zip(names, states_of(model), strict=True):
+        result.add(gum.LabelizedVariable(name, name, states))
     if bayes:
         for scope, values in conditional_tables(model):
             *parents, child = (names[v] for v in scope)

@@ -57,13 +57,13 @@ def _read_variable(document: Document, element: Element, builder: NetworkBuilder
         raise UnsupportedError(f"node {name!r} is a {kind} node; elimina handles chance nodes (TYPE='nature') only")
     if kind != "nature":
         raise TextError(f"expected TYPE='nature' of variable {name!r}, found {kind[:40]!r}")
-    labels = []
+    states = []
     for part in document.visit(element):
         if part.tag == "OUTCOME":
-            labels.append(part.text)
+            states.append(part.text)
         elif part.tag not in ("NAME", "PROPERTY"):
             raise TextError(f"expected <OUTCOME> in variable {name!r}, found <{part.tag[:40]}>")
-    builder.add_variable(name, labels)
+    builder.add_variable(name, states)
 
 
 def _read_definition(document: Document, element: Element, builder: NetworkBuilder) -> None:
@@ -95,7 +95,7 @@ def render(model: Model) -> Iterator[str]:
     yield _tagged("NAME", model.name) if model.name else ""
     for variable in model.variables:
         yield '<VARIABLE TYPE="nature">\n' + _tagged("NAME", variable.name)
-        yield from (_tagged("OUTCOME", variable.label(x)) for x in range(variable.size))
+        yield from (_tagged("OUTCOME", variable.state(x)) for x in range(variable.size))
         yield "</VARIABLE>\n"
     for scope, values in tables:
         *parents, child = (model.variables[v].name for v in scope)

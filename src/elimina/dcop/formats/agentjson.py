@@ -120,10 +120,10 @@ def _read_variables(builder: Builder, variables: dict[str, Any], agents: dict[st
     domains: dict[tuple[str, ...], Domain] = {}
     for name, given in variables.items():
         variable = _object(given, f"variable {name!r}")
-        labels = tuple(_label(value, name) for value in _list(variable, "domain", f"variable {name!r}"))
-        if labels not in domains:
-            domains[labels] = Domain.of(f"of {name}", labels)
-        builder.add_variable(name, domains[labels])
+        states = tuple(_state(value, name) for value in _list(variable, "domain", f"variable {name!r}"))
+        if states not in domains:
+            domains[states] = Domain.of(f"of {name}", states)
+        builder.add_variable(name, domains[states])
         if "agent" in variable:
             owner = _text(variable["agent"], f"the agent of variable {name!r}")
             if owner_of.setdefault(name, owner) != owner:
@@ -131,7 +131,7 @@ def _read_variables(builder: Builder, variables: dict[str, Any], agents: dict[st
     return [owner_of.get(name) for name in variables]
 
 
-def _label(value: Any, variable: str) -> str:
+def _state(value: Any, variable: str) -> str:
     if type(value) not in (int, float, str):
         _fail(f"a number or a string in the domain of variable {variable!r}", value)
     return str(value)

@@ -68,8 +68,8 @@ def _variables(problem: Problem, constraints: list[list[str]]) -> Iterator[tuple
 
 
 def _domain(variable: Variable) -> list[Any]:
-    labels = [variable.label(value) for value in range(variable.size)]
-    return [int(label) for label in labels] if all(map(is_integer_word, labels)) else list(labels)
+    states = [variable.state(value) for value in range(variable.size)]
+    return [int(state) for state in states] if all(map(is_integer_word, states)) else list(states)
 
 
 def _costs(values: Any, model: Model) -> list[Any]:

@@ -38,40 +38,40 @@ class Domain:
 
     Attributes:
         name: What the file calls it.
-        labels: The values' names.
+        states: The values' names.
         codes: Index of each name.
     """
 
     name: str
-    labels: tuple[str, ...]
+    states: tuple[str, ...]
     codes: dict[str, int]
 
     @classmethod
-    def of(cls, name: str, labels: Iterable[str]) -> Domain:
-        """Number the labels.
+    def of(cls, name: str, states: Iterable[str]) -> Domain:
+        """Number the states.
 
         Raises:
             TextError: There is none, or one occurs twice.
         """
-        listed = tuple(labels)
-        codes = {label: i for i, label in enumerate(listed)}
+        listed = tuple(states)
+        codes = {state: i for i, state in enumerate(listed)}
         if not listed:
             raise TextError(f"domain {name!r} has no values")
         if len(codes) != len(listed):
-            twice = next(label for i, label in enumerate(listed) if codes[label] != i)
+            twice = next(state for i, state in enumerate(listed) if codes[state] != i)
             raise TextError(f"domain {name!r} has the value {twice[:40]!r} twice")
         return cls(name, listed, codes)
 
-    def code(self, label: str) -> int:
+    def code(self, state: str) -> int:
         """Index of a value.
 
         Raises:
             TextError: There is no such value.
         """
-        if label not in self.codes:
-            shown = ", ".join(self.labels[:8]) + (", ..." if len(self.labels) > 8 else "")
-            raise TextError(f"expected a value of domain {self.name!r} ({shown}), found {label[:40]!r}")
-        return self.codes[label]
+        if state not in self.codes:
+            shown = ", ".join(self.states[:8]) + (", ..." if len(self.states) > 8 else "")
+            raise TextError(f"expected a value of domain {self.name!r} ({shown}), found {state[:40]!r}")
+        return self.codes[state]
 
 
 def parse_cost(word: str) -> int | float:
@@ -118,7 +118,7 @@ class Builder:
         """Declare a domain."""
         if domain.name in self.domains:
             raise TextError(f"a second domain is named {domain.name!r}")
-        self._values += len(domain.labels)
+        self._values += len(domain.states)
         if self._values > MOST_VALUES:
             raise MemoryLimitError(
                 f"the domains up to {domain.name!r} have {self._values} values; up to {MOST_VALUES} are handled"
@@ -136,7 +136,7 @@ class Builder:
         if name in self.index:
             raise TextError(f"a second variable is named {name!r}")
         self.index[name] = len(self.variables)
-        self.variables.append(Variable(name, len(domain.labels), domain.labels))
+        self.variables.append(Variable(name, len(domain.states), domain.states))
         self.domain_of.append(domain)
 
     def scope(self, names: Iterable[str]) -> list[int]:

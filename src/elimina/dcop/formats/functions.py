@@ -50,14 +50,14 @@ def listed(name: str, table: Table, model: Model) -> tuple[list[str], list[int |
     """List the tuples of a table that do not have its default cost.
 
     Returns:
-        The tuples, as labels with blanks between them; their costs; the default. A dense table's default
+        The tuples, as states with blanks between them; their costs; the default. A dense table's default
         is its most frequent cost.
 
     Raises:
         MemoryLimitError: The table is dense and too large to be listed.
     """
-    labels = [model.variables[v].labels for v in table.scope]
-    words = [list(map(str, range(n))) if axis is None else axis for axis, n in zip(labels, table.sizes, strict=True)]
+    states = [model.variables[v].states for v in table.scope]
+    words = [list(map(str, range(n))) if axis is None else axis for axis, n in zip(states, table.sizes, strict=True)]
     if table.rows is not None:
         assert table.default is not None
         return _joined(words, table.rows), table.values.tolist(), table.default
@@ -77,7 +77,7 @@ def is_worst(cost: float, model: Model) -> bool:
     return cost == forbidden_value(model.sense, np.int64 if isinstance(cost, int) else np.float64)
 
 
-def is_integer_word(label: str) -> bool:
+def is_integer_word(state: str) -> bool:
     """Whether a name is how an integer is written."""
-    digits = label.removeprefix("-")
-    return digits.isdecimal() and digits.isascii() and len(digits) <= 18 and str(int(label)) == label
+    digits = state.removeprefix("-")
+    return digits.isdecimal() and digits.isascii() and len(digits) <= 18 and str(int(state)) == state

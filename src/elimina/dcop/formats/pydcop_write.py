@@ -30,33 +30,33 @@ def render(problem: Problem) -> Iterator[str]:
     yield f"name: {_quoted(model.name)}\nobjective: {'max' if model.sense == 'max-cost' else 'min'}\n\ndomains:"
     domains: dict[tuple[str, ...], str] = {}
     for variable in model.variables:
-        domains.setdefault(_labels(variable), f"d{len(domains)}")
+        domains.setdefault(_states(variable), f"d{len(domains)}")
     yield "\n" if domains else " {}\n"
-    for labels, name in domains.items():
-        values = labels if all(map(is_integer_word, labels)) else map(_quoted, labels)
+    for states, name in domains.items():
+        values = states if all(map(is_integer_word, states)) else map(_quoted, states)
         yield f"  {name}:\n    type: {name}\n    values: [{', '.join(values)}]\n"
     yield "\nvariables:" + ("\n" if model.variables else " {}\n")
     for variable in model.variables:
-        yield f"  {_key(variable.name)}:\n    domain: {domains[_labels(variable)]}\n"
+        yield f"  {_key(variable.name)}:\n    domain: {domains[_states(variable)]}\n"
     yield "\nconstraints:" + ("\n" if named else " {}\n")
     for name, table in named:
         yield from _constraint(name, table, model)
     yield from _agents(problem)
 
 
-def _labels(variable: Variable) -> tuple[str, ...]:
-    labels = tuple(variable.label(value) for value in range(variable.size))
-    for label in labels:
-        if label.split() != [label] or "|" in label:
+def _states(variable: Variable) -> tuple[str, ...]:
+    states = tuple(variable.state(value) for value in range(variable.size))
+    for state in states:
+        if state.split() != [state] or "|" in state:
             raise InputError(
-                f"a pyDCOP file cannot hold the value {label!r} of variable {variable.name!r}; "
+                f"a pyDCOP file cannot hold the value {state!r} of variable {variable.name!r}; "
                 f"it may have no blanks and no '|'"
             )
-    if len(labels) == 1 and ".." in labels[0]:
+    if len(states) == 1 and ".." in states[0]:
         raise InputError(
-            f"a pyDCOP file cannot hold the value {labels[0]!r} of variable {variable.name!r}: it is a range"
+            f"a pyDCOP file cannot hold the value {states[0]!r} of variable {variable.name!r}: it is a range"
         )
-    return labels
+    return states
 
 
 def _quoted(text: str) -> str:

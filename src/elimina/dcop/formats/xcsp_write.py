@@ -35,13 +35,13 @@ def render(problem: Problem) -> Iterator[str]:
     yield "</agents>\n"
     domains: dict[tuple[str, ...], str] = {}
     for variable in model.variables:
-        domains.setdefault(_labels(variable), f"d{len(domains)}")
+        domains.setdefault(_states(variable), f"d{len(domains)}")
     yield f'<domains nbDomains="{len(domains)}">\n'
-    for labels, name in domains.items():
-        yield f'<domain name="{name}" nbValues="{len(labels)}">{_escaped(_values(labels))}</domain>\n'
+    for states, name in domains.items():
+        yield f'<domain name="{name}" nbValues="{len(states)}">{_escaped(_values(states))}</domain>\n'
     yield f'</domains>\n<variables nbVariables="{len(model.variables)}">\n'
     for variable, owner in zip(model.variables, problem.owners, strict=True):
-        domain, agent = domains[_labels(variable)], _quoted(problem.agents[owner].name)
+        domain, agent = domains[_states(variable)], _quoted(problem.agents[owner].name)
         yield f'<variable name={_variable(variable)} domain="{domain}" agent={agent}/>\n'
     yield f'</variables>\n<relations nbRelations="{len(named)}">\n'
     for name, table in named:
@@ -53,8 +53,8 @@ def render(problem: Problem) -> Iterator[str]:
     yield "</constraints>\n</instance>\n"
 
 
-def _labels(variable: Variable) -> tuple[str, ...]:
-    return tuple(map(str, range(variable.size))) if variable.labels is None else variable.labels
+def _states(variable: Variable) -> tuple[str, ...]:
+    return tuple(map(str, range(variable.size))) if variable.states is None else variable.states
 
 
 def _quoted(name: str) -> str:
@@ -71,21 +71,21 @@ def _escaped(text: str) -> str:
 def _variable(variable: Variable) -> str:
     if not variable.name or variable.name.split() != [variable.name]:
         raise InputError(f"an XCSP file cannot hold the variable name {variable.name!r}; it may have no blanks")
-    for label in variable.labels or ():
-        if _NOT_A_VALUE.search(label) or _NOT_XML.search(label):
+    for state in variable.states or ():
+        if _NOT_A_VALUE.search(state) or _NOT_XML.search(state):
             raise InputError(
-                f"an XCSP file cannot hold the value {label!r} of variable {variable.name!r}; "
+                f"an XCSP file cannot hold the value {state!r} of variable {variable.name!r}; "
                 f"it may have no blanks, '|' or ':', and not be a range"
             )
     return _quoted(variable.name)
 
 
-def _values(labels: Sequence[str]) -> str:
-    if all(map(is_integer_word, labels)):
-        first, last = int(labels[0]), int(labels[-1])
-        if [int(label) for label in labels] == list(range(first, last + 1)):
+def _values(states: Sequence[str]) -> str:
+    if all(map(is_integer_word, states)):
+        first, last = int(states[0]), int(states[-1])
+        if [int(state) for state in states] == list(range(first, last + 1)):
             return f"{first}..{last}"
-    return " ".join(labels)
+    return " ".join(states)
 
 
 def _cost(cost: float, model: Model) -> str:
