@@ -93,9 +93,9 @@ def _log10_z(inquiry: Inquiry, answer: Answer, execution: Execution, options: Op
     if log_sum == -math.inf or not all(constants):
         return -math.inf
     if structure.trees == 1 and len(constants) == len(left_out):
-        return (log_sum + sum(map(math.log, constants))) / math.log(10)
+        return (log_sum + sum(map(math.log, constants)) + structure.log_states) / math.log(10)
     if not evidence:
-        return float(model.constant) / math.log(10)
+        return (float(model.constant) + structure.log_states) / math.log(10)
     if not inquiry.complete:
         return None
     planned = plan_problem(prepare(model, "pr", evidence), options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -36,12 +37,15 @@ class Structure(NamedTuple):
         wanted: Variable of the model -> the one of the problem's model whose marginal is its posterior.
         trees: Number of eliminations that the problem is made of; 1: a junction tree.
         left_out: Factors that P(evidence) depends on, and the problem does not have.
+        log_states: Natural logarithm of the number of joint states of the variables that are in no factor of the
+            evidence or the problem and have no distribution, whose states all count in the model's sum.
     """
 
     problem: Problem
     wanted: dict[int, int]
     trees: int
     left_out: tuple[int, ...]
+    log_states: float = 0.0
 
     @property
     def name(self) -> str:
@@ -97,7 +101,16 @@ def choose_structure(
     if len(chosen) == 1 and query is None:
         return Structure(prepare(model, "mar", evidence), _same(free), 1, ())
     problem, wanted = _forest(model, evidence, chosen)
-    return Structure(problem, wanted, len(chosen), left_out if len(chosen) == 1 else tuple(bits(relevance.of_evidence)))
+    if len(chosen) > 1:
+        left_out, found, free = tuple(bits(relevance.of_evidence)), 0, []
+    return Structure(problem, wanted, len(chosen), left_out, _log_states(model, evidence, found, free))
+
+
+def _log_states(model: Model, evidence: Mapping[int, int], factors: int, variables: Iterable[int]) -> float:
+    """Return ``Structure.log_states`` of a problem with these factors and variables."""
+    assert model.children is not None
+    known = {*evidence, *model.children, *variables, *(v for f in bits(factors) for v in model.factors[f].scope)}
+    return math.fsum(math.log(size) for v, size in enumerate(model.sizes) if v not in known)
 
 
 def _same(variables: Iterable[int]) -> dict[int, int]:

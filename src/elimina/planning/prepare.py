@@ -90,11 +90,11 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     if model.children is not None and task == "mmap":
         # What only scales the answer is part of it: a query is as an observation here.
         kept = _relevant_factors(model, model.children, {*evidence, *(query or ())}, None)
-        relevant = {v for f in kept for v in model.factors[f].scope}.union(query or ())
+        relevant -= _children_without(model, kept)
     elif model.children is not None and (task == "pr" or (task in ("mar", "joint") and query is not None)):
         kept = _relevant_factors(model, model.children, evidence, query)
         if query is None:
-            relevant -= {model.children[f] for f in set(range(len(model.factors))).difference(kept)}
+            relevant -= _children_without(model, kept)
         else:
             relevant = {v for f in kept for v in model.factors[f].scope}.union(query)
     fixed = dict(evidence)
@@ -116,6 +116,12 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     return Problem(model, task, fixed, free, kept_variables, tables, _group(tables), constants, wanted)
 
 
+def _children_without(model: Model, kept: Collection[int]) -> set[int]:
+    """Return the variables that leave with their distributions; one without a distribution of its own stays."""
+    assert model.children is not None
+    return {model.children[f] for f in set(range(len(model.factors))).difference(kept)}
+
+
 def restrict(problem: Problem, values: Mapping[int, int]) -> Problem:
     """Fix more variables; the groups stay, for what is joined depends on all that its parts depend on.
 
@@ -135,9 +141,14 @@ def restrict(problem: Problem, values: Mapping[int, int]) -> Problem:
     )
 
 
-def with_units(model: Model) -> Model:
-    """The model with a factor of ones for each variable in no factor, so that evidence has a place."""
-    used = {v for factor in model.factors for v in factor.scope}
+def with_units(model: Model, besides: Collection[int] = ()) -> Model:
+    """Return the model with a factor of ones for each variable in no factor, so that evidence has a place.
+
+    Args:
+        model: Any model.
+        besides: Variables that get none.
+    """
+    used = {v for factor in model.factors for v in factor.scope}.union(besides)
     unused = [v for v in range(len(model.variables)) if v not in used]
     if not unused:
         return model
@@ -161,9 +172,15 @@ def prepare_batch(model: Model, observed: Collection[int], query: Collection[int
         InputError: The model has costs.
     """
     sizes = model.sizes
-    factors = list(model.factors)
     if query is not None and model.children is not None:
-        factors = [factors[f] for f in _relevant_factors(model, model.children, {*observed, *query}, None)]
+        kept = _relevant_factors(model, model.children, {*observed, *query}, None)
+        left_out = _children_without(model, kept)
+        # A variable whose last factor was left out still counts with each of its states.
+        model = with_units(
+            Model(model.variables, [model.factors[f] for f in kept], constant=model.constant, sense=model.sense),
+            left_out,
+        )
+    factors = list(model.factors)
     number = len(sizes)
     free = [v for v in sorted({v for table in factors for v in table.scope}) if sizes[v] > 1]
     wanted = tuple(v for v in free if query is None or v in query)
