@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import elimina
 from elimina import InputError, Model, TimeLimitError, UnsupportedError, api
 from elimina.generate import grid_model, random_model
 from elimina.inference import method as method_module
+from tests.reference import brute
+from tests.strategies import models
 
 LARGE = grid_model(12, 4, 0.3, seed=1)
 """Exact elimination would take 2e9 cells."""
@@ -59,6 +63,40 @@ def test_bounds_from_outside(method):
     assert elimina.solve(LARGE, device="cpu", method=method, upper_bound=best).value == best
     result = elimina.solve(LARGE, device="cpu", method=method, upper_bound=best - 1)
     assert (result.status, result.value, result.lower_bound) == ("infeasible", None, best)
+
+
+WAYS_WITH_A_BOUND = [
+    {"method": "auto"},
+    {"method": "filter"},
+    {"method": "filter", "tables": "sparse"},
+    {"method": "search"},
+    {"method": "search", "shift": "none"},
+]
+
+
+@pytest.mark.parametrize("options", WAYS_WITH_A_BOUND)
+@settings(max_examples=40, deadline=None)
+@given(model=models("integer") | models("max-integer"), off=st.integers(-30, 30))
+def test_a_bound_means_the_same_to_all_methods(options, model, off):
+    """What is no better than the bound is the answer only if it reaches it; else nothing is, with the next total."""
+    expected = brute.optimum(model)
+    sign = 1 if model.sense == "min-cost" else -1
+    upper = (expected or 0) + off
+    result = elimina.solve(model, device="cpu", upper_bound=upper, **options)
+    if expected is not None and sign * expected <= sign * upper:
+        brute.check_optimum(model, result)
+        return
+    ends = (upper + 1, None) if sign == 1 else (None, upper - 1)
+    assert (result.status, result.lower_bound, result.upper_bound) == ("infeasible", *ends)
+    assert result.assignment is None
+
+
+@pytest.mark.parametrize("bound", [100, -10, -(10**15) - 1])
+def test_an_upper_bound_of_a_model_whose_costs_lie_far_apart(bound):
+    factors = [([0], [-1e15, 1.0]), ([0, 1], [[0.0, 1.0], [2.0, 3.0]])]
+    model = Model.from_arrays([2, 2], factors, upper_bound=bound)
+    for method in ("eliminate", "search"):
+        brute.check_optimum(model, elimina.solve(model, method=method, device="cpu"))
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,8 @@ def solve(
             search first where a plan takes long, and by turns where nothing fits (neither with a checkpoint, for what
             they know is not kept); ``pr``, ``mmap``: elimination, or bounds of about a minute where nothing fits.
         upper_bound: ``mpe`` of integer costs: a total that is known to be reached, the optimum at best; what is worse
-            is not looked for. If nothing reaches it, the answer is ``infeasible`` with a bound beyond it.
+            is not looked for. If nothing reaches it, the answer is ``infeasible`` and its bound the next total, by
+            ``auto``, ``filter`` and ``search`` alike.
         gap: A distance of the bounds, relative to the one closer to 0, at which filtering and search end (``bounded``).
         time_limit: Seconds for the whole call. What filtered elimination or search knows by then is the answer:
             ``bounded``.

@@ -118,7 +118,8 @@ class Consistency:
         unit, step = _units(original, most, known)
         top = int(most * unit) + 1
         if problem.model.upper_bound is not None:
-            top = min(top, max(0, math.ceil(_sign(original) * problem.model.upper_bound - given.offset) * int(unit)))
+            worst = (_sign(original) * problem.model.upper_bound - given.offset) * unit
+            top = top if worst >= top else max(0, math.ceil(worst))
         if known is not None and is_found:
             top = min(top, max(0, int(most * unit) - step + 1))
         if top > MOST_TOTAL:

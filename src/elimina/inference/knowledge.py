@@ -89,9 +89,12 @@ class Knowledge:
         return meet(self.bound, self.score) or self.known(self.score).gap <= self.limits.gap
 
     def take(self, chosen: list[int]) -> None:
-        """Keep an assignment if it is the best one."""
+        """Keep an assignment if it is the best one, and no worse than the total that is known to be reached."""
         score = self.problem.model.score(chosen)
         if math.isinf(score) or self.problem.model.is_beyond_bound(score):
+            return
+        given = self.limits.upper_bound
+        if given is not None and self.sign * score > self.sign * given and not meet(given, score):
             return
         if self.score is None or self.chosen is None or self.sign * score < self.sign * self.score:
             self.chosen, self.score = chosen, score

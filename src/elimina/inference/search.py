@@ -26,6 +26,9 @@ from elimina.result import Result
 MOST_COST = 2**50
 """Sums of integer costs stay below it: the core adds them as floats."""
 
+STEP = 1e-9
+"""Of a total that is known to be reached, relative: what a worse one may differ by where costs are floats."""
+
 LONGEST_MESSAGES = 300.0
 """Estimated time of mini-buckets beyond which none are tried."""
 
@@ -161,7 +164,7 @@ class _Search(Knowledge):
 
         known = math.inf if self.score is None else heuristic.cost_of(original.moved_total(self.score))
         if self.chosen is None:
-            known += 1  # what reaches the given bound is looked for, too
+            known += max(1.0, STEP * abs(known))  # what reaches the given bound is looked for, too
         start = None if self.chosen is None else [self.chosen[v] for v in heuristic.plan.order]
         memory = int(CACHE * host_memory(self.options))
         with self.phase("search"):
