@@ -52,7 +52,7 @@ def rows_alone(model: elimina.Model, optimum: int, way: str, options: dict[str, 
     found = eliminate(
         Execution(planned.problem, plan, backend, None, time.monotonic() + options["time_limit"]), planned.seconds
     )
-    return known.answer(found)._replace(stats=found.stats)
+    return known.answer(found).replace(stats=found.stats)
 
 
 def solved(model: elimina.Model, optimum: int, way: str, options: dict[str, Any]) -> tuple[str, ...]:

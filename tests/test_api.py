@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 
@@ -240,7 +241,7 @@ class TestOptions:
 class TestEdges:
     def test_no_variables(self):
         model = Model([], [Table((), 5), Table((), -2)], constant=4)
-        assert solve(model)[:6] == ("optimal", "mpe", 7, 7, 7, {})
+        assert dataclasses.astuple(solve(model))[:6] == ("optimal", "mpe", 7, 7, 7, {})
         assert solve(model, "count").value == 1
         assert solve(Model([], [], sense="probability"), "pr").value == 1.0
 
@@ -281,7 +282,7 @@ class TestEdges:
     def test_maximised_costs(self):
         factors = [((0, 1), [[3, -FORBIDDEN], [8, 5]]), ((1,), [1, 9])]
         model = Model.from_arrays([2, 2], factors, sense="max-cost", constant=-4)
-        assert solve(model)[:6] == ("optimal", "mpe", 10, 10, 10, {"x0": "1", "x1": "1"})
+        assert dataclasses.astuple(solve(model))[:6] == ("optimal", "mpe", 10, 10, 10, {"x0": "1", "x1": "1"})
         assert solve(model, "count").value == 3
         allowed = Model.from_arrays([1], [((0,), [-FORBIDDEN])], sense="max-cost")
         assert solve(allowed).status == "infeasible"
@@ -362,8 +363,8 @@ def test_json_of_a_huge_count():
 def test_json_of_a_result():
     result = elimina.Result("infeasible", "pr", 0.0, log10_z=-math.inf)
     assert result.to_json() == (
-        '{"status": "infeasible", "task": "pr", "value": 0.0, "lower_bound": null, "upper_bound": null, '
-        '"assignment": null, "log10_z": null, "marginals": null, "stats": {}}'
+        '{"schema": 1, "status": "infeasible", "task": "pr", "value": 0.0, "lower_bound": null, "upper_bound": null, '
+        '"assignment": null, "marginals": null, "log10_z": null, "ended_by": null, "stats": {}}'
     )
 
 

@@ -59,7 +59,7 @@ def check(model, result, expected, tolerance=1e-9):
     if log == -math.inf:
         assert (result.status, result.marginals, result.log10_z) == ("infeasible", None, -math.inf)
         return
-    assert result.status == "optimal"
+    assert result.status == "exact"
     for name, values in result.marginals.items():
         v = model.index(name)
         assert list(values) == [model.variables[v].state(x) for x in range(model.sizes[v])]
@@ -86,7 +86,7 @@ def test_any_model(model, data):
     weights = data.draw(weights_of(model))
     result = solve(model, evidence=as_evidence(weights))
     check(model, result, brute.posteriors(model, weights))
-    if result.status == "optimal":
+    if result.status == "exact":
         assert list(result.marginals) == [v.name for v in model.variables]
         assert result.log10_z is not None
 
@@ -106,7 +106,7 @@ def test_networks_with_whatever_structure(network, data):
     expected = brute.posteriors(model, weights)
     if query is None or result.status == "infeasible" or expected[0] > -math.inf:
         check(model, result, expected, 1e-9 if dtype == "float64" else 1e-5)
-    if result.status == "optimal":
+    if result.status == "exact":
         names = range(len(model.sizes)) if query is None else query
         assert list(result.marginals) == [model.variables[v].name for v in names]
         assert query is not None or result.log10_z is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina.errors import InputError
-from elimina.result import Result, marginals_table, probability_text
+from elimina.result import Result, marginals_table, phase_seconds, probability_text
 
 MARGINALS = {"HR": {"LOW": 0.25, "NORMAL": 0.7500001, "HIGH": 0.0}, "b": {"yes": 1.0}, "c": {"0": 3e-9, "1": 1 - 3e-9}}
 
@@ -77,16 +78,16 @@ def test_impossible_evidence_has_no_probabilities():
 
 
 def test_text_of_a_result():
-    text = str(Result("optimal", "mar", log10_z=-3.5, marginals=MARGINALS))
+    text = str(Result("exact", "mar", log10_z=-3.5, marginals=MARGINALS))
     lines = text.splitlines()
-    assert lines[:3] == ["task:       mar", "status:     optimal", "log10 Z:    -3.5"]
+    assert lines[:3] == ["task:       mar", "status:     exact", "log10 Z:    -3.5"]
     assert lines[3].startswith("HR  LOW ")
     text = str(Result("optimal", "mpe", value=7, assignment={"a": "x", "b": "y"}))
     assert text.splitlines()[2:] == ["value:      7", "assignment: a=x b=y"]
 
 
 def test_pandas():
-    frame = Result("optimal", "mar", marginals=MARGINALS).to_pandas()
+    frame = Result("exact", "mar", marginals=MARGINALS).to_pandas()
     assert list(frame.columns) == ["variable", "state", "probability"]
     assert list(frame.itertuples(index=False, name=None))[:4] == [
         ("HR", "LOW", 0.25), ("HR", "NORMAL", 0.7500001), ("HR", "HIGH", 0.0), ("b", "yes", 1.0)
@@ -94,10 +95,45 @@ def test_pandas():
     frame = Result("optimal", "mpe", value=7, assignment={"a": "x", "b": "y"}).to_pandas()
     assert frame.to_dict("list") == {"variable": ["a", "b"], "state": ["x", "y"]}
     with pytest.raises(InputError, match="task pr has neither marginals nor an assignment"):
-        Result("optimal", "pr", value=0.5).to_pandas()
+        Result("exact", "pr", value=0.5).to_pandas()
 
 
 def test_without_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(InputError, match=r"to_pandas needs pandas.*pip install 'elimina\[frames\]'"):
-        Result("optimal", "mar", marginals=MARGINALS).to_pandas()
+        Result("exact", "mar", marginals=MARGINALS).to_pandas()
+
+
+def test_json_has_one_order_of_keys_and_only_finite_numbers():
+    answer = Result("exact", "mar", log10_z=-math.inf, marginals={"a": {1: 1.0, "x": 0.5, "y": math.nan}})
+    assert answer.to_json() == (
+        '{"schema": 1, "status": "exact", "task": "mar", "value": null, "lower_bound": null, "upper_bound": null, '
+        '"assignment": null, "marginals": {"a": {"1": 1.0, "x": 0.5, "y": null}}, "log10_z": null, '
+        '"ended_by": null, "stats": {}}'
+    )
+    tour = json.loads(Result("feasible", "tsp", 3, tour=[1, 2, 3], ended_by="interrupt").to_json())
+    assert list(tour)[6:8] == ["assignment", "tour"]
+    assert (tour["tour"], tour["ended_by"]) == ([1, 2, 3], "interrupt")
+
+
+def test_json_of_integers_beyond_the_digits_that_str_writes():
+    answer = Result("exact", "count", 7, stats={"counts": [7 * 10**5000, math.inf]})
+    assert f'"counts": [7{"0" * 5000}, null]' in answer.to_json()
+
+
+def test_states_of_the_assignment_by_name():
+    answer = Result("optimal", "mpe", 1, 1, 1, {"a": 3})
+    assert answer["a"] == 3
+    with pytest.raises(InputError, match="no variable named 'b'"):
+        answer["b"]
+    with pytest.raises(InputError, match="no assignment to read 'a' from: the status is unknown"):
+        Result("unknown", "mpe")["a"]
+
+
+@given(st.dictionaries(st.sampled_from(["order", "plan", "run"]), st.floats(0, 10)), st.floats(0, 100))
+def test_phases_sum_to_the_total(phases, total):
+    seconds = phase_seconds(phases, total)
+    assert sum(seconds.values()) - seconds["total"] == pytest.approx(seconds["total"], abs=1e-5)
+    assert seconds["total"] == pytest.approx(max(total, sum(phases.values())), abs=1e-5)
+    assert list(seconds)[-2:] == ["other", "total"]
+    assert phase_seconds(seconds, total) == seconds

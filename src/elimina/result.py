@@ -1,11 +1,13 @@
-"""What a task's answer consists of."""
+"""Answers of all tasks, and their texts."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from elimina.errors import InputError
@@ -13,7 +15,22 @@ from elimina.extras import require
 
 _DIGITS = 4000
 
-Status = Literal["optimal", "bounded", "infeasible", "feasible"]
+SCHEMA = 1
+"""Version of the JSON object that ``Result.to_json`` writes."""
+
+Status = Literal["optimal", "exact", "bounded", "feasible", "infeasible", "unbounded", "unknown"]
+EndedBy = Literal[
+    "interrupt",
+    "termination",
+    "time-limit",
+    "memory-limit",
+    "gap",
+    "worker-lost",
+    "device-error",
+    "node-limit",
+    "failure-limit",
+    "solution-limit",
+]
 
 
 class Bounds(NamedTuple):
@@ -61,26 +78,33 @@ class Delivery(NamedTuple):
     ended: float
 
 
-class Result(NamedTuple):
-    """An answer.
+@dataclass(frozen=True)
+class Result:
+    """An answer, of every task and every engine.
 
     Attributes:
-        status: ``optimal``: exact; ``bounded``: between its bounds; ``infeasible``: no assignment is allowed (or the
-            evidence has probability 0).
-        task: The task that was answered.
-        value: The optimum in the model's units (a cost; the natural logarithm of a probability), the partition function
-            where a float can hold it, or a count (an exact int); None if there is none.
+        status: ``optimal``: an optimum is proven; ``exact``: sums, marginals and counts are exact; ``bounded``: between
+            its bounds; ``feasible``: an assignment without a bound; ``infeasible``: no assignment is allowed (or the
+            evidence has probability 0); ``unbounded``: assignments are better without end; ``unknown``: nothing is
+            known.
+        task: The task that was answered: ``mpe``, ``pr``, ``mar``, ``mmap``, ``count``; ``dcop``; ``tsp``;
+            ``satisfy``, ``minimise`` and ``maximise`` of constraint models.
+        value: The value of the assignment in the model's units (a cost; the natural logarithm of a probability; the
+            length of a tour), the partition function where a float can hold it, or a count (an exact int); None if
+            there is none.
         lower_bound: No better than ``value`` when that is minimised; None if it does not apply. Task ``pr``: of the
             base-10 logarithm of a sum that is not known itself.
         upper_bound: Likewise.
-        assignment: Variable name -> state of its value; None if there is none.
+        assignment: Variable name -> state; None if there is none.
+        tour: Cities in the order of a tour, from 1 on (task ``tsp``).
+        marginals: Variable name -> {state: probability}.
         log10_z: Base-10 logarithm of the partition function or of the evidence's probability; minus infinity if that
             is 0.
-        marginals: Variable name -> {state: probability}.
+        ended_by: The cause that ended the run early; None if it came to its own end.
         stats: Figures of the run: ``induced_width``, ``largest_table`` and ``total_cells`` (cells), ``peak_bytes``,
-            ``seconds`` (by phase), ``device``, ``dtype``; in slices ``slices`` (their number) and ``sliced`` (names of
-            the variables fixed) and ``slices_skipped``; on rows ``rows_made`` (looked at) and ``rows_filtered``; with a
-            checkpoint ``resumed_slices`` and ``resumed_steps``.
+            ``seconds`` (by phase, and ``total``), ``device``, ``dtype``; in slices ``slices`` (their number) and
+            ``sliced`` (names of the variables fixed) and ``slices_skipped``; on rows ``rows_made`` (looked at) and
+            ``rows_filtered``; with a checkpoint ``resumed_slices`` and ``resumed_steps``.
     """
 
     status: Status
@@ -88,14 +112,40 @@ class Result(NamedTuple):
     value: int | float | None = None
     lower_bound: int | float | None = None
     upper_bound: int | float | None = None
-    assignment: dict[str, str] | None = None
+    assignment: Mapping[str, Any] | None = None
+    tour: Sequence[int] | None = None
+    marginals: Mapping[str, Mapping[Any, float]] | None = None
     log10_z: float | None = None
-    marginals: dict[str, dict[str, float]] | None = None
-    stats: dict[str, Any] = {}  # noqa: RUF012 - the default of a named tuple's field; never written to
+    ended_by: EndedBy | None = None
+    stats: Mapping[str, Any] = field(default_factory=dict)
+
+    def replace(self, **changes: Any) -> Result:
+        """Return a copy with some attributes changed."""
+        return dataclasses.replace(self, **changes)
+
+    def __getitem__(self, what: Any) -> Any:
+        """Return the state of a variable in the assignment; of a constraint model, the value of an expression.
+
+        Raises:
+            InputError: There is no assignment, or the variable is not in it.
+        """
+        if self.assignment is None:
+            raise InputError(f"there is no assignment to read {what!r} from: the status is {self.status}")
+        try:
+            return self.assignment[what]
+        except KeyError:
+            raise InputError(f"the assignment has no variable named {what!r}") from None
 
     def to_json(self) -> str:
-        """One JSON object on one line; what does not apply, or is no finite number, is null."""
-        return "{" + ", ".join(f'"{key}": {_json(value)}' for key, value in self._asdict().items()) + "}"
+        """Return the answer as one JSON object on one line.
+
+        Its keys are those that ``docs/reference.md`` describes; null stands for what does not apply, and for numbers
+        that are not finite. ``tour`` is there for the task ``tsp`` only.
+        """
+        known = {"schema": SCHEMA, **{one.name: getattr(self, one.name) for one in dataclasses.fields(self)}}
+        if self.task != "tsp":
+            del known["tour"]
+        return "{" + ", ".join(f'"{key}": {_json(value)}' for key, value in known.items()) + "}"
 
     def to_pandas(self) -> Any:
         """Return the answer as a pandas DataFrame.
@@ -126,7 +176,7 @@ class Result(NamedTuple):
         return "\n".join([*lines, marginals_table(self.marginals)] if self.marginals else lines)
 
 
-def marginals_table(marginals: Mapping[str, Mapping[str, float]], width: int | None = None) -> str:
+def marginals_table(marginals: Mapping[str, Mapping[Any, float]], width: int | None = None) -> str:
     """Lay marginals out as text: a variable on each line, its states with their probabilities in columns.
 
     Args:
@@ -135,7 +185,9 @@ def marginals_table(marginals: Mapping[str, Mapping[str, float]], width: int | N
     """
     width = shutil.get_terminal_size((100, 24)).columns if width is None else width
     name_width = max((len(name) for name in marginals), default=0)
-    pairs = {name: [(la, probability_text(p)) for la, p in values.items()] for name, values in marginals.items()}
+    pairs = {
+        name: [(str(state), probability_text(p)) for state, p in values.items()] for name, values in marginals.items()
+    }
     state_width = max((len(state) for cells in pairs.values() for state, _ in cells), default=0)
     text_width = max((len(text) for cells in pairs.values() for _, text in cells), default=0)
     across = max((width - name_width) // (3 + state_width + text_width), 1)
@@ -165,7 +217,27 @@ def number_text(number: float) -> str:
     return ("-" if number < 0 else "") + number_text(high) + number_text(low).rjust(half, "0")
 
 
+def phase_seconds(phases: Mapping[str, float], total: float) -> dict[str, float]:
+    """Return ``stats["seconds"]``: the phases, ``other`` for the time between them, and the ``total`` that all sum to.
+
+    Args:
+        phases: Seconds by phase.
+        total: Wall time of the call in seconds.
+    """
+    known = {phase: round(seconds, 6) for phase, seconds in phases.items() if phase not in ("other", "total")}
+    total = round(max(total, sum(known.values())), 6)
+    return {**known, "other": round(total - sum(known.values()), 6), "total": total}
+
+
 def _json(value: Any) -> str:
-    if isinstance(value, int):
-        return json.dumps(value) if isinstance(value, bool) else number_text(value)
-    return json.dumps(None if isinstance(value, float) and not math.isfinite(value) else value)
+    try:
+        return json.dumps(value, allow_nan=False)
+    except ValueError:
+        # A number that is not finite, or an integer of more digits than ``str`` writes.
+        pass
+    if isinstance(value, Mapping):
+        keys = [json.dumps(key if isinstance(key, str) else _json(key)) for key in value]
+        return "{" + ", ".join(f"{key}: {_json(x)}" for key, x in zip(keys, value.values(), strict=True)) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_json, value)) + "]"
+    return "null" if isinstance(value, float) else number_text(value)

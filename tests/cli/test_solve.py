@@ -15,7 +15,8 @@ from tests.cli.conftest import EXAMPLES
 
 OPTIMUM = 1352  # of examples/radio.wcsp
 KEYS = [
-    "status", "task", "value", "lower_bound", "upper_bound", "assignment", "log10_z", "marginals", "stats"
+    "schema", "status", "task", "value", "lower_bound", "upper_bound", "assignment", "marginals", "log10_z", "ended_by",
+    "stats",
 ]  # fmt: skip
 STATS = ["induced_width", "largest_table", "total_cells", "peak_bytes", "seconds", "device", "dtype"]
 
@@ -119,7 +120,7 @@ def test_an_infeasible_problem_is_an_answer(elimina, tmp_path):
     answer = json.loads(out)
     assert code == 0
     assert answer["status"] == "infeasible"
-    assert all(answer[key] is None for key in KEYS[2:-1])
+    assert all(answer[key] is None for key in KEYS[3:-1])
     assert "count:      0\n" in elimina("solve", "no.wcsp", "--task", "count").out
 
 

@@ -140,7 +140,7 @@ def test_any_sequence_of_deliveries_gives_the_same_answer(kind: str, seed: int, 
     how = {"algorithm": "adpop", "ibound": 1} if is_bounded else {"algorithm": "dpop"}
     expected = solve(problem, **how, threads=1)
     found = solve(problem, **how, threads=1, network=Network(order=order, jitter=1.0, seed=seed))
-    assert found[:6] == expected[:6]
+    assert found.replace(stats={}) == expected.replace(stats={})
 
 
 @settings(deadline=None, max_examples=60)
@@ -158,7 +158,7 @@ def test_faults_change_nothing(kind: str, seed: int, order, loss: float, duplica
     crashes = {agent.name: crash for agent in problem.agents[::2]}
     network = Network(order, 0.1, 0.3, loss, duplicate, 60, crashes, 0.5, seed)
     found = solve(problem, threads=1, network=network)
-    assert found[:6] == expected[:6]
+    assert found.replace(stats={}) == expected.replace(stats={})
     # Nor does the tree depend on the sequence; how long lower waves live does.
     for kind in ("rank", "mark", "marked", "visit", "return", "util", "value"):
         assert found.stats["messages"].get(kind) == expected.stats["messages"].get(kind)
@@ -196,7 +196,7 @@ def test_a_crashed_agent_comes_back() -> None:
 
     network = Network(crashes={"x2": 5, "x3": 1}, downtime=1.0)
     found = solve(problem, network=network, listener=listen, timer=float)
-    assert found[:6] == solve(problem)[:6]
+    assert found.replace(stats={}) == solve(problem).replace(stats={})
     assert sorted(starts) == sorted([agent.name for agent in problem.agents] + ["x2", "x3"])
     assert found.stats["simulated_seconds"] >= 1.0
 

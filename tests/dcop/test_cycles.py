@@ -66,7 +66,7 @@ def test_a_crash_in_a_context() -> None:
     expected = solve(problem, "mb-dpop", memory=200)
     crashes = {f"x{v}": 12 + v for v in range(0, 10, 2)}
     found = solve(problem, "mb-dpop", memory=200, network=Network(crashes=crashes, loss=0.1))
-    assert found[:6] == expected[:6]
+    assert found.replace(stats={}) == expected.replace(stats={})
     assert found.value == solve(problem).value
     assert found.stats["messages"]["context"] == expected.stats["messages"]["context"]
 

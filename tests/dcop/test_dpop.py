@@ -62,7 +62,7 @@ def test_small_buckets_at_once_are_those_of_plans(kind: str, monkeypatch: pytest
         monkeypatch.setattr("elimina.dcop.engine.AT_ONCE", 0)
         planned = solve(problem, threads=1, timer=float)
         if problem.model.is_integer:
-            assert at_once[:6] == planned[:6]
+            assert at_once.replace(stats={}) == planned.replace(stats={})
         assert [at_once.stats[name] for name in known] == [planned.stats[name] for name in known]
 
 

@@ -47,7 +47,7 @@ def test_crashes_change_nothing(kind: str, seed: int, crash: int) -> None:
     crashes = {agent.name: crash for agent in problem.agents[::2]}
     network = Network("time", 0.1, 0.3, 0.2, 0.2, 60, crashes, 0.5, seed)
     found = solve(problem, filtering=1, threads=1, network=network)
-    assert found[:6] == expected[:6]
+    assert found.replace(stats={}) == expected.replace(stats={})
     for name in ("rows_sent", "dense_rows"):
         assert found.stats[name] == expected.stats[name]
 

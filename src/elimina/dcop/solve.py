@@ -118,7 +118,7 @@ def solve(
     seconds = {"setup": begun - started, "run": time.perf_counter() - begun}
     result = answer(problem, simulation.agents)
     stats = statistics(problem, simulation.agents, figures)
-    return result._replace(
+    return result.replace(
         stats={
             **stats,
             "algorithm": algorithm,

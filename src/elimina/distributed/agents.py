@@ -97,7 +97,7 @@ def solve_agents(
     stats = statistics(problem, outcomes, figures)
     for name in ("simulated_seconds", "nonconcurrent_operations", "repeated"):
         del stats[name]
-    return result._replace(
+    return result.replace(
         stats={
             **stats,
             "algorithm": algorithm,

@@ -148,7 +148,7 @@ class ClusterSearch(Knowledge):
         finally:
             self._take_back()
         result = self.result()
-        return result._replace(stats={**result.stats, **tasks.statistics})
+        return result.replace(stats={**result.stats, **tasks.statistics})
 
     def _go_on(self, tasks: Tasks, until: float) -> None:
         """Deal out what there is; when time is up, wait for what tasks know then."""
@@ -201,7 +201,7 @@ class ClusterSearch(Knowledge):
     @property
     def _so_far(self) -> Result | None:
         """What a round is to know."""
-        return None if self.bound is None else self.result()._replace(stats={})
+        return None if self.bound is None else self.result().replace(stats={})
 
     @property
     def _is_round_due(self) -> bool:

@@ -152,7 +152,7 @@ def run_slices(
     answer = run.answer()
     clock = {**job.seconds, "run": time.perf_counter() - begun}
     seconds = {phase: round(value, 6) for phase, value in clock.items()}
-    return answer._replace(stats={**run.stats, "seconds": seconds, **tasks.statistics})
+    return answer.replace(stats={**run.stats, "seconds": seconds, **tasks.statistics})
 
 
 def options_for(options: Options) -> Options:
@@ -289,7 +289,7 @@ class _Shares:
         if task == "mpe":
             return self._best or self._found[0]
         if task == "count":
-            return self._found[0]._replace(value=sum(int(found.value or 0) for found in self._found))
+            return self._found[0].replace(value=sum(int(found.value or 0) for found in self._found))
         logs = [found.log10_z / math.log10(2) for found in self._found if found.log10_z is not None]
         return partition_result(math.log10(2) * log2_sum(logs))
 

@@ -66,7 +66,7 @@ def partition_result(log10_z: float) -> Result:
     if log10_z == -math.inf:
         return Result("infeasible", "pr", 0.0, log10_z=log10_z)
     value = 10.0**log10_z if -307 < log10_z < 308 else None
-    return Result("optimal", "pr", value, log10_z=log10_z)
+    return Result("exact", "pr", value, log10_z=log10_z)
 
 
 def check_value(dtype: str, value: int | float, score: int | float, terms: Sequence[int | float]) -> None:

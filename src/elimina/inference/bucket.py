@@ -46,7 +46,7 @@ def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
     finally:
         if execution.checkpoint is not None:
             execution.checkpoint.flush()
-    return answer._replace(stats={**statistics(execution, clock), **answer.stats, **resumed})
+    return answer.replace(stats={**statistics(execution, clock), **answer.stats, **resumed})
 
 
 def _resumed(execution: Execution) -> dict[str, int]:
@@ -184,7 +184,7 @@ def _count(execution: Execution, clock: dict[str, float]) -> Result:
     for residue, divisor in zip(state["residues"], divisors, strict=True):
         count += modulus * ((residue - count) * pow(modulus, -1, divisor) % divisor)
         modulus *= divisor
-    return Result("optimal", "count", count)
+    return Result("exact", "count", count)
 
 
 def _moduli(bits: float) -> Sequence[int]:

@@ -91,7 +91,7 @@ class Known(NamedTuple):
             return Result("optimal", "mpe", score, score, score, found.assignment)
         value, given = self.result.value, self.upper_bound
         if value is not None and (given is None or self.sign * value <= self.sign * given):
-            return self.result._replace(status="optimal", lower_bound=value, upper_bound=value)
+            return self.result.replace(status="optimal", lower_bound=value, upper_bound=value)
         beyond = None if given is None else given + self.sign
         return Result("infeasible", "mpe", None, *((beyond, None) if self.sign == 1 else (None, beyond)))
 
@@ -140,7 +140,7 @@ def optimum_on_rows(
             found = _better(known, backend, options, deadline, clock)
         except TimeLimitError:
             return _with_figures(result)
-        result = known.answer(found)._replace(stats=found.stats)
+        result = known.answer(found).replace(stats=found.stats)
     return _with_figures(result)
 
 
@@ -170,11 +170,11 @@ def _climb(known: Known, planned: Planned, deadline: float | None, clock: dict[s
         clock = found.stats["seconds"]
         if found.assignment is not None:
             break
-    return found._replace(stats={**found.stats, "rows_made": made, "rows_filtered": filtered})
+    return found.replace(stats={**found.stats, "rows_made": made, "rows_filtered": filtered})
 
 
 def _with_figures(result: Result) -> Result:
-    return result._replace(stats={"rows_made": 0, "rows_filtered": 0, **result.stats, "method": "filter"})
+    return result.replace(stats={"rows_made": 0, "rows_filtered": 0, **result.stats, "method": "filter"})
 
 
 def _first_bounds(problem: Problem, options: Options, limits: Limits, listener: Listener | None) -> Known:

@@ -108,7 +108,7 @@ def filtered_optimum(problem: Problem, limits: Limits, listener: Listener | None
             costs.sizes, costs.scopes, costs.tables, 0, upper, limits.seconds, rows, limits.seed, poll
         )
     clock.update(found.get("seconds", {}))
-    return costs.result(found, upper, limits)._replace(stats=_statistics(found, clock))
+    return costs.result(found, upper, limits).replace(stats=_statistics(found, clock))
 
 
 def _statistics(found: dict[str, Any], clock: dict[str, float]) -> dict[str, Any]:

@@ -240,7 +240,7 @@ class JunctionTree:
         result = eliminate(Execution(problem, planned.plan, planned.backend), {})
         if result.assignment is None or result.value is None:
             raise ImpossibleEvidenceError(impossible_text(self.model, self._weights))
-        return result.assignment, float(result.value)
+        return dict(result.assignment), float(result.value)
 
     def entropy(self, variables: Sequence[str | int]) -> float:
         """Entropy of the joint posterior of some variables, in bits."""

@@ -140,6 +140,6 @@ class Knowledge:
         given = self.limits.upper_bound
         if self.is_empty and given is not None:
             ends = (given + 1, None) if self.sign == 1 else (None, given - 1)
-            found = found._replace(lower_bound=ends[0], upper_bound=ends[1])
+            found = found.replace(lower_bound=ends[0], upper_bound=ends[1])
         clock = {name: round(seconds, 6) for name, seconds in self.clock.items()}
-        return found._replace(stats={**self.stats, "method": "search", "seconds": clock})
+        return found.replace(stats={**self.stats, "method": "search", "seconds": clock})

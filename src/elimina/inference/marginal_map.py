@@ -62,7 +62,7 @@ def marginal_map(
     found = optimise(rest)
     stats = {**summed, **found.stats, "summation": summed}
     stats["seconds"] = {**clock, **{f"max {phase}": value for phase, value in found.stats["seconds"].items()}}
-    return found._replace(task="mmap", assignment=with_known(problem, found.assignment), stats=stats)
+    return found.replace(task="mmap", assignment=with_known(problem, found.assignment), stats=stats)
 
 
 def summation_does_not_fit(planned: Planned) -> str:

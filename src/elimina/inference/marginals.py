@@ -63,7 +63,7 @@ def posteriors(inquiry: Inquiry, execution: Execution, options: Options, seconds
     stats = {**statistics(execution, clock), "structure": inquiry.structure.name}
     if log10_z == -math.inf:
         return Result("infeasible", "mar", log10_z=log10_z, stats=stats)
-    return Result("optimal", "mar", log10_z=log10_z, marginals=_marginals(inquiry, execution, answer), stats=stats)
+    return Result("exact", "mar", log10_z=log10_z, marginals=_marginals(inquiry, execution, answer), stats=stats)
 
 
 def _propagate(execution: Execution, clock: dict[str, float]) -> Answer:

@@ -113,7 +113,7 @@ class Search(NamedTuple):
             fits = 2 * rough.largest_table < _memory(options)
             most = max(SHORTEST_TRY, min(LONGEST_TRY, rough.total_cells * _SHARE)) if fits else FIRST_TRY
         result = self._filter(problem, options, deadline, most)
-        return result._replace(stats={**result.stats, "seconds": {**spent, **result.stats["seconds"]}})
+        return result.replace(stats={**result.stats, "seconds": {**spent, **result.stats["seconds"]}})
 
     def for_a_while(
         self, planned: Planned, options: Options, deadline: float | None, tried: Result | None
@@ -192,12 +192,12 @@ class Search(NamedTuple):
         if found.status != "bounded":
             return found
         if found.value is None or (known.value is not None and sign * found.value > sign * known.value):
-            found = found._replace(value=known.value, assignment=known.assignment)
+            found = found.replace(value=known.value, assignment=known.assignment)
         lowers, uppers = (
             [end for end in ends if end is not None]
             for ends in ((found.lower_bound, known.lower_bound), (found.upper_bound, known.upper_bound))
         )
-        return found._replace(lower_bound=max(lowers, default=None), upper_bound=min(uppers, default=None))
+        return found.replace(lower_bound=max(lowers, default=None), upper_bound=min(uppers, default=None))
 
     def _filter(self, problem: Problem, options: Options, deadline: float | None, most: float) -> Result:
         if self.is_asked_for and (options.device == "cuda" or options.tables == "sparse"):

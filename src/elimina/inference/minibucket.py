@@ -213,7 +213,7 @@ def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original
             chosen = heuristic.decode(session)
             note(clock, "decode", time.perf_counter() - started)
     result = result_between(original.problem.model, bound, chosen)
-    return result._replace(stats={**statistics(execution, clock), "method": "mbe", **division(heuristic.plan)})
+    return result.replace(stats={**statistics(execution, clock), "method": "mbe", **division(heuristic.plan)})
 
 
 def better(one: Result, other: Result) -> Result:
@@ -230,13 +230,13 @@ def better(one: Result, other: Result) -> Result:
     stats = {**one.stats, "seconds": seconds}
     for result in (one, other):
         if result.status != "bounded":
-            return result._replace(stats=stats)
+            return result.replace(stats=stats)
     lower = max((end for end in (one.lower_bound, other.lower_bound) if end is not None), default=None)
     upper = min((end for end in (one.upper_bound, other.upper_bound) if end is not None), default=None)
     if one.task == "pr":
         assert lower is not None
         assert upper is not None
-        return sum_between(lower, upper)._replace(stats=stats)
+        return sum_between(lower, upper).replace(stats=stats)
     ends = (lower, upper)
     valued = (result for result in (one, other) if result.value is not None and result.value in ends)
     best = next(valued, other if lower not in (None, one.lower_bound) and other.assignment else one)

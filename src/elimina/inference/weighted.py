@@ -69,7 +69,7 @@ def bounded_sum(execution: Execution, options: Options, seconds: Mapping[str, fl
             lower = max(lower, _conditioned(execution, upper.chosen, options, clock))
     result = sum_between(lower / math.log(10), upper.log / math.log(10))
     stats = {**statistics(execution, clock), "method": "mbe", **division(execution.plan)}
-    return result._replace(stats=stats)
+    return result.replace(stats=stats)
 
 
 def bounded_marginal_map(
@@ -112,7 +112,7 @@ def bounded_marginal_map(
         if found is None:
             raise
     assert found is not None
-    return found._replace(assignment=with_known(problem, found.assignment))
+    return found.replace(assignment=with_known(problem, found.assignment))
 
 
 def _marginal_map(
