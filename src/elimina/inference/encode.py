@@ -389,19 +389,19 @@ class _Product:
 
     def multiply(self, factor: Array) -> None:
         """Multiply by a table whose axes have the product's length or 1."""
-        values, exponent = _scaled(factor.astype(np.float64, copy=False))
+        values, exponent = scaled(factor.astype(np.float64, copy=False))
         support = factor > 0
         self.exponent += exponent
         if self.values is not None and self.support is not None:
             values, support = self.values * values, self.support & support
         self.exact = self.exact and float(values.min(where=support, initial=math.inf)) >= sys.float_info.min
-        self.values, exponent = _scaled(values)
+        self.values, exponent = scaled(values)
         self.support = support
         self.exponent += exponent
 
 
-def _scaled(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
-    """Values times a power of two that brings the largest one into [1, 2), and the exponent that makes up for it."""
+def scaled(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
+    """Return values times a power of two that brings the largest one into [1, 2), and the exponent taken out."""
     high = float(values.max())
     exponent = math.frexp(high)[1] - 1 if high > 0 else 0
     return np.ldexp(values, -exponent) if exponent else values, exponent

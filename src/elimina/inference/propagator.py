@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from elimina.backends.base import Progress, SlicingSession
 from elimina.inference.answer import Answer, Written, step_table
 from elimina.inference.choose import Planned
-from elimina.inference.encode import encode, factor_view
+from elimina.inference.encode import encode, factor_view, scaled
 from elimina.inference.scales import Scales, log2_lows, root_places
 from elimina.planning.case_plans import case_planner
 from elimina.planning.dependence import dependence
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from elimina._core import CasePlanner
 
 Array = NDArray[Any]
+
+_LEAST = math.ulp(0.0)
+"""The smallest positive float."""
 
 
 class Propagator:
@@ -46,6 +49,8 @@ class Propagator:
         self._ranges = self._encoded.ranges.copy()
         self._homes = self._find_homes()
         self._weights: dict[int, dict[int, Array]] = {}
+        # Powers of two that were taken out of the weights in each factor.
+        self._exponents: dict[int, int] = {}
         program = pack(self._plan, len(problem.model.variables), semiring, -math.inf)
         self._session = planned.backend.open(program, self._encoded.arena)
         self._levels_of: dict[int, Array] = {}
@@ -133,18 +138,26 @@ class Propagator:
         region = self._encoded.arena[factor.offset : factor.offset + factor.span].copy()
         view = factor_view(region, factor._replace(offset=0))
         least = most = 1.0
+        exponents = 0
         for v, weights in self._weights[number].items():
             shaped = weights.reshape(_shape(factor, (v, *self._plan.kept[: weights.ndim - 1])))
-            if weights.dtype != bool:
-                least *= float(np.min(weights, initial=1.0, where=weights > 0))
-                most *= float(np.max(weights, initial=1.0))
-            if self._semiring == "sum-product":
-                view *= shaped
-            else:
+            if self.logarithmic:
                 with np.errstate(divide="ignore"):
                     view += np.log(shaped)
+            elif weights.dtype == bool:
+                view *= shaped
+            else:
+                low = float(shaped.min(initial=math.inf, where=shaped > 0))
+                shaped, exponent = scaled(shaped)
+                exponents += exponent
+                least *= min(1.0, math.ldexp(low, -exponent))
+                most *= float(shaped.max(initial=1.0))
+                view *= shaped
+        self._exponents[number] = exponents
         if len(self._ranges):
-            self._ranges[number] = self._encoded.ranges[number] * (most, least)
+            high, low = self._encoded.ranges[number]
+            # Products that may have become 0 count as small ones that did not: 0 would say that there is none.
+            self._ranges[number] = high * most, max(low * least, _LEAST) if low > 0 else 0.0
         self._session.load(factor.offset, region)
 
     @functools.cached_property
@@ -262,7 +275,8 @@ class Propagator:
         total = sum(logs, start=np.float64(0.0))
         if self.logarithmic:
             return np.asarray(total + self._encoded.offset)
-        return np.asarray(total + math.log(2) * (self._encoded.offset + self._scales.root_exponents(peaks)))
+        exponents = self._scales.root_exponents(peaks) + sum(self._exponents.values())
+        return np.asarray(total + math.log(2) * (self._encoded.offset + exponents))
 
     def factor_table(self, number: int) -> tuple[tuple[int, ...], Array]:
         """A factor as weighed at present, up to a constant: its scope and values."""
