@@ -106,7 +106,7 @@ def test_an_upper_bound_of_a_model_whose_costs_lie_far_apart(bound):
         ({"method": "mbe", "slices": 8}, InputError, "leave slices, scratch and sparse tables out"),
         ({"method": "mbe", "ibound": 2, "tables": "sparse"}, InputError, "mini-buckets are small enough"),
         ({"method": "eliminate", "upper_bound": 3}, InputError, "make no use of it"),
-        ({"upper_bound": 3.5}, InputError, "must be an integer"),
+        ({"upper_bound": 3.5}, TypeError, "takes an integer"),
         ({"task": "count", "method": "filter"}, InputError, "go with the task mpe.*not with count"),
     ],
 )

@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from elimina import arguments
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.inference.bucket import eliminate
 from elimina.inference.call import Evidence, Prepared, observe, plan_call
 from elimina.inference.choose import ORDER_SECONDS, Division, Options, Planned, Shift, Slices, Tables
 from elimina.inference.execution import Execution
 from elimina.inference.method import OptimumMethod, Search
+from elimina.io import ModelLike, as_model
 from elimina.model import Model
 from elimina.order import Method
 from elimina.planning.minibuckets import IBound
@@ -31,20 +33,20 @@ _MOST_REFINED = 6
 
 
 def plan(
-    model: Model,
+    model: ModelLike,
     task: Task = "mpe",
     *,
     evidence: Evidence | None = None,
     query: Sequence[str | int] | None = None,
     device: str = "auto",
-    memory: int | None = None,
+    memory: int | str | None = None,
     order: Method | Sequence[int | str] = "auto",
     order_seconds: float = ORDER_SECONDS,
     seed: int = 0,
     threads: int | None = None,
     dtype: str | None = None,
     slices: Slices = "auto",
-    scratch: str | None = None,
+    scratch: str | os.PathLike[str] | None = None,
     tables: Tables = "auto",
     ibound: IBound | None = None,
     shift: Shift = "all",
@@ -53,7 +55,7 @@ def plan(
     """Plan an elimination without allocating anything for it; ``print`` the plan to see its figures.
 
     Args:
-        model: Any model.
+        model: Any model, or the path of a file that ``elimina.read`` takes.
         task: ``mpe``: the best assignment (the optimum of a WCSP, the most probable explanation of a network); ``pr``:
             the partition function, or the probability of the evidence; ``mar``: the posterior marginals; ``mmap``: the
             most probable values of the variables in the query, all others summed out; ``count``: the number of allowed
@@ -63,7 +65,8 @@ def plan(
         query: ``mar``: the variables whose marginals are asked for; None for all. ``mmap``: those that are not summed
             out; the plan is for summing out the others.
         device: ``cpu``, ``cuda``, or ``auto``: the GPU if there is one and the work is worth its start.
-        memory: Bytes that may be used on the device; None: what is free there, less a reserve.
+        memory: Bytes that may be used on the device, a number or text such as ``8GiB``; None: what is free there, less
+            a reserve.
         order: A method of ``elimina.order.find_order``, or the variables (names or indices) in elimination order.
         order_seconds: Time limit of the search for an order.
         seed: Of the search for an order.
@@ -90,38 +93,51 @@ def plan(
         The plan; ``plan.fits`` says whether it stays within the memory.
 
     Raises:
-        InputError: An option or the evidence does not fit the model.
+        TypeError: An argument has the wrong type.
+        InputError: An option or the evidence does not fit the model, or the file of the model cannot be read.
         DeviceError: The device is missing or cannot be used.
         UnsupportedError: Rows are asked for, and the task or the dtype has none.
     """
     options = Options(
-        device, memory, order, order_seconds, seed, threads, dtype, slices, scratch, tables, ibound, shift, partition
-    )
-    return plan_call(model, task, evidence, query, options, shift_seconds=0.0).planned.plan
+        device,
+        arguments.memory_size("memory", memory),
+        order,
+        order_seconds,
+        seed,
+        threads,
+        dtype,
+        slices,
+        arguments.path("scratch", scratch),
+        tables,
+        ibound,
+        shift,
+        partition,
+    ).checked()
+    return plan_call(as_model(model), task, evidence, query, options, shift_seconds=0.0).planned.plan
 
 
 def solve(
-    model: Model,
+    model: ModelLike,
     task: Task = "mpe",
     *,
     evidence: Evidence | None = None,
     query: Sequence[str | int] | None = None,
     device: str = "auto",
-    memory: int | None = None,
+    memory: int | str | None = None,
     order: Method | Sequence[int | str] = "auto",
     order_seconds: float = ORDER_SECONDS,
     seed: int = 0,
     threads: int | None = None,
     dtype: str | None = None,
     slices: Slices = "auto",
-    scratch: str | None = None,
+    scratch: str | os.PathLike[str] | None = None,
     tables: Tables = "auto",
     ibound: IBound | None = None,
     shift: Shift = "all",
     partition: Division = "auto",
     method: OptimumMethod = "auto",
     upper_bound: int | None = None,
-    gap: float = 0.0,
+    gap: float | str = 0.0,
     time_limit: float | None = None,
     on_plan: Callable[[Plan], None] | None = None,
     on_bounds: Listener | None = None,
@@ -139,7 +155,7 @@ def solve(
     distribution of a network sums to 1; where a file's decimals sum to 1 only within 3e-7, so do their answers agree.
 
     Args:
-        model: Any model.
+        model: Any model, or the path of a file that ``elimina.read`` takes.
         task: See ``plan``.
         evidence: See ``plan``. Evidence of probability 0 is the answer ``infeasible``; where a query does not depend on
             the part of the evidence that contradicts itself, that part is not looked at.
@@ -171,7 +187,8 @@ def solve(
         upper_bound: ``mpe`` of integer costs: a total that is known to be reached, the optimum at best; what is worse
             is not looked for. If nothing reaches it, the answer is ``infeasible`` and its bound the next total, by
             ``auto``, ``filter`` and ``search`` alike.
-        gap: A distance of the bounds, relative to the one closer to 0, at which filtering and search end (``bounded``).
+        gap: A distance of the bounds, relative to the one closer to 0, at which filtering and search end (``bounded``);
+            a number or text such as ``1%``.
         time_limit: Seconds for the whole call. What filtered elimination or search knows by then is the answer:
             ``bounded``.
         on_plan: Called with the plan before it runs.
@@ -181,26 +198,43 @@ def solve(
             from there after the process was ended in any way. It is emptied when the answer is known.
 
     Raises:
-        InputError: An option or the evidence does not fit the model.
+        TypeError: An argument has the wrong type.
+        InputError: An option or the evidence does not fit the model, or the file of the model cannot be read.
         MemoryLimitError: The plan needs more memory; nothing was allocated.
         DeviceError: The device is missing, unusable or out of memory.
         TimeLimitError: The time limit passed, and no bounds are known.
     """
+    time_limit = arguments.seconds("time_limit", time_limit)
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    options = Options(
-        device, memory, order, order_seconds, seed, threads, dtype, slices, scratch, tables, ibound, shift, partition
-    )
+    for name, function in (("on_plan", on_plan), ("on_bounds", on_bounds), ("progress", progress)):
+        arguments.function(name, function)
+    checkpoint = arguments.path("checkpoint", checkpoint)
     if method == "mbe" and ibound is None:
-        options = options._replace(ibound="auto")
+        ibound = "auto"
+    options = Options(
+        device,
+        arguments.memory_size("memory", memory),
+        order,
+        order_seconds,
+        seed,
+        threads,
+        dtype,
+        slices,
+        arguments.path("scratch", scratch),
+        tables,
+        ibound,
+        shift,
+        partition,
+    ).checked()
     if ibound is not None and method not in ("mbe", "search"):
         raise InputError("an i-bound goes with the methods mbe and search")
-    search = Search(method, upper_bound, on_bounds, gap)
+    search = Search(method, upper_bound, on_bounds, arguments.share("gap", gap))
     search.check(task, checkpoint is not None)
     if checkpoint is not None and task in ("mar", "mmap"):
         raise InputError(f"a checkpoint goes with the tasks mpe, pr and count, not with {task}")
     if checkpoint is not None:
         options = options if options.tables == "sparse" else options._replace(tables="dense")
-    call = _Call(model, task, evidence, query, options, search, time_limit, deadline, on_plan, progress)
+    call = _Call(as_model(model), task, evidence, query, options, search, time_limit, deadline, on_plan, progress)
     if task == "mmap":
         return call.marginal_map()
     return call.run(None if checkpoint is None else _checkpoint(checkpoint))
@@ -256,7 +290,6 @@ class _Call:
         """Filter or search before anything is planned, if it may be better; whether it is all that is asked for."""
         if self.task != "mpe" or self.kept is not None or self.search.method not in ("auto", "filter", "search"):
             return False
-        self.options.check()
         self.tried = _withoutplan_call(self.model, self.evidence or {}, self.search, self.options, self.deadline)
         return self.search.is_asked_for
 
@@ -440,7 +473,7 @@ def _run(inquiry: Inquiry | None, execution: Execution, options: Options, second
     return result
 
 
-def _checkpoint(folder: str | os.PathLike[str]) -> Checkpoint:
+def _checkpoint(folder: str) -> Checkpoint:
     from elimina.inference.checkpoint import Checkpoint
 
     return Checkpoint(folder)

@@ -15,6 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal, get_args
 
+from elimina import arguments
 from elimina.errors import FormatError, InputError
 
 Method = Literal["auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "sweep", "pseudo-tree"]
@@ -26,6 +27,8 @@ _UNLIMITED_SECONDS = 1e9
 # The core computes with sizes as doubles.
 _LARGEST_DOMAIN = 2**53
 _LONGEST_INDEX = 400
+_MOST_ITERATIONS = 2**62 - 1
+LARGEST_SEED = 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,7 @@ def find_order(
             where `iterations` is given.
 
     Raises:
+        TypeError: An option has the wrong type.
         InputError: A size is below 1 or absurd, a scope names no variable, or an option makes no sense.
     """
     start = time.perf_counter()
@@ -280,20 +284,15 @@ def _check_options(
 ) -> None:
     if method not in get_args(Method):
         raise InputError(f"unknown ordering method {method!r}; it is one of {', '.join(get_args(Method))}")
-    for name, number in (("seed", seed), ("threads", threads), ("iterations", iterations or 0)):
-        if not hasattr(number, "__index__"):
-            raise InputError(f"{name} is {number!r}; it must be an integer")
-    if seconds is not None and not seconds >= 0:
+    arguments.integer("seed", seed, 0, LARGEST_SEED)
+    arguments.integer("threads", threads, 1, 1024)
+    if iterations is not None:
+        arguments.integer("iterations", iterations, 0, _MOST_ITERATIONS)
+    if max_table_cells is not None:
+        arguments.integer("max_table_cells", max_table_cells, 1)
+    if seconds is not None and not arguments.number("seconds", seconds) >= 0:
         raise InputError(f"seconds for ordering is {seconds}; it cannot be negative")
-    if iterations is not None and not 0 <= iterations < 2**62:
-        raise InputError(f"iterations is {iterations}; it cannot be negative or above 2^62")
-    if not 0 <= seed < 2**64:
-        raise InputError(f"seed is {seed}; it must be from 0 to 2^64 - 1")
-    if max_table_cells is not None and max_table_cells < 1:
-        raise InputError(f"max_table_cells is {max_table_cells}; a table has at least one cell")
-    if not 1 <= threads <= 1024:
-        raise InputError(f"threads is {threads}; it must be from 1 to 1024")
-    if cells_per_second is not None and not cells_per_second > 0:
+    if cells_per_second is not None and not arguments.number("cells_per_second", cells_per_second) > 0:
         raise InputError(f"cells_per_second is {cells_per_second}; it must be above 0")
 
 

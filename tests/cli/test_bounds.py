@@ -80,8 +80,8 @@ def test_a_missing_trace_and_one_that_cannot_be_written(elimina, grid):
     [
         (["--ibound", "0"], "neither auto nor a number"),
         (["--ibound", "-1"], "neither auto nor a number"),
-        (["--gap", "much"], "no relative distance"),
-        (["--gap", "-1"], "no relative distance"),
+        (["--gap", "much"], "invalid gap"),
+        (["--gap", "-1"], "invalid gap"),
         (["--shift", "some"], "is not one of"),
     ],
 )

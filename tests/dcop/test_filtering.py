@@ -117,7 +117,7 @@ def test_memory_is_kept() -> None:
     ("options", "message"),
     [
         ({"algorithm": "adpop", "ibound": 2}, "rows are filtered by dpop only, not by adpop"),
-        ({"filtering": 0}, "tables of 0 variables cannot bound"),
+        ({"filtering": 0}, "filtering is 0; it must be at least 1"),
     ],
 )
 def test_options_refused(options, message: str) -> None:

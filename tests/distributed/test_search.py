@@ -231,8 +231,7 @@ def test_auto_runs_short_plans_and_searches_what_does_not_fit(client, monkeypatc
     ("options", "message"),
     [
         ({"method": "filter"}, "not by 'filter'"),
-        ({"gap": -1.0}, "the gap is -1"),
-        ({"upper_bound": 1.5}, "it must be an integer"),
+        ({"gap": -1.0}, "gap is -1"),
         ({"options": Options(ibound=3)}, "leave the i-bound"),
         ({"options": Options(device="tpu")}, "tpu"),
         ({"evidence": {"nobody": "1"}}, "nobody"),

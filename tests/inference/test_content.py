@@ -118,7 +118,7 @@ def test_nothing_allowed():
 
 def test_refused():
     model = Model.from_arrays([2], [((0,), [0.5, 0.5])], sense="probability")
-    with pytest.raises(InputError, match="partition is 'some'"):
+    with pytest.raises(InputError, match="unknown partition 'some'"):
         elimina.plan(model, ibound=2, partition="some")
     with pytest.raises(InputError, match="--partition content is for optima"):
         elimina.solve(model, "pr", method="mbe", partition="content")

@@ -79,7 +79,7 @@ def test_evidence_far_below_the_range_of_floats():
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
-    [((-1,), "cannot be negative: -1, 0"), ((1, -2), "cannot be negative"), ((1, 0, ["z"]), "no variable 'z'")],
+    [((-1,), "count is -1; it must be at least 0"), ((1, -2), "seed is -2"), ((1, 0, ["z"]), "no variable 'z'")],
 )
 def test_what_is_refused(arguments, problem):
     with pytest.raises(InputError, match=problem):

@@ -84,9 +84,9 @@ def test_auto_divides_nothing_where_everything_fits():
     assert elimina.plan(GRID, ibound="auto", device="cpu").minibuckets is None
 
 
-@pytest.mark.parametrize("ibound", [0, -3, 1.5, "most"])
+@pytest.mark.parametrize("ibound", [0, -3, "most"])
 def test_bad_ibounds(ibound):
-    with pytest.raises(InputError, match="i-bound is"):
+    with pytest.raises(InputError, match="ibound is"):
         elimina.plan(GRID, ibound=ibound, device="cpu")
 
 
@@ -95,5 +95,5 @@ def test_ibounds_of_other_tasks_and_methods():
         elimina.plan(GRID, "count", ibound=2, device="cpu")
     with pytest.raises(InputError, match="goes with the method"):
         elimina.solve(GRID, ibound=2, method="eliminate")
-    with pytest.raises(InputError, match="shift is 'some'"):
+    with pytest.raises(InputError, match="unknown shift 'some'"):
         elimina.plan(GRID, ibound=2, shift="some")

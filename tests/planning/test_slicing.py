@@ -108,7 +108,7 @@ def test_where_slices_are_of_no_use_none_are_looked_for():
     assert time.perf_counter() - started < 3 * without + 0.5
 
 
-@pytest.mark.parametrize("slices", [0, -3, "some", 1.5, None])
+@pytest.mark.parametrize("slices", [0, -3, "some"])
 def test_slices_that_make_no_sense(slices):
-    with pytest.raises(elimina.EliminaError, match="it is auto, never, or the most slices allowed, at least 1"):
+    with pytest.raises(elimina.EliminaError, match=r"^slices is (0|-3|'some'); it "):
         elimina.plan(grid_model(3, 2, 0.1), slices=slices)

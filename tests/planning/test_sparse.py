@@ -195,7 +195,7 @@ def test_a_model_that_no_dense_table_holds():
 @pytest.mark.parametrize(
     ("options", "error", "culprit"),
     [
-        ({"tables": "thin"}, InputError, "tables is 'thin'; it is one of auto, dense, sparse"),
+        ({"tables": "thin"}, InputError, "unknown tables 'thin'; it is one of auto, dense, sparse"),
         ({"tables": "sparse", "dtype": "int16"}, UnsupportedError, "rows are of int32, .* not of int16; use --tables"),
     ],
 )

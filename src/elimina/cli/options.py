@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 from click.core import ParameterSource
 
+from elimina import arguments
 from elimina.backends.choose import DEVICES
 from elimina.errors import InputError
 from elimina.inference.call import TASKS
@@ -26,15 +27,13 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-
 
 def bytes_of(text: str) -> int:
     """Read an amount of memory: ``8GiB``, ``500 MB``, ``1e9``."""
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][0-9]{1,2})?)\s*([kKmMgGtT]?i?)[bB]?\s*", text)
-    if match is None or match[2].lower() not in _UNITS:
-        raise click.BadParameter(f"{text!r} is no amount of memory; write it like 8GiB, 500MB or 100000000")
-    return int(float(match[1]) * _UNITS[match[2].lower()])
+    try:
+        return arguments.parse_size(text)
+    except InputError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def seconds_of(text: str | float) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from elimina import api
+from elimina import api, arguments
 from elimina.cli.cases import solve_cases
 from elimina.cli.models import read_model
 from elimina.cli.options import (
@@ -47,12 +47,9 @@ FORMATS = ("human", "json", "uai")
 def _gap_of(text: str | float) -> float:
     """Read a relative distance: ``0.01`` or ``1%``."""
     try:
-        number = float(str(text).removesuffix("%")) / (100 if str(text).endswith("%") else 1)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < float("inf"):
-        raise click.BadParameter(f"{text!r} is no relative distance; write it like 0.01 or 1%")
-    return number
+        return arguments.share("gap", text)
+    except InputError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 @click.command(short_help="Answer a task on a model.")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Literal, get_args
 
+from elimina import arguments
 from elimina.backends.cpu import CpuBackend
 from elimina.dcop.agent import Agent, Finished
 from elimina.dcop.engine import Engine
@@ -46,7 +47,7 @@ def solve(
     agents: str = "cpu",
     heuristic: Heuristic = "max-degree",
     seed: int = 0,
-    memory: int | None = None,
+    memory: int | str | None = None,
     threads: int | None = None,
     network: Network = RELIABLE,
     time_limit: float | None = None,
@@ -70,7 +71,7 @@ def solve(
         agents: ``cpu`` or ``cuda``: the device that agents compute on.
         heuristic: Which variables are roots, and which neighbour the traversal goes to next.
         seed: Of the heuristic ``random``.
-        memory: Bytes that each agent may use for tables; None: no limit.
+        memory: Bytes that each agent may use for tables, a number or text such as ``8GiB``; None: no limit.
         threads: Of the CPU that one agent may use; None: all.
         network: What happens to messages.
         time_limit: Wall seconds, looked at between eliminations; infinity: also for a forecast of more than an hour.
@@ -95,10 +96,9 @@ def solve(
         DcopError: Messages were lost for good, or an agent did not come back.
     """
     started = time.perf_counter()
-    if time_limit is not None and not time_limit > 0:
-        raise InputError(f"the time limit is {time_limit} s; it must be above 0")
-    if threads is not None and not 1 <= threads <= MOST_THREADS:
-        raise InputError(f"threads is {threads}; it must be from 1 to {MOST_THREADS}")
+    time_limit = arguments.seconds("time_limit", time_limit)
+    if threads is not None:
+        threads = arguments.integer("threads", threads, 1, MOST_THREADS)
     settings = settings_of(problem.model, algorithm, ibound, heuristic, seed, memory, filtering)
     network.check(frozenset(agent.name for agent in problem.agents))
     known = {view.name: view for view in views(problem, settings)}
@@ -194,18 +194,18 @@ def settings_of(
     ibound: int | None,
     heuristic: Heuristic,
     seed: int,
-    memory: int | None,
+    memory: int | str | None,
     filtering: int | None = None,
 ) -> Settings:
     """What all agents know before they start; for the arguments see ``solve``.
 
     Raises:
+        TypeError: An option has the wrong type.
         InputError: An option makes no sense.
     """
-    if algorithm not in ALGORITHMS:
-        raise InputError(f"unknown algorithm {algorithm!r}; it is one of {', '.join(ALGORITHMS)}")
-    if heuristic not in HEURISTICS:
-        raise InputError(f"unknown heuristic {heuristic!r}; it is one of {', '.join(HEURISTICS)}")
+    algorithm = arguments.choice("algorithm", algorithm, ALGORITHMS)
+    heuristic = arguments.choice("heuristic", heuristic, HEURISTICS)
+    seed, memory = arguments.integer("seed", seed), arguments.memory_size("memory", memory)
     if algorithm == "adpop" and ibound is None:
         raise InputError("adpop needs an i-bound, the most variables of a table (--ibound N)")
     if algorithm != "adpop" and ibound is not None:
@@ -214,16 +214,14 @@ def settings_of(
         raise InputError(
             "mb-dpop needs the memory that each agent may use (--memory 500MB); it fixes variables where tables pass it"
         )
-    if ibound is not None and ibound < 1:
-        raise InputError(f"the i-bound is {ibound}; it is a number of variables from 1 on")
+    if ibound is not None:
+        ibound = arguments.integer("ibound", ibound, 1)
     if filtering is not None and algorithm != "dpop":
         raise InputError(f"rows are filtered by dpop only, not by {algorithm}; leave out one of both")
-    if filtering is not None and filtering < 1:
-        raise InputError(f"tables of {filtering} variables cannot bound what is filtered; give a number from 1 on")
+    if filtering is not None:
+        filtering = arguments.integer("filtering", filtering, 1)
     if filtering is not None and not model.is_integer:
         raise InputError("rows are filtered by exact bounds: costs have to be integers; scale them, or do not filter")
-    if memory is not None and memory < 0:
-        raise InputError(f"memory is {memory} bytes; it cannot be negative")
     most_cells = max(1, memory // _BYTES_OF_A_CELL) if memory is not None and algorithm == "mb-dpop" else None
     return Settings(
         model.sense,

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from elimina import arguments
 from elimina.distributed.search import ClusterSearch
 from elimina.distributed.slices import Job, least_memory, options_for, plan_on, run_slices
 from elimina.distributed.tasks import Tasks, tasks_on
@@ -33,7 +34,7 @@ def solve_optimum(
     options: Options,
     method: OptimumMethod = "auto",
     upper_bound: int | None = None,
-    gap: float = 0.0,
+    gap: float | str = 0.0,
     time_limit: float | None = None,
     on_plan: Callable[[Plan], None] | None = None,
     on_bounds: Listener | None = None,
@@ -74,6 +75,7 @@ def solve_optimum(
     """
     if method not in ("auto", "search"):
         raise InputError(f"a cluster finds optima by the methods auto and search, and runs slices; not by {method!r}")
+    time_limit, gap = arguments.seconds("time_limit", time_limit), arguments.share("gap", gap)
     search = Search(method, upper_bound, on_bounds, gap)
     search.check("mpe")
     limits = Limits(None if time_limit is None else time.monotonic() + time_limit, gap, upper_bound)

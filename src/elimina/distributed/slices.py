@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from elimina import arguments
 from elimina.backends.choose import get_backend
 from elimina.distributed.cluster import Worker
 from elimina.distributed.tasks import Tasks, stop_if_unwanted, tasks_on
@@ -91,6 +92,7 @@ def solve_slices(
         TimeLimitError: The time limit passed.
         ClusterError: There are no usable workers (any more).
     """
+    time_limit = arguments.seconds("time_limit", time_limit)
     deadline = None if time_limit is None else time.monotonic() + time_limit
     if task not in ("mpe", "pr", "count"):
         raise InputError(f"a cluster runs slices of the tasks mpe, pr and count, and cases of mar; not {task}")
@@ -159,7 +161,7 @@ def options_for(options: Options) -> Options:
     """How workers are to plan: on one device, on dense tables if nothing else is said, one thread a task."""
     if options.ibound is not None or options.scratch is not None:
         raise InputError("a cluster runs whole slices: leave the i-bound and the scratch directory out")
-    options.check()
+    options = options.checked()
     device = "cpu" if options.device == "auto" else options.device
     options = options if options.tables == "sparse" else options._replace(tables="dense")
     return options._replace(device=device, threads=options.threads or 1)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from elimina import arguments
 from elimina.errors import InputError
 from elimina.inference.choose import Options, Planned, plan_again, plan_problem
 from elimina.inference.likelihood import Observed, with_factors, with_leaves
@@ -50,7 +51,7 @@ def plan_call(
         task: Likewise.
         evidence: Likewise.
         query: Likewise.
-        options: Likewise.
+        options: Likewise; ``checked``.
         time_limit: Seconds for the whole call.
         checkpoint: Where what is planned is kept, or was kept by a run that was ended.
         shift_seconds: After which no further pass of shifts is begun.
@@ -59,13 +60,8 @@ def plan_call(
         InputError: An option or the evidence does not fit the model.
         DeviceError: The device is missing or cannot be used.
     """
-    options.check()
     given = options
-    for name, number in (("seed", options.seed), ("threads", options.threads)):
-        if number is not None and not hasattr(number, "__index__"):
-            raise InputError(f"{name} is {number!r}; it must be an integer")
-    if task not in TASKS:
-        raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
+    arguments.choice("task", task, TASKS)
     if options.ibound is not None and task not in ("mpe", "pr"):
         raise InputError(f"an i-bound goes with the tasks mpe and pr, not with {task}")
     if options.ibound is not None and task == "pr" and options.shift in ("tables", "clusters"):
@@ -77,8 +73,6 @@ def plan_call(
     if not query and task == "mmap":
         raise InputError("the task mmap needs a query: the variables whose most probable values are asked for")
     if time_limit is not None:
-        if not time_limit > 0:
-            raise InputError(f"the time limit is {time_limit} s; it must be above 0")
         options = options._replace(order_seconds=min(options.order_seconds, time_limit / 2))
     started = time.perf_counter()
     observed = observe(model, task, evidence or {})

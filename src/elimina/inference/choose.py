@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, cast, get_args
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 
+from elimina import arguments
 from elimina.backends.base import Backend
 from elimina.backends.choose import DEVICES, find_cuda, get_backend
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import InputError
-from elimina.order import Method, find_order
+from elimina.order import LARGEST_SEED, Method, find_order
 from elimina.planning.estimate import Machine, cpu_machine, cuda_machine
 from elimina.planning.minibuckets import IBound, make_bounded_plan
 from elimina.planning.plan import Plan
@@ -98,36 +99,72 @@ class Options(NamedTuple):
         """Whether slices, files or rows are asked for, where tables do not fit."""
         return self.scratch is not None or self.tables == "sparse" or self.slices not in ("auto", "never")
 
-    def check(self) -> None:
-        """Check what does not depend on a model.
+    def checked(self) -> Options:
+        """Return the options with plain values: memory in bytes, paths as text; checks what does not depend on a model.
 
         Raises:
+            TypeError: A field has the wrong type.
             InputError: A field makes no sense.
         """
-        if self.device not in DEVICES:
-            raise InputError(f"unknown device {self.device!r}; it is one of {', '.join(DEVICES)}")
-        if self.memory is not None and self.memory < 0:
-            raise InputError(f"memory is {self.memory} bytes; it cannot be negative")
-        if self.threads is not None and not 1 <= self.threads <= MOST_THREADS:
-            raise InputError(f"threads is {self.threads}; it must be from 1 to {MOST_THREADS}")
-        if self.slices not in ("auto", "never") and not (hasattr(self.slices, "__index__") and int(self.slices) >= 1):
-            raise InputError(f"slices is {self.slices!r}; it is auto, never, or the most slices allowed, at least 1")
-        if self.tables not in TABLES:
-            raise InputError(f"tables is {self.tables!r}; it is one of {', '.join(TABLES)}")
-        if self.ibound not in (None, "auto") and not (hasattr(self.ibound, "__index__") and int(self.ibound) >= 1):
-            raise InputError(f"the i-bound is {self.ibound!r}; it is auto, or a number of variables from 1 on")
-        if self.ibound is not None and self.names_another_way:
+        options = self._replace(
+            device=arguments.choice("device", self.device, DEVICES),
+            memory=arguments.memory_size("memory", self.memory),
+            order=_checked_order(self.order),
+            order_seconds=arguments.number("order_seconds", self.order_seconds, "a number of seconds"),
+            seed=arguments.integer("seed", self.seed, 0, LARGEST_SEED),
+            threads=None if self.threads is None else arguments.integer("threads", self.threads, 1, MOST_THREADS),
+            dtype=_dtype_name(self.dtype),
+            slices=_word_or_count("slices", self.slices, ("auto", "never"), "auto, never or the most slices allowed"),
+            scratch=arguments.path("scratch", self.scratch),
+            tables=arguments.choice("tables", self.tables, TABLES),
+            ibound=None
+            if self.ibound is None
+            else _word_or_count("ibound", self.ibound, ("auto",), "auto, a number of variables, or None"),
+            shift=arguments.choice("shift", self.shift, SHIFTS),
+            partition=arguments.choice("partition", self.partition, DIVISIONS),
+        )
+        if options.ibound is not None and options.names_another_way:
             raise InputError(
                 "mini-buckets are small enough for the memory themselves; leave slices, scratch and sparse tables out"
             )
-        if self.shift not in SHIFTS:
-            raise InputError(f"shift is {self.shift!r}; it is one of {', '.join(SHIFTS)}")
-        if self.partition not in DIVISIONS:
-            raise InputError(f"partition is {self.partition!r}; it is one of {', '.join(DIVISIONS)}")
-        if self.scratch is not None:
+        if options.scratch is not None:
             from elimina.planning.tiers import check_scratch
 
-            check_scratch(self.scratch)
+            check_scratch(options.scratch)
+        return options
+
+
+def _word_or_count(name: str, given: Any, words: tuple[str, ...], taken: str) -> Any:
+    if isinstance(given, str):
+        if given in words:
+            return given
+        raise InputError(f"{name} is {arguments.shown(given)}; it takes {taken}")
+    return arguments.integer(name, given, 1, taken=taken)
+
+
+def _checked_order(order: Any) -> Any:
+    """A method's name, which the search for an order checks, or a tuple of names and indices."""
+    if isinstance(order, str):
+        return order
+    if not isinstance(order, bytes | Mapping | Set):
+        try:
+            return tuple(order)
+        except TypeError:
+            pass
+    raise arguments.wrong_type("order", order, f"a method ({', '.join(get_args(Method))}) or a sequence of variables")
+
+
+def _dtype_name(dtype: Any) -> str | None:
+    """Name of a NumPy dtype; a name is checked against the task by the planner."""
+    if dtype is None or isinstance(dtype, str):
+        return dtype
+    try:
+        if isinstance(dtype, type | np.dtype):
+            return np.dtype(dtype).name
+    except TypeError:
+        pass
+    taken = "the name of a dtype such as 'float32', or None for the narrowest exact one"
+    raise arguments.wrong_type("dtype", dtype, taken)
 
 
 class Planned(NamedTuple):

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elimina import arguments
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
 from elimina.inference.account import does_not_fit
 from elimina.inference.answer import Answer, normalised
 from elimina.inference.bucket import eliminate
-from elimina.inference.choose import ORDER_SECONDS, Options, plan_problem
+from elimina.inference.choose import ORDER_SECONDS, Options, host_memory, plan_problem
 from elimina.inference.execution import Execution
 from elimina.inference.likelihood import with_factors, with_leaves
 from elimina.inference.propagator import Propagator
+from elimina.io import ModelLike, as_model
 from elimina.model import Model
 from elimina.order import Method
 from elimina.planning.plan import Plan, bytes_text, count_text
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Evidence = Mapping[str | int, Any]
+
+
+_DRAWN_BYTES, _KEPT_BYTES = 8, 4
+"""Of a sample of one variable: while it is drawn, and in the array that is returned."""
 
 
 class Statistics(NamedTuple):
@@ -73,9 +79,10 @@ class JunctionTree:
     asked for again: laying some out costs more than running all).
 
     Args:
-        model: A probability model.
+        model: A probability model, or the path of a file that ``elimina.read`` takes.
         device: ``cpu``, ``cuda``, or ``auto``.
-        memory: Bytes that may be used on the device; None: what is free there, less a reserve.
+        memory: Bytes that may be used on the device, a number or text such as ``8GiB``; None: what is free there, less
+            a reserve.
         order: A method of ``elimina.order.find_order``, or the variables in elimination order.
         order_seconds: Time limit of the search for an order.
         seed: Of the search for an order.
@@ -83,6 +90,7 @@ class JunctionTree:
         dtype: ``float64`` (the default) or ``float32``.
 
     Raises:
+        TypeError: An argument has the wrong type.
         InputError: The model has costs, or an option makes no sense.
         MemoryLimitError: The messages need more memory; nothing was allocated.
         DeviceError: The device is missing or cannot be used.
@@ -90,20 +98,20 @@ class JunctionTree:
 
     def __init__(
         self,
-        model: Model,
+        model: ModelLike,
         *,
         device: str = "auto",
-        memory: int | None = None,
+        memory: int | str | None = None,
         order: Method | Sequence[int | str] = "auto",
         order_seconds: float = ORDER_SECONDS,
         seed: int = 0,
         threads: int | None = None,
         dtype: str | None = None,
     ) -> None:
-        self.model = model
-        self._options = Options(device, memory, order, order_seconds, seed, threads, dtype)
-        self._options.check()
-        problem = prepare(with_units(model), "mar", {})
+        self.model = as_model(model)
+        room = arguments.memory_size("memory", memory)
+        self._options = Options(device, room, order, order_seconds, seed, threads, dtype).checked()
+        problem = prepare(with_units(self.model), "mar", {})
         self._planned = plan_problem(problem, self._options)
         if not self.plan.fits:
             raise MemoryLimitError(does_not_fit(self.plan))
@@ -201,19 +209,21 @@ class JunctionTree:
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
+            TypeError: ``count`` or ``seed`` is no integer.
             InputError: There is no such variable, or ``count`` or ``seed`` is negative.
-            MemoryLimitError: The plan does not keep its messages, for they need more memory.
+            MemoryLimitError: The plan does not keep its messages, for they need more memory; or the samples do not fit
+                the host's.
         """
         from elimina.inference.sample import draw
 
-        if count < 0 or seed < 0:
-            raise InputError(f"the number of samples and the seed cannot be negative: {count}, {seed}")
+        count, seed = arguments.integer("count", count, 0), arguments.integer("seed", seed, 0)
         asked = range(len(self.model.variables)) if names is None else [self.model.index(v) for v in names]
         if not self.plan.keep:
             raise MemoryLimitError(
                 f"samples are drawn from all messages together, more than {bytes_text(self.plan.memory_limit)} hold: "
                 "give more memory"
             )
+        _check_samples(count, len(self.model.variables), host_memory(self._options))
         self._check_possible()
         answer = self._propagator("sum-product").run([])
         propagator = self._propagator("sum-product" if answer.sound else "log-sum-exp")
@@ -351,6 +361,16 @@ class JunctionTree:
         vectors = answer.vectors("max" if semiring == "max-sum" else "sum")
         tables = dict(zip(free, vectors, strict=True))
         return {self.model.variables[v].name: tables[v] if v in tables else np.ones(1) for v in asked}
+
+
+def _check_samples(count: int, variables: int, room: int) -> None:
+    """Raise a MemoryLimitError if samples do not fit."""
+    needed = count * variables * (_DRAWN_BYTES + _KEPT_BYTES)
+    if needed > room:
+        raise MemoryLimitError(
+            f"{count:,} samples of {variables:,} variables need {bytes_text(needed)}, and {bytes_text(room)} may be "
+            f"used: draw fewer at a time ({room * count // needed:,} fit), each time with another seed"
+        )
 
 
 def weights_of(model: Model, variable: int, known: Any) -> Array:

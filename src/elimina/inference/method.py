@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
+from elimina import arguments
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.inference.account import does_not_fit
@@ -58,10 +59,12 @@ class Search(NamedTuple):
         """Check what does not depend on a model.
 
         Raises:
+            TypeError: The method is no text, or the bound no integer.
             InputError: There is no such method, it is not for the task, or the bound is of no use to it.
         """
-        if self.method not in METHODS:
-            raise InputError(f"unknown method {self.method!r}; it is one of {', '.join(METHODS)}")
+        arguments.choice("method", self.method, METHODS)
+        if self.upper_bound is not None:
+            arguments.integer("upper_bound", self.upper_bound, taken="an integer, as the costs are, or None")
         is_known = self.method == "filter" or self.upper_bound is not None
         methods: dict[str, tuple[str, ...]] = {
             "filter": ("mpe",),
@@ -77,10 +80,6 @@ class Search(NamedTuple):
             raise InputError("a checkpoint keeps what elimination knows, not what other methods do; leave one out")
         if self.method in ("eliminate", "mbe") and self.upper_bound is not None:
             raise InputError("an upper bound goes with the methods auto, filter and search; others make no use of it")
-        if self.upper_bound is not None and not hasattr(self.upper_bound, "__index__"):
-            raise InputError(f"the upper bound is {self.upper_bound!r}; it must be an integer, as the costs are")
-        if not 0 <= self.gap < math.inf:
-            raise InputError(f"the gap is {self.gap}; it must be a relative distance of the bounds, 0 or above")
 
     @property
     def is_asked_for(self) -> bool:

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from elimina import arguments
 from elimina._core import TextError
 from elimina.errors import InputError, UnsupportedError
 from elimina.io.files import DISTRIBUTED_HINT, load, reraise, save, shown, suffix_of
@@ -36,6 +37,10 @@ READ_ONLY = ("net", "xdsl")
 
 DISTRIBUTED = ("yaml", "yml", "json")
 """Suffixes of distributed problems, which ``elimina.dcop`` reads and writes."""
+
+
+ModelLike = Model | str | os.PathLike[str]
+"""A model, or the path of a file that holds one."""
 
 
 class _Source(Protocol):
@@ -106,6 +111,21 @@ def read(path: str | os.PathLike[str], *, format: str | None = None) -> Model:
     except (TextError, UnsupportedError, InputError, UnicodeDecodeError) as error:
         reraise(path, None if text is None else text.line, error)
     return model
+
+
+def as_model(model: ModelLike) -> Model:
+    """Return a model as it is, or read the one in a file.
+
+    Raises:
+        TypeError: It is neither a model nor a path.
+        InputError: The file cannot be read (see ``read``).
+    """
+    if isinstance(model, Model):
+        return model
+    if isinstance(model, str | os.PathLike):
+        return read(model)
+    taken = "a Model, or the path of a file that elimina.read takes (Model.from_pgmpy and from_pyagrum make Models)"
+    raise arguments.wrong_type("model", model, taken)
 
 
 def read_evidence(path: str | os.PathLike[str], model: Model) -> dict[int, int]:

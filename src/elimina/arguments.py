@@ -1,0 +1,207 @@
+"""Checks of arguments: a wrong type is a TypeError, a value that makes no sense an InputError; both name the argument.
+
+A wrong type's message has three parts: the argument's name, what it was, and what is taken.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+import re
+import reprlib
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from elimina.errors import InputError
+
+Word = TypeVar("Word", bound=str)
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][0-9]{1,2})?)\s*([kKmMgGtT]?i?)[bB]?\s*", re.ASCII)
+_SHARE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\s*(%?)\s*", re.ASCII)
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = 60
+_short.maxlong = 40
+
+
+def shown(given: Any) -> str:
+    """Return a value as an error quotes it, cut where it is long."""
+    return _short.repr(given)
+
+
+def wrong_type(name: str, given: Any, taken: str) -> TypeError:
+    """Return the error of an argument of the wrong type, to be raised.
+
+    Args:
+        name: The argument's name.
+        given: What it was.
+        taken: What is taken instead.
+    """
+    what = "None" if given is None else f"{shown(given)} ({type(given).__name__})"
+    return TypeError(f"{name} is {what}; it takes {taken}")
+
+
+def integer(name: str, given: Any, least: int | None = None, most: int | None = None, *, taken: str = "") -> int:
+    """Return an integer as an int; a bool is none.
+
+    Args:
+        name: The argument's name.
+        given: A Python or NumPy integer.
+        least: The smallest value allowed.
+        most: The largest value allowed.
+        taken: What a TypeError says is taken, if that is more than an integer.
+
+    Raises:
+        TypeError: It is no integer.
+        InputError: It is out of range.
+    """
+    if isinstance(given, bool) or not hasattr(type(given), "__index__"):
+        raise wrong_type(name, given, taken or "an integer")
+    try:
+        value = operator.index(given)
+    except TypeError:
+        raise wrong_type(name, given, taken or "an integer") from None
+    if (least is not None and value < least) or (most is not None and value > most):
+        limits = f"at least {least:,}" if most is None else f"from {least:,} to {most:,}"
+        raise InputError(f"{name} is {shown(value)}; it must be {limits}")
+    return value
+
+
+def number(name: str, given: Any, taken: str = "a number") -> int | float:
+    """Return a real number, an int if it is one.
+
+    Raises:
+        TypeError: It is no real number.
+        InputError: It is NaN.
+    """
+    if hasattr(type(given), "__index__") and not isinstance(given, bool):
+        return integer(name, given, taken=taken)
+    if isinstance(given, bool | str | bytes) or not hasattr(type(given), "__float__"):
+        raise wrong_type(name, given, taken)
+    try:
+        value = float(given)
+    except (TypeError, ValueError):
+        raise wrong_type(name, given, taken) from None
+    if math.isnan(value):
+        raise InputError(f"{name} is NaN; it takes {taken}")
+    return value
+
+
+def seconds(name: str, given: Any) -> float | None:
+    """Return a time limit in seconds; None is none.
+
+    Raises:
+        TypeError: It is no number.
+        InputError: It is not above 0.
+    """
+    if given is None:
+        return None
+    value = number(name, given, "a number of seconds, or None for no limit")
+    if not value > 0:
+        raise InputError(f"{name} is {value} s; it must be above 0")
+    return float(min(value, 1e300))
+
+
+def memory_size(name: str, given: Any) -> int | None:
+    """Return a number of bytes from a number, or from text with a unit such as 8GiB; None is None.
+
+    Raises:
+        TypeError: It is neither.
+        InputError: It is negative or infinite, or text without a meaning.
+    """
+    if given is None:
+        return None
+    if isinstance(given, str):
+        return parse_size(given, name)
+    value = number(name, given, "a number of bytes, text such as '8GiB', or None for what is free")
+    if value < 0 or value == math.inf:
+        raise InputError(f"{name} is {value} bytes; it must be finite and not negative")
+    return int(value)
+
+
+def parse_size(text: str, name: str = "memory") -> int:
+    """Read a number of bytes: ``8GiB``, ``500 MB``, ``1e9``.
+
+    Raises:
+        InputError: The text has no meaning.
+    """
+    match = _SIZE.fullmatch(text)
+    if match is None or match[2].lower() not in _UNITS:
+        raise InputError(
+            f"invalid {name} size {shown(text)}: expected a number with a unit, such as 8GiB, 500MB or 100000000"
+        )
+    return int(Fraction(match[1]) * _UNITS[match[2].lower()])
+
+
+def share(name: str, given: Any) -> float:
+    """Return a share of a whole from a number, or from text such as 1%.
+
+    Raises:
+        TypeError: It is neither.
+        InputError: It is negative or infinite, or text without a meaning.
+    """
+    if isinstance(given, str):
+        return parse_share(given, name)
+    value = number(name, given, "a number such as 0.01, or text such as '1%'")
+    if not 0 <= value < math.inf:
+        raise InputError(f"{name} is {value}; it must be finite and not negative, such as 0.01 or '1%'")
+    return float(value)
+
+
+def parse_share(text: str, name: str = "gap") -> float:
+    """Read a share: ``0.01`` or ``1%``.
+
+    Raises:
+        InputError: The text has no meaning.
+    """
+    match = _SHARE.fullmatch(text)
+    if match is None:
+        raise InputError(f"invalid {name} {shown(text)}: expected a share of 0 or more, such as 0.01 or 1%")
+    value = float(match[1] + (match[2] or "")) / (100 if match[3] else 1)
+    if value == math.inf:
+        raise InputError(f"invalid {name} {shown(text)}: it must be finite, such as 0.01 or 1%")
+    return value
+
+
+def choice(name: str, given: Any, words: Sequence[Word]) -> Word:
+    """Return one of some words.
+
+    Raises:
+        TypeError: It is no text.
+        InputError: It is another word.
+    """
+    if not isinstance(given, str):
+        raise wrong_type(name, given, f"one of {', '.join(words)}")
+    for word in words:
+        if word == given:
+            return word
+    raise InputError(f"unknown {name} {shown(given)}; it is one of {', '.join(words)}")
+
+
+def path(name: str, given: Any) -> str | None:
+    """Return a path as text; None is None.
+
+    Raises:
+        TypeError: It is neither text nor a path object.
+    """
+    if given is None:
+        return None
+    if not isinstance(given, str | os.PathLike):
+        raise wrong_type(name, given, "a path, or None")
+    found = os.fspath(given)
+    if not isinstance(found, str):
+        raise wrong_type(name, given, "a path as text, or None")
+    return found
+
+
+def function(name: str, given: Callable[..., Any] | None) -> None:
+    """Check that an argument is a function or None.
+
+    Raises:
+        TypeError: It is neither.
+    """
+    if given is not None and not callable(given):
+        raise wrong_type(name, given, "a function, or None")

@@ -1,0 +1,180 @@
+"""Arguments of ``solve``, ``plan`` and ``JunctionTree`` of a wrong type or without a meaning."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import elimina
+from elimina import arguments
+from elimina.dcop import Problem
+from elimina.dcop import solve as solve_dcop
+from elimina.errors import InputError, MemoryLimitError
+
+COSTS = elimina.Model.from_arrays({"a": 2, "b": 2}, [(("a", "b"), np.array([[3, 1], [2, 5]]))])
+CHAIN = elimina.Model.from_arrays(
+    {"a": 2, "b": 2}, [(("a",), [0.5, 0.5]), (("a", "b"), [[0.9, 0.1], [0.2, 0.8]])], sense="probability"
+)
+
+
+class Named:
+    """An object whose text says what it is."""
+
+    def __repr__(self):
+        return "<Named>"
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"memory": b"8GiB"}, r"memory is b'8GiB' \(bytes\); it takes a number of bytes, text such as '8GiB'"),
+        ({"memory": [1]}, r"memory is \[1\] \(list\)"),
+        ({"memory": True}, r"memory is True \(bool\)"),
+        ({"time_limit": "3"}, r"time_limit is '3' \(str\); it takes a number of seconds, or None"),
+        ({"gap": None}, r"gap is None; it takes a number such as 0.01, or text such as '1%'"),
+        ({"order": None}, r"order is None; it takes a method \(auto, min-fill, .*\) or a sequence of variables"),
+        ({"order": 3}, r"order is 3 \(int\)"),
+        ({"order": {"a", "b"}}, r"order is \{'a', 'b'\} \(set\)"),
+        ({"order_seconds": "1"}, r"order_seconds is '1' \(str\)"),
+        ({"seed": 1.5}, r"seed is 1.5 \(float\); it takes an integer"),
+        ({"seed": None}, r"seed is None; it takes an integer"),
+        ({"threads": "four"}, r"threads is 'four' \(str\); it takes an integer"),
+        ({"threads": True}, r"threads is True \(bool\)"),
+        ({"dtype": 32}, r"dtype is 32 \(int\); it takes the name of a dtype such as 'float32'"),
+        ({"device": None}, r"device is None; it takes one of auto, cpu, cuda"),
+        ({"tables": 1}, r"tables is 1 \(int\); it takes one of auto, dense, sparse"),
+        ({"slices": 2.5}, r"slices is 2.5 \(float\); it takes auto, never or"),
+        ({"scratch": 3}, r"scratch is 3 \(int\); it takes a path"),
+        ({"ibound": 2.0, "method": "mbe"}, r"ibound is 2.0 \(float\); it takes auto, a number of variables, or None"),
+        ({"shift": None}, r"shift is None"),
+        ({"partition": Named()}, r"partition is <Named> \(Named\)"),
+        ({"method": 7}, r"method is 7 \(int\); it takes one of auto, eliminate"),
+        ({"upper_bound": 2.5}, r"upper_bound is 2.5 \(float\); it takes an integer, as the costs are, or None"),
+        ({"task": 1}, r"task is 1 \(int\); it takes one of mpe, pr"),
+        ({"on_plan": 1}, r"on_plan is 1 \(int\); it takes a function, or None"),
+        ({"progress": "yes"}, r"progress is 'yes' \(str\)"),
+        ({"checkpoint": 5}, r"checkpoint is 5 \(int\); it takes a path"),
+    ],
+)
+def test_wrong_types(options, problem):
+    with pytest.raises(TypeError, match=f"^{problem}"):
+        elimina.solve(COSTS, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"memory": math.nan}, "memory is NaN"),
+        ({"memory": math.inf}, "memory is inf bytes; it must be finite"),
+        ({"memory": "lots"}, "invalid memory size 'lots': expected a number with a unit, such as 8GiB"),
+        ({"memory": "-5"}, "invalid memory size '-5'"),
+        ({"memory": "x" * 1000}, "invalid memory size 'x{10,40}"),
+        ({"time_limit": math.nan}, "time_limit is NaN; it takes a number of seconds"),
+        ({"time_limit": 0}, "time_limit is 0 s; it must be above 0"),
+        ({"gap": "-1%"}, "invalid gap '-1%': expected a share of 0 or more, such as 0.01 or 1%"),
+        ({"gap": "1e999"}, "invalid gap '1e999': it must be finite"),
+        ({"gap": math.inf}, "gap is inf; it must be finite"),
+        ({"threads": 0}, "threads is 0; it must be from 1 to 1,024"),
+        ({"slices": "some"}, "slices is 'some'; it takes auto, never"),
+        ({"ibound": 0, "method": "mbe"}, "ibound is 0; it must be at least 1"),
+        ({"seed": -1}, "seed is -1; it must be from 0 to"),
+    ],
+)
+def test_values_without_a_meaning(options, problem):
+    with pytest.raises(InputError, match=f"^{problem}"):
+        elimina.solve(COSTS, **options)
+
+
+@pytest.mark.parametrize("memory", ["1GB", "8GiB", "500 MB", "1e9", 10**9, 1e9, np.int64(10**9), np.float32(1e9)])
+def test_memory_as_on_the_command_line(memory):
+    result = elimina.solve(COSTS, memory=memory, device="cpu")
+    assert result.value == 1
+    assert elimina.plan(COSTS, memory=memory, device="cpu").memory_limit == arguments.memory_size("memory", memory)
+
+
+def test_sizes_are_exact():
+    assert arguments.parse_size("9007199254740993") == 2**53 + 1
+    assert arguments.parse_size("0.1GB") == 10**8
+
+
+@pytest.mark.parametrize(("gap", "meant"), [("1%", 0.01), ("0.5", 0.5), (".5e1%", 0.05), (0, 0), (np.float32(1), 1)])
+def test_gaps(gap, meant):
+    assert arguments.share("gap", gap) == pytest.approx(meant)
+    assert elimina.solve(COSTS, gap=gap).value == 1
+
+
+@pytest.mark.parametrize("options", [{"dtype": np.float32}, {"dtype": np.dtype("float32")}, {"dtype": "float32"}])
+def test_dtypes_of_numpy(options):
+    assert elimina.solve(COSTS, **options).stats["dtype"] == "float32"
+
+
+class TestModels:
+    def test_paths_are_read(self, tmp_path):
+        path = tmp_path / "m.uai"
+        elimina.write(CHAIN, path)
+        expected = elimina.solve(CHAIN, "pr").log10_z
+        assert elimina.solve(path, "pr").log10_z == pytest.approx(expected)
+        assert elimina.solve(str(path), "mpe").task == "mpe"
+        assert elimina.plan(path).width == 1
+        assert elimina.JunctionTree(path).log10_evidence == pytest.approx(expected)
+
+    def test_a_path_that_is_not_there(self):
+        with pytest.raises(InputError, match=r"cannot read nowhere\.bif: No such file"):
+            elimina.solve("nowhere.bif")
+        with pytest.raises(InputError, match=r"unknown suffix .\.docx"):
+            elimina.solve(Path("model.docx"))
+
+    @pytest.mark.parametrize("model", [None, 3, [], {"a": 2}])
+    @pytest.mark.parametrize("call", [elimina.solve, elimina.plan, elimina.JunctionTree])
+    def test_other_objects(self, call, model):
+        with pytest.raises(TypeError, match=r"^model is .*; it takes a Model, or the path of a file"):
+            call(model)
+
+
+class TestJunctionTree:
+    @pytest.mark.parametrize("options", [{"memory": [1]}, {"order": None}, {"seed": "1"}, {"threads": 2.0}])
+    def test_wrong_types(self, options):
+        with pytest.raises(TypeError, match=f"^{next(iter(options))} is "):
+            elimina.JunctionTree(CHAIN, **options)
+
+    def test_memory_as_text(self):
+        assert elimina.JunctionTree(CHAIN, memory="1MB").plan.memory_limit == 10**6
+
+    def test_numbers_of_samples(self):
+        tree = elimina.JunctionTree(CHAIN)
+        with pytest.raises(TypeError, match=r"^count is 2.5 \(float\); it takes an integer"):
+            tree.sample(2.5)
+        with pytest.raises(TypeError, match=r"^seed is None"):
+            tree.sample(2, None)
+        with pytest.raises(InputError, match=r"^count is -1; it must be at least 0"):
+            tree.sample(-1)
+        with pytest.raises(MemoryLimitError, match=r"^1,000,000,000,000 samples of 2 variables need .* draw fewer"):
+            tree.sample(10**12)
+        with pytest.raises(MemoryLimitError):
+            tree.sample(10**30)
+        assert tree.sample(np.int64(3)).shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"time_limit": "3"}, "time_limit is '3'"),
+        ({"threads": 1.5}, "threads is 1.5"),
+        ({"seed": None}, "seed is None"),
+        ({"memory": []}, "memory is "),
+        ({"algorithm": 3}, "algorithm is 3"),
+        ({"heuristic": None}, "heuristic is None"),
+        ({"algorithm": "adpop", "ibound": "2"}, "ibound is '2'"),
+        ({"filtering": 2.0}, "filtering is 2.0"),
+    ],
+)
+def test_agents(options, problem):
+    with pytest.raises(TypeError, match=f"^{problem}"):
+        solve_dcop(Problem.from_model(COSTS), **options)
+
+
+def test_memory_of_agents_as_text():
+    assert solve_dcop(Problem.from_model(COSTS), "mb-dpop", memory="1GB").value == 1
