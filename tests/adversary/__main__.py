@@ -1,0 +1,37 @@
+"""The command line of the adversary."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+
+import click
+
+from tests.adversary.case import KINDS, Setting
+from tests.adversary.running import attack
+
+
+@click.command()
+@click.option("--minutes", default=1.0, help="Time to run for.")
+@click.option("--kinds", default=",".join(KINDS), help="Kinds of cases, separated by commas.")
+@click.option("--seed", type=int, help="Seed of the first case; by default a fresh one.")
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", help="Device of the engines.")
+@click.option("--jobs", default=1, help="Worker processes.")
+@click.option("--cases", type=int, help="Most cases of each kind and worker.")
+def main(minutes: float, kinds: str, seed: int | None, device: str, jobs: int, cases: int | None) -> None:
+    """Attack elimina with random cases and print programs that show what failed."""
+    seed = secrets.randbelow(10**9) if seed is None else seed
+    names = kinds.split(",")
+    unknown = [name for name in names if name not in KINDS]
+    if unknown:
+        raise click.UsageError(f"unknown kind {unknown[0]!r}; the kinds are {', '.join(KINDS)}")
+    click.echo(f"seed {seed}")
+    counts, failures = attack(names, seed, 60 * minutes, jobs, Setting(device), cases)
+    for failure in failures:
+        click.echo(f"\n== {failure.kind} {failure.seed}: {failure.signature}\n{failure.report}")
+    click.echo(", ".join(f"{kind}: {count:,} cases" for kind, count in counts.items()) + f"; {len(failures)} defects")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()

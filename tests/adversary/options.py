@@ -1,0 +1,121 @@
+"""Random options of ``solve`` that go together, and which errors they justify."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+from elimina.errors import EliminaError, InputError, MemoryLimitError, TimeLimitError, UnsupportedError
+from tests.adversary.models import Spec
+from tests.adversary.oracle import Oracle
+
+ORDERS = ("auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "sweep", "pseudo-tree")
+DTYPES = ("int16", "int32", "int64", "float32", "float64")
+LEAST_SPARE = 64 << 20
+"""Bytes from which no tiny model may be refused for lack of memory."""
+
+MOST_COSTS = {"filter": 2**37, "search": 2**49}
+"""Sums of magnitudes up to which the methods take integer costs."""
+
+
+def make_options(rng: random.Random, spec: Spec, task: str, device: str) -> dict[str, Any]:
+    """Draw options; ``scratch`` and ``checkpoint`` are flags that stand for a directory."""
+    options: dict[str, Any] = {"device": device, "threads": rng.choice([1, 1, 1, 1, 2]), "order_seconds": 0.01}
+    method = _method(rng, task)
+    if method != "auto":
+        options["method"] = method
+    if rng.random() < (0.9 if device == "cuda" else 0.35):
+        options["memory"] = int(10 ** rng.uniform(0.5, 6))
+    if rng.random() < 0.3:
+        options["order"] = rng.choice(ORDERS)
+        if rng.random() < 0.5:
+            options["order"] = _permutation(rng, spec)
+    if rng.random() < 0.3:
+        options["seed"] = rng.randrange(5)
+    if rng.random() < 0.12:
+        options["dtype"] = rng.choice(DTYPES)
+    if task in ("mpe", "pr") and method in ("mbe", "search") and rng.random() < 0.7:
+        options["ibound"] = rng.choice(["auto", 1, 1, 2, 3, 5])
+    is_bounded = "ibound" in options or method == "mbe"
+    if rng.random() < 0.3:
+        options["shift"] = rng.choice(["none", "buckets", "all"] + (["tables", "clusters"] if task == "mpe" else []))
+    if rng.random() < 0.3:
+        options["partition"] = rng.choice(["auto", "scope"] + (["content"] if task == "mpe" else []))
+    if not is_bounded:
+        _add_storage(rng, options, task, method)
+    if task == "mpe":
+        free = "checkpoint" not in options
+        if free and spec["sense"] != "probability" and method in ("auto", "filter", "search") and rng.random() < 0.2:
+            options["upper_bound"] = rng.choice([rng.randint(-30, 60), rng.randint(-5, 5), 10**6])
+        if rng.random() < 0.15:
+            options["gap"] = rng.choice([0.01, 0.5, 3.0])
+    if rng.random() < 0.08:
+        options["time_limit"] = rng.choice([1e-4, 1e-3, 0.01, 0.05, 5.0])
+    return options
+
+
+def _method(rng: random.Random, task: str) -> str:
+    if task == "mpe":
+        return rng.choice(["auto", "auto", "eliminate", "eliminate", "filter", "search", "mbe"])
+    if task == "pr":
+        return rng.choice(["auto", "auto", "eliminate", "mbe"])
+    if task == "mmap":
+        return rng.choice(["auto", "auto", "eliminate", "search", "mbe"])
+    return rng.choice(["auto", "eliminate"])
+
+
+def _add_storage(rng: random.Random, options: dict[str, Any], task: str, method: str) -> None:
+    if rng.random() < 0.3:
+        options["slices"] = rng.choice(["never", "auto", 1, 4, 50, 5000])
+    if rng.random() < 0.3:
+        options["tables"] = rng.choice(["dense", "sparse", "sparse", "auto"])
+    if rng.random() < 0.15:
+        options["scratch"] = True
+    keeps = task in ("mpe", "pr", "count") and method in ("auto", "eliminate")
+    if keeps and rng.random() < 0.05:
+        options["checkpoint"] = True
+
+
+def _permutation(rng: random.Random, spec: Spec) -> list[Any]:
+    order = list(range(len(spec["variables"])))
+    rng.shuffle(order)
+    return [spec["variables"][v][0] for v in order] if rng.random() < 0.5 else order
+
+
+def is_justified(error: EliminaError, options: dict[str, Any], task: str, oracle: Oracle) -> bool:
+    """Whether the documented conditions of an error hold."""
+    spec = oracle.spec
+    is_integer = spec["sense"] != "probability" and isinstance(spec["constant"], int)
+    is_integer = is_integer and all(factor["dtype"] == "int64" for factor in spec["factors"])
+    total = span(spec) if is_integer else 0
+    has_unfit_type = "dtype" in options
+    if isinstance(error, MemoryLimitError):
+        return options.get("memory", LEAST_SPARE) < LEAST_SPARE
+    if isinstance(error, TimeLimitError):
+        return "time_limit" in options
+    if isinstance(error, UnsupportedError):
+        if options.get("tables") == "sparse" and (has_unfit_type or total > 2**59 or task == "mmap"):
+            return True
+        is_filtered = options.get("method") == "filter" or "upper_bound" in options
+        if options.get("method") != "search" and is_filtered:
+            return not is_integer or total > MOST_COSTS["filter"]
+        return options.get("method") == "search" and total > MOST_COSTS["search"]
+    if type(error) is InputError:
+        is_in_tiles = "scratch" in options and "checkpoint" in options
+        return has_unfit_type or total > 2**59 or is_in_tiles
+    return False
+
+
+def span(spec: Spec) -> int:
+    """The largest sum of magnitudes of integer costs, forbidden ones aside."""
+    bound = 2**63 - 1
+    parts = [max((abs(value) for value in f["values"] if abs(value) != bound), default=0) for f in spec["factors"]]
+    return abs(spec["constant"]) + sum(parts) + abs(spec["upper_bound"] or 0)
+
+
+def smaller_options(options: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the options with one of them left out."""
+    for name in options:
+        if name != "device":
+            yield {key: value for key, value in options.items() if key != name}

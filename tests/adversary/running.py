@@ -1,0 +1,176 @@
+"""Workers that run cases until time is up, each case under a watchdog."""
+
+from __future__ import annotations
+
+import faulthandler
+import multiprocessing
+import os
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple
+
+from tests.adversary.case import Setting, kind_of, make
+from tests.adversary.shrinking import failure_of, shrink, signature
+
+WATCHDOG = 60
+"""Seconds of a case, after which it counts as hung."""
+
+SHRINKING = 30.0
+"""Seconds to make a case smaller."""
+
+
+class Failure(NamedTuple):
+    """A case that failed.
+
+    Attributes:
+        kind: Its kind.
+        seed: What makes it again.
+        signature: What it has in common with others of the same cause.
+        report: A short program and what happens.
+    """
+
+    kind: str
+    seed: int
+    signature: str
+    report: str
+
+
+class Job(NamedTuple):
+    """What a worker is to do.
+
+    Attributes:
+        kinds: In turn.
+        first: Seed of the first case.
+        step: Distance of its seeds.
+        until: End, by ``time.monotonic``.
+        most: Cases of each kind, if not None.
+        setting: Of all cases.
+    """
+
+    kinds: Sequence[str]
+    first: int
+    step: int
+    until: float
+    most: int | None
+    setting: Setting
+
+
+def attack(
+    kinds: Sequence[str], seed: int, seconds: float, jobs: int, setting: Setting, most: int | None = None
+) -> tuple[dict[str, int], list[Failure]]:
+    """Run cases on a few workers, starting another where one hangs or crashes.
+
+    Args:
+        kinds: Kinds of cases, which take turns.
+        seed: First seed.
+        seconds: Time to run for.
+        jobs: Workers.
+        setting: See there.
+        most: Cases of each kind and worker, if not None.
+
+    Returns:
+        Cases run of each kind, and the failures, one of each signature.
+    """
+    until = time.monotonic() + seconds
+    counts: dict[str, int] = dict.fromkeys(kinds, 0)
+    failures: dict[str, Failure] = {}
+    watched = [_Watched(Job(kinds, seed + n, jobs, until, most, setting)) for n in range(jobs)]
+    for worker in watched:
+        for kind, number in worker.run(failures).items():
+            counts[kind] += number
+    return counts, list(failures.values())
+
+
+class _Watched:
+    """A worker process, begun again behind the case that ended it."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.start()
+
+    def start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.log = f"/tmp/adversary-{os.getpid()}-{self.job.first}"
+        self.pipe, far = context.Pipe()
+        self.process = context.Process(target=_work, args=(self.job, far, self.log), daemon=True)
+        self.process.start()
+        far.close()
+
+    def run(self, failures: dict[str, Failure]) -> dict[str, int]:
+        """Collect what the worker says until it is done."""
+        counts: dict[str, int] = {}
+        while True:
+            running = None
+            try:
+                while True:
+                    what, value = self.pipe.recv()
+                    if what == "running":
+                        running = value
+                    elif what == "counts":
+                        for kind, number in value.items():
+                            counts[kind] = counts.get(kind, 0) + number
+                    elif what == "failure":
+                        failures.setdefault(value.signature, value)
+                    elif what == "done":
+                        self.process.join()
+                        os.unlink(self.log)
+                        return counts
+            except EOFError:
+                self.process.join()
+            self._bury(running, failures)
+            self.start()
+
+    def _bury(self, running: tuple[str, int] | None, failures: dict[str, Failure]) -> None:
+        with open(self.log) as file:
+            stacks = file.read()
+        if running is None:
+            raise RuntimeError(f"a worker ended with exit code {self.process.exitcode} before its first case:\n{stacks}")
+        kind, seed = running
+        what = f"hung or crashed (exit code {self.process.exitcode})"
+        place = next((line.strip() for line in stacks.splitlines() if "elimina/" in line), "")
+        case = make(kind, seed, self.job.setting)
+        report = f"{kind_of(kind).script(case)}\n# {what}\n{stacks}"
+        failures.setdefault(f"{what} {place}", Failure(kind, seed, f"{what} {place}", report))
+        self.job = self.job._replace(first=seed + self.job.step)
+
+
+def _work(job: Job, pipe: Connection, log: str) -> None:
+    file = open(log, "w")  # noqa: SIM115 - faulthandler writes to it until the process ends
+    faulthandler.enable(file)
+    known: set[str] = set()
+    counts: dict[str, int] = {}
+    seed, said = job.first, time.monotonic()
+    while time.monotonic() < job.until and (job.most is None or (seed - job.first) // job.step < job.most):
+        for kind in job.kinds:
+            pipe.send(("running", (kind, seed)))
+            faulthandler.dump_traceback_later(WATCHDOG, exit=True, file=file)
+            case = make(kind, seed, job.setting)
+            error = failure_of(kind, case)
+            counts[kind] = counts.get(kind, 0) + 1
+            if error is not None and signature(error) not in known:
+                known.add(signature(error))
+                pipe.send(("failure", _failure(kind, seed, case, error)))
+        if time.monotonic() > said + 1:
+            pipe.send(("counts", counts))
+            counts, said = {}, time.monotonic()
+        seed += job.step
+    faulthandler.cancel_dump_traceback_later()
+    pipe.send(("counts", counts))
+    pipe.send(("done", None))
+
+
+def _failure(kind: str, seed: int, case: dict[str, Any], error: BaseException) -> Failure:
+    module, name = kind_of(kind), signature(error)
+
+    def fails(simpler: dict[str, Any]) -> bool:
+        faulthandler.dump_traceback_later(WATCHDOG, exit=True, file=sys.__stderr__)
+        found = failure_of(kind, simpler)
+        return found is not None and signature(found) == name
+
+    small = shrink(case, fails, module.smaller, SHRINKING)
+    last = failure_of(kind, small) or error
+    stack = "".join(f"#   {line}\n" for line in "".join(traceback.format_exception(last)).splitlines()[-12:])
+    return Failure(kind, seed, name, f"{module.script(small)}\n{stack}")

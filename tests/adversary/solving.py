@@ -1,0 +1,154 @@
+"""Random models and options for ``solve``, against brute force."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from elimina import solve
+from elimina.errors import EliminaError
+from elimina.model import Model
+from elimina.result import Bounds, Result
+from tests.adversary import answers
+from tests.adversary.case import Case, Defect, Setting
+from tests.adversary.evidence import make_evidence, observed_of, shown, smaller_evidence, stated, weights_of
+from tests.adversary.models import build, make_model, smaller_models, text
+from tests.adversary.options import is_justified, make_options, smaller_options
+from tests.adversary.oracle import Oracle
+
+MOST_SECONDS = 1.0
+"""Seconds beyond a time limit that a loaded machine may take."""
+
+
+def make(rng: random.Random, setting: Setting) -> Case:
+    """Make a random call."""
+    spec = make_model(rng)
+    if spec["sense"] == "probability":
+        task = rng.choice(["mpe", "pr", "mar", "mar", "mmap", "count"])
+    else:
+        task = rng.choice(["mpe", "mpe", "mpe", "mpe", "count"])
+    names = range(len(spec["variables"]))
+    query = None
+    if (task == "mmap" or (task == "mar" and rng.random() < 0.5)) and names:
+        query = rng.sample(names, rng.randint(1, len(names)))
+    elif task == "mmap":
+        task = "pr"
+    evidence = make_evidence(rng, spec, soft=spec["sense"] == "probability" and task != "count")
+    options = make_options(rng, spec, task, setting.device)
+    return {"model": spec, "task": task, "evidence": evidence, "query": query, "options": options}
+
+
+def check(case: Case) -> None:
+    """Solve and compare."""
+    model = build(case["model"])
+    oracle = Oracle(case["model"], observed_of(case), weights_of(case))
+    heard: list[Bounds] = []
+    started = time.perf_counter()
+    try:
+        result = _solve(model, case, heard.append)
+    except EliminaError as error:
+        if is_justified(error, case["options"], case["task"], oracle):
+            return
+        raise
+    seconds = time.perf_counter() - started
+    if seconds > case["options"].get("time_limit", math.inf) + MOST_SECONDS:
+        raise Defect(f"the call took {seconds:.1f} s")
+    json.loads(result.to_json())
+    str(result)
+    answers.check(case, model, oracle, result)
+    for known in [] if answers.is_out_of_reach(case, oracle) else heard:
+        answers.check_bounds(case, oracle, known.lower, known.upper, "on_bounds")
+
+
+def _solve(model: Model, case: Case, listener: Any) -> Result:
+    options = dict(case["options"])
+    query = None if case["query"] is None else [model.variables[v].name for v in case["query"]]
+    call: dict[str, Any] = {"evidence": stated(case), "query": query}
+    if case["task"] == "mpe":
+        call["on_bounds"] = listener
+    if "scratch" not in options and "checkpoint" not in options:
+        return solve(model, case["task"], **call, **options)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("scratch", "checkpoint"):
+            if options.get(name):
+                options[name] = os.path.join(folder, name)
+                os.mkdir(options[name])
+        result = solve(model, case["task"], **call, **options)
+        left = [file for _, _, files in os.walk(folder) for file in files]
+        if left and "time_limit" not in options:
+            raise Defect(f"files are left: {left}")
+        return result
+
+
+def smaller(case: Case) -> Iterator[Case]:
+    """Yield simpler calls."""
+    for options in smaller_options(case["options"]):
+        yield {**case, "options": options}
+    for evidence in smaller_evidence(case["evidence"]):
+        yield {**case, "evidence": evidence}
+    if case["query"] is not None and (case["task"] == "mar" or len(case["query"]) > 1):
+        yield {**case, "query": None if case["task"] == "mar" else case["query"][1:]}
+        yield {**case, "query": case["query"][1:] or None}
+        yield {**case, "query": case["query"][:-1] or None}
+    for spec, gone in smaller_models(case["model"]):
+        if gone is None:
+            simpler = {**case, "model": spec, "evidence": _within(case["evidence"], spec)}
+        else:
+            simpler = _without(case, spec, gone)
+        yield _renamed(case, simpler)
+
+
+def _within(evidence: list[Any], spec: dict[str, Any]) -> list[Any]:
+    sizes = [size for _, size, _ in spec["variables"]]
+    return [
+        [v, how, known[: sizes[v]] if isinstance(known, list) else min(known, sizes[v] - 1)] for v, how, known in evidence
+    ]
+
+
+def _without(case: Case, spec: dict[str, Any], gone: int) -> Case:
+    evidence = [[v - (v > gone), how, known] for v, how, known in case["evidence"] if v != gone]
+    query = case["query"]
+    if query is not None:
+        query = [v - (v > gone) for v in query if v != gone] or None
+    task = "pr" if case["task"] == "mmap" and query is None else case["task"]
+    return {**case, "model": spec, "evidence": evidence, "query": query, "task": task}
+
+
+def _renamed(case: Case, simpler: Case) -> Case:
+    """Keep an explicit order a permutation of the variables that are left."""
+    order = simpler["options"].get("order")
+    if not isinstance(order, list):
+        return simpler
+    places = [v if isinstance(v, int) else [n for n, *_ in case["model"]["variables"]].index(v) for v in order]
+    names = [name for name, *_ in simpler["model"]["variables"]]
+    kept = sorted(range(len(places)), key=lambda i: places[i])[: len(names)]
+    ranks = {v: i for i, v in enumerate(sorted(places[i] for i in kept))}
+    fixed = [ranks[places[i]] for i in range(len(places)) if i in kept]
+    return {**simpler, "options": {**simpler["options"], "order": fixed}}
+
+
+def script(case: Case) -> str:
+    """Return a program that makes the call."""
+    options = {k: v for k, v in case["options"].items() if k not in ("scratch", "checkpoint") and (k, v) != ("device", "cpu")}
+    folders = [f"{name}=tempfile.mkdtemp()" for name in ("scratch", "checkpoint") if name in case["options"]]
+    query = [] if case["query"] is None else [f"query={[case['model']['variables'][v][0] for v in case['query']]!r}"]
+    evidence = [f"evidence={shown(case)}"] if case["evidence"] else []
+    arguments = ["model", repr(case["task"]), *evidence, *query, *(f"{k}={v!r}" for k, v in options.items()), *folders]
+    oracle = Oracle(case["model"], observed_of(case), weights_of(case))
+    return "\n".join(
+        [
+            "import tempfile" if folders else "",
+            "from math import inf",
+            "import numpy as np",
+            "from elimina import FORBIDDEN, Model, Table, Variable, solve",
+            *text(case["model"]),
+            f"print(solve({', '.join(arguments)}).to_json())",
+            f"# expected: {answers.expected(case, oracle)}",
+        ]
+    )

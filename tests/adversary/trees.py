@@ -1,0 +1,319 @@
+"""Random sequences of evidence and queries for a junction tree, against brute force."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from elimina.errors import ImpossibleEvidenceError, MemoryLimitError
+from elimina.inference.junction import JunctionTree
+from tests.adversary.case import Case, Defect, Setting
+from tests.adversary.evidence import make_evidence, smaller_evidence, state_of
+from tests.adversary.models import build, make_model, smaller_models, text
+from tests.adversary.oracle import Oracle
+
+OFF = 1e-9
+"""Rounding of a probability."""
+
+QUERIES = ("marginals", "max_marginals", "log10_evidence", "mpe", "joint", "entropy", "mutual_information", "sample")
+
+Known = dict[int, Any]
+"""Variable -> number of the observed value, or likelihoods."""
+
+
+def make(rng: random.Random, setting: Setting) -> Case:
+    """Make a random session."""
+    spec = make_model(rng, ("probability",))
+    names = range(len(spec["variables"]))
+    options: dict[str, Any] = {"device": setting.device, "threads": rng.choice([1, 1, 2]), "order_seconds": 0.01}
+    if rng.random() < 0.3:
+        options["memory"] = int(10 ** rng.uniform(2, 6))
+    if rng.random() < 0.3:
+        options["order"] = rng.choice(["min-fill", "min-weight", rng.sample(names, len(names))])
+    calls: list[list[Any]] = []
+    for _ in range(rng.randint(1, 8)):
+        if rng.random() < 0.4:
+            calls.append(_change(rng, spec))
+        elif rng.random() < 0.15:
+            calls.append(_batch(rng, spec))
+        else:
+            calls.append(_query(rng, spec))
+    return {"model": spec, "options": options, "calls": calls}
+
+
+def _change(rng: random.Random, spec: dict[str, Any]) -> list[Any]:
+    evidence = make_evidence(rng, spec, soft=True)
+    if rng.random() < 0.5:
+        return ["set_evidence", evidence]
+    return ["update", [[v, how, None if rng.random() < 0.3 else known] for v, how, known in evidence]]
+
+
+def _query(rng: random.Random, spec: dict[str, Any]) -> list[Any]:
+    names = range(len(spec["variables"]))
+    what = rng.choice(QUERIES)
+    some = rng.sample(names, rng.randint(0, min(3, len(names))))
+    if what in ("joint", "entropy"):
+        return [what, some]
+    if what == "mutual_information":
+        return [what, some[:1], some[1:]]
+    if what == "sample":
+        return [what, rng.choice([0, 1, 20]), rng.randrange(3), None if rng.random() < 0.5 else some]
+    if what in ("marginals", "max_marginals"):
+        return [what, None if rng.random() < 0.5 else some]
+    return [what]
+
+
+def _batch(rng: random.Random, spec: dict[str, Any]) -> list[Any]:
+    names = range(len(spec["variables"]))
+    columns = rng.sample(names, rng.randint(0, len(names)))
+    sizes = [spec["variables"][v][1] for v in columns]
+    rows = [
+        [None if rng.random() < 0.3 else rng.randrange(size) for size in sizes] for _ in range(rng.choice([1, 2, 5, 20]))
+    ]
+    return ["batch", columns, rows if columns else [], None if rng.random() < 0.5 else rng.sample(names, len(names) // 2)]
+
+
+class _Session:
+    """A tree, and the evidence that it has."""
+
+    def __init__(self, case: Case) -> None:
+        self.spec = case["model"]
+        self.model = build(self.spec)
+        self.names = [name for name, *_ in self.spec["variables"]]
+        self.known: Known = {}
+        self.tree = JunctionTree(self.model, **case["options"])
+        self._oracles: dict[str, Oracle] = {}
+
+    def oracle(self, known: Known | None = None) -> Oracle:
+        """Brute force with the evidence."""
+        known = self.known if known is None else known
+        if repr(known) not in self._oracles:
+            hard = {v: value for v, value in known.items() if isinstance(value, int)}
+            soft = {v: value for v, value in known.items() if isinstance(value, list)}
+            self._oracles[repr(known)] = Oracle(self.spec, hard, soft)
+        return self._oracles[repr(known)]
+
+    def run(self, call: list[Any]) -> None:
+        """Make a call and compare."""
+        what, *arguments = call
+        if what in ("set_evidence", "update"):
+            self.change(what, *arguments)
+        elif what == "batch":
+            self.batch(*arguments)
+        elif what == "log10_evidence":
+            close([self.tree.log10_evidence], [self.oracle().log_sum() / math.log(10)], what, 1e-9 * self.scale())
+        else:
+            try:
+                answer = getattr(self.tree, what)(*(self.named(argument) for argument in arguments))
+            except ImpossibleEvidenceError:
+                if self.oracle().scores:
+                    raise
+                return
+            if not self.oracle().scores:
+                raise Defect(f"{what} answers {answer}, but the evidence is impossible")
+            getattr(self, what)(answer, *arguments)
+
+    def scale(self) -> float:
+        """The size of logarithms, as far as they exceed usual ones."""
+        return max(1.0, 1e-3 * self.oracle().magnitude)
+
+    def named(self, argument: Any) -> Any:
+        """Variables by their names."""
+        return [self.names[v] for v in argument] if isinstance(argument, list) else argument
+
+    def change(self, what: str, evidence: list[Any]) -> None:
+        """Change the evidence on both sides."""
+        if what == "set_evidence":
+            self.known = {}
+        given = {}
+        for v, how, known in evidence:
+            given[self.names[v] if how == "name" else v] = (
+                state_of(self.spec, v, known) if isinstance(known, int) else known
+            )
+            self.known.pop(v, None)
+            if known is not None:
+                self.known[v] = known
+        getattr(self.tree, what)(given)
+
+    def marginals(self, answer: Any, asked: list[int] | None) -> None:
+        """Check posteriors."""
+        asked = list(range(len(self.names))) if asked is None else asked
+        if list(answer) != self.named(asked):
+            raise Defect(f"marginals are of {list(answer)}, not of {self.named(asked)}")
+        for v in asked:
+            close(answer[self.names[v]], self.oracle().marginals(v), f"marginals of {self.names[v]!r}", OFF)
+
+    def max_marginals(self, answer: Any, asked: list[int] | None) -> None:
+        """Check the best probabilities."""
+        oracle = self.oracle()
+        best = max(oracle.scores)
+        for v in range(len(self.names)) if asked is None else asked:
+            values = oracle.columns[v][oracle.allowed].tolist()
+            truth = [
+                math.exp(max((s for s, y in zip(oracle.scores, values, strict=True) if y == x), default=-math.inf) - best)
+                for x in range(oracle.sizes[v])
+            ]
+            close(answer[self.names[v]], truth, f"max-marginals of {self.names[v]!r}", OFF)
+
+    def joint(self, answer: Any, asked: list[int]) -> None:
+        """Check a joint distribution."""
+        close(answer.reshape(-1), self.joint_of(asked), f"the joint of {self.named(asked)}", OFF)
+
+    def joint_of(self, asked: list[int]) -> list[float]:
+        """Return the joint distribution of variables, the last one fastest."""
+        total, parts = self.oracle().log_sum(), self.oracle().log_sums(asked)
+        places = np.ndindex(*(self.spec["variables"][v][1] for v in asked))
+        return [math.exp(parts.get(place, -math.inf) - total) for place in places]
+
+    def entropy(self, answer: float, asked: list[int]) -> None:
+        """Check an entropy."""
+        close([answer], [self.entropy_of(asked)], f"the entropy of {self.named(asked)}", 1e-8)
+
+    def entropy_of(self, asked: list[int]) -> float:
+        """Return the entropy of variables, in bits."""
+        return -math.fsum(p * math.log2(p) for p in self.joint_of(asked) if p > 0)
+
+    def mutual_information(self, answer: float, one: list[int], other: list[int]) -> None:
+        """Check the information of two sets of variables about each other."""
+        truth = self.entropy_of(one) + self.entropy_of(other) - self.entropy_of([*one, *other])
+        close([answer], [truth], "the mutual information", 1e-8)
+
+    def mpe(self, answer: Any) -> None:
+        """Check the most probable assignment."""
+        assignment, value = answer
+        states = [[state_of(self.spec, v, x) for x in range(size)] for v, (_, size, _) in enumerate(self.spec["variables"])]
+        numbers = [list(map(str, states[v])).index(str(assignment[name])) for v, name in enumerate(self.names)]
+        off = 1e-9 * max(1.0, self.oracle().magnitude)
+        close([value], [max(self.oracle().scores)], "the best logarithm", off)
+        score = self.oracle().score(numbers)
+        close([value], [-math.inf if score is None else score], f"the logarithm of {assignment}", off)
+
+    def sample(self, answer: Any, count: int, seed: int, asked: list[int] | None) -> None:
+        """Check that samples are possible."""
+        asked = list(range(len(self.names))) if asked is None else asked
+        if answer.shape != (count, len(asked)):
+            raise Defect(f"samples have the shape {answer.shape}")
+        possible = self.oracle().log_sums(asked)
+        for row in answer.tolist():
+            if tuple(row) not in possible:
+                raise Defect(f"the sample {row} of {self.named(asked)} is impossible")
+
+    def batch(self, columns: list[int], rows: list[list[Any]], asked: list[int] | None) -> None:
+        """Check posteriors of many cases."""
+        cases = {
+            self.names[v]: [None if row[i] is None else state_of(self.spec, v, row[i]) for row in rows]
+            for i, v in enumerate(columns)
+        }
+        answer = self.tree.batch(cases, None if asked is None else self.named(asked))
+        if answer.log10_evidence.shape != (len(rows),):
+            raise Defect(f"the batch has {answer.log10_evidence.shape} cases of {len(rows)}")
+        for i, row in enumerate(rows):
+            oracle = self.oracle({v: x for v, x in zip(columns, row, strict=True) if x is not None})
+            truth = oracle.log_sum() / math.log(10)
+            close([answer.log10_evidence[i]], [truth], f"log10 of case {i}", 1e-9 * self.scale())
+            for v in range(len(self.names)) if asked is None else asked:
+                posterior = oracle.marginals(v) if oracle.scores else [0.0] * oracle.sizes[v]
+                close(answer.marginals[self.names[v]][i], posterior, f"case {i} of {self.names[v]!r}", OFF)
+
+
+def close(found: Any, truth: Any, what: str, off: float) -> None:
+    """Compare numbers."""
+    found = [float(x) for x in found]
+    if len(found) != len(truth) or not all(x == y or abs(x - y) <= off for x, y in zip(found, truth, strict=True)):
+        raise Defect(f"wrong {what}: {found}, not {list(truth)}")
+
+
+def check(case: Case) -> None:
+    """Run a session."""
+    try:
+        session = _Session(case)
+        for call in case["calls"]:
+            session.run(call)
+        session.tree.close()
+    except MemoryLimitError:
+        if "memory" not in case["options"]:
+            raise
+
+
+def smaller(case: Case) -> Iterator[Case]:
+    """Yield simpler sessions."""
+    calls = case["calls"]
+    for i, (what, *arguments) in enumerate(calls):
+        yield {**case, "calls": calls[:i] + calls[i + 1 :]}
+        if what in ("set_evidence", "update"):
+            for evidence in smaller_evidence(arguments[0]):
+                yield {**case, "calls": [*calls[:i], [what, evidence], *calls[i + 1 :]]}
+        if what == "batch":
+            columns, rows, asked = arguments
+            for r in range(len(rows) if len(rows) > 1 else 0):
+                yield {**case, "calls": [*calls[:i], [what, columns, rows[:r] + rows[r + 1 :], asked], *calls[i + 1 :]]}
+    for name in case["options"]:
+        yield {**case, "options": {key: value for key, value in case["options"].items() if key != name}}
+    if isinstance(case["options"].get("order"), list):
+        return
+    for spec, gone in smaller_models(case["model"]):
+        if spec["sense"] == "probability" and len(spec["variables"]) == len(case["model"]["variables"]):
+            if [s for _, s, _ in spec["variables"]] == [s for _, s, _ in case["model"]["variables"]]:
+                yield {**case, "model": spec}
+        elif gone is not None and (fewer := _without(calls, gone)) is not None:
+            yield {**case, "model": spec, "calls": fewer}
+
+
+def _without(calls: list[Any], gone: int) -> list[Any] | None:
+    """The calls where a variable is not named; None if one is about it."""
+    fewer = []
+    for what, *arguments in calls:
+        if what in ("set_evidence", "update"):
+            fewer.append([what, [[v - (v > gone), how, known] for v, how, known in arguments[0] if v != gone]])
+        elif any(isinstance(argument, list) and gone in argument for argument in arguments):
+            return None
+        elif what == "sample":
+            asked = arguments[2]
+            fewer.append([what, *arguments[:2], None if asked is None else [v - (v > gone) for v in asked]])
+        elif what == "batch":
+            columns, rows, asked = arguments
+            moved = None if asked is None else [v - (v > gone) for v in asked]
+            fewer.append([what, [v - (v > gone) for v in columns], rows, moved])
+        else:
+            fewer.append(
+                [what, *([v - (v > gone) for v in argument] if isinstance(argument, list) else argument for argument in arguments)]
+            )
+    return fewer
+
+
+def script(case: Case) -> str:
+    """Return a program that makes the calls."""
+    spec = case["model"]
+    names = [name for name, *_ in spec["variables"]]
+    options = "".join(f", {k}={v!r}" for k, v in case["options"].items() if (k, v) != ("device", "cpu"))
+    lines = [
+        "from math import inf",
+        "import numpy as np",
+        "from elimina import FORBIDDEN, JunctionTree, Model, Table, Variable",
+        *text(spec),
+        f"tree = JunctionTree(model{options})",
+    ]
+    for what, *arguments in case["calls"]:
+        if what in ("set_evidence", "update"):
+            given = {
+                names[v] if how == "name" else v: state_of(spec, v, known) if isinstance(known, int) else known
+                for v, how, known in arguments[0]
+            }
+            lines.append(f"tree.{what}({given!r})")
+        elif what == "batch":
+            columns, rows, asked = arguments
+            cases = {
+                names[v]: [None if row[i] is None else state_of(spec, v, row[i]) for row in rows]
+                for i, v in enumerate(columns)
+            }
+            lines.append(f"print(tree.batch({cases!r}, {None if asked is None else [names[v] for v in asked]!r}))")
+        elif what == "log10_evidence":
+            lines.append("print(tree.log10_evidence)")
+        else:
+            given = ", ".join(repr([names[v] for v in a] if isinstance(a, list) else a) for a in arguments)
+            lines.append(f"print(tree.{what}({given}))")
+    return "\n".join(lines)
