@@ -41,7 +41,7 @@ class Kind(Protocol):
         """Return a short program that shows what happens."""
 
 
-KINDS = {"solve": "solving", "tree": "trees"}
+KINDS = {"solve": "solving", "tree": "trees", "cp": "constraints"}
 """Kind -> its module."""
 
 

@@ -1,0 +1,187 @@
+"""Random models of constraints and options of search, against brute force."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import elimina
+from elimina import cp
+from tests.adversary.case import Case, Defect, Setting
+from tests.adversary.rules import RULES
+
+MOST_ASSIGNMENTS = 3000
+TAKES = ("indomain_min", "indomain_max", "indomain_median", "indomain_middle", "indomain_random", "indomain_split")
+CHOICES = ("input_order", "first_fail", "anti_first_fail", "smallest", "largest", "occurrence", "max_regret", "dom_w_deg")
+
+
+def make(rng: random.Random, setting: Setting) -> Case:
+    """Make a random model and a search."""
+    total, domains = 1, []
+    for _ in range(rng.randint(1, 8)):
+        lo = rng.choice([0, 0, 0, -3, 1])
+        values = range(lo, lo + rng.choice([2, 2, 3, 4, 6]))
+        domain = sorted(rng.sample(values, rng.randint(1, len(values)))) if rng.random() < 0.4 else list(values)
+        if total * len(domain) <= MOST_ASSIGNMENTS:
+            total *= len(domain)
+            domains.append(domain)
+    posts = []
+    for _ in range(rng.choice([0, 1, 1, 2, 3, 4])):
+        name = rng.choice(list(RULES))
+        data = RULES[name].draw(rng, domains)
+        if data is not None:
+            posts.append([name, data])
+    objective = None
+    if rng.random() < 0.5:
+        objective = [rng.choice([1, -1]), [rng.choice([-2, -1, 0, 1, 1, 3]) for _ in domains], rng.randint(-3, 3)]
+    return {
+        "domains": domains,
+        "posts": posts,
+        "objective": objective,
+        "options": _options(rng, objective is not None, setting.device),
+        "rule": [rng.choice(CHOICES), rng.choice(TAKES)] if rng.random() < 0.3 else None,
+        "what": rng.choice(["all", "all", "one", "propagated", "to_model"]),
+    }
+
+
+def _options(rng: random.Random, has_objective: bool, device: str) -> dict[str, Any]:
+    options: dict[str, Any] = {"device": device if rng.random() < 0.5 else "cpu"}
+    if rng.random() < 0.3:
+        options["free"] = True
+    if rng.random() < 0.2 and has_objective:
+        options["lns"] = True
+    if rng.random() < 0.15 and options["device"] == "cpu":
+        options["threads"] = 2
+    if rng.random() < 0.3:
+        options["seed"] = rng.randrange(9)
+    if rng.random() < 0.3:
+        options["restarts"] = rng.choice(["luby", "geometric", "linear", "constant"])
+        options["restart_scale"] = rng.choice([1, 3, 100])
+    if rng.random() < 0.1:
+        options[rng.choice(["node_limit", "fail_limit"])] = rng.choice([0, 1, 5, 1000])
+    return options
+
+
+class _Built:
+    """A model, its variables, and all of its solutions by brute force."""
+
+    def __init__(self, case: Case) -> None:
+        self.model = cp.Model()
+        self.xs = []
+        for number, domain in enumerate(case["domains"]):
+            is_whole = domain == list(range(domain[0], domain[-1] + 1))
+            self.xs.append(self.model.int_var(*(domain[0], domain[-1]) if is_whole else (domain,), name=f"x{number}"))
+        for name, data in case["posts"]:
+            RULES[name].post(self.model, self.xs, data)
+        self.sign = 0
+        if case["objective"] is not None:
+            self.sign, self.factors, self.constant = case["objective"]
+            aim = self.model.sum(f * x for f, x in zip(self.factors, self.xs, strict=True)) + self.constant
+            (self.model.minimize if self.sign > 0 else self.model.maximize)(aim)
+        if case["rule"] is not None:
+            self.model.search(self.xs, *case["rule"])
+        self.solutions = [
+            values
+            for values in itertools.product(*case["domains"])
+            if all(RULES[name].holds(values, data) for name, data in case["posts"])
+        ]
+
+    def worth(self, values: tuple[int, ...]) -> int:
+        """The objective's value."""
+        return self.constant + sum(f * x for f, x in zip(self.factors, values, strict=True))
+
+    def best(self) -> int | None:
+        """The optimum; None if there is no solution."""
+        worths = map(self.worth, self.solutions)
+        return (min if self.sign > 0 else max)(worths, default=None)
+
+
+def check(case: Case) -> None:
+    """Search and compare."""
+    built = _Built(case)
+    if case["what"] == "propagated":
+        _check_domains(built)
+    elif case["what"] == "to_model":
+        _check_bridge(built)
+    else:
+        _check_search(case, built)
+
+
+def _check_domains(built: _Built) -> None:
+    domains = built.model.propagated()
+    if domains is None and built.solutions:
+        raise Defect(f"infeasible by propagation, but {built.solutions[0]} is a solution")
+    for values in built.solutions:
+        for x, (value, domain) in enumerate(zip(values, domains or [], strict=False)):
+            if value not in domain:
+                raise Defect(f"propagation takes {value} from x{x}, but {values} is a solution")
+
+
+def _check_bridge(built: _Built) -> None:
+    graphical = built.model.to_model()
+    result = elimina.solve(graphical, threads=1, device="cpu")
+    if (result.status == "infeasible") != (not built.solutions):
+        raise Defect(f"the graphical model is {result.status}, with {len(built.solutions)} solutions")
+    if built.solutions and built.sign and result.value != built.best():
+        raise Defect(f"the optimum of the graphical model is {result.value}, not {built.best()}")
+    count = elimina.solve(graphical, "count", threads=1, device="cpu").value
+    if (count or 0) != len(built.solutions):
+        raise Defect(f"the graphical model has {count} solutions, not {len(built.solutions)}")
+
+
+def _check_search(case: Case, built: _Built) -> None:
+    has_limit = bool({"node_limit", "fail_limit"} & case["options"].keys())
+    result = built.model.solve(all_solutions=case["what"] == "all", **case["options"])
+    known = set(built.solutions)
+    found = [tuple(solution[built.xs]) for solution in result.solutions]
+    if result.solution is not None:
+        found.append(tuple(result.solution[built.xs]))
+    wrong = [values for values in found if values not in known]
+    if wrong:
+        raise Defect(f"{wrong[0]} is no solution")
+    if result.status == "infeasible" and known:
+        raise Defect(f"infeasible, but {built.solutions[0]} is a solution")
+    if result.status == "unknown" and not has_limit:
+        raise Defect("unknown, though nothing stops the search")
+    if result.complete and not known and result.status != "infeasible":
+        raise Defect(f"{result.status}, but there is no solution")
+    if built.sign and known:
+        if result.status == "optimal" and result.objective != built.best():
+            raise Defect(f"the optimum is {built.best()}, not {result.objective}")
+        if result.status != "optimal" and not has_limit:
+            raise Defect(f"the status is {result.status}, though nothing stops the search")
+    elif case["what"] == "all" and result.complete:
+        if len(set(found)) != len(known) or len(result.solutions) != len(known):
+            raise Defect(f"{len(result.solutions)} solutions ({len(set(found))} of them distinct), not {len(known)}")
+
+
+def smaller(case: Case) -> Iterator[Case]:
+    """Yield simpler models and searches."""
+    posts, domains = case["posts"], case["domains"]
+    for i in range(len(posts)):
+        yield {**case, "posts": posts[:i] + posts[i + 1 :]}
+    for name in case["options"]:
+        yield {**case, "options": {key: value for key, value in case["options"].items() if key != name}}
+    if case["objective"] is not None:
+        yield {**case, "objective": None}
+    if case["rule"] is not None:
+        yield {**case, "rule": None}
+    for x, domain in enumerate(domains):
+        for value in domain if len(domain) > 1 else []:
+            yield {**case, "domains": [*domains[:x], [v for v in domain if v != value], *domains[x + 1 :]]}
+    last = len(domains) - 1
+    if last > 0 and not any(_names(data, last) for _, data in posts):
+        objective = case["objective"] and [case["objective"][0], case["objective"][1][:-1], case["objective"][2]]
+        yield {**case, "domains": domains[:-1], "objective": objective}
+
+
+def _names(data: Any, x: int) -> bool:
+    """Whether a number occurs anywhere, as a variable perhaps."""
+    return any(_names(part, x) for part in data) if isinstance(data, list) else data == x
+
+
+def script(case: Case) -> str:
+    """Return a program that posts and searches."""
+    return f"from tests.adversary.constraints import check\ncheck({case!r})"

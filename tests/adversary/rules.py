@@ -1,0 +1,333 @@
+"""Constraints: how each is drawn, posted and looked at by brute force.
+
+A constraint is plain data: its name, the numbers of its variables (a list or several), and constants.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from elimina import cp
+
+Data = list[Any]
+Domains = list[list[int]]
+Drawn = Callable[[random.Random, Domains], Data | None]
+Posted = Callable[[cp.Model, Sequence[cp.Expression], Data], None]
+Held = Callable[[Sequence[int], Data], bool]
+
+RELATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+
+
+class Rule(NamedTuple):
+    """One kind of constraint."""
+
+    draw: Drawn
+    post: Posted
+    holds: Held
+
+
+def some(rng: random.Random, domains: Domains, least: int = 1, most: int = 5) -> list[int]:
+    """Variables, now and then with repetitions."""
+    count = rng.randint(least, max(least, min(most, len(domains))))
+    if rng.random() < 0.15 or count > len(domains):
+        return [rng.randrange(len(domains)) for _ in range(count)]
+    return rng.sample(range(len(domains)), count)
+
+
+def booleans(rng: random.Random, domains: Domains) -> list[int]:
+    """Variables of 0 and 1."""
+    found = [v for v, domain in enumerate(domains) if set(domain) <= {0, 1}]
+    return rng.sample(found, rng.randint(0, min(3, len(found))))
+
+
+def _linear(rng: random.Random, domains: Domains) -> Data:
+    xs = some(rng, domains)
+    factors = [rng.choice([-3, -2, -1, -1, 1, 1, 2, 5]) for _ in xs]
+    value = sum(f * rng.choice(domains[x]) for f, x in zip(factors, xs, strict=True))
+    own = booleans(rng, domains)
+    how = rng.choice(["", "", "", "iff", "only_if"]) if own else ""
+    return [xs, factors, rng.choice(list(RELATIONS)), value, how, own[0] if own else 0]
+
+
+def _relation(data: Data, xs: Sequence[Any]) -> Any:
+    variables, factors, name, value, _, _ = data
+    left = sum(f * xs[x] for f, x in zip(factors, variables, strict=True))
+    return RELATIONS[name](left, value)
+
+
+def _post_linear(model: cp.Model, xs: Sequence[cp.Expression], data: Data) -> None:
+    relation = _relation(data, xs)
+    if isinstance(relation, bool):
+        relation = RELATIONS["=="](xs[0] - xs[0], 0 if relation else 1)
+    model.add(relation, **({data[4]: xs[data[5]]} if data[4] else {}))
+
+
+def _hold_linear(values: Sequence[int], data: Data) -> bool:
+    is_true = bool(_relation(data, values))
+    if data[4] == "iff":
+        return is_true == bool(values[data[5]])
+    return is_true or (data[4] == "only_if" and not values[data[5]])
+
+
+def _defined(
+    count: int, made: Callable[[cp.Model, list[cp.Expression]], Any], of: Callable[[list[int]], int | None], most: int = 0
+) -> Rule:
+    """A new variable that is a function of others and is equal to one more."""
+
+    def draw(rng: random.Random, domains: Domains) -> Data:
+        return [some(rng, domains, count, most or count), rng.randrange(len(domains))]
+
+    def post(model: cp.Model, xs: Sequence[cp.Expression], data: Data) -> None:
+        model.add(made(model, [xs[x] for x in data[0]]) == xs[data[1]])
+
+    def holds(values: Sequence[int], data: Data) -> bool:
+        result = of([values[x] for x in data[0]])
+        return result is not None and result == values[data[1]]
+
+    return Rule(draw, post, holds)
+
+
+def _quotient(pair: list[int]) -> int | None:
+    x, y = pair
+    return None if y == 0 else (abs(x) // abs(y)) * (1 if (x >= 0) == (y >= 0) else -1)
+
+
+def _remainder(pair: list[int]) -> int | None:
+    quotient = _quotient(pair)
+    return None if quotient is None else pair[0] - pair[1] * quotient
+
+
+def _power(pair: list[int]) -> int | None:
+    x, y = pair
+    if y >= 0:
+        return x**y if abs(x**y) <= 60 else None
+    return None if x == 0 else (x ** (-y) if abs(x) == 1 else 0)
+
+
+def _of_all(name: str, holds: Callable[[list[int]], bool], least: int = 1, *more: Any) -> Rule:
+    """A constraint over some variables by a method of the model."""
+    return Rule(
+        lambda rng, domains: [some(rng, domains, least, 6), *(rng.choice(options) for options in more)],
+        lambda model, xs, data: getattr(model, name)([xs[x] for x in data[0]], *data[1:]),
+        lambda values, data: holds([values[x] for x in data[0]]),
+    )
+
+
+def is_different(values: list[int]) -> bool:
+    """Whether no value occurs twice."""
+    return len(set(values)) == len(values)
+
+
+def is_circuit(values: list[int], sub: bool = False) -> bool:
+    """Whether following successors leads through all nodes (sub: but those that are their own successors)."""
+    nodes = range(len(values))
+    if sorted(values) != list(nodes):
+        return False
+    start = next((v for v in nodes if values[v] != v), None) if sub else 0
+    if start is None:
+        return True
+    seen, at = 1, values[start]
+    while at != start:
+        seen, at = seen + 1, values[at]
+    return seen == (sum(values[v] != v for v in nodes) if sub else len(values))
+
+
+def _two(name: str, holds: Callable[[list[int], list[int]], bool]) -> Rule:
+    def draw(rng: random.Random, domains: Domains) -> Data:
+        xs = some(rng, domains, 1, 4)
+        return [xs, [rng.randrange(len(domains)) for _ in xs]]
+
+    return Rule(
+        draw,
+        lambda model, xs, data: getattr(model, name)(*([xs[x] for x in part] for part in data)),
+        lambda values, data: holds(*([values[x] for x in part] for part in data)),
+    )
+
+
+def _is_inverse(xs: list[int], ys: list[int]) -> bool:
+    nodes = range(len(xs))
+    return all(x in nodes for x in (*xs, *ys)) and all((xs[i] == j) == (ys[j] == i) for i in nodes for j in nodes)
+
+
+def _table(rng: random.Random, domains: Domains) -> Data:
+    xs = some(rng, domains, 1, 4)
+    cells = list(itertools.product(*(domains[x] for x in xs)))
+    rows = rng.sample(cells, rng.randint(0, len(cells)))
+    return [xs, [list(row) for row in rows]]
+
+
+def _regular(rng: random.Random, domains: Domains) -> Data:
+    xs = some(rng, domains, 1, 5)
+    symbols, states = sorted({s for x in xs for s in domains[x]}), rng.randint(1, 3)
+    moves = [[[s, rng.randrange(states)] for s in symbols if rng.random() < 0.8] for _ in range(states)]
+    return [xs, moves, rng.randrange(states), rng.sample(range(states), rng.randint(1, states))]
+
+
+def _is_word(values: Sequence[int], data: Data) -> bool:
+    xs, moves, state, accepting = data
+    for x in xs:
+        following = dict(map(tuple, moves[state])).get(values[x])
+        if following is None:
+            return False
+        state = following
+    return state in accepting
+
+
+def _cardinality(rng: random.Random, domains: Domains) -> Data:
+    xs = some(rng, domains, 1, 5)
+    known = sorted({s for x in xs for s in domains[x]})
+    chosen = rng.sample(known, rng.randint(1, min(3, len(known))))
+    counts = [rng.choice([["x", rng.randrange(len(domains))], ["n", rng.randint(0, 2)]]) for _ in chosen]
+    return [xs, chosen, counts, rng.random() < 0.3]
+
+
+def _is_cardinality(values: Sequence[int], data: Data) -> bool:
+    xs, chosen, counts, closed = data
+    found = Counter(values[x] for x in xs)
+    wanted = [values[n] if what == "x" else n for what, n in counts]
+    return all(found[c] == n for c, n in zip(chosen, wanted, strict=True)) and (not closed or set(found) <= set(chosen))
+
+
+def _cumulative(rng: random.Random, domains: Domains) -> Data:
+    xs = some(rng, domains, 1, 5)
+    return [xs, [rng.randint(0, 4) for _ in xs], [rng.randint(0, 3) for _ in xs], rng.randint(0, 5)]
+
+
+def _is_cumulative(values: Sequence[int], data: Data) -> bool:
+    xs, durations, demands, capacity = data
+    tasks = [(values[x], d, r) for x, d, r in zip(xs, durations, demands, strict=True) if d > 0]
+    times = {start for start, _, _ in tasks}
+    return all(sum(r for start, d, r in tasks if start <= time < start + d) <= capacity for time in times)
+
+
+def _packing(rng: random.Random, domains: Domains) -> Data:
+    bins = some(rng, domains, 1, 5)
+    loads = [rng.choice([["x", rng.randrange(len(domains))], ["n", rng.randint(0, 6)]]) for _ in range(rng.randint(1, 3))]
+    return [bins, [rng.randint(0, 3) for _ in bins], loads]
+
+
+def _is_packing(values: Sequence[int], data: Data) -> bool:
+    bins, sizes, loads = data
+    full = [values[n] if what == "x" else n for what, n in loads]
+    if any(not 0 <= values[b] < len(loads) for b in bins):
+        return False
+    return all(
+        load == sum(size for b, size in zip(bins, sizes, strict=True) if values[b] == i) for i, load in enumerate(full)
+    )
+
+
+def _given(xs: Sequence[cp.Expression], pairs: list[Any]) -> list[Any]:
+    return [xs[n] if what == "x" else n for what, n in pairs]
+
+
+def _element(rng: random.Random, domains: Domains) -> Data:
+    items = [rng.choice([["x", rng.randrange(len(domains))], ["n", rng.randint(-5, 9)]]) for _ in range(rng.randint(1, 5))]
+    if rng.random() < 0.5:
+        items = [["n", rng.randint(-5, 9)] for _ in items]
+    return [items, rng.randrange(len(domains)), rng.randrange(len(domains))]
+
+
+def _is_element(values: Sequence[int], data: Data) -> bool:
+    items, index, result = data
+    if not 0 <= values[index] < len(items):
+        return False
+    what, n = items[values[index]]
+    return values[result] == (values[n] if what == "x" else n)
+
+
+def _clause(rng: random.Random, domains: Domains) -> Data:
+    return [booleans(rng, domains), booleans(rng, domains)]
+
+
+def _cost_free(name: str, of: Callable[[list[int]], int]) -> Rule:
+    """A function of Booleans that is equal to another one."""
+
+    def draw(rng: random.Random, domains: Domains) -> Data | None:
+        own = booleans(rng, domains)
+        return [own, own[0]] if own else None
+
+    return Rule(
+        draw,
+        lambda model, xs, data: model.add(getattr(model, name)([xs[x] for x in data[0]]) == xs[data[1]]),
+        lambda values, data: of([values[x] for x in data[0]]) == values[data[1]],
+    )
+
+
+RULES: dict[str, Rule] = {
+    "linear": Rule(_linear, _post_linear, _hold_linear),
+    "all_different": _of_all("all_different", is_different, 1, ["value", "bounds", "domain"]),
+    "all_different_except_0": _of_all("all_different_except_0", lambda xs: is_different([x for x in xs if x])),
+    "circuit": _of_all("circuit", is_circuit, 1),
+    "subcircuit": _of_all("subcircuit", lambda xs: is_circuit(xs, sub=True), 1),
+    "lex_less": _two("lex_less", lambda xs, ys: xs < ys),
+    "lex_lesseq": _two("lex_lesseq", lambda xs, ys: xs <= ys),
+    "inverse": _two("inverse", _is_inverse),
+    "product": _defined(2, lambda model, xs: model.product(*xs), lambda xs: xs[0] * xs[1]),
+    "quotient": _defined(2, lambda model, xs: model.quotient(*xs), _quotient),
+    "remainder": _defined(2, lambda model, xs: model.remainder(*xs), _remainder),
+    "power": _defined(2, lambda model, xs: model.power(*xs, -60, 60), _power),
+    "maximum": _defined(1, lambda model, xs: model.maximum(xs), max, 4),
+    "minimum": _defined(1, lambda model, xs: model.minimum(xs), min, 4),
+    "absolute": _defined(1, lambda model, xs: abs(xs[0]), lambda xs: abs(xs[0])),
+    "count": _defined(2, lambda model, xs: model.count(xs[1:], xs[0]), lambda xs: xs[1:].count(xs[0]), 5),
+    "distinct_values": _defined(1, lambda model, xs: model.distinct_values(xs), lambda xs: len(set(xs)), 5),
+    "all_of": _cost_free("all_of", lambda xs: int(all(xs))),
+    "any_of": _cost_free("any_of", lambda xs: int(any(xs))),
+    "member": Rule(
+        lambda rng, domains: [rng.randrange(len(domains)), [rng.randint(-4, 6) for _ in range(rng.randint(0, 4))]],
+        lambda model, xs, data: model.member(xs[data[0]], data[1]),
+        lambda values, data: values[data[0]] in data[1],
+    ),
+    "clause": Rule(
+        _clause,
+        lambda model, xs, data: model.clause(*([xs[x] for x in part] for part in data)),
+        lambda values, data: any(values[x] for x in data[0]) or not all(values[x] for x in data[1]),
+    ),
+    "table": Rule(
+        _table,
+        lambda model, xs, data: model.table([xs[x] for x in data[0]], data[1]),
+        lambda values, data: [values[x] for x in data[0]] in data[1],
+    ),
+    "regular": Rule(
+        _regular,
+        lambda model, xs, data: model.regular(
+            [xs[x] for x in data[0]], [dict(map(tuple, moves)) for moves in data[1]], data[2], data[3]
+        ),
+        _is_word,
+    ),
+    "cardinality": Rule(
+        _cardinality,
+        lambda model, xs, data: model.cardinality(
+            [xs[x] for x in data[0]], dict(zip(data[1], _given(xs, data[2]), strict=True)), data[3]
+        ),
+        _is_cardinality,
+    ),
+    "cumulative": Rule(
+        _cumulative,
+        lambda model, xs, data: model.cumulative([xs[x] for x in data[0]], data[1], data[2], data[3]),
+        _is_cumulative,
+    ),
+    "bin_packing_load": Rule(
+        _packing,
+        lambda model, xs, data: model.bin_packing_load(_given(xs, data[2]), [xs[x] for x in data[0]], data[1]),
+        _is_packing,
+    ),
+    "element": Rule(
+        _element,
+        lambda model, xs, data: model.add(model.element(_given(xs, data[0]), xs[data[1]]) == xs[data[2]]),
+        _is_element,
+    ),
+}
+"""Name -> constraint."""
