@@ -69,7 +69,11 @@ def check_bounds(case: Case, oracle: Oracle, lower: Any, upper: Any, source: str
     ends = [(lower, best - _number(lower, best)), (upper, _number(upper, best) - best)]
     for end, distance in ends:
         is_worse_side = (end is upper) == (sign == 1)
-        if end is not None and distance < -slack(case, oracle, best) and not (is_worse_side and is_out_of_reach(case, oracle)):
+        if (
+            end is not None
+            and distance < -slack(case, oracle, best)
+            and not (is_worse_side and is_out_of_reach(case, oracle))
+        ):
             raise Defect(f"the bounds of {source}, {lower} to {upper}, exclude the optimum {best}")
 
 
@@ -156,7 +160,11 @@ def _sum(case: Case, model: Model, oracle: Oracle, result: Result) -> None:
             raise Defect(f"the bounds {result.lower_bound} to {result.upper_bound} exclude log10 Z, {truth}")
     if result.status != "bounded":
         _check_log(result, truth, off)
-        if result.value is not None and -300 < truth < 300 and not math.isclose(result.value, 10**truth, rel_tol=1e-6 + 3 * off):
+        if (
+            result.value is not None
+            and -300 < truth < 300
+            and not math.isclose(result.value, 10**truth, rel_tol=1e-6 + 3 * off)
+        ):
             raise Defect(f"the sum is {10**truth!r}, not {result.value!r}")
     elif case["options"].get("method") != "mbe" and not {"memory", "time_limit"} & case["options"].keys():
         raise Defect("bounded, though nothing stops the sum")

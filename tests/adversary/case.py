@@ -41,7 +41,7 @@ class Kind(Protocol):
         """Return a short program that shows what happens."""
 
 
-KINDS = {"solve": "solving", "tree": "trees", "cp": "constraints"}
+KINDS = {"solve": "solving", "tree": "trees", "cp": "constraints", "dcop": "agents", "tsp": "tours", "files": "files"}
 """Kind -> its module."""
 
 

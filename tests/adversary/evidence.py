@@ -57,9 +57,7 @@ def stated(case: Case) -> dict[Any, Any]:
     """The evidence as a call takes it."""
     spec = case["model"]
     return {
-        spec["variables"][v][0] if how == "name" else v: known
-        if isinstance(known, list)
-        else state_of(spec, v, known)
+        spec["variables"][v][0] if how == "name" else v: known if isinstance(known, list) else state_of(spec, v, known)
         for v, how, known in case["evidence"]
     }
 

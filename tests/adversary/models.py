@@ -151,7 +151,9 @@ def _fill_network(rng: random.Random, spec: Spec, sizes: list[int], has_holes: b
         first[axis] = slice(0, 1)
         raw[tuple(first)] += (raw.sum(axis=axis, keepdims=True) == 0).astype(float)
         values = raw / raw.sum(axis=axis, keepdims=True)
-        spec["factors"].append({"scope": scope, "values": values.reshape(-1).tolist(), "default": None, "dtype": "float64"})
+        spec["factors"].append(
+            {"scope": scope, "values": values.reshape(-1).tolist(), "default": None, "dtype": "float64"}
+        )
         spec["children"].append(child)
 
 
@@ -301,7 +303,9 @@ def text(spec: Spec) -> list[str]:
         lines.append(f"    {_table_text(factor, [sizes[v] for v in factor['scope']])},")
     lines.append("]")
     more = "".join(
-        f", {key}={spec[key]!r}" for key, plain in (("constant", 0), ("upper_bound", None), ("children", None)) if spec[key] != plain
+        f", {key}={spec[key]!r}"
+        for key, plain in (("constant", 0), ("upper_bound", None), ("children", None))
+        if spec[key] != plain
     )
     lines.append(f"model = Model(variables, factors, sense={spec['sense']!r}{more})")
     return lines

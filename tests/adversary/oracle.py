@@ -69,7 +69,9 @@ class Oracle:
             largest += 0 if not known.size else max(abs(int(known.min())), abs(int(known.max())))
         self.magnitude = largest + abs(self.spec["constant"])
         allowed = np.flatnonzero(is_free)
-        total: Any = np.full(len(allowed), self.spec["constant"], dtype=np.int64 if self.magnitude < INT64_SAFE else object)
+        total: Any = np.full(
+            len(allowed), self.spec["constant"], dtype=np.int64 if self.magnitude < INT64_SAFE else object
+        )
         for table, place in zip(tables, places, strict=True):
             total = total + table[place[allowed]].astype(total.dtype)
         return total.tolist(), allowed

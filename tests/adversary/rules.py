@@ -82,7 +82,10 @@ def _hold_linear(values: Sequence[int], data: Data) -> bool:
 
 
 def _defined(
-    count: int, made: Callable[[cp.Model, list[cp.Expression]], Any], of: Callable[[list[int]], int | None], most: int = 0
+    count: int,
+    made: Callable[[cp.Model, list[cp.Expression]], Any],
+    of: Callable[[list[int]], int | None],
+    most: int = 0,
 ) -> Rule:
     """A new variable that is a function of others and is equal to one more."""
 
@@ -214,7 +217,9 @@ def _is_cumulative(values: Sequence[int], data: Data) -> bool:
 
 def _packing(rng: random.Random, domains: Domains) -> Data:
     bins = some(rng, domains, 1, 5)
-    loads = [rng.choice([["x", rng.randrange(len(domains))], ["n", rng.randint(0, 6)]]) for _ in range(rng.randint(1, 3))]
+    loads = [
+        rng.choice([["x", rng.randrange(len(domains))], ["n", rng.randint(0, 6)]]) for _ in range(rng.randint(1, 3))
+    ]
     return [bins, [rng.randint(0, 3) for _ in bins], loads]
 
 
@@ -233,7 +238,9 @@ def _given(xs: Sequence[cp.Expression], pairs: list[Any]) -> list[Any]:
 
 
 def _element(rng: random.Random, domains: Domains) -> Data:
-    items = [rng.choice([["x", rng.randrange(len(domains))], ["n", rng.randint(-5, 9)]]) for _ in range(rng.randint(1, 5))]
+    items = [
+        rng.choice([["x", rng.randrange(len(domains))], ["n", rng.randint(-5, 9)]]) for _ in range(rng.randint(1, 5))
+    ]
     if rng.random() < 0.5:
         items = [["n", rng.randint(-5, 9)] for _ in items]
     return [items, rng.randrange(len(domains)), rng.randrange(len(domains))]

@@ -127,7 +127,9 @@ class _Watched:
         with open(self.log) as file:
             stacks = file.read()
         if running is None:
-            raise RuntimeError(f"a worker ended with exit code {self.process.exitcode} before its first case:\n{stacks}")
+            raise RuntimeError(
+                f"a worker ended with exit code {self.process.exitcode} before its first case:\n{stacks}"
+            )
         kind, seed = running
         what = f"hung or crashed (exit code {self.process.exitcode})"
         place = next((line.strip() for line in stacks.splitlines() if "elimina/" in line), "")

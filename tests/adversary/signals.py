@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import secrets
 import signal
@@ -115,9 +114,28 @@ class _Run:
             path = self.folder / "model.uai"
             write(_grid(rng), path)
         if self.command == "dcop":
-            return [*elimina, "dcop", "--json", "--algo", self.how, *(["--ibound", "9"] * (self.how == "adpop")), str(path)]
+            return [
+                *elimina,
+                "dcop",
+                "--json",
+                "--algo",
+                self.how,
+                *(["--ibound", "9"] * (self.how == "adpop")),
+                str(path),
+            ]
         task = "mpe" if self.command == "solve" else self.command
-        given = [*elimina, "solve", "--json", "--task", task, "--threads", "1", "--device", self.case["device"], str(path)]
+        given = [
+            *elimina,
+            "solve",
+            "--json",
+            "--task",
+            task,
+            "--threads",
+            "1",
+            "--device",
+            self.case["device"],
+            str(path),
+        ]
         if task == "mpe":
             given += ["--trace", str(self.trace)]
         if task == "mmap":

@@ -107,7 +107,8 @@ def smaller(case: Case) -> Iterator[Case]:
 def _within(evidence: list[Any], spec: dict[str, Any]) -> list[Any]:
     sizes = [size for _, size, _ in spec["variables"]]
     return [
-        [v, how, known[: sizes[v]] if isinstance(known, list) else min(known, sizes[v] - 1)] for v, how, known in evidence
+        [v, how, known[: sizes[v]] if isinstance(known, list) else min(known, sizes[v] - 1)]
+        for v, how, known in evidence
     ]
 
 
@@ -135,7 +136,9 @@ def _renamed(case: Case, simpler: Case) -> Case:
 
 def script(case: Case) -> str:
     """Return a program that makes the call."""
-    options = {k: v for k, v in case["options"].items() if k not in ("scratch", "checkpoint") and (k, v) != ("device", "cpu")}
+    options = {
+        k: v for k, v in case["options"].items() if k not in ("scratch", "checkpoint") and (k, v) != ("device", "cpu")
+    }
     folders = [f"{name}=tempfile.mkdtemp()" for name in ("scratch", "checkpoint") if name in case["options"]]
     query = [] if case["query"] is None else [f"query={[case['model']['variables'][v][0] for v in case['query']]!r}"]
     evidence = [f"evidence={shown(case)}"] if case["evidence"] else []

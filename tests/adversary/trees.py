@@ -72,9 +72,15 @@ def _batch(rng: random.Random, spec: dict[str, Any]) -> list[Any]:
     columns = rng.sample(names, rng.randint(0, len(names)))
     sizes = [spec["variables"][v][1] for v in columns]
     rows = [
-        [None if rng.random() < 0.3 else rng.randrange(size) for size in sizes] for _ in range(rng.choice([1, 2, 5, 20]))
+        [None if rng.random() < 0.3 else rng.randrange(size) for size in sizes]
+        for _ in range(rng.choice([1, 2, 5, 20]))
     ]
-    return ["batch", columns, rows if columns else [], None if rng.random() < 0.5 else rng.sample(names, len(names) // 2)]
+    return [
+        "batch",
+        columns,
+        rows if columns else [],
+        None if rng.random() < 0.5 else rng.sample(names, len(names) // 2),
+    ]
 
 
 class _Session:
@@ -154,7 +160,9 @@ class _Session:
         for v in range(len(self.names)) if asked is None else asked:
             values = oracle.columns[v][oracle.allowed].tolist()
             truth = [
-                math.exp(max((s for s, y in zip(oracle.scores, values, strict=True) if y == x), default=-math.inf) - best)
+                math.exp(
+                    max((s for s, y in zip(oracle.scores, values, strict=True) if y == x), default=-math.inf) - best
+                )
                 for x in range(oracle.sizes[v])
             ]
             close(answer[self.names[v]], truth, f"max-marginals of {self.names[v]!r}", OFF)
@@ -185,7 +193,9 @@ class _Session:
     def mpe(self, answer: Any) -> None:
         """Check the most probable assignment."""
         assignment, value = answer
-        states = [[state_of(self.spec, v, x) for x in range(size)] for v, (_, size, _) in enumerate(self.spec["variables"])]
+        states = [
+            [state_of(self.spec, v, x) for x in range(size)] for v, (_, size, _) in enumerate(self.spec["variables"])
+        ]
         numbers = [list(map(str, states[v])).index(str(assignment[name])) for v, name in enumerate(self.names)]
         off = 1e-9 * max(1.0, self.oracle().magnitude)
         close([value], [max(self.oracle().scores)], "the best logarithm", off)
@@ -280,7 +290,13 @@ def _without(calls: list[Any], gone: int) -> list[Any] | None:
             fewer.append([what, [v - (v > gone) for v in columns], rows, moved])
         else:
             fewer.append(
-                [what, *([v - (v > gone) for v in argument] if isinstance(argument, list) else argument for argument in arguments)]
+                [
+                    what,
+                    *(
+                        [v - (v > gone) for v in argument] if isinstance(argument, list) else argument
+                        for argument in arguments
+                    ),
+                ]
             )
     return fewer
 

@@ -1,0 +1,49 @@
+"""A minute of the adversary with fresh seeds; ELIMINA_ADVERSARY_SEED runs the same cases again."""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+import pytest
+
+from tests.adversary.case import Case, Setting, kind_of, make
+from tests.adversary.running import attack
+from tests.adversary.shrinking import shrink
+
+SECONDS = {"cp": 10, "dcop": 8, "tsp": 5, "files": 8}
+"""Kind -> seconds of a test."""
+
+
+@pytest.mark.parametrize("kind", SECONDS)
+def test_random_cases(kind):
+    seed = int(os.environ.get("ELIMINA_ADVERSARY_SEED") or secrets.randbelow(10**9))
+    print(f"ELIMINA_ADVERSARY_SEED={seed}")
+    counts, failures = attack([kind], seed, SECONDS[kind], 1, Setting())
+    assert counts[kind] > 0
+    assert not failures, "\n\n".join(f"{f.kind} {f.seed}: {f.signature}\n{f.report}" for f in failures)
+
+
+@pytest.mark.parametrize("kind", SECONDS)
+def test_a_seed_makes_one_case(kind):
+    case = make(kind, 5, Setting())
+    assert case == make(kind, 5, Setting())
+    assert case != make(kind, 6, Setting())
+    compile(kind_of(kind).script(case), "script", "exec")
+
+
+def test_shrinking_keeps_what_fails():
+    def smaller(case: Case):
+        for i in range(len(case["items"])):
+            yield {"items": case["items"][:i] + case["items"][i + 1 :]}
+
+    found = shrink({"items": list(range(20))}, lambda case: {3, 7} <= set(case["items"]), smaller)
+    assert found == {"items": [3, 7]}
+
+
+@pytest.mark.parametrize("kind", SECONDS)
+def test_simpler_cases_are_of_the_same_kind(kind):
+    module = kind_of(kind)
+    for seed in range(10):
+        for case, _ in zip(module.smaller(make(kind, seed, Setting())), range(20), strict=False):
+            compile(module.script(case), "script", "exec")
