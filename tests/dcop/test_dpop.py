@@ -199,6 +199,13 @@ def test_upper_bound_and_constants() -> None:
     assert (empty.status, empty.value, empty.assignment) == ("optimal", 0, {})
 
 
+def test_costs_that_are_small_beside_those_not_taken() -> None:
+    small = -0.004668781042043006
+    functions = [Table((0, 1), np.array([[-4000.0], [0.0]])), Table((0,), np.array([np.inf, small]))]
+    result = solve(Problem.from_model(Model([Variable("x", 2), Variable("y", 1)], functions)))
+    assert (result.status, result.value) == ("optimal", small)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

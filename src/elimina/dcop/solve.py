@@ -23,6 +23,7 @@ from elimina.inference.account import check_value
 from elimina.inference.choose import MOST_THREADS
 from elimina.inference.minibucket import result_between
 from elimina.model import Model
+from elimina.planning.prepare import allowed_range
 from elimina.result import Delivery, Result
 from elimina.semiring import FLOATS, INTEGERS
 
@@ -260,8 +261,14 @@ def answer(problem: Problem, agents: Iterable[Finished]) -> Result:
         check_value("int64", total, math.inf if result.value is None else result.value, [])
         return result
     score = model.score(chosen)
-    check_value("float64", total, score, [model.constant, *model.terms(chosen)])
+    check_value("float64", total, score, [model.constant, *_largest(model)])
     return result_between(model, score, chosen)
+
+
+def _largest(model: Model) -> list[float]:
+    """Each function's largest cost: agents add up distances from its least one, which round as the largest does."""
+    ranges = (allowed_range(table, model.sense) for table in model.factors)
+    return [max(map(abs, known)) for known in ranges if known is not None]
 
 
 def _constants(model: Model) -> list[int | float]:
