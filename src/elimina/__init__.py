@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # importing typing for it takes longer than all else here
 if TYPE_CHECKING:
     from elimina.api import plan, solve
     from elimina.errors import (

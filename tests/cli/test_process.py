@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import signal
+import subprocess
 import sys
 import time
 import types
@@ -49,7 +50,7 @@ def test_interrupts(slow, start):
 @pytest.mark.parametrize("method", ["filter", "search"])
 def test_an_interrupt_leaves_bounds(slow, start, method):
     code, out, err = interrupt(start("solve", "hard.wcsp", "--method", method, "--order-time", 0.1), 4)
-    assert (code, err) == (0, "")
+    assert (code, err) == (130, "")
     assert "status:     bounded" in out
     assert "assignment: x0=" in out
 
@@ -61,6 +62,36 @@ def test_an_interrupt_while_it_loads(elimina, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "elimina.cli.commands", Interrupted("elimina.cli.commands"))
     assert elimina("solve", "x.wcsp") == (130, "", "interrupted\n")
+
+
+HELD = """
+import os, sys, time, types
+class Slow(types.ModuleType):
+    def __getattr__(self, name):
+        if name != "run":
+            raise AttributeError(name)
+        os.write(1, b"loading\\n")
+        time.sleep({seconds})
+        return lambda arguments: print("ran")
+sys.modules["elimina.cli.commands"] = Slow("elimina.cli.commands")
+from elimina.cli import main
+main()
+"""
+SIGNALS = pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated")])
+
+
+@SIGNALS
+def test_a_signal_while_modules_load(number, word):
+    """It waits for the import, so that nothing is left half loaded; a second one ends the process at once."""
+    for seconds, count in ((1, 1), (60, 2)):
+        command = [sys.executable, "-c", HELD.format(seconds=seconds)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert process.stdout.readline() == "loading\n"
+        for _ in range(count):
+            process.send_signal(number)
+            time.sleep(0.2)
+        out, err = process.communicate(timeout=50)
+        assert (process.returncode, out, err) == (128 + number, "", f"{word}\n" if count == 1 else "")
 
 
 def test_a_pipe_that_is_closed_early(start, radio):

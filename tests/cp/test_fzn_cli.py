@@ -64,9 +64,9 @@ def test_each_better_solution(tmp_path: Path, option: str) -> None:
 
 def test_no_solution(tmp_path: Path) -> None:
     assert run(tmp_path, f"{THREE}constraint int_le(4, x); solve satisfy;").stdout == "=====UNSATISFIABLE=====\n"
-    assert run(tmp_path, HARD, "-t", "100").stdout == "=====UNKNOWN=====\n"
+    assert run(tmp_path, HARD, "-t", "100").stdout == "=====UNKNOWN=====\n% time limit\n"
     # Before it is read.
-    assert run(tmp_path, HARD, "-t", "0").stdout == "=====UNKNOWN=====\n"
+    assert run(tmp_path, HARD, "-t", "0").stdout == "=====UNKNOWN=====\n% time limit\n"
 
 
 def test_statistics(tmp_path: Path) -> None:
@@ -137,8 +137,9 @@ def test_a_signal_ends_the_search(tmp_path: Path, number: signal.Signals, thread
             break
     process.send_signal(number)
     printed, errors = process.communicate(timeout=30)
-    assert (process.returncode, errors) == (0, "")
+    assert (process.returncode, errors) == (128 + number, "")
     assert "==========" not in printed
+    assert f"% {'interrupted' if number == signal.SIGINT else 'terminated'}\n" in printed
     assert "objective=1\n" in printed
 
 
@@ -148,8 +149,8 @@ def test_a_signal_ends_the_wait_for_a_model(tmp_path: Path) -> None:
     process = subprocess.Popen([PROGRAM, str(tmp_path / "model.fzn")], stdout=subprocess.PIPE, text=True)
     with (tmp_path / "model.fzn").open("w"):  # which waits for the reader
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=30)[0] == "=====UNKNOWN=====\n"
-    assert process.returncode == 0
+        assert process.communicate(timeout=30)[0] == "=====UNKNOWN=====\n% interrupted\n"
+    assert process.returncode == 130
 
 
 @pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", ">/dev/full"])
@@ -168,6 +169,8 @@ def test_a_time_limit_ends_with_the_best_so_far(tmp_path: Path) -> None:
     (best,) = reference.parse_solutions(result.stdout)
     assert best["c"] == 1
     assert "==" not in result.stdout
+    assert result.stdout.endswith("% time limit\n")
+    assert result.returncode == 0
 
 
 @pytest.mark.parametrize(

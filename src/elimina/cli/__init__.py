@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import sys
 
-INTERRUPTED = 130
+from elimina.cli import signals
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; exit with 0 (finished), 1 (error), 2 (usage) or 130 (interrupted)."""
-    try:
-        # Imported here, so that an interrupt while NumPy loads is one line too.
-        from elimina.cli.commands import run
+    """Run the command line.
 
+    Its exit codes: 0 finished, 1 error, 2 usage, 130 ended by SIGINT, 143 ended by SIGTERM.
+    """
+    signals.catch()
+    try:
+        with signals.deferred():
+            from elimina.cli.commands import run
+        signals.check()
         code = run(arguments)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        code = INTERRUPTED
-    sys.exit(code)
+        print(signals.word(), file=sys.stderr)
+        code = signals.INTERRUPTED
+    signals.finish(code)

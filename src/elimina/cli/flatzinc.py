@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import errno
 import os
-import signal
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elimina import __version__
+from elimina.cli import signals
 
 if TYPE_CHECKING:
     from elimina._core import CpSearch, FlatZinc
@@ -20,16 +20,17 @@ FINISHED, ERROR = 0, 1
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run ``fzn-elimina``; exit with 0 (finished, or ended by a limit or a signal), 1 (error) or 2 (usage)."""
-    run = _Run(time.monotonic())
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, run.stop)
+    """Run ``fzn-elimina``.
+
+    Its exit codes: 0 finished, a limit included; 1 error; 2 usage; 130 ended by SIGINT; 143 ended by SIGTERM.
+    """
+    started = time.monotonic()
+    signals.catch()
     try:
-        run.take(_options(arguments))
-        if sys.stdout is None:
-            raise OSError(errno.EBADF, "closed")
-        code = run.run()
-        sys.stdout.buffer.flush()
+        # Signals are looked at where the search stands still: whatever is found by then is printed.
+        with signals.deferred():
+            options = _options(arguments)
+        code = _Run(started, options).run()
     except OSError as error:
         if not isinstance(error, BrokenPipeError):
             _complain(f"{error.filename or 'standard output'}: {error.strerror or error}")
@@ -40,7 +41,7 @@ def main(arguments: list[str] | None = None) -> None:
     except MemoryError:
         _complain("out of memory")
         code = ERROR
-    sys.exit(code)
+    signals.finish(code)
 
 
 def _complain(problem: str) -> None:
@@ -95,35 +96,32 @@ def _count(least: int, most: int = 2**53 - 1) -> type[int]:
     return Count
 
 
-class _StoppedReadingError(Exception):
-    pass
-
-
 class _Run:
-    def __init__(self, started: float) -> None:
-        self._started, self._stopped, self._reads = started, False, False
-
-    def stop(self, *_: object) -> None:
-        self._stopped = True
-        # A pipe that nothing is written to would be waited for again.
-        if self._reads:
-            raise _StoppedReadingError
-
-    def take(self, options: argparse.Namespace) -> None:
-        self._options = options
+    def __init__(self, started: float, options: argparse.Namespace) -> None:
+        self._started, self._options = started, options
 
     def run(self) -> int:
+        if sys.stdout is None:
+            raise OSError(errno.EBADF, "closed")
+        try:
+            text = self._options.model.read_bytes()
+        except KeyboardInterrupt:
+            with signals.deferred():
+                return self._end(False)
+        with signals.deferred():
+            return self._solve(text)
+
+    def _solve(self, text: bytes) -> int:
         options = self._options
         from elimina._core import FlatZinc
 
         try:
-            model = FlatZinc(self._read(options.model), self._goes_on)
+            model = FlatZinc(text, self._goes_on)
         except ValueError as error:
             _complain(f"{options.model}:{error}")
             return ERROR
-        except (StopIteration, _StoppedReadingError):
-            self._write(b"=====UNKNOWN=====\n")
-            return FINISHED
+        except StopIteration:
+            return self._end(False)
         if _may_use_device(model, options):
             from elimina.cp.device import accelerate
             from elimina.errors import DeviceError
@@ -137,50 +135,57 @@ class _Run:
             how = options.free_search, options.random_seed, self._seconds_left(), options.parallel, options.lns
             search = model.search(*how, self._goes_on)
         except StopIteration:
-            self._write(b"=====UNKNOWN=====\n")
-            return FINISHED
+            return self._end(False)
         if options.verbose:
             for note in model.notes:
                 _complain(note)
         read = time.monotonic() - self._started
-        self._search(model, search)
+        code = self._search(model, search)
         if options.statistics:
             self._write(_statistics(model, search, read).encode())
-        return FINISHED
-
-    def _read(self, path: Path) -> bytes:
-        self._reads = True
-        try:
-            return path.read_bytes()
-        finally:
-            self._reads = False
+        return code
 
     def _seconds_left(self) -> float:
         limit = self._options.time_limit
         return float("inf") if limit is None else max(self._started + limit / 1000 - time.monotonic(), 0.0)
 
     def _goes_on(self) -> bool:
-        return not self._stopped and self._seconds_left() > 0
+        return not signals.came() and self._seconds_left() > 0
 
-    def _search(self, model: FlatZinc, search: CpSearch) -> None:
+    def _search(self, model: FlatZinc, search: CpSearch) -> int:
         options = self._options
         limit = options.num_solutions or (None if options.all_solutions else 1)
         shows_each = model.is_satisfaction or options.all_solutions or options.intermediate
-        count, last = 0, b""
-        while (state := search.next(self._goes_on)) == "solution":
-            count, last = count + 1, model.show(search)
-            if shows_each:
-                self._write(last)
-            if model.is_satisfaction and count == limit:
-                break
+        count, last, code = 0, b"", FINISHED
+        try:
+            while (state := search.next(self._goes_on)) == "solution":
+                count, last = count + 1, model.show(search)
+                if shows_each:
+                    self._write(last)
+                if model.is_satisfaction and count == limit:
+                    break
+        except MemoryError:
+            _complain("out of memory")
+            state, code = "memory", ERROR
         if not shows_each:
             self._write(last)
         if state == "complete":
             unbounded = count > 0 and model.is_unbounded(search)
             ending = b"=====UNBOUNDED=====\n" if unbounded else b"==========\n"
             self._write(ending if count else b"=====UNSATISFIABLE=====\n")
-        elif count == 0:
+        elif state != "solution":
+            self._end(count > 0)
+        return code
+
+    def _end(self, is_solved: bool) -> int:
+        """Write that the search ended early, and by what."""
+        if not is_solved:
             self._write(b"=====UNKNOWN=====\n")
+        if not signals.came() and self._seconds_left() <= 0:
+            self._write(b"% time limit\n")
+        elif signals.came():
+            self._write(f"% {signals.word()}\n".encode())
+        return FINISHED
 
     def _write(self, text: bytes) -> None:
         sys.stdout.buffer.write(text)

@@ -1,0 +1,98 @@
+"""Signals that end a command: SIGINT (Ctrl-C) and SIGTERM.
+
+The first one raises KeyboardInterrupt, which the library answers with what it knows; the second one ends the process at
+once. Only the standard library's smallest modules are imported here, so that the handlers stand before anything loads.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any
+
+    from elimina.result import Result
+
+_WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+_SHELL = 128
+"""Shells show a process that a signal ended by this number more than the signal's."""
+
+INTERRUPTED = _SHELL + signal.SIGINT
+
+
+class _State:
+    """Signals of this process.
+
+    Attributes:
+        came: The first signal's number; None before it.
+        deferred: Depth of ``deferred`` blocks.
+        is_over: Whether the command has ended, and the process is about to.
+    """
+
+    came: int | None = None
+    deferred = 0
+    is_over = False
+
+
+def catch() -> None:
+    """Handle SIGINT and SIGTERM from here on to the process's end."""
+    _State.came, _State.deferred, _State.is_over = None, 0, False
+    for number in _WORDS:
+        try:
+            signal.signal(number, _handle)
+        except ValueError:
+            return  # another thread than the main one: signals are that one's
+
+
+def _handle(number: int, frame: FrameType | None) -> None:
+    if _State.came is not None or _State.is_over:
+        os._exit(_SHELL + (_State.came or number))
+    _State.came = number
+    if not _State.deferred:
+        raise KeyboardInterrupt
+
+
+class deferred:
+    """A block that signals do not interrupt: imports, or the output of an answer. See ``check``."""
+
+    def __enter__(self) -> None:
+        _State.deferred += 1
+
+    def __exit__(self, *error: object) -> None:
+        _State.deferred -= 1
+
+
+def came() -> bool:
+    """Return whether a signal came."""
+    return _State.came is not None
+
+
+def check() -> None:
+    """Raise what a deferred signal did not.
+
+    Raises:
+        KeyboardInterrupt: A signal came.
+    """
+    if _State.came is not None:
+        raise KeyboardInterrupt
+
+
+def attributed(result: Result) -> Result:
+    """Return the result with SIGTERM in the place of the interrupt that the library knows of."""
+    is_termination = result.ended_by == "interrupt" and _State.came == signal.SIGTERM
+    return result.replace(ended_by="termination") if is_termination else result
+
+
+def word() -> str:
+    """Return ``interrupted`` or ``terminated``, for the line of a command that ends without an answer."""
+    return _WORDS[signal.Signals(_State.came or signal.SIGINT)]
+
+
+def finish(code: int) -> Any:
+    """Exit with the code of the signal that came (130 or 143), or else with the given one."""
+    _State.is_over = True
+    sys.exit(code if _State.came is None else _SHELL + _State.came)
