@@ -151,7 +151,7 @@ def test_costs_that_search_cannot_add():
 
 @pytest.mark.parametrize("gap", [-0.1, math.inf, math.nan])
 def test_bad_gaps(gap):
-    with pytest.raises(InputError, match="^gap is"):
+    with pytest.raises(InputError, match=r"^gap is"):
         elimina.solve(HARD, method="search", gap=gap)
 
 
