@@ -233,6 +233,7 @@ def solve(
     if checkpoint is not None and task in ("mar", "mmap"):
         raise InputError(f"a checkpoint goes with the tasks mpe, pr and count, not with {task}")
     if checkpoint is not None:
+        options = options._replace(is_kept=options.scratch is None)
         options = options if options.tables == "sparse" else options._replace(tables="dense")
     call = _Call(as_model(model), task, evidence, query, options, search, time_limit, deadline, on_plan, progress)
     if task == "mmap":
@@ -322,7 +323,7 @@ class _Call:
             assert self.tried is not None
             return self.tried
         planned = prepared.planned
-        self.order = planned.plan.order
+        self.order = planned.plan.whole.order
         if self.is_bounded_instead(planned.plan, options):
             return self.bounds_instead(planned, options)
         if self.deadline is not None and time.monotonic() > self.deadline:
@@ -350,7 +351,7 @@ class _Call:
         from elimina.inference.minibucket import better
         from elimina.inference.weighted import affordable
 
-        order = planned.plan.order
+        order, options = planned.plan.whole.order, options.for_bounds
         for ibound in affordable(planned.problem, order, options, self.deadline):
             self.options = options._replace(ibound=ibound, order=order)
             found = self.bounds()
@@ -429,7 +430,7 @@ class _Call:
             execution.check_deadline("all variables but the query summed out")
             left = None if self.deadline is None else max(1e-3, self.deadline - time.monotonic())
             own = options._replace(order=options.order if isinstance(options.order, str) else "auto")._asdict()
-            del own["refined"]
+            del own["refined"], own["is_kept"]
             search = self.search
             return solve(
                 rest,

@@ -35,18 +35,29 @@ def statistics(execution: Execution, clock: Mapping[str, float]) -> dict[str, An
 
 def does_not_fit(plan: Plan) -> str:
     """What a plan would need, and which options help."""
-    whole = plan if plan.slicing is None else plan.slicing.unsliced
+    whole = plan.whole
     tiers = [(whole.device, whole.peak_bytes, whole.memory_limit)]
     tiers += [(tier, whole.bytes.get(tier, 0), limit) for tier, limit in whole.limits]
     lacking = [tier for tier in tiers if tier[1] > tier[2]] or tiers[:1]
     needs = ", ".join(f"{bytes_text(size)} on {tier} and may use {bytes_text(limit)}" for tier, size, limit in lacking)
-    scratch = ", a directory on a large disk (--scratch)" if whole.scratch is None else ""
     return (
         f"the plan needs {needs} "
         f"(induced width {whole.width}, largest table {count_text(whole.largest_table)} cells, {whole.dtype}); more "
-        f"memory (--memory){scratch}, a better order (--order, a longer --order-time, another --seed) or evidence "
-        f"would help; {_slices_needed(plan)}mini-buckets would bound the answer in less (--method mbe)"
+        f"memory (--memory){_files(whole)}, a better order (--order, a longer --order-time, another --seed) or evidence "
+        f"would help{_slices_needed(plan)}{_bounds_instead(plan)}"
     )
+
+
+def _files(plan: Plan) -> str:
+    is_possible = plan.scratch is None and plan.minibuckets is None
+    return ", a directory on a large disk (--scratch)" if is_possible else ""
+
+
+def _bounds_instead(plan: Plan) -> str:
+    if plan.minibuckets is not None:
+        return "; a smaller i-bound (--ibound) takes less" if plan.minibuckets.ibound > 1 else ""
+    is_possible = plan.task in ("mpe", "pr", "mmap")
+    return "; mini-buckets would bound the answer in less (--method mbe)" if is_possible else ""
 
 
 def _slices_needed(plan: Plan) -> str:
@@ -55,9 +66,9 @@ def _slices_needed(plan: Plan) -> str:
         return ""
     names = ", ".join(slicing.names[:_NAMES_SHOWN]) + (", ..." if len(slicing.names) > _NAMES_SHOWN else "")
     return (
-        f"fixing {len(slicing.names)} variables ({names}) would do it in {count_text(slicing.number)} slices of "
+        f"; fixing {len(slicing.names)} variables ({names}) would do it in {count_text(slicing.number)} slices of "
         f"{bytes_text(plan.peak_bytes)}, estimated at {seconds_text(plan.seconds)}, which --slices {slicing.number} "
-        "allows; "
+        "allows"
     )
 
 

@@ -78,6 +78,8 @@ class Options(NamedTuple):
     partition: Division = "auto"
     refined: int = 0
     """How often there were more rows than memory held: so many times ``FINER`` times as many are expected."""
+    is_kept: bool = False
+    """Whether a checkpoint keeps what is known, for which tables have to stay on the device."""
 
     @property
     def shifts_tables(self) -> bool:
@@ -93,6 +95,11 @@ class Options(NamedTuple):
     def levels_buckets(self) -> bool:
         """Whether costs are shifted between mini-buckets."""
         return self.shift in ("buckets", "all")
+
+    @property
+    def for_bounds(self) -> Options:
+        """The options for mini-buckets where what they ask for does not fit."""
+        return self._replace(dtype=None, slices="auto", scratch=None, tables="auto", refined=0, is_kept=False)
 
     @property
     def names_another_way(self) -> bool:
@@ -257,9 +264,8 @@ def choice_of(planned: Planned) -> Choice:
     """What a plan was made from."""
     plan, backend = planned.plan, planned.backend
     sliced = () if plan.slicing is None else plan.slicing.variables
-    whole = plan if plan.slicing is None else plan.slicing.unsliced
     threads = backend.threads if isinstance(backend, CpuBackend) else 1
-    return Choice(plan.device, threads, plan.memory_limit, plan.order, sliced, whole.order)
+    return Choice(plan.device, threads, plan.memory_limit, plan.order, sliced, plan.whole.order)
 
 
 def plan_again(problem: Problem, choice: Choice, options: Options) -> Planned:
@@ -346,7 +352,7 @@ def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], optio
         return whole if on_rows is None or not on_rows.fits else min(whole, on_rows, key=lambda plan: plan.seconds)
     from elimina.planning.tiers import in_tiers
 
-    tiered = in_tiers(whole, CpuBackend(options.threads).memory(), options.scratch)
+    tiered = whole if options.is_kept else in_tiers(whole, CpuBackend(options.threads).memory(), options.scratch)
     sliced = _sliced(machine, memory, problem, order, options, whole)
     others = [plan for plan in (tiered, sliced, on_rows) if plan is not None]
     # What nothing makes fit is explained by its slices, or else by its tiers.

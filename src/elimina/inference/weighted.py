@@ -91,6 +91,7 @@ def bounded_marginal_map(
         TimeLimitError: The deadline passed before there was a bound.
     """
     problem = planned.problem
+    options = options.for_bounds if options.ibound is None else options
     order = [*planned.plan.order, *_query_order(planned)]
     joint = problem._replace(task="pr", free=(*problem.free, *problem.kept), kept=(), maximised=problem.kept)
     ibounds = affordable(joint, order, options, deadline) if options.ibound is None else [options.ibound]

@@ -284,6 +284,11 @@ class Plan(NamedTuple):
         return [1] * len(self.steps) if self.slicing is None else self.slicing.runs
 
     @property
+    def whole(self) -> Plan:
+        """The plan without slices, whose order has every variable."""
+        return self if self.slicing is None else self.slicing.unsliced
+
+    @property
     def itemsize(self) -> int:
         """Bytes of an element of the arena."""
         return int(self.dtype.lstrip("uintfloa")) // 8

@@ -100,7 +100,7 @@ def make_finer_plan(
         least: Slices.
         dtype: Override of the arena's dtype.
     """
-    unsliced = plan if plan.slicing is None else plan.slicing.unsliced
+    unsliced = plan.whole
     slicer = Slicer(problem, order, machine, unsliced)
     slicer.cut = Cut(slicer, _fixed(plan))
     had = slicer.number

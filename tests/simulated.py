@@ -1,0 +1,56 @@
+"""A stand-in for a CUDA device: the CPU under the device's name, with a memory limit of its own."""
+
+from __future__ import annotations
+
+import importlib.machinery
+
+import pytest
+
+from elimina.backends import choose as backend_choice
+from elimina.backends import cuda
+from elimina.backends.cpu import CpuBackend
+from elimina.backends.cpu_rows import CpuRows
+from elimina.backends.rows_session import RowsSession
+from elimina.planning import tiers
+
+
+class SimulatedSession:
+    """A program in the host's memory that can do what one on a CUDA device can, and no more."""
+
+    def __init__(self, program, factors):
+        self._whole = CpuBackend(1).open(program._replace(stream=None, scratch=None), factors)
+        for name in ("load", "load_peaks", "run", "fetch", "gather", "put", "take", "close"):
+            setattr(self, name, getattr(self._whole, name))
+
+
+class SimulatedCuda:
+    """A device with so many bytes, which plans see as a GPU's."""
+
+    name = "cuda (simulated)"
+    bytes = 1 << 30
+
+    def memory(self):
+        return self.bytes
+
+    def open(self, program, factors):
+        if program.sparse is not None:
+            device = CpuRows(program.semiring, program.dtype, program.parameter, 1)
+            return RowsSession(self, CpuBackend(1), device, program, factors)
+        return SimulatedSession(program, factors)
+
+
+def simulate(patch: pytest.MonkeyPatch, device: int, host: int | None = None) -> None:
+    """Put a simulated device into the machine; its tables pass through it in tiles however small it is.
+
+    Args:
+        patch: Where it is put.
+        device: Bytes of the device.
+        host: Bytes of the host; None: as they are.
+    """
+    backend = type("SimulatedCuda", (SimulatedCuda,), {"bytes": device})
+    patch.setattr(cuda, "CudaBackend", backend)
+    found = importlib.machinery.ModuleSpec("cupy", None)
+    patch.setattr(backend_choice.util, "find_spec", lambda name: found)
+    patch.setattr(tiers, "RECORD_BYTES", 64)
+    if host is not None:
+        patch.setattr(CpuBackend, "memory", lambda self: host)
