@@ -43,17 +43,19 @@ def does_not_fit(plan: Plan) -> str:
     return (
         f"the plan needs {needs} "
         f"(induced width {whole.width}, largest table {count_text(whole.largest_table)} cells, {whole.dtype}); more "
-        f"memory (--memory){_files(whole)}, a better order (--order, a longer --order-time, another --seed) or evidence "
-        f"would help{_slices_needed(plan)}{_bounds_instead(plan)}"
+        f"memory (--memory){_files(whole)}, a better order (--order, a longer --order-time, another --seed) or "
+        f"evidence would help{_slices_needed(plan)}{_bounds_instead(plan)}"
     )
 
 
 def _files(plan: Plan) -> str:
+    """Return the advice to take a scratch directory, where that is possible."""
     is_possible = plan.scratch is None and plan.minibuckets is None
     return ", a directory on a large disk (--scratch)" if is_possible else ""
 
 
 def _bounds_instead(plan: Plan) -> str:
+    """Return the advice to take mini-buckets, or smaller ones, where that is possible."""
     if plan.minibuckets is not None:
         return "; a smaller i-bound (--ibound) takes less" if plan.minibuckets.ibound > 1 else ""
     is_possible = plan.task in ("mpe", "pr", "mmap")
