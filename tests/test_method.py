@@ -82,7 +82,9 @@ def test_a_bound_means_the_same_to_all_methods(options, model, off):
     expected = brute.optimum(model)
     sign = 1 if model.sense == "min-cost" else -1
     upper = (expected or 0) + off
-    result = elimina.solve(model, device="cpu", upper_bound=upper, **options)
+    seen = []
+    result = elimina.solve(model, device="cpu", upper_bound=upper, on_bounds=seen.append, **options)
+    assert all(known.lower is None or known.upper is None or known.lower <= known.upper for known in seen)
     if expected is not None and sign * expected <= sign * upper:
         brute.check_optimum(model, result)
         return

@@ -113,6 +113,9 @@ class Knowledge:
         """Tell what is known, the best total found in a turn included, and keep it for the profile."""
         if best is None or (self.score is not None and self.sign * self.score < self.sign * best):
             best = self.score
+        is_given = self.chosen is None and best is not None and self.bound is not None
+        if is_given and self.sign * (self.bound or 0) > self.sign * (best or 0):
+            best = None  # nothing reaches the total that was given
         known = self.known(best)
         if not self.stats["profile"] or self.stats["profile"][-1][1:3] != known[1:3]:
             self.stats["profile"].append(known)
