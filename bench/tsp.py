@@ -54,9 +54,10 @@ def main() -> None:
             print(f"{name:10} is not in {given.folder}", flush=True)
             continue
         found = solve_tsp(read_tsp(file), time_limit=given.limit)
-        above, below = (100 * (x / optimum - 1) for x in (found.length, found.bound))
-        print(f"{name:10} {found.status:8} {found.seconds:8.2f} {found.nodes:8}", end=" ")
-        print(f"{found.length:9} {found.bound:9} {optimum:9} {above:7.2f} {below:7.2f}", flush=True)
+        above, below = (100 * (x / optimum - 1) for x in (found.value, found.lower_bound))
+        seconds, nodes = found.stats["seconds"]["total"], found.stats["nodes"]
+        print(f"{name:10} {found.status:8} {seconds:8.2f} {nodes:8}", end=" ")
+        print(f"{found.value:9} {found.lower_bound:9} {optimum:9} {above:7.2f} {below:7.2f}", flush=True)
 
 
 if __name__ == "__main__":

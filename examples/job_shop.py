@@ -39,4 +39,4 @@ def schedule() -> cp.Result:
 
 if __name__ == "__main__":
     found = schedule()
-    print(found.status, found.objective)
+    print(found.status, found.value)

@@ -58,7 +58,7 @@ def test_the_python_on_constraints(capsys):
 def test_the_examples_of_constraints():
     queens = elimina.cp.read(ROOT / "examples" / "queens.fzn")
     assert elimina.solve(queens.to_model(), "count").value == 92
-    assert runpy.run_path(ROOT / "examples" / "job_shop.py")["schedule"]().objective == 55
+    assert runpy.run_path(ROOT / "examples" / "job_shop.py")["schedule"]().value == 55
 
 
 def test_the_tutorial_on_the_command_line():

@@ -101,6 +101,8 @@ class Result:
         log10_z: Base-10 logarithm of the partition function or of the evidence's probability; minus infinity if that
             is 0.
         ended_by: The cause that ended the run early; None if it came to its own end.
+        solutions: All solutions in the order found, where a constraint search was asked for them; not part of the JSON
+            object.
         stats: Figures of the run: ``induced_width``, ``largest_table`` and ``total_cells`` (cells), ``peak_bytes``,
             ``seconds`` (by phase, and ``total``), ``device``, ``dtype``; in slices ``slices`` (their number) and
             ``sliced`` (names of the variables fixed) and ``slices_skipped``; on rows ``rows_made`` (looked at) and
@@ -118,6 +120,7 @@ class Result:
     log10_z: float | None = None
     ended_by: EndedBy | None = None
     stats: Mapping[str, Any] = field(default_factory=dict)
+    solutions: Sequence[Mapping[str, Any]] = ()
 
     def replace(self, **changes: Any) -> Result:
         """Return a copy with some attributes changed."""
@@ -133,7 +136,7 @@ class Result:
             raise InputError(f"there is no assignment to read {what!r} from: the status is {self.status}")
         try:
             return self.assignment[what]
-        except KeyError:
+        except (KeyError, TypeError):
             raise InputError(f"the assignment has no variable named {what!r}") from None
 
     def to_json(self) -> str:
@@ -143,6 +146,7 @@ class Result:
         that are not finite. ``tour`` is there for the task ``tsp`` only.
         """
         known = {"schema": SCHEMA, **{one.name: getattr(self, one.name) for one in dataclasses.fields(self)}}
+        del known["solutions"]
         if self.task != "tsp":
             del known["tour"]
         return "{" + ", ".join(f'"{key}": {_json(value)}' for key, value in known.items()) + "}"
@@ -227,6 +231,13 @@ def phase_seconds(phases: Mapping[str, float], total: float) -> dict[str, float]
     known = {phase: round(seconds, 6) for phase, seconds in phases.items() if phase not in ("other", "total")}
     total = round(max(total, sum(known.values())), 6)
     return {**known, "other": round(total - sum(known.values()), 6), "total": total}
+
+
+def with_reading(result: Result, seconds: float) -> Result:
+    """Return the result with the time before the call, of reading a file, as the first phase."""
+    known = result.stats.get("seconds", {})
+    total = known.get("total", sum(known.values()))
+    return result.replace(stats={**result.stats, "seconds": phase_seconds({"read": seconds, **known}, seconds + total)})
 
 
 def _json(value: Any) -> str:

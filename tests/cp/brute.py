@@ -31,7 +31,7 @@ def found(model: cp.Model, xs: Sequence[cp.Expression], **options: object) -> se
     """All solutions, each of which is found once in its variables."""
     result = model.solve(all_solutions=True, **options)
     values = [tuple(solution[xs]) for solution in result.solutions]
-    assert result.complete
+    assert result.stats["complete"]
     assert len(set(values)) == len(values)
-    assert result.status == ("satisfied" if values else "infeasible")
+    assert result.status == ("feasible" if values else "infeasible")
     return set(values)

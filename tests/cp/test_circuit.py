@@ -93,7 +93,7 @@ def test_many_successors_at_once(name: str, n: int, data: st.DataObject) -> None
     wanted = [range(n) if v is None else [v] for v in successors]
     result = model.solve(all_solutions=True)
     values = [tuple(s[xs]) for s in result.solutions if s[b]]
-    assert result.complete
+    assert result.stats["complete"]
     assert len(set(values)) == len(values)
     assert set(values) == allowed(wanted, CHECKS[name])
 
@@ -139,7 +139,7 @@ def test_components_are_passed_in_their_order(root: int) -> None:
     result = model.solve(all_solutions=True)
     assert [s[xs] for s in result.solutions] == [[(i + 1) % 6 for i in range(6)]]
     # Each call looks from one root only: a few nodes may be needed.
-    assert result.statistics["failures"] <= 2
+    assert result.stats["failures"] <= 2
 
 
 def test_a_knight_returns() -> None:
@@ -153,7 +153,7 @@ def test_a_knight_returns() -> None:
     result = model.solve(all_solutions=True, solution_limit=20)
     assert all(is_circuit(tuple(s[xs])) for s in result.solutions)
     assert len(result.solutions) == 20
-    assert result.statistics["failures"] < 2000
+    assert result.stats["failures"] < 2000
     model, _ = posted(
         "circuit",
         [

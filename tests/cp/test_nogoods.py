@@ -23,8 +23,8 @@ def test_every_solution_once(take: str, choose: str, scale: int) -> None:
     model.search(xs, choose, take)
     assert len(found(model, xs, restarts="constant", restart_scale=scale, seed=scale)) == 4
     result = model.solve(all_solutions=True, restarts="constant", restart_scale=scale)
-    assert result.statistics["restarts"] > 0
-    assert result.statistics["nogoods"] > 0
+    assert result.stats["restarts"] > 0
+    assert result.stats["nogoods"] > 0
 
 
 @settings(max_examples=150, deadline=None)
@@ -48,8 +48,8 @@ def test_restarts_change_no_answer(
     assert found(model, xs, **options) == plain
     model.minimize(sum(xs, start=0))
     best = model.solve(**options)
-    assert best.objective == (min(map(sum, plain)) if plain else None)
-    assert best.complete
+    assert best.value == (min(map(sum, plain)) if plain else None)
+    assert best.stats["complete"]
 
 
 @pytest.mark.parametrize("scale", [1, 10])
@@ -62,9 +62,9 @@ def test_an_infeasible_model_ends(scale: int) -> None:
     model.search(xs, "input_order", "indomain_min")
     result = model.solve(restarts="constant", restart_scale=scale)
     assert result.status == "infeasible"
-    assert result.statistics["restarts"] > 10
+    assert result.stats["restarts"] > 10
     plain = model.solve()
-    assert result.statistics["failures"] <= 3 * plain.statistics["failures"]
+    assert result.stats["failures"] <= 3 * plain.stats["failures"]
 
 
 def test_what_is_refuted_is_not_searched_again() -> None:
@@ -76,5 +76,5 @@ def test_what_is_refuted_is_not_searched_again() -> None:
         model.solve(all_solutions=True, restarts="constant", restart_scale=7),
     )
     assert len(plain.solutions) == len(restarted.solutions)
-    assert restarted.statistics["restarts"] > 5
-    assert restarted.statistics["failures"] <= plain.statistics["failures"]
+    assert restarted.stats["restarts"] > 5
+    assert restarted.stats["failures"] <= plain.stats["failures"]

@@ -27,7 +27,7 @@ def test_every_solution_once(threads: int, options: dict[str, object]) -> None:
     assert len(found(model, xs, threads=threads, **options)) == 92
     model.search(xs, "first_fail", "indomain_random")
     result = model.solve(all_solutions=True, threads=threads, **options)
-    assert result.statistics["solutions"] == len(result.solutions) == 92
+    assert result.stats["solutions"] == len(result.solutions) == 92
 
 
 @settings(max_examples=100, deadline=None)
@@ -41,15 +41,15 @@ def test_threads_change_no_answer(made: tuple[cp.Model, int], threads: int, free
     assert found(model, xs, threads=threads, free=free) == plain
     model.maximize(sum(xs, start=0))
     best = model.solve(threads=threads, free=free, lns=lns)
-    assert best.objective == (max(map(sum, plain)) if plain else None)
-    assert best.complete
+    assert best.value == (max(map(sum, plain)) if plain else None)
+    assert best.stats["complete"]
 
 
 def test_solutions_get_better() -> None:
     model, _ = golomb(6)
     seen: list[int] = []
     result = model.solve(threads=4, on_solution=lambda s: seen.append(s[model._objective]))
-    assert (result.status, result.objective) == ("optimal", 17)
+    assert (result.status, result.value) == ("optimal", 17)
     assert seen == sorted(set(seen), reverse=True)
 
 
@@ -74,8 +74,8 @@ def test_limits(limit: str, name: str) -> None:
     model, xs = queens(60)
     model.search(xs, "input_order", "indomain_min")
     result = model.solve(threads=2, **{limit: 300})
-    assert (result.status, result.complete) == ("unknown", False)
-    assert result.statistics[name] >= 300
+    assert (result.status, result.stats["complete"]) == ("unknown", False)
+    assert result.stats[name] >= 300
 
 
 def test_interruption() -> None:

@@ -66,6 +66,10 @@ def circuit_model(matrix, edges=None):
     return model, successors, length, has, pairs
 
 
+def length_of(problem, result):
+    return problem.length([city - 1 for city in result.tour])
+
+
 @settings(deadline=None, max_examples=60)
 @given(matrices(low=-20), st.integers(0, 3))
 def test_every_instance_is_solved(matrix, seed):
@@ -73,9 +77,9 @@ def test_every_instance_is_solved(matrix, seed):
     known = []
     result = solve_tsp(problem, seed=seed, on_known=known.append)
     best = min(problem.length(tour) for tour in tours(len(matrix)))
-    assert (result.status, result.length, result.bound) == ("optimal", best, best)
-    assert sorted(result.tour) == list(range(len(matrix)))
-    assert problem.length(result.tour) == best
+    assert (result.status, result.value, result.lower_bound) == ("optimal", best, best)
+    assert sorted(result.tour) == list(range(1, len(matrix) + 1))
+    assert length_of(problem, result) == best
     assert all(one.length >= best and (one.bound is None or one.bound <= best) for one in known)
     assert [one.length for one in known] == sorted((one.length for one in known), reverse=True)
 
@@ -86,7 +90,7 @@ def test_larger_instances(seed):
     problem = random_points(11, seed, size=1000 if seed % 2 else 5)
     result = solve_tsp(problem, seed=seed)
     assert result.status == "optimal"
-    assert result.length == problem.length(result.tour) == shortest(problem)
+    assert result.value == length_of(problem, result) == shortest(problem)
 
 
 @settings(deadline=None, max_examples=60)
@@ -96,7 +100,7 @@ def test_all_circuits_are_found(matrix, data):
     chosen = sorted(data.draw(st.sets(st.sampled_from(pairs), min_size=1)))
     model, successors, length, has, _ = circuit_model(matrix, chosen)
     found = model.solve(all_solutions=True)
-    assert found.complete
+    assert found.stats["complete"]
     seen = set()
     for solution in found.solutions:
         tour = [0]
@@ -150,7 +154,7 @@ def test_filtering_decides_edges():
     places = 100 * np.array([[0, 0], [0, 10], [9, 0], [9, 10], [200, 0], [200, 10], [209, 0], [209, 10]])
     matrix = np.sqrt(((places[:, None] - places[None]) ** 2).sum(axis=2)).round().astype(np.int32)
     problem = Problem("groups", matrix)
-    best = solve_tsp(problem).length
+    best = solve_tsp(problem).value
     model, _, length, has, pairs = circuit_model(matrix)
     model.add(length <= best)
     left = model.propagated()
@@ -206,13 +210,13 @@ def test_local_search():
 def test_few_cities(n):
     problem = random_points(n, 3)
     result = solve_tsp(problem)
-    assert (result.status, result.bound) == ("optimal", result.length)
-    assert result.length == problem.length(range(n))
+    assert (result.status, result.lower_bound) == ("optimal", result.value)
+    assert result.value == problem.length(range(n))
 
 
 def test_equal_places():
     result = solve_tsp(Problem("x", np.zeros((9, 9), dtype=np.int32)))
-    assert (result.status, result.length) == ("optimal", 0)
+    assert (result.status, result.value) == ("optimal", 0)
 
 
 def test_fixed_edges():
@@ -220,8 +224,8 @@ def test_fixed_edges():
     fixed = [(0, 3), (5, 3)]
     best = min(problem.length(tour) for tour in tours(7) if {(0, 3), (3, 5)} <= edges_of(tour))
     result = solve_tsp(Problem("x", problem.distances, None, fixed))
-    assert (result.status, result.length) == ("optimal", best)
-    assert {(0, 3), (3, 5)} <= edges_of(result.tour)
+    assert (result.status, result.value) == ("optimal", best)
+    assert {(0, 3), (3, 5)} <= edges_of([city - 1 for city in result.tour])
     for bad in ([(0, 1), (0, 2), (0, 3)], [(0, 1), (1, 2), (2, 0)], [(2, 2)]):
         with pytest.raises(InputError, match="cannot be in a tour"):
             solve_tsp(Problem("x", problem.distances, None, bad))
@@ -231,8 +235,16 @@ def test_a_limit_gives_bounds():
     problem = random_points(300, 2)
     result = solve_tsp(problem, time_limit=0.3)
     assert result.status == "bounded"
-    assert result.bound < result.length == problem.length(result.tour)
-    assert 0 < result.gap < 0.1
+    assert (result.status, result.ended_by) == ("bounded", "time-limit")
+    assert 0.9 * result.value < result.lower_bound < result.value == length_of(problem, result) == result.upper_bound
+    seconds = result.stats["seconds"]
+    assert sum(seconds.values()) == pytest.approx(2 * seconds["total"], abs=1e-4)
+
+
+def test_no_time_at_all():
+    result = solve_tsp(random_points(300, 2), time_limit=0)
+    assert (result.status, result.lower_bound, result.ended_by) == ("feasible", None, "time-limit")
+    assert sorted(result.tour) == list(range(1, 301))
 
 
 def test_refused():
@@ -267,4 +279,4 @@ def test_optima(data_dir, name):
     optimum = re.search(rf"^{name} : (\d+)", (folder / "solutions.txt").read_text(), re.M)
     assert optimum is not None
     result = solve_tsp(read_tsp(folder / f"{name}.tsp"), time_limit=120)
-    assert (result.status, result.length) == ("optimal", int(optimum[1]))
+    assert (result.status, result.value) == ("optimal", int(optimum[1]))

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from elimina.cli import signals
 from elimina.cli.options import check_writable, format_options, number_option, seconds_of
-from elimina.errors import TimeLimitError
 from elimina.planning.plan import count_text, seconds_text
+from elimina.result import Bounds, Result, with_reading
 
 if TYPE_CHECKING:
-    from elimina.cp.tsp import Known, TspResult
+    from elimina.cp.tsp import Known
 
 
 @click.command(short_help="Find a shortest tour of a travelling salesman problem.")
@@ -35,15 +35,15 @@ def tsp(file: str, time_limit: float | None, seed: int, format_: str, output: st
     if output is not None:
         check_writable(Path(output))
     problem = read_tsp(file)
-    if time_limit is not None:
-        time_limit -= time.monotonic() - started
-        if time_limit <= 0:
-            raise TimeLimitError("the time limit passed while the problem was read; allow more time")
+    read = time.monotonic() - started
     in_json = format_ == "json"
-    result = solve_tsp(problem, time_limit=time_limit, seed=seed, on_known=(lambda known: None) if in_json else _show)
-    if output is not None:
-        write_tour(output, problem.name, result.tour, result.length)
-    click.echo(json.dumps({"name": problem.name, **result.to_dict()}) if in_json else _human(result, output is None))
+    left = None if time_limit is None else max(0.0, time_limit - read)
+    found = solve_tsp(problem, time_limit=left, seed=seed, on_known=(lambda known: None) if in_json else _show)
+    with signals.deferred():
+        result = signals.attributed(with_reading(found, read))
+        if output is not None:
+            write_tour(output, problem.name, [city - 1 for city in result.tour or ()], int(result.value or 0))
+        click.echo(result.to_json() if in_json else _human(result, output is None))
 
 
 def _show(known: Known) -> None:
@@ -51,12 +51,15 @@ def _show(known: Known) -> None:
     click.echo(f"{known.seconds:8.2f} s  tour {known.length}  bound {bound}")
 
 
-def _human(result: TspResult, with_tour: bool) -> str:
-    rows = [("status", str(result.status)), ("length", str(result.length))]
+def _human(result: Result, with_tour: bool) -> str:
+    rows = [("status", str(result.status)), ("length", str(result.value))]
     if result.status == "bounded":
-        rows.append(("bound", f"{result.bound} (gap {100 * result.gap:.3g} %)"))
-    rows.append(("nodes", count_text(result.nodes)))
-    rows.append(("time", seconds_text(result.seconds)))
-    if with_tour:
-        rows.append(("tour", " ".join(str(city + 1) for city in result.tour)))
+        gap = Bounds(0.0, result.lower_bound, result.upper_bound).gap
+        rows.append(("bound", f"{result.lower_bound} (gap {100 * gap:.3g} %)"))
+    if result.ended_by is not None:
+        rows.append(("ended by", result.ended_by))
+    rows.append(("nodes", count_text(result.stats["nodes"])))
+    rows.append(("time", seconds_text(result.stats["seconds"]["total"])))
+    if with_tour and result.tour is not None:
+        rows.append(("tour", " ".join(map(str, result.tour))))
     return "\n".join(f"{name + ':':12}{text}" for name, text in rows)

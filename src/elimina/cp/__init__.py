@@ -4,6 +4,7 @@ from elimina._core import cp_constraint_names as constraint_names
 from elimina.cp.expressions import Expression, Relation
 from elimina.cp.flatzinc import read
 from elimina.cp.model import Model
-from elimina.cp.result import Result, Solution
+from elimina.cp.result import Solution
+from elimina.result import Result
 
 __all__ = ["Expression", "Model", "Relation", "Result", "Solution", "constraint_names", "read"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -22,8 +23,10 @@ from elimina.cp.expressions import (
     whole_array,
 )
 from elimina.cp.globals import Globals
-from elimina.cp.result import Result, Solution, Status
-from elimina.errors import InputError
+from elimina.cp.result import Solution
+from elimina.cp.running import Run, check_time, go_on
+from elimina.errors import InputError, TimeLimitError
+from elimina.result import Result
 
 if TYPE_CHECKING:
     from elimina.model import Model as GraphicalModel
@@ -32,7 +35,6 @@ Words = npt.NDArray[np.int64]
 Restarts = Literal["luby", "geometric", "linear", "constant"]
 _SCALES = 2**30
 THREADS = 1024
-_LIMITS = ("time_limit", "node_limit", "fail_limit")
 
 
 class Variable(NamedTuple):
@@ -133,6 +135,11 @@ class Model(Globals):
     def bool_vars(self, count: int, name: str = "") -> list[Expression]:
         """Make variables of 0 and 1."""
         return self.int_vars(count, 0, 1, name)
+
+    @property
+    def objective(self) -> Expression | None:
+        """The expression that is minimised or maximised; None if there is none."""
+        return self._objective
 
     def name_of(self, var: int) -> str:
         """The name of a variable's number."""
@@ -244,7 +251,7 @@ class Model(Globals):
         Args:
             all_solutions: Keep every solution in ``Result.solutions``; without an objective, search for all of them.
             solution_limit: End after so many solutions.
-            time_limit: Seconds.
+            time_limit: Seconds, for posting the constraints and for the search.
             node_limit: Nodes: domains after a decision, or its opposite, and propagation.
             fail_limit: Failures.
             restarts: Begin anew after a number of failures: ``luby``, Luby's sequence times the scale; ``geometric``,
@@ -264,36 +271,34 @@ class Model(Globals):
             on_solution: Gets each solution; ends the search by returning False.
 
         Returns:
-            The best that was found when a limit or Ctrl-C ended it.
+            Task ``satisfy``, ``minimise`` or ``maximise``, and the best solution found: ``optimal`` where it is proven
+            to be the best one, else ``feasible``; ``infeasible``; or ``unknown``, where there is none yet. ``value`` is
+            the objective's. ``assignment`` maps names to values; ``result[x]`` is the value of a variable, of an
+            expression, or of several. ``ended_by`` names the limit or Ctrl-C. ``stats`` has ``complete`` (whether there
+            are no other solutions, or no better ones), ``nodes``, ``failures``, ``solutions``, ``restarts``,
+            ``nogoods`` (recorded before restarts), ``propagations`` (calls of propagators), ``peak_depth`` (decisions)
+            and ``seconds``: ``post``, ``search``, ``other`` and ``total``.
 
         Raises:
             InputError: A constraint or an option cannot be used as given.
             DeviceError: ``cuda`` without a GPU that can be used, or one that fails.
+            MemoryLimitError: Memory ran out before there was a solution.
         """
         if solution_limit is not None and whole(solution_limit, "a solution limit") < 0:
             raise InputError(f"solution_limit is {solution_limit}; it must be a number that is at least 0")
         if on_solution is not None and not callable(on_solution):
             raise InputError(f"on_solution is a function that gets each solution, not {on_solution!r}")
-        how = restarts and (restarts, restart_scale, restart_growth), self._relaxed() if lns else None, free, seed
-        search = self._start(threads, device, how, (time_limit, node_limit, fail_limit))
         aim = self._objective
-        limit = solution_limit if solution_limit is not None else None if all_solutions or aim is not None else 1
-        found: list[Solution] = []
-        last, count = None, 0
-        state = "limit" if limit == 0 else search.next(_go_on)
-        while state == "solution":
-            last, count = self._solution(search), count + 1
-            if all_solutions:
-                found.append(last)
-            if (on_solution is not None and on_solution(last) is False) or count == limit:
-                break
-            state = search.next(_go_on)
-        complete = state == "complete"
-        status: Status = "infeasible" if complete else "unknown"
-        if last is not None:
-            status = "optimal" if complete and aim is not None else "satisfied"
-        objective = last[aim] if last is not None and aim is not None else None
-        return Result(status, last, objective, found, complete, search.statistics())
+        task = "satisfy" if aim is None else "minimise" if self._sign > 0 else "maximise"
+        run = Run(self, task, time_limit, node_limit, fail_limit)
+        how = restarts and (restarts, restart_scale, restart_growth), self._relaxed() if lns else None, free, seed
+        try:
+            search = self._start(threads, device, how, run)
+        except TimeLimitError:
+            return run.result({}, "time-limit")
+        is_first = solution_limit is None and not all_solutions and aim is None
+        result = run.search(search, 1 if is_first else solution_limit, all_solutions, on_solution)
+        return result.replace(ended_by=None) if is_first and result.ended_by == "solution-limit" else result
 
     def solutions(
         self, *, time_limit: float | None = None, free: bool = False, seed: int = 0, device: Device = "auto"
@@ -312,9 +317,13 @@ class Model(Globals):
             InputError: A constraint or an option cannot be used as given.
             KeyboardInterrupt: Ctrl-C.
         """
-        search = self._start(1, device, (None, None, free, seed), (time_limit, None, None))
-        while (state := search.next(_go_on)) == "solution":
-            yield self._solution(search)
+        run = Run(self, "satisfy", time_limit, None, None)
+        try:
+            search = self._start(1, device, (None, None, free, seed), run)
+        except TimeLimitError:
+            return
+        while (state := search.next(go_on)) == "solution":
+            yield self.solution_of(search)
         if state == "stopped":
             raise KeyboardInterrupt
 
@@ -353,15 +362,21 @@ class Model(Globals):
         )
         return tabulate(posted, self._build()[0], whole(rows, "a number of rows"))
 
-    def _build(self) -> tuple[CpSolver, Words | None]:
-        """The solver, and a view of what is minimised: of a variable that only the solver has, where that is a sum."""
+    def _build(self, deadline: float = math.inf) -> tuple[CpSolver, Words | None]:
+        """The solver, and a view of what is minimised: of a variable that only the solver has, where that is a sum.
+
+        Raises:
+            TimeLimitError: The deadline passed.
+        """
         solver = CpSolver()
         for variable in self._variables:
+            check_time(deadline)
             if variable.values is None:
                 solver.new_variables(1, variable.lo, variable.hi)
             else:
                 solver.new_variable_of(np.array(variable.values, dtype=np.int64))
         for name, arguments in self._posts:
+            check_time(deadline)
             _call(solver.post, name, arguments)
         if self._objective is None:
             return solver, None
@@ -381,20 +396,19 @@ class Model(Globals):
         threads: int,
         device: Device,
         how: tuple[tuple[str, float, float] | None, tuple[Words, None] | None, bool, int],
-        limits: tuple[float | None, ...],
+        run: Run,
     ) -> CpSearch:
         if whole(threads, "a number of threads") not in range(1, THREADS + 1):
             raise InputError(f"a search has from 1 to {THREADS} threads, not {threads}")
-        given = [_limit(name, limit) for name, limit in zip(_LIMITS, limits, strict=True)]
         if not 0 <= whole(how[-1], "a seed") < 2**63:
             raise InputError(f"the seed is {how[-1]}; it must be from 0 to 2^63 - 1")
-        solver, objective = self._build()
+        solver, objective = self._build(run.deadline)
         if threads > 1 and device == "cuda":
             raise InputError(f"a GPU filters for one thread, not {threads}: leave out one of them")
         accelerate(solver, "cpu" if threads > 1 and device == "auto" else device)
-        solvers = (solver, *(self._build()[0] for _ in range(threads - 1)))
+        solvers = (solver, *(self._build(run.deadline)[0] for _ in range(threads - 1)))
         rules = self._rules or [(self._own(), "dom_w_deg", "indomain_min")]
-        search: CpSearch = _call(CpSearch, solvers, rules, objective, *how, *given)
+        search: CpSearch = _call(CpSearch, solvers, rules, objective, *how, *run.limits)
         return search
 
     def _relaxed(self) -> tuple[Words, None]:
@@ -403,7 +417,8 @@ class Model(Globals):
     def _own(self) -> Words:
         return np.array([(var, 1, 0) for var in range(len(self._variables))], dtype=np.int64).reshape(-1, 3)
 
-    def _solution(self, search: CpSearch) -> Solution:
+    def solution_of(self, search: CpSearch) -> Solution:
+        """The values that a search has found last."""
         return Solution(self, search.solution(), {name: var for var, name in self._names.items()})
 
     def _check(self, x: Expression) -> None:
@@ -463,14 +478,6 @@ def _view_of(x: Expression) -> Words:
     return np.array([(var, factor, x.constant)], dtype=np.int64)
 
 
-def _limit(name: str, limit: Any) -> float:
-    if limit is None:
-        return float("inf")
-    if not (isinstance(limit, int | float | np.number) and limit >= 0):
-        raise InputError(f"{name} is {limit!r}; it must be a number that is at least 0")
-    return float(min(limit, 10**18))
-
-
 def _call(function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return function(*arguments)
@@ -478,7 +485,3 @@ def _call(function: Callable[..., Any], *arguments: Any) -> Any:
         raise InputError(str(error)) from None
     except TypeError:
         raise InputError(f"an option has the wrong type: {arguments[2:]}") from None
-
-
-def _go_on() -> bool:
-    return True

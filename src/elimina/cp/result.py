@@ -1,10 +1,9 @@
-"""What a search finds."""
+"""Solutions of constraint models."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +14,13 @@ from elimina.errors import InputError
 if TYPE_CHECKING:
     from elimina.cp.model import Model
 
-Status = Literal["optimal", "satisfied", "infeasible", "unknown"]
 
+class Solution(Mapping[str, int]):
+    """A value for each variable.
 
-class Solution:
-    """A value for each variable: ``solution[x]`` of a variable, its name or an expression; of several, a list."""
+    As a mapping it has the variables that were given names. ``solution[x]`` is also the value of a variable or an
+    expression, and of several of them a list.
+    """
 
     def __init__(self, model: Model, values: npt.NDArray[np.int64], names: dict[str, int]) -> None:
         self._model, self._values, self._names = model, values, names
@@ -37,42 +38,18 @@ class Solution:
             return [self[x] for x in what]
         return what
 
-    def to_dict(self) -> dict[str, int]:
-        """Name -> value, of the variables that were given names."""
-        return {name: int(self._values[var]) for name, var in self._names.items()}
+    def __contains__(self, what: object) -> bool:
+        return what in self._names if isinstance(what, str) else False
+
+    def get(self, what: str, default: Any = None) -> Any:
+        """Return the value of a variable by its name, or the default if there is no such variable."""
+        return self[what] if what in self._names else default
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
     def __repr__(self) -> str:
-        return f"Solution({self.to_dict()})"
-
-
-@dataclass(frozen=True)
-class Result:
-    """An answer.
-
-    Attributes:
-        status: ``optimal``: the objective's best value is proven; ``satisfied``: there is a solution, and no objective
-            or no proof; ``infeasible``: there is none; ``unknown``: a limit or Ctrl-C came first.
-        solution: The last one found, which is the best one; None if there is none.
-        objective: Its value; None without one.
-        solutions: All that were asked for, in the order found.
-        complete: Whether there are no others (no better ones).
-        statistics: ``nodes``, ``failures``, ``solutions``, ``restarts``, ``nogoods`` (recorded before restarts),
-            ``propagations`` (calls of propagators), ``peak_depth`` (decisions) and ``seconds``.
-    """
-
-    status: Status
-    solution: Solution | None
-    objective: int | None
-    solutions: list[Solution]
-    complete: bool
-    statistics: dict[str, Any]
-
-    def __getitem__(self, what: Any) -> Any:
-        """``result[x]``: values in the last solution.
-
-        Raises:
-            InputError: There is none.
-        """
-        if self.solution is None:
-            raise InputError(f"there is no solution to read values from: the status is {self.status}")
-        return self.solution[what]
+        return f"Solution({dict(self)})"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from elimina._core import RootBound, TourSearch
 from elimina.cp.model import Model
 from elimina.cp.tsplib import Lengths, Problem
 from elimina.errors import InputError
-
-Status = Literal["optimal", "bounded"]
+from elimina.result import EndedBy, Result, Status, phase_seconds
 
 _KICKS_A_CITY = 30
 _FIRST_SECONDS = 20.0
@@ -34,45 +33,13 @@ class Known(NamedTuple):
     bound: int | None
 
 
-@dataclass(frozen=True)
-class TspResult:
-    """An answer.
-
-    Attributes:
-        status: ``optimal``, or ``bounded``: the time or Ctrl-C came before the proof.
-        tour: The best tour; cities count from 0.
-        length: Its length.
-        bound: No tour is shorter.
-        seconds: That it took.
-        nodes: Of the search for proofs.
-        interrupted: By Ctrl-C.
-    """
-
-    status: Status
-    tour: list[int]
-    length: int
-    bound: int
-    seconds: float
-    nodes: int
-    interrupted: bool
-
-    @property
-    def gap(self) -> float:
-        """The distance of the bounds, relative to the length."""
-        return 0.0 if self.length == self.bound else (self.length - self.bound) / max(abs(self.length), 1)
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON; cities count from 1, as in files."""
-        return {**asdict(self), "tour": [city + 1 for city in self.tour], "gap": self.gap}
-
-
 def solve_tsp(
     problem: Problem,
     *,
     time_limit: float | None = None,
     seed: int = 0,
     on_known: Callable[[Known], object] = lambda known: None,
-) -> TspResult:
+) -> Result:
     """Look for a shortest tour, and prove that it is one.
 
     Args:
@@ -82,21 +49,23 @@ def solve_tsp(
         on_known: Gets tours and bounds as they improve.
 
     Returns:
-        The best that was found when the time limit or Ctrl-C ended it.
+        Task ``tsp``: ``optimal``, or ``bounded`` (``feasible`` without a bound) when the time limit or Ctrl-C came
+        before the proof, as ``ended_by`` says. ``value`` is the length of ``tour``, whose cities count from 1 as in
+        files. ``stats`` has ``cities``, ``nodes`` (of the search for proofs) and ``seconds``: ``bound`` (1-trees),
+        ``search`` (local search), ``proof``, ``other`` and ``total``.
 
     Raises:
         InputError: The distances are too large, or edges cannot all be in a tour.
     """
     shift, distances = _with_fixed_edges(problem)
     run = _Run(problem, distances, shift, time_limit, seed, on_known)
-    interrupted = False
     try:
         run.go()
     except KeyboardInterrupt:
-        if run.bound is None:
-            raise
-        interrupted = True
-    return run.result(interrupted)
+        return run.result("interrupt")
+    except MemoryError:
+        return run.result("memory-limit")
+    return run.result("time-limit")
 
 
 def _with_fixed_edges(problem: Problem) -> tuple[int, Lengths]:
@@ -149,33 +118,50 @@ class _Run:
         self._limit, self._seed, self._on_known = time_limit, seed, on_known
         self._started = time.monotonic()
         self._nodes = 0
+        self._clock: dict[str, float] = {}
         self._pace = _LEAST_PACE
         self._steps = max(100, min(_STEPS, _CITIES_OF_STEPS // problem.cities))
         self.tour = list(range(problem.cities))
         self.length = problem.length(self.tour) - shift
         self.bound: int | None = None
 
-    def result(self, interrupted: bool) -> TspResult:
-        bound = self.length if self.bound is None else min(self.bound, self.length)
-        status: Status = "optimal" if bound == self.length else "bounded"
-        seconds = time.monotonic() - self._started
-        return TspResult(
-            status,
-            self.tour,
-            self.length + self._shift,
-            bound + self._shift,
-            seconds,
-            self._nodes,
-            interrupted,
-        )
+    def result(self, ended_by: EndedBy) -> Result:
+        """What is known; ``ended_by`` says what ended the run, unless the tour is proven to be a shortest one."""
+        length = self.length + self._shift
+        bound = None if self.bound is None else min(self.bound, self.length) + self._shift
+        status: Status = "feasible" if bound is None else "optimal" if bound == length else "bounded"
+        stats = {
+            "cities": self._problem.cities,
+            "nodes": self._nodes,
+            "seconds": phase_seconds(self._clock, time.monotonic() - self._started),
+        }
+        tour = [city + 1 for city in self.tour]
+        cause = None if status == "optimal" else ended_by
+        return Result(status, "tsp", length, bound, length, tour=tour, ended_by=cause, stats=stats)
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        """Add to the clock."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self._clock[name] = self._clock.get(name, 0.0) + time.monotonic() - started
 
     def go(self) -> None:
         if self._problem.cities <= 3:
             self._know(bound=self.length + 0)
             return
-        search = TourSearch(self._distances, self._seed)
+        if self._left() <= 0:
+            self._know()
+            return
+        with self._phase("search"):
+            search = TourSearch(self._distances, self._seed)
         self._take(search)
-        self._root = self._relax(search)
+        if self._left() <= 0:
+            return
+        with self._phase("bound"):
+            self._root = self._relax(search)
         self._bound_at_root(1)
         self._kick(search, self._first_seconds(), _KICKS_A_CITY * self._problem.cities)
         self._bound_at_root(_ROUNDS)
@@ -208,7 +194,8 @@ class _Run:
         end = time.monotonic() + seconds
         chunk = 10
         while count > 0 and self._is_open() and (started := time.monotonic()) < end:
-            search.kick(min(chunk, count))
+            with self._phase("search"):
+                search.kick(min(chunk, count))
             count -= chunk
             self._take(search)
             chunk = max(1, chunk * 2 if time.monotonic() - started < 0.05 else chunk // 2 if chunk > 1 else 1)
@@ -228,7 +215,8 @@ class _Run:
                 return
             started = time.monotonic()
             steps = min(self._steps, max(1, int(min(self._left(), _LONGEST_ASCENT) / self._pace)))
-            before, improved = self.bound, self._root.improve(self.length, steps)
+            with self._phase("bound"):
+                before, improved = self.bound, self._root.improve(self.length, steps)
             self._pace = max((time.monotonic() - started) / steps, _LEAST_PACE)
             if before is None or self._root.bound > before:
                 self._know(bound=self._root.bound)
@@ -274,15 +262,17 @@ class _Run:
         model.minimize(length)
         model.search(has, "dom_w_deg", "indomain_max")
         model.search(successors, "input_order", "indomain_min")
-        found = model.solve(
-            time_limit=seconds, seed=self._seed, on_solution=lambda solution: self._found(solution[successors])
-        )
-        self._nodes += found.statistics["nodes"]
-        if found.statistics["interrupted"]:
+        with self._phase("proof"):
+            found = model.solve(
+                time_limit=seconds, seed=self._seed, on_solution=lambda solution: self._found(solution[successors])
+            )
+        self._nodes += found.stats.get("nodes", 0)
+        if found.ended_by == "interrupt":
             raise KeyboardInterrupt
-        if found.complete:
-            self._know(bound=target + 1 if found.solution is None else self.length)
-        return found.complete
+        is_complete = bool(found.stats["complete"])
+        if is_complete:
+            self._know(bound=target + 1 if found.assignment is None else self.length)
+        return is_complete
 
     def _found(self, successors: list[int]) -> None:
         tour = [0]

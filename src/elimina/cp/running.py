@@ -1,0 +1,151 @@
+"""A search's run: the solutions as they come, what ended it, and the answer."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from elimina._core import CpSearch
+from elimina.cp.result import Solution
+from elimina.errors import InputError, MemoryLimitError, TimeLimitError
+from elimina.result import EndedBy, Result, Status, phase_seconds
+
+if TYPE_CHECKING:
+    from elimina.cp.model import Model
+
+MOST = 10**18
+"""Limits above it are none."""
+
+
+class Run:
+    """A run, from the posting of the constraints on.
+
+    Args:
+        model: The model to be solved.
+        task: ``satisfy``, ``minimise`` or ``maximise``.
+        time_limit: Seconds; None if there is no limit.
+        node_limit: Nodes; likewise.
+        fail_limit: Failures; likewise.
+    """
+
+    def __init__(
+        self, model: Model, task: str, time_limit: float | None, node_limit: int | None, fail_limit: int | None
+    ) -> None:
+        self._model, self._task = model, task
+        self._started = self._posted = time.monotonic()
+        self._seconds = limit_of("time_limit", time_limit)
+        self._nodes = limit_of("node_limit", node_limit)
+        self._failures = limit_of("fail_limit", fail_limit)
+        self._last: Solution | None = None
+        self._kept: list[Solution] = []
+        self._is_complete = False
+
+    @property
+    def limits(self) -> tuple[float, float, float]:
+        """Seconds that are left, nodes and failures, as the core takes them."""
+        return max(0.0, self.deadline - time.monotonic()), self._nodes, self._failures
+
+    @property
+    def deadline(self) -> float:
+        """By ``time.monotonic``."""
+        return self._started + self._seconds
+
+    def search(
+        self, search: CpSearch, limit: int | None, keeps: bool, on_solution: Callable[[Solution], object] | None
+    ) -> Result:
+        """Search to the end, or to a limit.
+
+        Args:
+            search: The search, which has not begun.
+            limit: Number of solutions to end after; None if there is no limit.
+            keeps: Whether all solutions are part of the answer.
+            on_solution: Called with each solution; ends the search by returning False.
+
+        Raises:
+            MemoryLimitError: Memory ran out before there was a solution.
+            KeyboardInterrupt: Ctrl-C, likewise.
+        """
+        self._posted = time.monotonic()
+        try:
+            ended_by = self._to_the_end(search, limit, keeps, on_solution)
+        except KeyboardInterrupt:
+            if self._last is None:
+                raise
+            ended_by = "interrupt"
+        except MemoryError as error:
+            if self._last is None:
+                raise MemoryLimitError("the search has no memory left; search in fewer threads") from error
+            ended_by = "memory-limit"
+        return self.result(search.statistics(), ended_by)
+
+    def _to_the_end(
+        self, search: CpSearch, limit: int | None, keeps: bool, on_solution: Callable[[Solution], object] | None
+    ) -> EndedBy | None:
+        count = 0
+        while count != limit:
+            state = search.next(go_on)
+            if state != "solution":
+                self._is_complete = state == "complete"
+                return None if self._is_complete else "interrupt" if state == "stopped" else self._met(search)
+            self._last = solution = self._model.solution_of(search)
+            count += 1
+            if keeps:
+                self._kept.append(solution)
+            if on_solution is not None and on_solution(solution) is False:
+                return "interrupt"
+        return "solution-limit"
+
+    def _met(self, search: CpSearch) -> EndedBy:
+        figures = search.statistics()
+        if figures["nodes"] >= self._nodes:
+            return "node-limit"
+        return "failure-limit" if figures["failures"] >= self._failures else "time-limit"
+
+    def result(self, figures: dict[str, Any], ended_by: EndedBy | None) -> Result:
+        """The answer, given the search's figures."""
+        aim, last = self._model.objective, self._last
+        value = None if last is None or aim is None else last[aim]
+        status: Status = "infeasible" if self._is_complete else "unknown"
+        if last is not None:
+            status = "feasible" if value is None or not self._is_complete else "optimal"
+        lower = value if status == "optimal" or self._task == "maximise" else None
+        upper = value if status == "optimal" or self._task == "minimise" else None
+        now = time.monotonic()
+        phases = {"post": self._posted - self._started, "search": now - self._posted}
+        known = {name: figure for name, figure in figures.items() if name not in ("seconds", "interrupted")}
+        stats = {**known, "complete": self._is_complete, "seconds": phase_seconds(phases, now - self._started)}
+        return Result(
+            status, self._task, value, lower, upper, last, ended_by=ended_by, stats=stats, solutions=self._kept
+        )
+
+
+def check_time(deadline: float) -> None:
+    """Look whether there is time left for posting.
+
+    Raises:
+        TimeLimitError: The deadline passed.
+    """
+    if deadline < math.inf and time.monotonic() > deadline:
+        raise TimeLimitError("the time limit passed while the constraints were posted; allow more time")
+
+
+def limit_of(name: str, limit: Any) -> float:
+    """Return a limit as a number; infinity for None.
+
+    Raises:
+        InputError: It is no number, or negative.
+    """
+    if limit is None:
+        return math.inf
+    if isinstance(limit, bool) or not (isinstance(limit, int | float) or hasattr(limit, "__float__")):
+        raise TypeError(f"{name} is {limit!r} ({type(limit).__name__}); it is a number that is at least 0, or None")
+    if not limit >= 0:
+        raise InputError(f"{name} is {limit!r}; it must be a number that is at least 0")
+    return float(min(limit, MOST))
+
+
+def go_on() -> bool:
+    """Let the search go on: what the core asks now and then, where Python handles signals."""
+    return True
