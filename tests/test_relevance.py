@@ -100,7 +100,9 @@ def test_relevance_of_each_variable_is_what_pruning_for_it_keeps(network, data):
     assert relevance.acyclic
     assert bits(relevance.of_evidence) == prune_barren(scopes, children, evidence=observed)
     for v in set(range(len(sizes))) - observed:
-        assert bits(relevance.of(v)) == prune_barren(scopes, children, evidence=observed, query=[v])
+        assert bits(relevance.of([v])) == prune_barren(scopes, children, evidence=observed, query=[v])
+    free = set(range(len(sizes))) - observed
+    assert bits(relevance.of(free)) == prune_barren(scopes, children, evidence=observed, query=free)
 
 
 def test_relevance_sees_cycles():

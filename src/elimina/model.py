@@ -77,6 +77,7 @@ class Model:
 
     Attributes:
         variables: In index order.
+        sizes: Their domain sizes.
         factors: Tables over the variables' indices. Several may share a scope.
         sense: ``min-cost`` and ``max-cost``: factors are added; ``probability``: factors are non-negative and
             multiplied.
@@ -107,6 +108,7 @@ class Model:
                 number, or a factor's child is not in its scope.
         """
         self.variables = tuple(variables)
+        self.sizes = tuple(v.size for v in self.variables)
         self.factors = tuple(factors)
         if sense not in get_args(Sense):
             raise InputError(f"unknown sense {sense!r}; it is one of {', '.join(get_args(Sense))}")
@@ -230,11 +232,6 @@ class Model:
         from elimina.io.pyagrum import to_pyagrum
 
         return to_pyagrum(self)
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Domain sizes in index order."""
-        return tuple(v.size for v in self.variables)
 
     @property
     def is_integer(self) -> bool:

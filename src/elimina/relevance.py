@@ -91,7 +91,7 @@ def _joined(scopes: Sequence[Sequence[int]], kept: list[int], evidence: set[int]
 
 
 class Relevance:
-    """The factors that each variable's posterior depends on, for many variables at once: see ``prune_barren``.
+    """The factors that posteriors depend on, for many queries of one model: see ``prune_barren``.
 
     Sets of factors are integers: bit f stands for factor f.
 
@@ -112,50 +112,61 @@ class Relevance:
         self._scopes, self._evidence = scopes, frozenset(evidence)
         self._factor_of = {child: factor for factor, child in enumerate(children)}
         self.acyclic = not _without_barren(scopes, children, set())
-        self.of_evidence = self._ancestors(self._evidence, 0)
-        self._parts = self._components(self.of_evidence)
+        self._known: set[int] = set()
+        self._known = self._ancestors(self._evidence)
+        self.of_evidence = _mask(self._known)
+        self._parts: list[list[int]] = []
+        self._part_of: dict[int, int] = {}
+        self._find_parts()
 
-    def of(self, variable: int) -> int:
-        """What the posterior of an unobserved variable depends on."""
-        found = self._parts.get(variable, 0) | self._ancestors((variable,), self.of_evidence)
+    def of(self, variables: Collection[int]) -> int:
+        """What the joint posterior of unobserved variables depends on."""
+        above = self._ancestors(variables) - self._known
+        near = {*variables, *(v for factor in above for v in self._scopes[factor])}
         # No observed variable is between an ancestor outside the evidence's and the variable.
-        for factor in bits(found & ~self.of_evidence):
-            for v in self._scopes[factor]:
-                found |= self._parts.get(v, 0)
-        return found
+        parts = {self._part_of[v] for v in near if v in self._part_of}
+        return _mask(above.union(*(self._parts[part] for part in parts)))
 
-    def _ancestors(self, variables: Collection[int], known: int) -> int:
-        """Factors of the variables and of all that they descend from, without the known ones and what is above them."""
-        found = 0
+    def _ancestors(self, variables: Collection[int]) -> set[int]:
+        """Factors of the variables and of all that they descend from, without what is above the evidence's."""
+        found: set[int] = set()
         stack = list(variables)
         while stack:
             factor = self._factor_of.get(stack.pop(), -1)
-            if factor >= 0 and not (found | known) >> factor & 1:
-                found |= 1 << factor
+            if factor >= 0 and factor not in found and factor not in self._known:
+                found.add(factor)
                 stack.extend(self._scopes[factor])
         return found
 
-    def _components(self, factors: int) -> dict[int, int]:
-        """For each unobserved variable of the factors those that paths of unobserved variables join to it."""
+    def _find_parts(self) -> None:
+        """Number what paths of unobserved variables join among the evidence's factors, for each such variable."""
         touching: dict[int, list[int]] = {}
-        for factor in bits(factors):
+        for factor in sorted(self._known):
             for v in self._scopes[factor]:
                 if v not in self._evidence:
                     touching.setdefault(v, []).append(factor)
-        result: dict[int, int] = {}
         for start in touching:
-            if start in result:
+            if start in self._part_of:
                 continue
-            found, reached = 0, [start]
-            seen = {start}
+            found: set[int] = set()
+            self._part_of[start] = len(self._parts)
+            reached = [start]
             for v in reached:
                 for factor in touching[v]:
-                    found |= 1 << factor
-                    fresh = set(self._scopes[factor]) - self._evidence - seen
-                    seen |= fresh
-                    reached += fresh
-            result.update(dict.fromkeys(reached, found))
-        return result
+                    if factor not in found:
+                        found.add(factor)
+                        fresh = [u for u in self._scopes[factor] if u not in self._evidence and u not in self._part_of]
+                        self._part_of.update(dict.fromkeys(fresh, len(self._parts)))
+                        reached += fresh
+            self._parts.append(list(found))
+
+
+def _mask(factors: Collection[int]) -> int:
+    """An integer with these bits set."""
+    marks = bytearray(max(factors, default=0) // 8 + 1)
+    for factor in factors:
+        marks[factor >> 3] |= 1 << (factor & 7)
+    return int.from_bytes(marks, "little")
 
 
 def bits(mask: int) -> list[int]:

@@ -11,13 +11,14 @@ import numpy as np
 
 from elimina.errors import MemoryLimitError
 from elimina.inference.account import does_not_fit, statistics
-from elimina.inference.answer import Answer, normalised
+from elimina.inference.answer import Answer
 from elimina.inference.bucket import eliminate
 from elimina.inference.choose import Options, Planned, plan_problem
 from elimina.inference.execution import Execution
 from elimina.inference.propagator import Propagator
 from elimina.inference.structure import Structure
 from elimina.model import Model
+from elimina.planning.plan import Plan
 from elimina.planning.prepare import prepare
 from elimina.result import Result
 
@@ -63,11 +64,11 @@ def posteriors(inquiry: Inquiry, execution: Execution, options: Options, seconds
     stats = {**statistics(execution, clock), "structure": inquiry.structure.name}
     if log10_z == -math.inf:
         return Result("infeasible", "mar", log10_z=log10_z, stats=stats)
-    return Result("exact", "mar", log10_z=log10_z, marginals=_marginals(inquiry, execution, answer), stats=stats)
+    return Result("exact", "mar", log10_z=log10_z, marginals=_marginals(inquiry, execution.plan, answer), stats=stats)
 
 
 def _propagate(execution: Execution, clock: dict[str, float]) -> Answer:
-    outputs = range(len(execution.plan.outputs))
+    outputs = _marginal_outputs(execution.plan)
     planned = Planned(execution.problem, execution.plan, execution.backend, {})
     clock.update(encode=0.0, run=0.0)
     for semiring in ("sum-product", "log-sum-exp"):
@@ -103,9 +104,14 @@ def _log10_z(inquiry: Inquiry, answer: Answer, execution: Execution, options: Op
     return found.log10_z
 
 
-def _marginals(inquiry: Inquiry, execution: Execution, answer: Answer) -> dict[str, dict[str, float]]:
-    outputs = zip(execution.plan.outputs, answer.tables, strict=True)
-    found = {output.scope[0]: normalised(table, answer.logarithmic) for output, table in outputs if output.scope}
+def _marginal_outputs(plan: Plan) -> list[int]:
+    """The outputs that are marginals; the others are the sums of whole trees."""
+    return [number for number, output in enumerate(plan.outputs) if output.scope]
+
+
+def _marginals(inquiry: Inquiry, plan: Plan, answer: Answer) -> dict[str, dict[str, float]]:
+    variables = [plan.outputs[number].scope[0] for number in _marginal_outputs(plan)]
+    found = dict(zip(variables, answer.vectors(), strict=True))
     result = {}
     for v in inquiry.asked:
         variable = inquiry.model.variables[v]

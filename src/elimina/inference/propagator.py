@@ -16,7 +16,7 @@ from elimina.inference.choose import Planned
 from elimina.inference.encode import encode, factor_view, scaled
 from elimina.inference.scales import Scales, log2_lows, root_places
 from elimina.planning.case_plans import case_planner
-from elimina.planning.dependence import dependence
+from elimina.planning.dependence import Reach
 from elimina.planning.plan import FactorLayout
 from elimina.planning.program import pack
 
@@ -57,7 +57,6 @@ class Propagator:
         self._slicing = self._session if isinstance(self._session, SlicingSession) and not self._plan.kept else None
         self._values = np.full(len(problem.model.variables), -1, dtype=np.int32)
         self._stale = np.ones(len(self._plan.steps), dtype=bool)
-        self._cones: dict[int, NDArray[np.int64]] = {}
         free = set(self._plan.order)
         self._roots = tuple(n for n, output in enumerate(self._plan.outputs) if free.isdisjoint(output.scope))
         self._root_places = root_places(self._plan)
@@ -104,7 +103,7 @@ class Propagator:
             if number < len(self._plan.factors):
                 self._load(number)
             if self._plan.keep:
-                self._stale |= self._after[:, number]
+                self._stale[self._after.of(self._touched.get(number, ()))] = True
         if self._slicing is not None:
             self._slicing.fix(self._values)
 
@@ -161,37 +160,32 @@ class Propagator:
         self._session.load(factor.offset, region)
 
     @functools.cached_property
-    def _after(self) -> NDArray[np.bool_]:
-        """Whether a factor, or the value of a variable (columns, after the factors), has a say in a step (row)."""
-        factors = len(self._plan.factors)
-        steps = self._plan.steps
-        own = [sum(1 << (factors + v) for v in (*s.axes, s.variable) if v >= 0) for s in steps]
-        masks = dependence([step.operands for step in steps], [1 << f for f in range(factors)], own)
-        count = -(-(factors + len(self._values)) // 8) or 1
-        rows = np.frombuffer(b"".join(mask.to_bytes(count, "little") for mask in masks), dtype=np.uint8)
-        return np.unpackbits(rows.reshape(len(masks), count), axis=1, bitorder="little").astype(bool)
+    def _after(self) -> Reach:
+        return Reach([step.readers for step in self._plan.steps])
 
-    def _before(self, output: int) -> NDArray[np.int64]:
-        """The steps that an output depends on, ascending."""
-        if output not in self._cones:
-            found = set()
-            stack = [self._plan.outputs[output].step]
-            while stack:
-                number = stack.pop()
-                if number not in found:
-                    found.add(number)
-                    stack += [o.source for o in self._plan.steps[number].operands if o.source >= 0]
-            self._cones[output] = np.array(sorted(found), dtype=np.int64)
-        return self._cones[output]
+    @functools.cached_property
+    def _before(self) -> Reach:
+        return Reach([[o.source for o in step.operands if o.source >= 0] for step in self._plan.steps])
+
+    @functools.cached_property
+    def _touched(self) -> dict[int, tuple[int, ...]]:
+        """The steps that read a factor, or have a variable (numbered after the factors)."""
+        factors = len(self._plan.factors)
+        found: dict[int, list[int]] = {}
+        for number, step in enumerate(self._plan.steps):
+            own = [factors + v for v in (*step.axes, step.variable) if v >= 0]
+            for key in (*own, *(o.factor for o in step.operands if o.source < 0)):
+                found.setdefault(key, []).append(number)
+        return {key: tuple(steps) for key, steps in found.items()}
 
     def run(self, outputs: Sequence[int], *, log_sum: bool = True, progress: Progress | None = None) -> Answer:
         """Compute outputs of the plan (and the sum of everything), as far as they are not known from runs before."""
-        if len(outputs) + log_sum * len(self._roots) == len(self._plan.outputs) or not self._plan.keep:
+        asked = {*outputs, *self._roots} if log_sum else set(outputs)
+        if len(asked) == len(self._plan.outputs) or not self._plan.keep:
             steps = self._stale.nonzero()[0]
         else:
             needed = np.zeros(len(self._plan.steps), dtype=bool)
-            for output in (*outputs, *(self._roots if log_sum else ())):
-                needed[self._before(output)] = True
+            needed[self._before.of(tuple(sorted({self._plan.outputs[output].step for output in asked})))] = True
             steps = np.flatnonzero(needed & self._stale)
         run = self._session.run(None if len(steps) == len(self._stale) else steps, progress)
         self.seconds = run.seconds

@@ -25,6 +25,9 @@ _BOTH_PASSES = 10.0
 _ESTIMATE_SECONDS = 5e-6
 """What each factor costs in an estimate of an elimination's work."""
 
+_COLLECT_SECONDS = 5e-7
+"""What each factor that a variable's posterior depends on costs while these are collected."""
+
 _SEARCH = 0.5
 """Share of the one tree's estimated time that these estimates may take."""
 
@@ -84,16 +87,11 @@ def choose_structure(
     relevance = _relevance(model, evidence) if isinstance(options.order, str) else None
     if relevance is None:
         return Structure(prepare(model, "mar", evidence)._replace(wanted=tuple(free)), _same(free), 1, ())
-    groups: dict[int, tuple[int, ...]] = {}
-    for v in free:
-        own = relevance.of(v)
-        groups[own] = (*groups.get(own, ()), v)
-    everything = (1 << len(model.factors)) - 1
-    if query is not None:
-        everything = 0
-        for factors in groups or (relevance.of_evidence,):
-            everything |= factors
-    chosen = _Search(model, evidence, options).best(groups, _Group(everything, tuple(free), 0.0))
+    if query is None:
+        everything = (1 << len(model.factors)) - 1
+    else:
+        everything = relevance.of(free) if free else relevance.of_evidence
+    chosen = _Search(model, evidence, options).best(relevance, _Group(everything, tuple(free), 0.0))
     found = 0
     for group in chosen:
         found |= group.factors
@@ -135,19 +133,28 @@ class _Search:
         self._sizes = model.sizes
         machine = cuda_machine() if options.device == "cuda" else cpu_machine(options.threads or 1)
         self._speed = machine.combinations
-        self._estimated = 0
+        self._estimated = self._collected = 0
 
-    def best(self, groups: Mapping[int, tuple[int, ...]], tree: _Group) -> list[_Group]:
+    def best(self, relevance: Relevance, tree: _Group) -> list[_Group]:
         """The cheapest way found.
 
         Args:
-            groups: Distinct sets of relevant factors, and the variables that each is for.
-            tree: One elimination of everything.
+            relevance: What each variable's posterior depends on.
+            tree: One elimination of everything, with the variables asked for.
         """
         running = self._running(tree.factors)
         planning = _FACTOR_SECONDS * tree.factors.bit_count()
+        if running < planning:
+            return [tree]
+        groups: dict[int, list[int]] = {}
+        for v in tree.variables:
+            own = relevance.of((v,))
+            groups.setdefault(own, []).append(v)
+            self._collected += own.bit_count()
+            if self._collected * _COLLECT_SECONDS > _SEARCH * (running + planning):
+                return [tree]
         maximal = _maximal(groups)
-        if len(maximal) < 2 or running < planning:
+        if len(maximal) < 2:
             return [tree]
         merged: list[_Group] = []
         for factors, variables in maximal:
@@ -181,14 +188,14 @@ class _Search:
         return _BOTH_PASSES * found.total_cells / self._speed
 
 
-def _maximal(groups: Mapping[int, tuple[int, ...]]) -> list[tuple[int, tuple[int, ...]]]:
+def _maximal(groups: Mapping[int, Sequence[int]]) -> list[tuple[int, tuple[int, ...]]]:
     """The sets that are in no other one, largest first; the others' variables go to the smallest one around them."""
-    result: dict[int, tuple[int, ...]] = {}
+    result: dict[int, list[int]] = {}
     for factors in sorted(groups, key=lambda factors: (-factors.bit_count(), factors)):
         around = [other for other in result if factors & ~other == 0]
         holder = min(around, key=int.bit_count) if around else factors
-        result[holder] = (*result.get(holder, ()), *groups[factors])
-    return list(result.items())
+        result.setdefault(holder, []).extend(groups[factors])
+    return [(factors, tuple(variables)) for factors, variables in result.items()]
 
 
 def _forest(model: Model, evidence: Mapping[int, int], groups: Sequence[_Group]) -> tuple[Problem, dict[int, int]]:

@@ -4,27 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from elimina.planning.plan import Operand
 from elimina.planning.structure import Read
 
 
-def dependence(
-    reads: Iterable[Sequence[Read] | Sequence[Operand]], factors: Sequence[int], own: Sequence[int] | None = None
-) -> list[int]:
+def dependence(reads: Iterable[Sequence[Read] | Sequence[Operand]], factors: Sequence[int]) -> list[int]:
     """Bit masks of what has a say in each step, itself or through what it reads.
 
     Args:
         reads: For each step, the tables that it reads, which come from earlier steps or are factors.
         factors: For each factor, the bits that it stands for.
-        own: For each step, bits of its own; None for none.
     """
     masks: list[int] = []
-    for number, tables in enumerate(reads):
-        mask = own[number] if own is not None else 0
+    for tables in reads:
+        mask = 0
         for table in tables:
             mask |= masks[table.source] if table.source >= 0 else factors[table.factor]
         masks.append(mask)
     return masks
+
+
+_REACHED_KEPT = 1 << 22
+"""Step numbers that are kept of sets asked for before (8 bytes each): enough for repeated queries of large networks."""
+
+
+class Reach:
+    """Sets of steps that lie on ways from a few steps; they are kept while they take little memory.
+
+    Args:
+        following: For each step, those that the ways lead to next.
+    """
+
+    def __init__(self, following: Sequence[Sequence[int]]) -> None:
+        self._following = following
+        self._known: dict[Sequence[int], NDArray[np.int64]] = {}
+        self._kept = 0
+
+    def of(self, starts: Sequence[int]) -> NDArray[np.int64]:
+        """Return the starts (hashable) and all steps that can be reached from them, in any sequence."""
+        if starts not in self._known:
+            reached = dict.fromkeys(starts)
+            stack = list(starts)
+            while stack:
+                for step in self._following[stack.pop()]:
+                    if step not in reached:
+                        reached[step] = None
+                        stack.append(step)
+            self._kept += len(reached)
+            if self._kept > _REACHED_KEPT:
+                self._known.clear()
+                self._kept = len(reached)
+            self._known[starts] = np.fromiter(reached, dtype=np.int64, count=len(reached))
+        return self._known[starts]
 
 
 def order_slices(

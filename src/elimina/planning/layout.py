@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import bisect
+import heapq
 from collections.abc import Sequence
 
 ROW_CELLS = 1024
@@ -55,48 +55,78 @@ class Arena:
     """Hands out spans of one block of memory, reusing what was given back; keeps the height reached.
 
     Small spans follow each other closely, so that a chain of small messages stays in few lines of a cache; others start
-    where long rows may.
+    where long rows may. Free spans of one length and one distance from such a start are kept together, so that the
+    first one that fits is found without going through all of them.
     """
 
     def __init__(self, itemsize: int) -> None:
         self._item = itemsize
-        self._free: list[tuple[int, int]] = []
+        self._unit = _ALIGNMENT_BYTES // itemsize
+        self._sizes: dict[int, int] = {}
+        self._starts: dict[int, int] = {}
+        # Heaps of offsets; those that are no longer free are dropped when they come to the top.
+        self._alike: dict[tuple[int, int], list[int]] = {}
         self.height = 0
 
     def take(self, span: int) -> int:
         """Offset of a free span: the first that fits."""
         unit, span = self._rounded(span)
-        for i, (offset, size) in enumerate(self._free):
-            gap = -offset % unit
-            if size >= gap + span:
-                left = [(offset, gap), (offset + gap + span, size - gap - span)]
-                self._free[i : i + 1] = [part for part in left if part[1]]
-                return offset + gap
-        start = self.height
-        if self._free and sum(self._free[-1]) == self.height:
-            start = self._free.pop()[0]
+        found = self._first(unit, span)
+        if found is not None:
+            start, end = found, found + self._remove(found)
+        else:
+            start = self._starts.get(self.height, self.height)
+            if start < self.height:
+                self._remove(start)
+            end = self.height
         offset = _round_up(start, unit)
-        if offset > start:
-            self._free.append((start, offset - start))
-        self.height = offset + span
+        self._add(start, offset)
+        self._add(offset + span, end)
+        self.height = max(self.height, offset + span)
         return offset
 
     def seal(self) -> None:
         """Leave what is free below the height unused."""
-        self._free.clear()
+        self._sizes.clear()
+        self._starts.clear()
+        self._alike.clear()
 
     def give_back(self, offset: int, span: int) -> None:
         """Make a span free again, merged with its free neighbours."""
         start, end = offset, offset + self._rounded(span)[1]
-        place = bisect.bisect(self._free, (offset, 0))
-        first = last = place
-        if first and sum(self._free[first - 1]) == start:
-            first -= 1
-            start = self._free[first][0]
-        if last < len(self._free) and self._free[last][0] == end:
-            end = sum(self._free[last])
-            last += 1
-        self._free[first:last] = [(start, end - start)]
+        if end in self._sizes:
+            end += self._remove(end)
+        if start in self._starts:
+            start = self._starts[start]
+            self._remove(start)
+        self._add(start, end)
+
+    def _first(self, unit: int, span: int) -> int | None:
+        """The lowest free offset from which a span fits."""
+        best = None
+        for kind in list(self._alike):
+            size, rest = kind
+            if size < span + -rest % unit:
+                continue
+            heap = self._alike[kind]
+            while heap and self._sizes.get(heap[0]) != size:
+                heapq.heappop(heap)
+            if not heap:
+                del self._alike[kind]
+            elif best is None or heap[0] < best:
+                best = heap[0]
+        return best
+
+    def _add(self, start: int, end: int) -> None:
+        if start < end:
+            self._sizes[start], self._starts[end] = end - start, start
+            heapq.heappush(self._alike.setdefault((end - start, start % self._unit), []), start)
+
+    def _remove(self, start: int) -> int:
+        """Forget a free span; return its length."""
+        size = self._sizes.pop(start)
+        del self._starts[start + size]
+        return size
 
     def _rounded(self, span: int) -> tuple[int, int]:
         """The unit that a span's start is a multiple of, and the elements that it takes."""

@@ -1,0 +1,166 @@
+"""Time and memory grow with the number of variables, not with its square."""
+
+import itertools
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import elimina
+from elimina.inference.choose import Options, plan_problem
+from elimina.inference.propagator import Propagator
+from elimina.planning.dependence import Reach
+from elimina.planning.layout import Arena
+from elimina.planning.prepare import prepare
+
+FEW, MANY = 250, 2000
+"""Variables. Calls of quadratic time or memory take 64 times as much for many as for few."""
+
+MOST = 16.0
+"""Ratio that a linear call stays below on a busy machine, with its constant share."""
+
+
+def edges(family, n, seed=0):
+    rng = np.random.default_rng(seed)
+    if family == "tree":
+        return [(v - 1 - int(rng.integers(min(v, 50))), v) for v in range(1, n)]
+    if family == "grid":
+        return [(v, v + 4) for v in range(n - 4)] + [(v, v + 1) for v in range(n - 1) if v % 4 < 3]
+    if family == "star":
+        return [(0, v) for v in range(1, n)]
+    return [(v, v + 1) for v in range(n - 1)] + [(v, v + 2) for v in range(0, n - 2, 5) if family == "chords"]
+
+
+def model(family, n, sense="probability", states=3):
+    rng = np.random.default_rng(n)
+    pairs = edges(family, n)
+    if family == "network":
+        tables = [elimina.Table([0], np.full(states, 1 / states))]
+        rows = rng.dirichlet(np.ones(states), size=(n, states))
+        tables += [elimina.Table(pair, row) for pair, row in zip(pairs, rows, strict=False)]
+        variables = [elimina.Variable(f"x{v}", states) for v in range(n)]
+        return elimina.Model(variables, tables, sense="probability", children=range(n))
+    values = rng.uniform(0.1, 1, (len(pairs), states, states))
+    if sense != "probability":
+        values = rng.integers(0, 100, values.shape)
+    return elimina.Model.from_arrays([states] * n, list(zip(pairs, values, strict=True)), sense=sense)
+
+
+def seconds(call):
+    started = time.process_time()
+    call()
+    return time.process_time() - started
+
+
+def assert_linear(make, call):
+    few, many = make(FEW), make(MANY)
+    call(few)
+    assert seconds(lambda: call(many)) < MOST * min(seconds(lambda: call(few)) for _ in range(2))
+
+
+@pytest.mark.parametrize("family", ["chain", "tree", "chords", "grid", "star", "network"])
+@pytest.mark.parametrize("task", ["mar", "pr", "mpe"])
+def test_time_is_linear(family, task):
+    sense = "min-cost" if task == "mpe" else "probability"
+    assert_linear(
+        lambda n: model(family, n, sense), lambda m: elimina.solve(m, task, threads=1, device="cpu", order="min-fill")
+    )
+
+
+def test_posteriors_of_a_long_chain_take_little_memory():
+    chain = model("chain", 3000)
+    tracemalloc.start()
+    elimina.solve(chain, "mar", threads=1, device="cpu")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50 << 20
+
+
+def test_evidence_and_queries_of_a_long_chain_take_little_memory():
+    chain = model("chain", 2000)
+    tracemalloc.start()
+    tree = elimina.JunctionTree(chain, threads=1, device="cpu")
+    for v in range(0, 2000, 100):
+        tree.set_evidence({v: 1})
+        tree.marginals([v + 1])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50 << 20
+
+
+def test_only_stale_steps_that_the_outputs_need_run_again():
+    planned = plan_problem(prepare(model("chain", 30), "mar", {}), Options(device="cpu", threads=1))
+    propagator = Propagator(planned)
+    ran = []
+    run = propagator._session.run
+    propagator._session.run = lambda steps, progress: ran.append(steps) or run(steps, progress)
+    everything = range(len(planned.plan.outputs))
+    propagator.run(everything)
+    propagator.run(everything)
+    assert ran[0] is None
+    assert len(ran[1]) == 0
+
+
+def test_reach_is_kept_within_bounds(monkeypatch):
+    monkeypatch.setattr("elimina.planning.dependence._REACHED_KEPT", 10)
+    reach = Reach([(), (0,), (1, 0), (2,)])
+    for starts in itertools.permutations(range(4), 2):
+        assert set(reach.of(starts).tolist()) == set(range(max(starts) + 1))
+        assert sum(map(len, reach._known.values())) <= 10
+
+
+class FirstFit:
+    """A plain list of free spans, the first that fits."""
+
+    def __init__(self, itemsize):
+        self.item, self.free, self.height = itemsize, [], 0
+
+    def rounded(self, span):
+        alignment = 256 if span * self.item >= 256 else 16
+        return alignment // self.item, -(-max(span, 1) // (16 // self.item)) * (16 // self.item)
+
+    def take(self, span):
+        unit, span = self.rounded(span)
+        self.free.sort()
+        for i, (start, end) in enumerate(self.free):
+            offset = -(-start // unit) * unit
+            if offset + span <= end:
+                self.free[i : i + 1] = [(a, b) for a, b in ((start, offset), (offset + span, end)) if a < b]
+                return offset
+        start = self.height
+        if self.free and self.free[-1][1] == start:
+            start = self.free.pop()[0]
+        offset = -(-start // unit) * unit
+        if offset > start:
+            self.free.append((start, offset))
+        self.height = offset + span
+        return offset
+
+    def give_back(self, offset, span):
+        self.free = sorted([*self.free, (offset, offset + self.rounded(span)[1])])
+        merged = []
+        for start, end in self.free:
+            if merged and merged[-1][1] == start:
+                merged[-1] = merged[-1][0], end
+            else:
+                merged.append((start, end))
+        self.free = merged
+
+
+@pytest.mark.parametrize("itemsize", [2, 4, 8])
+def test_spans_lie_where_they_fit_first(itemsize):
+    rng = np.random.default_rng(itemsize)
+    arena, plain = Arena(itemsize), FirstFit(itemsize)
+    taken = []
+    for _ in range(3000):
+        if taken and rng.random() < 0.48:
+            offset, span = taken.pop(int(rng.integers(len(taken))))
+            arena.give_back(offset, span)
+            plain.give_back(offset, span)
+        else:
+            span = int(rng.choice([1, 3, 9, 27, 81, 243, int(rng.integers(1, 600))]))
+            offset = arena.take(span)
+            assert offset == plain.take(span)
+            taken.append((offset, span))
+        assert arena.height == plain.height
