@@ -124,9 +124,9 @@ def test_hopeless_problems_are_planned_quickly():
     edges = [(i, j) for i in range(200) for j in range(i + 1, 200)]
     model = Model.from_arrays([4] * 200, [(edge, np.ones((4, 4), dtype=int)) for edge in edges])
     problem = prepare(model, "mpe", {})
-    started = time.monotonic()
+    started = time.process_time()
     plan = make_plan(problem, problem.free, cpu_machine(1), 2**40)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
     assert plan.width == 199
     assert plan.largest_table == 4**199
     assert not plan.fits
