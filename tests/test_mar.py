@@ -187,7 +187,7 @@ def test_cycles_are_not_left_out():
 
 
 def test_single_values_and_variables_in_no_table():
-    model = Model.from_arrays({"a": 1, "b": 3, "c": 2}, [("c", [1.0, 3.0])], sense="probability")
+    model = Model.from_arrays({"a": 1, "b": 3, "c": 2}, [(["c"], [1.0, 3.0])], sense="probability")
     result = solve(model)
     assert result.marginals == {"a": {"0": 1.0}, "b": pytest.approx({str(i): 1 / 3 for i in range(3)}),
                                 "c": {"0": 0.25, "1": 0.75}}  # fmt: skip

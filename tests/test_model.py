@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -95,11 +96,10 @@ def sparse(rows, values, default):
         (lambda: Model([Variable("a", 2)], [sparse(0, 0.5, math.nan)]), "contains NaN"),
         (lambda: Model([Variable("a", 2)], [sparse(1, 0.5, -1.0)], sense="probability"), "has the value -1.0"),
         (lambda: Model([Variable("a", 2)], [sparse(1, 1, -1)], sense="probability"), "has the value -1 in"),
-        (lambda: Model([], [], constant=math.nan), "the constant is nan; it must be finite"),
+        (lambda: Model([], [], constant=math.nan), "constant is NaN"),
         (lambda: Model([], [], constant=math.inf), "the constant is inf"),
-        (lambda: Model([], [], constant=10**400), "the constant, of type int, is no number that a float can hold"),
-        (lambda: Model([], [], constant="x"), "the constant, of type str"),
-        (lambda: Model([], [], upper_bound=math.nan), "the upper bound of a min-cost model is nan"),
+        (lambda: Model([], [], constant=10**400), "constant is 1000.*, which is out of the range of a float"),
+        (lambda: Model([], [], upper_bound=math.nan), "upper_bound is NaN"),
         (lambda: Model([], [], upper_bound=-math.inf), "the upper bound of a min-cost model is -inf"),
         (lambda: Model([], [], upper_bound=math.inf, sense="max-cost"), "of a max-cost model is inf"),
         (lambda: Model([], [], upper_bound=1, sense="probability"), "has no upper bound"),
@@ -117,3 +117,75 @@ def test_public_names():
     assert elimina.Model is Model
     assert elimina.Table is Table
     assert elimina.FORBIDDEN == FORBIDDEN
+
+
+def costs(values, sense="min-cost", **options):
+    return lambda: Model.from_arrays([2], [([0], values)], sense=sense, **options)
+
+
+@pytest.mark.parametrize(
+    ("build", "problem"),
+    [
+        (costs(np.array([FORBIDDEN, 1.5])), r"in floats of a min-cost model, .* is infinity \(math.inf\)"),
+        (costs(np.array([FORBIDDEN, np.inf])), r"the value 9.22337203685477\d+e\+18, which looks like"),
+        (costs(np.array([FORBIDDEN, 1.5], np.float32)), "in floats of a min-cost model"),
+        (costs(np.array([FORBIDDEN, 1.5]) - 10**9), "in floats of a min-cost model"),
+        (costs(np.array([FORBIDDEN, 1.5]), "max-cost"), r"minus infinity \(-math.inf\)"),
+        (costs(np.array([-FORBIDDEN, 1.5]), "max-cost"), r"minus infinity \(-math.inf\)"),
+        (
+            costs(np.array([FORBIDDEN, 7]) - 3),
+            "the value 9223372036854775804, which looks like .* is elim",
+        ),
+        (costs([FORBIDDEN - 1, FORBIDDEN]), "the value 9223372036854775806"),
+        (costs(-np.array([FORBIDDEN, 7])), "the value -9223372036854775807"),
+        (costs([-(2**63), 7]), "the value -9223372036854775808"),
+        (costs([FORBIDDEN, 7], "max-cost"), "a forbidden assignment is -elimina.FORBIDDEN"),
+        (costs([FORBIDDEN, 7], "probability"), "in integers of a probability model, a forbidden assignment is 0"),
+        (costs(np.array([FORBIDDEN, 0.5]), "probability"), "in floats of a probability model, .* is 0"),
+        (
+            lambda: Model([Variable("a", 2)], [Table([0], [5], sizes=[2], rows=[[0]], default=FORBIDDEN - 1)]),
+            r"factor 0 over \(a\) has the value 9223372036854775806",
+        ),
+    ],
+)
+def test_costs_that_look_forbidden_but_are_not(build, problem):
+    with pytest.raises(InputError, match=problem):
+        build()
+
+
+def test_forbidden_costs_and_large_ones():
+    assert costs([FORBIDDEN, 2**62])().score([0]) == math.inf
+    assert costs([-FORBIDDEN, -(2**62)], "max-cost")().score([0]) == -math.inf
+    assert costs([1e30, math.inf])().score([0]) == 1e30
+    assert costs([1e19, 1e300], "probability")().score([0]) == pytest.approx(math.log(1e19))
+
+
+@pytest.mark.parametrize(
+    ("build", "problem"),
+    [
+        (lambda: Model([1], []), r"variables\[0\] is 1 \(int\); it takes a Variable"),
+        (lambda: Model(3, []), r"variables is 3 \(int\); it takes an iterable of Variable objects"),
+        (lambda: Model([], [[1, 2]]), r"factors\[0\] is \[1, 2\] \(list\); it takes a Table"),
+        (lambda: Model([], [], sense=None), "sense is None; it takes one of min-cost"),
+        (lambda: Model([], [], constant="x"), r"constant is 'x' \(str\); it takes a number"),
+        (lambda: Model([], [], upper_bound=[1]), r"upper_bound is \[1\] \(list\)"),
+        (lambda: Model([Variable("a", 2)], [Table([0], [1, 2])], children=[0.0]), r"children is \[0.0\] \(list\)"),
+        (lambda: Model.from_arrays(2, []), r"sizes is 2 \(int\)"),
+        (lambda: Model.from_arrays([2], [[]]), r"factors\[0\] is \[\] \(list\); it takes a pair"),
+        (lambda: Model.from_arrays([2], [(0, [1, 2])]), r"factors\[0\]\[0\] is 0 \(int\); it takes a sequence"),
+        (lambda: Model.from_arrays([2], 5), r"factors is 5 \(int\)"),
+    ],
+)
+def test_wrong_types(build, problem):
+    with pytest.raises(TypeError, match=f"^{problem}"):
+        build()
+
+
+@pytest.mark.parametrize(
+    "number",
+    [np.longdouble("1e-400"), np.longdouble("1e400"), Fraction(1, 10**400), Fraction(10**400), 2**20000],
+    ids=["tiny", "huge", "a tiny fraction", "a huge fraction", "a huge integer"],
+)
+def test_constants_out_of_range(number):
+    with pytest.raises(InputError, match=r"constant is .* out of the range of a float"):
+        Model([], [], constant=number)

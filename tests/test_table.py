@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -128,7 +130,7 @@ def test_blocks_make_up_a_table(sizes, most):
 @pytest.mark.parametrize(
     ("values", "problem"),
     [
-        ([2**70, 0], "integers of 64 bits or floats, not object"),
+        ([2**70, 0], "integers of 64 bits or floats, not the integer 1180591620717411303424"),
         (["1", "2"], "integers of 64 bits or floats, not <U1"),
         ([1j, 0], "integers of 64 bits or floats, not complex128"),
     ],
@@ -136,3 +138,45 @@ def test_blocks_make_up_a_table(sizes, most):
 def test_values_that_are_no_numbers_of_ours(values, problem):
     with pytest.raises(InputError, match=problem):
         Table([0], values)
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ([2**63, 2], "the value 9223372036854775808 does not fit a signed 64-bit integer"),
+        ([2, -(2**63) - 1], "the value -9223372036854775809 does not fit|not the integer -9223372036854775809"),
+        ([2**63, -1], "the value 9223372036854775808 does not fit a signed 64-bit integer"),
+        ([FORBIDDEN, 1.5], r"FORBIDDEN is among floats, where it is not exact: write infinity \(math.inf\)"),
+        ([0.5, -FORBIDDEN], "FORBIDDEN is among floats"),
+        ([2**53 + 1, 0.5], "the integer 9007199254740993 is among floats, where it is not exact"),
+        (np.ma.masked_array([1, 2], [False, True]), "1 of a table's values are masked, and a table needs all 2"),
+        (np.array([np.longdouble("1e-400"), 1]), "the value 1e-400 of a table of float128 is out of the range"),
+        (np.array([np.longdouble("1e400"), 1]), r"the value 1e\+400 of a table of float128"),
+        ([Fraction(1, 2), 1], r"objects such as Fraction\(1, 2\) \(Fraction\); convert them, by float"),
+        ([None, 1], r"objects such as None \(NoneType\)"),
+        (np.array([1.0, 2.0], object), "objects; give the array a dtype"),
+        (np.array(["2020-01-01", "2021-01-01"], "M8[D]"), r"not datetime64\[D\]"),
+        ([b"1", b"2"], r"not \|S1"),
+        ("ab", "not <U2"),
+    ],
+)
+def test_numbers_that_would_change_silently(values, problem):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InputError, match=problem):
+            Table([0], values)
+
+
+def test_numbers_that_stay_the_same():
+    assert Table([0], [2**53, 0.5]).values.tolist() == [2.0**53, 0.5]
+    assert Table([0], [2**60, 0.5]).values.tolist() == [2.0**60, 0.5]
+    assert Table([0], np.array([2, 0, np.inf, np.nan], np.longdouble)).values[:3].tolist() == [2.0, 0.0, np.inf]
+    assert Table([0], np.ma.masked_array([1, 2], [False, False])).values.tolist() == [1, 2]
+    assert type(Table([0], np.ma.masked_array([1, 2])).values) is np.ndarray
+    assert Table([0], [True, 2]).values.dtype == np.int64
+
+
+def test_masked_tuples():
+    rows = np.ma.masked_array([[0], [1]], [[False], [True]])
+    with pytest.raises(InputError, match="1 of a table's tuples are masked"):
+        Table([0], [1, 2], sizes=[2], rows=rows, default=0)

@@ -10,6 +10,7 @@ import operator
 import os
 import re
 import reprlib
+import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -22,6 +23,9 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][0-9]{1,2})?)\s*([kKmMgGtT]?i?)[bB]?\s*", re.ASCII)
 _SHARE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\s*(%?)\s*", re.ASCII)
 
+_LONGEST_INTEGER = 10_000
+"""Bits of an integer that Python writes in decimals (more is forbidden by default, for it takes long)."""
+
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = 60
 _short.maxlong = 40
@@ -29,6 +33,8 @@ _short.maxlong = 40
 
 def shown(given: Any) -> str:
     """Return a value as an error quotes it, cut where it is long."""
+    if isinstance(given, int) and given.bit_length() > _LONGEST_INTEGER:
+        return f"an integer of {given.bit_length():,} bits"
     return _short.repr(given)
 
 
@@ -85,6 +91,8 @@ def number(name: str, given: Any, taken: str = "a number") -> int | float:
         value = float(given)
     except (TypeError, ValueError):
         raise wrong_type(name, given, taken) from None
+    except OverflowError:
+        raise InputError(f"{name} is {shown(given)}, which is out of the range of a float") from None
     if math.isnan(value):
         raise InputError(f"{name} is NaN; it takes {taken}")
     return value
@@ -101,7 +109,7 @@ def seconds(name: str, given: Any) -> float | None:
         return None
     value = number(name, given, "a number of seconds, or None for no limit")
     if not value > 0:
-        raise InputError(f"{name} is {value} s; it must be above 0")
+        raise InputError(f"{name} is {shown(value)} s; it must be above 0")
     return float(min(value, 1e300))
 
 
@@ -118,7 +126,7 @@ def memory_size(name: str, given: Any) -> int | None:
         return parse_size(given, name)
     value = number(name, given, "a number of bytes, text such as '8GiB', or None for what is free")
     if value < 0 or value == math.inf:
-        raise InputError(f"{name} is {value} bytes; it must be finite and not negative")
+        raise InputError(f"{name} is {shown(value)} bytes; it must be finite and not negative")
     return int(value)
 
 
@@ -146,8 +154,8 @@ def share(name: str, given: Any) -> float:
     if isinstance(given, str):
         return parse_share(given, name)
     value = number(name, given, "a number such as 0.01, or text such as '1%'")
-    if not 0 <= value < math.inf:
-        raise InputError(f"{name} is {value}; it must be finite and not negative, such as 0.01 or '1%'")
+    if not 0 <= value <= sys.float_info.max:
+        raise InputError(f"{name} is {shown(value)}; it must be finite and not negative, such as 0.01 or '1%'")
     return float(value)
 
 

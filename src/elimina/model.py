@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from elimina import arguments
 from elimina.errors import InputError
 from elimina.table import FORBIDDEN, Table
 
+_Part = TypeVar("_Part")
 Sense = Literal["min-cost", "max-cost", "probability"]
 
 
@@ -103,21 +105,21 @@ class Model:
         """Check that the factors fit the variables.
 
         Raises:
+            TypeError: A variable, a factor or another argument has the wrong type.
             InputError: A factor names an unknown variable or has another shape than its variables, a value is NaN, a
-                probability is negative or infinite, two variables share a name, the constant or the bound is no finite
-                number, or a factor's child is not in its scope.
+                probability is negative or infinite, a cost is close to a forbidden one but none, two variables share a
+                name, the constant or the bound is no finite number, or a factor's child is not in its scope.
         """
-        self.variables = tuple(variables)
+        self.variables = _all("variables", variables, Variable)
         self.sizes = tuple(v.size for v in self.variables)
-        self.factors = tuple(factors)
-        if sense not in get_args(Sense):
-            raise InputError(f"unknown sense {sense!r}; it is one of {', '.join(get_args(Sense))}")
-        self.sense: Sense = sense
-        self.constant = _number("the constant", constant)
+        self.factors = _all("factors", factors, Table)
+        senses: tuple[Sense, ...] = get_args(Sense)
+        self.sense: Sense = arguments.choice("sense", sense, senses)
+        self.constant = _number("constant", constant)
         if not (math.isfinite(self.constant) or (sense == "probability" and self.constant == -math.inf)):
             raise InputError(f"the constant is {self.constant}; it must be finite")
         self.upper_bound = None if upper_bound is None else self._checked_bound(upper_bound)
-        self.children = None if children is None else tuple(children)
+        self.children = None if children is None else _indices("children", children)
         self.name = name
         self._index = {v.name: i for i, v in enumerate(self.variables)}
         if len(self._index) != len(self.variables):
@@ -131,7 +133,7 @@ class Model:
     def _checked_bound(self, upper_bound: float) -> int | float | None:
         if self.sense == "probability":
             raise InputError(f"a model of probabilities has no upper bound, but {upper_bound!r} is given")
-        bound = _number("the upper bound", upper_bound)
+        bound = _number("upper_bound", upper_bound)
         if bound == forbidden_value(self.sense, np.float64):
             return None
         if not math.isfinite(bound):
@@ -159,6 +161,8 @@ class Model:
             known += [factor.values.min().item(), factor.values.max().item()]
         if any(map(math.isnan, known)):
             raise InputError(f"factor {number} over {self._names(factor)} contains NaN")
+        if known and (max(known) > _CLOSE or min(known) < -_CLOSE):
+            self._check_sentinels(number, factor)
         lowest = {"probability": 0.0, "min-cost": -sys.float_info.max, "max-cost": -math.inf}[self.sense]
         highest = math.inf if self.sense == "min-cost" else sys.float_info.max
         for culprit in known:
@@ -166,6 +170,28 @@ class Model:
                 raise InputError(
                     f"factor {number} over {self._names(factor)} has the value {culprit} in a {self.sense} model"
                 )
+
+    def _check_sentinels(self, number: int, factor: Table) -> None:
+        """Refuse what looks like a forbidden cost that arithmetic, a sign or a dtype has spoilt."""
+        values = factor.values if factor.default is None else np.append(factor.values, factor.default)
+        integral = factor.values.dtype.kind == "i"
+        if self.sense == "probability":
+            close = values == (FORBIDDEN if integral else float(FORBIDDEN))
+        else:
+            close = (values > _CLOSE) | (values < -_CLOSE)
+            close &= values != forbidden_value(self.sense, factor.values.dtype)
+            if not integral:
+                close &= np.abs(values) < 2 * float(FORBIDDEN) - _CLOSE
+        if not close.any():
+            return
+        culprit = values[close].flat[0].item()
+        right = _SENTINELS[self.sense, integral]
+        kind = "integers" if integral else "floats"
+        raise InputError(
+            f"factor {number} over {self._names(factor)} has the value {culprit}, which looks like elimina.FORBIDDEN "
+            f"({FORBIDDEN}) but is not: in {kind} of a {self.sense} model, a forbidden assignment is {right}, written "
+            "after all arithmetic"
+        )
 
     def _names(self, factor: Table) -> str:
         return "(" + ", ".join(self.variables[v].name for v in factor.scope) + ")"
@@ -192,15 +218,18 @@ class Model:
             upper_bound: Totals from it on are forbidden (of maximised costs: up to it).
 
         Raises:
+            TypeError: An argument has the wrong type.
             InputError: A scope names an unknown variable, or one twice; or an array's shape is not that of its scope.
         """
-        if isinstance(sizes, Mapping):
-            variables = [Variable(name, size) for name, size in sizes.items()]
-        else:
-            variables = [Variable(f"x{i}", size) for i, size in enumerate(sizes)]
+        if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+            raise arguments.wrong_type("sizes", sizes, "a sequence of numbers, or a mapping from names to numbers")
+        named = sizes.items() if isinstance(sizes, Mapping) else ((f"x{i}", size) for i, size in enumerate(sizes))
+        variables = [Variable(name, size) for name, size in named]
         index = {v.name: i for i, v in enumerate(variables)}
         tables = []
-        for scope, values in factors:
+        for number, (scope, values) in enumerate(_pairs(factors)):
+            if isinstance(scope, str) or not isinstance(scope, Iterable):
+                raise arguments.wrong_type(f"factors[{number}][0]", scope, "a sequence of variables, by name or index")
             unknown = [v for v in scope if isinstance(v, str) and v not in index]
             if unknown:
                 raise InputError(f"a factor names the unknown variable {unknown[0]!r}")
@@ -309,6 +338,19 @@ class Model:
 _SHOWN = 8
 """Names in an error."""
 
+_CLOSE = FORBIDDEN - 2**53
+"""Costs beyond this, and below twice as far from ``FORBIDDEN``, are taken for a forbidden cost that was changed."""
+
+_SENTINELS = {
+    ("min-cost", True): "elimina.FORBIDDEN",
+    ("max-cost", True): "-elimina.FORBIDDEN",
+    ("min-cost", False): "infinity (math.inf)",
+    ("max-cost", False): "minus infinity (-math.inf)",
+    ("probability", True): "0",
+    ("probability", False): "0",
+}
+"""How a forbidden assignment is written, by the sense, and whether values are integers."""
+
 
 def _close(name: str, known: Iterable[str]) -> str:
     """What an error adds about names that are close to a wrong one, or about a few that there are."""
@@ -325,11 +367,40 @@ def _close(name: str, known: Iterable[str]) -> str:
     return f"; it has {', '.join(names[:_SHOWN])}{more}" if names else "; it has none"
 
 
-def _number(what: str, number: float) -> int | float:
-    """An int if it is one, of Python's or NumPy's; else a float."""
-    try:
-        exact = operator.index(number) if hasattr(number, "__index__") else float(number)
-        float(exact)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{what}, of type {type(number).__name__}, is no number that a float can hold") from None
+def _number(name: str, number: float) -> int | float:
+    """Return an int if it is one, of Python's or NumPy's; else a float."""
+    exact = operator.index(number) if isinstance(number, bool) else arguments.number(name, number)
+    is_infinite = number in (math.inf, -math.inf)
+    if (exact == 0) != (number == 0) or (abs(exact) > sys.float_info.max and not is_infinite):
+        raise InputError(f"{name} is {arguments.shown(number)}, which is out of the range of a float")
     return exact
+
+
+def _all(name: str, given: Iterable[_Part], kind: type[_Part]) -> tuple[_Part, ...]:
+    """Return parts of a model as a tuple; all are of one class."""
+    taken = f"an iterable of {kind.__name__} objects"
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise arguments.wrong_type(name, given, taken)
+    parts = tuple(given)
+    for number, part in enumerate(parts):
+        if not isinstance(part, kind):
+            raise arguments.wrong_type(f"{name}[{number}]", part, f"a {kind.__name__}")
+    return parts
+
+
+def _pairs(factors: Any) -> Iterator[tuple[Any, Any]]:
+    if isinstance(factors, str | Mapping) or not isinstance(factors, Iterable):
+        raise arguments.wrong_type("factors", factors, "an iterable of pairs, a scope and an array")
+    for number, factor in enumerate(factors):
+        try:
+            scope, values = factor
+        except (TypeError, ValueError):
+            raise arguments.wrong_type(f"factors[{number}]", factor, "a pair: a scope and an array") from None
+        yield scope, values
+
+
+def _indices(name: str, given: Iterable[int]) -> tuple[int, ...]:
+    try:
+        return tuple(map(operator.index, given))
+    except TypeError:
+        raise arguments.wrong_type(name, given, "integers, the indices of variables, or None") from None

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elimina.arguments import shown
 from elimina.errors import InputError
 
 Values = NDArray[Any]
@@ -20,6 +21,9 @@ FORBIDDEN = int(np.iinfo(np.int64).max)
 
 Tables of floating-point costs use infinity, tables of probabilities use 0.
 """
+
+_LARGEST_EXACT = 2**53
+"""Up to this every integer is a float."""
 
 BLOCK_CELLS = 1 << 16
 """Cells of a large table that are worked on at a time, so that temporary arrays stay in the cache."""
@@ -55,8 +59,8 @@ class Table:
 
         Raises:
             InputError: A variable occurs twice in the scope, the shapes do not fit one another, a row is outside the
-                domains, listed twice or not of integers, an integer table's default is no integer, or a value is no
-                number or beyond 64 bits.
+                domains, listed twice or not of integers, an integer table's default is no integer, or a value is
+                masked, no number, or beyond 64 bits (also an integer that among floats would be rounded).
         """
         self.scope = _integers("a table's scope", scope)
         if len(set(self.scope)) != len(self.scope):
@@ -78,7 +82,7 @@ class Table:
         self.default = _default(default, self.values.dtype)
 
     def _checked_rows(self, rows: ArrayLike) -> NDArray[np.int32]:
-        listed = np.asarray(rows)
+        listed = unmasked("a table's tuples", rows)
         if listed.size == 0 and self.values.shape == (0,):
             listed = np.zeros((0, len(self.scope)), dtype=np.int32)
         if len(self.sizes) != len(self.scope) or listed.shape != (*self.values.shape, len(self.scope)):
@@ -192,17 +196,83 @@ def _integers(what: str, numbers: Sequence[int]) -> tuple[int, ...]:
 
 
 def _numbers(values: ArrayLike) -> Values:
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise InputError(f"a table's values are no array of numbers: {error}") from error
+    array = unmasked("a table's values", values)
     if array.dtype.kind not in "buif":
-        raise InputError(f"a table holds integers of 64 bits or floats, not {array.dtype}")
+        raise InputError(f"a table holds integers of 64 bits or floats, not {_kind(array)}")
     if array.dtype.kind == "u" and array.size and array.max() > FORBIDDEN:
         raise InputError(f"the value {array.max()} does not fit a signed 64-bit integer")
     if array.dtype.kind in "bui":
         return array.astype(np.int64, copy=False)
-    return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
+    if array is not values and array.dtype == np.float64 and np.abs(array).max(initial=0.0) >= _LARGEST_EXACT:
+        _check_integers(values)
+    if array.dtype in (np.float32, np.float64):
+        return array
+    return _as_doubles(array)
+
+
+def unmasked(what: str, values: ArrayLike) -> Values:
+    """Return values as an array.
+
+    Args:
+        what: A noun for errors.
+        values: Numbers.
+
+    Raises:
+        InputError: They are no array, or some are masked.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        masked = int(np.count_nonzero(np.ma.getmaskarray(values)))
+        if masked:
+            raise InputError(
+                f"{masked:,} of {what} are masked, and a table needs all {values.size:,}: "
+                "fill them first (values.filled(...))"
+            )
+        values = values.data
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{what} are no array of numbers: {error}") from error
+
+
+def _kind(array: Values) -> str:
+    """Name of an array's dtype, for objects with the type of the first one that is no number."""
+    if array.dtype.kind != "O":
+        return str(array.dtype)
+    for value in array.flat:
+        if not isinstance(value, int | float | np.number):
+            return f"objects such as {shown(value)} ({type(value).__name__}); convert them, by float for instance"
+        if isinstance(value, int) and not -(2**63) <= value <= FORBIDDEN:
+            return f"the integer {shown(value)}"
+    return "objects; give the array a dtype"
+
+
+def _check_integers(values: ArrayLike) -> None:
+    """Refuse integers that became floats and are no longer the same numbers."""
+    for value in np.asarray(values, dtype=object).flat:
+        if isinstance(value, int | np.integer) and not isinstance(value, bool):
+            if not -(2**63) <= value <= FORBIDDEN:
+                raise InputError(f"the value {value} does not fit a signed 64-bit integer")
+            if int(float(value)) != value:
+                raise InputError(_mixed(int(value)))
+
+
+def _mixed(value: int) -> str:
+    if abs(value) == FORBIDDEN:
+        return "elimina.FORBIDDEN is among floats, where it is not exact: write infinity (math.inf) beside floats"
+    return f"the integer {value} is among floats, where it is not exact: give integers only, or round it yourself"
+
+
+def _as_doubles(array: Values) -> Values:
+    with np.errstate(over="ignore", under="ignore"):
+        doubles = array.astype(np.float64)
+    lost = (doubles == 0) != (array == 0)
+    lost |= np.isinf(doubles) != np.isinf(array)
+    if lost.any():
+        raise InputError(
+            f"the value {array[lost].flat[0]!s} of a table of {array.dtype} is out of the range of 64-bit floats, "
+            "4.9e-324 to 1.8e308: scale the table, and give the factor as the model's constant"
+        )
+    return doubles
 
 
 def _default(default: float, dtype: np.dtype[Any]) -> int | float:

@@ -117,7 +117,7 @@ class Options(NamedTuple):
             device=arguments.choice("device", self.device, DEVICES),
             memory=arguments.memory_size("memory", self.memory),
             order=_checked_order(self.order),
-            order_seconds=arguments.number("order_seconds", self.order_seconds, "a number of seconds"),
+            order_seconds=min(arguments.number("order_seconds", self.order_seconds, "a number of seconds"), 1e9),
             seed=arguments.integer("seed", self.seed, 0, LARGEST_SEED),
             threads=None if self.threads is None else arguments.integer("threads", self.threads, 1, MOST_THREADS),
             dtype=_dtype_name(self.dtype),

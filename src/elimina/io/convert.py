@@ -36,14 +36,13 @@ def convert_sense(model: Model, sense: Sense, *, decimals: int | None = 7, scale
         scale: Multiplies costs before they become probabilities.
 
     Raises:
-        InputError: A finite cost would become the probability 0 (then give a smaller ``scale``), or an integer has no
-            negation of 64 bits.
+        InputError: A finite cost would become the probability 0 (then give a smaller ``scale``).
     """
     if sense == model.sense:
         return model
     if "probability" not in (sense, model.sense):
         bound = None if model.upper_bound is None else -model.upper_bound
-        return _rebuilt(model, sense, _negated, -model.constant, bound)
+        return _rebuilt(model, sense, np.negative, -model.constant, bound)
     if model.sense == "probability":
         sign = -1.0 if sense == "min-cost" else 1.0
         return _rebuilt(model, sense, lambda p: _costs(p, sign, decimals), sign * model.constant, None)
@@ -68,12 +67,6 @@ def _mapped(factor: Table, change: Callable[[_Values], _Values]) -> Table:
         return Table(factor.scope, values)
     default = change(np.array([factor.default], dtype=factor.values.dtype))[0].item()
     return Table(factor.scope, values, sizes=factor.sizes, rows=factor.rows, default=default)
-
-
-def _negated(costs: _Values) -> _Values:
-    if costs.dtype.kind == "i" and costs.min(initial=0) < -FORBIDDEN:
-        raise InputError(f"the cost {-FORBIDDEN - 1} has no negation of 64 bits; use floats, or shift it by a constant")
-    return np.negative(costs)
 
 
 def _costs(probabilities: _Values, sign: float, decimals: int | None) -> _Values:
