@@ -19,6 +19,7 @@ def main(arguments: list[str] | None = None) -> None:
         signals.check()
         code = run(arguments)
     except KeyboardInterrupt:
-        print(signals.word(), file=sys.stderr)
-        code = signals.INTERRUPTED
+        late = "elimina: the time limit passed before anything was known; allow more time"
+        print(late if signals.is_late() else signals.word(), file=sys.stderr)
+        code = 1 if signals.is_late() else signals.INTERRUPTED
     signals.finish(code)

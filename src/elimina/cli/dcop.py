@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from elimina import dcop as distributed
+from elimina.cli import signals
 from elimina.cli.options import (
     bytes_of,
     cluster_of,
@@ -29,12 +30,12 @@ from elimina.dcop.formats import is_distributed
 from elimina.dcop.network import ORDERS
 from elimina.dcop.solve import ALGORITHMS
 from elimina.dcop.view import HEURISTICS
-from elimina.errors import InputError, TimeLimitError
+from elimina.errors import InputError
 from elimina.io import FORMATS as CENTRAL
 from elimina.io import read
 from elimina.io.files import suffix_of
 from elimina.planning.plan import bytes_text, count_text, seconds_text
-from elimina.result import Delivery, Result, number_text
+from elimina.result import Delivery, Result, number_text, with_reading
 from elimina.viz.timeline import check_timeline, draw_timeline
 
 _DEFAULT = Network()
@@ -159,22 +160,24 @@ def dcop(
     )
     kept = {name: options[name] for name in ("ibound", "heuristic", "seed", "memory", "threads")}
     started = time.monotonic()
+    if time_limit is not None:
+        signals.alarm(time_limit)
     if timeline is not None:
         check_timeline(timeline)
     problem = read_problem(file)
-    if time_limit is not None:
-        time_limit -= time.monotonic() - started
-        if time_limit <= 0:
-            raise TimeLimitError("the time limit passed while the problem was read; allow more time")
+    read = time.monotonic() - started
     seen: list[Delivery] = []
+
+    def left() -> float | None:
+        return None if time_limit is None else max(1e-3, time_limit - (time.monotonic() - started))
+
     with Progress() as progress, cluster_of(cluster, local, agents) as client:
         if client is not None:
             from elimina.distributed import solve_agents
 
             reject_given(_SIMULATED, "a cluster", "nothing is simulated there")
             reject_given(("filtering",), "a cluster", "agents send whole tables there")
-            reject_given(("time_limit",), "a cluster", "agents there run to their end; Ctrl-C ends them")
-            result = solve_agents(problem, algo, client=client, agents=agents, **kept)
+            result = solve_agents(problem, algo, client=client, agents=agents, time_limit=left(), **kept)
         else:
             listener = None if timeline is None else seen.append
             kept["filtering"] = options["filtering"]
@@ -183,16 +186,19 @@ def dcop(
                 algo,
                 agents=agents,
                 network=network,
-                time_limit=time_limit,
+                time_limit=left(),
                 listener=listener,
                 on_forecast=lambda ahead: _announce(ahead, progress),
                 progress=progress.update,
                 **kept,
             )
+        # Before the workers end, which may take a while.
+        with signals.deferred():
+            result = signals.attributed(with_reading(result, read))
+            click.echo(result.to_json() if format_ == "json" else _human(result))
     if timeline is not None:
         title = f"{Path(file).name}: {algo}, {seconds_text(result.stats['simulated_seconds'])} simulated"
         draw_timeline(seen, [agent.name for agent in problem.agents], timeline, title)
-    click.echo(result.to_json() if format_ == "json" else _human(result))
 
 
 def _announce(ahead: Forecast, progress: Progress) -> None:
@@ -226,14 +232,16 @@ def _human(result: Result) -> str:
     if result.status == "bounded":
         ends = (result.lower_bound, result.upper_bound)
         rows.append(("bounds", " to ".join("unknown" if end is None else number_text(end) for end in ends)))
+    if result.ended_by is not None:
+        rows.append(("ended by", result.ended_by))
     messages, largest = stats["messages"], bytes_text(stats["largest_message"])
     counts = ", ".join(f"{count_text(number)} {kind}" for kind, number in messages.items())
     repeated = f"; {count_text(stats['repeated'])} repeated" if stats.get("repeated") else ""
-    width = f"width {stats['induced_width']}, depth {stats['depth']}"
+    tree = "" if stats["induced_width"] is None else f"width {stats['induced_width']}, depth {stats['depth']} "
     dtype = "" if stats["dtype"] is None else f", {stats['dtype']}"
     rows += [
         ("agents", f"{stats['agents']} on {stats['device']}{dtype}"),
-        ("tree", f"{width} (largest table: {count_text(stats['largest_table'])} cells)"),
+        ("tree", f"{tree}(largest table: {count_text(stats['largest_table'])} cells)"),
         ("messages", f"{count_text(sum(messages.values()))} ({counts}){repeated}" if messages else "none"),
         (
             "network",
@@ -242,7 +250,7 @@ def _human(result: Result) -> str:
         *_filtered(stats),
         ("memory", f"{bytes_text(stats['peak_bytes'])} of one agent"),
         _clusters(stats) if "workers" in stats else _simulated(stats),
-        ("time", seconds_text(sum(stats["seconds"].values()))),
+        ("time", seconds_text(stats["seconds"]["total"])),
     ]
     if result.assignment:
         rows.append(("assignment", " ".join(f"{name}={state}" for name, state in result.assignment.items())))

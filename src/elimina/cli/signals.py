@@ -1,4 +1,4 @@
-"""Signals that end a command: SIGINT (Ctrl-C) and SIGTERM.
+"""Signals that end a command: SIGINT (Ctrl-C), SIGTERM, and the alarm of a time limit.
 
 The first one raises KeyboardInterrupt, which the library answers with what it knows; the second one ends the process at
 once. Only the standard library's smallest modules are imported here, so that the handlers stand before anything loads.
@@ -15,9 +15,14 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-    from elimina.result import Result
+    from elimina.result import EndedBy, Result
 
 _WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+_CAUSES: dict[int | None, EndedBy] = {signal.SIGTERM: "termination", signal.SIGALRM: "time-limit"}
+
+_PATIENCE = 0.1
+"""Seconds after a time limit for the library to end by itself."""
+
 _SHELL = 128
 """Shells show a process that a signal ended by this number more than the signal's."""
 
@@ -41,14 +46,27 @@ class _State:
 def catch() -> None:
     """Handle SIGINT and SIGTERM from here on to the process's end."""
     _State.came, _State.deferred, _State.is_over = None, 0, False
-    for number in _WORDS:
+    for number in (*_WORDS, signal.SIGALRM):
         try:
             signal.signal(number, _handle)
         except ValueError:
             return  # another thread than the main one: signals are that one's
 
 
+def alarm(seconds: float) -> None:
+    """Interrupt the command where a time limit passes and the library has not ended by itself.
+
+    Whatever answers Ctrl-C then answers the limit, also in phases that do not look at the time.
+
+    Args:
+        seconds: Time from now on.
+    """
+    signal.setitimer(signal.ITIMER_REAL, seconds + _PATIENCE)
+
+
 def _handle(number: int, frame: FrameType | None) -> None:
+    if number == signal.SIGALRM and (_State.came is not None or _State.is_over):
+        return
     if _State.came is not None or _State.is_over:
         os._exit(_SHELL + (_State.came or number))
     _State.came = number
@@ -71,6 +89,11 @@ def came() -> bool:
     return _State.came is not None
 
 
+def is_late() -> bool:
+    """Return whether the alarm of a time limit came."""
+    return _State.came == signal.SIGALRM
+
+
 def check() -> None:
     """Raise what a deferred signal did not.
 
@@ -82,9 +105,9 @@ def check() -> None:
 
 
 def attributed(result: Result) -> Result:
-    """Return the result with SIGTERM in the place of the interrupt that the library knows of."""
-    is_termination = result.ended_by == "interrupt" and _State.came == signal.SIGTERM
-    return result.replace(ended_by="termination") if is_termination else result
+    """Return the result with SIGTERM or the time limit in the place of the interrupt that the library knows of."""
+    is_other = result.ended_by == "interrupt" and _State.came in _CAUSES
+    return result.replace(ended_by=_CAUSES[_State.came]) if is_other else result
 
 
 def word() -> str:
@@ -95,4 +118,5 @@ def word() -> str:
 def finish(code: int) -> Any:
     """Exit with the code of the signal that came (130 or 143), or else with the given one."""
     _State.is_over = True
-    sys.exit(code if _State.came is None else _SHELL + _State.came)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    sys.exit(_SHELL + _State.came if _State.came in _WORDS else code)

@@ -32,6 +32,8 @@ def tsp(file: str, time_limit: float | None, seed: int, format_: str, output: st
     from elimina.cp.tsplib import read_tsp, write_tour
 
     started = time.monotonic()
+    if time_limit is not None:
+        signals.alarm(time_limit)
     if output is not None:
         check_writable(Path(output))
     problem = read_tsp(file)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
@@ -15,7 +16,7 @@ from elimina.backends.choose import get_backend
 from elimina.backends.cpu_rows import CpuRows
 from elimina.backends.rows import SparseTables
 from elimina.dcop.messages import Utility
-from elimina.errors import MemoryLimitError
+from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.planning.bucket import bucket_dtype, forbidden_in, plan_bucket
 from elimina.planning.estimate import Machine, cpu_machine, cuda_machine
 from elimina.planning.layout import table_strides
@@ -79,6 +80,9 @@ class Engine:
         device: ``cpu``, or ``cuda``, where buckets of little work are left to the CPU.
         threads: Of the CPU; None for all.
 
+    Attributes:
+        deadline: By ``time.perf_counter``.
+
     Raises:
         InputError: Unknown device.
         DeviceError: There is no such device, or it cannot be used.
@@ -88,7 +92,7 @@ class Engine:
         self._backends: dict[str, Backend] = {
             name: get_backend(name, threads) for name in dict.fromkeys(("cpu", device))
         }
-        self.device, self._threads = device, threads
+        self.device, self._threads, self.deadline = device, threads, math.inf
         self._machines: dict[str, Machine] = {"cpu": cpu_machine(1), "cuda": cuda_machine()}
         self._shaped = functools.lru_cache(_SHAPES)(self._shape)
 
@@ -139,11 +143,16 @@ class Engine:
             for layout, (_, table) in zip(plan.factors, tables, strict=True):
                 values = table.values if plan.device == "cuda" else _on_host(table.values)
                 session.put(layout, values, table.forbidden if dtype in INTEGERS else None, plan.forbidden)
-            session.run()
+            session.run(progress=self._look_up)
             values = session.take(output)
         finally:
             session.close()
         return Made(values, plan.forbidden, spread, operations, size, dtype)
+
+    def _look_up(self, share: float) -> None:
+        """Keep the time limit within an elimination."""
+        if time.perf_counter() > self.deadline:
+            raise TimeLimitError("the time limit passed within an elimination")
 
     def rows(self, forbidden: int, dtype: str) -> SparseTables:
         """What joins rows of costs below a number: on the CPU, whatever the device."""

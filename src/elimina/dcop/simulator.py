@@ -22,6 +22,9 @@ from elimina.result import Delivery
 
 _SHOWN = 5
 
+_PATIENCE = 256
+"""Messages between two looks at the time."""
+
 
 class Figures(NamedTuple):
     """What a run took.
@@ -122,8 +125,13 @@ class Simulation:
         for host in self._hosts.values():
             self._start(host, 0.0)
         take, hosts, is_reliable = self._queue.take, self._hosts, self._is_reliable
+        watch, patience = self._watch, _PATIENCE
         while (event := take()) is not None:
             time, what = event
+            patience -= 1
+            if not patience and watch is not None:
+                patience = _PATIENCE
+                watch(0)
             if is_reliable:
                 self._work(hosts[what.receiver], time, what)
             elif isinstance(what, _Packet):
@@ -136,6 +144,10 @@ class Simulation:
             raise DcopError(
                 f"{len(left)} of {len(self._hosts)} agents did not finish ({names}), and no message is left"
             )
+        return self.figures()
+
+    def figures(self) -> Figures:
+        """Clocks and messages so far."""
         kinds = [kind for kind, number in self._messages.items() if number]
         return Figures(
             max((host.clock for host in self._hosts.values()), default=0.0),

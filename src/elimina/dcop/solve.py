@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Literal, get_args
 
 from elimina import arguments
 from elimina.backends.cpu import CpuBackend
 from elimina.dcop.agent import Agent, Finished
+from elimina.dcop.early import early_answer
 from elimina.dcop.engine import Engine
 from elimina.dcop.forecast import Forecast, forecast
 from elimina.dcop.network import Network
@@ -24,7 +25,7 @@ from elimina.inference.choose import MOST_THREADS
 from elimina.inference.minibucket import result_between
 from elimina.model import Model
 from elimina.planning.prepare import allowed_range
-from elimina.result import Delivery, Result
+from elimina.result import Delivery, EndedBy, Result, phase_seconds
 from elimina.semiring import FLOATS, INTEGERS
 
 Algorithm = Literal["dpop", "adpop", "mb-dpop"]
@@ -75,14 +76,16 @@ def solve(
         memory: Bytes that each agent may use for tables, a number or text such as ``8GiB``; None: no limit.
         threads: Of the CPU that one agent may use; None: all.
         network: What happens to messages.
-        time_limit: Wall seconds, looked at between eliminations; infinity: also for a forecast of more than an hour.
+        time_limit: Wall seconds; infinity: also for a forecast of more than an hour.
         timer: Measures agents' work for the simulated clocks, in seconds.
         listener: Told of each delivery.
         on_forecast: Of ``mb-dpop``: told what it will take before it begins.
         progress: Of ``mb-dpop``: told the share of the work that is done, again and again.
 
     Returns:
-        Task ``mpe``. Besides the usual ones, ``stats`` has: ``algorithm``, ``agents`` (their number),
+        Task ``dcop``. Where the time limit or Ctrl-C ends the run: ``bounded``, with the bound of the roots (or of the
+        cost functions, one by one) and the best assignment at hand, as ``ended_by`` says. Besides the usual ones,
+        ``stats`` has: ``algorithm``, ``agents`` (their number),
         ``simulated_seconds``, ``nonconcurrent_operations``, ``messages`` and ``message_bytes`` (by kind),
         ``network_load`` (bytes of all), ``largest_message`` (bytes), ``repeated`` (transmissions), ``depth`` (of the
         pseudo-tree), ``ibound``, ``filtering``; with ``filtering`` also ``rows_sent`` and ``dense_rows`` (of the tables
@@ -92,7 +95,6 @@ def solve(
         InputError: An option makes no sense, or costs are too far apart for exact integers.
         MemoryLimitError: A table does not fit an agent's memory; or ``mb-dpop`` would take more than an estimated hour
             in it, and there is no time limit.
-        TimeLimitError: The time limit passed.
         DeviceError: The device is missing, unusable or out of memory.
         DcopError: Messages were lost for good, or an agent did not come back.
     """
@@ -102,34 +104,58 @@ def solve(
         threads = arguments.integer("threads", threads, 1, MOST_THREADS)
     settings = settings_of(problem.model, algorithm, ibound, heuristic, seed, memory, filtering)
     network.check(frozenset(agent.name for agent in problem.agents))
-    known = {view.name: view for view in views(problem, settings)}
     engine = Engine(agents, threads)
-    ahead = (
-        None
-        if settings.most_cells is None
-        else _looked_ahead(problem, settings, CpuBackend(threads).threads, time_limit)
-    )
-    if ahead is not None and on_forecast is not None:
-        on_forecast(ahead)
-    watch = _Watch(started, time_limit, ahead, progress)
-    team = [Agent(view, engine) for view in known.values()]
-    simulation = Simulation(team, network, timer, partial(_revive, known, engine), listener, watch)
-    begun = time.perf_counter()
-    figures = simulation.run()
-    seconds = {"setup": begun - started, "run": time.perf_counter() - begun}
-    result = answer(problem, simulation.agents)
-    stats = statistics(problem, simulation.agents, figures)
-    return result.replace(
-        stats={
-            **stats,
-            "algorithm": algorithm,
-            "ibound": ibound,
-            "filtering": filtering,
-            **({} if filtering is None else _rows(problem, simulation.agents)),
-            "seconds": {phase: round(value, 6) for phase, value in seconds.items()},
-            "device": engine.device,
-        }
-    )
+    engine.deadline = math.inf if time_limit is None else started + time_limit
+    run = _Run(problem, started)
+    given = {"algorithm": algorithm, "ibound": ibound, "filtering": filtering, "device": engine.device}
+    try:
+        known = {view.name: view for view in views(problem, settings)}
+        ahead = (
+            None
+            if settings.most_cells is None
+            else _looked_ahead(problem, settings, CpuBackend(threads).threads, time_limit)
+        )
+        if ahead is not None and on_forecast is not None:
+            on_forecast(ahead)
+        watch = _Watch(engine.deadline, ahead, progress)
+        team = [Agent(view, engine) for view in known.values()]
+        run.simulation = Simulation(team, network, timer, partial(_revive, known, engine), listener, watch)
+        run.begun = time.perf_counter()
+        figures = run.simulation.run()
+    except KeyboardInterrupt:
+        return run.ended("interrupt", given)
+    except TimeLimitError:
+        return run.ended("time-limit", given)
+    result = answer(problem, run.simulation.agents)
+    stats = {**statistics(problem, run.simulation.agents, figures), **given}
+    if filtering is not None:
+        stats.update(_rows(problem, run.simulation.agents))
+    return result.replace(stats={**stats, "seconds": run.seconds()})
+
+
+class _Run:
+    """A run of agents, and the answer where it is ended before they have finished."""
+
+    def __init__(self, problem: Problem, started: float) -> None:
+        self._problem, self._started = problem, started
+        self.begun: float | None = None
+        self.simulation: Simulation | None = None
+
+    def seconds(self) -> dict[str, float]:
+        """By phase."""
+        now = time.perf_counter()
+        begun = now if self.begun is None else self.begun
+        return phase_seconds({"setup": begun - self._started, "run": now - begun}, now - self._started)
+
+    def ended(self, ended_by: EndedBy, given: Mapping[str, Any]) -> Result:
+        """What is known, and what was done so far."""
+        simulation = self.simulation
+        agents = [] if simulation is None else simulation.agents
+        figures = Figures(0.0, 0, {}, {}, 0, 0) if simulation is None else simulation.figures()
+        result = early_answer(self._problem, agents)
+        cause = None if result.status == "optimal" else ended_by
+        stats = {**partial_statistics(len(self._problem.agents), agents, figures), **given, "seconds": self.seconds()}
+        return result.replace(ended_by=cause, stats=stats)
 
 
 def _looked_ahead(problem: Problem, settings: Settings, threads: int, time_limit: float | None) -> Forecast:
@@ -153,12 +179,11 @@ class _Watch:
 
     def __init__(
         self,
-        started: float,
-        time_limit: float | None,
+        deadline: float,
         ahead: Forecast | None,
         progress: Callable[[float], None] | None,
     ) -> None:
-        self._deadline = math.inf if time_limit is None else started + time_limit
+        self._deadline = deadline
         self._all = 0 if ahead is None else ahead.operations
         self._progress, self._done = progress, 0
 
@@ -166,11 +191,7 @@ class _Watch:
         self._done += operations
         share = min(1.0, self._done / self._all) if self._all else None
         if time.perf_counter() > self._deadline:
-            reached = "" if share is None else f" with {share:.0%} of the work done"
-            raise TimeLimitError(
-                f"the time limit passed{reached}; agents have no answer before their end: allow more time, or bound "
-                "the optimum (--algo adpop --ibound)"
-            )
+            raise TimeLimitError("the time limit passed")
         if self._progress is not None and share is not None:
             self._progress(share)
 
@@ -246,23 +267,23 @@ def answer(problem: Problem, agents: Iterable[Finished]) -> Result:
     bounds = [bound for agent in agents for bound in agent.bounds.values()]
     constants = [model.constant, *_constants(model)]
     if any(map(math.isinf, [*bounds, *constants])):
-        return Result("infeasible", "mpe")
+        return Result("infeasible", "dcop")
     sign = 1 if model.sense == "min-cost" else -1
     terms = [*constants, *(sign * bound for bound in bounds)]
     total = sum(terms) if model.is_integer else math.fsum(terms)
     if model.is_beyond_bound(total):
-        return Result("infeasible", "mpe")
+        return Result("infeasible", "dcop")
     values = {v: value for agent in agents for v, value in agent.values.items()}
     chosen = [values[v] or 0 for v in range(len(model.variables))]
     if any(effort.parts > 1 for agent in agents for effort in agent.efforts):
-        return result_between(model, total, chosen)
+        return result_between(model, total, chosen).replace(task="dcop")
     if model.is_integer:
-        result = result_between(model, total, chosen)
+        result = result_between(model, total, chosen).replace(task="dcop")
         check_value("int64", total, math.inf if result.value is None else result.value, [])
         return result
     score = model.score(chosen)
     check_value("float64", total, score, [model.constant, *_largest(model)])
-    return result_between(model, score, chosen)
+    return result_between(model, score, chosen).replace(task="dcop")
 
 
 def _largest(model: Model) -> list[float]:
@@ -280,20 +301,32 @@ def statistics(problem: Problem, agents: Iterable[Finished], figures: Figures) -
     """Figures of a run, as ``solve`` describes them."""
     agents = list(agents)
     tree = pseudo_tree(problem, agents)
-    efforts = [effort for agent in agents for effort in agent.efforts]
     depths: list[int] = []
     for node in reversed(tree.nodes):
         depths.append(depths[len(tree.nodes) - 1 - node.parent] + 1 if node.parent >= 0 else 1)
+    known = partial_statistics(len(agents), agents, figures)
+    return {**known, "induced_width": tree.width, "depth": max(depths, default=0)}
+
+
+def partial_statistics(number: int, agents: Iterable[Finished], figures: Figures) -> dict[str, Any]:
+    """Figures of a run that may have been ended: the pseudo-tree may be unknown, and its width and depth with it.
+
+    Args:
+        number: Number of agents.
+        agents: Agents as they are; none of a run that did not begin.
+        figures: Clocks and messages.
+    """
+    efforts = [effort for agent in agents for effort in agent.efforts]
     dtypes = {dtype for effort in efforts for dtype in effort.dtypes}
     return {
-        "induced_width": tree.width,
-        "depth": max(depths, default=0),
+        "induced_width": None,
+        "depth": None,
         "largest_table": max((effort.cells for effort in efforts), default=1),
         "total_operations": sum(effort.operations for effort in efforts),
         "peak_bytes": max((effort.bytes for effort in efforts), default=0),
         "divided": sum(effort.parts > 1 for effort in efforts),
         "parts": sum(max(effort.parts, 1) for effort in efforts),
-        "agents": len(agents),
+        "agents": number,
         "simulated_seconds": figures.seconds,
         "nonconcurrent_operations": figures.operations,
         "messages": dict(figures.messages),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import pickle
 import time
 import uuid
@@ -11,15 +12,16 @@ from collections.abc import Sequence
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from elimina.dcop.early import early_answer
 from elimina.dcop.problem import Problem
 from elimina.dcop.simulator import Figures
-from elimina.dcop.solve import Algorithm, answer, settings_of, statistics
+from elimina.dcop.solve import Algorithm, answer, partial_statistics, settings_of, statistics
 from elimina.dcop.view import Heuristic, Settings, View, views
 from elimina.distributed.cluster import known_workers, workers_for
 from elimina.distributed.placement import divide, in_sequence
 from elimina.distributed.station import News, Outcome, Places, Start, Station, Traffic
-from elimina.errors import ClusterError, EliminaError, InputError, InternalError
-from elimina.result import Result
+from elimina.errors import ClusterError, EliminaError, InputError, InternalError, TimeLimitError
+from elimina.result import EndedBy, Result, phase_seconds
 
 if TYPE_CHECKING:
     from distributed import Actor, Client, Future
@@ -52,6 +54,7 @@ def solve_agents(
     seed: int = 0,
     memory: int | None = None,
     threads: int | None = 1,
+    time_limit: float | None = None,
 ) -> Result:
     """Let agents find the best assignment on the workers of a cluster.
 
@@ -68,6 +71,7 @@ def solve_agents(
         seed: Likewise.
         memory: Likewise.
         threads: Likewise.
+        time_limit: Likewise.
 
     Returns:
         As ``elimina.dcop.solve`` does, without simulated clocks. Besides, ``stats`` has ``workers``,
@@ -86,10 +90,23 @@ def solve_agents(
     settings = settings_of(problem.model, algorithm, ibound, heuristic, seed, memory)
     run = _Run(client, problem, settings, agents, threads)
     begun = time.perf_counter()
+    given = {"algorithm": algorithm, "ibound": ibound, "device": agents}
+    ended_by: EndedBy
+    is_done = False
     try:
-        outcomes = run.outcomes()
+        outcomes = run.outcomes(math.inf if time_limit is None else started + time_limit)
+        is_done = True
+    except (KeyboardInterrupt, TimeLimitError) as error:
+        ended_by = "time-limit" if isinstance(error, TimeLimitError) else "interrupt"
+        found = early_answer(problem)
+        phases = {"setup": begun - started, "run": time.perf_counter() - begun}
+        stats = {**partial_statistics(len(problem.agents), (), Figures(0.0, 0, {}, {}, 0, 0)), **run.figures, **given}
+        seconds = phase_seconds(phases, time.perf_counter() - started)
+        return found.replace(
+            ended_by=None if found.status == "optimal" else ended_by, stats={**stats, "seconds": seconds}
+        )
     finally:
-        run.close()
+        run.close(is_done)
     ended = time.perf_counter()
     traffic = run.traffic()
     result = answer(problem, outcomes)
@@ -100,15 +117,10 @@ def solve_agents(
     return result.replace(
         stats={
             **stats,
-            "algorithm": algorithm,
-            "ibound": ibound,
-            "workers": run.workers,
-            "lost_workers": run.lost,
-            "joined_workers": run.joined,
-            "restarted_agents": run.restarted,
+            **given,
+            **run.figures,
             "transferred_bytes": traffic.transferred,
-            "seconds": {"setup": round(begun - started, 6), "run": round(ended - begun, 6)},
-            "device": agents,
+            "seconds": phase_seconds({"setup": begun - started, "run": ended - begun}, time.perf_counter() - started),
         }
     )
 
@@ -158,13 +170,33 @@ class _Run:
         self._open()
         self.workers = len(self._posts)
 
-    def outcomes(self) -> list[Outcome]:
-        """Run until all agents are done; return what they know."""
+    @property
+    def figures(self) -> dict[str, int]:
+        """Numbers of workers and agents for ``Result.stats``."""
+        return {
+            "workers": self.workers,
+            "lost_workers": self.lost,
+            "joined_workers": self.joined,
+            "restarted_agents": self.restarted,
+            "transferred_bytes": 0,
+        }
+
+    def outcomes(self, deadline: float) -> list[Outcome]:
+        """Run until all agents are done; return what they know.
+
+        Args:
+            deadline: By ``time.perf_counter``.
+
+        Raises:
+            TimeLimitError: The deadline passed.
+        """
         if not self._posts:
             self._wait_for_workers()
         self._begin()
         asked = time.monotonic()
         while any(post.outcomes is None for post in self._posts.values()):
+            if time.perf_counter() > deadline:
+                raise TimeLimitError("the time limit passed while agents worked")
             try:
                 keys = {self._events.get(timeout=_TICK)}
             except Empty:
@@ -190,14 +222,18 @@ class _Run:
             largest, transferred = max(largest, traffic.largest), transferred + traffic.transferred
         return Traffic(messages, sizes, largest, transferred)
 
-    def close(self) -> None:
-        """End all stations."""
+    def close(self, is_done: bool) -> None:
+        """End all stations, without waiting for those whose agents still work."""
         if self._client.status != "running":
             return
         self._client.unsubscribe_topic(self._topic)
         for post in self._posts.values():
             if post.actor is not None and not post.is_lost:
-                self._ask(post, "stop")
+                if is_done:
+                    self._ask(post, "stop")
+                else:
+                    with contextlib.suppress(OSError, RuntimeError, ValueError):
+                        post.actor.stop()
 
     def _hear(self, event: tuple[float, str]) -> None:
         self._events.put(event[1])

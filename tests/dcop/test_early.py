@@ -1,0 +1,76 @@
+"""Answers of agents that were stopped: bounds that hold, and an assignment that is worth what is said."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elimina.dcop import Problem, solve
+from elimina.dcop.early import early_answer, local_optimum
+from elimina.model import Model
+from tests.dcop.running import random_problem
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(["random", "scale-free", "grid"]), st.integers(0, 500), st.integers(1, 60))
+def test_stopped_after_some_messages(kind, seed, steps):
+    problem = random_problem(kind, seed)
+    exact = solve(problem)
+    left = [steps]
+
+    def stop(_):
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+
+    for algorithm in (("dpop", {}), ("adpop", {"ibound": 1})):
+        found = solve(problem, algorithm[0], listener=stop, **algorithm[1])
+        left[0] = steps
+        if found.ended_by is None:
+            continue
+        assert (found.task, found.ended_by) == ("dcop", "interrupt")
+        if exact.status == "infeasible":
+            assert found.assignment is None
+            continue
+        sign = 1 if problem.model.sense == "min-cost" else -1
+        bound = found.lower_bound if sign == 1 else found.upper_bound
+        slack = 0 if problem.model.is_integer else 1e-6 * max(1.0, abs(exact.value))
+        assert sign * bound <= sign * exact.value + slack
+        if found.assignment is not None:
+            chosen = [v.index(found.assignment[v.name]) for v in problem.model.variables]
+            assert problem.model.score(chosen) == pytest.approx(found.value)
+            assert sign * found.value >= sign * exact.value - slack
+
+
+def test_a_function_that_allows_nothing():
+    nothing = Model.from_arrays([2, 2], [((0, 1), [[math.inf] * 2] * 2)], sense="min-cost")
+    assert early_answer(Problem.from_model(nothing)).status == "infeasible"
+
+
+def test_no_time_for_an_assignment():
+    model = Model.from_arrays([2, 2], [((0, 1), [[3, 1], [1, 3]])], sense="min-cost")
+    assert local_optimum(model, -1.0) is None
+    chosen = local_optimum(model, 1.0)
+    assert chosen is not None
+    assert model.score(chosen) == 1
+
+
+def test_an_interrupt_within_a_large_table():
+    """About 10^9 combinations in one elimination."""
+    table = [[(i * j) % 97 for i in range(1000)] for j in range(1000)]
+    model = Model.from_arrays([1000] * 3, [((0, 1), table), ((1, 2), table), ((0, 2), table)], sense="min-cost")
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    found = solve(Problem.from_model(model), threads=1)
+    timer.join()
+    if found.ended_by is not None:
+        assert (found.status, found.ended_by) == ("bounded", "interrupt")
+        assert found.value is None or found.lower_bound <= found.value
+    limited = solve(Problem.from_model(model), threads=1, time_limit=0.2)
+    assert limited.ended_by == "time-limit" or limited.stats["seconds"]["total"] < 0.4
