@@ -41,7 +41,16 @@ class Kind(Protocol):
         """Return a short program that shows what happens."""
 
 
-KINDS = {"solve": "solving", "tree": "trees", "cp": "constraints", "dcop": "agents", "tsp": "tours", "files": "files"}
+KINDS = {
+    "solve": "solving",
+    "tree": "trees",
+    "cp": "constraints",
+    "dcop": "agents",
+    "tsp": "tours",
+    "files": "files",
+    "cli": "commands",
+    "misuse": "misuse",
+}
 """Kind -> its module."""
 
 

@@ -21,7 +21,8 @@ the order of the cells, the default None for a dense table), ``constant``, ``upp
 MOST_ASSIGNMENTS = 1500
 """Assignments of a model, so that all of them are looked at in a millisecond or two."""
 
-COSTS = ("small", "ties", "wide", "huge", "float", "mixed", "float32")
+COSTS = ("small", "ties", "wide", "huge", "float", "mixed", "cancelling", "float32")
+FLOATS = ("float", "mixed", "cancelling", "float32")
 """Ways to draw costs."""
 
 PROBABILITIES = ("network", "holes", "flat", "spread", "tiny", "zeros")
@@ -46,7 +47,7 @@ def make_model(rng: random.Random, senses: tuple[str, ...] = ("min-cost", "max-c
     style = rng.choice(COSTS)
     share = rng.choice([0.0, 0.0, 0.1, 0.4, 0.9])
     spec["factors"] = [_costs(rng, sizes, scope, style, share, sense) for scope in _scopes(rng, sizes)]
-    is_float = style in ("float", "mixed", "float32")
+    is_float = style in FLOATS
     if rng.random() < 0.3:
         spec["constant"] = rng.choice([0.5, -7.25]) if is_float else rng.choice([3, -4, 10**6, -(2**55)])
     if rng.random() < 0.3:
@@ -87,7 +88,7 @@ def _costs(
     rng: random.Random, sizes: list[int], scope: list[int], style: str, share: float, sense: str
 ) -> dict[str, Any]:
     sign = 1 if sense == "min-cost" else -1
-    forbidden = sign * (math.inf if style in ("float", "mixed", "float32") else FORBIDDEN)
+    forbidden = sign * (math.inf if style in FLOATS else FORBIDDEN)
     share *= rng.random()
     values = [forbidden if rng.random() < share else _cost(rng, style) for _ in range(_cells(sizes, scope))]
     factor: dict[str, Any] = {"scope": scope, "values": values, "default": None, "dtype": "float64"}
@@ -112,6 +113,8 @@ def _cost(rng: random.Random, style: str) -> int | float:
         return rng.choice([rng.randint(-9, 9), rng.randint(-(2**55), 2**55), rng.randint(2**60, 2**62)])
     if style == "mixed":
         return rng.choice([-1, 1]) * rng.random() * 10.0 ** rng.randint(-6, 6)
+    if style == "cancelling":
+        return rng.choice([-1, 1]) * rng.choice([1.0, 2.0, 3.0, 1e15, 1e17, 1e300])
     return rng.gauss(0, 10)
 
 

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
@@ -142,6 +143,7 @@ class _Watched:
 def _work(job: Job, pipe: Connection, log: str) -> None:
     file = open(log, "w")  # noqa: SIM115 - faulthandler writes to it until the process ends
     faulthandler.enable(file)
+    warnings.simplefilter("error")
     known: set[str] = set()
     counts: dict[str, int] = {}
     seed, said = job.first, time.monotonic()

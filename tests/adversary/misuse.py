@@ -1,0 +1,182 @@
+"""Calls with wrong arguments: answers, errors of elimina, or TypeErrors that name the argument may come out."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from elimina.errors import EliminaError, InternalError
+from tests.adversary.case import Case, Defect, Setting
+
+WRONG = (
+    *("None", "True", "False", "-1", "0", "1", "2", "2.5", "nan", "inf", "-inf", "10**12", "2**31", "2**63", "2**64"),
+    *("10**400", "''", "'3'", "'1GB'", "'auto'", "'x0'", "'a'", "'nonsense'", "' 1'", "'١'", "b'x'", "1j"),
+    *(
+        "[]",
+        "[0]",
+        "['x0']",
+        "[['x0']]",
+        "['x0', 'x0']",
+        "[None]",
+        "[nan]",
+        "[1, 2]",
+        "[0.5, 0.5]",
+        "(1, 2)",
+        "{1}",
+        "{}",
+    ),
+    *(
+        "{'x0': 0}",
+        "{'x0': None}",
+        "{'x0': 'a'}",
+        "{0: 1}",
+        "{'x0': [0.5]}",
+        "{'x0': [nan, 1]}",
+        "{'x0': 1.0}",
+        "{'x9': 0}",
+    ),
+    *("{'x0': True}", "{None: 0}", "{'x0': [-1, 2]}", "{'x0': 10**30}", "{(0, 1): 2}", "[{}]", "[(0, 1)]", "[[]]"),
+    *("object()", "np.array([1, 2])", "np.array([[1, 2]])", "np.array('x')", "np.array([])", "np.float32(1.5)"),
+    *("np.int64(1)", "np.array([2**63], np.uint64)", "np.array(['a'], object)", "np.array([1 + 2j])", "np.bool_(True)"),
+    *("np.ma.array([1, 2], mask=[0, 1])", "np.array([1, 2], np.longdouble)", "np.datetime64('2020-01-01')", "range(3)"),
+    *("lambda *a: None", "Fraction(1, 2)", "Path('.')", "len", "costs", "network", "[costs]", "iter([0, 1])", "type"),
+)
+"""Source of what is given for an argument."""
+
+SOLVE = (
+    *("task", "evidence", "query", "device", "memory", "order", "order_seconds", "seed", "threads", "dtype", "slices"),
+    *("scratch", "tables", "ibound", "shift", "partition", "method", "upper_bound", "gap", "time_limit", "on_plan"),
+    *("on_bounds", "progress", "checkpoint"),
+)
+TREE = ("device", "memory", "order", "order_seconds", "seed", "threads", "dtype")
+SEARCH = (
+    *("all_solutions", "solution_limit", "time_limit", "node_limit", "fail_limit", "restarts", "restart_scale"),
+    *("restart_growth", "free", "lns", "threads", "seed", "device", "on_solution"),
+)
+CALLS = (
+    *(f"solve(costs, {name}=@)" for name in SOLVE),
+    *(f"solve(network, 'mar', {name}=@)" for name in SOLVE if name != "task"),
+    *(f"plan(costs, {name}=@)" for name in SOLVE[:16]),
+    *(f"JunctionTree(network, {name}=@).marginals()" for name in TREE),
+    *(f"problem().solve({name}=@)" for name in SEARCH),
+    *("solve(@)", "plan(@)", "JunctionTree(@)", "read(@)", "write(@, '/tmp/x.uai')", "write(costs, @)"),
+    *("JunctionTree(network).set_evidence(@)", "JunctionTree(network).update(@)", "JunctionTree(network).marginals(@)"),
+    *("JunctionTree(network).max_marginals(@)", "JunctionTree(network).joint(@)", "JunctionTree(network).sample(@)"),
+    *(
+        "JunctionTree(network).sample(2, seed=@)",
+        "JunctionTree(network).sample(2, 0, @)",
+        "JunctionTree(network).batch(@)",
+    ),
+    *("JunctionTree(network).batch({'x0': [0]}, @)", "JunctionTree(network).entropy(@)"),
+    *("JunctionTree(network).mutual_information(@, ['x1'])", "JunctionTree(network).batch({'x0': @})"),
+    *("Variable(@, 2)", "Variable('x', @)", "Variable('x', 2, @)", "Table(@, [1, 2])", "Table([0], @)"),
+    *("Table([0], [1], sizes=@, rows=[[0]], default=0)", "Table([0], [1], sizes=[2], rows=@, default=0)"),
+    *("Table([0], [1], sizes=[2], rows=[[0]], default=@)", "Model(@, [])", "Model([Variable('x', 2)], @)"),
+    *(
+        "Model([], [], sense=@)",
+        "Model([], [], constant=@)",
+        "Model([], [], upper_bound=@)",
+        "Model([], [], children=@)",
+    ),
+    *("Model.from_arrays(@, [])", "Model.from_arrays([2], @)", "Model.from_arrays([2], [(@, [1, 2])])"),
+    *("Model.from_arrays([2], [([0], @)])", "network.index(@)", "network.evidence(@)"),
+    *("cp.Model().int_var(@)", "cp.Model().int_var(0, @)", "cp.Model().bool_var(@)"),
+    *("problem().add(@)", "problem().all_different(@)", "problem().minimize(@)", "problem().search(@)", "problem()[@]"),
+    *(
+        "cp.Model().sum(@)",
+        "cp.Model.from_model(@)",
+        "problem().to_model(rows=@)",
+        "given(lambda m, xs: m.table(xs, @))",
+    ),
+    *("given(lambda m, xs: m.table(@, [(0, 1)]))", "given(lambda m, xs: m.element(@, xs[0]))"),
+    *("given(lambda m, xs: m.element([1, 2], @))", "given(lambda m, xs: m.count(xs, @))"),
+    *("given(lambda m, xs: m.cardinality(xs, @))", "given(lambda m, xs: m.cumulative(xs, @, [1, 1], 2))"),
+    *("given(lambda m, xs: m.cumulative(xs, [1, 1], [1, 1], @))", "given(lambda m, xs: m.add_cost(xs, @))"),
+    *("given(lambda m, xs: m.regular(xs, @, 0, [0]))", "given(lambda m, xs: m.regular(xs, [{0: 0, 1: 0}], @, [0]))"),
+    *("given(lambda m, xs: m.bin_packing_load(xs, xs, @))", "given(lambda m, xs: m.member(xs[0], @))"),
+    *("given(lambda m, xs: m.weighted_circuit(xs, @))", "given(lambda m, xs: m.circuit(@))"),
+    *("given(lambda m, xs: m.inverse(xs, @))", "given(lambda m, xs: m.lex_less(xs, @))"),
+    *("given(lambda m, xs: m.product(xs[0], @))", "given(lambda m, xs: m.power(xs[0], xs[1], @, 4))"),
+    *(
+        "given(lambda m, xs: m.clause(xs, @))",
+        "given(lambda m, xs: m.maximum(@))",
+        "xs()[0] + @",
+        "xs()[0] * @",
+        "xs()[0] <= @",
+    ),
+)
+"""Calls, with @ for the argument."""
+
+HEADER = """from fractions import Fraction
+from math import inf, nan
+from pathlib import Path
+import numpy as np
+from elimina import JunctionTree, Model, Table, Variable, cp, plan, read, solve, write
+costs = Model.from_arrays([2, 3], [([0, 1], [[1, 2, 3], [3, 2, 1]])])
+network = Model(
+    [Variable('x0', 2, ['a', 'b']), Variable('x1', 2)],
+    [Table([0], [0.25, 0.75]), Table([0, 1], [[0.5, 0.5], [0.1, 0.9]])], sense='probability', children=[0, 1],
+)
+def given(post):
+    model = cp.Model()
+    post(model, model.int_vars(2, 0, 1))
+    return model.solve()
+def problem():
+    model = cp.Model()
+    model.add(model.sum(model.int_vars(2, 0, 1, 'x')) >= 1)
+    return model
+def xs():
+    return cp.Model().int_vars(2, 0, 1)
+"""
+SPARE = 4 << 30
+"""Bytes of address space that a call may take."""
+
+
+def make(rng: random.Random, setting: Setting) -> Case:
+    """Make a random call."""
+    return {"call": rng.choice(CALLS), "argument": rng.choice(WRONG)}
+
+
+def check(case: Case) -> None:
+    """Make the call."""
+    names: dict[str, Any] = {}
+    exec(HEADER, names)
+    source = _source(case)
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + SPARE, before[1]))
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            eval(source, names)
+    except InternalError:
+        raise
+    except EliminaError as error:
+        if not str(error):
+            raise Defect("an error without a text") from None
+    except TypeError as error:
+        where = case["call"].partition("@")[0]
+        argument = where.rstrip("=( [").rpartition(",")[2].rpartition("(")[2].strip() if where.endswith("=") else ""
+        if argument not in str(error):
+            raise Defect(f"a TypeError that does not name {argument!r}: {error}") from error
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def _source(case: Case) -> str:
+    argument = case["argument"]
+    return str(case["call"]).replace("@", f"({argument})" if argument.startswith("lambda") else argument)
+
+
+def smaller(case: Case) -> Iterator[Case]:
+    """Yield simpler calls: there are none."""
+    return iter(())
+
+
+def script(case: Case) -> str:
+    """Return a program that makes the call."""
+    return HEADER + _source(case)
