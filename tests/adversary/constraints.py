@@ -145,8 +145,8 @@ def _check_search(case: Case, built: _Built) -> None:
     result = built.model.solve(all_solutions=case["what"] == "all", **case["options"])
     known = set(built.solutions)
     found = [tuple(solution[built.xs]) for solution in result.solutions]
-    if result.solution is not None:
-        found.append(tuple(result.solution[built.xs]))
+    if result.assignment is not None:
+        found.append(tuple(result[built.xs]))
     wrong = [values for values in found if values not in known]
     if wrong:
         raise Defect(f"{wrong[0]} is no solution")
@@ -154,14 +154,18 @@ def _check_search(case: Case, built: _Built) -> None:
         raise Defect(f"infeasible, but {built.solutions[0]} is a solution")
     if result.status == "unknown" and not has_limit:
         raise Defect("unknown, though nothing stops the search")
-    if result.complete and not known and result.status != "infeasible":
+    if result.stats["complete"] and not known and result.status != "infeasible":
         raise Defect(f"{result.status}, but there is no solution")
     if built.sign and known:
-        if result.status == "optimal" and result.objective != built.best():
-            raise Defect(f"the optimum is {built.best()}, not {result.objective}")
+        if result.status == "optimal" and result.value != built.best():
+            raise Defect(f"the optimum is {built.best()}, not {result.value}")
         if result.status != "optimal" and not has_limit:
             raise Defect(f"the status is {result.status}, though nothing stops the search")
-    elif case["what"] == "all" and result.complete and not (len(set(found)) == len(known) == len(result.solutions)):
+    elif (
+        case["what"] == "all"
+        and result.stats["complete"]
+        and not (len(set(found)) == len(known) == len(result.solutions))
+    ):
         raise Defect(f"{len(result.solutions)} solutions ({len(set(found))} of them distinct), not {len(known)}")
 
 

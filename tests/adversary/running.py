@@ -5,13 +5,13 @@ from __future__ import annotations
 import faulthandler
 import multiprocessing
 import os
-import sys
+import tempfile
 import time
 import traceback
 import warnings
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from tests.adversary.case import Setting, kind_of, make
 from tests.adversary.shrinking import failure_of, shrink, signature
@@ -94,7 +94,8 @@ class _Watched:
 
     def start(self) -> None:
         context = multiprocessing.get_context("spawn")
-        self.log = f"/tmp/adversary-{os.getpid()}-{self.job.first}"
+        handle, self.log = tempfile.mkstemp(prefix="adversary-")
+        os.close(handle)
         self.pipe, far = context.Pipe()
         self.process = context.Process(target=_work, args=(self.job, far, self.log), daemon=True)
         self.process.start()
@@ -131,6 +132,7 @@ class _Watched:
             raise RuntimeError(
                 f"a worker ended with exit code {self.process.exitcode} before its first case:\n{stacks}"
             )
+        os.unlink(self.log)
         kind, seed = running
         what = f"hung or crashed (exit code {self.process.exitcode})"
         place = next((line.strip() for line in stacks.splitlines() if "elimina/" in line), "")
@@ -141,9 +143,14 @@ class _Watched:
 
 
 def _work(job: Job, pipe: Connection, log: str) -> None:
-    file = open(log, "w")  # noqa: SIM115 - faulthandler writes to it until the process ends
-    faulthandler.enable(file)
-    warnings.simplefilter("error")
+    with open(log, "w") as file:
+        faulthandler.enable(file)
+        warnings.simplefilter("error")
+        _run_cases(job, pipe, file)
+        faulthandler.disable()
+
+
+def _run_cases(job: Job, pipe: Connection, file: TextIO) -> None:
     known: set[str] = set()
     counts: dict[str, int] = {}
     seed, said = job.first, time.monotonic()
@@ -156,7 +163,7 @@ def _work(job: Job, pipe: Connection, log: str) -> None:
             counts[kind] = counts.get(kind, 0) + 1
             if error is not None and signature(error) not in known:
                 known.add(signature(error))
-                pipe.send(("failure", _failure(kind, seed, case, error)))
+                pipe.send(("failure", _failure(kind, seed, case, error, file)))
         if time.monotonic() > said + 1:
             pipe.send(("counts", counts))
             counts, said = {}, time.monotonic()
@@ -166,11 +173,11 @@ def _work(job: Job, pipe: Connection, log: str) -> None:
     pipe.send(("done", None))
 
 
-def _failure(kind: str, seed: int, case: dict[str, Any], error: BaseException) -> Failure:
+def _failure(kind: str, seed: int, case: dict[str, Any], error: BaseException, file: TextIO) -> Failure:
     module, name = kind_of(kind), signature(error)
 
     def fails(simpler: dict[str, Any]) -> bool:
-        faulthandler.dump_traceback_later(WATCHDOG, exit=True, file=sys.__stderr__)
+        faulthandler.dump_traceback_later(WATCHDOG, exit=True, file=file)
         found = failure_of(kind, simpler)
         return found is not None and signature(found) == name
 

@@ -48,12 +48,13 @@ def check(case: Case) -> None:
             raise
         return
     if best is None:
-        raise Defect(f"a tour of {result.length}, but none has the fixed edges")
-    if (result.status, result.length, result.bound) != ("optimal", best, best):
-        raise Defect(f"{result.status}, {result.length}, bound {result.bound}; the shortest tour is {best}")
-    if sorted(result.tour) != list(range(count)) or problem.length(result.tour) != best:
+        raise Defect(f"a tour of {result.value}, but none has the fixed edges")
+    if (result.status, result.value, result.lower_bound) != ("optimal", best, best) or result.tour is None:
+        raise Defect(f"{result.status}, {result.value}, bound {result.lower_bound}; the shortest tour is {best}")
+    tour = [city - 1 for city in result.tour]
+    if sorted(tour) != list(range(count)) or problem.length(tour) != best:
         raise Defect(f"the tour {result.tour} has not the length {best}")
-    pairs = {frozenset(pair) for pair in zip(result.tour, result.tour[1:] + result.tour[:1], strict=True)}
+    pairs = {frozenset(pair) for pair in zip(tour, tour[1:] + tour[:1], strict=True)}
     if any(frozenset(edge) not in pairs for edge in case["fixed"]):
         raise Defect(f"the tour {result.tour} lacks a fixed edge")
     for at in known:
