@@ -40,6 +40,9 @@ def make(rng: random.Random, setting: Setting) -> Case:
         spec["upper_bound"] = None
     is_network = spec["children"] is not None and sorted(spec["children"]) == list(range(len(spec["variables"])))
     suffixes = SUFFIXES["network" if is_network and spec["variables"] else spec["sense"]]
+    is_whole = isinstance(spec["constant"], int) and all(f["dtype"] == "int64" for f in spec["factors"])
+    if "wcsp" in suffixes and not is_whole:  # decimals become units there
+        suffixes = ["cfn"]
     return {**case, "suffix": rng.choice(suffixes), "evidence_file": rng.random() < 0.5}
 
 
