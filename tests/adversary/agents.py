@@ -41,7 +41,7 @@ def make(rng: random.Random, setting: Setting) -> Case:
         "algorithm": algorithm,
         "options": options,
         "network": _network(rng, agents),
-        "task": "mpe",
+        "task": "dcop",
         "evidence": [],
         "query": None,
     }

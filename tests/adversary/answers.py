@@ -17,7 +17,7 @@ LOG_10 = math.log(10)
 def expected(case: Case, oracle: Oracle) -> str:
     """Return what brute force says."""
     task = case["task"]
-    if task == "mpe":
+    if task in ("mpe", "dcop"):
         return f"optimum {oracle.optimum()!r}"
     if task == "count":
         return f"count {len(oracle.allowed)}"
@@ -37,9 +37,9 @@ def check(case: Case, model: Model, oracle: Oracle, result: Result) -> None:
     """Compare a result with brute force."""
     if result.task != case["task"]:
         raise Defect(f"the task is {result.task}")
-    {"mpe": _optimum, "mmap": _marginal_map, "pr": _sum, "mar": _marginals, "count": _count}[case["task"]](
-        case, model, oracle, result
-    )
+    {"mpe": _optimum, "dcop": _optimum, "mmap": _marginal_map, "pr": _sum, "mar": _marginals, "count": _count}[
+        case["task"]
+    ](case, model, oracle, result)
 
 
 def slack(case: Case, oracle: Oracle, truth: float) -> float:
