@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from elimina import arguments
+from elimina.backends.host import memory_errors_in_words
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.inference.bucket import eliminate
 from elimina.inference.call import Evidence, Prepared, observe, plan_call
@@ -32,6 +33,7 @@ _MOST_REFINED = 6
 """Times that rows are made again in finer slices."""
 
 
+@memory_errors_in_words("while it planned")
 def plan(
     model: ModelLike,
     task: Task = "mpe",
@@ -116,6 +118,7 @@ def plan(
     return plan_call(as_model(model), task, evidence, query, options, shift_seconds=0.0).planned.plan
 
 
+@memory_errors_in_words("while it solved the model")
 def solve(
     model: ModelLike,
     task: Task = "mpe",
@@ -200,8 +203,8 @@ def solve(
     Raises:
         TypeError: An argument has the wrong type.
         InputError: An option or the evidence does not fit the model, or the file of the model cannot be read.
-        MemoryLimitError: The plan needs more memory; nothing was allocated.
-        DeviceError: The device is missing, unusable or out of memory.
+        MemoryLimitError: The plan needs more memory than it may use, or the process ran out of memory.
+        DeviceError: The device is missing, unusable or (a GPU) out of memory.
         TimeLimitError: The time limit passed, and no bounds are known.
     """
     time_limit = arguments.seconds("time_limit", time_limit)

@@ -35,7 +35,7 @@ class ImpossibleEvidenceError(EliminaError, ValueError):
 
 
 class MemoryLimitError(EliminaError, MemoryError):
-    """A plan needs more memory than it may use; nothing was allocated."""
+    """A plan needs more memory than it may use, and nothing was allocated; or the process ran out of memory."""
 
 
 class DeviceError(EliminaError, RuntimeError):

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from elimina._core import DenseSession, dense_instruction_set
 from elimina.backends import get_backend, run_once
-from elimina.backends.cpu import CpuBackend, available_memory
-from elimina.errors import DeviceError, InputError
+from elimina.backends.cpu import CpuBackend
+from elimina.backends.host import available_memory
+from elimina.errors import InputError, MemoryLimitError
 from elimina.semiring import SEMIRINGS
 from tests.reference import program as reference
 from tests.reference.random_programs import Builder, random_program
@@ -223,7 +224,7 @@ def test_an_interrupt_ends_the_run():
 
 def test_memory_that_cannot_be_had():
     program, factors = wide_bucket("min-sum", "int32")
-    with pytest.raises(DeviceError, match="bytes left"):
+    with pytest.raises(MemoryLimitError, match=r"cannot allocate .* of host memory"):
         run_once(CpuBackend(), program._replace(arena_cells=2**60), factors)
 
 

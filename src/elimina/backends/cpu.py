@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +10,9 @@ from numpy.typing import NDArray
 
 from elimina._core import CasePlanner, DenseSession
 from elimina.backends.base import Progress, Run
-from elimina.errors import DeviceError
-from elimina.planning.plan import FactorLayout
+from elimina.backends.host import available_memory, available_threads
+from elimina.errors import MemoryLimitError
+from elimina.planning.plan import FactorLayout, bytes_text
 from elimina.planning.program import Program, work_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class CpuBackend:
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        self.threads = threads or len(os.sched_getaffinity(0))
+        self.threads = threads or available_threads()
 
     @property
     def name(self) -> str:
@@ -36,7 +36,7 @@ class CpuBackend:
         return "cpu"
 
     def memory(self) -> int:
-        """Bytes that may be taken: four fifths of what the system, or the process' control group, has left."""
+        """Bytes that may be taken: four fifths of what the system and the process' limits leave."""
         return available_memory() * 4 // 5
 
     def open(self, program: Program, factors: NDArray[np.generic]) -> CpuSession | DiskSession | RowsSession:
@@ -63,7 +63,8 @@ class CpuSession:
         try:
             self._arena = np.empty(program.arena_cells, dtype=program.dtype)
         except MemoryError as error:
-            raise DeviceError(f"the host has no {program.arena_cells * program.dtype.itemsize} bytes left") from error
+            size = bytes_text(program.arena_cells * program.dtype.itemsize)
+            raise MemoryLimitError(f"cannot allocate {size} of host memory; give the plan less (--memory)") from error
         self._arena[: program.factor_cells] = factors
         self._peaks = np.zeros((len(program.starts), 2))
         self._assignment = np.zeros(program.variables, dtype=np.int32) if program.decode else None
@@ -158,16 +159,3 @@ class CpuSession:
     def close(self) -> None:
         """Forget the arena."""
         del self._core, self._arena
-
-
-def available_memory() -> int:
-    """Bytes of memory that this process can still take without swapping."""
-    with open("/proc/meminfo") as lines:
-        fields = dict(line.split(":", 1) for line in lines)
-    free = int(fields["MemAvailable"].split()[0]) * 1024
-    try:
-        with open("/sys/fs/cgroup/memory.max") as limit, open("/sys/fs/cgroup/memory.current") as current:
-            bound = limit.read().strip()
-            return free if bound == "max" else min(free, int(bound) - int(current.read()))
-    except OSError:
-        return free

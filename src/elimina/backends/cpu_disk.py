@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from elimina._core import DenseSession
 from elimina.backends.boxes import Piece, pieces, with_following
+from elimina.backends.host import available_threads
 from elimina.backends.scratch import Scratch
 from elimina.backends.tiled import Report, TiledSession, dense_session
 from elimina.planning.program import HEADER, Program
@@ -39,7 +39,7 @@ class DiskSession(TiledSession):
         self._slots = np.empty(program.stream.cells, dtype=program.dtype)
         self._view = self._slots.view(np.uint8).data
         self._threads, self._item = threads, item
-        self._pool = ThreadPoolExecutor(min(READERS, 2 * len(os.sched_getaffinity(0))))
+        self._pool = ThreadPoolExecutor(min(READERS, 2 * available_threads()))
         self._reads: dict[int, list[Future[None]]] = {}
         self._writes: dict[int, list[Future[None]]] = {}
         self._cores: dict[tuple[int, ...], _Core] = {}

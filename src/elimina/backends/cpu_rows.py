@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from elimina._core import (
     rows_sorted,
     rows_to_dense,
 )
+from elimina.backends.host import available_threads
 from elimina.backends.rows import Order, Rows, check_semiring, zero_of
 from elimina.errors import MemoryLimitError
 
@@ -38,7 +38,7 @@ class CpuRows:
     def __init__(self, semiring: str, dtype: np.dtype[Any], parameter: float = 0, threads: int | None = None) -> None:
         check_semiring(semiring, dtype, parameter)
         self.semiring, self.dtype, self.parameter = semiring, dtype, parameter
-        self.threads = threads or len(os.sched_getaffinity(0))
+        self.threads = threads or available_threads()
         self._ring = semiring, float(parameter), _integer(dtype, parameter)
 
     def upload(self, array: NDArray[Any]) -> NDArray[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends.boxes import Piece, pieces
+from elimina.backends.host import available_threads
 from elimina.backends.scratch import Scratch
 from elimina.planning.program import Program
 from elimina.planning.stream import Copy, Tile
@@ -130,7 +130,7 @@ class FileArena:
         self._file = Scratch(program.scratch, program.arena_cells * self._item)
         self.array = self._file.array(program.dtype, program.arena_cells)
         self._file.write(np.ascontiguousarray(factors).reshape(-1).view(np.uint8).data, 0)
-        self._threads = ThreadPoolExecutor(min(8, len(os.sched_getaffinity(0))))
+        self._threads = ThreadPoolExecutor(min(8, available_threads()))
         self._up = [_Stage(backend, program.stream.upload_span * self._item) for _ in range(UPLOAD_STAGES)]
         self._down = [_Stage(backend, program.stream.download_span * self._item) for _ in range(DOWNLOAD_STAGES)]
         self._prepared: set[int] = set()
@@ -252,5 +252,5 @@ def _closely(part: Copy, run: int) -> Iterator[tuple[tuple[int, int, int], int]]
 
 def _in_parallel(fill: Callable[[slice], None], cells: int, itemsize: int) -> None:
     step = TOUCH_BYTES // itemsize
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+    with ThreadPoolExecutor(available_threads()) as threads:
         list(threads.map(fill, [slice(at, min(at + step, cells)) for at in range(0, cells, step)]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from elimina.backends.base import Progress
 from elimina.backends.boxes import with_following
 from elimina.backends.cuda_arena import Arena, FileArena, PinnedArena
 from elimina.backends.cuda_record import tables
+from elimina.backends.host import available_threads
 from elimina.backends.tiled import Report, TiledSession
 from elimina.planning.program import HEADER, Program
 from elimina.planning.stream import Schedule, StreamedStep, Tile, tile_record
@@ -53,7 +53,7 @@ class StreamSession(TiledSession):
         self._records_at = self._base + 16 * len(program.starts) + VECTOR_BYTES
         self._tables_at = self._base + self._fixed - MARGIN
         self._launches: dict[tuple[int, ...], tuple[cuda_tile.Tile, list[int], list[int]]] = {}
-        threads = len(os.sched_getaffinity(0))
+        threads = available_threads()
         super().__init__(program, self._place.array, threads, time.perf_counter() - started)
 
     def close(self) -> None:

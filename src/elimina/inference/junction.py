@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elimina import arguments
+from elimina.backends.host import memory_errors_in_words
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
 from elimina.inference.account import does_not_fit
 from elimina.inference.answer import Answer, normalised
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Evidence = Mapping[str | int, Any]
+
+_IN_WORDS = memory_errors_in_words("while it propagated")
 
 
 _DRAWN_BYTES, _KEPT_BYTES = 8, 4
@@ -175,6 +178,7 @@ class JunctionTree:
         assert answer.log_sum is not None
         return float(answer.log_sum) / math.log(10)
 
+    @_IN_WORDS
     def joint(self, variables: Sequence[str | int]) -> NDArray[np.float64]:
         """Posterior joint distribution of any variables; axes in the given order.
 
@@ -196,6 +200,7 @@ class JunctionTree:
                 table = table * np.expand_dims(spread, tuple(a for a in range(len(asked)) if a != axis))
         return table
 
+    @_IN_WORDS
     def sample(self, count: int, seed: int = 0, names: Sequence[str | int] | None = None) -> NDArray[np.int32]:
         """Draw independent samples from the posterior, exactly.
 
@@ -234,6 +239,7 @@ class JunctionTree:
             columns[:, v] = values
         return columns[:, list(asked)]
 
+    @_IN_WORDS
     def mpe(self) -> tuple[dict[str, str], float]:
         """The most probable assignment given the evidence: name -> state, and the natural logarithm of its product.
 
@@ -263,6 +269,7 @@ class JunctionTree:
         own, others = table.sum(axis=axes[len(one) :]), table.sum(axis=axes[: len(one)])
         return max(0.0, _entropy(own) + _entropy(others) - _entropy(table))
 
+    @_IN_WORDS
     def batch(
         self,
         cases: Any,
@@ -339,6 +346,7 @@ class JunctionTree:
             self._propagators[semiring] = propagator
         return self._propagators[semiring]
 
+    @_IN_WORDS
     def _run(self, semiring: str, outputs: Sequence[int]) -> Answer:
         answer = self._propagator(semiring).run(outputs)
         if not answer.sound:

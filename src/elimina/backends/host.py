@@ -1,0 +1,176 @@
+"""Memory and processors that the host leaves to this process: the smallest of all limits counts."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import os
+import re
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from elimina.errors import MemoryLimitError
+from elimina.planning.plan import bytes_text
+
+_ROOT = Path("/")
+
+
+class Level(NamedTuple):
+    """A control group of this process, or one around it.
+
+    Attributes:
+        folder: Its folder in the file system of control groups.
+        unified: Whether it belongs to the second version.
+    """
+
+    folder: Path
+    unified: bool
+
+
+def available_memory(root: Path = _ROOT) -> int:
+    """Return the bytes of memory that this process can still take without swapping.
+
+    That is the smallest of: the system's free memory; what each control group leaves (of both versions, from the
+    process' own to the root, as batch systems nest them; pages of files that can be dropped count as free); and what
+    ``RLIMIT_AS`` (``ulimit -v``) and ``RLIMIT_DATA`` leave. Linux ignores ``RLIMIT_RSS``.
+
+    Args:
+        root: Folder of ``proc`` and ``sys``.
+    """
+    limits = [_system_memory(root), *_address_space(root)]
+    limits += [left for level in control_groups("memory", root) if (left := _group_memory(level)) is not None]
+    return max(0, min(limits))
+
+
+def available_threads(root: Path = _ROOT) -> int:
+    """Return the number of processors that this process may keep busy, by its affinity and its control groups' quotas.
+
+    Args:
+        root: Folder of ``proc`` and ``sys``.
+    """
+    quotas = [_processors(level) for level in control_groups("cpu", root)]
+    return max(1, min([len(os.sched_getaffinity(0)), *(math.ceil(quota) for quota in quotas if quota is not None)]))
+
+
+@contextlib.contextmanager
+def memory_errors_in_words(while_what: str) -> Iterator[None]:
+    """Turn a ``MemoryError`` of Python, NumPy or the core into a ``MemoryLimitError`` that says what is left.
+
+    Args:
+        while_what: Part of the error's text: what the process was doing.
+    """
+    try:
+        yield
+    except MemoryLimitError:
+        raise
+    except MemoryError as error:
+        raise MemoryLimitError(
+            f"the process ran out of memory {while_what}; about {bytes_text(available_memory())} were left to it "
+            "afterwards: give less to the plan (--memory), or raise the process' limit (ulimit -v, the job's memory)"
+        ) from error
+
+
+def _system_memory(root: Path) -> int:
+    text = _read(root / "proc/meminfo")
+    fields = dict(re.findall(r"^(\w+):\s+(\d+) kB", text or "", re.MULTILINE))
+    if "MemAvailable" in fields:
+        return int(fields["MemAvailable"]) * 1024
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _address_space(root: Path) -> Iterator[int]:
+    """What the process' own limits leave."""
+    limits = {"VmSize": resource.RLIMIT_AS, "VmData": resource.RLIMIT_DATA}
+    soft = {field: resource.getrlimit(limit)[0] for field, limit in limits.items()}
+    if any(bound != resource.RLIM_INFINITY for bound in soft.values()):
+        mapped = dict(re.findall(r"^(\w+):\s+(\d+) kB", _read(root / "proc/self/status") or "", re.MULTILINE))
+        for field, bound in soft.items():
+            if bound != resource.RLIM_INFINITY:
+                yield bound - int(mapped.get(field, 0)) * 1024
+
+
+def _group_memory(level: Level) -> int | None:
+    """What a control group leaves; None if it has no limit."""
+    names = ("memory.max", "memory.high") if level.unified else ("memory.limit_in_bytes",)
+    bounds = [bound for name in names if (bound := _number(level.folder / name)) is not None]
+    used = _number(level.folder / ("memory.current" if level.unified else "memory.usage_in_bytes"))
+    if not bounds or used is None:
+        return None
+    field = "inactive_file" if level.unified else "total_inactive_file"
+    found = re.search(rf"^{field} (\d+)$", _read(level.folder / "memory.stat") or "", re.MULTILINE)
+    return min(bounds) - used + (min(int(found[1]), used) if found else 0)
+
+
+def _processors(level: Level) -> float | None:
+    """Processors' worth of time that a control group may use; None if it has no quota."""
+    if level.unified:
+        words = (_read(level.folder / "cpu.max") or "").split()
+        quota, period = (*words, "", "")[:2]
+    else:
+        quota, period = (_read(level.folder / f"cpu.cfs_{name}_us") or "" for name in ("quota", "period"))
+    try:
+        share = int(quota) / int(period)
+    except (ValueError, ZeroDivisionError):
+        return None
+    return share if share > 0 else None
+
+
+@functools.cache
+def control_groups(controller: str, root: Path = _ROOT) -> tuple[Level, ...]:
+    """Return the control groups that may limit this process, of both versions, the innermost first.
+
+    Args:
+        controller: ``memory`` or ``cpu``.
+        root: Folder of ``proc`` and ``sys``.
+    """
+    own: dict[bool, str] = {}
+    for line in (_read(root / "proc/self/cgroup") or "").splitlines():
+        _, controllers, path = (*line.split(":", 2), "", "")[:3]
+        if not controllers or controller in controllers.split(","):
+            own[not controllers] = path
+    levels = []
+    for line in (_read(root / "proc/self/mountinfo") or "").splitlines():
+        mount, _, kind = line.partition(" - ")
+        places, words = mount.split(), kind.split()
+        unified = words[:1] == ["cgroup2"]
+        is_right = unified or (words[:1] == ["cgroup"] and controller in words[-1].split(","))
+        if is_right and unified in own and len(places) > 4:
+            top = root / _unescaped(places[4]).lstrip("/")
+            levels += [Level(folder, unified) for folder in _way_up(top, _unescaped(places[3]), own[unified])]
+    return tuple(levels)
+
+
+def _way_up(top: Path, shown: str, path: str) -> Iterator[Path]:
+    """Folders from a control group up to the one that is mounted.
+
+    Args:
+        top: Where it is mounted.
+        shown: The group that is mounted there.
+        path: The process' group. Containers may see a path that lies outside of what is mounted: then only that counts.
+    """
+    inside = os.path.relpath(path or "/", shown)
+    parts = [] if inside == "." or inside.startswith("..") else Path(inside).parts
+    for count in range(len(parts), -1, -1):
+        yield top.joinpath(*parts[:count])
+
+
+def _unescaped(path: str) -> str:
+    r"""Return a path of a mount table, which writes spaces as ``\040``."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
+
+
+def _read(path: Path) -> str | None:
+    """Return a file's text; None if there is none, or it may not be read."""
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _number(path: Path) -> int | None:
+    """Return a file's number; None if it has none (``max``)."""
+    text = (_read(path) or "").strip()
+    return int(text) if text.isdecimal() else None
