@@ -129,9 +129,10 @@ def _assigned(case: Case, model: Model, result: Result, variables: Any) -> list[
     numbers = []
     for v, name in zip(variables, names, strict=True):
         states = [str(state_of(case["model"], v, x)) for x in range(model.variables[v].size)]
-        if result.assignment[name] not in states:
+        state = str(result.assignment[name])
+        if state not in states:
             raise Defect(f"the state {result.assignment[name]!r} is none of variable {name!r}")
-        numbers.append(states.index(result.assignment[name]))
+        numbers.append(states.index(state))
     observed = observed_of(case)
     if any(observed.get(v, x) != x for v, x in zip(variables, numbers, strict=True)):
         raise Defect(f"the assignment {result.assignment} does not agree with the evidence")
@@ -191,7 +192,7 @@ def _marginals(case: Case, model: Model, oracle: Oracle, result: Result) -> None
     for v, name in zip(asked, names, strict=True):
         found, truth = list(result.marginals[name].items()), oracle.marginals(v)
         states = [str(state_of(case["model"], v, x)) for x in range(len(truth))]
-        if [state for state, _ in found] != states:
+        if [str(state) for state, _ in found] != states:
             raise Defect(f"the states of {name!r} are {[state for state, _ in found]}")
         if not all(abs(p - q) <= off for (_, p), q in zip(found, truth, strict=True)):
             raise Defect(f"the marginals of {name!r} are {truth}, not {dict(found)}")

@@ -113,8 +113,8 @@ def _check_output(case: Case, model: Model, code: int, out: str, err: str) -> No
     if result.log10_z is None and case["task"] in ("pr", "mar") and result.status == "infeasible":
         result = result.replace(log10_z=float("-inf"))
     names = [[v.name, v.size, None] for v in model.variables]
-    states = [[state_of(case["model"], i, x) for x in range(v.size)] for i, v in enumerate(model.variables)]
-    kept = [[v.state(x) for x in range(v.size)] for v in model.variables]
+    states = [[str(state_of(case["model"], i, x)) for x in range(v.size)] for i, v in enumerate(model.variables)]
+    kept = [[str(v.state(x)) for x in range(v.size)] for v in model.variables]
     spec = {
         **case["model"],
         "variables": [
