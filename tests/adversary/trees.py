@@ -205,12 +205,22 @@ class _Session:
     def sample(self, answer: Any, count: int, seed: int, asked: list[int] | None) -> None:
         """Check that samples are possible."""
         asked = list(range(len(self.names))) if asked is None else asked
-        if answer.shape != (count, len(asked)):
+        if isinstance(answer, dict):
+            if list(answer) != self.named(asked) or any(len(column) != count for column in answer.values()):
+                raise Defect(f"{count} samples of {self.named(asked)} are {answer}")
+            rows = [[self.number_of(v, answer[self.names[v]][i]) for v in asked] for i in range(count)]
+        elif answer.shape != (count, len(asked)):
             raise Defect(f"samples have the shape {answer.shape}")
+        else:
+            rows = answer.tolist()
         possible = self.oracle().log_sums(asked)
-        for row in answer.tolist():
+        for row in rows:
             if tuple(row) not in possible:
                 raise Defect(f"the sample {row} of {self.named(asked)} is impossible")
+
+    def number_of(self, v: int, state: Any) -> int:
+        """Return the number of a variable's state."""
+        return [str(state_of(self.spec, v, x)) for x in range(self.spec["variables"][v][1])].index(str(state))
 
     def batch(self, columns: list[int], rows: list[list[Any]], asked: list[int] | None) -> None:
         """Check posteriors of many cases."""
