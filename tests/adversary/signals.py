@@ -178,7 +178,7 @@ class _Run:
 
     def _check_end(self, code: int, has_bound: bool, is_late: bool) -> None:
         out, err = self.out.read_text(), self.err.read_text()
-        shown = f"exit code {code}, standard output {out[:300]!r}, standard error {err[-1500:]!r}"
+        shown = f"exit code {code}, standard output {out[:150]!r} ... {out[-150:]!r}, standard error {err[-1500:]!r}"
         ended = {"SIGINT": 130, "SIGTERM": 143}[self.case["signal"]]
         early = set() if is_late else {1, -2, -15}
         if code not in {0, ended, *early}:
@@ -189,7 +189,8 @@ class _Run:
         if left:
             raise Defect(f"files are left in the scratch directory: {left}; {shown}")
         if self.command == "fzn":
-            if out and not out.endswith(("----------\n", "==========\n", "=====\n", "%%%mzn-stat-end\n")):
+            lines = [line for line in out.splitlines() if not line.startswith("%")]
+            if lines and (not out.endswith("\n") or lines[-1][:5] not in ("-----", "=====")):
                 raise Defect(f"an answer that is cut off: {shown}")
             return
         if has_bound and not out:
