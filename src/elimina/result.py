@@ -242,7 +242,7 @@ def with_reading(result: Result, seconds: float) -> Result:
 
 def _json(value: Any) -> str:
     try:
-        return json.dumps(value, allow_nan=False)
+        return json.dumps(value, allow_nan=False, default=dict)
     except ValueError:
         # A number that is not finite, or an integer of more digits than ``str`` writes.
         pass
