@@ -24,6 +24,7 @@ from elimina.inference.encode import encode
 from elimina.order import find_order
 from elimina.planning.prepare import prepare
 from elimina.planning.program import pack
+from elimina.states import evidence_of
 
 HEAD = (
     "instance                 n   w   log10 Z    z |     lower     upper       s |   shifted: lower     upper       s"
@@ -43,7 +44,7 @@ def bounds(model: elimina.Model, evidence: dict[str, Any], options: dict[str, An
     from elimina.inference.weighted import bounded_sum
 
     own = Options(**options)
-    problem = prepare(model, "pr", model.evidence(evidence))
+    problem = prepare(model, "pr", evidence_of(model, evidence))
     backend = CpuBackend(1)
     plan = bounding_plan(backend, problem, own.order, own, "upper")
     if plan.minibuckets is None:
@@ -54,7 +55,7 @@ def bounds(model: elimina.Model, evidence: dict[str, Any], options: dict[str, An
 def seconds_of_weights(model: elimina.Model, evidence: dict[str, Any], options: dict[str, Any]) -> tuple[float, float]:
     """Seconds of a bound from above, and of the same steps with weights of 1; the faster of two runs each."""
     own = Options(**options)
-    problem = prepare(model, "pr", model.evidence(evidence))
+    problem = prepare(model, "pr", evidence_of(model, evidence))
     backend = CpuBackend(1)
     plan = bounding_plan(backend, problem, own.order, own, "upper")
     plain = plan._replace(steps=tuple(step._replace(weight=1.0) for step in plan.steps))
@@ -82,7 +83,7 @@ def main() -> None:
         if path is None or not re.search(args.match, path.name):
             continue
         model, evidence = read(path)
-        known = model.evidence(evidence)
+        known = evidence_of(model, evidence)
         problem = prepare(model, "pr", known)
         number = {v: i for i, v in enumerate(problem.free)}
         scopes = [[number[v] for v in group.scope] for group in problem.groups]

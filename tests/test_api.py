@@ -17,6 +17,7 @@ from elimina.generate import grid_model, random_model
 from elimina.inference import bucket, choose, sweep
 from elimina.model import Model, Variable
 from elimina.result import number_text
+from elimina.states import StateIndex
 from elimina.table import FORBIDDEN, Table
 
 INT64 = np.iinfo(np.int64)
@@ -89,7 +90,16 @@ class TestOrders:
 
 
 class TestEvidence:
-    @pytest.mark.parametrize("evidence", [{"rain": "yes"}, {0: 1}, {"rain": 1}, {0: "yes"}, {np.int64(0): np.int64(1)}])
+    @pytest.mark.parametrize(
+        "evidence",
+        [
+            {"rain": "yes"},
+            {0: StateIndex(1)},
+            {"rain": StateIndex(np.int64(1))},
+            {0: "yes"},
+            {np.int64(0): np.str_("yes")},
+        ],
+    )
     def test_forms(self, evidence):
         assert solve(weather(), "pr", evidence=evidence).value == pytest.approx(0.2)
         result = solve(weather(), evidence=evidence)
@@ -101,12 +111,16 @@ class TestEvidence:
         [
             ({"snow": "yes"}, "no variable 'snow'"),
             ({7: "yes"}, "no variable 7; indices run from 0 to 1"),
-            ({"rain": "maybe"}, "variable 'rain' has no value 'maybe'; its values are no, yes"),
-            ({"rain": "1"}, "variable 'rain' has no value '1'"),
-            ({"rain": 2}, "has no value 2"),
-            ({"rain": -1}, "has no value -1"),
-            ({"rain": 0.5}, "has no value 0.5"),
-            ({"rain": "yes", 0: "no"}, "evidence gives variable 'rain' two values"),
+            ({"rain": "maybe"}, "variable 'rain' has no state 'maybe'; its states are 'no', 'yes'"),
+            ({"rain": "1"}, "variable 'rain' has no state '1'"),
+            ({"rain": 1}, r"has no state 1; its states are 'no', 'yes'; an index is written elimina.StateIndex\(1\)"),
+            ({"rain": 2}, "has no state 2; its states are 'no', 'yes'$"),
+            ({"rain": True}, "has no state True"),
+            ({"rain": StateIndex(2)}, "has no state of index 2; its 2 states have the indices 0 to 1"),
+            ({"rain": "yes", 0: [0.5, 0.5]}, "evidence about variable 'rain' is given twice, and one of them is soft"),
+            ({"rain": -1}, "has no state -1"),
+            ({"rain": 0.5}, "has no state 0.5"),
+            ({"rain": "yes", 0: "no"}, "evidence gives variable 'rain' two states: 'yes' and 'no'"),
         ],
     )
     def test_bad_evidence(self, evidence, problem):
@@ -255,7 +269,7 @@ class TestEdges:
         model = Model.from_arrays([2, 2, 6, 2, 1], factors, constant=100)
         result = solve(model)
         assert result.value == 100 + 1 + 4 + 10
-        assert result.assignment == {"x0": "0", "x1": "1", "x2": "0", "x3": "1", "x4": "0"}
+        assert result.assignment == {"x0": 0, "x1": 1, "x2": 0, "x3": 1, "x4": 0}
         assert solve(model, "count").value == 2 * 2 * 6 * 2
 
     def test_several_functions_on_one_scope_add_up(self):
@@ -280,7 +294,7 @@ class TestEdges:
     def test_maximised_costs(self):
         factors = [((0, 1), [[3, -FORBIDDEN], [8, 5]]), ((1,), [1, 9])]
         model = Model.from_arrays([2, 2], factors, sense="max-cost", constant=-4)
-        assert dataclasses.astuple(solve(model))[:6] == ("optimal", "mpe", 10, 10, 10, {"x0": "1", "x1": "1"})
+        assert dataclasses.astuple(solve(model))[:6] == ("optimal", "mpe", 10, 10, 10, {"x0": 1, "x1": 1})
         assert solve(model, "count").value == 3
         allowed = Model.from_arrays([1], [((0,), [-FORBIDDEN])], sense="max-cost")
         assert solve(allowed).status == "infeasible"
@@ -329,7 +343,7 @@ class TestEdges:
         model = Model.from_arrays([2, 2], [((0, 1), np.array([[0.5, 2], [np.inf, 0.25]], np.float32))])
         result = solve(model, dtype=dtype)
         assert result.value == 0.25
-        assert result.assignment == {"x0": "1", "x1": "1"}
+        assert result.assignment == {"x0": 1, "x1": 1}
 
     def test_float32_probabilities(self):
         result = solve(weather(), "pr", dtype="float32", evidence={"wet": "yes"})
@@ -338,10 +352,10 @@ class TestEdges:
 
     def test_ties_go_to_the_smallest_value_of_what_is_eliminated_last(self):
         model = Model.from_arrays([3, 3], [((0, 1), np.zeros((3, 3), int))])
-        assert solve(model).assignment == {"x0": "0", "x1": "0"}
+        assert solve(model).assignment == {"x0": 0, "x1": 0}
         tied = Model.from_arrays([2, 2], [((0, 1), [[1, 0], [0, 1]])])
-        assert solve(tied, order=[0, 1]).assignment == {"x0": "1", "x1": "0"}
-        assert solve(tied, order=[1, 0]).assignment == {"x0": "0", "x1": "1"}
+        assert solve(tied, order=[0, 1]).assignment == {"x0": 1, "x1": 0}
+        assert solve(tied, order=[1, 0]).assignment == {"x0": 0, "x1": 1}
 
 
 @given(st.integers(0, 20000), st.integers(-9, 9), st.integers(-(10**30), 10**30))

@@ -155,7 +155,7 @@ class TestJunctionTree:
             tree.sample(10**12)
         with pytest.raises(MemoryLimitError):
             tree.sample(10**30)
-        assert tree.sample(np.int64(3)).shape == (3, 2)
+        assert tree.sample(np.int64(3), indices=True).shape == (3, 2)
 
 
 @pytest.mark.parametrize(

@@ -11,20 +11,67 @@ import pytest
 import elimina
 from elimina.errors import InputError
 from elimina.model import Model, Variable
+from elimina.states import StateIndex
 from elimina.table import FORBIDDEN, Table
 
 
 def test_states_and_indices():
-    plain, named = Variable("a", 3), Variable("b", 2, ["low", "1"])
-    assert [plain.state(x) for x in range(3)] == ["0", "1", "2"]
-    assert (plain.index("2"), plain.index(2)) == (2, 2)
-    assert (named.index("1"), named.index(0), named.index("low")) == (1, 0, 0)
-    for variable, state in ((plain, "3"), (plain, -1), (named, "0"), (named, "high"), (named, 2)):
-        with pytest.raises(InputError, match=f"variable '{variable.name}' has no value"):
-            variable.index(state)
-    for size, states in ((0, None), (2, ["a"]), (2, ["a", "a"])):
-        with pytest.raises(InputError, match="variable 'c' has"):
-            Variable("c", size, states)
+    plain, named, whole, flags = (
+        Variable("a", 3),
+        Variable("b", 2, ["low", "1"]),
+        Variable("c", 3, np.array([10, -1, 0])),
+        Variable("d", 2, [True, np.False_]),
+    )
+    assert (plain.states, named.states, whole.states, flags.states) == (None, ("low", "1"), (10, -1, 0), (True, False))
+    assert [type(state) for state in (*whole.states, *flags.states)] == [int] * 3 + [bool] * 2
+    assert [plain.state(x) for x in range(3)] == [0, 1, 2]
+    assert type(plain.state(np.int64(1))) is int
+    assert (plain.index(2), plain.index(np.uint8(1)), plain.index(StateIndex(2))) == (2, 1, 2)
+    assert (named.index("1"), named.index(StateIndex(0)), named.index(np.str_("low"))) == (1, 0, 0)
+    assert (whole.index(10), whole.index(np.int64(-1)), whole.index(StateIndex(np.int8(1)))) == (0, 1, 1)
+    assert (flags.index(True), flags.index(np.False_), flags.index(StateIndex(1))) == (0, 1, 1)
+    for variable, bad in (
+        (plain, ["2", 3, -1, True, 1.0, None, StateIndex(3)]),
+        (named, ["0", "high", 0, 1, 2, True, StateIndex(2)]),
+        (whole, ["10", 1, True, False, 10.0, "-1", ["10"], StateIndex(3)]),
+        (flags, [1, 0, "True", 1.0, StateIndex(2)]),
+    ):
+        for state in bad:
+            with pytest.raises(InputError, match=f"variable '{variable.name}' has no state"):
+                variable.index(state)
+
+
+@pytest.mark.parametrize(
+    ("size", "states", "problem"),
+    [
+        (0, None, "has 0 values"),
+        (2, ["a"], "has 2 values but the states 'a'"),
+        (2, ["a", "a"], "has the state 'a' twice"),
+        (3, [1, 2, np.int8(1)], "has the state 1 twice"),
+        (2, [1, True], "has the states 1 and True, which are equal in Python"),
+        (2, [False, 0], "has the states False and 0, which are equal in Python"),
+        (2, [1, "1"], "has the states 1 and '1', which are the same as text"),
+        (2, ["True", True], "has the states 'True' and True, which are the same as text"),
+        (2, [0.5, 1], "has the state 0.5, a float;"),
+        (2, ["a", None], "has the state None, a NoneType"),
+        (1, [("a",)], "has the state ('a',), a tuple"),
+    ],
+)
+def test_states_that_are_refused(size, states, problem):
+    with pytest.raises(InputError) as caught:
+        Variable("c", size, states)
+    assert f"variable 'c' {problem}" in str(caught.value)
+
+
+def test_what_is_no_sequence_of_states():
+    for states in ("yn", b"yn", 2):
+        with pytest.raises(TypeError, match=r"states is .*; it takes a sequence of str, int or bool"):
+            Variable("c", 2, states)
+    for index in (1.0, True, "1", None):
+        with pytest.raises(TypeError, match=r"index is .*; it takes an integer"):
+            StateIndex(index)
+    with pytest.raises(InputError, match="index is -1; it must be at least 0"):
+        StateIndex(-1)
 
 
 def test_models_from_arrays():
@@ -32,7 +79,6 @@ def test_models_from_arrays():
     assert model.sizes == (2, 3)
     assert model.factors[0].scope == (1, 0)
     assert model.score([1, 2]) == 1 + 5 + 5
-    assert model.evidence({"a": "1", 1: 2}) == {0: 1, 1: 2}
     assert model.index("b") == 1
     with pytest.raises(InputError, match="unknown variable 'c'"):
         Model.from_arrays({"a": 2}, [(["c"], [1, 2])])

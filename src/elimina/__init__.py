@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from elimina.model import Model, Variable
     from elimina.planning.plan import Plan
     from elimina.result import Bounds, Result
+    from elimina.states import StateIndex
     from elimina.table import FORBIDDEN, Table
 
 __version__ = "0.1.0"
@@ -45,6 +46,7 @@ __all__ = [
     "Model",
     "Plan",
     "Result",
+    "StateIndex",
     "Table",
     "TimeLimitError",
     "UnsupportedError",
@@ -63,6 +65,7 @@ _HOMES = {
     "model": ("Model", "Variable"),
     "planning.plan": ("Plan",),
     "result": ("Bounds", "Result"),
+    "states": ("StateIndex",),
     "table": ("FORBIDDEN", "Table"),
 }
 

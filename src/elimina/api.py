@@ -12,7 +12,7 @@ from elimina import arguments
 from elimina.backends.host import memory_errors_in_words
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.inference.bucket import eliminate
-from elimina.inference.call import Evidence, Prepared, observe, plan_call
+from elimina.inference.call import Prepared, observe, plan_call
 from elimina.inference.choose import ORDER_SECONDS, Division, Options, Planned, Shift, Slices, Tables
 from elimina.inference.execution import Execution
 from elimina.inference.method import OptimumMethod, Search
@@ -23,6 +23,7 @@ from elimina.planning.minibuckets import IBound
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Task, prepare
 from elimina.result import Result
+from elimina.states import Evidence
 
 if TYPE_CHECKING:
     from elimina.inference.checkpoint import Checkpoint
@@ -62,8 +63,8 @@ def plan(
             the partition function, or the probability of the evidence; ``mar``: the posterior marginals; ``mmap``: the
             most probable values of the variables in the query, all others summed out; ``count``: the number of allowed
             assignments.
-        evidence: What is known, by name or index: the state or value index of an observed variable, or (probability
-            models) an array of likelihoods, one for each value.
+        evidence: Variable (name or index) -> its state, or (probability models) an array of likelihoods, one for each
+            state. An index into named states is written ``elimina.StateIndex(1)``.
         query: ``mar``: the variables whose marginals are asked for; None for all. ``mmap``: those that are not summed
             out; the plan is for summing out the others.
         device: ``cpu``, ``cuda``, or ``auto``: the GPU if there is one and the work is worth its start.

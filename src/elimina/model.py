@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from elimina import arguments
 from elimina.errors import InputError
+from elimina.states import State, StateIndex, checked_states, index_of
 from elimina.table import FORBIDDEN, Table
 
 _Part = TypeVar("_Part")
@@ -30,45 +31,54 @@ def forbidden_value(sense: Sense, dtype: DTypeLike) -> int | float:
 class Variable:
     """A discrete variable.
 
+    Args:
+        name: Name, unique in its model.
+        size: Number of states, at least 1.
+        states: The states: different str, int or bool (also of NumPy). None: the integers from 0 to ``size - 1``.
+
     Attributes:
-        name: Unique in its model.
-        size: Number of values, at least 1.
-        states: The values' names, or None: then they are "0", "1", ...
+        name: Name, unique in its model.
+        size: Number of states.
+        states: The states as Python objects, in the order of the tables; None if they are ``0, ..., size - 1``.
     """
 
-    __slots__ = ("name", "size", "states")
+    __slots__ = ("_indices", "name", "size", "states")
 
-    def __init__(self, name: str, size: int, states: Sequence[str] | None = None) -> None:
+    def __init__(self, name: str, size: int, states: Sequence[State] | None = None) -> None:
         try:
             self.name, self.size = name, operator.index(size)
         except TypeError:
             raise InputError(f"variable {name!r} has {size!r} values; that must be an integer") from None
-        self.states = None if states is None else tuple(states)
         if self.size < 1:
             raise InputError(f"variable {name!r} has {size} values; at least one is needed")
-        if self.states is not None and (len(self.states) != self.size or len(set(self.states)) != self.size):
-            raise InputError(f"variable {name!r} has {self.size} values but the states {list(self.states)}")
+        self.states = None if states is None else checked_states(name, self.size, states)
+        self._indices: dict[State, int] | None = None
 
-    def state(self, value: int) -> str:
-        """Name of a value."""
-        return str(value) if self.states is None else self.states[value]
+    def state(self, index: int) -> State:
+        """Return the state of an index."""
+        return operator.index(index) if self.states is None else self.states[index]
 
-    def index(self, state: str | int) -> int:
-        """Value of a name (or of an index).
+    def index(self, state: State | StateIndex) -> int:
+        """Return the index of a state: see ``elimina.states.index_of``.
 
         Raises:
-            InputError: There is no such value.
+            InputError: There is no such state.
         """
-        if isinstance(state, str) and self.states is not None and state in self.states:
-            return self.states.index(state)
-        try:
-            value = int(state) if isinstance(state, str) else operator.index(state)
-        except (ValueError, TypeError):
-            value = -1
-        if not 0 <= value < self.size or (self.states is not None and isinstance(state, str)):
-            known = ", ".join(self.states) if self.states is not None else f"0..{self.size - 1}"
-            raise InputError(f"variable {self.name!r} has no value {state!r}; its values are {known}")
-        return value
+        return index_of(self, state)
+
+    def find(self, state: State) -> int | None:
+        """Return the index of a state of exactly this type and value; None if there is none."""
+        if self.states is None:
+            if isinstance(state, bool) or not isinstance(state, int):
+                return None
+            return int(state) if 0 <= state < self.size else None
+        if self._indices is None:
+            self._indices = {known: i for i, known in enumerate(self.states)}
+        found = self._indices.get(state)
+        # 1 and True are equal in Python.
+        if found is None or isinstance(self.states[found], bool) != isinstance(state, bool):
+            return None
+        return found
 
     def __repr__(self) -> str:
         return f"Variable({self.name!r}, {self.size})"
@@ -284,20 +294,6 @@ class Model:
         if not 0 <= index < len(self.variables):
             raise InputError(f"the model has no variable {name}; indices run from 0 to {len(self.variables) - 1}")
         return index
-
-    def evidence(self, given: Mapping[str | int, str | int]) -> dict[int, int]:
-        """Translate evidence by names and states to indices.
-
-        Raises:
-            InputError: There is no such variable or value, or a variable is named in two ways with different values.
-        """
-        result: dict[int, int] = {}
-        for name, state in given.items():
-            v = self.index(name)
-            value = self.variables[v].index(state)
-            if result.setdefault(v, value) != value:
-                raise InputError(f"evidence gives variable {self.variables[v].name!r} two values")
-        return result
 
     def terms(self, assignment: Sequence[int]) -> list[int | float]:
         """What each factor adds to the objective at an assignment: costs, or natural logarithms of probabilities.

@@ -16,9 +16,10 @@ from elimina.cli.commands import run
 from elimina.errors import InputError
 from elimina.model import Model
 from elimina.result import SCHEMA, Result
+from elimina.states import index_of_text
 from tests.adversary import answers, solving
 from tests.adversary.case import Case, Defect, Setting
-from tests.adversary.evidence import observed_of, state_of, weights_of
+from tests.adversary.evidence import observed_of, weights_of
 from tests.adversary.files import SUFFIXES
 from tests.adversary.models import build
 from tests.adversary.options import MOST_COSTS, span
@@ -36,7 +37,6 @@ def make(rng: random.Random, setting: Setting) -> Case:
     """Make a random command line."""
     case = solving.make(rng, setting)
     spec = case["model"]
-    case["options"].pop("interrupt", None)
     if case["task"] == "count":  # an upper bound of a file's head forbids what costs as much
         spec["upper_bound"] = None
     is_network = spec["children"] is not None and sorted(spec["children"]) == list(range(len(spec["variables"])))
@@ -113,16 +113,13 @@ def _check_output(case: Case, model: Model, code: int, out: str, err: str) -> No
     result = Result(**{key: value for key, value in answer.items() if key in fields})
     if result.log10_z is None and case["task"] in ("pr", "mar") and result.status == "infeasible":
         result = result.replace(log10_z=float("-inf"))
-    names = [[v.name, v.size, None] for v in model.variables]
-    states = [[str(state_of(case["model"], i, x)) for x in range(v.size)] for i, v in enumerate(model.variables)]
-    kept = [[str(v.state(x)) for x in range(v.size)] for v in model.variables]
-    spec = {
-        **case["model"],
-        "variables": [
-            [name, size, own if own == kept_ else None]
-            for (name, size, _), own, kept_ in zip(names, states, kept, strict=True)
-        ],
-    }
+    if result.marginals is not None:  # keys of JSON's objects are text
+        found = {v.name: result.marginals[v.name] for v in model.variables if v.name in result.marginals}
+        known = [v for v in model.variables if v.name in found]
+        typed = [{v.state(index_of_text(v, text)): p for text, p in found[v.name].items()} for v in known]
+        result = result.replace(marginals={v.name: own for v, own in zip(known, typed, strict=True)})
+    variables = [[v.name, v.size, None if v.states is None else list(v.states)] for v in model.variables]
+    spec = {**case["model"], "variables": variables}
     case = {**case, "model": spec, "evidence": [part for part in case["evidence"] if isinstance(part[2], int)]}
     answers.check(case, model, Oracle(spec, observed_of(case), weights_of(case)), result)
 

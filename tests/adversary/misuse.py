@@ -84,7 +84,7 @@ CALLS = (
         "Model([], [], children=@)",
     ),
     *("Model.from_arrays(@, [])", "Model.from_arrays([2], @)", "Model.from_arrays([2], [(@, [1, 2])])"),
-    *("Model.from_arrays([2], [([0], @)])", "network.index(@)", "network.evidence(@)"),
+    *("Model.from_arrays([2], [([0], @)])", "network.index(@)", "network.variables[0].index(@)", "Variable('x', 2, @)"),
     *("cp.Model().int_var(@)", "cp.Model().int_var(0, @)", "cp.Model().bool_var(@)"),
     *("problem().add(@)", "problem().all_different(@)", "problem().minimize(@)", "problem().search(@)", "problem()[@]"),
     *(

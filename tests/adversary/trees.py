@@ -196,7 +196,7 @@ class _Session:
         states = [
             [state_of(self.spec, v, x) for x in range(size)] for v, (_, size, _) in enumerate(self.spec["variables"])
         ]
-        numbers = [list(map(str, states[v])).index(str(assignment[name])) for v, name in enumerate(self.names)]
+        numbers = [states[v].index(assignment[name]) for v, name in enumerate(self.names)]
         off = 1e-9 * max(1.0, self.oracle().magnitude)
         close([value], [max(self.oracle().scores)], "the best logarithm", off)
         score = self.oracle().score(numbers)
@@ -205,22 +205,14 @@ class _Session:
     def sample(self, answer: Any, count: int, seed: int, asked: list[int] | None) -> None:
         """Check that samples are possible."""
         asked = list(range(len(self.names))) if asked is None else asked
-        if isinstance(answer, dict):
-            if list(answer) != self.named(asked) or any(len(column) != count for column in answer.values()):
-                raise Defect(f"{count} samples of {self.named(asked)} are {answer}")
-            rows = [[self.number_of(v, answer[self.names[v]][i]) for v in asked] for i in range(count)]
-        elif answer.shape != (count, len(asked)):
-            raise Defect(f"samples have the shape {answer.shape}")
-        else:
-            rows = answer.tolist()
+        if list(answer) != self.named(asked) or any(len(column) != count for column in answer.values()):
+            raise Defect(f"samples are of {list(answer)} with {[len(column) for column in answer.values()]} rows")
         possible = self.oracle().log_sums(asked)
-        for row in rows:
-            if tuple(row) not in possible:
+        states = [[state_of(self.spec, v, x) for x in range(self.spec["variables"][v][1])] for v in asked]
+        columns = [[own.index(x) for x in answer[n].tolist()] for own, n in zip(states, answer, strict=True)]
+        for row in zip(*columns, strict=True) if asked else ():
+            if row not in possible:
                 raise Defect(f"the sample {row} of {self.named(asked)} is impossible")
-
-    def number_of(self, v: int, state: Any) -> int:
-        """Return the number of a variable's state."""
-        return [str(state_of(self.spec, v, x)) for x in range(self.spec["variables"][v][1])].index(str(state))
 
     def batch(self, columns: list[int], rows: list[list[Any]], asked: list[int] | None) -> None:
         """Check posteriors of many cases."""

@@ -89,10 +89,10 @@ def test_files_that_cannot_be_read(elimina, tmp_path):
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--evidence", "x0=9"], "variable 'x0' has no value '9'; its values are 0..7"),
+        (["--evidence", "x0=9"], "variable 'x0' has no state '9'; its states are 0 to 7"),
         (["--evidence", "y=1"], "the model has no variable 'y'"),
         (["--evidence", "x0=1,x1"], "evidence 'x1' is not of the form name=state"),
-        (["--evidence", "x0=1,x0=2"], "evidence names 'x0' twice"),
+        (["--evidence", "x0=1,x0=2"], "evidence gives variable 'x0' two states: '1' in 'x0=1' and '2' in 'x0=2'"),
         (["--evidence", ""], "the evidence is empty"),
         (["--evidence", "nowhere"], "cannot read nowhere: No such file"),
         (["--order", "best"], "order 'best' is neither a method (auto, min-fill"),

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from elimina import Model, Table, Variable, write
 from elimina.io.marginals import read_marginals
 
 CASES = "x1,x0\n0,?\n,1\n1,0\n"
@@ -128,3 +129,48 @@ def test_bad_cases(elimina, asia, tmp_path):
     ran = elimina("solve", asia, "--task", "mar", "--cases", "cases.csv", "-o", "o.csv")
     assert ran.code == 1
     assert "cases.csv:2: " in ran.err
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A network whose variable ``size`` has digits as states, and its evidence file, which holds indices."""
+    variables = [Variable("wet", 2, ["no", "yes"]), Variable("size", 3, ["1", "2", "0"])]
+    tables = [Table([0], [0.75, 0.25]), Table([0, 1], [[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]])]
+    model = Model(variables, tables, sense="probability", children=[0, 1])
+    write(model, tmp_path / "m.bif")
+    (tmp_path / "m.evid").write_text("1 1 0")
+    (tmp_path / "m.query").write_text("1 1")
+    return tmp_path / "m.bif"
+
+
+def test_evidence_and_queries_accumulate(elimina, small):
+    def value(*options):
+        return json.loads(elimina("solve", small, "--task", "pr", "--json", *options).out)["value"]
+
+    both = 0.75 * 0.3
+    assert value("--evidence", "wet=no", "--evidence", "size=2") == pytest.approx(both)
+    assert value("--evidence", "size=2", "--evidence", "wet=no,size=2") == pytest.approx(both)
+    assert value("--evidence", small.with_name("m.evid"), "--evidence", "wet=yes") == pytest.approx(0.25 * 0.1)
+    assert value("--evidence", "wet=no:1", "--evidence", "size=2:0.5|0:1") == pytest.approx(0.75 * (0.3 * 0.5 + 0.2))
+    answer = elimina(
+        "solve", small, "--task", "mar", "--json", "--query", small.with_name("m.query"), "--query", "wet,size"
+    )
+    assert list(json.loads(answer.out)["marginals"]) == ["size", "wet"]
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (["wet=no", "wet=yes"], "evidence gives variable 'wet' two states: 'no' in 'wet=no' and 'yes' in 'wet=yes'"),
+        (["m.evid", "size=2"], "evidence gives variable 'size' two states: '1' in 'm.evid' and '2' in 'size=2'"),
+        (["wet=no:1", "wet=no:1"], "evidence is about variable 'wet' twice, in 'wet=no:1' and in 'wet=no:1'"),
+        (["wet=no", "wet=no:1"], "evidence is about variable 'wet' twice, in 'wet=no' and in 'wet=no:1'"),
+        (["wet=no", "dry=no"], "the model has no variable 'dry'"),
+        (["wet=no", "size=\u0661"], "variable 'size' has no state"),
+    ],
+)
+def test_evidence_that_contradicts_itself(elimina, small, monkeypatch, given, problem):
+    monkeypatch.chdir(small.parent)
+    ran = elimina("solve", "m.bif", "--task", "pr", *(word for one in given for word in ("--evidence", one)))
+    assert ran.code == 1
+    assert problem in ran.err

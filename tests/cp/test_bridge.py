@@ -90,15 +90,15 @@ def test_a_wide_sum_takes_few_variables_a_table() -> None:
     assert elimina.solve(graphical, "count").value == 137846528820  # 40 over 20
 
 
-def test_values_are_labels_and_objectives_are_costs() -> None:
+def test_values_are_states_and_objectives_are_costs() -> None:
     model = cp.Model()
     x, y = model.int_var([-3, 1, 5], name="x"), model.int_var(0, 9, "y")
     model.add(x + y <= 7)
     model.maximize(2 * x + 3 * y + 4)
     graphical = model.to_model()
-    assert graphical.variables[0].states == ("-3", "1", "5")
+    assert graphical.variables[0].states == (-3, 1, 5)
     found = elimina.solve(graphical)
-    assert (found.value, found.assignment) == (25, {"x": "-3", "y": "9"})
+    assert (found.value, found.assignment) == (25, {"x": -3, "y": 9})
     assert model.solve().value == 25
     # Solving leaves nothing behind.
     assert len(model.to_model().variables) == 2

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from elimina import FORBIDDEN, Model, Table, Variable
 from elimina.dcop import AgentProfile, Problem, read
+from elimina.states import index_of_text
 
 YAML = """\
 name: everything
@@ -123,7 +124,7 @@ def parse(tmp_path: Path, text: str | bytes, suffix: str) -> Problem:
 def total(problem: Problem, *states: str) -> float:
     """Cost of an assignment, by the values' names in the order of the variables."""
     variables = problem.model.variables
-    return problem.model.score([v.index(state) for v, state in zip(variables, states, strict=True)])
+    return problem.model.score([index_of_text(v, state) for v, state in zip(variables, states, strict=True)])
 
 
 def all_costs(model: Model) -> list[float]:
@@ -163,9 +164,9 @@ def random_problems(draw: st.DrawFn) -> Problem:
     sense = draw(st.sampled_from(["min-cost", "max-cost"]))
     variables = []
     for name in names:
-        states = draw(st.lists(st.one_of(NAMES, st.integers(-99, 99).map(str)), unique=True, min_size=1, max_size=3))
-        states = [state.replace("|", "I").replace(":", "i").replace("..", "_") for state in states]
-        states = states if len(set(states)) == len(states) else None
+        words = NAMES.map(lambda word: word.replace("|", "I").replace(":", "i").replace("..", "_"))
+        states = draw(st.lists(st.one_of(words, st.integers(-99, 99)), unique_by=str, min_size=1, max_size=3))
+        states = draw(st.sampled_from([states, None]))
         variables.append(Variable(name, 2 if states is None else len(states), states))
     sizes = [variable.size for variable in variables]
     factors = draw(st.lists(tables(sizes, 1 if sense == "min-cost" else -1), max_size=4))

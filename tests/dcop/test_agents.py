@@ -69,7 +69,7 @@ def test_an_agent_can_be_moved_at_any_time() -> None:
     values = {v: value for agent in agents.values() for v, value in agent.values.items()}
     expected = solve(problem).assignment
     assert expected is not None
-    assert {problem.model.variables[v].name: str(value) for v, value in values.items()} == expected
+    assert {problem.model.variables[v].name: value for v, value in values.items()} == expected
 
 
 def test_an_agent_without_an_engine_says_so() -> None:

@@ -190,7 +190,7 @@ def test_upper_bound_and_constants() -> None:
     pair = [Table((0, 1), np.array([[3, 5], [4, 9]])), Table((), np.array(7))]
     variables = [Variable("x", 2), Variable("y", 2), Variable("alone", 1)]
     known = Problem.from_model(Model(variables, pair, constant=-2, upper_bound=9))
-    assert (solve(known).value, solve(known).assignment) == (8, {"x": "0", "y": "0", "alone": "0"})
+    assert (solve(known).value, solve(known).assignment) == (8, {"x": 0, "y": 0, "alone": 0})
     bounded = Problem.from_model(Model(variables, pair, constant=-2, upper_bound=8))
     assert solve(bounded).status == solve(bounded, "adpop", ibound=1).status == "infeasible"
     forbidden = Problem.from_model(Model(variables, [*pair, Table((), np.array(FORBIDDEN))]))

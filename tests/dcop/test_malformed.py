@@ -203,8 +203,8 @@ def test_entities_are_refused(tmp_path):
         ('"domain": [0, 1]', '"domain": []', "domain 'of x' has no values"),
         (
             '"domain": [0, 1]',
-            '"domain": [true]',
-            "expected a number or a string in the domain of variable 'x', found true",
+            '"domain": [null]',
+            "expected a number, a string or a boolean in the domain of variable 'x', found null",
         ),
         ('"domain": [0, 1]', '"domain": [1, "1"]', "has the value '1' twice"),
         ('"agent": "b"', '"agent": "q"', "variable 'y' belongs to agent 'q', which is not declared"),

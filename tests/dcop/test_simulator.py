@@ -37,7 +37,7 @@ def test_clocks_of_two_agents() -> None:
         ("y", "util", 68, 78, 80),  # y takes note of the table, and works
         ("x", "value", 80, 90, 91),
     ]
-    assert (result.value, result.assignment) == (0, {"x": "1", "y": "1"})
+    assert (result.value, result.assignment) == (0, {"x": 1, "y": 1})
     stats = result.stats
     assert stats["simulated_seconds"] == 91
     assert stats["messages"] == {

@@ -69,7 +69,7 @@ def test_nothing_is_allowed(client) -> None:
 
 
 def test_evidence(client) -> None:
-    model, evidence = grid(5, 3, seed=2), {"x3": "1", "x12": "0"}
+    model, evidence = grid(5, 3, seed=2), {"x3": 1, "x12": 0}
     found = searched(model, client, evidence=evidence)
     assert found.value == solve(model, evidence=evidence, device="cpu").value
     assert {name: found.assignment[name] for name in evidence} == evidence

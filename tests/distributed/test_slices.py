@@ -95,13 +95,13 @@ def test_nothing_is_allowed(client) -> None:
 
 def test_evidence(client) -> None:
     model = grid(5, 3, "probability", 4)
-    evidence = {"x3": "1", "x12": "0"}
+    evidence = {"x3": 1, "x12": 0}
     expected = solve(model, "pr", evidence=evidence, device="cpu")
     found = solve_slices(model, "pr", evidence=evidence, client=client, options=Options(memory=6000))
     assert_same(found, expected)
     impossible = Model([Variable("a", 2)], [Table((0,), np.array([1.0, 0.0]))], sense="probability")
     try:
-        assert solve_slices(impossible, "pr", evidence={"a": "1"}, client=client, options=Options()).value == 0
+        assert solve_slices(impossible, "pr", evidence={"a": 1}, client=client, options=Options()).value == 0
     except ImpossibleEvidenceError:
         pytest.fail("an impossible case is an answer")
 

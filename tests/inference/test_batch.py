@@ -52,7 +52,7 @@ def test_any_model(way, model, seed, count):
     assume(model.variables)
     rng = np.random.default_rng(seed)
     cases = random_cases(model, rng, count)
-    posteriors = JunctionTree(model, device="cpu").batch(cases)
+    posteriors = JunctionTree(model, device="cpu").batch(cases, indices=True)
     assert posteriors.log10_evidence.shape == (count,)
     for row in range(count):
         check_row(model, posteriors, row, cases[row], 1e-9)
@@ -71,7 +71,7 @@ def test_equal_to_one_set_of_evidence_after_another(way, device, network, seed, 
     )
     cases = random_cases(model, rng, 37)
     engine = JunctionTree(model, device=device, dtype=dtype)
-    posteriors = engine.batch(cases)
+    posteriors = engine.batch(cases, indices=True)
     tolerance = 1e-12 if dtype == "float64" else 1e-5
     for row, case in enumerate(cases):
         engine.set_evidence({v: int(x) for v, x in enumerate(case) if x >= 0})
@@ -93,11 +93,11 @@ def test_some_names_and_columns(way, network, data):
     names, columns = data.draw(places), data.draw(places)
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     cases = Cases(tuple(columns), random_cases(model, rng, 5)[:, columns].astype(np.int32))
-    posteriors = JunctionTree(model, device="cpu").batch(cases, names)
+    posteriors = JunctionTree(model, device="cpu").batch(cases, names, indices=True)
     assert list(posteriors.marginals) == [f"v{v}" for v in names]
     full = np.full((5, len(model.sizes)), -1)
     full[:, columns] = cases.values
-    everything = JunctionTree(model, device="cpu").batch(full)
+    everything = JunctionTree(model, device="cpu").batch(full, indices=True)
     assert posteriors.log10_evidence == pytest.approx(everything.log10_evidence, abs=1e-12)
     for name, table in posteriors.marginals.items():
         assert table == pytest.approx(everything.marginals[name], abs=1e-12)
@@ -122,7 +122,7 @@ def test_a_case_that_is_much_less_likely_than_the_others(way):
     cases[7, 20::2] = 1
     cases[9, 0] = 1
     engine = JunctionTree(model, device="cpu")
-    posteriors = engine.batch(cases)
+    posteriors = engine.batch(cases, indices=True)
     for row in (0, 7, 9):
         engine.set_evidence({v: int(x) for v, x in enumerate(cases[row]) if x >= 0})
         assert posteriors.log10_evidence[row] == pytest.approx(engine.log10_evidence, rel=1e-12)
@@ -139,13 +139,13 @@ def test_chunks_and_progress(monkeypatch):
     cases = random_cases(model, np.random.default_rng(1), 100)
     shares = []
     engine = JunctionTree(model, device="cpu", threads=2)
-    small = engine.batch(cases, progress=shares.append)
+    small = engine.batch(cases, progress=shares.append, indices=True)
     chunks = math.ceil(100 / engine._batch.cases)
     assert chunks > 1
     assert shares == pytest.approx([i / chunks for i in range(1, chunks + 1)])
     monkeypatch.undo()
     engine.close()
-    large = JunctionTree(model, device="cpu").batch(cases)
+    large = JunctionTree(model, device="cpu").batch(cases, indices=True)
     assert small.log10_evidence == pytest.approx(large.log10_evidence, abs=1e-12)
     for name, table in small.marginals.items():
         assert table == pytest.approx(large.marginals[name], abs=1e-12)
@@ -156,7 +156,7 @@ def test_chunks_are_of_one_size(monkeypatch):
     model = naive_bayes(6, 3)
     engine = JunctionTree(model, device="cpu", threads=1)
     for count, cases in ((64, 64), (65, 48), (129, 48), (200, 64), (20, 32), (3, 3), (1, 2)):
-        engine.batch(random_cases(model, np.random.default_rng(1), count))
+        engine.batch(random_cases(model, np.random.default_rng(1), count), indices=True)
         assert engine._batch.cases == cases
         engine._batch = None
 
@@ -164,9 +164,9 @@ def test_chunks_are_of_one_size(monkeypatch):
 def test_evidence_that_was_set_takes_no_part():
     engine = JunctionTree(naive_bayes(3, 2), device="cpu")
     cases = np.full((3, 11), -1)
-    before = engine.batch(cases)
+    before = engine.batch(cases, indices=True)
     engine.set_evidence({0: 1})
-    assert engine.batch(cases).marginals["v0"] == pytest.approx(before.marginals["v0"])
+    assert engine.batch(cases, indices=True).marginals["v0"] == pytest.approx(before.marginals["v0"])
     assert engine.marginals()["v0"].tolist() == [0, 1]
 
 
@@ -180,12 +180,12 @@ def test_frames_and_mappings():
     ("cases", "problem"),
     [
         (np.zeros((2, 3), int), "a column for each of the 11 variables"),
-        (np.full((2, 11), 9), "row 0: variable 'v0' has no value 9"),
+        (np.full((2, 11), 9), "row 0: variable 'v0' has no state 9"),
         ({"z": [1]}, "the model has no variable 'z'"),
         (Cases((0, 0), np.zeros((1, 2), np.int32)), "two columns are about the same variable"),
-        (Cases((0,), np.full((1, 1), 5, np.int32)), "row 0: variable 'v0' has no value 5"),
+        (Cases((0,), np.full((1, 1), 5, np.int32)), "row 0: variable 'v0' has no state of index 5"),
         (Cases((0,), np.zeros((1, 2), np.int32)), "the values of 1 columns are int32 of the shape"),
-        (3, "not int"),
+        ({"v0": [-1]}, "row 0: variable 'v0' has no state -1; leave cells that are not observed empty"),
     ],
 )
 def test_what_is_refused(cases, problem):
@@ -198,14 +198,14 @@ def test_memory():
     plan = JunctionTree(model, device="cpu").plan
     engine = JunctionTree(model, device="cpu", memory=3 * plan.peak_bytes)
     cases = random_cases(model, np.random.default_rng(1), 20)
-    posteriors = engine.batch(cases)
+    posteriors = engine.batch(cases, indices=True)
     assert engine._batch.planned.plan.peak_bytes <= 3 * plan.peak_bytes
     assert engine._batch.cases < 20
     assert np.isfinite(posteriors.log10_evidence).all()
     tight = JunctionTree(model, device="cpu", memory=plan.peak_bytes * 5 // 4)
-    assert tight.batch(cases).log10_evidence == pytest.approx(posteriors.log10_evidence, abs=1e-12)
+    assert tight.batch(cases, indices=True).log10_evidence == pytest.approx(posteriors.log10_evidence, abs=1e-12)
     assert tight._batch.cases < engine._batch.cases
     tiny = naive_bayes(1, 2)
     small = JunctionTree(tiny, device="cpu", memory=JunctionTree(tiny, device="cpu").plan.peak_bytes)
     with pytest.raises(MemoryLimitError, match="the plan needs"):
-        small.batch(np.full((5, 9), -1))
+        small.batch(np.full((5, 9), -1), indices=True)

@@ -151,8 +151,8 @@ def test_no_shifts_where_memory_is_short():
 
 def test_evidence_and_models_without_variables():
     model = Model.from_arrays([3, 3], [([0, 1], np.arange(9.0).reshape(3, 3)), ([0], [4.0, 0.0, 7.0])])
-    assert elimina.solve(model, method="mbe", evidence={"x0": "2"}, device="cpu").value == 13.0
-    assert elimina.solve(model, method="mbe", evidence={"x0": "2", "x1": "1"}, device="cpu").value == 14.0
+    assert elimina.solve(model, method="mbe", evidence={"x0": 2}, device="cpu").value == 13.0
+    assert elimina.solve(model, method="mbe", evidence={"x0": 2, "x1": 1}, device="cpu").value == 14.0
     assert elimina.solve(Model.from_arrays([], []), method="mbe", device="cpu").value == 0
 
 

@@ -97,9 +97,9 @@ def test_some_names(monkeypatch):
     batch = Batch(model, range(16), [3], Options(device="cpu", threads=1), 1000)
     few = next(way for way in batch._ways if isinstance(way, PlannedCases))
     assert few._planner.measure(values)[0] < planner.measure(values)[0]
-    everything = JunctionTree(model, device="cpu").batch(cases)
+    everything = JunctionTree(model, device="cpu").batch(cases, indices=True)
     take(monkeypatch, PlannedCases)
-    some = JunctionTree(model, device="cpu").batch(cases, ["v3"])
+    some = JunctionTree(model, device="cpu").batch(cases, ["v3"], indices=True)
     assert list(some.marginals) == ["v3"]
     assert some.marginals["v3"] == pytest.approx(everything.marginals["v3"], abs=1e-12)
 
@@ -159,7 +159,7 @@ def test_rows_stay_in_their_places(monkeypatch):
     found = []
     for way in (None, PlannedCases):
         take(monkeypatch, way)
-        found.append(JunctionTree(model, device="cpu", threads=2).batch(cases))
+        found.append(JunctionTree(model, device="cpu", threads=2).batch(cases, indices=True))
     assert found[1].log10_evidence == pytest.approx(found[0].log10_evidence, abs=1e-12)
     for name, table in found[0].marginals.items():
         assert found[1].marginals[name] == pytest.approx(table, abs=1e-12)

@@ -33,7 +33,7 @@ def test_frequencies(device, seed):
             engine.sample(5)
         return
     count = 40000
-    samples = engine.sample(count, seed)
+    samples = engine.sample(count, seed, indices=True)
     assert samples.shape == (count, len(model.variables))
     assert samples.dtype == np.int32
     found = np.zeros(model.sizes)
@@ -53,25 +53,25 @@ def test_seeds_names_and_blocks(monkeypatch):
         [3, 4, 2], [((0, 1), rng.random((3, 4))), ((1, 2), rng.random((4, 2)))], sense="probability"
     )
     engine = JunctionTree(model, device="cpu")
-    samples = engine.sample(1000, 7)
-    assert (engine.sample(1000, 7) == samples).all()
-    assert (engine.sample(1000, 8) != samples).any()
-    assert (engine.sample(1000, 7, ["x2", 0]) == samples[:, [2, 0]]).all()
-    assert engine.sample(0).shape == (0, 3)
+    samples = engine.sample(1000, 7, indices=True)
+    assert (engine.sample(1000, 7, indices=True) == samples).all()
+    assert (engine.sample(1000, 8, indices=True) != samples).any()
+    assert (engine.sample(1000, 7, ["x2", 0], indices=True) == samples[:, [2, 0]]).all()
+    assert engine.sample(0, indices=True).shape == (0, 3)
     monkeypatch.setattr(sample_module, "_CELLS", 64)
-    assert engine.sample(1000, 7).mean(axis=0) == pytest.approx(samples.mean(axis=0), abs=0.2)
+    assert engine.sample(1000, 7, indices=True).mean(axis=0) == pytest.approx(samples.mean(axis=0), abs=0.2)
 
 
 def test_everything_observed():
     engine = JunctionTree(chain(3, 0.1), device="cpu")
     engine.set_evidence({v: v % 2 for v in range(6)})
-    assert (engine.sample(50) == [0, 1, 0, 1, 0, 1]).all()
+    assert (engine.sample(50, indices=True) == [0, 1, 0, 1, 0, 1]).all()
 
 
 def test_evidence_far_below_the_range_of_floats():
     engine = JunctionTree(chain(20, 1e-40, 1e-80), device="cpu")
     engine.set_evidence({20 + v: v % 2 for v in range(20)})
-    samples = engine.sample(100)
+    samples = engine.sample(100, indices=True)
     assert (samples[:, 20:] == np.arange(20) % 2).all()
     assert (samples[:, :20] == samples[:, :1]).all()
     assert 30 < samples[:, 0].sum() < 70

@@ -69,7 +69,7 @@ def test_bounds_after_a_few_nodes(kind, data):
 
 def test_evidence():
     model = grid_model(4, 3, 0.3, seed=2)
-    evidence = {"x0": "1", "x5": "2"}
+    evidence = {"x0": 1, "x5": 2}
     result = elimina.solve(model, method="search", evidence=evidence, device="cpu")
     assert result.value == elimina.solve(model, method="eliminate", evidence=evidence, device="cpu").value
     assert (result.assignment["x0"], result.assignment["x5"]) == ("1", "2")

@@ -66,7 +66,7 @@ def test_bounds_are_sound(device, data):
 @pytest.mark.parametrize("shift", SHIFTS[:2])
 def test_every_ibound_of_a_larger_model(device, shift, zeros):
     model = lattice(6, seed=1, zeros=zeros, size=3)
-    known = {"x7": "0", "x22": "1"}
+    known = {"x7": 0, "x22": 1}
     exact = elimina.solve(model, "pr", evidence=known, method="eliminate", device="cpu")
     assert math.isfinite(exact.log10_z)
     plan = elimina.plan(model, "pr", evidence=known, device="cpu")
@@ -148,7 +148,7 @@ def test_what_does_not_fit_is_bounded():
 
 def test_evidence_that_is_impossible_and_models_without_variables():
     model = Model.from_arrays([2, 2, 2], [((0, 1), [[1, 0], [1, 2]]), ((1, 2), np.ones((2, 2)))], sense="probability")
-    result = elimina.solve(model, "pr", evidence={"x0": "0", "x1": "1"}, method="mbe", ibound=1, device="cpu")
+    result = elimina.solve(model, "pr", evidence={"x0": 0, "x1": 1}, method="mbe", ibound=1, device="cpu")
     assert (result.status, result.log10_z) == ("infeasible", -math.inf)
     assert elimina.solve(Model.from_arrays([], [], sense="probability"), "pr", method="mbe").log10_z == 0
 

@@ -13,7 +13,7 @@ def net(model: Model) -> str:
     """Hugin's NET; names must be words, states may be anything."""
     blocks = [f'net {{ name = "{_escaped(model.name)}"; node_size = (80 40); }}']
     for v in model.variables:
-        states = " ".join(f'"{_escaped(v.state(x))}"' for x in range(v.size))
+        states = " ".join(f'"{_escaped(str(v.state(x)))}"' for x in range(v.size))
         blocks.append(f'node {v.name} {{ label = "{v.name}; %"; states = ({states}); }} % {v.name}')
     for factor in model.factors:
         *parents, child = (model.variables[u].name for u in factor.scope)
@@ -37,7 +37,7 @@ def xdsl(model: Model) -> str:
     nodes = []
     for factor in model.factors:
         *parents, child = (model.variables[u] for u in factor.scope)
-        states = "".join(f"<state id={quoteattr(child.state(x))} />" for x in range(child.size))
+        states = "".join(f"<state id={quoteattr(str(child.state(x)))} />" for x in range(child.size))
         given = f"<parents>{escape(' '.join(p.name for p in parents))}</parents>" if parents else ""
         numbers = " ".join(map(repr, factor.values.ravel().tolist()))
         nodes.append(f"<cpt id={quoteattr(child.name)}>{states}{given}<probabilities>{numbers}</probabilities></cpt>")

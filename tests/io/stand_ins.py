@@ -67,15 +67,37 @@ def pgmpy() -> dict[str, ModuleType]:
     return {module.__name__: module for module in (package, models, factors, discrete)}
 
 
+VARIABLE_TYPES = {"VarType_LABELIZED": 1, "VarType_INTEGER": 2, "VarType_RANGE": 4}
+
+
 class LabelizedVariable:
+    kind = VARIABLE_TYPES["VarType_LABELIZED"]
+
     def __init__(self, name, description, labels):
         self._name, self._labels = name, tuple(labels)
+
+    def varType(self):
+        return self.kind
 
     def name(self):
         return self._name
 
     def labels(self):
         return self._labels
+
+
+class IntegerVariable(LabelizedVariable):
+    kind = VARIABLE_TYPES["VarType_INTEGER"]
+
+    def __init__(self, name, description, values):
+        super().__init__(name, description, map(str, sorted(values)))
+
+
+class RangeVariable(LabelizedVariable):
+    kind = VARIABLE_TYPES["VarType_RANGE"]
+
+    def __init__(self, name, description, first, last):
+        super().__init__(name, description, map(str, range(first, last + 1)))
 
 
 class Tensor:
@@ -156,5 +178,7 @@ class MarkovRandomField(Graphical):
 def pyagrum() -> dict[str, ModuleType]:
     module = ModuleType("pyagrum")
     module.BayesNet, module.MarkovRandomField = BayesNet, MarkovRandomField
-    module.LabelizedVariable = LabelizedVariable
+    module.LabelizedVariable, module.IntegerVariable = LabelizedVariable, IntegerVariable
+    module.RangeVariable = RangeVariable
+    vars(module).update(VARIABLE_TYPES)
     return {"pyagrum": module}

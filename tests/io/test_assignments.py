@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from elimina.errors import InputError
 from elimina.io.evidence import parse_assignments
 from elimina.model import Model, Variable
+from elimina.states import evidence_of
 
 MODEL = Model(
     [
@@ -40,10 +40,9 @@ MODEL = Model(
     ],
 )
 def test_forms(text, hard, soft):
-    found = parse_assignments(text, MODEL)
-    assert found.hard == hard
-    assert {v: likelihood.tolist() for v, likelihood in found.soft.items()} == soft
-    assert all(likelihood.dtype == np.float64 for likelihood in found.soft.values())
+    found = evidence_of(MODEL, parse_assignments(text, MODEL))
+    assert {v: known for v, known in found.items() if isinstance(known, int)} == hard
+    assert {v: known.tolist() for v, known in found.items() if not isinstance(known, int)} == soft
 
 
 @pytest.mark.parametrize(
@@ -54,23 +53,23 @@ def test_forms(text, hard, soft):
         ("HR", "evidence 'HR' is not of the form name=state"),
         ("HR=LOW,", "evidence '' is not of the form name=state"),
         ("hr=LOW", "no variable 'hr'; close to it: 'HR'"),
-        ("HR=Low", "variable 'HR' has no value 'Low'; its values are LOW, NORMAL, HIGH"),
-        ("HR=LOW,HR=LOW", "evidence names 'HR' twice"),
-        ("HR=LOW,HR=LOW:1", "evidence names 'HR' twice"),
+        ("HR=Low", "variable 'HR' has no state 'Low'; its states are 'LOW', 'NORMAL', 'HIGH'"),
+        ("HR=LOW,HR=HIGH", "evidence gives variable 'HR' two states: 'LOW' in 'HR=LOW' and 'HIGH' in 'HR=HIGH'"),
+        ("HR=LOW,HR=LOW:1", "evidence is about variable 'HR' twice, in 'HR=LOW' and in 'HR=LOW:1'"),
         ('HR="LOW', "a quotation mark that is not closed"),
         ('HR=L"O"W', "quotation marks go around a whole name or state"),
         ('H"R"=LOW', "quotation marks go around a whole name or state"),
         ('H"R=LOW,x="1', "is not of the form name=state"),
         ("HR=LOW:1|NORMAL", "evidence 'NORMAL' about 'HR' is not of the form state:likelihood"),
-        ("HR=LOW:1|LOW:2", "evidence gives the value 'LOW' of 'HR' two likelihoods"),
-        ("HR=LOW:0|HIGH:0", "evidence gives every value of 'HR' the likelihood 0"),
+        ("HR=LOW:1|LOW:2", "evidence gives state 'LOW' of 'HR' two likelihoods"),
+        ("HR=LOW:0|HIGH:0", "evidence gives every state of 'HR' the likelihood 0"),
         ("HR=LOW:-1", "'-1' is no likelihood"),
         ("HR=LOW:much", "'much' is no likelihood"),
         ("HR=LOW:inf", "'inf' is no likelihood"),
         ("HR=LOW:nan", "'nan' is no likelihood"),
         ("HR=LOW:", "'' is no likelihood"),
-        ("HR=LOV:1", "variable 'HR' has no value 'LOV'"),
-        ("x=4", "variable 'x' has no value '4'; its values are 0..3"),
+        ("HR=LOV:1", "variable 'HR' has no state 'LOV'"),
+        ("x=4", "variable 'x' has no state '4'; its states are 0 to 3"),
     ],
 )
 def test_errors(text, problem):
@@ -104,9 +103,9 @@ def test_quoted_names_round_trip(names, states, data):
             soft[v] = data.draw(st.lists(st.floats(0, 1e9), min_size=len(states), max_size=len(states)).filter(any))
             pairs = zip(states, soft[v], strict=True)
             items.append(f"{quoted(name)}=" + "|".join(f"{quoted(state)}:{p!r}" for state, p in pairs))
-    found = parse_assignments(",".join(items), model)
-    assert found.hard == hard
-    assert {v: likelihood.tolist() for v, likelihood in found.soft.items()} == soft
+    found = evidence_of(model, parse_assignments(",".join(items), model))
+    assert {v: known for v, known in found.items() if isinstance(known, int)} == hard
+    assert {v: known.tolist() for v, known in found.items() if not isinstance(known, int)} == soft
 
 
 @settings(max_examples=60, deadline=None)
@@ -116,4 +115,4 @@ def test_any_text(text):
         found = parse_assignments(text, MODEL)
     except InputError:
         return
-    assert set(found.hard) | set(found.soft)
+    assert found

@@ -7,6 +7,7 @@ import pytest
 
 import elimina.io as eio
 from elimina.errors import FormatError, UnsupportedError
+from elimina.states import evidence_of
 
 NET = """// a comment
 network "my net" { property author "me; myself"; }
@@ -42,7 +43,7 @@ def test_network(tmp_path):
     np.testing.assert_array_equal(model.factors[0].values, [0.2, 0.8])
     np.testing.assert_array_equal(model.factors[1].values, [[[0.5, 0.25, 0.25]], [[0.3, 0.3, 0.4000001]]])
     np.testing.assert_array_equal(model.factors[2].values, [[1.0], [0.5]])
-    assert model.evidence({"wet grass": "0"}) == {1: 1}
+    assert evidence_of(model, {"wet grass": "0"}) == {1: 1}
 
 
 def test_in_a_conditional_table_the_child_varies_slowest(tmp_path):
@@ -58,7 +59,7 @@ def test_in_a_conditional_table_the_child_varies_slowest(tmp_path):
         ("variable c", "variable rain", "a second variable is named 'rain'"),
         ("[ 2 ]", "[ 3 ]", "3: variable 'rain' is declared with 3 values and lists 2"),
         ("[ 2 ]", "[ 99999999999999 ]", "3: variable 'rain' is declared with"),
-        ("{ yes, no }", "{ yes, yes }", "but the states"),
+        ("{ yes, no }", "{ yes, yes }", "the state 'yes' twice"),
         ("discrete [ 2 ]", "continuous [ 2 ]", "3: expected 'discrete', found 'continuous'"),
         ("( rain )", "( snow )", "9: expected a variable declared before, found 'snow'"),
         ("| rain, c )", "| rain, rain )", "repeats a variable"),

@@ -18,14 +18,15 @@ from hypothesis import strategies as st
 from elimina.errors import FormatError, InputError
 from elimina.io.cases import MISSING, cases_from_frame, read_cases
 from elimina.model import Model, Variable
+from elimina.states import texts_of
 from tests.io.models import named_variables
 
 MODEL = Model(
     [
         Variable("HR", 3, ["LOW", "NORMAL", "HIGH"]),
         Variable("age", 4),
-        Variable("grade", 3, ["1", "2", "5"]),
-        Variable("sick", 2, ["false", "true"]),
+        Variable("grade", 3, [1, 2, 5]),
+        Variable("sick", 2, [False, True]),
         Variable("a,b", 2, ["?", 'x"y']),
     ],
     [],
@@ -37,7 +38,7 @@ MODEL = Model(
 def cases(draw):
     """A model, some of its variables as columns, and values with gaps."""
     variables = [v for v in draw(named_variables()) if v.name.strip() == v.name]
-    variables = [v for v in variables if all(la == la.strip() for la in v.states or ())]
+    variables = [v for v in variables if all(la == la.strip() for la in texts_of(v))]
     columns = draw(st.permutations(range(len(variables))))[: draw(st.integers(0, len(variables)))]
     rows = draw(st.lists(st.tuples(*(st.integers(-1, variables[v].size - 1) for v in columns)), max_size=5))
     values = np.array(rows, dtype=np.int32).reshape(len(rows), len(columns))
@@ -69,7 +70,7 @@ def test_csv_round_trip(tmp_path_factory, drawn, compression, gap):
             texts = [cell(model.variables[v], x, gap) for v, x in zip(columns, row, strict=True)]
             writer.writerow(texts)
     for i, v in enumerate(columns):
-        states = model.variables[v].states or ()
+        states = texts_of(model.variables[v])
         if gap in states:
             values[values[:, i] < 0, i] = states.index(gap)
     assert_equal(read_cases(path, model), columns, values)
@@ -89,9 +90,7 @@ def test_frames_round_trip(tmp_path_factory, drawn, form):
         if not columns:
             return
         path = tmp_path_factory.mktemp("cases") / "c.parquet"
-        pyarrow.parquet.write_table(
-            pyarrow.table({n: pyarrow.array(c, pyarrow.string()) for n, c in texts.items()}), path
-        )
+        pyarrow.parquet.write_table(pyarrow.table({n: pyarrow.array(c) for n, c in texts.items()}), path)
         assert_equal(read_cases(path, model), columns, values)
         return
     if form == "records":
@@ -120,7 +119,7 @@ def test_what_values_mean():
         {
             "HR": ["LOW", None, "HIGH", float("nan")],
             "age": [0, 3, None, 2],  # floats, as pandas reads integers with gaps
-            "grade": [1, 5, 2, -1],  # integers are states where states are integers
+            "grade": pandas.array([1, 5, 2, None], dtype="Int64"),
             "sick": [True, False, True, False],
         }
     )
@@ -128,51 +127,81 @@ def test_what_values_mean():
     assert read.columns == (0, 1, 2, 3)
     expected = [[0, 0, 0, 1], [-1, 3, 2, 0], [2, -1, 1, 1], [-1, 2, -1, 0]]
     np.testing.assert_array_equal(read.values, expected)
-    np.testing.assert_array_equal(cases_from_frame({"HR": np.array([2, 0, -1])}, MODEL).values, [[2], [0], [-1]])
     mixed = cases_from_frame(
-        [{"sick": True}, {"sick": "false"}, {"age": np.int64(2)}, {"sick": 1, "age": pandas.NA}], MODEL
+        [{"sick": True}, {"sick": "false"}, {"age": np.int64(2)}, {"sick": np.bool_(True), "age": pandas.NA}], MODEL
     )
     assert mixed.columns == (3, 1)
     np.testing.assert_array_equal(mixed.values, [[1, -1], [0, -1], [-1, 2], [1, -1]])
+    masked = np.ma.masked_array([5, 7, 1], [False, True, False])
+    np.testing.assert_array_equal(cases_from_frame({"grade": masked}, MODEL).values, [[2], [-1], [0]])
     np.testing.assert_array_equal(cases_from_frame({"HR": np.array([b"LOW", b"HIGH"])}, MODEL).values, [[0], [2]])
 
 
 def test_arrays_of_all_variables():
     numbers = np.array([[0, 3, 2, 1, 1], [-1, -1, 0, 0, 0]])
-    for array in (numbers, numbers.astype(np.int8)):
-        assert_equal(cases_from_frame(array, MODEL), (0, 1, 2, 3, 4), numbers)
     floats = np.where(numbers < 0, np.nan, numbers)
-    assert_equal(cases_from_frame(floats, MODEL), (0, 1, 2, 3, 4), numbers)
+    masked = np.ma.masked_array(np.maximum(numbers, 0), numbers < 0)
+    for array in (numbers, numbers.astype(np.int8), floats, masked, numbers.astype(object)):
+        assert_equal(cases_from_frame(array, MODEL, indices=True), (0, 1, 2, 3, 4), numbers)
     texts = np.array([["LOW", "3", "5", "true", "?"]])
     assert_equal(cases_from_frame(texts, MODEL), (0, 1, 2, 3, 4), [[0, 3, 2, 1, 0]])
+    states = np.array([["LOW", 3, 5, True, "?"], [None, np.nan, 1, False, 'x"y']], dtype=object)
+    assert_equal(cases_from_frame(states, MODEL), (0, 1, 2, 3, 4), [[0, 3, 2, 1, 0], [-1, -1, 0, 0, 1]])
+
+
+def test_an_array_means_what_a_frame_means():
+    model = Model([Variable("A", 3, [1, 2, 3]), Variable("B", 2)], [], sense="probability")
+    array = np.array([[1, 0], [3, 1]])
+    frame = pandas.DataFrame(array, columns=["A", "B"])
+    for table in (array, array.astype(float), frame, frame.to_dict("list"), frame.to_dict("records")):
+        assert_equal(cases_from_frame(table, model), (0, 1), [[0, 0], [2, 1]])
+    for table in (array - 1, frame - 1):
+        assert_equal(cases_from_frame(table, model, indices=True), (0, 1), [[0, -1], [2, 0]])
+    for table in (np.array([[0, 0]]), frame - 1, {"B": [-1]}):
+        with pytest.raises(InputError, match=r"row \d: variable '[AB]' has no state"):
+            cases_from_frame(table, model)
+    for table in (np.array([[3, 0]]), {"A": [True]}, {"A": ["1"]}, {"A": [-2]}):
+        with pytest.raises(InputError, match="variable 'A'"):
+            cases_from_frame(table, model, indices=True)
 
 
 @pytest.mark.parametrize(
     ("frame", "problem"),
     [
         ({"HRX": ["LOW"]}, "no variable 'HRX'; close to it: 'HR'"),
-        ({"HR": ["LOW", "low"]}, "row 1: variable 'HR' has no value 'low'; its values are LOW, NORMAL, HIGH"),
-        ({"HR": ["LOW", 3]}, "row 1: variable 'HR' has no value 3"),
-        ({"HR": [0.5]}, "row 0: variable 'HR' has no value 0.5"),
-        ({"HR": [float("inf")]}, "row 0: variable 'HR' has no value inf"),
-        ({"HR": [True]}, "row 0: variable 'HR' has no value 'True'"),
-        ({"HR": [["LOW"]]}, "row 0: variable 'HR' has no value ['LOW']"),
-        ({"age": np.array([0, 1, 9, 9])}, "row 2: variable 'age' has no value 9; its values are 0..3"),
-        ({"grade": np.array([1, 3])}, "row 1: variable 'grade' has no value '3'"),
+        ({"HR": ["LOW", "low"]}, "row 1: variable 'HR' has no state 'low'; its states are 'LOW', 'NORMAL', 'HIGH'"),
+        ({"HR": ["LOW", 3]}, "row 1: variable 'HR' has no state 3"),
+        ({"HR": [0.5]}, "row 0: variable 'HR' has no state 0.5"),
+        ({"HR": [float("inf")]}, "row 0: variable 'HR' has no state inf"),
+        ({"HR": [True]}, "row 0: variable 'HR' has no state True"),
+        ({"HR": [["LOW"]]}, "row 0: variable 'HR' has no state ['LOW']"),
+        ({"age": np.array([0, 1, 9, 9])}, "row 2: variable 'age' has no state 9; its states are 0 to 3"),
+        ({"grade": np.array([1, 3])}, "row 1: variable 'grade' has no state 3; its states are 1, 2, 5"),
         ({"HR": ["LOW"], "age": [1, 2]}, "the columns' lengths differ: 1, 2"),
         ({"HR": ["LOW"], 0: ["LOW"]}, "two columns are about the same variable"),
         ({"HR": np.zeros((2, 2))}, "the column 'HR' has the shape (2, 2)"),
         (np.zeros((2, 3)), "a column for each of the 5 variables; this one has the shape (2, 3)"),
-        (np.array([[0, 0, 0, 0, 2]]), "row 0: variable 'a,b' has no value 2"),
-        (np.array([[0, 0.5, 0, 0, 0]]), "row 0: variable 'age' has no value 0.5"),
-        ("HR", "not str"),
-        (7, "not int"),
+        (np.array([["LOW", 0, 1, True, 2]], dtype=object), "row 0: variable 'a,b' has no state 2"),
+        (np.array([["LOW", 0.5, 1, True, 0]], dtype=object), "row 0: variable 'age' has no state 0.5"),
+        (
+            {"HR": [1]},
+            "has no state 1; its states are 'LOW', 'NORMAL', 'HIGH'; an index is written elimina.StateIndex(1)",
+        ),
+        ({"grade": [True]}, "row 0: variable 'grade' has no state True; its states are 1, 2, 5"),
+        ({"sick": [1]}, "row 0: variable 'sick' has no state 1; its states are False, True"),
+        ({"age": [1, -1]}, "row 1: variable 'age' has no state -1; leave cells that are not observed empty"),
     ],
 )
 def test_frames_that_do_not_fit(frame, problem):
     with pytest.raises(InputError) as caught:
         cases_from_frame(frame, MODEL)
     assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize("frame", ["HR", 7, None, ["HR"]])
+def test_what_is_no_table(frame):
+    with pytest.raises(TypeError, match=r"cases is .*; it takes a data frame"):
+        cases_from_frame(frame, MODEL)
 
 
 def test_pandas_columns_report_their_own_rows():
@@ -202,7 +231,7 @@ def test_many_rows(tmp_path):
     assert read.values.shape == (20000, 2)
     np.testing.assert_array_equal(read.values.sum(axis=0), [20000, 30000])
     path.write_text("\n".join(["HR,age", *rows, "", "HIGH,7"]))
-    with pytest.raises(FormatError, match=r"c\.csv:20003: column 'age': variable 'age' has no value '7'") as caught:
+    with pytest.raises(FormatError, match=r"c\.csv:20003: column 'age': variable 'age' has no state '7'") as caught:
         read_cases(path, MODEL)
     assert caught.value.line == 20003
 
@@ -218,13 +247,13 @@ def test_many_rows(tmp_path):
         ("HR,age\nLOW,1\nLOW,1,2\n", "c.csv:3: expected 2 cells, one for each column, found 3"),
         (
             "HR,age\nLOW,1\nMID,1\n",
-            "c.csv:3: column 'HR': variable 'HR' has no value 'MID'; its values are LOW, NORMAL",
+            "c.csv:3: column 'HR': variable 'HR' has no state 'MID'; its states are 'LOW', 'NORMAL', 'HIGH'",
         ),
-        ("HR,age\nLOW,-1\n", "c.csv:2: column 'age': variable 'age' has no value '-1'"),
-        ("HR,age\nLOW,1.0\n", "c.csv:2: column 'age': variable 'age' has no value '1.0'"),
+        ("HR,age\nLOW,-1\n", "c.csv:2: column 'age': variable 'age' has no state '-1'"),
+        ("HR,age\nLOW,1.0\n", "c.csv:2: column 'age': variable 'age' has no state '1.0'"),
         ('HR\n"LOW\nage\n', "c.csv:3: "),
         ('HR\n"LOW"x\n', "c.csv:2: "),
-        ('HR,age\n"\nLOW",1\nx,1\n', "c.csv:4: column 'HR': variable 'HR' has no value 'x'"),
+        ('HR,age\n"\nLOW",1\nx,1\n', "c.csv:4: column 'HR': variable 'HR' has no state 'x'"),
     ],
 )
 def test_malformed_csv(tmp_path, text, problem):
@@ -274,7 +303,7 @@ def test_parquet_types(tmp_path):
     assert read.columns == (0, 1, 2, 3)
     np.testing.assert_array_equal(read.values, [[0, 3, 2, 1], [-1, -1, -1, -1], [2, 0, 0, 0]] * 2)
     pyarrow.parquet.write_table(pyarrow.table({"HR": ["LOW", "x"]}), tmp_path / "c.parquet")
-    with pytest.raises(FormatError, match=r"c\.parquet: row 1: variable 'HR' has no value 'x'"):
+    with pytest.raises(FormatError, match=r"c\.parquet: row 1: variable 'HR' has no state 'x'"):
         read_cases(tmp_path / "c.parquet", MODEL)
     pyarrow.parquet.write_table(pyarrow.table({"HRR": ["LOW"]}), tmp_path / "c.parquet")
     with pytest.raises(FormatError, match=r"c\.parquet: the model has no variable 'HRR'"):

@@ -119,7 +119,7 @@ def test_unnamed_variables(tmp_path):
         ('"v2": 2', '"v2": 99999999999', "2: expected a domain size from 1"),
         ('"v2": 2', '"v1": 2', "two variables are named 'v1'"),
         ('["x"]', "[]", "variable 'v3' has 0 values"),
-        ('["a", "b", "c"]', '["a", "b", "a"]', "variable 'v1' has 3 values but the states"),
+        ('["a", "b", "c"]', '["a", "b", "a"]', "variable 'v1' has the state 'a' twice"),
         ('["v1", "v2"]', '["v1", "v9"]', "4: expected a variable's name or index, found 'v9'"),
         ('["v1", "v2"]', '["v1", "v1"]', "4: a function names a variable twice"),
         ("1.5, 2, 3.25", "1.5, 2", "4: expected 6 costs"),

@@ -72,7 +72,7 @@ def test_network(tmp_path):
         ("node c", "node rain", ":20: a second variable is named 'rain'"),
         ('("only")', "()", "variable 'c' has no values"),
         ('states = ("only");', "", "variable 'c' has no values"),
-        ('("yes" "no")', '("yes" "yes")', "but the states ['yes', 'yes']"),
+        ('("yes" "no")', '("yes" "yes")', "has the state 'yes' twice"),
         ('("yes" "no");', '("yes" "no"); states = (a b);', ":11: node 'rain' has its states twice"),
         ('("yes" "no");', '("yes" "no"', ":12: expected"),
         ("(rain) {", "(snow) {", ":21: expected a variable declared before, found 'snow'"),

@@ -62,7 +62,7 @@ def test_network(tmp_path):
         ('<state id="0" />', "<state />", ":6: expected an id of the <state>, found none"),
         ('id="wet"', 'id="c"', ":19: a second variable is named 'c'"),
         ('<state id="only" />', "", ":19: variable 'c' has no values"),
-        ('<state id="0" />', '<state id="1" />', "but the states"),
+        ('<state id="0" />', '<state id="1" />', "the state '1' twice"),
         ("<parents>rain<", "<parents>snow<", ":19: expected a variable declared before, found 'snow'"),
         ("<parents>rain<", "<parents>c<", "the head of the distribution of 'c' repeats a variable"),
         ("<probabilities>1 .5</probabilities>", "", ":19: expected one <probabilities> in node 'c', found none"),

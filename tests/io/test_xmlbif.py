@@ -97,7 +97,7 @@ BOMB = '<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">'
         ('<VARIABLE TYPE="nature">\n', '<VARIABLE TYPE="odd">\n', ":21: expected TYPE='nature' of variable 'rain'"),
         ("<OUTCOME>yes</OUTCOME>", "", ":14: expected 3 probabilities of 'wet grass', found 6"),
         ("<OUTCOME>only</OUTCOME>", "", "variable 'c' has no values"),
-        ("<OUTCOME>yes</OUTCOME>", "<OUTCOME>no</OUTCOME>", "but the states ['no', 'no']"),
+        ("<OUTCOME>yes</OUTCOME>", "<OUTCOME>no</OUTCOME>", "has the state 'no' twice"),
         ("<OUTCOME>yes</OUTCOME>", "<VALUE>yes</VALUE>", ":22: expected <OUTCOME> in variable 'rain', found <VALUE>"),
         ("<GIVEN>c</GIVEN>", "<GIVEN>d</GIVEN>", ":13: expected a variable declared before, found 'd'"),
         ("<GIVEN>c</GIVEN>", "<GIVEN>rain</GIVEN>", "the head of the distribution of 'wet grass' repeats a variable"),

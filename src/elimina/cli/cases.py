@@ -34,7 +34,7 @@ def solve_cases(
         FormatError: The file of cases is malformed.
         MemoryLimitError: Not even a few cases fit.
     """
-    if options["task"] != "mar" or output is None or options["evidence"] is not None:
+    if options["task"] != "mar" or output is None or options["evidence"]:
         raise click.UsageError(
             "--cases goes with --task mar and -o POSTERIORS (.csv, .parquet, .npz), not with --evidence"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -18,9 +18,11 @@ from elimina.backends.choose import DEVICES
 from elimina.errors import InputError
 from elimina.inference.call import TASKS
 from elimina.inference.choose import DIVISIONS, ORDER_SECONDS, SHIFTS, TABLES
-from elimina.io.evidence import parse_names
+from elimina.io import read_evidence
+from elimina.io.evidence import Given, merge, parse_assignments, parse_names
 from elimina.model import Model
 from elimina.order import Method, read_order
+from elimina.states import integer_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -83,11 +85,17 @@ def model_options(command: Command) -> Command:
     for option in reversed(
         [
             click.option("--task", type=click.Choice(TASKS), default="mpe", show_default=True, help=_TASK_HELP),
-            click.option("--evidence", metavar="FILE|A=x,B=y", help="An evidence file, or observations by name."),
+            click.option(
+                "--evidence",
+                multiple=True,
+                metavar="FILE|A=x,B=y",
+                help="An evidence file, or observations by name; repeat it for more.",
+            ),
             click.option(
                 "--query",
+                multiple=True,
                 metavar="A,B|FILE",
-                help="mar, mmap: the variables asked for, or a .query file.  [default: all]",
+                help="mar, mmap: the variables asked for, or a .query file; repeat it for more.  [default: all]",
             ),
             click.option(
                 "--device",
@@ -225,11 +233,7 @@ def cluster_options(command: Command) -> Command:
         click.option(
             "--local", type=click.IntRange(min=1), metavar="N", help="Start N worker processes on this machine for it."
         ),
-        click.option(
-            "--cluster",
-            metavar="ADDRESS",
-            help="Address of a Dask scheduler, like tcp://host:8786 or tls://host:8786; runs on its workers.",
-        ),
+        click.option("--cluster", metavar="ADDRESS", help="Run on a Dask cluster, like tcp://host:8786."),
     ):
         command = option(command)
     return command
@@ -276,16 +280,41 @@ _TASK_HELP = (
 )
 
 
-def query_of(given: str | None, model: Model) -> list[int] | None:
-    """The variables that ``--query`` names, or that a file of the competitions lists: their number, then each one's."""
-    if given is None:
+def evidence_of(given: Sequence[str], model: Model) -> Given:
+    """Read and combine what ``--evidence`` names: files, and observations like ``name=state,name=state``.
+
+    Raises:
+        InputError: A file or an observation cannot be read, or two of them contradict each other.
+    """
+    return merge((source, _one_evidence(source, model)) for source in given)
+
+
+def _one_evidence(source: str, model: Model) -> Given:
+    if ("=" not in source and source.strip()) or os.path.exists(source):
+        return {**read_evidence(source, model)}
+    return parse_assignments(source, model)
+
+
+def query_of(given: Sequence[str], model: Model) -> list[int] | None:
+    """Read the variables that ``--query`` names: files of the competitions, and names; None if there is none.
+
+    Raises:
+        InputError: A file cannot be read, or the model has no such variable.
+    """
+    if not given:
         return None
-    if given.endswith(".query") and Path(given).exists():
-        words = Path(given).read_text().split()
-        if not all(word.isdecimal() for word in words) or not words or int(words[0]) != len(words) - 1:
-            raise InputError(f"{given} is no query: it should have the number of variables, and then their numbers")
-        return [model.index(int(word)) for word in dict.fromkeys(words[1:])]
-    return list(dict.fromkeys(parse_names(given, model)))
+    return list(dict.fromkeys(v for source in given for v in _one_query(source, model)))
+
+
+def _one_query(source: str, model: Model) -> list[int]:
+    """Read a file with the number of variables and then their indices, or names between commas."""
+    if source.endswith(".query") and Path(source).exists():
+        words = Path(source).read_text().split()
+        numbers = [integer_of(word) for word in words]
+        if not numbers or numbers[0] != len(numbers) - 1 or None in numbers:
+            raise InputError(f"{source} is no query: it should have the number of variables, and then their numbers")
+        return [model.index(number) for number in numbers[1:] if number is not None]
+    return parse_names(source, model)
 
 
 def planning_of(options: dict[str, Any], model: Model) -> dict[str, Any]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +16,7 @@ from elimina.cli.options import (
     check_writable,
     cluster_of,
     cluster_options,
+    evidence_of,
     format_options,
     model_options,
     planning_of,
@@ -27,11 +27,8 @@ from elimina.cli.options import (
 from elimina.cli.progress import Progress
 from elimina.cli.trace import tracing
 from elimina.errors import InputError, TimeLimitError
-from elimina.inference.call import Evidence
 from elimina.inference.choose import Options
 from elimina.inference.method import METHODS, OptimumMethod
-from elimina.io import read_evidence
-from elimina.io.evidence import parse_assignments
 from elimina.io.files import save
 from elimina.io.marginals import write_marginals
 from elimina.model import Model
@@ -139,7 +136,7 @@ def solve(
             result = api.solve(
                 model,
                 options["task"],
-                evidence=_evidence(options["evidence"], model),
+                evidence=evidence_of(options["evidence"], model),
                 query=query_of(options["query"], model),
                 **planning_of(options, model),
                 method=method,
@@ -193,7 +190,7 @@ def _solve_on(
     """Let a cluster's workers run slices, or search."""
     from elimina.distributed import solve_optimum, solve_slices
 
-    asked, evidence = Options(**planning_of(options, model)), _evidence(options["evidence"], model)
+    asked, evidence = Options(**planning_of(options, model)), evidence_of(options["evidence"], model)
     if method == "eliminate" or options["task"] != "mpe":
         return solve_slices(
             model,
@@ -229,7 +226,7 @@ def plan(file: str, **options: Any) -> None:
     made = api.plan(
         model,
         options["task"],
-        evidence=_evidence(options["evidence"], model),
+        evidence=evidence_of(options["evidence"], model),
         query=query_of(options["query"], model),
         **planning_of(options, model),
     )
@@ -238,16 +235,6 @@ def plan(file: str, **options: Any) -> None:
         from elimina.inference.junction import plan_statistics
 
         click.echo(f"{plan_statistics(made)}\ncliques are not stored: messages and marginals are made from the factors")
-
-
-def _evidence(given: str | None, model: Model) -> Evidence:
-    """Evidence from a file, or from ``name=state,name=state``."""
-    if given is None:
-        return {}
-    if ("=" not in given and given.strip()) or os.path.exists(given):
-        return cast(Evidence, read_evidence(given, model))
-    found = parse_assignments(given, model)
-    return cast(Evidence, {**found.hard, **found.soft})
 
 
 def _human(result: Result, model: Model) -> str:

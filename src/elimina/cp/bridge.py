@@ -209,7 +209,7 @@ class _Bridge:
         names = [_name(self._posted.names, v) for v in range(len(domains))]
         kept = [v for v in range(len(domains)) if v != self._left_out]
         index = {v: k for k, v in enumerate(kept)}
-        variables = [graphical.Variable(names[v], len(domains[v]), [str(x) for x in domains[v].tolist()]) for v in kept]
+        variables = [graphical.Variable(names[v], len(domains[v]), domains[v].tolist()) for v in kept]
         tables = [table for piece in self._pieces.pieces if (table := self._table(piece, index)) is not None]
         constant = self._constant
         for v, factor in self._costs.items():

@@ -12,7 +12,7 @@ from elimina.distributed.search import ClusterSearch
 from elimina.distributed.slices import Job, least_memory, options_for, plan_on, run_slices
 from elimina.distributed.tasks import Tasks, tasks_on
 from elimina.errors import InputError, TimeLimitError, UnsupportedError
-from elimina.inference.call import Evidence, observe
+from elimina.inference.call import observe
 from elimina.inference.choose import Options
 from elimina.inference.filtering import Listener
 from elimina.inference.knowledge import Limits
@@ -21,6 +21,7 @@ from elimina.model import Model
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, prepare
 from elimina.result import Result
+from elimina.states import Evidence
 
 if TYPE_CHECKING:
     from distributed import Client

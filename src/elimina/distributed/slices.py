@@ -16,7 +16,7 @@ from elimina.distributed.tasks import Tasks, stop_if_unwanted, tasks_on
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.inference.account import does_not_fit, partition_result
 from elimina.inference.bucket import eliminate, first_state, log2_sum
-from elimina.inference.call import Evidence, plan_call
+from elimina.inference.call import plan_call
 from elimina.inference.checkpoint import State
 from elimina.inference.choose import Options, Planned, limits_of
 from elimina.inference.execution import Execution
@@ -25,6 +25,7 @@ from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, Task
 from elimina.planning.slicing import make_finer_plan
 from elimina.result import Result
+from elimina.states import Evidence
 
 if TYPE_CHECKING:
     from distributed import Client

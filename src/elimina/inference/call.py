@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from elimina import arguments
 from elimina.errors import InputError
 from elimina.inference.choose import Options, Planned, plan_again, plan_problem
-from elimina.inference.likelihood import Observed, with_factors, with_leaves
+from elimina.inference.likelihood import Observed, weights_of, with_factors, with_leaves
 from elimina.model import Model
 from elimina.planning.prepare import Task, prepare
+from elimina.states import Evidence, evidence_of, indices_of
 
 if TYPE_CHECKING:
     from elimina.inference.checkpoint import Checkpoint
     from elimina.inference.marginals import Inquiry
     from elimina.inference.shifting import Original
 
-Evidence = Mapping[str | int, Any]
 TASKS: tuple[Task, ...] = ("mpe", "pr", "mar", "mmap", "count")
 """That a user may ask for."""
 
@@ -70,14 +68,14 @@ def plan_call(
         raise InputError(f"--partition content is for optima (task mpe), not for {task}; use scope")
     if query is not None and task not in ("mar", "mmap"):
         raise InputError(f"a query goes with the tasks mar and mmap, not with {task}")
-    if not query and task == "mmap":
+    asked = None if query is None else tuple(dict.fromkeys(indices_of(model, query, "query")))
+    if task == "mmap" and not asked:
         raise InputError("the task mmap needs a query: the variables whose most probable values are asked for")
     if time_limit is not None:
         options = options._replace(order_seconds=min(options.order_seconds, time_limit / 2))
     started = time.perf_counter()
-    observed = observe(model, task, evidence or {})
-    inquiry = _inquire(model, observed, query, options) if task == "mar" else None
-    asked = tuple(dict.fromkeys(model.index(v) for v in query or ())) if task == "mmap" else None
+    observed = observe(model, task, {} if evidence is None else evidence)
+    inquiry = _inquire(model, observed, asked, options) if task == "mar" else None
     problem = prepare(observed.model, task, observed.values, asked) if inquiry is None else inquiry.structure.problem
     original = None
     if options.ibound is not None and task == "mpe":
@@ -101,30 +99,24 @@ def plan_call(
     return Prepared(inquiry, planned._replace(seconds=seconds), original)
 
 
-def _inquire(model: Model, observed: Observed, query: Sequence[str | int] | None, options: Options) -> Inquiry:
+def _inquire(model: Model, observed: Observed, query: Sequence[int] | None, options: Options) -> Inquiry:
     from elimina.inference.marginals import Inquiry
     from elimina.inference.structure import choose_structure
 
-    asked = range(len(model.variables)) if query is None else dict.fromkeys(model.index(v) for v in query)
+    asked = range(len(model.variables)) if query is None else query
     structure = choose_structure(observed.model, observed.values, None if query is None else tuple(asked), options)
     return Inquiry(observed.model, observed.values, tuple(asked), query is None, structure)
 
 
 def observe(model: Model, task: Task, evidence: Evidence) -> Observed:
-    """The model with what is known of it; likelihoods become factors of their own."""
-    soft = [name for name, known in evidence.items() if not isinstance(known, str) and np.ndim(known)]
+    """Return the model with what is known of it; likelihoods become factors of their own."""
+    known = evidence_of(model, evidence)
+    soft = [v for v, what in known.items() if not isinstance(what, int)]
     if not soft:
-        return Observed(model, model.evidence(evidence))
-    name = model.variables[model.index(soft[0])].name
+        return Observed(model, {v: what for v, what in known.items() if isinstance(what, int)})
     if model.sense != "probability" or task == "count":
+        name = model.variables[soft[0]].name
         reason = "a count" if task == "count" else f"a model with costs ({model.sense})"
         raise InputError(f"the evidence about variable {name!r} is an array of likelihoods, which {reason} cannot take")
-    from elimina.inference.junction import weights_of
-
-    weights: dict[int, Any] = {}
-    for given, known in evidence.items():
-        v = model.index(given)
-        if v in weights:
-            raise InputError(f"evidence names variable {model.variables[v].name!r} twice")
-        weights[v] = weights_of(model, v, known)
+    weights = {v: weights_of(model.variables[v], what) for v, what in known.items()}
     return with_factors(model, weights) if task == "mpe" else with_leaves(model, weights)

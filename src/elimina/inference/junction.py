@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from elimina import arguments
 from elimina.backends.host import memory_errors_in_words
@@ -17,26 +17,26 @@ from elimina.inference.answer import Answer, normalised
 from elimina.inference.bucket import eliminate
 from elimina.inference.choose import ORDER_SECONDS, Options, host_memory, plan_problem
 from elimina.inference.execution import Execution
-from elimina.inference.likelihood import with_factors, with_leaves
+from elimina.inference.likelihood import weights_of, with_factors, with_leaves
 from elimina.inference.propagator import Propagator
 from elimina.io import ModelLike, as_model
 from elimina.model import Model
 from elimina.order import Method
 from elimina.planning.plan import Plan, bytes_text, count_text
 from elimina.planning.prepare import Problem, prepare, with_units
+from elimina.states import Evidence, State, check_mapping, evidence_of, indices_of, state_array
 from elimina.tree import Tree, bucket_tree, junction_tree
 
 if TYPE_CHECKING:
     from elimina.inference.batch import Batch, Posteriors
 
 Array = NDArray[Any]
-Evidence = Mapping[str | int, Any]
 
 _IN_WORDS = memory_errors_in_words("while it propagated")
 
 
-_DRAWN_BYTES, _KEPT_BYTES = 8, 4
-"""Of a sample of one variable: while it is drawn, and in the array that is returned."""
+_DRAWN_BYTES, _KEPT_BYTES = 8, 8
+"""Of a sample of one variable: while it is drawn, and at most in the array that is returned."""
 
 
 class Statistics(NamedTuple):
@@ -137,18 +137,25 @@ class JunctionTree:
         """Replace all evidence.
 
         Args:
-            evidence: Variable (name or index) -> what is known: a value (state or index), or an array of likelihoods,
-                one for each value.
+            evidence: Variable (name or index) -> its state, or an array of likelihoods, one for each state. An index
+                into named states is written ``elimina.StateIndex(1)``.
 
         Raises:
-            InputError: There is no such variable or value, or likelihoods are negative, NaN or of the wrong number.
+            InputError: There is no such variable or state, or likelihoods are negative, NaN or of the wrong number.
+            TypeError: ``evidence`` is no mapping.
         """
         given = self._parse(evidence)
         self._change({**dict.fromkeys(self._weights.keys() - given.keys()), **given})
 
     def update(self, changes: Evidence) -> None:
         """Change some of the evidence: as in ``set_evidence``; None takes back what is known of a variable."""
-        self._change(self._parse(changes))
+        check_mapping("changes", changes)
+        withdrawn = {self.model.index(name): None for name, known in changes.items() if known is None}
+        given = self._parse({name: known for name, known in changes.items() if known is not None})
+        if both := given.keys() & withdrawn.keys():
+            name = self.model.variables[min(both)].name
+            raise InputError(f"evidence about variable {name!r} is given and taken back at once")
+        self._change({**withdrawn, **given})
 
     def marginals(self, variables: Sequence[str | int] | None = None) -> dict[str, NDArray[np.float64]]:
         """Posterior of each variable given the evidence: name -> probabilities, shape (size,).
@@ -187,7 +194,7 @@ class JunctionTree:
             InputError: There is no such variable, or one is named twice.
             MemoryLimitError: The plan needs more memory.
         """
-        asked = [self.model.index(v) for v in variables]
+        asked = indices_of(self.model, variables, "variables")
         if len(set(asked)) != len(asked):
             raise InputError(f"the joint distribution names a variable twice: {list(variables)}")
         self._check_possible()
@@ -200,17 +207,31 @@ class JunctionTree:
                 table = table * np.expand_dims(spread, tuple(a for a in range(len(asked)) if a != axis))
         return table
 
+    @overload
+    def sample(
+        self, count: int, seed: int = 0, names: Sequence[str | int] | None = None, *, indices: Literal[True]
+    ) -> NDArray[np.int32]: ...
+
+    @overload
+    def sample(
+        self, count: int, seed: int = 0, names: Sequence[str | int] | None = None, *, indices: Literal[False] = False
+    ) -> dict[str, NDArray[Any]]: ...
+
     @_IN_WORDS
-    def sample(self, count: int, seed: int = 0, names: Sequence[str | int] | None = None) -> NDArray[np.int32]:
+    def sample(
+        self, count: int, seed: int = 0, names: Sequence[str | int] | None = None, *, indices: bool = False
+    ) -> dict[str, NDArray[Any]] | NDArray[np.int32]:
         """Draw independent samples from the posterior, exactly.
 
         Args:
-            count: How many.
-            seed: Of the random numbers; the same one gives the same samples.
-            names: The variables of the columns; None: all.
+            count: Number of samples.
+            seed: Random seed; the same one gives the same samples.
+            names: The variables asked for; None: all.
+            indices: Return indices of states instead of states.
 
         Returns:
-            int32 array of shape ``(count, variables)``: value indices.
+            Variable name -> its states, an array of ``count`` int64, bool, or objects. With ``indices``, an int32 array
+            of shape ``(count, variables)``. ``batch`` takes both.
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
@@ -222,7 +243,8 @@ class JunctionTree:
         from elimina.inference.sample import draw
 
         count, seed = arguments.integer("count", count, 0), arguments.integer("seed", seed, 0)
-        asked = range(len(self.model.variables)) if names is None else [self.model.index(v) for v in names]
+        variables = self.model.variables
+        asked = list(range(len(variables))) if names is None else indices_of(self.model, names, "names")
         if not self.plan.keep:
             raise MemoryLimitError(
                 f"samples are drawn from all messages together, more than {bytes_text(self.plan.memory_limit)} hold: "
@@ -234,13 +256,16 @@ class JunctionTree:
         propagator = self._propagator("sum-product" if answer.sound else "log-sum-exp")
         propagator.run([])
         samples = draw(propagator, self.plan, count, np.random.default_rng(seed))
-        columns = np.zeros((count, len(self.model.variables)), dtype=np.int32)
-        for v, values in samples.items():
-            columns[:, v] = values
-        return columns[:, list(asked)]
+        drawn = {v: samples[v] if v in samples else np.zeros(count, dtype=np.int64) for v in asked}
+        if indices:
+            columns = np.empty((count, len(asked)), dtype=np.int32)
+            for place, v in enumerate(asked):
+                columns[:, place] = drawn[v]
+            return columns
+        return {variables[v].name: state_array(variables[v], codes) for v, codes in drawn.items()}
 
     @_IN_WORDS
-    def mpe(self) -> tuple[dict[str, str], float]:
+    def mpe(self) -> tuple[dict[str, State], float]:
         """The most probable assignment given the evidence: name -> state, and the natural logarithm of its product.
 
         The product is that of all factors and likelihoods; less the logarithm of the evidence's probability it is the
@@ -264,6 +289,7 @@ class JunctionTree:
 
     def mutual_information(self, one: Sequence[str | int], other: Sequence[str | int]) -> float:
         """Information that two disjoint sets of variables have about each other given the evidence, in bits."""
+        one, other = indices_of(self.model, one, "one"), indices_of(self.model, other, "other")
         table = self.joint([*one, *other])
         axes = tuple(range(table.ndim))
         own, others = table.sum(axis=axes[len(one) :]), table.sum(axis=axes[: len(one)])
@@ -275,34 +301,34 @@ class JunctionTree:
         cases: Any,
         names: Sequence[str | int] | None = None,
         progress: Callable[[float], None] | None = None,
+        *,
+        indices: bool = False,
     ) -> Posteriors:
-        """Posteriors of many cases at once; the evidence that was set takes no part.
+        """Compute the posteriors of many cases at once; the evidence that was set takes no part.
 
         A chunk of cases is propagated in one pass. Calls for cases of the same columns share the plan.
 
         Args:
             cases: ``elimina.io.cases.Cases``, or what ``elimina.io.cases.cases_from_frame`` takes: a data frame, a
-                mapping from names to sequences, or an integer array of shape ``(cases, variables)``, -1 unobserved.
+                mapping from names to sequences, a list of mappings, or an array of shape ``(cases, variables)``.
             names: The variables whose marginals are asked for; None for all.
             progress: Called now and then with the share of the cases that is done.
+            indices: Read the cells as indices of states, -1 unobserved, instead of states.
 
         Raises:
-            InputError: A column is no variable, or a value none of its variable's.
+            InputError: A column is no variable, or a cell no state of its variable.
             MemoryLimitError: Not even a few cases fit.
         """
         from elimina.inference.batch import Batch
         from elimina.io.cases import as_cases
 
-        columns, values = as_cases(cases, self.model)
-        asked = None if names is None else tuple(dict.fromkeys(self.model.index(v) for v in names))
+        columns, values = as_cases(cases, self.model, indices=indices)
+        asked = None if names is None else tuple(dict.fromkeys(indices_of(self.model, names, "names")))
         if self._batch is None or not self._batch.suits(columns, asked, len(values)):
             if self._batch is not None:
                 self._batch.close()
             known = self._options if asked is not None else self._options._replace(order=self.plan.order)
-            self._batch = None
-            batch = Batch(self.model, columns, asked, known, len(values))
-            self._make_room(batch.peak_bytes)
-            self._batch = batch
+            self._batch = Batch(self.model, columns, asked, known, len(values))
         return self._batch.run(values, progress)
 
     def close(self) -> None:
@@ -313,20 +339,9 @@ class JunctionTree:
             propagator.close()
         self._propagators.clear()
 
-    def _make_room(self, size: int) -> None:
-        """Give back what earlier queries took, if the memory does not hold it besides so many bytes."""
-        taken = len(self._propagators) * self.plan.peak_bytes + (0 if self._batch is None else self._batch.peak_bytes)
-        if taken + size > self.plan.memory_limit:
-            self.close()
-
-    def _parse(self, evidence: Evidence) -> dict[int, Array | None]:
-        parsed: dict[int, Array | None] = {}
-        for name, known in evidence.items():
-            v = self.model.index(name)
-            if v in parsed:
-                raise InputError(f"evidence names variable {self.model.variables[v].name!r} twice")
-            parsed[v] = None if known is None else weights_of(self.model, v, known)
-        return parsed
+    def _parse(self, evidence: Evidence) -> dict[int, Array]:
+        known = evidence_of(self.model, evidence)
+        return {v: weights_of(self.model.variables[v], what) for v, what in known.items()}
 
     def _change(self, changes: Mapping[int, Array | None]) -> None:
         changed = {
@@ -350,7 +365,6 @@ class JunctionTree:
 
     def _propagator(self, semiring: str) -> Propagator:
         if semiring not in self._propagators:
-            self._make_room(self.plan.peak_bytes)
             propagator = Propagator(self._planned, semiring)
             propagator.weigh(self._effective(self._weights))
             self._propagators[semiring] = propagator
@@ -371,7 +385,8 @@ class JunctionTree:
             raise ImpossibleEvidenceError(impossible_text(self.model, self._weights))
 
     def _tables(self, semiring: str, variables: Sequence[str | int] | None) -> dict[str, NDArray[np.float64]]:
-        asked = range(len(self.model.variables)) if variables is None else [self.model.index(v) for v in variables]
+        everything = range(len(self.model.variables))
+        asked = everything if variables is None else indices_of(self.model, variables, "variables")
         free = [v for v in asked if v in self._output]
         answer = self._run(semiring, [self._output[v] for v in free])
         if answer.log_sum == -math.inf:
@@ -389,34 +404,6 @@ def _check_samples(count: int, variables: int, room: int) -> None:
             f"{count:,} samples of {variables:,} variables need {bytes_text(needed)}, and {bytes_text(room)} may be "
             f"used: draw fewer at a time ({room * count // needed:,} fit), each time with another seed"
         )
-
-
-def weights_of(model: Model, variable: int, known: Any) -> Array:
-    """What is known of a variable (a state, an index or likelihoods) as one weight for each value; bool if observed.
-
-    Raises:
-        InputError: There is no such value, or the likelihoods make no sense.
-    """
-    name, size = model.variables[variable].name, model.variables[variable].size
-    if isinstance(known, str | int) or np.ndim(known) == 0:
-        observed = np.zeros(size, dtype=bool)
-        observed[model.variables[variable].index(known)] = True
-        return observed
-    weights = np.array(_floats(name, known))
-    if weights.shape != (size,):
-        raise InputError(f"variable {name!r} has {size} values and got likelihoods of shape {weights.shape}")
-    if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise InputError(
-            f"the likelihoods of variable {name!r} are {weights.tolist()}; they must be finite and not negative"
-        )
-    return weights
-
-
-def _floats(name: str, known: ArrayLike) -> NDArray[np.float64]:
-    try:
-        return np.asarray(known, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"the likelihoods of variable {name!r} are no numbers: {known!r}") from error
 
 
 def impossible_text(model: Model, weights: Mapping[int, Array]) -> str:

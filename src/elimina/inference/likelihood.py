@@ -26,6 +26,20 @@ class Observed(NamedTuple):
     values: dict[int, int]
 
 
+def weights_of(variable: Variable, known: int | Array) -> Array:
+    """Return one weight for each state; bool if the variable is observed.
+
+    Args:
+        variable: What the evidence is about.
+        known: Index of the observed state, or likelihoods.
+    """
+    if not isinstance(known, int):
+        return known
+    observed = np.zeros(variable.size, dtype=bool)
+    observed[known] = True
+    return observed
+
+
 def with_leaves(model: Model, weights: Mapping[int, Array]) -> Observed:
     """Turn likelihoods into observations of new variables (virtual evidence: Pearl 1988, section 2.2.2).
 

@@ -20,6 +20,7 @@ from elimina.inference.propagator import Propagator
 from elimina.model import Model
 from elimina.planning.prepare import Problem
 from elimina.result import Result
+from elimina.states import State
 from elimina.table import Table
 
 Optimise = Callable[[Model], Result]
@@ -74,7 +75,7 @@ def summation_does_not_fit(planned: Planned) -> str:
     )
 
 
-def with_known(problem: Problem, assignment: Mapping[str, str] | None) -> dict[str, str] | None:
+def with_known(problem: Problem, assignment: Mapping[str, State] | None) -> dict[str, State] | None:
     """The assignment of a query and what was known of it before."""
     if assignment is None:
         return None

@@ -21,6 +21,7 @@ from elimina.model import Model
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import prepare
 from elimina.result import Result
+from elimina.states import State
 
 
 class Inquiry(NamedTuple):
@@ -109,7 +110,7 @@ def _marginal_outputs(plan: Plan) -> list[int]:
     return [number for number, output in enumerate(plan.outputs) if output.scope]
 
 
-def _marginals(inquiry: Inquiry, plan: Plan, answer: Answer) -> dict[str, dict[str, float]]:
+def _marginals(inquiry: Inquiry, plan: Plan, answer: Answer) -> dict[str, dict[State, float]]:
     variables = [plan.outputs[number].scope[0] for number in _marginal_outputs(plan)]
     found = dict(zip(variables, answer.vectors(), strict=True))
     result = {}

@@ -13,6 +13,7 @@ from elimina._core import TextError
 from elimina.errors import InputError, UnsupportedError
 from elimina.io.files import DISTRIBUTED_HINT, load, reraise, save, shown, suffix_of
 from elimina.model import Model, Sense
+from elimina.states import State, named
 
 if TYPE_CHECKING:
     from elimina.io.convert import convert_sense
@@ -128,12 +129,15 @@ def as_model(model: ModelLike) -> Model:
     raise arguments.wrong_type("model", model, taken)
 
 
-def read_evidence(path: str | os.PathLike[str], model: Model) -> dict[int, int]:
-    """Read the observed values, variable index -> value index, from a file in one of the dialects of UAI evidence.
+def read_evidence(path: str | os.PathLike[str], model: Model) -> dict[str, State]:
+    """Read the observed states from a file in one of the dialects of UAI evidence, which hold indices.
 
     Args:
         path: The file, whatever its suffix; decompressed if it ends in .gz or .xz.
         model: What the evidence is about.
+
+    Returns:
+        Variable name -> observed state, as ``elimina.solve`` takes it.
 
     Raises:
         FormatError: The file fits no dialect (see ``elimina.io.evidence``) or names a variable or value that
@@ -146,9 +150,10 @@ def read_evidence(path: str | os.PathLike[str], model: Model) -> dict[int, int]:
     text: _Source | None = None
     try:
         text = evidence.open_text(load(path))
-        return evidence.parse(text, model)
+        observed = evidence.parse(text, model)
     except (TextError, InputError) as error:
         reraise(path, None if text is None else text.line, error)
+    return named([model.variables[v] for v in observed], observed.values())
 
 
 def write(model: Model, path: str | os.PathLike[str], *, format: str | None = None) -> None:

@@ -20,6 +20,7 @@ from elimina.errors import InputError
 from elimina.io.files import shown
 from elimina.io.network import NetworkBuilder, conditionals
 from elimina.model import Model, Sense
+from elimina.states import texts_of
 
 SENSES: tuple[Sense, ...] = ("probability",)
 _SEPARATORS = ",|"
@@ -159,7 +160,7 @@ def render(model: Model) -> Iterator[str]:
     """
     tables = conditionals(model, "a BIF file")
     names = [_quoted(v.name) for v in model.variables]
-    states = [[_quoted(v.state(x)) for x in range(v.size)] for v in model.variables]
+    states = [[_quoted(text) for text in texts_of(v)] for v in model.variables]
     yield f"network {_quoted(model.name or 'unknown')} {{\n}}\n"
     for name, variable, own in zip(names, model.variables, states, strict=True):
         yield f"variable {name} {{\n  type discrete [ {variable.size} ] {{ {', '.join(own)} }};\n}}\n"

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina import arguments
 from elimina._core import TextError
 from elimina.errors import FormatError, InputError
 from elimina.extras import require
 from elimina.io.files import COMPRESSIONS, load
 from elimina.model import Model, Variable
+from elimina.states import UNOBSERVED, find_text, index_of_cell, index_of_text, is_missing
 
-UNOBSERVED = -1
 MISSING = frozenset(("", "?", "NA", "*"))
 """Cells of a CSV file that mean 'not observed', where they are no state of the column's variable."""
 
@@ -43,9 +44,8 @@ class Cases(NamedTuple):
 def read_cases(path: str | os.PathLike[str], model: Model) -> Cases:
     """Read cases from a table with one row a case and a column for each variable that it names.
 
-    CSV files begin with the variables' names. A cell holds a state, or an index where the variable has no states; an
-    empty cell, ``?``, ``NA`` and ``*`` are unobserved. Parquet files hold strings, integers, booleans, categories and
-    nulls, as in ``cases_from_frame``.
+    CSV files begin with the variables' names. A cell holds the text of a state; an empty cell, ``?``, ``NA`` and ``*``
+    are unobserved. Parquet files hold strings, integers, booleans, categories and nulls, as in ``cases_from_frame``.
 
     Args:
         path: A .csv file, perhaps with .gz or .xz after that, or a .parquet file.
@@ -65,17 +65,16 @@ def read_cases(path: str | os.PathLike[str], model: Model) -> Cases:
 
 
 class _Cells(dict[str, int]):
-    """Index of the value that a cell's text stands for, worked out once for each text."""
+    """Index of the state that a cell's text stands for, looked up once for each text."""
 
     def __init__(self, variable: Variable) -> None:
         self._variable = variable
 
     def __missing__(self, cell: str) -> int:
-        text = cell.strip()
-        is_state = text in (self._variable.states or ())
-        code = UNOBSERVED if text in MISSING and not is_state else self._variable.index(text)
-        self[cell] = code
-        return code
+        text = cell if find_text(self._variable, cell) is not None else cell.strip()
+        is_missing = text in MISSING and find_text(self._variable, text) is None
+        self[cell] = UNOBSERVED if is_missing else index_of_text(self._variable, text)
+        return self[cell]
 
 
 def _read_csv(path: Path, model: Model) -> Cases:
@@ -142,25 +141,25 @@ def _line_of(text: str, row: int) -> int:
     return reader.line_num
 
 
-def cases_from_frame(frame: Any, model: Model) -> Cases:
+def cases_from_frame(frame: Any, model: Model, *, indices: bool = False) -> Cases:
     """Take cases from a table in memory.
 
-    A string is a state (or an index where the variable has no states). An integer is a state where all states of the
-    variable are integers, else a value's index; -1 is unobserved. Booleans are the states true and false, or 0 and 1.
-    None, NaN, NaT and pandas.NA are unobserved.
+    Cells are states: integers and booleans match int and bool states, and text is read as in files. Whole floats count
+    as integers. None, NaN, NaT, pandas.NA and masked cells are unobserved.
 
     Args:
         frame: A pandas DataFrame, a mapping from names to sequences of one length, a sequence of mappings (a case
-            each; what one lacks is unobserved), a structured NumPy array, or an array of shape
-            ``(cases, variables)`` with a column for each variable of the model, whose numbers are value indices.
+            each; what one lacks is unobserved), a structured NumPy array, or an array of shape ``(cases, variables)``
+            with a column for each variable of the model.
         model: What the cases are about.
+        indices: Read the cells as indices of states instead, with -1 for unobserved ones.
 
     Raises:
-        InputError: A column is no variable, a value is none of its variable's, lengths differ, or ``frame`` is
-            something else.
+        InputError: A column is no variable, a cell is no state of its variable, or lengths differ.
+        TypeError: ``frame`` is something else.
     """
     if isinstance(frame, np.ndarray) and frame.dtype.names is None:
-        return _from_array(frame, model)
+        return _from_array(frame, model, indices)
     if isinstance(frame, np.ndarray):
         named: dict[Any, Any] = {name: frame[name] for name in frame.dtype.names or ()}
     elif hasattr(frame, "columns") and hasattr(frame, "iloc"):
@@ -175,36 +174,37 @@ def cases_from_frame(frame: Any, model: Model) -> Cases:
         if not named:
             return Cases((), np.empty((len(frame), 0), dtype=np.int32))
     else:
-        raise InputError(
-            f"cases are a data frame, a mapping from names to sequences, a list of mappings or an array, "
-            f"not {type(frame).__name__}"
-        )
-    return _from_columns(named, model)
+        taken = "a data frame, a mapping from names to sequences, a list of mappings, an array or Cases"
+        raise arguments.wrong_type("cases", frame, taken)
+    return _from_columns(named, model, indices)
 
 
-def as_cases(cases: Any, model: Model) -> Cases:
-    """Take cases from a table in memory, or check those that are given as such: see ``cases_from_frame``.
+def as_cases(cases: Any, model: Model, *, indices: bool = False) -> Cases:
+    """Take cases from a table in memory, or check those that are given as ``Cases``: see ``cases_from_frame``.
 
     Raises:
         InputError: As ``cases_from_frame``.
+        TypeError: Likewise.
     """
     if not isinstance(cases, Cases):
-        return cases_from_frame(cases, model)
+        return cases_from_frame(cases, model, indices=indices)
     columns = tuple(model.index(v) for v in cases.columns)
     if len(set(columns)) != len(columns):
         raise InputError("two columns are about the same variable")
     values = np.asarray(cases.values)
     if values.ndim != 2 or values.shape[1] != len(columns) or values.dtype.kind not in "iu":
         raise InputError(f"the values of {len(columns)} columns are {values.dtype} of the shape {values.shape}")
-    full = np.full((len(values), len(model.variables)), UNOBSERVED)
-    full[:, columns] = values
-    _from_array(full, model)
+    rows = np.arange(len(values))
+    for place, v in enumerate(columns):
+        _checked_indices(model.variables[v], values[:, place], rows)
     return Cases(columns, values.astype(np.int32))
 
 
-def _from_columns(named: Mapping[Any, Any], model: Model) -> Cases:
+def _from_columns(named: Mapping[Any, Any], model: Model, indices: bool) -> Cases:
     columns = tuple(model.index(name) for name in named)
-    encoded = [_column_codes(model.variables[v], column) for v, column in zip(columns, named.values(), strict=True)]
+    encoded = [
+        _column_codes(model.variables[v], column, indices) for v, column in zip(columns, named.values(), strict=True)
+    ]
     lengths = {len(codes) for codes in encoded}
     if len(lengths) > 1:
         raise InputError(f"the columns' lengths differ: {', '.join(map(str, sorted(lengths)))}")
@@ -213,46 +213,54 @@ def _from_columns(named: Mapping[Any, Any], model: Model) -> Cases:
     return Cases(columns, np.stack(encoded, axis=1) if encoded else np.empty((0, 0), dtype=np.int32))
 
 
-def _from_array(array: NDArray[Any], model: Model) -> Cases:
+def _from_array(array: NDArray[Any], model: Model, indices: bool) -> Cases:
     if array.ndim != 2 or array.shape[1] != len(model.variables):
         raise InputError(
             f"an array of cases has a column for each of the {len(model.variables)} variables; "
             f"this one has the shape {array.shape}"
         )
-    limits = np.array(model.sizes)
-    if array.dtype.kind in "iu":
-        columns = np.ascontiguousarray(array.T)
-        if columns.min(initial=0) >= UNOBSERVED and (columns.max(axis=1, initial=UNOBSERVED) < limits).all():
-            return Cases(tuple(range(len(limits))), columns.astype(np.int32).T)
-    elif array.dtype.kind not in "iuf":
-        return _from_columns({v.name: array[:, i] for i, v in enumerate(model.variables)}, model)
-    values = np.where(np.isnan(array), UNOBSERVED, array)
-    bad = (values < UNOBSERVED) | (values >= limits) | (values != np.floor(values))
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        variable = model.variables[column]
-        raise InputError(
-            f"row {row}: variable {variable.name!r} has no value {array[row, column]}; "
-            f"its values are 0..{variable.size - 1}, and {UNOBSERVED} is unobserved"
-        )
-    return Cases(tuple(range(len(model.variables))), values.astype(np.int32))
+    values = np.empty(array.shape, dtype=np.int32, order="F")
+    for v, variable in enumerate(model.variables):
+        values[:, v] = _column_codes(variable, array[:, v], indices)
+    return Cases(tuple(range(len(model.variables))), values)
 
 
-def _column_codes(variable: Variable, column: Any) -> Codes:
-    """Value indices of a column; distinct values are looked up once."""
+def _column_codes(variable: Variable, column: Any, indices: bool) -> Codes:
+    """Return the indices of a column's states, -1 for missing cells; distinct cells are looked up once."""
     if hasattr(column, "isna"):
         missing = np.asarray(column.isna(), dtype=bool)
-        codes = np.full(len(missing), UNOBSERVED, dtype=np.int32)
-        observed = np.flatnonzero(~missing)
-        codes[observed] = _known_codes(variable, column.to_numpy(dtype=object)[observed], observed)
-        return codes
+        column = np.ma.masked_array(column.to_numpy(dtype=object), missing)
     values = column if isinstance(column, np.ndarray) else np.fromiter(column, dtype=object, count=len(column))
     if values.ndim != 1:
         raise InputError(f"the column {variable.name!r} has the shape {values.shape}; a column has one dimension")
-    return _known_codes(variable, values, np.arange(len(values)))
+    observed = np.flatnonzero(~np.ma.getmaskarray(values))
+    known = np.ma.getdata(values)[observed]
+    codes = np.full(len(values), UNOBSERVED, dtype=np.int32)
+    codes[observed] = (_checked_indices if indices else _known_codes)(variable, known, observed)
+    return codes
+
+
+def _checked_indices(variable: Variable, values: NDArray[Any], rows: NDArray[np.intp]) -> Codes:
+    """Check what is given as indices; -1, None and NaN are unobserved, and floats may be whole."""
+    if values.dtype.kind == "O":
+        values = np.array([UNOBSERVED if is_missing(value) else value for value in values])
+    elif values.dtype.kind == "f":
+        values = np.where(np.isnan(values), UNOBSERVED, values)
+    if len(values) and values.dtype.kind not in "iuf":
+        raise InputError(f"variable {variable.name!r}: indices of states are integers, not of type {values.dtype}")
+    bad = (values < UNOBSERVED) | (values >= variable.size) | (values != np.floor(values))
+    if bad.any():
+        place = int(np.argmax(bad))
+        raise InputError(
+            f"row {rows[place]}: variable {variable.name!r} has no state of index {values[place]}; its "
+            f"{variable.size} states have the indices 0 to {variable.size - 1}, and {UNOBSERVED} is unobserved"
+        )
+    return values.astype(np.int32)
 
 
 def _known_codes(variable: Variable, values: NDArray[Any], rows: NDArray[np.intp]) -> Codes:
+    if variable.states is None and values.dtype.kind in "iu" and (values >= 0).all() and (values < variable.size).all():
+        return values.astype(np.int32)
     if values.dtype.kind != "O":
         distinct, inverse = np.unique(values, return_inverse=True)
         firsts = np.full(len(distinct), -1)
@@ -264,7 +272,7 @@ def _known_codes(variable: Variable, values: NDArray[Any], rows: NDArray[np.intp
     def codes() -> Iterator[int]:
         for row, value in zip(rows, values, strict=True):
             if not isinstance(value, Hashable):
-                raise InputError(f"row {row}: variable {variable.name!r} has no value {value!r}")
+                raise InputError(f"row {row}: variable {variable.name!r} has no state {value!r}")
             # The type is part of the key: 1, 1.0 and True are equal.
             key = (type(value), value)
             if key not in known:
@@ -276,37 +284,9 @@ def _known_codes(variable: Variable, values: NDArray[Any], rows: NDArray[np.intp
 
 def _checked(variable: Variable, value: Any, row: int) -> int:
     try:
-        return _code(variable, value)
+        return index_of_cell(variable, value)
     except InputError as error:
         raise InputError(f"row {row}: {error}") from None
-
-
-def _code(variable: Variable, value: Any) -> int:
-    """Index of one value as ``cases_from_frame`` describes it."""
-    states = variable.states
-    if value is None or type(value).__name__ == "NAType" or value != value:
-        return UNOBSERVED
-    if isinstance(value, bytes):
-        value = value.decode(errors="replace")
-    if isinstance(value, (bool, np.bool_)):
-        return variable.index(int(value)) if states is None else variable.index(_spelling(states, str(value)))
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        value = int(value)
-    if isinstance(value, (int, np.integer)) and states is not None and all(_is_integer(la) for la in states):
-        return UNOBSERVED if value == UNOBSERVED and str(value) not in states else variable.index(str(value))
-    if isinstance(value, (int, np.integer)) and value == UNOBSERVED:
-        return UNOBSERVED
-    index: int = variable.index(value)
-    return index
-
-
-def _spelling(states: Sequence[str], word: str) -> str:
-    """The state that is the word but for upper and lower case; else the word."""
-    return next((state for state in states if state.lower() == word.lower()), word)
-
-
-def _is_integer(state: str) -> bool:
-    return state.removeprefix("-").isdecimal()
 
 
 def _read_parquet(path: Path, model: Model) -> Cases:
@@ -337,7 +317,7 @@ def _arrow_codes(variable: Variable, column: Any, arrow: Any) -> Codes:
         # A category that no row has may be no state.
         if (places == i).any():
             try:
-                table[i] = _code(variable, value)
+                table[i] = index_of_cell(variable, value)
             except InputError as error:
                 row = int(np.argmax(places == i))
                 raise InputError(f"row {row}: {error}") from None

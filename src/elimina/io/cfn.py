@@ -27,6 +27,7 @@ from elimina.io.globals import GlobalFunctions, auxiliary
 from elimina.io.tables import from_tuples
 from elimina.io.uai import LARGEST_DOMAIN
 from elimina.model import Model, Sense, Variable
+from elimina.states import texts_of
 from elimina.table import FORBIDDEN, Table
 
 SENSES: tuple[Sense, ...] = ("min-cost", "max-cost")
@@ -238,7 +239,8 @@ class _Functions:
 
     def _read_tuples(self, scope: list[int], default: int | float) -> Table:
         sizes = tuple(self.variables[v].size for v in scope)
-        words = any(_NUMBER.fullmatch(state.encode()) for v in scope for state in self.variables[v].states or ())
+        named = [v for v in scope if self.variables[v].states is not None]
+        words = any(_NUMBER.fullmatch(text.encode()) for v in named for text in texts_of(self.variables[v]))
         items = self.text.bracket_items(as_words=words)
         width = len(scope) + 1
         if len(items) % width or (not scope and len(items)):
@@ -267,7 +269,8 @@ class _Functions:
 
     def _value(self, v: int, word: bytes) -> int:
         if v not in self.codes:
-            self.codes[v] = {state.encode(): i for i, state in enumerate(self.variables[v].states or ())}
+            named = self.variables[v].states is not None
+            self.codes[v] = {text.encode(): i for i, text in enumerate(texts_of(self.variables[v]) if named else ())}
         found = self.codes[v].get(word)
         if found is None and word.isdigit() and len(word) <= _LONGEST_INDEX:
             return int(word)
@@ -411,16 +414,14 @@ def _function(name: str, table: Table, variables: Sequence[Variable], forbidden:
     if table.rows is None:
         return head + f'"costs": [{", ".join(text(table.values.reshape(-1)))}]}}'
     default = text(np.array([table.default], dtype=table.values.dtype))[0]
-    names = [
-        [_quoted(state) for state in variables[v].states or map(str, range(variables[v].size))] for v in table.scope
-    ]
+    names = [[_quoted(state) for state in texts_of(variables[v])] for v in table.scope]
     rows = ["".join(f"{name[x]}, " for name, x in zip(names, row, strict=True)) for row in table.rows.tolist()]
     costs = ",\n".join(row + cost for row, cost in zip(rows, text(table.values), strict=True))
     return head + f'"defaultcost": {default}, "costs": [\n{costs}]}}'
 
 
 def _domain(variable: Variable) -> str:
-    return str(variable.size) if variable.states is None else f"[{', '.join(map(_quoted, variable.states))}]"
+    return str(variable.size) if variable.states is None else f"[{', '.join(map(_quoted, texts_of(variable)))}]"
 
 
 def _quoted(name: str) -> str:

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 import re
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from elimina._core import Text, TextError
 from elimina.errors import InputError, UnsupportedError
 from elimina.model import Model, Variable
+from elimina.states import State, find_text, index_of_text
 
 
 def open_text(data: bytes) -> Text:
@@ -30,7 +32,7 @@ def open_text(data: bytes) -> Text:
 
 
 def parse(text: Text, model: Model) -> dict[int, int]:
-    """Read the observed values of a model's variables."""
+    """Read the indices of the observed states of a model's variables."""
     first = text.integer("a number of observed variables")
     first_line = text.line
     alone = True
@@ -76,44 +78,65 @@ def _is_several_sets(count: int, numbers: list[int]) -> bool:
     return at == len(numbers)
 
 
-class Assignments(NamedTuple):
-    """Evidence about some variables.
-
-    Attributes:
-        hard: Variable index -> index of its observed value.
-        soft: Variable index -> likelihood of each value (float64, shape ``(size,)``), at least one of them above 0.
-    """
-
-    hard: dict[int, int]
-    soft: dict[int, NDArray[np.float64]]
+Given = dict[str, State | NDArray[np.float64]]
+"""Evidence: variable name -> its observed state, or the likelihood of each state, at least one of them above 0."""
 
 
-def parse_assignments(text: str, model: Model) -> Assignments:
-    """Read ``name=state,name=state:0.2|state:0.7``: observed values, and likelihoods of values (soft evidence).
+def parse_assignments(text: str, model: Model) -> Given:
+    """Read ``name=state,name=state:0.2|state:0.7``: observed states, and likelihoods of states (soft evidence).
 
-    A value that soft evidence does not name has the likelihood 0. A name or state with a comma, an equals sign or a
+    A state that soft evidence does not name has the likelihood 0. A name or state with a comma, an equals sign or a
     quotation mark (in soft evidence also a colon or a bar) goes between quotation marks, and a mark in it is doubled.
 
     Raises:
-        InputError: The text has another form, or names a variable or value that the model does not have, or a variable
-            twice, or a likelihood is no number from 0 to infinity, or all of a variable are 0.
+        InputError: The text has another form, or names a variable or state that the model does not have, or says two
+            things about a variable, or a likelihood is no number from 0 to infinity, or all of a variable are 0.
     """
     if not text.strip():
         raise InputError("the evidence is empty; give a file, or observations like A=x,B=y")
-    found = Assignments({}, {})
+    parts: list[tuple[str, Given]] = []
     for item in _split(text, ","):
         name, *values = _split(item, "=")
         if not values:
             raise InputError(f"evidence {item.strip()!r} is not of the form name=state")
-        v = model.index(_unquoted(name))
-        if v in found.hard or v in found.soft:
-            raise InputError(f"evidence names {model.variables[v].name!r} twice")
-        value = "=".join(values)
-        if _is_soft(value, model.variables[v]):
-            found.soft[v] = _likelihoods(value, model.variables[v])
+        variable, value = model.variables[model.index(_unquoted(name))], "=".join(values)
+        if _is_soft(value, variable):
+            parts.append((item.strip(), {variable.name: _likelihoods(value, variable)}))
         else:
-            found.hard[v] = model.variables[v].index(_unquoted(value))
+            parts.append((item.strip(), {variable.name: variable.state(index_of_text(variable, _unquoted(value)))}))
+    return merge(parts)
+
+
+def merge(parts: Iterable[tuple[str, Given]]) -> Given:
+    """Combine pieces of evidence.
+
+    Args:
+        parts: Where each piece is from, for errors, and the piece.
+
+    Raises:
+        InputError: Two pieces name different states of a variable, or both are about it and one of them is soft.
+    """
+    found: Given = {}
+    sources: dict[str, str] = {}
+    for source, given in parts:
+        for name, known in given.items():
+            if name in found:
+                _check_agreement(name, (sources[name], found[name]), (source, known))
+            found[name], sources[name] = known, source
     return found
+
+
+def _check_agreement(name: str, one: tuple[str, Any], other: tuple[str, Any]) -> None:
+    if isinstance(one[1], np.ndarray) or isinstance(other[1], np.ndarray):
+        raise InputError(
+            f"evidence is about variable {name!r} twice, in {one[0]!r} and in {other[0]!r}, "
+            "and likelihoods are not combined; give one of them"
+        )
+    if one[1] != other[1]:
+        raise InputError(
+            f"evidence gives variable {name!r} two states: {str(one[1])!r} in {one[0]!r} and {str(other[1])!r} in "
+            f"{other[0]!r}"
+        )
 
 
 def parse_names(text: str, model: Model) -> list[int]:
@@ -154,8 +177,7 @@ def _unquoted(piece: str) -> str:
 
 
 def _is_soft(value: str, variable: Variable) -> bool:
-    is_state = value.strip() in (variable.states or ())
-    return not is_state and len(_split(value, ":")) > 1
+    return find_text(variable, value.strip()) is None and len(_split(value, ":")) > 1
 
 
 def _likelihoods(value: str, variable: Variable) -> NDArray[np.float64]:
@@ -165,13 +187,13 @@ def _likelihoods(value: str, variable: Variable) -> NDArray[np.float64]:
         *state, number = _split(part, ":")
         if not state:
             raise InputError(f"evidence {part.strip()!r} about {variable.name!r} is not of the form state:likelihood")
-        x = variable.index(_unquoted(":".join(state)))
+        x = index_of_text(variable, _unquoted(":".join(state)))
         if x in named:
-            raise InputError(f"evidence gives the value {variable.state(x)!r} of {variable.name!r} two likelihoods")
+            raise InputError(f"evidence gives state {str(variable.state(x))!r} of {variable.name!r} two likelihoods")
         named.add(x)
         result[x] = _likelihood(number, variable.name)
     if not result.any():
-        raise InputError(f"evidence gives every value of {variable.name!r} the likelihood 0")
+        raise InputError(f"evidence gives every state of {variable.name!r} the likelihood 0")
     return result
 
 

@@ -13,6 +13,7 @@ from elimina._core import Text, TextError
 from elimina.errors import InputError, UnsupportedError
 from elimina.io.uai import LARGEST_TABLE, conditional_tables
 from elimina.model import Model, Variable
+from elimina.states import texts_of
 from elimina.table import Table
 
 Conditional = tuple[tuple[int, ...], NDArray[np.float64]]
@@ -56,8 +57,8 @@ class NetworkBuilder:
         return self._variables[variable].name
 
     def states(self, variables: Iterable[int]) -> list[list[str]]:
-        """The variables' values."""
-        return [list(self._variables[v].states or ()) for v in variables]
+        """Return the variables' states."""
+        return [texts_of(self._variables[v]) for v in variables]
 
     def shape(self, parents: Sequence[int], child: int) -> tuple[int, ...]:
         """Check the head of the child's distribution and return the array's shape, the child's axis last."""

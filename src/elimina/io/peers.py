@@ -15,6 +15,7 @@ from elimina.io.convert import convert_sense
 from elimina.io.network import Conditional
 from elimina.io.uai import conditional_tables
 from elimina.model import Model
+from elimina.states import State
 
 
 def imported(package: str, module: str) -> Any:
@@ -34,8 +35,8 @@ def as_probabilities(model: Model) -> Model:
     return convert_sense(model, "probability")
 
 
-def states_of(model: Model) -> list[list[str]]:
-    """Return the names of each variable's values."""
+def states_of(model: Model) -> list[list[State]]:
+    """Return the states of each variable."""
     return [[v.state(x) for x in range(v.size)] for v in model.variables]
 
 

@@ -12,6 +12,7 @@ from elimina.io.network import is_network
 from elimina.io.peers import as_probabilities, factors_of, imported, states_of
 from elimina.io.uai import conditional_tables
 from elimina.model import Model, Variable
+from elimina.states import State, native
 from elimina.table import Table
 
 
@@ -19,7 +20,8 @@ def from_pgmpy(network: Any) -> Model:
     """Build a model from a discrete Bayesian network, Markov network, factor graph or junction tree of pgmpy.
 
     Variables are in the order of the nodes (then of the factors); names that are no strings become their ``str``.
-    A factor that lists a variable's states in another order than its first factor is rearranged.
+    States that are str, int or bool (also of NumPy) stay what they are, others become their ``str``. A factor that
+    lists a variable's states in another order than its first factor is rearranged.
 
     Raises:
         InputError: It is none of these, a variable has no distribution, or factors disagree on a variable's states.
@@ -45,12 +47,17 @@ def from_pgmpy(network: Any) -> Model:
         _check_one_each(nodes, [factor.variables[0] for factor in factors])
     order = [v for v in nodes if v in states]
     order += [v for v in states if v not in order]
-    variables = [Variable(str(v), len(states[v]), [str(s) for s in states[v]]) for v in order]
+    variables = [Variable(str(v), len(states[v]), list(map(_state, states[v]))) for v in order]
     index = {v: i for i, v in enumerate(order)}
     tables = [Table([index[v] for v in _last_first(f.variables)], _values(f, states)) for f in factors]
     if not hasattr(network, "get_cpds"):
         return Model(variables, tables, sense="probability")
     return Model(variables, tables, sense="probability", children=[t.scope[-1] for t in tables])
+
+
+def _state(state: Any) -> State:
+    known = native(state)
+    return known if isinstance(known, str | int) else str(state)
 
 
 def _check_one_each(nodes: list[Any], children: list[Any]) -> None:
@@ -105,7 +112,7 @@ def to_pgmpy(model: Model) -> Any:
     return result
 
 
-def _markov(model: Model, models: Any, factors: Any, names: list[str], states: dict[str, list[str]]) -> Any:
+def _markov(model: Model, models: Any, factors: Any, names: list[str], states: dict[str, list[State]]) -> Any:
     result = (getattr(models, "DiscreteMarkovNetwork", None) or models.MarkovNetwork)()
     result.add_nodes_from(names)
     for scope, values in factors_of(model):

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from elimina.errors import InputError
 from elimina.extras import require
 from elimina.model import Variable
+from elimina.states import texts_of
 
 EVIDENCE = "log10_evidence"
 """Name of the last column: base-10 logarithm of the probability of the case's observations."""
@@ -26,8 +27,8 @@ Floats = NDArray[np.floating[Any]]
 
 
 def posterior_columns(variables: Sequence[Variable]) -> list[str]:
-    """Return the names ``NAME=state`` of the columns of probabilities, a variable's values side by side."""
-    return [f"{v.name}={v.state(x)}" for v in variables for x in range(v.size)]
+    """Return the names ``NAME=state`` of the columns of probabilities, a variable's states side by side."""
+    return [f"{v.name}={text}" for v in variables for text in texts_of(v)]
 
 
 class PosteriorWriter(ABC):

@@ -5,6 +5,7 @@ A tensor's array has its variables' axes in the reverse order of their names.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,14 @@ from elimina.io.network import is_network
 from elimina.io.peers import arranged, as_probabilities, factors_of, imported, states_of
 from elimina.io.uai import conditional_tables
 from elimina.model import Model, Variable
+from elimina.states import State
 from elimina.table import Table
 
 
 def from_pyagrum(network: Any) -> Model:
     """Build a model from a BayesNet or MarkovRandomField of pyAgrum, its variables in the order of their node ids.
+
+    The states of an IntegerVariable or a RangeVariable are int, those of other variables are their labels.
 
     Raises:
         InputError: It is neither.
@@ -31,7 +35,7 @@ def from_pyagrum(network: Any) -> Model:
         raise InputError(f"expected a network of pyAgrum, got an object of type {type(network).__name__}")
     nodes = sorted(network.nodes())
     found = [network.variable(v) for v in nodes]
-    variables = [Variable(v.name(), len(v.labels()), list(v.labels())) for v in found]
+    variables = [Variable(v.name(), len(v.labels()), _states(v)) for v in found]
     index = {v.name: i for i, v in enumerate(variables)}
     if hasattr(network, "cpt"):
         tables = [_table(network.cpt(v), index) for v in nodes]
@@ -39,6 +43,12 @@ def from_pyagrum(network: Any) -> Model:
         return Model(variables, tables, sense="probability", children=children, name=_title(network))
     tables = [_table(network.factor(scope), index) for scope in network.factors()]
     return Model(variables, tables, sense="probability", name=_title(network))
+
+
+def _states(variable: Any) -> list[State]:
+    gum = imported("pyagrum", "pyagrum")
+    is_integer = variable.varType() in (gum.VarType_INTEGER, gum.VarType_RANGE)
+    return [int(label) if is_integer else label for label in variable.labels()]
 
 
 def _title(network: Any) -> str:
@@ -59,18 +69,21 @@ def to_pyagrum(model: Model) -> Any:
     probabilities as by ``convert_sense``. A Markov random field has one factor for a set of variables, so those over
     the same ones are multiplied, and a constant is multiplied into the first.
 
+    A variable whose states are int becomes a RangeVariable or an IntegerVariable, which has its states in increasing
+    order; another one becomes a LabelizedVariable, with states that are bool as ``True`` and ``False``.
+
     Raises:
         InputError: pyAgrum is not installed, or a factor or the constant is too large to be written out.
     """
     gum = imported("pyagrum", "pyagrum")
-    model = as_probabilities(model)
+    model = _with_increasing_states(as_probabilities(model))
     bayes = is_network(model)
     result = gum.BayesNet() if bayes else gum.MarkovRandomField()
     if model.name:
         result.setProperty("name", model.name)
     names = [v.name for v in model.variables]
     for name, states in zip(names, states_of(model), strict=True):
-        result.add(gum.LabelizedVariable(name, name, states))
+        result.add(_variable(gum, name, states))
     if bayes:
         for scope, values in conditional_tables(model):
             *parents, child = (names[v] for v in scope)
@@ -81,6 +94,40 @@ def to_pyagrum(model: Model) -> Any:
     for own, values in _merged(model, names).items():
         _fill(result.addFactor(own), own, values)
     return result
+
+
+def _is_integer(states: Sequence[State]) -> bool:
+    return all(isinstance(state, int) and not isinstance(state, bool) for state in states)
+
+
+def _variable(gum: Any, name: str, states: Sequence[State]) -> Any:
+    if not _is_integer(states):
+        return gum.LabelizedVariable(name, name, list(map(str, states)))
+    if list(states) == list(range(int(states[0]), int(states[0]) + len(states))):
+        return gum.RangeVariable(name, name, states[0], states[-1])
+    return gum.IntegerVariable(name, name, list(states))
+
+
+def _with_increasing_states(model: Model) -> Model:
+    """Sort the states of variables whose states are int."""
+    orders: dict[int, list[int]] = {}
+    variables = list(model.variables)
+    for v, states in enumerate(states_of(model)):
+        order = sorted(range(len(states)), key=states.__getitem__) if _is_integer(states) else []
+        if order != sorted(order):
+            orders[v] = order
+            variables[v] = Variable(variables[v].name, len(states), [states[x] for x in order])
+    if not orders:
+        return model
+    tables = []
+    for factor in model.factors:
+        values = factor.dense()
+        for axis, v in enumerate(factor.scope):
+            values = np.take(values, orders[v], axis=axis) if v in orders else values
+        tables.append(Table(factor.scope, values))
+    return Model(
+        variables, tables, sense=model.sense, constant=model.constant, children=model.children, name=model.name
+    )
 
 
 def _merged(model: Model, names: list[str]) -> dict[tuple[str, ...], NDArray[np.float64]]:

@@ -20,6 +20,7 @@ from elimina.errors import InputError, UnsupportedError
 from elimina.io.markup import Document, Element
 from elimina.io.network import NetworkBuilder, conditionals, read_probabilities
 from elimina.model import Model, Sense
+from elimina.states import texts_of
 
 SENSES: tuple[Sense, ...] = ("probability",)
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -95,7 +96,7 @@ def render(model: Model) -> Iterator[str]:
     yield _tagged("NAME", model.name) if model.name else ""
     for variable in model.variables:
         yield '<VARIABLE TYPE="nature">\n' + _tagged("NAME", variable.name)
-        yield from (_tagged("OUTCOME", variable.state(x)) for x in range(variable.size))
+        yield from (_tagged("OUTCOME", text) for text in texts_of(variable))
         yield "</VARIABLE>\n"
     for scope, values in tables:
         *parents, child = (model.variables[v].name for v in scope)

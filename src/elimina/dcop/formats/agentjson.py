@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from elimina._core import TextError
 from elimina.dcop.formats.build import Builder, Domain, parse_cost
 from elimina.dcop.problem import AgentProfile, Problem
+from elimina.states import State
 
 
 class JsonFile:
@@ -117,13 +118,14 @@ def _read_variables(builder: Builder, variables: dict[str, Any], agents: dict[st
                 _fail(f"the name of a variable of agent {name!r}", owned)
             if owner_of.setdefault(owned, name) != name:
                 raise TextError(f"variable {owned!r} belongs to agents {owner_of[owned]!r} and {name!r}")
-    domains: dict[tuple[str, ...], Domain] = {}
+    domains: dict[tuple[tuple[type, State], ...], Domain] = {}
     for name, given in variables.items():
         variable = _object(given, f"variable {name!r}")
-        states = tuple(_state(value, name) for value in _list(variable, "domain", f"variable {name!r}"))
-        if states not in domains:
-            domains[states] = Domain.of(f"of {name}", states)
-        builder.add_variable(name, domains[states])
+        values = [_value(value, name) for value in _list(variable, "domain", f"variable {name!r}")]
+        key = tuple((type(value), value) for value in values)
+        if key not in domains:
+            domains[key] = Domain.of(f"of {name}", values)
+        builder.add_variable(name, domains[key])
         if "agent" in variable:
             owner = _text(variable["agent"], f"the agent of variable {name!r}")
             if owner_of.setdefault(name, owner) != owner:
@@ -131,10 +133,10 @@ def _read_variables(builder: Builder, variables: dict[str, Any], agents: dict[st
     return [owner_of.get(name) for name in variables]
 
 
-def _state(value: Any, variable: str) -> str:
-    if type(value) not in (int, float, str):
-        _fail(f"a number or a string in the domain of variable {variable!r}", value)
-    return str(value)
+def _value(value: Any, variable: str) -> State:
+    if type(value) not in (int, float, str, bool):
+        _fail(f"a number, a string or a boolean in the domain of variable {variable!r}", value)
+    return str(value) if isinstance(value, float) else cast(State, value)
 
 
 def _read_constraint(builder: Builder, name: str, constraint: dict[str, Any]) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from elimina.dcop.formats.build import check_listed
-from elimina.dcop.formats.functions import functions, is_integer_word, is_worst
+from elimina.dcop.formats.functions import functions, is_worst
 from elimina.dcop.problem import Problem
-from elimina.model import Model, Variable
+from elimina.model import Model
 
 
 def render(problem: Problem) -> Iterator[str]:
@@ -59,17 +59,12 @@ def _variables(problem: Problem, constraints: list[list[str]]) -> Iterator[tuple
         fields = {
             "id": v,
             "cons": constraints[v],
-            "domain": _domain(variable),
+            "domain": [variable.state(x) for x in range(variable.size)],
             "agent": agent,
             "type": 1,
             "value": None,
         }
         yield variable.name, fields
-
-
-def _domain(variable: Variable) -> list[Any]:
-    states = [variable.state(value) for value in range(variable.size)]
-    return [int(state) for state in states] if all(map(is_integer_word, states)) else list(states)
 
 
 def _costs(values: Any, model: Model) -> list[Any]:

@@ -17,6 +17,7 @@ from elimina.errors import MemoryLimitError
 from elimina.io.tables import from_tuples
 from elimina.io.uai import LARGEST_TABLE
 from elimina.model import Model, Sense, Variable, forbidden_value
+from elimina.states import State, integer_of
 from elimina.table import FORBIDDEN, Table
 
 LARGEST_DOMAIN = 10**6
@@ -38,40 +39,48 @@ class Domain:
 
     Attributes:
         name: What the file calls it.
-        states: The values' names.
-        codes: Index of each name.
+        values: The values: int where all of them are integers, else str (in JSON as they are).
+        codes: Index of each value's text.
     """
 
     name: str
-    states: tuple[str, ...]
+    values: tuple[State, ...]
     codes: dict[str, int]
 
     @classmethod
-    def of(cls, name: str, states: Iterable[str]) -> Domain:
-        """Number the states.
+    def of(cls, name: str, values: Iterable[State]) -> Domain:
+        """Number the values.
 
         Raises:
-            TextError: There is none, or one occurs twice.
+            TextError: There is none, or the text of one occurs twice.
         """
-        listed = tuple(states)
-        codes = {state: i for i, state in enumerate(listed)}
+        listed = tuple(values)
+        texts = list(map(str, listed))
+        codes = {text: i for i, text in enumerate(texts)}
         if not listed:
             raise TextError(f"domain {name!r} has no values")
         if len(codes) != len(listed):
-            twice = next(state for i, state in enumerate(listed) if codes[state] != i)
+            twice = next(text for i, text in enumerate(texts) if codes[text] != i)
             raise TextError(f"domain {name!r} has the value {twice[:40]!r} twice")
         return cls(name, listed, codes)
 
-    def code(self, state: str) -> int:
-        """Index of a value.
+    @classmethod
+    def of_texts(cls, name: str, texts: Iterable[str]) -> Domain:
+        """Number the values of a format that has no types: they are integers if all of them are written as such."""
+        listed = tuple(texts)
+        integers = [integer for text in listed if (integer := integer_of(text)) is not None]
+        return cls.of(name, integers if len(integers) == len(listed) else listed)
+
+    def code(self, text: str) -> int:
+        """Return the index of a value.
 
         Raises:
             TextError: There is no such value.
         """
-        if state not in self.codes:
-            shown = ", ".join(self.states[:8]) + (", ..." if len(self.states) > 8 else "")
-            raise TextError(f"expected a value of domain {self.name!r} ({shown}), found {state[:40]!r}")
-        return self.codes[state]
+        if text not in self.codes:
+            shown = ", ".join(map(str, self.values[:8])) + (", ..." if len(self.values) > 8 else "")
+            raise TextError(f"expected a value of domain {self.name!r} ({shown}), found {text[:40]!r}")
+        return self.codes[text]
 
 
 def parse_cost(word: str) -> int | float:
@@ -118,7 +127,7 @@ class Builder:
         """Declare a domain."""
         if domain.name in self.domains:
             raise TextError(f"a second domain is named {domain.name!r}")
-        self._values += len(domain.states)
+        self._values += len(domain.values)
         if self._values > MOST_VALUES:
             raise MemoryLimitError(
                 f"the domains up to {domain.name!r} have {self._values} values; up to {MOST_VALUES} are handled"
@@ -136,7 +145,7 @@ class Builder:
         if name in self.index:
             raise TextError(f"a second variable is named {name!r}")
         self.index[name] = len(self.variables)
-        self.variables.append(Variable(name, len(domain.states), domain.states))
+        self.variables.append(Variable(name, len(domain.values), domain.values))
         self.domain_of.append(domain)
 
     def scope(self, names: Iterable[str]) -> list[int]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from elimina.dcop.formats.build import check_listed
 from elimina.errors import InputError
 from elimina.model import Model, forbidden_value
+from elimina.states import texts_of
 from elimina.table import FORBIDDEN, Table
 
 
@@ -50,14 +51,13 @@ def listed(name: str, table: Table, model: Model) -> tuple[list[str], list[int |
     """List the tuples of a table that do not have its default cost.
 
     Returns:
-        The tuples, as states with blanks between them; their costs; the default. A dense table's default
+        The tuples, as values with blanks between them; their costs; the default. A dense table's default
         is its most frequent cost.
 
     Raises:
         MemoryLimitError: The table is dense and too large to be listed.
     """
-    states = [model.variables[v].states for v in table.scope]
-    words = [list(map(str, range(n))) if axis is None else axis for axis, n in zip(states, table.sizes, strict=True)]
+    words = [texts_of(model.variables[v]) for v in table.scope]
     if table.rows is not None:
         assert table.default is not None
         return _joined(words, table.rows), table.values.tolist(), table.default
@@ -75,9 +75,3 @@ def _joined(words: Sequence[Sequence[str]], rows: NDArray[Any]) -> list[str]:
 def is_worst(cost: float, model: Model) -> bool:
     """Whether a cost says that an assignment is forbidden."""
     return cost == forbidden_value(model.sense, np.int64 if isinstance(cost, int) else np.float64)
-
-
-def is_integer_word(state: str) -> bool:
-    """Whether a name is how an integer is written."""
-    digits = state.removeprefix("-")
-    return digits.isdecimal() and digits.isascii() and len(digits) <= 18 and str(int(state)) == state

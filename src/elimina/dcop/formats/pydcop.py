@@ -127,7 +127,7 @@ class _Reader:
             values = list(range(first, last + 1))
         elif not isinstance(given, Sequence):
             raise TextError(f"expected a list of values of domain {name!r}, found {str(values[0])[:40]!r}")
-        self.builder.add_domain(Domain.of(name, map(str, values)))
+        self.builder.add_domain(Domain.of(name, [v if isinstance(v, str | int) else str(v) for v in values]))
         self.expressions.values[name] = columns.column(values)
 
     def _domain(self, node: Mapping, owner: str) -> Domain:

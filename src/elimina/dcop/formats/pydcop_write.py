@@ -7,10 +7,11 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 
-from elimina.dcop.formats.functions import functions, is_integer_word, is_worst, listed
+from elimina.dcop.formats.functions import functions, is_worst, listed
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError
 from elimina.model import Model, Variable
+from elimina.states import texts_of
 from elimina.table import Table
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9_]*)?")
@@ -30,33 +31,33 @@ def render(problem: Problem) -> Iterator[str]:
     yield f"name: {_quoted(model.name)}\nobjective: {'max' if model.sense == 'max-cost' else 'min'}\n\ndomains:"
     domains: dict[tuple[str, ...], str] = {}
     for variable in model.variables:
-        domains.setdefault(_states(variable), f"d{len(domains)}")
+        domains.setdefault(_values(variable), f"d{len(domains)}")
     yield "\n" if domains else " {}\n"
-    for states, name in domains.items():
-        values = states if all(map(is_integer_word, states)) else map(_quoted, states)
+    for values, name in domains.items():
         yield f"  {name}:\n    type: {name}\n    values: [{', '.join(values)}]\n"
     yield "\nvariables:" + ("\n" if model.variables else " {}\n")
     for variable in model.variables:
-        yield f"  {_key(variable.name)}:\n    domain: {domains[_states(variable)]}\n"
+        yield f"  {_key(variable.name)}:\n    domain: {domains[_values(variable)]}\n"
     yield "\nconstraints:" + ("\n" if named else " {}\n")
     for name, table in named:
         yield from _constraint(name, table, model)
     yield from _agents(problem)
 
 
-def _states(variable: Variable) -> tuple[str, ...]:
-    states = tuple(variable.state(value) for value in range(variable.size))
-    for state in states:
-        if state.split() != [state] or "|" in state:
+def _values(variable: Variable) -> tuple[str, ...]:
+    """Return the values as the file has them: a str between quotation marks, an int or bool without."""
+    texts = texts_of(variable)
+    for text in texts:
+        if text.split() != [text] or "|" in text:
             raise InputError(
-                f"a pyDCOP file cannot hold the value {state!r} of variable {variable.name!r}; "
+                f"a pyDCOP file cannot hold the value {text!r} of variable {variable.name!r}; "
                 f"it may have no blanks and no '|'"
             )
-    if len(states) == 1 and ".." in states[0]:
+    if len(texts) == 1 and ".." in texts[0]:
         raise InputError(
-            f"a pyDCOP file cannot hold the value {states[0]!r} of variable {variable.name!r}: it is a range"
+            f"a pyDCOP file cannot hold the value {texts[0]!r} of variable {variable.name!r}: it is a range"
         )
-    return states
+    return tuple(_quoted(text) if isinstance(variable.state(x), str) else text for x, text in enumerate(texts))
 
 
 def _quoted(text: str) -> str:

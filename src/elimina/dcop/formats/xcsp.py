@@ -32,11 +32,11 @@ _SECTIONS = ("presentation", "agents", "domains", "variables", "relations", "con
 
 @dataclass(frozen=True)
 class _Relation:
-    """What a relation lists: states, tuple after tuple, and a cost for each tuple."""
+    """What a relation lists: values, tuple after tuple, and a cost for each tuple."""
 
     element: Element
     arity: int
-    states: list[str]
+    values: list[str]
     costs: list[int | float]
     default: int | float | None
 
@@ -134,19 +134,19 @@ class _Reader:
         if count is not None and not 1 <= count <= LARGEST_DOMAIN:
             raise TextError(f"expected nbValues from 1 to {LARGEST_DOMAIN} of domain {name!r}, found {given!r}")
         words = element.text.split() if element.text or count is None else [f"1..{count}"]
-        states: list[str] = []
+        texts: list[str] = []
         for word in words:
             match = _RANGE.fullmatch(word)
             if match is None:
-                states.append(word)
+                texts.append(word)
                 continue
             first, last = map(int, match.groups())
-            if last - first >= LARGEST_DOMAIN - len(states):
+            if last - first >= LARGEST_DOMAIN - len(texts):
                 raise TextError(f"expected up to {LARGEST_DOMAIN} values of domain {name!r}, found {word}")
-            states += map(str, range(first, last + 1))
-        if count is not None and count != len(states):
-            raise TextError(f"domain {name!r} has {len(states)} values, but nbValues is {count}")
-        self.builder.add_domain(Domain.of(name, states))
+            texts += map(str, range(first, last + 1))
+        if count is not None and count != len(texts):
+            raise TextError(f"domain {name!r} has {len(texts)} values, but nbValues is {count}")
+        self.builder.add_domain(Domain.of_texts(name, texts))
 
     def _read_variable(self, element: Element, agents: dict[str, None]) -> str | None:
         name = self._attribute(element, "name")
@@ -173,7 +173,7 @@ class _Reader:
             first = None
             rest = parse_cost(element.attributes["defaultCost"]) if "defaultCost" in element.attributes else None
         arity = self._arity(element)
-        states: list[str] = []
+        texts: list[str] = []
         costs: list[int | float] = []
         known: dict[str, int | float] = {}
         text = element.raw_text.rstrip().removesuffix("|")
@@ -191,9 +191,9 @@ class _Reader:
                 self.document.line = element.line + _lines_before(text, len(costs))
                 what = f"{arity} values" if len(values) != arity else "a cost and a colon before the first tuple"
                 raise TextError(f"expected {what} in relation {name!r}, found {part.strip()[:40]!r}")
-            states += values
+            texts += values
             costs.append(first)
-        self.relations[name] = _Relation(element, arity or 0, states, costs, rest)
+        self.relations[name] = _Relation(element, arity or 0, texts, costs, rest)
 
     def _arity(self, element: Element) -> int | None:
         given = element.attributes.get("arity")
@@ -238,7 +238,7 @@ class _Reader:
         rows = np.empty((len(relation.costs), len(domains)), dtype=np.int32)
         for axis, domain in enumerate(domains):
             try:
-                rows[:, axis] = [domain.codes[state] for state in relation.states[axis :: len(domains)]]
+                rows[:, axis] = [domain.codes[text] for text in relation.values[axis :: len(domains)]]
             except KeyError as error:
                 self.document.line = relation.element.line
                 domain.code(error.args[0])

@@ -7,13 +7,16 @@ import re
 from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import quoteattr
 
-from elimina.dcop.formats.functions import constant_of, functions, is_integer_word, is_worst, listed
+from elimina.dcop.formats.functions import constant_of, functions, is_worst, listed
 from elimina.dcop.problem import Problem
 from elimina.errors import InputError
 from elimina.model import Model, Variable
+from elimina.states import integer_of, texts_of
 from elimina.table import Table
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_LONGEST = 18
+"""Digits of an end of a range."""
 _NOT_A_VALUE = re.compile(r"[\s|:]|^$|^[+-]?\d{1,18}\.\.[+-]?\d{1,18}$")
 
 
@@ -35,13 +38,13 @@ def render(problem: Problem) -> Iterator[str]:
     yield "</agents>\n"
     domains: dict[tuple[str, ...], str] = {}
     for variable in model.variables:
-        domains.setdefault(_states(variable), f"d{len(domains)}")
+        domains.setdefault(tuple(texts_of(variable)), f"d{len(domains)}")
     yield f'<domains nbDomains="{len(domains)}">\n'
-    for states, name in domains.items():
-        yield f'<domain name="{name}" nbValues="{len(states)}">{_escaped(_values(states))}</domain>\n'
+    for values, name in domains.items():
+        yield f'<domain name="{name}" nbValues="{len(values)}">{_escaped(_values(values))}</domain>\n'
     yield f'</domains>\n<variables nbVariables="{len(model.variables)}">\n'
     for variable, owner in zip(model.variables, problem.owners, strict=True):
-        domain, agent = domains[_states(variable)], _quoted(problem.agents[owner].name)
+        domain, agent = domains[tuple(texts_of(variable))], _quoted(problem.agents[owner].name)
         yield f'<variable name={_variable(variable)} domain="{domain}" agent={agent}/>\n'
     yield f'</variables>\n<relations nbRelations="{len(named)}">\n'
     for name, table in named:
@@ -51,10 +54,6 @@ def render(problem: Problem) -> Iterator[str]:
         scope = quoteattr(" ".join(model.variables[v].name for v in table.scope))
         yield f'<constraint name="{name}" arity="{len(table.scope)}" scope={scope} reference="r{name[1:]}"/>\n'
     yield "</constraints>\n</instance>\n"
-
-
-def _states(variable: Variable) -> tuple[str, ...]:
-    return tuple(map(str, range(variable.size))) if variable.states is None else variable.states
 
 
 def _quoted(name: str) -> str:
@@ -71,21 +70,21 @@ def _escaped(text: str) -> str:
 def _variable(variable: Variable) -> str:
     if not variable.name or variable.name.split() != [variable.name]:
         raise InputError(f"an XCSP file cannot hold the variable name {variable.name!r}; it may have no blanks")
-    for state in variable.states or ():
-        if _NOT_A_VALUE.search(state) or _NOT_XML.search(state):
+    for text in texts_of(variable):
+        if _NOT_A_VALUE.search(text) or _NOT_XML.search(text):
             raise InputError(
-                f"an XCSP file cannot hold the value {state!r} of variable {variable.name!r}; "
+                f"an XCSP file cannot hold the value {text!r} of variable {variable.name!r}; "
                 f"it may have no blanks, '|' or ':', and not be a range"
             )
     return _quoted(variable.name)
 
 
-def _values(states: Sequence[str]) -> str:
-    if all(map(is_integer_word, states)):
-        first, last = int(states[0]), int(states[-1])
-        if [int(state) for state in states] == list(range(first, last + 1)):
+def _values(texts: Sequence[str]) -> str:
+    if all(len(text) <= _LONGEST and integer_of(text) is not None for text in texts):
+        first, last = int(texts[0]), int(texts[-1])
+        if [int(text) for text in texts] == list(range(first, last + 1)):
             return f"{first}..{last}"
-    return " ".join(states)
+    return " ".join(texts)
 
 
 def _cost(cost: float, model: Model) -> str:

@@ -1,0 +1,306 @@
+"""States: the translation between what evidence, cases, queries and answers say, and the indices that tables have.
+
+All paths into and out of the package come through here. A state is a str, an int or a bool, as the model gives it. Text
+(files, the command line, text cells of cases) is compared with the states' texts by ``index_of_text``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina import arguments
+from elimina.errors import InputError
+
+if TYPE_CHECKING:
+    from elimina.model import Model, Variable
+
+State = str | int | bool
+Evidence = Mapping[str, Any] | Mapping[int, Any] | Mapping[str | int, Any]
+"""Variable (name or index) -> its state, a ``StateIndex``, or an array of likelihoods, one for each state."""
+Weights = NDArray[Any]
+
+UNOBSERVED = -1
+"""Index that stands for 'not observed' in cases."""
+
+_SHOWN = 8
+"""States in an error."""
+
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,999}")
+"""Texts of integers as ``str`` writes them; ``int`` takes many more."""
+
+_BOOLEANS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class StateIndex:
+    """An index that stands for a state, for variables whose states have other names.
+
+    Attributes:
+        index: Index of the state, from 0 on.
+    """
+
+    index: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "index", arguments.integer("index", self.index, 0))
+
+
+def native(value: Any) -> Any:
+    """Return the Python object of a NumPy scalar; anything else as it is."""
+    return value.item() if isinstance(value, np.generic | np.ndarray) and value.ndim == 0 else value
+
+
+def checked_states(name: str, size: int, states: Iterable[Any]) -> tuple[State, ...]:
+    """Check the states of a variable, and return them as Python objects.
+
+    Raises:
+        InputError: There are more or fewer than ``size``, one is no str, int or bool, or two of them are equal or read
+            the same as text.
+        TypeError: ``states`` is no sequence.
+    """
+    if isinstance(states, str | bytes) or not isinstance(states, Iterable):
+        raise arguments.wrong_type("states", states, "a sequence of str, int or bool")
+    found = tuple(_plain(name, state) for state in states)
+    if len(found) != size:
+        raise InputError(f"variable {name!r} has {size} values but the states {_listed(found)}")
+    if len(set(found)) == len(set(map(str, found))) == size:
+        return found
+    seen: dict[State, State] = {}
+    texts: dict[str, State] = {}
+    for state in found:
+        other = seen.setdefault(state, state)
+        if str(state) in texts and type(texts[str(state)]) is type(state):
+            raise InputError(f"variable {name!r} has the state {state!r} twice")
+        if type(other) is not type(state):
+            raise InputError(f"variable {name!r} has the states {other!r} and {state!r}, which are equal in Python")
+        if str(state) in texts:
+            raise InputError(
+                f"variable {name!r} has the states {texts[str(state)]!r} and {state!r}, which are the same as text"
+            )
+        texts[str(state)] = state
+    return found
+
+
+def _plain(name: str, state: Any) -> State:
+    state = native(state)
+    if isinstance(state, bool):
+        return state
+    if isinstance(state, str):
+        return str.__str__(state)
+    if isinstance(state, int):
+        return int(state)
+    raise InputError(
+        f"variable {name!r} has the state {state!r}, a {type(state).__name__}; a state is str, int or bool"
+    )
+
+
+def _listed(states: Sequence[State]) -> str:
+    return ", ".join(map(repr, states[:_SHOWN])) + (", ..." if len(states) > _SHOWN else "")
+
+
+def texts_of(variable: Variable) -> list[str]:
+    """Return the texts of a variable's states, as files and printed answers have them."""
+    return [str(variable.state(x)) for x in range(variable.size)]
+
+
+def index_of(variable: Variable, state: Any) -> int:
+    """Return the index of a state: an equal str, int or bool (also of NumPy), or a ``StateIndex``.
+
+    A bool is no int here: True is never the state 1.
+
+    Raises:
+        InputError: The variable has no such state.
+    """
+    if isinstance(state, StateIndex):
+        if 0 <= state.index < variable.size:
+            return state.index
+        raise InputError(
+            f"variable {variable.name!r} has no state of index {state.index}; "
+            f"its {variable.size} states have the indices 0 to {variable.size - 1}"
+        )
+    state = native(state)
+    found = variable.find(state) if isinstance(state, str | int) else None
+    if found is None:
+        raise _no_such_state(variable, state)
+    return found
+
+
+def integer_of(text: str) -> int | None:
+    """Return the integer that ``str`` writes as this text; None if there is none."""
+    return int(text) if _INTEGER.fullmatch(text) else None
+
+
+def find_text(variable: Variable, text: str) -> int | None:
+    """Return the index of the state that is written as this text; None if there is none.
+
+    A str is written as it is, an int in decimal digits, a bool as true or false, capitalised or not.
+    """
+    found = variable.find(text)
+    if found is None and (integer := integer_of(text)) is not None:
+        found = variable.find(integer)
+    if found is None and text.lower() in _BOOLEANS:
+        found = variable.find(_BOOLEANS[text.lower()])
+    return found
+
+
+def index_of_text(variable: Variable, text: str) -> int:
+    """Return the index of the state that is written as this text: see ``find_text``.
+
+    Raises:
+        InputError: The variable has no such state.
+    """
+    found = find_text(variable, text)
+    if found is None:
+        raise _no_such_state(variable, text)
+    return found
+
+
+def is_missing(cell: Any) -> bool:
+    """Return whether a cell of a table of cases is None, NaN, NaT or pandas.NA."""
+    return cell is None or type(cell).__name__ == "NAType" or bool(cell != cell)
+
+
+def index_of_cell(variable: Variable, cell: Any) -> int:
+    """Return the index of what a cell of a table of cases says, -1 where it says nothing.
+
+    None, NaN, NaT and pandas.NA say nothing. Text is read as ``index_of_text`` reads it. A whole float is taken as an
+    int, since a column of integers with a gap is one of floats.
+
+    Raises:
+        InputError: The variable has no such state.
+    """
+    if is_missing(cell):
+        return UNOBSERVED
+    cell = native(cell)
+    if isinstance(cell, bytes):
+        cell = cell.decode(errors="replace")
+    if isinstance(cell, str):
+        return index_of_text(variable, cell)
+    if isinstance(cell, float) and cell.is_integer():
+        cell = int(cell)
+    if cell == UNOBSERVED and variable.find(UNOBSERVED) is None:
+        raise InputError(
+            f"variable {variable.name!r} has no state {cell}; leave cells that are not observed empty (None, NaN), "
+            "or give indices=True if all cells are indices"
+        )
+    return index_of(variable, cell)
+
+
+def _no_such_state(variable: Variable, state: Any) -> InputError:
+    known = f"0 to {variable.size - 1}" if variable.states is None else _listed(variable.states)
+    like = find_text(variable, str(state)) if isinstance(state, str | int) else None
+    hint = ""
+    if like is not None:
+        kinds = type(variable.state(like)).__name__, type(state).__name__
+        hint = f"; {variable.state(like)!r} is a state, but of type {kinds[0]}, not {kinds[1]}"
+    elif type(state) is int and 0 <= state < variable.size:
+        hint = f"; an index is written elimina.StateIndex({state})"
+    return InputError(f"variable {variable.name!r} has no state {state!r}; its states are {known}{hint}")
+
+
+def indices_of(model: Model, names: Iterable[str | int], argument: str) -> list[int]:
+    """Return the indices of variables that are given by names or indices.
+
+    Args:
+        model: The variables' model.
+        names: Names or indices.
+        argument: What a caller calls ``names``, for errors.
+
+    Raises:
+        InputError: There is no such variable.
+        TypeError: ``names`` is a single name, or nothing that can be iterated over.
+    """
+    if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+        example = f", such as [{names!r}]" if isinstance(names, str) else ""
+        raise arguments.wrong_type(argument, names, f"a sequence of names or indices of variables{example}")
+    return [model.index(name) for name in names]
+
+
+def check_mapping(argument: str, evidence: Any) -> None:
+    """Check that evidence is a mapping.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if not isinstance(evidence, Mapping):
+        raise arguments.wrong_type(argument, evidence, "a mapping from variables to states, such as {'A': 'yes'}")
+
+
+def evidence_of(model: Model, evidence: Evidence) -> dict[int, int | Weights]:
+    """Translate evidence to indices.
+
+    Args:
+        model: What the evidence is about.
+        evidence: See ``Evidence``.
+
+    Returns:
+        Variable index -> index of its state, or float64 likelihoods of shape ``(size,)``.
+
+    Raises:
+        InputError: There is no such variable or state, likelihoods are negative, infinite, NaN or of the wrong number,
+            or a name and an index say different things about one variable.
+        TypeError: ``evidence`` is no mapping.
+    """
+    check_mapping("evidence", evidence)
+    found: dict[int, int | Weights] = {}
+    for name, known in evidence.items():
+        v = model.index(name)
+        new = known_of(model.variables[v], known)
+        if v in found:
+            _check_agreement(model.variables[v], found[v], new)
+        found[v] = new
+    return found
+
+
+def known_of(variable: Variable, known: Any) -> int | Weights:
+    """Return the index of an observed state, or checked likelihoods: see ``evidence_of``."""
+    if isinstance(known, str | StateIndex) or np.ndim(known) == 0:
+        return index_of(variable, known)
+    try:
+        weights = np.array(known, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the likelihoods of variable {variable.name!r} are no numbers: {known!r}") from error
+    if weights.shape != (variable.size,):
+        raise InputError(
+            f"variable {variable.name!r} has {variable.size} states and got likelihoods of shape {weights.shape}"
+        )
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise InputError(
+            f"the likelihoods of variable {variable.name!r} are {weights.tolist()}; "
+            "they must be finite and not negative"
+        )
+    return weights
+
+
+def _check_agreement(variable: Variable, one: int | Weights, other: int | Weights) -> None:
+    if isinstance(one, int) and isinstance(other, int):
+        if one != other:
+            states = variable.state(one), variable.state(other)
+            raise InputError(f"evidence gives variable {variable.name!r} two states: {states[0]!r} and {states[1]!r}")
+        return
+    raise InputError(f"evidence about variable {variable.name!r} is given twice, and one of them is soft; combine them")
+
+
+def named(variables: Iterable[Variable], indices: Iterable[int]) -> dict[str, State]:
+    """Return an assignment as answers have it: variable name -> state."""
+    return {v.name: v.state(x) for v, x in zip(variables, indices, strict=True)}
+
+
+def state_array(variable: Variable, indices: NDArray[np.integer[Any]]) -> NDArray[Any]:
+    """Return the states of many indices, as an array of int64 or bool, or of objects."""
+    states = range(variable.size) if variable.states is None else variable.states
+    kinds = {type(state) for state in states}
+    dtype = {frozenset({int}): np.int64, frozenset({bool}): np.bool_}.get(frozenset(kinds), object)
+    table: NDArray[Any]
+    try:
+        table = np.array(states, dtype=dtype)
+    except OverflowError:
+        table = np.array(states, dtype=object)
+    chosen: NDArray[Any] = table[indices]
+    return chosen
