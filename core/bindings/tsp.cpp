@@ -1,10 +1,14 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <chrono>
+#include <limits>
 #include <tuple>
+#include <type_traits>
 
 #include "module.hpp"
 #include "tsp/root_bound.hpp"
@@ -16,6 +20,8 @@ using namespace elimina::tsp;
 
 namespace {
 
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
 using Matrix = nb::ndarray<const std::int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 Distances distances_of(const Matrix& matrix) {
@@ -24,10 +30,69 @@ Distances distances_of(const Matrix& matrix) {
   return {matrix.data(), static_cast<int>(matrix.shape(0))};
 }
 
-void make_search(TourSearch* self, const Matrix& matrix, std::uint64_t seed) {
+// Ends a call after some seconds, or by a signal, whose exception is raised as the call returns.
+class Limit {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit Limit(double seconds) : next_look_(Clock::now()) {
+    constexpr double kLongest = 1e9;
+    end_ = next_look_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, kLongest)));
+  }
+
+  Stop stop() {
+    return [this] { return is_over(); };
+  }
+
+  void raise() const {
+    if (raised_) throw nb::python_error();
+  }
+
+ private:
+  bool is_over() {
+    const Clock::time_point now = Clock::now();
+    if (raised_ || now >= end_) return true;
+    if (now < next_look_) return false;
+    next_look_ = now + std::chrono::milliseconds(20);
+    nb::gil_scoped_acquire gil;
+    return raised_ = PyErr_CheckSignals() != 0;
+  }
+
+  Clock::time_point next_look_, end_;
+  bool raised_ = false;
+};
+
+// What `compute` returns of a stop; other threads of Python go on meanwhile.
+template <class Compute>
+auto limited(double seconds, const Compute& compute) {
+  Limit limit(seconds);
+  const auto run = [&] {
+    nb::gil_scoped_release release;
+    return compute(limit.stop());
+  };
+  if constexpr (std::is_void_v<decltype(run())>) {
+    run();
+    limit.raise();
+  } else {
+    auto result = run();
+    limit.raise();
+    return result;
+  }
+}
+
+template <class T, class... Arguments>
+void construct(T* self, double seconds, const Arguments&... arguments) {
+  try {
+    limited(seconds, [&](const Stop& stop) { new (self) T(arguments..., stop); });
+  } catch (const nb::python_error&) {
+    self->~T();
+    throw;
+  }
+}
+
+void make_search(TourSearch* self, const Matrix& matrix, std::uint64_t seed, double seconds) {
   const Distances distances = distances_of(matrix);
-  nb::gil_scoped_release release;
-  new (self) TourSearch(distances, seed);
+  construct<TourSearch>(self, seconds, distances, seed);
 }
 
 void start(TourSearch& self, const std::vector<int>& tour) {
@@ -36,25 +101,22 @@ void start(TourSearch& self, const std::vector<int>& tour) {
   for (std::size_t i = 0; i < sorted.size(); ++i)
     if (sorted[i] != static_cast<int>(i)) throw nb::value_error("a tour has each city once");
   if (sorted.size() != self.tour().size()) throw nb::value_error("a tour has each city once");
-  nb::gil_scoped_release release;
-  self.start(tour);
+  limited(kNoLimit, [&](const Stop& stop) { self.start(tour, stop); });
 }
 
-void make_bound(RootBound* self, const Matrix& matrix, const std::vector<int>& from, const std::vector<int>& to) {
+void make_bound(RootBound* self, const Matrix& matrix, const std::vector<int>& from, const std::vector<int>& to, double seconds) {
   const Distances distances = distances_of(matrix);
   if (from.size() != to.size()) throw nb::value_error("an edge has two ends");
   for (std::size_t k = 0; k < from.size(); ++k)
     if (std::min(from[k], to[k]) < 0 || std::max(from[k], to[k]) >= distances.cities || from[k] == to[k])
       throw nb::index_error("an edge is between two cities");
-  nb::gil_scoped_release release;
-  new (self) RootBound(distances, from, to);
+  construct<RootBound>(self, seconds, distances, from, to);
 }
 
 using Edges = std::tuple<std::vector<int>, std::vector<int>, std::vector<Length>>;
 
-std::optional<Edges> survivors(const RootBound& self, Length upper, std::size_t most) {
-  nb::gil_scoped_release release;
-  auto graph = self.survivors(upper, most);
+std::optional<Edges> survivors(const RootBound& self, Length upper, std::size_t most, double seconds) {
+  auto graph = limited(seconds, [&](const Stop& stop) { return self.survivors(upper, most, stop); });
   if (!graph) return std::nullopt;
   return Edges{std::move(graph->from), std::move(graph->to), std::move(graph->length)};
 }
@@ -62,18 +124,33 @@ std::optional<Edges> survivors(const RootBound& self, Length upper, std::size_t 
 }  // namespace
 
 void bind_tsp(nb::module_& m) {
-  nb::class_<TourSearch>(m, "TourSearch", "Iterated local search for a short tour; the distances are symmetric.")
-      .def("__init__", &make_search, "distances"_a, "seed"_a, nb::keep_alive<1, 2>())
-      .def("kick", &TourSearch::kick, "count"_a, nb::call_guard<nb::gil_scoped_release>(), "Tries so many changes of a few edges.")
-      .def("start", &start, "tour"_a, "Goes on from another tour.")
+  nb::class_<TourSearch>(m, "TourSearch",
+                         "An iterated local search for a short tour; distances are symmetric. After `seconds`, or by a signal, calls end early.")
+      .def("__init__", &make_search, "distances"_a, "seed"_a, "seconds"_a = kNoLimit, nb::keep_alive<1, 2>())
+      .def(
+          "kick",
+          [](TourSearch& self, std::uint64_t count, double seconds) {
+            limited(seconds, [&](const Stop& stop) { self.kick(count, stop); });
+          },
+          "count"_a, "seconds"_a = kNoLimit, "Try so many changes of a few edges.")
+      .def("start", &start, "tour"_a, "Go on from another tour.")
       .def_prop_ro("length", &TourSearch::length)
-      .def_prop_ro("tour", [](const TourSearch& self) { return self.tour(); })
-      .def_prop_ro("neighbours", [](const TourSearch& self) { return std::tuple(self.neighbours(), self.neighbours_each()); },
-                   "The nearest cities of each, from the nearest on, and how many they are.");
-  nb::class_<RootBound>(m, "RootBound", "A lower bound on all tours, and the edges that good ones may have.")
-      .def("__init__", &make_bound, "distances"_a, "from_"_a, "to"_a, nb::keep_alive<1, 2>())
-      .def("improve", &RootBound::improve, "upper"_a, "steps"_a, nb::call_guard<nb::gil_scoped_release>(), "False: nothing changed.")
+      .def_prop_ro("tour", &TourSearch::tour)
+      .def_prop_ro("edges", &TourSearch::edges, "Both ends of the tour's edges, then of edges between neighbours.");
+  nb::class_<RootBound>(m, "RootBound",
+                        "A lower bound on all tours, and the edges that good ones may have. After `seconds`, or by a signal, calls end early.")
+      .def("__init__", &make_bound, "distances"_a, "from_"_a, "to"_a, "seconds"_a = kNoLimit, nb::keep_alive<1, 2>())
+      .def(
+          "improve",
+          [](RootBound& self, Length upper, int steps, double seconds) {
+            return limited(seconds, [&](const Stop& stop) { return self.improve(upper, steps, stop); });
+          },
+          "upper"_a, "steps"_a, "seconds"_a = kNoLimit, "Take so many steps; False: nothing changed.")
       .def_prop_ro("bound", &RootBound::bound)
       .def_prop_ro("edges", &RootBound::edges)
-      .def("survivors", &survivors, "upper"_a, "most"_a, "Both ends and the lengths of all edges of tours up to `upper`; None: more than `most`.");
+      .def_prop_ro(
+          "multipliers", [](const RootBound& self) { return std::tuple(self.multipliers(), self.scale()); },
+          "The multipliers of the cities, in parts of a unit, and the number of parts.")
+      .def("survivors", &survivors, "upper"_a, "most"_a, "seconds"_a = kNoLimit,
+           "Both ends and the lengths of all edges of tours up to `upper`; None: more than `most`, or no time.");
 }

@@ -24,6 +24,9 @@ enum class Use : std::uint8_t { out, open, in };
 // and the number of cities allow a scale of 1 (`scale_of`).
 class OneTree {
  public:
+  // The city that the spanning tree leaves out.
+  static constexpr int kSpecial = 0;
+
   OneTree(const Graph& graph, Length scale);
 
   // The parts of a unit, a power of two; 0: the lengths are too large.
@@ -50,8 +53,6 @@ class OneTree {
   bool ascend(const std::vector<Use>& use, Length upper, int steps, std::vector<Length>& multipliers);
 
  private:
-  static constexpr int kSpecial = 0;
-
   Length changed(std::size_t e) const;
   int root(int city) const;
   bool take(std::size_t e);

@@ -1,27 +1,35 @@
 #include "root_bound.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
-#include <limits>
 #include <numeric>
 #include <stdexcept>
 
 #include "cp/types.hpp"
+#include "places.hpp"
 
 namespace elimina::tsp {
 
-RootBound::RootBound(Distances distances, const std::vector<int>& from, const std::vector<int>& to)
-    : distances_(distances), joined_(static_cast<std::size_t>(distances.cities)), best_(-OneTree::kNever) {
+namespace {
+
+constexpr int kCitiesBetweenStops = 32;
+
+}  // namespace
+
+RootBound::RootBound(Distances distances, const std::vector<int>& from, const std::vector<int>& to, const Stop& stop)
+    : distances_(distances), joined_(static_cast<std::size_t>(distances.cities)), ascent_(graph_, find_places(distances, stop)),
+      best_(-OneTree::kNever) {
   graph_.cities = distances.cities;
   for (std::size_t k = 0; k < from.size(); ++k) add(from[k], to[k]);
   // The scale has to hold for edges that are added later.
   const std::size_t cells = static_cast<std::size_t>(distances.cities) * static_cast<std::size_t>(distances.cities);
-  Length largest = 1;
-  for (std::size_t k = 0; k < cells; ++k) largest = std::max(largest, std::abs(Length{distances.data[k]}));
-  scale_ = OneTree::scale_of({distances.cities, {}, {}, {largest}});
+  const auto [least, most] = std::minmax_element(distances.data, distances.data + cells);
+  largest_ = std::max({Length{1}, std::abs(Length{*least}), std::abs(Length{*most})});
+  scale_ = OneTree::scale_of({distances.cities, {}, {}, {largest_}});
   if (scale_ == 0) throw std::invalid_argument("the distances are too large for bounds");
   multipliers_.resize(joined_.size(), 0);
-  best_multipliers_ = multipliers_;
+  best_multipliers_.resize(joined_.size(), 0);
 }
 
 void RootBound::add(int i, int j) {
@@ -37,20 +45,25 @@ Length RootBound::changed(int i, int j, const std::vector<Length>& multipliers) 
   return distances_.between(i, j) * scale_ + multipliers[static_cast<std::size_t>(i)] + multipliers[static_cast<std::size_t>(j)];
 }
 
-Length RootBound::bound() const { return best_ == -OneTree::kNever ? std::numeric_limits<Length>::min() / 4 : cp::ceil_div(best_, scale_); }
+std::optional<Length> RootBound::bound() const {
+  if (best_ == -OneTree::kNever) return std::nullopt;
+  return cp::ceil_div(best_, scale_);
+}
 
-// Prim's algorithm from city 1 on.
-RootBound::Tree RootBound::complete_tree(const std::vector<Length>& multipliers) const {
+bool RootBound::reaches(Length upper) const { return best_ > (upper - 1) * scale_; }
+
+// Prim's algorithm over all cities from `first` on; cut short by a stop.
+RootBound::Tree RootBound::spanning_tree(int first, const std::vector<Length>& multipliers, const Stop& stop) const {
   const int n = graph_.cities;
   Tree tree;
   tree.parent.resize(static_cast<std::size_t>(n), -1);
   tree.above.resize(static_cast<std::size_t>(n), OneTree::kNever);
-  tree.value = -2 * std::accumulate(multipliers.begin(), multipliers.end(), Length{0});
-  std::vector<int> left(static_cast<std::size_t>(n - 1));
-  std::iota(left.begin(), left.end(), 1);
-  tree.above[1] = 0;
+  std::vector<int> left(static_cast<std::size_t>(n - first));
+  std::iota(left.begin(), left.end(), first);
+  tree.above[static_cast<std::size_t>(first)] = 0;
   for (std::size_t place = 0; !left.empty();) {
     const int city = left[place];
+    if (tree.order.size() % kCitiesBetweenStops == 0 && stop()) break;
     left[place] = left.back();
     left.pop_back();
     tree.order.push_back(city);
@@ -66,32 +79,107 @@ RootBound::Tree RootBound::complete_tree(const std::vector<Length>& multipliers)
       if (tree.above[other] < tree.above[static_cast<std::size_t>(left[place])]) place = k;
     }
   }
-  std::vector<int> others(static_cast<std::size_t>(n - 1));
-  std::iota(others.begin(), others.end(), 1);
+  return tree;
+}
+
+std::optional<RootBound::Tree> RootBound::complete_tree(const std::vector<Length>& multipliers, const Stop& stop) const {
+  Tree tree = spanning_tree(1, multipliers, stop);
+  if (tree.order.size() + 1 < joined_.size()) return std::nullopt;
+  std::vector<int> others = tree.order;
   std::partial_sort(others.begin(), others.begin() + 2, others.end(),
                     [&](int a, int b) { return changed(0, a, multipliers) < changed(0, b, multipliers); });
   tree.first = others[0];
   tree.second = others[1];
   tree.value += changed(0, tree.first, multipliers) + changed(0, tree.second, multipliers);
+  tree.value -= 2 * std::accumulate(multipliers.begin(), multipliers.end(), Length{0});
   return tree;
 }
 
-bool RootBound::improve(Length upper, int steps) {
-  OneTree few(graph_, scale_);
-  if (!few.ascend(std::vector<Use>(graph_.edges(), Use::open), upper * scale_, steps, multipliers_))
-    throw std::invalid_argument("the edges do not connect all cities");
-  const Tree tree = complete_tree(multipliers_);
-  const std::size_t before = graph_.edges();
-  for (const int city : tree.order)
-    if (tree.parent[static_cast<std::size_t>(city)] >= 0) add(city, tree.parent[static_cast<std::size_t>(city)]);
-  add(0, tree.first);
-  add(0, tree.second);
-  const bool better = tree.value > best_;
-  if (better) {
-    best_ = tree.value;
-    best_multipliers_ = multipliers_;
+// The bound that multipliers give, in parts. Its tree's edges join the graph.
+std::optional<Length> RootBound::take(const std::vector<double>& multipliers, const Stop& stop) {
+  std::vector<Length> whole(multipliers.size());
+  const auto most = static_cast<double>(2 * largest_ * scale_);
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    whole[i] = std::llround(std::clamp(multipliers[i] * static_cast<double>(scale_), -most, most));
+  const auto tree = complete_tree(whole, stop);
+  if (!tree) return std::nullopt;
+  for (const int city : tree->order)
+    if (tree->parent[static_cast<std::size_t>(city)] >= 0) add(city, tree->parent[static_cast<std::size_t>(city)]);
+  add(0, tree->first);
+  add(0, tree->second);
+  if (tree->value > best_) {
+    best_ = tree->value;
+    best_multipliers_ = std::move(whole);
   }
-  return better || graph_.edges() > before;
+  return tree->value;
+}
+
+// The multipliers to begin with. On a tree, a city's distance from the special one, negated, is the best choice for all, and subgradient
+// steps would need very long to find it: it is about as far as the tour is long. So parts of the distances on a spanning tree are tried,
+// and of those on its long edges alone, which lead from one cluster to another.
+void RootBound::begin(Length upper, const Stop& stop) {
+  constexpr double kShares[] = {1, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1};
+  constexpr double kShorter[] = {0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998};
+  constexpr std::size_t kTried = 5;
+  if (!take(multipliers_, stop)) return;
+  const Tree tree = spanning_tree(OneTree::kSpecial, std::vector<Length>(joined_.size(), 0), stop);
+  if (tree.order.size() < joined_.size()) return;
+  std::vector<Length> lengths;
+  for (const int city : tree.order) lengths.push_back(tree.above[static_cast<std::size_t>(city)]);
+  std::sort(lengths.begin(), lengths.end());
+  std::vector<std::pair<double, std::vector<double>>> found;
+  for (const double shorter : kShorter) {
+    const Length from = shorter == 0 ? 0 : lengths[static_cast<std::size_t>(shorter * static_cast<double>(lengths.size()))];
+    for (const double share : kShares) {
+      std::vector<double> multipliers(joined_.size(), 0);
+      for (const int city : tree.order) {
+        const auto i = static_cast<std::size_t>(city);
+        if (tree.parent[i] < 0) continue;
+        const Length excess = std::max(Length{0}, tree.above[i] - from);
+        multipliers[i] = multipliers[static_cast<std::size_t>(tree.parent[i])] - share * static_cast<double>(excess) / static_cast<double>(scale_);
+      }
+      if (stop()) return;
+      const double value = ascent_.value(multipliers);
+      found.emplace_back(value, std::move(multipliers));
+    }
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (std::size_t k = 0; k < kTried && !reaches(upper); ++k) {
+    if (found[k].first * static_cast<double>(scale_) <= static_cast<double>(best_)) break;
+    const Length before = best_;
+    if (take(found[k].second, stop) && best_ > before) multipliers_ = found[k].second;
+  }
+}
+
+// By how much the edges at a city differ; that and the tour's edges are what multipliers are made of.
+double RootBound::unit(Length upper) const {
+  std::vector<std::vector<Length>> at(joined_.size());
+  for (std::size_t e = 0; e < graph_.edges(); ++e)
+    for (const int city : {graph_.from[e], graph_.to[e]}) at[static_cast<std::size_t>(city)].push_back(graph_.length[e]);
+  double spread = 0;
+  for (std::vector<Length>& lengths : at) {
+    std::sort(lengths.begin(), lengths.end());
+    spread += static_cast<double>(lengths.back() - lengths[lengths.size() / 2]);
+  }
+  const double cities = graph_.cities, edge = std::max(std::abs(static_cast<double>(upper)), 1.0) / cities;
+  return spread > 0 ? std::min(edge, spread / cities) : edge;
+}
+
+bool RootBound::improve(Length upper, int steps, const Stop& stop) {
+  // In units: the first steps are so long that cities in clusters get apart, later calls begin with less. Each round's are shorter.
+  constexpr double kFirst = 3, kLater = 1, kLast = 0.003, kNextRound = 0.316, kInRound = 0.03;
+  const std::size_t before = graph_.edges();
+  const Length bound_before = best_;
+  const bool is_first = best_ == -OneTree::kNever;
+  if (is_first) begin(upper, stop);
+  const double first = is_first ? kFirst : kLater, length = unit(upper);
+  const int rounds = 1 + static_cast<int>(std::log(kLast / first) / std::log(kNextRound)), steps_each = std::max(1, steps / rounds);
+  double step = first * length;
+  for (int i = 0; i < rounds && !reaches(upper) && !stop(); ++i, step *= kNextRound) {
+    ascent_.climb(multipliers_, step, step * kInRound, steps_each, static_cast<double>(upper), stop);
+    take(multipliers_, stop);
+  }
+  return best_ > bound_before || graph_.edges() > before;
 }
 
 // The heaviest edge of the tree between a city and each other one: first on the way up, then from parents to children.
@@ -108,9 +196,11 @@ void RootBound::measure_paths(const Tree& tree, int from, std::vector<Length>& h
   }
 }
 
-std::optional<Graph> RootBound::survivors(Length upper, std::size_t most) const {
+std::optional<Graph> RootBound::survivors(Length upper, std::size_t most, const Stop& stop) const {
   const int n = graph_.cities;
-  const Tree tree = complete_tree(best_multipliers_);
+  const auto found = complete_tree(best_multipliers_, stop);
+  if (!found) return std::nullopt;
+  const Tree& tree = *found;
   const Length slack = upper * scale_ - tree.value;
   Graph result{n, {}, {}, {}};
   const auto keep = [&](int i, int j) {
@@ -124,6 +214,7 @@ std::optional<Graph> RootBound::survivors(Length upper, std::size_t most) const 
   std::vector<Length> heaviest(static_cast<std::size_t>(n));
   std::vector<int> seen(static_cast<std::size_t>(n), 0);
   for (int i = 1; i < n && result.edges() <= most; ++i) {
+    if (i % kCitiesBetweenStops == 0 && stop()) return std::nullopt;
     measure_paths(tree, i, heaviest, seen);
     for (int j = i + 1; j < n; ++j)
       if (changed(i, j, best_multipliers_) - heaviest[static_cast<std::size_t>(j)] <= slack) keep(i, j);

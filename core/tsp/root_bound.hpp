@@ -2,7 +2,9 @@
 #pragma once
 #include <optional>
 
+#include "ascent.hpp"
 #include "one_tree.hpp"
+#include "stop.hpp"
 
 namespace elimina::tsp {
 
@@ -12,16 +14,21 @@ class RootBound {
  public:
   // Of at least three cities; some edges to begin with, which connect all. Throws `std::invalid_argument`: the distances are too
   // large.
-  RootBound(Distances distances, const std::vector<int>& from, const std::vector<int>& to);
+  RootBound(Distances distances, const std::vector<int>& from, const std::vector<int>& to, const Stop& stop);
 
-  // Some steps, and the complete graph's 1-tree; true: the bound is better than before, or edges were added.
-  bool improve(Length upper, int steps);
+  // So many steps, and now and then the complete graph's 1-tree; true: the bound is better than before, or edges were added.
+  bool improve(Length upper, int steps, const Stop& stop);
 
-  Length bound() const;
+  // None before a 1-tree of the complete graph is known.
+  std::optional<Length> bound() const;
   std::size_t edges() const { return graph_.edges(); }
 
-  // All edges that a tour of at most `upper` may have; none if they are more than `most`.
-  std::optional<Graph> survivors(Length upper, std::size_t most) const;
+  // Of the best bound, in parts of a unit.
+  const std::vector<Length>& multipliers() const { return best_multipliers_; }
+  Length scale() const { return scale_; }
+
+  // All edges that a tour of at most `upper` may have; none if they are more than `most`, or after a stop.
+  std::optional<Graph> survivors(Length upper, std::size_t most, const Stop& stop) const;
 
  private:
   struct Tree {
@@ -32,15 +39,22 @@ class RootBound {
   };
 
   void add(int i, int j);
+  bool reaches(Length upper) const;
   Length changed(int i, int j, const std::vector<Length>& multipliers) const;
-  Tree complete_tree(const std::vector<Length>& multipliers) const;
+  Tree spanning_tree(int first, const std::vector<Length>& multipliers, const Stop& stop) const;
+  std::optional<Tree> complete_tree(const std::vector<Length>& multipliers, const Stop& stop) const;
+  std::optional<Length> take(const std::vector<double>& multipliers, const Stop& stop);
+  void begin(Length upper, const Stop& stop);
+  double unit(Length upper) const;
   void measure_paths(const Tree& tree, int from, std::vector<Length>& heaviest, std::vector<int>& seen) const;
 
   Distances distances_;
   Graph graph_;
   std::vector<std::vector<int>> joined_;
-  Length scale_;
-  std::vector<Length> multipliers_, best_multipliers_;
+  Ascent ascent_;
+  Length scale_ = 0, largest_ = 1;
+  std::vector<double> multipliers_;
+  std::vector<Length> best_multipliers_;
   Length best_;
 };
 

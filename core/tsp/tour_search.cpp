@@ -1,56 +1,92 @@
 #include "tour_search.hpp"
 
 #include <algorithm>
-#include <iterator>
-#include <numeric>
 #include <utility>
+
+#include "greedy_tour.hpp"
+#include "places.hpp"
 
 namespace elimina::tsp {
 
 namespace {
 
-constexpr int kNeighbours = 10, kLongestPiece = 50;
-// How many candidates are tried at each depth: what is deeper takes more time than it is worth after a double bridge.
-constexpr int kBreadth[] = {8, 5, 3};
-constexpr int kDepth = static_cast<int>(std::size(kBreadth));
+// Longest path that a double bridge moves, in cities; moves of three edges in a chain. Shorter and longer paths, fewer and more
+// moves found longer tours of rat575, fl3795 and 2,000 clustered cities in the same time.
+constexpr int kLongestPiece = 50, kMoves = 3;
+constexpr int kCitiesBetweenStops = 64, kKicksBetweenStops = 16;
 
-}  // namespace
-
-TourSearch::TourSearch(Distances distances, std::uint64_t seed)
-    : distances_(distances), n_(distances.cities), each_(std::min(kNeighbours, n_ - 1)), waits_(static_cast<std::size_t>(n_), 0),
-      candidates_(kDepth), random_(seed * 2 + 0x9e3779b97f4a7c15) {
-  find_neighbours();
-  start(nearest_first());
-}
-
-void TourSearch::find_neighbours() {
-  std::vector<int> others(static_cast<std::size_t>(n_));
-  for (int i = 0; i < n_; ++i) {
-    std::iota(others.begin(), others.end(), 0);
-    std::swap(others[static_cast<std::size_t>(i)], others.back());
-    const std::int32_t* row = distances_.row(i);
-    std::partial_sort(others.begin(), others.begin() + each_, others.end() - 1,
-                      [row](int a, int b) { return std::pair(row[a], a) < std::pair(row[b], b); });
-    neighbours_.insert(neighbours_.end(), others.begin(), others.begin() + each_);
+// Three places at least.
+std::vector<std::vector<int>> cities_at_places(Distances distances, const Stop& stop) {
+  std::vector<std::vector<int>> result;
+  const std::vector<int> place = find_places(distances, stop);
+  for (int city = 0; city < distances.cities; ++city) {
+    const auto at = static_cast<std::size_t>(place[static_cast<std::size_t>(city)]);
+    if (at == result.size()) result.emplace_back();
+    result[at].push_back(city);
   }
-}
-
-// From city 0 on, always the nearest one that is left.
-std::vector<int> TourSearch::nearest_first() const {
-  std::vector<int> result, left(static_cast<std::size_t>(n_ - 1));
-  std::iota(left.begin(), left.end(), 1);
-  result.push_back(0);
-  while (!left.empty()) {
-    const std::int32_t* row = distances_.row(result.back());
-    const auto nearest = std::min_element(left.begin(), left.end(), [row](int a, int b) { return row[a] < row[b]; });
-    result.push_back(*nearest);
-    *nearest = left.back();
-    left.pop_back();
+  while (result.size() < 3) {
+    const auto most = std::max_element(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    const int city = most->back();
+    most->pop_back();
+    result.push_back({city});
   }
   return result;
 }
 
-void TourSearch::start(const std::vector<int>& tour) {
+// Empty: each city has a place of its own.
+std::vector<std::int32_t> distances_of_places(Distances distances, const std::vector<std::vector<int>>& at_place) {
+  std::vector<std::int32_t> result;
+  if (static_cast<int>(at_place.size()) == distances.cities) return result;
+  result.reserve(at_place.size() * at_place.size());
+  for (const std::vector<int>& from : at_place)
+    for (const std::vector<int>& to : at_place) result.push_back(distances.between(from.front(), to.front()));
+  return result;
+}
+
+}  // namespace
+
+TourSearch::TourSearch(Distances distances, std::uint64_t seed, const Stop& stop)
+    : at_place_(cities_at_places(distances, stop)), between_places_(distances_of_places(distances, at_place_)),
+      distances_{between_places_.empty() ? distances.data : between_places_.data(), static_cast<int>(at_place_.size())},
+      n_(distances_.cities), neighbours_(find_neighbours(distances_, stop)), waits_(at_place_.size(), 0),
+      random_(seed * 2 + 0x9e3779b97f4a7c15) {
+  begin(greedy_tour(distances_, neighbours_), stop);
+}
+
+void TourSearch::start(const std::vector<int>& tour, const Stop& stop) {
+  std::vector<int> place_of(tour.size()), places;
+  for (std::size_t place = 0; place < at_place_.size(); ++place)
+    for (const int city : at_place_[place]) place_of[static_cast<std::size_t>(city)] = static_cast<int>(place);
+  std::vector<std::uint8_t> is_done(at_place_.size(), 0);
+  for (const int city : tour) {
+    const int place = place_of[static_cast<std::size_t>(city)];
+    if (!std::exchange(is_done[static_cast<std::size_t>(place)], 1)) places.push_back(place);
+  }
+  begin(places, stop);
+}
+
+std::vector<int> TourSearch::tour() const {
+  std::vector<int> result;
+  for (const int place : tour_) {
+    const std::vector<int>& cities = at_place_[static_cast<std::size_t>(place)];
+    result.insert(result.end(), cities.begin(), cities.end());
+  }
+  return result;
+}
+
+std::pair<std::vector<int>, std::vector<int>> TourSearch::edges() const {
+  std::vector<int> from = tour(), to(from.begin() + 1, from.end());
+  to.push_back(from.front());
+  const auto first_city = [this](int place) { return at_place_[static_cast<std::size_t>(place)].front(); };
+  for (int place = 0; place < n_; ++place)
+    for (int k = 0; k < neighbours_.each; ++k) {
+      from.push_back(first_city(place));
+      to.push_back(first_city(neighbours_.of(place)[k]));
+    }
+  return {from, to};
+}
+
+void TourSearch::begin(const std::vector<int>& tour, const Stop& stop) {
   tour_ = tour;
   place_.resize(tour.size());
   length_ = 0;
@@ -60,17 +96,18 @@ void TourSearch::start(const std::vector<int>& tour) {
   }
   for (int i = 0; i < n_; ++i) wait(at(i));
   gained_ = 0;
-  improve();
+  improve(stop);
   length_ -= gained_;
   log_.clear();
 }
 
-void TourSearch::kick(std::uint64_t count) {
+void TourSearch::kick(std::uint64_t count, const Stop& stop) {
   if (n_ < 8) return;
-  for (; count > 0; --count) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (i % kKicksBetweenStops == 0 && stop()) return;
     gained_ = 0;
     bridge();
-    improve();
+    improve([] { return false; });
     if (gained_ < 0)
       undo_to(0);
     else
@@ -87,6 +124,13 @@ int TourSearch::next(int city) const {
 int TourSearch::previous(int city) const {
   const int place = place_[static_cast<std::size_t>(city)];
   return backwards_ ? at(place + 1 < n_ ? place + 1 : 0) : at(place > 0 ? place - 1 : n_ - 1);
+}
+
+// On the way from one city to another in the present direction.
+bool TourSearch::is_between(int from, int city, int to) const {
+  if (backwards_) std::swap(from, to);
+  const int first = place(from), middle = place(city), last = place(to);
+  return first <= last ? first <= middle && middle <= last : middle >= first || middle <= last;
 }
 
 // What is between two places, which may pass the end; or, as the cycle is the same in the other direction, what is not.
@@ -126,10 +170,15 @@ void TourSearch::wait(int city) {
   queue_.push_back(city);
 }
 
-void TourSearch::improve() {
+// A stop leaves the tour as it is by then.
+void TourSearch::improve(const Stop& stop) {
   for (std::size_t i = 0; i < queue_.size(); ++i) {
     const int city = queue_[i];
     waits_[static_cast<std::size_t>(city)] = 0;
+    if (i % kCitiesBetweenStops == 0 && stop()) {
+      for (const int other : queue_) waits_[static_cast<std::size_t>(other)] = 0;
+      break;
+    }
     while (improve_at(city)) continue;
   }
   queue_.clear();
@@ -138,52 +187,98 @@ void TourSearch::improve() {
 bool TourSearch::improve_at(int city) {
   for (const bool backwards : {false, true}) {
     backwards_ = backwards;
-    const int end = next(city);
-    if (extend(city, end, distances_.between(city, end), 0)) {
-      wait(end);
+    if (chain(city)) return true;
+  }
+  return false;
+}
+
+// Moves one after another until the path closes to a shorter tour; true: it does.
+bool TourSearch::chain(int t1) {
+  int t2 = next(t1);
+  Length open = distances_.between(t1, t2);
+  const std::size_t mark = log_.size();
+  touched_.assign({t1, t2});
+  for (int i = 0; i < kMoves; ++i) {
+    const Move move = find_move(t1, t2, open);
+    if (move.kind == Move::Kind::none) break;
+    make(t2, move);
+    touched_.insert(touched_.end(), {move.t3, move.t4});
+    if (move.t5 >= 0) touched_.insert(touched_.end(), {move.t5, move.t6});
+    if (move.gain > 0) {
+      gained_ += move.gain;
+      for (const int city : touched_) wait(city);
       return true;
     }
+    t2 = move.t6;
+    open = move.open;
   }
+  undo_to(mark);
   return false;
 }
 
-// The tour less its edge from `fixed` to `end` is a path. An edge is added at `end`, the one that makes a path of it again is
-// removed, and so on, as long as what is removed is longer (`open`: by how much); true: the tour is shorter.
-bool TourSearch::extend(int fixed, int end, Length open, int depth) {
-  if (depth == kDepth) return false;
-  std::vector<Candidate>& found = candidates_[static_cast<std::size_t>(depth)];
-  find_candidates(fixed, end, open, found);
-  const auto breadth = static_cast<std::size_t>(kBreadth[depth]);
-  for (std::size_t i = 0; i < std::min(breadth, found.size()); ++i) {
-    const Candidate c = found[i];
-    const std::size_t mark = log_.size();
-    reverse_path(end, c.before);
-    const Length gain = c.value - distances_.between(fixed, c.before);
-    if (gain > 0)
-      gained_ += gain;
-    else if (!extend(fixed, c.before, c.value, depth + 1)) {
-      undo_to(mark);
-      continue;
-    }
-    for (const int city : {fixed, end, c.city, c.before}) wait(city);
-    return true;
-  }
-  return false;
-}
-
-void TourSearch::find_candidates(int fixed, int end, Length open, std::vector<Candidate>& found) const {
-  found.clear();
-  const int* near = neighbours_.data() + static_cast<std::size_t>(end) * static_cast<std::size_t>(each_);
-  const int after = next(end);
-  for (int k = 0; k < each_; ++k) {
-    const int city = near[k];
-    const Length left = open - distances_.between(end, city);
+// The first move that makes a shorter tour; else the one that leaves the shortest path.
+TourSearch::Move TourSearch::find_move(int t1, int t2, Length open) const {
+  Move best;
+  const int* near = neighbours_.of(t2);
+  for (int k = 0; k < neighbours_.each; ++k) {
+    const int t3 = near[k];
+    const Length left = open - distances_.between(t2, t3);
     if (left <= 0) break;
-    if (city == after || city == fixed) continue;
-    const int before = previous(city);
-    found.push_back({left + distances_.between(before, city), city, before});
+    const int before = previous(t3);
+    if (t3 == t1 || before == t2) continue;
+    const Length without = left + distances_.between(before, t3), gain = without - distances_.between(before, t1);
+    const Move two{Move::Kind::two, t3, before, -1, -1, without, gain};
+    if (gain > 0) return two;
+    if (extend(two, t1, t2, best)) return best;
+    // A cycle from t2 to t3, and a path from what follows to t1: t5 has to open the cycle.
+    const int after = next(t3);
+    if (extend({Move::Kind::exchange, t3, after, -1, -1, left + distances_.between(t3, after), 0}, t1, t2, best)) return best;
   }
-  std::sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) { return std::pair(-a.value, a.city) < std::pair(-b.value, b.city); });
+  return best;
+}
+
+// Moves of three edges that begin with two; true: the best one makes a shorter tour.
+bool TourSearch::extend(const Move& two, int t1, int t2, Move& best) const {
+  const auto [t3, t4] = std::pair(two.t3, two.t4);
+  const auto is_best = [&](Move::Kind kind, int t5, int t6, Length left) {
+    const Length open = left + distances_.between(t5, t6), gain = open - distances_.between(t6, t1);
+    if (gain > 0 || open > best.open) best = {kind, t3, t4, t5, t6, open, gain};
+    return gain > 0;
+  };
+  const int* near = neighbours_.of(t4);
+  for (int k = 0; k < neighbours_.each; ++k) {
+    const int t5 = near[k];
+    const Length left = two.open - distances_.between(t4, t5);
+    if (left <= 0) break;
+    if (two.kind == Move::Kind::two) {
+      const int t6 = is_between(t2, t5, t4) ? next(t5) : previous(t5);
+      if (t5 != t3 && t6 != t4 && is_best(Move::Kind::two_twice, t5, t6, left)) return true;
+    } else if (is_between(t2, t5, t3)) {
+      if (t5 != t3 && is_best(Move::Kind::exchange, t5, next(t5), left)) return true;
+      if (t5 != t2 && t5 != t3 && is_best(Move::Kind::exchange_reversed, t5, previous(t5), left)) return true;
+    }
+  }
+  return false;
+}
+
+void TourSearch::make(int t2, const Move& move) {
+  switch (move.kind) {
+    case Move::Kind::none: break;
+    case Move::Kind::two: reverse_path(t2, move.t4); break;
+    case Move::Kind::two_twice:
+      reverse_path(t2, move.t4);
+      reverse_path(move.t4, move.t6);
+      break;
+    case Move::Kind::exchange:
+      reverse_path(t2, move.t3);
+      reverse_path(move.t3, move.t6);
+      reverse_path(move.t5, t2);
+      break;
+    case Move::Kind::exchange_reversed:
+      reverse_path(t2, move.t6);
+      reverse_path(move.t5, move.t3);
+      break;
+  }
 }
 
 // Two pieces that follow each other change places.

@@ -1,63 +1,77 @@
-// Tours by iterated local search: Lin and Kernighan's steps (Operations Research 21, 1973) as reversals of an array, over the
-// nearest neighbours, and double bridges between places that are close (Applegate, Cook and Rohe, INFORMS J. Computing 15, 2003).
+// Tours by iterated local search: Lin and Kernighan's chains (Operations Research 21, 1973) of sequential 3-opt moves over a few
+// neighbours, and double bridges between places that are close (Applegate, Cook and Rohe, INFORMS J. Computing 15, 2003).
 #pragma once
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "distances.hpp"
+#include "neighbours.hpp"
+#include "stop.hpp"
 
 namespace elimina::tsp {
 
+// A tour is an array that is reversed in parts. Cities whose edges changed wait in a queue until they are looked at; the others
+// are not. Cities at the same place follow each other and count as one.
 class TourSearch {
  public:
-  // Of at least three cities.
-  TourSearch(Distances distances, std::uint64_t seed);
+  // Of at least three cities. The first tour is greedy.
+  TourSearch(Distances distances, std::uint64_t seed, const Stop& stop);
 
   // Makes so many double bridges, each of which is repaired, and undone if the tour is longer then.
-  void kick(std::uint64_t count);
+  void kick(std::uint64_t count, const Stop& stop);
   // Goes on from another tour.
-  void start(const std::vector<int>& tour);
+  void start(const std::vector<int>& tour, const Stop& stop);
 
   Length length() const { return length_; }
-  const std::vector<int>& tour() const { return tour_; }
-  const std::vector<int>& neighbours() const { return neighbours_; }
-  int neighbours_each() const { return each_; }
+  std::vector<int> tour() const;
+  // Both ends of the tour's edges, then of edges between neighbours.
+  std::pair<std::vector<int>, std::vector<int>> edges() const;
 
  private:
   struct Reversal {
     int from, to;  // places
   };
-  // A step's new edge, from the end of the path to `city`; `before` is then the path's end.
-  struct Candidate {
-    Length value;
-    int city, before;
+  // Of the path that the tour is without its edge from t1 to t2: edges t2-t3 and t4-t5 are added, t3-t4 and t5-t6 removed, so that
+  // a path from t6 to t1 remains. Without t5: a path from t4.
+  struct Move {
+    enum class Kind : std::uint8_t { none, two, two_twice, exchange, exchange_reversed };
+    Kind kind = Kind::none;
+    int t3 = -1, t4 = -1, t5 = -1, t6 = -1;
+    Length open = 0;   // by how much the path is shorter than the tour
+    Length gain = 0;   // by how much the tour is that closes it
   };
 
-  void find_neighbours();
-  std::vector<int> nearest_first() const;
+  void begin(const std::vector<int>& tour, const Stop& stop);
   int at(int place) const { return tour_[static_cast<std::size_t>(place)]; }
+  int place(int city) const { return place_[static_cast<std::size_t>(city)]; }
   int next(int city) const;
   int previous(int city) const;
+  bool is_between(int from, int city, int to) const;
   void reverse_places(int from, int to);
   void reverse_path(int from, int to);
   void undo_to(std::size_t mark);
-  void improve();
+  void improve(const Stop& stop);
   bool improve_at(int city);
-  bool extend(int fixed, int end, Length open, int depth);
-  void find_candidates(int fixed, int end, Length open, std::vector<Candidate>& found) const;
+  bool chain(int t1);
+  Move find_move(int t1, int t2, Length open) const;
+  bool extend(const Move& two, int t1, int t2, Move& best) const;
+  void make(int t2, const Move& move);
   void wait(int city);
   void bridge();
   std::uint64_t below(std::uint64_t count);
 
+  std::vector<std::vector<int>> at_place_;  // the cities at each place; places are what other members call cities
+  std::vector<std::int32_t> between_places_;  // empty: each city has a place of its own
   Distances distances_;
-  int n_, each_;
-  std::vector<int> neighbours_, tour_, place_;
+  int n_;
+  Neighbours neighbours_;
+  std::vector<int> tour_, place_;
   bool backwards_ = false;
   Length length_ = 0, gained_ = 0;
   std::vector<Reversal> log_;
-  std::vector<int> queue_;
+  std::vector<int> queue_, touched_;
   std::vector<std::uint8_t> waits_;
-  std::vector<std::vector<Candidate>> candidates_;  // by depth
   std::uint64_t random_;
 };
 

@@ -289,15 +289,17 @@ class CpSearch:
 def cp_constraint_names() -> list[str]: ...
 
 class TourSearch:
-    """Iterated local search for a short tour; the distances are symmetric."""
+    """
+    An iterated local search for a short tour; distances are symmetric. After `seconds`, or by a signal, calls end early.
+    """
 
-    def __init__(self, distances: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], seed: int) -> None: ...
+    def __init__(self, distances: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], seed: int, seconds: float = float('inf')) -> None: ...
 
-    def kick(self, count: int) -> None:
-        """Tries so many changes of a few edges."""
+    def kick(self, count: int, seconds: float = float('inf')) -> None:
+        """Try so many changes of a few edges."""
 
     def start(self, tour: Sequence[int]) -> None:
-        """Goes on from another tour."""
+        """Go on from another tour."""
 
     @property
     def length(self) -> int: ...
@@ -306,18 +308,18 @@ class TourSearch:
     def tour(self) -> list[int]: ...
 
     @property
-    def neighbours(self) -> tuple[list[int], int]:
-        """
-        The nearest cities of each, from the nearest on, and how many they are.
-        """
+    def edges(self) -> tuple[list[int], list[int]]:
+        """Both ends of the tour's edges, then of edges between neighbours."""
 
 class RootBound:
-    """A lower bound on all tours, and the edges that good ones may have."""
+    """
+    A lower bound on all tours, and the edges that good ones may have. After `seconds`, or by a signal, calls end early.
+    """
 
-    def __init__(self, distances: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], from_: Sequence[int], to: Sequence[int]) -> None: ...
+    def __init__(self, distances: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], from_: Sequence[int], to: Sequence[int], seconds: float = float('inf')) -> None: ...
 
-    def improve(self, upper: int, steps: int) -> bool:
-        """False: nothing changed."""
+    def improve(self, upper: int, steps: int, seconds: float = float('inf')) -> bool:
+        """Take so many steps; False: nothing changed."""
 
     @property
     def bound(self) -> int: ...
@@ -325,9 +327,15 @@ class RootBound:
     @property
     def edges(self) -> int: ...
 
-    def survivors(self, upper: int, most: int) -> tuple[list[int], list[int], list[int]] | None:
+    @property
+    def multipliers(self) -> tuple[list[int], int]:
         """
-        Both ends and the lengths of all edges of tours up to `upper`; None: more than `most`.
+        The multipliers of the cities, in parts of a unit, and the number of parts.
+        """
+
+    def survivors(self, upper: int, most: int, seconds: float = float('inf')) -> tuple[list[int], list[int], list[int]] | None:
+        """
+        Both ends and the lengths of all edges of tours up to `upper`; None: more than `most`, or no time.
         """
 
 class FlatZinc:

@@ -15,14 +15,15 @@ from elimina.cp.tsplib import Lengths, Problem
 from elimina.errors import InputError
 from elimina.result import EndedBy, Result, Status, phase_seconds
 
-_KICKS_A_CITY = 30
+_KICKS_A_CITY = 200
 _FIRST_SECONDS = 20.0
-_STEPS, _MOST_STEPS, _CITIES_OF_STEPS = 1000, 16_000, 2_000_000
-_ROUNDS = 20
-_LONGEST_ASCENT, _LEAST_PACE = 10.0, 1e-6  # seconds; seconds a step
-_LEAST_GAIN = 100  # one part of the gap in so many
+_STEPS, _MOST_STEPS = 1000, 64_000
+_LONGEST_ASCENT = 20.0  # seconds
+_LEAST_GAIN = 50  # one part of the gap in so many
+_PARTS, _MOST_LENGTH = 1024, 2**50  # of a unit, in searches for proofs; the longest tour there, in parts
 _EDGES_A_CITY, _MOST_EDGES = 25, 20_000
 _SLICE = 4.0
+_KICKS = 10_000  # between two looks at the tour
 
 
 class Known(NamedTuple):
@@ -119,8 +120,7 @@ class _Run:
         self._started = time.monotonic()
         self._nodes = 0
         self._clock: dict[str, float] = {}
-        self._pace = _LEAST_PACE
-        self._steps = max(100, min(_STEPS, _CITIES_OF_STEPS // problem.cities))
+        self._steps = _STEPS
         self.tour = list(range(problem.cities))
         self.length = problem.length(self.tour) - shift
         self.bound: int | None = None
@@ -156,15 +156,15 @@ class _Run:
             self._know()
             return
         with self._phase("search"):
-            search = TourSearch(self._distances, self._seed)
+            search = TourSearch(self._distances, self._seed, self._left() / 2)
         self._take(search)
         if self._left() <= 0:
             return
         with self._phase("bound"):
-            self._root = self._relax(search)
-        self._bound_at_root(1)
+            self._root = RootBound(self._distances, *search.edges, self._left())
+        self._improve_bound(self._left() / 4)
         self._kick(search, self._first_seconds(), _KICKS_A_CITY * self._problem.cities)
-        self._bound_at_root(_ROUNDS)
+        self._bound_at_root()
         self._prove(search)
 
     def _left(self) -> float:
@@ -190,43 +190,33 @@ class _Run:
             self._know(tour=search.tour)
 
     def _kick(self, search: TourSearch, seconds: float, count: int) -> None:
-        """Local search for some seconds, in calls of about a tenth of one, so that it can be interrupted."""
+        """Local search for some seconds."""
         end = time.monotonic() + seconds
-        chunk = 10
-        while count > 0 and self._is_open() and (started := time.monotonic()) < end:
+        while count > 0 and self._is_open() and (left := end - time.monotonic()) > 0:
             with self._phase("search"):
-                search.kick(min(chunk, count))
-            count -= chunk
+                search.kick(min(count, _KICKS), min(left, 0.2))
+            count -= _KICKS
             self._take(search)
-            chunk = max(1, chunk * 2 if time.monotonic() - started < 0.05 else chunk // 2 if chunk > 1 else 1)
 
-    def _relax(self, search: TourSearch) -> RootBound:
-        near, each = search.neighbours
-        tour = search.tour
-        cities = np.repeat(np.arange(len(tour)), each).tolist()
-        return RootBound(self._distances, cities + tour, near + tour[1:] + tour[:1])
+    def _improve_bound(self, seconds: float) -> bool:
+        """Improve the bound by an ascent; False: nothing changed."""
+        with self._phase("bound"):
+            improved = self._root.improve(self.length, self._steps, seconds)
+        bound = self._root.bound
+        if bound is not None and (self.bound is None or bound > self.bound):
+            self._know(bound=bound)
+        return improved
 
-    def _bound_at_root(self, rounds: int) -> None:
+    def _bound_at_root(self) -> None:
         """Improve the bound by longer and longer ascents, until they gain little."""
-        longest = min(_LONGEST_ASCENT, self._left() / 4)
-        stale = 0
-        for _ in range(rounds):
-            if self.bound is not None and not self._is_open():
+        end = time.monotonic() + min(_LONGEST_ASCENT, self._left() / 2)
+        while self.bound is not None and self._is_open() and (left := end - time.monotonic()) > 0:
+            self._steps = min(4 * self._steps, _MOST_STEPS)
+            before = self.bound
+            improved = self._improve_bound(left)
+            is_small = (self.bound - before) * _LEAST_GAIN < self.length - before
+            if not improved or is_small:
                 return
-            started = time.monotonic()
-            steps = min(self._steps, max(1, int(min(self._left(), _LONGEST_ASCENT) / self._pace)))
-            with self._phase("bound"):
-                before, improved = self.bound, self._root.improve(self.length, steps)
-            self._pace = max((time.monotonic() - started) / steps, _LEAST_PACE)
-            if before is None or self._root.bound > before:
-                self._know(bound=self._root.bound)
-            gain = 0 if before is None else self._root.bound - before
-            stale += before is not None and gain * _LEAST_GAIN < self.length - before
-            may_be_longer = self._steps < _MOST_STEPS and 4 * (time.monotonic() - started) < longest
-            if stale > 1 or not (improved or may_be_longer):
-                return
-            if may_be_longer:
-                self._steps *= 4
 
     def _prove(self, search: TourSearch) -> None:
         """Ask for tours up to a length, a little more each time, until there is one: all shorter ones are ruled out."""
@@ -234,14 +224,17 @@ class _Run:
         step, seconds = max(1, (self.length - self.bound) // 4), _SLICE
         while self._is_open():
             target = min(self.bound + step - 1, self.length - 1)
-            edges = self._root.survivors(target, min(_EDGES_A_CITY * self._problem.cities, _MOST_EDGES))
+            most = min(_EDGES_A_CITY * self._problem.cities, _MOST_EDGES)
+            edges = self._root.survivors(target, most, self._left())
             if edges is not None and self._rule_out(edges, target, min(seconds, self._left())):
                 step *= 2
                 continue
             step = max(1, step // 2)
             if edges is not None or step == 1:
-                self._bound_at_root(1)
-                self._kick(search, seconds / 2, 2**62 if edges is None else _KICKS_A_CITY * self._problem.cities)
+                self._improve_bound(min(seconds, self._left() / 2))
+                if self.length < search.length:
+                    search.start(self.tour)
+                self._kick(search, min(seconds, self._left()), 2**62 if edges is None else _KICKS_A_CITY * self._problem.cities)
                 seconds *= 2
 
     def _rule_out(self, edges: tuple[list[int], list[int], list[int]], target: int, seconds: float) -> bool:
@@ -256,9 +249,14 @@ class _Run:
             self._know(bound=target + 1)
             return True
         successors = [model.int_var(cities) for cities in near]
-        lengths = dict(zip(zip(edges[0], edges[1], strict=True), edges[2], strict=True))
-        length, has = model.weighted_circuit(successors, lengths)
-        model.add(length <= target)
+        # Lengths are changed by the multipliers of the bound, so that the search begins with that bound.
+        parts, shifts = self._shifts()
+        lengths = {
+            (i, j): parts * length + shifts[i] + shifts[j] for i, j, length in zip(*edges, strict=True)
+        }
+        changed, has = model.weighted_circuit(successors, lengths)
+        length = model.int_var(self.bound, target)
+        model.add(changed == parts * length + 2 * sum(shifts))
         model.minimize(length)
         model.search(has, "dom_w_deg", "indomain_max")
         model.search(successors, "input_order", "indomain_min")
@@ -273,6 +271,17 @@ class _Run:
         if is_complete:
             self._know(bound=target + 1 if found.assignment is None else self.length)
         return is_complete
+
+    def _shifts(self) -> tuple[int, list[int]]:
+        """Return the parts of a unit that fit, and the multipliers of the cities in these."""
+        multipliers, scale = self._root.multipliers
+        largest = int(np.abs(self._distances).max()) + 2 * max(abs(x) for x in multipliers) // scale + 1
+        parts = min(_PARTS, scale)
+        while parts > 1 and parts * largest * len(multipliers) > _MOST_LENGTH:
+            parts //= 2
+        if largest * len(multipliers) > _MOST_LENGTH:
+            return 1, [0] * len(multipliers)
+        return parts, [round(x * parts / scale) for x in multipliers]
 
     def _found(self, successors: list[int]) -> None:
         tour = [0]

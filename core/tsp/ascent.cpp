@@ -1,0 +1,129 @@
+#include "ascent.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+
+namespace elimina::tsp {
+
+namespace {
+
+constexpr std::size_t kNone = ~std::size_t{0};
+constexpr int kDigit = 11, kDigits = 3;
+
+std::size_t index(int city) { return static_cast<std::size_t>(city); }
+
+// Ordered as the numbers are. Their last bits are lost: the tree is then longer than a minimum one by a part in 10^7.
+std::uint32_t key(double x) {
+  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(x));
+  return bits & 0x80000000U ? ~bits : bits | 0x80000000U;
+}
+
+}  // namespace
+
+Ascent::Ascent(const Graph& graph, std::vector<int> place)
+    : graph_(graph), place_(std::move(place)), above_(place_.size()), degree_(place_.size()), before_(place_.size(), 2), direction_(place_.size()) {
+  for (const int k : place_) {
+    cities_at_.resize(std::max(cities_at_.size(), index(k) + 1), 0);
+    ++cities_at_[index(k)];
+  }
+}
+
+int Ascent::root(int city) {
+  while (above_[index(city)] != city) city = above_[index(city)] = above_[index(above_[index(city)])];
+  return city;
+}
+
+// Radix sort, stable: of equally long edges, those of the tour come first, so that a tree of ties has small degrees.
+void Ascent::sort() {
+  constexpr std::uint32_t kBuckets = 1U << kDigit;
+  std::array<std::array<std::uint32_t, kBuckets>, kDigits> place{};
+  const auto digit = [](std::uint32_t key, int d) { return key >> (d * kDigit) & (kBuckets - 1); };
+  for (const auto& [key, e] : order_)
+    for (int d = 0; d < kDigits; ++d) ++place[static_cast<std::size_t>(d)][digit(key, d)];
+  sorted_.resize(order_.size());
+  for (int d = 0; d < kDigits; ++d) {
+    auto& of_digit = place[static_cast<std::size_t>(d)];
+    std::exclusive_scan(of_digit.begin(), of_digit.end(), of_digit.begin(), 0U);
+    for (const auto& each : order_) sorted_[of_digit[digit(each.first, d)]++] = each;
+    std::swap(order_, sorted_);
+  }
+}
+
+double Ascent::value(const std::vector<double>& multipliers) {
+  const auto changed = [&](std::size_t e) {
+    return static_cast<double>(graph_.length[e]) + multipliers[index(graph_.from[e])] + multipliers[index(graph_.to[e])];
+  };
+  std::array<std::pair<double, std::size_t>, 2> at_special{};
+  at_special.fill({std::numeric_limits<double>::infinity(), kNone});
+  order_.clear();
+  for (std::size_t e = 0; e < graph_.edges(); ++e) {
+    const double length = changed(e);
+    if (graph_.from[e] != OneTree::kSpecial && graph_.to[e] != OneTree::kSpecial) {
+      order_.emplace_back(key(length), static_cast<std::uint32_t>(e));
+    } else if (length < at_special[1].first) {
+      at_special[1] = {length, e};
+      if (length < at_special[0].first) std::swap(at_special[0], at_special[1]);
+    }
+  }
+  sort();
+  std::iota(above_.begin(), above_.end(), 0);
+  std::fill(degree_.begin(), degree_.end(), 0);
+  double result = -2 * std::accumulate(multipliers.begin(), multipliers.end(), 0.0);
+  const auto take = [&](std::size_t e) {
+    result += changed(e);
+    ++degree_[index(graph_.from[e])];
+    ++degree_[index(graph_.to[e])];
+  };
+  int missing = graph_.cities - 2;
+  for (std::size_t i = 0; i < order_.size() && missing > 0; ++i) {
+    const std::size_t e = order_[i].second;
+    const int a = root(graph_.from[e]), b = root(graph_.to[e]);
+    if (a == b) continue;
+    above_[index(a)] = b;
+    take(e);
+    --missing;
+  }
+  if (missing > 0 || at_special[1].second == kNone) throw std::invalid_argument("the edges do not connect all cities");
+  for (const auto& [length, e] : at_special) take(e);
+  return result;
+}
+
+// From degrees, and a part of those before; equal for cities at the same place. False: the 1-tree is a tour, or all are balanced.
+bool Ascent::find_direction() {
+  constexpr double kBefore = 0.3;
+  at_place_.assign(cities_at_.size(), 0);
+  std::vector<double>& sum = at_place_;
+  double change = 0;
+  for (std::size_t i = 0; i < place_.size(); ++i) sum[index(place_[i])] += (1 - kBefore) * (degree_[i] - 2) + kBefore * (before_[i] - 2);
+  for (std::size_t i = 0; i < place_.size(); ++i) {
+    direction_[i] = sum[index(place_[i])] / cities_at_[index(place_[i])];
+    change += std::abs(direction_[i]);
+  }
+  before_ = degree_;
+  return change > 0;
+}
+
+double Ascent::climb(std::vector<double>& multipliers, double first, double last, int steps, double enough, const Stop& stop) {
+  std::vector<double> tried = multipliers;
+  double best = -std::numeric_limits<double>::infinity();
+  const double factor = std::pow(last / first, 1.0 / steps);
+  double step = first;
+  for (int i = 0; i < steps && best <= enough; ++i, step *= factor) {
+    const double found = value(tried);
+    if (i == 0) before_ = degree_;
+    if (found > best) {
+      best = found;
+      multipliers = tried;
+    }
+    if (!find_direction() || stop()) break;
+    for (std::size_t k = 0; k < tried.size(); ++k) tried[k] += step * direction_[k];
+  }
+  return best;
+}
+
+}  // namespace elimina::tsp

@@ -1,0 +1,12 @@
+// A tour of the shortest edges: those between neighbours that leave paths, then what joins the paths' ends.
+#pragma once
+#include <vector>
+
+#include "distances.hpp"
+#include "neighbours.hpp"
+
+namespace elimina::tsp {
+
+std::vector<int> greedy_tour(Distances distances, const Neighbours& neighbours);
+
+}  // namespace elimina::tsp

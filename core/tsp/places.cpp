@@ -1,0 +1,25 @@
+#include "places.hpp"
+
+#include <algorithm>
+
+namespace elimina::tsp {
+
+std::vector<int> find_places(Distances distances, const Stop& stop) {
+  constexpr std::size_t kCitiesBetweenStops = 32;
+  const auto n = static_cast<std::size_t>(distances.cities);
+  std::vector<int> result(n, -1);
+  int places = 0;
+  bool goes_on = true;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (result[i] >= 0) continue;
+    result[i] = places++;
+    if (i % kCitiesBetweenStops == 0 && goes_on) goes_on = !stop();
+    if (!goes_on) continue;
+    const std::int32_t* row = distances.row(static_cast<int>(i));
+    for (std::size_t j = i + 1; j < n; ++j)
+      if (row[j] == 0 && result[j] < 0 && std::equal(row, row + n, distances.row(static_cast<int>(j)))) result[j] = result[i];
+  }
+  return result;
+}
+
+}  // namespace elimina::tsp

@@ -1,0 +1,9 @@
+// What long computations ask, every few milliseconds, to learn whether they have to end. Their results stay usable.
+#pragma once
+#include <functional>
+
+namespace elimina::tsp {
+
+using Stop = std::function<bool()>;
+
+}  // namespace elimina::tsp
