@@ -23,7 +23,7 @@ _LEAST_GAIN = 50  # one part of the gap in so many
 _PARTS, _MOST_LENGTH = 1024, 2**50  # of a unit, in searches for proofs; the longest tour there, in parts
 _EDGES_A_CITY, _MOST_EDGES = 25, 20_000
 _SLICE = 4.0
-_KICKS = 10_000  # between two looks at the tour
+_KICKS, _SHOWN_AFTER = 10_000, 0.2  # most kicks and seconds between two looks at the tour
 
 
 class Known(NamedTuple):
@@ -193,34 +193,39 @@ class _Run:
         """Local search for some seconds."""
         end = time.monotonic() + seconds
         while count > 0 and self._is_open() and (left := end - time.monotonic()) > 0:
-            with self._phase("search"):
-                search.kick(min(count, _KICKS), min(left, 0.2))
+            try:
+                with self._phase("search"):
+                    search.kick(min(count, _KICKS), min(left, _SHOWN_AFTER))
+            finally:
+                self._take(search)
             count -= _KICKS
-            self._take(search)
 
     def _improve_bound(self, seconds: float) -> bool:
         """Improve the bound by an ascent; False: nothing changed."""
-        with self._phase("bound"):
-            improved = self._root.improve(self.length, self._steps, seconds)
-        bound = self._root.bound
-        if bound is not None and (self.bound is None or bound > self.bound):
-            self._know(bound=bound)
-        return improved
+        try:
+            with self._phase("bound"):
+                return self._root.improve(self.length, self._steps, seconds)
+        finally:
+            bound = self._root.bound
+            if bound is not None and (self.bound is None or bound > self.bound):
+                self._know(bound=bound)
 
     def _bound_at_root(self) -> None:
         """Improve the bound by longer and longer ascents, until they gain little."""
+        if self.bound is None:
+            self._improve_bound(self._left())
         end = time.monotonic() + min(_LONGEST_ASCENT, self._left() / 2)
         while self.bound is not None and self._is_open() and (left := end - time.monotonic()) > 0:
             self._steps = min(4 * self._steps, _MOST_STEPS)
             before = self.bound
             improved = self._improve_bound(left)
-            is_small = (self.bound - before) * _LEAST_GAIN < self.length - before
-            if not improved or is_small:
+            if not improved or (self.bound - before) * _LEAST_GAIN < self.length - before:
                 return
 
     def _prove(self, search: TourSearch) -> None:
         """Ask for tours up to a length, a little more each time, until there is one: all shorter ones are ruled out."""
-        assert self.bound is not None
+        if self.bound is None:
+            return
         step, seconds = max(1, (self.length - self.bound) // 4), _SLICE
         while self._is_open():
             target = min(self.bound + step - 1, self.length - 1)
@@ -234,7 +239,9 @@ class _Run:
                 self._improve_bound(min(seconds, self._left() / 2))
                 if self.length < search.length:
                     search.start(self.tour)
-                self._kick(search, min(seconds, self._left()), 2**62 if edges is None else _KICKS_A_CITY * self._problem.cities)
+                self._kick(
+                    search, min(seconds, self._left()), 2**62 if edges is None else _KICKS_A_CITY * self._problem.cities
+                )
                 seconds *= 2
 
     def _rule_out(self, edges: tuple[list[int], list[int], list[int]], target: int, seconds: float) -> bool:
@@ -251,9 +258,7 @@ class _Run:
         successors = [model.int_var(cities) for cities in near]
         # Lengths are changed by the multipliers of the bound, so that the search begins with that bound.
         parts, shifts = self._shifts()
-        lengths = {
-            (i, j): parts * length + shifts[i] + shifts[j] for i, j, length in zip(*edges, strict=True)
-        }
+        lengths = {(i, j): parts * length + shifts[i] + shifts[j] for i, j, length in zip(*edges, strict=True)}
         changed, has = model.weighted_circuit(successors, lengths)
         length = model.int_var(self.bound, target)
         model.add(changed == parts * length + 2 * sum(shifts))
