@@ -199,7 +199,7 @@ def test_calls_end_in_time():
         assert 0.15 < time.monotonic() - started < 2
 
 
-@pytest.mark.parametrize("what", ["search", "kick", "bound", "improve"])
+@pytest.mark.parametrize("what", ["kick", "improve"])
 def test_signals_end_calls(what):
     def handle(number, frame):
         raise KeyboardInterrupt
@@ -208,9 +208,7 @@ def test_signals_end_calls(what):
     search = TourSearch(problem.distances, 0, 0.5)
     root = RootBound(problem.distances, *search.edges)
     calls = {
-        "search": lambda: [TourSearch(problem.distances, seed) for seed in range(1000)],
         "kick": lambda: search.kick(10**9),
-        "bound": lambda: [RootBound(problem.distances, *search.edges) for _ in range(1000)],
         "improve": lambda: root.improve(search.length, 10**6),
     }
     before = signal.signal(signal.SIGALRM, handle)

@@ -23,6 +23,9 @@ _LEAST_GAIN = 50  # one part of the gap in so many
 _PARTS, _MOST_LENGTH = 1024, 2**50  # of a unit, in searches for proofs; the longest tour there, in parts
 _EDGES_A_CITY, _MOST_EDGES = 25, 20_000
 _SLICE = 4.0
+# Seconds of a search for a proof before it looks at the time: the first propagation, building the model. Measured.
+_MODEL_SECONDS, _EDGE_SECONDS = 0.3, 4e-5
+_FOR_EVER = 2**62
 _KICKS, _SHOWN_AFTER = 10_000, 0.2  # most kicks and seconds between two looks at the tour
 
 
@@ -231,6 +234,9 @@ class _Run:
             target = min(self.bound + step - 1, self.length - 1)
             most = min(_EDGES_A_CITY * self._problem.cities, _MOST_EDGES)
             edges = self._root.survivors(target, most, self._left())
+            if edges is not None and self._left() < _MODEL_SECONDS + len(edges[0]) * _EDGE_SECONDS:
+                self._kick(search, self._left(), _FOR_EVER)
+                return
             if edges is not None and self._rule_out(edges, target, min(seconds, self._left())):
                 step *= 2
                 continue
@@ -240,12 +246,15 @@ class _Run:
                 if self.length < search.length:
                     search.start(self.tour)
                 self._kick(
-                    search, min(seconds, self._left()), 2**62 if edges is None else _KICKS_A_CITY * self._problem.cities
+                    search,
+                    min(seconds, self._left()),
+                    _FOR_EVER if edges is None else _KICKS_A_CITY * self._problem.cities,
                 )
                 seconds *= 2
 
     def _rule_out(self, edges: tuple[list[int], list[int], list[int]], target: int, seconds: float) -> bool:
         """Whether all tours up to the target are ruled out in time, or the shortest one is found."""
+        assert self.bound is not None
         n = self._problem.cities
         model = Model()
         near: list[list[int]] = [[] for _ in range(n)]
