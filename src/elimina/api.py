@@ -156,7 +156,7 @@ def solve(
 
     Marginals come from one junction tree, or from several eliminations without what is irrelevant to a group of
     variables, whichever is estimated to take less time: ``stats["structure"]`` says which. The latter take it that each
-    distribution of a network sums to 1; where a file's decimals sum to 1 only within 3e-7, so do their answers agree.
+    distribution of a network sums to 1, which is checked when a network is read or made.
 
     Args:
         model: Any model, or the path of a file that ``elimina.read`` takes.

@@ -11,10 +11,10 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from elimina import arguments
+from elimina import arguments, distributions
 from elimina.errors import InputError
 from elimina.states import State, StateIndex, checked_states, index_of
-from elimina.table import FORBIDDEN, Table
+from elimina.table import FORBIDDEN, Table, batches, joined_values
 
 _Part = TypeVar("_Part")
 Sense = Literal["min-cost", "max-cost", "probability"]
@@ -111,14 +111,27 @@ class Model:
         upper_bound: float | None = None,
         children: Sequence[int] | None = None,
         name: str = "",
+        check: bool = True,
     ) -> None:
-        """Check that the factors fit the variables.
+        """Check that the factors fit the variables, and with ``children`` that they are distributions.
+
+        Args:
+            variables: See the attributes.
+            factors: Likewise.
+            sense: Likewise.
+            constant: Likewise.
+            upper_bound: Likewise.
+            children: Likewise.
+            name: Likewise.
+            check: Whether the rows of factors with children have to sum to 1: those that miss it by at most 0.001, the
+                rounding of decimals, are normalised. False: all numbers are taken as they are.
 
         Raises:
             TypeError: A variable, a factor or another argument has the wrong type.
             InputError: A factor names an unknown variable or has another shape than its variables, a value is NaN, a
                 probability is negative or infinite, a cost is close to a forbidden one but none, two variables share a
-                name, the constant or the bound is no finite number, or a factor's child is not in its scope.
+                name, the constant or the bound is no finite number, a factor's child is not in its scope, or a row of a
+                distribution misses 1 by more than 0.001.
         """
         self.variables = _all("variables", variables, Variable)
         self.sizes = tuple(v.size for v in self.variables)
@@ -136,9 +149,29 @@ class Model:
             twice = next(v.name for i, v in enumerate(self.variables) if self._index[v.name] != i)
             raise InputError(f"two variables are named {twice!r}")
         for number, factor in enumerate(self.factors):
-            self._check(number, factor)
+            self._check_shape(number, factor)
+        for numbers in batches(self.factors):
+            self._check_values(numbers)
         if self.children is not None:
             self._check_children(self.children)
+            if check:
+                self.check_distributions()
+
+    def check_distributions(self, *, strict: bool = True, in_place: bool = False) -> None:
+        """Normalise the rows of the distributions that miss 1 by the rounding of decimals.
+
+        Args:
+            strict: Whether a row that misses 1 by more than 0.001 is an error; if not, a warning is logged, and nothing
+                is normalised.
+            in_place: Whether tables may be written to, because nobody else has their arrays.
+
+        Raises:
+            InputError: A row misses 1 by more.
+        """
+        if self.children is not None:
+            self.factors = distributions.checked(
+                self.variables, self.factors, self.children, strict=strict, in_place=in_place
+            )
 
     def _checked_bound(self, upper_bound: float) -> int | float | None:
         if self.sense == "probability":
@@ -157,7 +190,7 @@ class Model:
             if child not in factor.scope:
                 raise InputError(f"factor {number} over {self._names(factor)} does not contain its child {child}")
 
-    def _check(self, number: int, factor: Table) -> None:
+    def _check_shape(self, number: int, factor: Table) -> None:
         for v, size in zip(factor.scope, factor.sizes, strict=True):
             if not 0 <= v < len(self.variables):
                 raise InputError(f"factor {number} names variable {v}; the model has {len(self.variables)}")
@@ -166,6 +199,18 @@ class Model:
                     f"factor {number} has {size} values for variable {self.variables[v].name!r}, "
                     f"which has {self.variables[v].size}"
                 )
+
+    def _check_values(self, numbers: Sequence[int]) -> None:
+        """Check a batch of factors, one by one only where something in them is unusual."""
+        if len(numbers) > 1:
+            values = joined_values([self.factors[number] for number in numbers])
+            lowest = 0.0 if self.sense == "probability" else -_CLOSE
+            if lowest <= values.min() and values.max() <= _CLOSE:
+                return
+        for number in numbers:
+            self._check_values_of(number, self.factors[number])
+
+    def _check_values_of(self, number: int, factor: Table) -> None:
         known = [] if factor.default is None else [factor.default]
         if factor.values.size:
             known += [factor.values.min().item(), factor.values.max().item()]
@@ -247,11 +292,11 @@ class Model:
         return cls(variables, tables, sense=sense, constant=constant, upper_bound=upper_bound)
 
     @classmethod
-    def from_pgmpy(cls, network: Any) -> Model:
+    def from_pgmpy(cls, network: Any, *, check: bool = True) -> Model:
         """Build a model from a discrete network of pgmpy: see ``elimina.io.pgmpy.from_pgmpy``."""
         from elimina.io.pgmpy import from_pgmpy
 
-        return from_pgmpy(network)
+        return from_pgmpy(network, check=check)
 
     def to_pgmpy(self) -> Any:
         """Build pgmpy's network of this model: see ``elimina.io.pgmpy.to_pgmpy``."""
@@ -260,11 +305,11 @@ class Model:
         return to_pgmpy(self)
 
     @classmethod
-    def from_pyagrum(cls, network: Any) -> Model:
+    def from_pyagrum(cls, network: Any, *, check: bool = True) -> Model:
         """Build a model from a BayesNet or MarkovRandomField of pyAgrum: see ``elimina.io.pyagrum.from_pyagrum``."""
         from elimina.io.pyagrum import from_pyagrum
 
-        return from_pyagrum(network)
+        return from_pyagrum(network, check=check)
 
     def to_pyagrum(self) -> Any:
         """Build pyAgrum's network of this model: see ``elimina.io.pyagrum.to_pyagrum``."""

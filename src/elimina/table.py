@@ -28,6 +28,9 @@ _LARGEST_EXACT = 2**53
 BLOCK_CELLS = 1 << 16
 """Cells of a large table that are worked on at a time, so that temporary arrays stay in the cache."""
 
+_SMALL_CELLS = 1 << 12
+"""Cells of a table up to which a call for it alone takes longer than its work."""
+
 _MOST_VALUES = 2**31
 _MOST_CELLS = 2**62
 
@@ -167,6 +170,33 @@ def blocks(sizes: Sequence[int]) -> Iterator[tuple[slice, ...]]:
         lead = tuple(slice(x, x + 1) for x in place)
         for start in range(0, sizes[axis], step):
             yield (*lead, slice(start, min(start + step, sizes[axis])), *whole[axis + 1 :])
+
+
+def batches(tables: Sequence[Table]) -> Iterator[list[int]]:
+    """Yield the numbers of all tables: small dense ones of one dtype together, any other alone.
+
+    What is done for a batch at once costs each of its tables little.
+    """
+    waiting: dict[np.dtype[Any], list[int]] = {}
+    filled: dict[np.dtype[Any], int] = {}
+    for number, table in enumerate(tables):
+        dtype, size = table.values.dtype, table.values.size
+        if table.rows is not None or size > _SMALL_CELLS:
+            yield [number]
+            continue
+        waiting.setdefault(dtype, []).append(number)
+        filled[dtype] = filled.get(dtype, 0) + size
+        if filled[dtype] > BLOCK_CELLS:
+            yield waiting.pop(dtype)
+            del filled[dtype]
+    yield from waiting.values()
+
+
+def joined_values(tables: Sequence[Table]) -> Values:
+    """Return the values of dense tables of one dtype as one flat array, of a single table without a copy."""
+    if len(tables) == 1:
+        return tables[0].values.reshape(-1)
+    return np.concatenate([table.values.reshape(-1) for table in tables])
 
 
 def cell_numbers(rows: NDArray[np.int32], sizes: Sequence[int], axes: Sequence[int]) -> NDArray[np.int64]:

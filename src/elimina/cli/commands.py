@@ -13,6 +13,7 @@ from elimina.cli.convert import convert
 from elimina.cli.dcop import dcop
 from elimina.cli.generate import generate
 from elimina.cli.minizinc import install_minizinc
+from elimina.cli.notices import show_notices
 from elimina.cli.plot import plot
 from elimina.cli.solve import plan, solve
 from elimina.cli.tsp import tsp
@@ -28,6 +29,7 @@ def commands() -> None:
 
     FlatZinc files are solved by fzn-elimina, or by minizinc once install-minizinc has run.
     """
+    show_notices()
 
 
 for command in (solve, plan, tsp, dcop, convert, generate, plot, bench, install_minizinc):

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from elimina.cli.notices import reading_options
+
 if TYPE_CHECKING:
     from elimina.dcop import Problem
     from elimina.model import Model
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
 @click.command(short_help="Write a model in another format.")
 @click.argument("source", type=click.Path())
 @click.argument("target", type=click.Path())
-def convert(source: str, target: str) -> None:
+@reading_options
+def convert(source: str, target: str, no_check: bool) -> None:
     """Write the model in SOURCE as TARGET; suffixes name the formats (.wcsp, .uai, .cfn, .bif, .xmlbif, .erg).
 
     SOURCE may also be .net or .xdsl, and either may end in .gz or .xz.
@@ -33,7 +36,7 @@ def convert(source: str, target: str) -> None:
         problem = dcop.read(source)
         save(problem.model, target, problem)
     else:
-        save(read_model(source), target)
+        save(read_model(source, no_check=no_check), target)
 
 
 def save(model: Model, target: str, problem: Problem | None = None) -> None:

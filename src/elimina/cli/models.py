@@ -21,8 +21,12 @@ _ELSEWHERE = {
 """Suffixes of problems that other commands solve."""
 
 
-def read_model(path: str) -> Model:
+def read_model(path: str, *, no_check: bool = False) -> Model:
     """Read a model; a FlatZinc file's constraints become tables.
+
+    Args:
+        path: The file.
+        no_check: Whether a network's probabilities are taken as they are.
 
     Raises:
         InputError: It cannot be read, or a constraint's table would be too large.
@@ -31,7 +35,7 @@ def read_model(path: str) -> Model:
     if suffix in _ELSEWHERE:
         raise InputError(f"{path} is no graphical model: {_ELSEWHERE[suffix]}")
     if suffix != "fzn":
-        return read(path)
+        return read(path, check=not no_check)
     from elimina import cp
 
     return cp.read(path).to_model()

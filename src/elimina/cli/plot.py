@@ -9,6 +9,7 @@ import click
 
 from elimina.cli.dcop import read_problem
 from elimina.cli.models import read_model
+from elimina.cli.notices import reading_options
 from elimina.cli.options import number_option
 from elimina.cli.trace import read_trace
 from elimina.dcop.view import HEURISTICS, Heuristic
@@ -34,7 +35,8 @@ from elimina.io.files import suffix_of
     help="Of the pseudo-tree; see elimina dcop.",
 )
 @number_option("--seed", help="Of the heuristic random.")
-def plot(file: str, what: Any, tour: str | None, output: str, heuristic: Heuristic, seed: int) -> None:
+@reading_options
+def plot(file: str, what: Any, tour: str | None, output: str, heuristic: Heuristic, seed: int, no_check: bool) -> None:
     """Draw the model, distributed problem or .tsp problem in FILE, or the bounds that solve --trace wrote there."""
     what = what or {"jsonl": "trace", "tsp": "tour"}.get(suffix_of(Path(file)), "graph")
     if tour is not None and what != "tour":
@@ -52,7 +54,7 @@ def plot(file: str, what: Any, tour: str | None, output: str, heuristic: Heurist
         return
     from elimina.viz import plot
 
-    plot(read_model(file), output, what, title=Path(file).name)
+    plot(read_model(file, no_check=no_check), output, what, title=Path(file).name)
 
 
 def _plot_pseudotree(file: str, output: str, heuristic: Heuristic, seed: int) -> None:

@@ -12,6 +12,7 @@ import click
 from elimina import api, arguments
 from elimina.cli.cases import solve_cases
 from elimina.cli.models import read_model
+from elimina.cli.notices import reading_options
 from elimina.cli.options import (
     check_writable,
     cluster_of,
@@ -89,6 +90,7 @@ def _gap_of(text: str | float) -> float:
     "--cases", type=click.Path(), metavar="FILE", help="mar: a .csv or .parquet file with a row for each case."
 )
 @cluster_options
+@reading_options
 def solve(
     file: str,
     method: OptimumMethod,
@@ -102,6 +104,7 @@ def solve(
     checkpoint: str | None,
     cluster: str | None,
     local: int | None,
+    no_check: bool,
     **options: Any,
 ) -> None:
     """Answer a task on the model in FILE (.wcsp, .uai, .cfn, .bif, .xmlbif, .net, .xdsl, .erg; also .gz, .xz).
@@ -113,7 +116,7 @@ def solve(
         check_writable(Path(output))
     if cases is None and (cluster is not None or local is not None):
         _check_goes_with_clusters(method, options["task"])
-    model = read_model(file)
+    model = read_model(file, no_check=no_check)
     device = "cuda" if options["device"] == "cuda" else "cpu"
     if cases is not None:
         reject_given(_NOT_WITH_CASES, "--cases", "the suffix of -o names the format")
@@ -220,9 +223,10 @@ def _solve_on(
 @click.command(short_help="Show what solving a model would take.")
 @click.argument("file", type=click.Path())
 @model_options
-def plan(file: str, **options: Any) -> None:
+@reading_options
+def plan(file: str, no_check: bool, **options: Any) -> None:
     """Show what solving the model in FILE would take: width, tables, memory, time. Allocates nothing for it."""
-    model = read_model(file)
+    model = read_model(file, no_check=no_check)
     made = api.plan(
         model,
         options["task"],

@@ -70,7 +70,9 @@ def with_leaves(model: Model, weights: Mapping[int, Array]) -> Observed:
             if children is not None:
                 children.append(leaf)
     if len(variables) > len(model.variables) or constant != model.constant:
-        model = Model(variables, factors, sense=model.sense, constant=constant, children=children, name=model.name)
+        model = Model(
+            variables, factors, sense=model.sense, constant=constant, children=children, name=model.name, check=False
+        )
     return Observed(model, values)
 
 

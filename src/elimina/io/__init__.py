@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from elimina import arguments
 from elimina._core import TextError
-from elimina.errors import InputError, UnsupportedError
+from elimina.errors import FormatError, InputError, UnsupportedError
 from elimina.io.files import DISTRIBUTED_HINT, load, reraise, save, shown, suffix_of
 from elimina.model import Model, Sense
 from elimina.states import State, named
@@ -59,6 +59,9 @@ class _Format(Protocol):
     SENSES: tuple[Sense, ...]
     """What the values of a file of this format can mean."""
 
+    IS_OF_NETWORKS: bool
+    """Whether the format is for networks alone, rather than also for products of tables that only look like one."""
+
     def open_text(self, data: bytes) -> _Source: ...
     def parse(self, text: _Source) -> Model: ...
     def render(self, model: Model) -> Iterator[str]: ...
@@ -89,15 +92,20 @@ def _format_of(path: Path, name: str | None, *, writing: bool = False) -> _Forma
     return module
 
 
-def read(path: str | os.PathLike[str], *, format: str | None = None) -> Model:
+def read(path: str | os.PathLike[str], *, format: str | None = None, check: bool = True) -> Model:
     """Read a model.
+
+    The rows of a network's distributions are normalised where they miss 1 by the rounding of decimals.
 
     Args:
         path: The file; its suffix (that of one of ``FORMATS``, then perhaps .gz or .xz) names the format.
         format: One of ``FORMATS``, instead of the suffix; .gz and .xz are still recognised.
+        check: Whether rows of a network that miss 1 by more than 0.001 are an error (in UAI and ERGO files, which may
+            hold evidence multiplied in, a warning, and nothing is normalised); False: take all numbers as they are.
 
     Raises:
-        FormatError: The file is truncated, malformed, or holds a number out of range; it names file and line.
+        FormatError: The file is truncated, malformed, holds a number out of range, or is a network with rows that do
+            not sum to 1; it names file and line.
         UnsupportedError: The file uses a feature that elimina does not handle.
         InputError: The format is unknown or the file cannot be read.
     """
@@ -111,6 +119,11 @@ def read(path: str | os.PathLike[str], *, format: str | None = None) -> Model:
             raise TextError(f"expected the end of the file, found {shown(text.peek())}")
     except (TextError, UnsupportedError, InputError, UnicodeDecodeError) as error:
         reraise(path, None if text is None else text.line, error)
+    if check and model.children is not None:
+        try:
+            model.check_distributions(strict=handler.IS_OF_NETWORKS, in_place=True)
+        except InputError as error:
+            raise FormatError(str(path), None, str(error)) from None
     return model
 
 

@@ -3,8 +3,7 @@
 Each variable has a block with its values, each conditional distribution a block with one row "(p1, .., pk) x1, .., xn;"
 for each combination of the parents' values, or with one "table", in which the child varies slowest and the last parent
 fastest (the order of the format's definition), or with a "default" row for the combinations that have none. Commas and
-bars separate like blanks; comments are C's and C++'s; properties are read past. Values are kept as they are written:
-rows that sum to 1 only nearly are not normalised.
+bars separate like blanks; comments are C's and C++'s; properties are read past.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from elimina.model import Model, Sense
 from elimina.states import texts_of
 
 SENSES: tuple[Sense, ...] = ("probability",)
+IS_OF_NETWORKS = True
 _SEPARATORS = ",|"
 _MARKS = "{}()[];"
 

@@ -31,6 +31,7 @@ from elimina.states import texts_of
 from elimina.table import FORBIDDEN, Table
 
 SENSES: tuple[Sense, ...] = ("min-cost", "max-cost")
+IS_OF_NETWORKS = False
 _BOUND = re.compile(rb"([<>])([+-]?\d{1,400})(?:\.(\d{0,400}))?")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _EXACT_POWER = 22

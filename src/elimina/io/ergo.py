@@ -17,6 +17,7 @@ from elimina.io.uai import conditional_tables, numbered, read_sizes, read_tables
 from elimina.model import Model, Sense, Variable
 
 SENSES: tuple[Sense, ...] = ("probability",)
+IS_OF_NETWORKS = False
 
 
 def open_text(data: bytes) -> Text:
@@ -38,7 +39,7 @@ def parse(text: Text) -> Model:
         raise TextError(f"a cycle of parents: {' <- '.join(map(str, cycle))}")
     factors = read_tables(text, scopes, sizes)
     variables = numbered(sizes) if text.at_end() else _named(text, sizes)
-    return Model(variables, factors, sense="probability", children=range(len(sizes)))
+    return Model(variables, factors, sense="probability", children=range(len(sizes)), check=False)
 
 
 def _named(text: Text, sizes: list[int]) -> list[Variable]:

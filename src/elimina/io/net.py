@@ -20,6 +20,7 @@ from elimina.io.network import NetworkBuilder, number_starts, read_probabilities
 from elimina.model import Model, Sense
 
 SENSES: tuple[Sense, ...] = ("probability",)
+IS_OF_NETWORKS = True
 _TOKEN = re.compile(rb'(?:\s++|%[^\n]*+)*+("(?:[^"\\]|\\.)*+"|[(){}=;|]|[^\s"%(){}=;|]++)?', re.DOTALL)
 _TO_SEMICOLON = re.compile(rb"(?:[^;%]++|%[^\n]*+)*+;")
 _COMMENT = re.compile(rb"%[^\n]*+")

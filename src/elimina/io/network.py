@@ -88,7 +88,9 @@ class NetworkBuilder:
         if cycle:
             raise TextError("a cycle of parents: " + " <- ".join(repr(self._variables[v].name) for v in cycle))
         factors = list(self._factors.values())
-        return Model(self._variables, factors, sense="probability", children=list(self._factors), name=self.name)
+        return Model(
+            self._variables, factors, sense="probability", children=list(self._factors), name=self.name, check=False
+        )
 
 
 def find_cycle(scopes: dict[int, tuple[int, ...]]) -> list[int]:

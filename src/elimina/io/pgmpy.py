@@ -16,15 +16,20 @@ from elimina.states import State, native
 from elimina.table import Table
 
 
-def from_pgmpy(network: Any) -> Model:
+def from_pgmpy(network: Any, *, check: bool = True) -> Model:
     """Build a model from a discrete Bayesian network, Markov network, factor graph or junction tree of pgmpy.
 
     Variables are in the order of the nodes (then of the factors); names that are no strings become their ``str``.
     States that are str, int or bool (also of NumPy) stay what they are, others become their ``str``. A factor that
     lists a variable's states in another order than its first factor is rearranged.
 
+    Args:
+        network: An object of pgmpy.
+        check: See ``Model``.
+
     Raises:
-        InputError: It is none of these, a variable has no distribution, or factors disagree on a variable's states.
+        InputError: It is none of these, a row of a distribution does not sum to 1, a variable has no distribution, or
+            factors disagree on a variable's states.
         UnsupportedError: A distribution is not given by a table.
     """
     if hasattr(network, "get_cpds"):
@@ -52,7 +57,7 @@ def from_pgmpy(network: Any) -> Model:
     tables = [Table([index[v] for v in _last_first(f.variables)], _values(f, states)) for f in factors]
     if not hasattr(network, "get_cpds"):
         return Model(variables, tables, sense="probability")
-    return Model(variables, tables, sense="probability", children=[t.scope[-1] for t in tables])
+    return Model(variables, tables, sense="probability", children=[t.scope[-1] for t in tables], check=check)
 
 
 def _state(state: Any) -> State:

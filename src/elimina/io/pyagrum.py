@@ -20,13 +20,17 @@ from elimina.states import State
 from elimina.table import Table
 
 
-def from_pyagrum(network: Any) -> Model:
+def from_pyagrum(network: Any, *, check: bool = True) -> Model:
     """Build a model from a BayesNet or MarkovRandomField of pyAgrum, its variables in the order of their node ids.
 
     The states of an IntegerVariable or a RangeVariable are int, those of other variables are their labels.
 
+    Args:
+        network: An object of pyAgrum.
+        check: See ``Model``.
+
     Raises:
-        InputError: It is neither.
+        InputError: It is neither, or a row of a distribution does not sum to 1.
         UnsupportedError: It is an influence diagram.
     """
     if hasattr(network, "utility"):
@@ -40,7 +44,7 @@ def from_pyagrum(network: Any) -> Model:
     if hasattr(network, "cpt"):
         tables = [_table(network.cpt(v), index) for v in nodes]
         children = [t.scope[-1] for t in tables]
-        return Model(variables, tables, sense="probability", children=children, name=_title(network))
+        return Model(variables, tables, sense="probability", children=children, name=_title(network), check=check)
     tables = [_table(network.factor(scope), index) for scope in network.factors()]
     return Model(variables, tables, sense="probability", name=_title(network))
 

@@ -21,6 +21,7 @@ from elimina.model import Model, Sense, Variable
 from elimina.table import Table
 
 SENSES: tuple[Sense, ...] = ("probability",)
+IS_OF_NETWORKS = False
 LARGEST_DOMAIN = 2**31 - 1
 LARGEST_TABLE = 10**8
 _LARGEST_EXPONENT = 700.0
@@ -45,7 +46,7 @@ def parse(text: Text) -> Model:
     scopes = [flat[a:b] for a, b in pairwise(ends)]
     factors = read_tables(text, scopes, sizes)
     children = [scope[-1] for scope in scopes] if kind == b"BAYES" else None
-    return Model(numbered(sizes), factors, sense="probability", children=children)
+    return Model(numbered(sizes), factors, sense="probability", children=children, check=False)
 
 
 def numbered(sizes: Sequence[int]) -> list[Variable]:

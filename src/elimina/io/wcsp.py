@@ -26,6 +26,7 @@ from elimina.model import Model, Sense
 from elimina.table import FORBIDDEN, Table
 
 SENSES: tuple[Sense, ...] = ("min-cost",)
+IS_OF_NETWORKS = False
 
 
 def open_text(data: bytes) -> Text:

@@ -16,6 +16,7 @@ from elimina.io.network import NetworkBuilder, read_probabilities
 from elimina.model import Model, Sense
 
 SENSES: tuple[Sense, ...] = ("probability",)
+IS_OF_NETWORKS = True
 
 
 def open_text(data: bytes) -> Document:

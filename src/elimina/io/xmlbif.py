@@ -23,6 +23,7 @@ from elimina.model import Model, Sense
 from elimina.states import texts_of
 
 SENSES: tuple[Sense, ...] = ("probability",)
+IS_OF_NETWORKS = True
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
+from elimina import distributions
 from elimina.errors import InputError, MemoryLimitError
 from elimina.model import Model, Sense, Variable, forbidden_value
 from elimina.table import BLOCK_CELLS, Table, blocks
@@ -16,10 +17,6 @@ Task = Literal["mpe", "pr", "mar", "mmap", "count", "joint"]
 TASKS: tuple[Task, ...] = get_args(Task)
 
 _MOST_CELLS = 2**62
-
-_OFF = 1e-6
-_MOST_OFF = 1e-5
-"""Distance from 1 of the sums of one pruned distribution, and of all together."""
 
 
 class Group(NamedTuple):
@@ -205,39 +202,14 @@ def _relevant_factors(
     scopes = [factor.scope for factor in model.factors]
     needed = prune_barren(scopes, children, evidence={*evidence, *(query or ())})
     barren = sorted(set(range(len(children))).difference(needed))
-    off = {f: _distance_from_distribution(model.factors[f], children[f]) for f in barren}
-    lasting = {children[f] for f in off.keys() - _close_to_distributions(off)}
+    found = distributions.are_distributions([model.factors[f] for f in barren], [children[f] for f in barren])
+    lasting = {children[f] for f, is_one in zip(barren, found, strict=True) if not is_one}
     return prune_barren(scopes, children, evidence=evidence, query=query, lasting=lasting)
 
 
 def are_distributions(factors: Sequence[Table], children: Sequence[int]) -> bool:
     """Whether all factors are conditional distributions, of distinct children: only then is a barren one worth 1."""
-    if len(set(children)) < len(children):
-        return False
-    pairs = enumerate(zip(factors, children, strict=True))
-    off = {number: _distance_from_distribution(factor, child) for number, (factor, child) in pairs}
-    return len(_close_to_distributions(off)) == len(off)
-
-
-def _distance_from_distribution(factor: Table, child: int) -> float:
-    """How far the sums over the child are from 1 at most."""
-    return float(np.abs(factor.dense().sum(axis=factor.scope.index(child)) - 1.0).max())
-
-
-def _close_to_distributions(off: Mapping[int, float]) -> set[int]:
-    """The factors that may be taken for distributions: as many as possible, the closest ones first.
-
-    Files round probabilities, so that sums are off by some 1e-7. Each factor taken adds that to the answer's relative
-    error, which all together keep below ``_MOST_OFF`` (why these numbers: ``docs/decisions/0009-pruning.md``).
-    """
-    taken: set[int] = set()
-    total = 0.0
-    for factor in sorted(off, key=lambda factor: off[factor]):
-        total += off[factor]
-        if off[factor] > _OFF or total > _MOST_OFF:
-            break
-        taken.add(factor)
-    return taken
+    return len(set(children)) == len(children) and all(distributions.are_distributions(factors, children))
 
 
 def _group(tables: tuple[Table, ...]) -> tuple[Group, ...]:

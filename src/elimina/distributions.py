@@ -1,0 +1,215 @@
+"""Checks of a network's conditional distributions: each row, at one assignment of the parents, sums to 1.
+
+A row that misses 1 by more than ``ROUNDING`` is an error; one that misses it by less, as printed decimals do, is
+normalised; sums that are off by the rounding of floating-point additions alone stay as they are.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.errors import InputError
+from elimina.table import Table, batches, joined_values
+
+ROUNDING = 1e-3
+"""Distance of a row's sum from 1 up to which it is taken for the rounding of decimals: three places are the fewest."""
+
+_SLACK = 1e-9
+"""Relative: 0.333 three times misses 1 by 0.001 and a rounding error."""
+
+_SHOWN = 8
+"""Names in a message."""
+
+logger = logging.getLogger("elimina")
+
+
+class Named(Protocol):
+    """A variable, as messages need it."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    def state(self, index: int) -> Any:
+        """Return the state of an index."""
+
+
+def checked(
+    variables: Sequence[Named],
+    factors: Sequence[Table],
+    children: Sequence[int],
+    *,
+    strict: bool = True,
+    in_place: bool = False,
+) -> tuple[Table, ...]:
+    """Return the factors with the rows normalised that miss 1 by the rounding of decimals.
+
+    Args:
+        variables: The model's.
+        factors: Tables of finite, non-negative numbers.
+        children: Factor i is the distribution of variable ``children[i]`` given the rest of its scope.
+        strict: Whether a row that misses 1 by more is an error; if not, a warning is logged, and the factors are
+            returned as they are.
+        in_place: Whether dense tables may be written to, because nobody else has their arrays.
+
+    Raises:
+        InputError: A row misses 1 by more than ``ROUNDING``.
+    """
+    off = dict(_off(factors, children))
+    if not off:
+        return tuple(factors)
+    count = int(_are_beyond(np.concatenate([sums.totals for sums in off.values()])).sum())
+    if count:
+        number, row = next((n, int(are.argmax())) for n in sorted(off) if (are := _are_beyond(off[n].totals)).any())
+        text = _text(variables, factors[number], children[number], off[number], row)
+        if strict:
+            more = f" ({count - 1:,} more rows miss 1, too)" if count > 1 else ""
+            raise InputError(
+                f"{text}{more}: correct it, or pass check=False (--no-check on the command line) to take it as it is"
+            )
+        rows_miss = "one row misses" if count == 1 else f"{count:,} rows miss"
+        logger.warning("%s; %s 1 by more than %g: the file is read as a product of tables", text, rows_miss, ROUNDING)
+        return tuple(factors)
+    result = list(factors)
+    for number, sums in off.items():
+        result[number] = _normalised(factors[number], children[number], sums, in_place)
+    if logger.isEnabledFor(logging.INFO):
+        _report(variables, off, children)
+    return tuple(result)
+
+
+def are_distributions(factors: Sequence[Table], children: Sequence[int]) -> list[bool]:
+    """Return for each factor whether all of its rows sum to 1 up to the rounding of additions."""
+    off = {number for number, _ in _off(factors, children)}
+    return [number not in off for number in range(len(factors))]
+
+
+class _Sums(NamedTuple):
+    """Sums of a factor's rows: 1.0 where they differ from it by the rounding of additions alone.
+
+    Attributes:
+        totals: One for each assignment of the parents, in the order of a dense table or of ``parents``.
+        parents: Sparse factors: the states of the parents; those of -1 stand for all that no tuple has. Else None.
+    """
+
+    totals: NDArray[np.float64]
+    parents: NDArray[np.int64] | None
+
+
+def _are_beyond(totals: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Mark the sums that miss 1 by more than the rounding of decimals."""
+    return ~(np.abs(totals - 1.0) <= ROUNDING * (1 + _SLACK))
+
+
+def _normalised(factor: Table, child: int, sums: _Sums, in_place: bool) -> Table:
+    """Return the factor with its rows divided by their sums."""
+    axis = factor.scope.index(child)
+    if factor.rows is None:
+        sizes = [size for a, size in enumerate(factor.sizes) if a != axis]
+        totals = np.expand_dims(sums.totals.reshape(sizes), axis)
+        if in_place and factor.values.dtype == np.float64 and factor.values.flags.writeable:
+            np.divide(factor.values, totals, out=factor.values)
+            return factor
+        return Table(factor.scope, (factor.values / totals).astype(factor.values.dtype))
+    if factor.default != 0:
+        # What no tuple has cannot be divided row by row.
+        return factor
+    values = (factor.values / sums.totals[_parents_of(factor, axis)[1]]).astype(factor.values.dtype)
+    return Table(factor.scope, values, sizes=factor.sizes, rows=factor.rows, default=factor.default)
+
+
+def _off(factors: Sequence[Table], children: Sequence[int]) -> Iterator[tuple[int, _Sums]]:
+    """Yield the sums of the rows of each factor that has one other than 1, up to the rounding of additions."""
+    for batch in batches(factors):
+        by_size: dict[int, list[int]] = {}
+        for number in batch:
+            factor = factors[number]
+            if factor.rows is None and factor.scope[-1] == children[number]:
+                by_size.setdefault(factor.sizes[-1], []).append(number)
+                continue
+            sums = _sums(factor, children[number])
+            if (sums.totals != 1.0).any():
+                yield number, sums
+        for size, numbers in by_size.items():
+            yield from _off_together(factors, numbers, size)
+
+
+def _off_together(factors: Sequence[Table], numbers: Sequence[int], size: int) -> Iterator[tuple[int, _Sums]]:
+    """Sum the rows, all of one size, of dense tables whose child is last at once."""
+    flat = joined_values([factors[number] for number in numbers])
+    # Several times as fast as ``sum`` over a short axis; a product with ones would start threads.
+    sums = np.einsum("ij->i", flat.reshape(-1, size), dtype=np.float64)
+    totals = _snapped(sums, size * _unit(flat.dtype))
+    wrong = np.flatnonzero(totals != 1.0)
+    if not len(wrong):
+        return
+    ends = np.cumsum([factors[number].values.size // size for number in numbers])
+    for place in np.unique(np.searchsorted(ends, wrong, side="right")).tolist():
+        first = 0 if place == 0 else ends[place - 1]
+        yield numbers[place], _Sums(totals[first : ends[place]], None)
+
+
+def _snapped(totals: NDArray[np.float64], slack: Any) -> NDArray[np.float64]:
+    """Return sums with 1.0 for those that are as close as that."""
+    return np.where(np.abs(totals - 1.0) <= slack, 1.0, totals)
+
+
+def _sums(factor: Table, child: int) -> _Sums:
+    axis = factor.scope.index(child)
+    size = factor.sizes[axis]
+    slack = size * _unit(factor.values.dtype)
+    if factor.rows is None:
+        return _Sums(_snapped(factor.values.sum(axis=axis, dtype=np.float64).reshape(-1), slack), None)
+    distinct, group = _parents_of(factor, axis)
+    counts = np.bincount(group, minlength=len(distinct))
+    default = float(factor.default or 0)
+    totals = np.bincount(group, weights=factor.values.astype(np.float64), minlength=len(distinct)).astype(np.float64)
+    totals += (size - counts) * default
+    if len(distinct) < factor.cells // size:
+        distinct = np.append(distinct, np.full((1, distinct.shape[1]), -1), axis=0)
+        totals = np.append(totals, default * size)
+    return _Sums(_snapped(totals, slack), distinct)
+
+
+def _parents_of(factor: Table, axis: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct assignments of the parents in a sparse factor's tuples, and the one of each tuple."""
+    assert factor.rows is not None
+    parents = np.delete(factor.rows, axis, axis=1).astype(np.int64)
+    distinct, group = np.unique(parents, axis=0, return_inverse=True)
+    return distinct, group.reshape(-1)
+
+
+def _unit(dtype: np.dtype[Any]) -> float:
+    """Relative error that one addition and one division make, at most."""
+    return 2.0 * np.finfo(dtype).eps.item() if dtype.kind == "f" else 0.0
+
+
+def _text(variables: Sequence[Named], factor: Table, child: int, sums: _Sums, row: int) -> str:
+    pairs = [(v, size) for v, size in zip(factor.scope, factor.sizes, strict=True) if v != child]
+    places = np.unravel_index(row, [size for _, size in pairs]) if sums.parents is None else sums.parents[row]
+    states = [f"{variables[v].name}={variables[v].state(int(x))}" for (v, _), x in zip(pairs, places, strict=True)]
+    known = ", ".join(states)
+    if sums.parents is not None and (sums.parents[row] < 0).any():
+        known = "states of its parents that no tuple has"
+    total = float(sums.totals[row])
+    return f"the distribution of {variables[child].name!r}{known and f' given {known}'} sums to {total:.10g}, not 1"
+
+
+def _report(variables: Sequence[Named], off: dict[int, _Sums], children: Sequence[int]) -> None:
+    names = [variables[children[number]].name for number in off]
+    rows = sum(int(np.count_nonzero(sums.totals != 1.0)) for sums in off.values())
+    farthest = max(float(np.abs(sums.totals - 1.0).max()) for sums in off.values())
+    more = ", ..." if len(names) > _SHOWN else ""
+    logger.info(
+        "normalised rows that miss 1 by at most %.1g: %s in the distributions of %s of the variables, %s%s",
+        farthest,
+        f"{rows:,}",
+        f"{len(names):,}",
+        ", ".join(names[:_SHOWN]),
+        more,
+    )
