@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
+_ONE_BY_ONE = 16
+"""Changes up to which the steps that depend on each are looked up, as they were found before."""
+
 _LEAST = math.ulp(0.0)
 """The smallest positive float."""
 
@@ -102,8 +105,12 @@ class Propagator:
         for number in touched:
             if number < len(self._plan.factors):
                 self._load(number)
-            if self._plan.keep:
-                self._stale[self._after.of(self._touched.get(number, ()))] = True
+        if self._plan.keep:
+            starts = [self._touched.get(number, ()) for number in touched]
+            if len(starts) > _ONE_BY_ONE:
+                starts = [tuple(sorted({step for steps in starts for step in steps}))]
+            for steps in starts:
+                self._stale[self._after.of(steps)] = True
         if self._slicing is not None:
             self._slicing.fix(self._values)
 

@@ -44,7 +44,7 @@ def draw(propagator: Propagator, plan: Plan, count: int, random: np.random.Gener
         tables = [propagator.factor_table(factor) for factor in node.factors]
         tables += [propagator.message(message_of[tree.nodes[child].variable]) for child in node.children]
         tables = [(scope, _logarithms(values, propagator.logarithmic)) for scope, values in tables]
-        size = next(step.domain for step in plan.steps if step.variable == node.variable)
+        size = plan.steps[message_of[node.variable]].domain
         chosen = np.empty(count, dtype=np.int64)
         for rows in _blocks(count, size):
             logs = np.zeros((rows.stop - rows.start, size))

@@ -84,6 +84,11 @@ def outside(plan: Plan, sizes: Sequence[int]) -> Outside:
         else:
             own.append(where.all(bounds.up[nodes[step.variable]]))
     roots = [number for number, node in enumerate(tree.nodes) if node.parent < 0]
+    tree_number = {root: number for number, root in enumerate(roots)}
+    root_of = [0] * len(tree.nodes)
+    for number in range(len(tree.nodes) - 1, -1, -1):
+        parent = tree.nodes[number].parent
+        root_of[number] = tree_number[number] if parent < 0 else root_of[parent]
     rest: list[tuple[Place, ...]] = [()] * len(plan.steps)
     tree_of = [0] * len(plan.steps)
     for number in range(len(plan.steps) - 1, -1, -1):
@@ -96,9 +101,7 @@ def outside(plan: Plan, sizes: Sequence[int]) -> Outside:
             continue
         node = nodes[step.variable]
         rest[number] = where.all(bounds.down.get(node, ()))
-        while tree.nodes[node].parent >= 0:
-            node = tree.nodes[node].parent
-        tree_of[number] = roots.index(node)
+        tree_of[number] = root_of[node]
     trees = tuple(where.all(bounds.up[root]) for root in roots)
     factors = tuple(where.factor(number) for number in range(len(plan.factors)))
     return Outside(steps, arena_cells, factors, tuple(own), tuple(rest), trees, tuple(tree_of))
