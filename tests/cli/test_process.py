@@ -94,6 +94,33 @@ def test_a_signal_while_modules_load(number, word):
         assert (process.returncode, out, err) == (128 + number, "", f"{word}\n" if count == 1 else "")
 
 
+def takes(process, number):
+    """Whether a process holds a signal back or handles it; before the launcher's first lines it does neither."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    masks = [int(status.partition(f"{name}:")[2].split()[0], 16) for name in ("SigBlk", "SigCgt")]
+    return any(mask >> (number - 1) & 1 for mask in masks)
+
+
+@SIGNALS
+@pytest.mark.parametrize(
+    ("program", "arguments"), [("elimina", ["plan", "slow.wcsp", "--order-time", "60"]), ("fzn-elimina", ["slow.fzn"])]
+)
+def test_a_signal_while_python_starts(tmp_path, number, word, program, arguments, elimina):
+    """Whenever it comes from the launcher's first lines on."""
+    elimina("generate", "grid", "--side", 40, "-d", 3, "slow.wcsp")
+    os.mkfifo(tmp_path / "slow.fzn")  # which nothing is written to
+    command = [str(Path(sys.executable).parent / program), *arguments]
+    for delay in (0, 0.005, 0.01, 0.02, 0.05):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+        while not takes(process, number):
+            time.sleep(0.001)
+        time.sleep(delay)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 128 + number
+        assert (out, err) in (("", f"{word}\n"), (f"=====UNKNOWN=====\n% {word}\n", ""))
+
+
 def test_a_pipe_that_is_closed_early(start, radio):
     read, write = os.pipe()
     process = start("solve", radio, stdout=write)

@@ -12,8 +12,8 @@ def main(arguments: list[str] | None = None) -> None:
 
     Its exit codes: 0 finished, 1 error, 2 usage, 130 ended by SIGINT, 143 ended by SIGTERM.
     """
-    signals.catch()
     try:
+        signals.catch()
         with signals.deferred():
             from elimina.cli.commands import run
         signals.check()

@@ -25,12 +25,15 @@ def main(arguments: list[str] | None = None) -> None:
     Its exit codes: 0 finished, a limit included; 1 error; 2 usage; 130 ended by SIGINT; 143 ended by SIGTERM.
     """
     started = time.monotonic()
-    signals.catch()
     try:
+        signals.catch()
         # Signals are looked at where the search stands still: whatever is found by then is printed.
         with signals.deferred():
             options = _options(arguments)
         code = _Run(started, options).run()
+    except KeyboardInterrupt:
+        print(signals.word(), file=sys.stderr)
+        code = signals.INTERRUPTED
     except OSError as error:
         if not isinstance(error, BrokenPipeError):
             _complain(f"{error.filename or 'standard output'}: {error.strerror or error}")

@@ -44,13 +44,18 @@ class _State:
 
 
 def catch() -> None:
-    """Handle SIGINT and SIGTERM from here on to the process's end."""
+    """Handle SIGINT and SIGTERM from here on to the process's end.
+
+    Raises:
+        KeyboardInterrupt: One came while Python started, and was held back by the launcher.
+    """
     _State.came, _State.deferred, _State.is_over = None, 0, False
     for number in (*_WORDS, signal.SIGALRM):
         try:
             signal.signal(number, _handle)
         except ValueError:
             return  # another thread than the main one: signals are that one's
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _WORDS)
 
 
 def alarm(seconds: float) -> None:
