@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from importlib import import_module
@@ -44,6 +45,9 @@ ModelLike = Model | str | os.PathLike[str]
 """A model, or the path of a file that holds one."""
 
 
+_logger = logging.getLogger("elimina")
+
+
 class _Source(Protocol):
     """A file's content while it is read."""
 
@@ -59,6 +63,8 @@ class _Format(Protocol):
     SENSES: tuple[Sense, ...]
     """What the values of a file of this format can mean."""
 
+    HOLDS_NAMES: bool
+    """Whether the format has a place for the names of variables and states."""
     IS_OF_NETWORKS: bool
     """Whether the format is for networks alone, rather than also for products of tables that only look like one."""
 
@@ -173,7 +179,8 @@ def write(model: Model, path: str | os.PathLike[str], *, format: str | None = No
     """Write a model; the file appears only once it is complete.
 
     A model whose sense the format does not have is converted first, by ``convert_sense`` with its defaults: that may
-    round (see there). Names and states are lost in UAI, ERGO and WCSP files.
+    round (see there). What the format cannot hold (names and states in UAI, ERGO and WCSP files, an upper bound beside
+    probabilities) is lost, and a warning is logged.
 
     Args:
         model: What to write.
@@ -185,8 +192,22 @@ def write(model: Model, path: str | os.PathLike[str], *, format: str | None = No
     """
     path = Path(path)
     handler = _format_of(path, format, writing=True)
+    _report_losses(model, path, handler)
     if model.sense not in handler.SENSES:
         from elimina.io.convert import convert_sense
 
         model = convert_sense(model, handler.SENSES[0])
     save(path, handler.render(model))
+
+
+def _report_losses(model: Model, path: Path, handler: _Format) -> None:
+    """Say what a file will lack."""
+    own = (v.states is not None or v.name != f"x{i}" for i, v in enumerate(model.variables))
+    if not handler.HOLDS_NAMES and any(own):
+        _logger.warning("%s lacks the names of variables and states: the format has no place for them", path)
+    if model.upper_bound is not None and "probability" in handler.SENSES:
+        _logger.warning(
+            "%s lacks the upper bound %s: where costs become probabilities, what it forbids is merely improbable",
+            path,
+            model.upper_bound,
+        )

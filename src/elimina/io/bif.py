@@ -23,6 +23,7 @@ from elimina.states import texts_of
 
 SENSES: tuple[Sense, ...] = ("probability",)
 IS_OF_NETWORKS = True
+HOLDS_NAMES = True
 _SEPARATORS = ",|"
 _MARKS = "{}()[];"
 

@@ -32,6 +32,7 @@ from elimina.table import FORBIDDEN, Table
 
 SENSES: tuple[Sense, ...] = ("min-cost", "max-cost")
 IS_OF_NETWORKS = False
+HOLDS_NAMES = True
 _BOUND = re.compile(rb"([<>])([+-]?\d{1,400})(?:\.(\d{0,400}))?")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _EXACT_POWER = 22
@@ -221,7 +222,7 @@ class _Functions:
     def _number(self, word: bytes) -> int | float:
         if not _NUMBER.fullmatch(word):
             raise TextError(f"expected a cost, found {shown(word)}")
-        whole = word.lstrip(b"+-").isdigit() and len(word) <= _LONGEST_INTEGER
+        whole = word.lstrip(b"+-").isdigit() and len(word) <= _LONGEST_INTEGER and abs(int(word)) <= FORBIDDEN
         value = np.array([int(word) if whole else float(word)])
         if value.dtype.kind not in "if" or not np.isfinite(value).all():
             raise TextError(f"expected a cost that fits 64 bits, found {shown(word)}")

@@ -18,6 +18,7 @@ from elimina.model import Model, Sense, Variable
 
 SENSES: tuple[Sense, ...] = ("probability",)
 IS_OF_NETWORKS = False
+HOLDS_NAMES = False
 
 
 def open_text(data: bytes) -> Text:

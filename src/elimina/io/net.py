@@ -21,6 +21,7 @@ from elimina.model import Model, Sense
 
 SENSES: tuple[Sense, ...] = ("probability",)
 IS_OF_NETWORKS = True
+HOLDS_NAMES = True
 _TOKEN = re.compile(rb'(?:\s++|%[^\n]*+)*+("(?:[^"\\]|\\.)*+"|[(){}=;|]|[^\s"%(){}=;|]++)?', re.DOTALL)
 _TO_SEMICOLON = re.compile(rb"(?:[^;%]++|%[^\n]*+)*+;")
 _COMMENT = re.compile(rb"%[^\n]*+")

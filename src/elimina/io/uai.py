@@ -7,6 +7,7 @@ variable of a scope is the child of the conditional distribution. Source: the UA
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -22,9 +23,14 @@ from elimina.table import Table
 
 SENSES: tuple[Sense, ...] = ("probability",)
 IS_OF_NETWORKS = False
+HOLDS_NAMES = False
 LARGEST_DOMAIN = 2**31 - 1
 LARGEST_TABLE = 10**8
 _LARGEST_EXPONENT = 700.0
+_MOST_CONSTANTS = 64
+"""Tables that a constant may become."""
+
+logger = logging.getLogger("elimina")
 
 
 def open_text(data: bytes) -> Text:
@@ -87,7 +93,8 @@ def read_tables(text: Text, scopes: Sequence[Sequence[int]], sizes: Sequence[int
 def render(model: Model) -> Iterator[str]:
     """Yield the file's text; numbers are written so that they read back exactly.
 
-    The model's constant becomes tables of arity 0. A factor whose child is not last in its scope is transposed.
+    The model's constant becomes tables of arity 0, as long as 64 of them hold it; beyond, it is dropped with a warning.
+    A factor whose child is not last in its scope is transposed.
     """
     tables = list(conditional_tables(model))
     constants = _as_factors(model.constant)
@@ -130,10 +137,19 @@ def table_text(values: NDArray[np.float64]) -> str:
 
 
 def _as_factors(log_constant: float) -> list[float]:
-    """Split exp(log_constant) into factors that a double can hold."""
+    """Split exp(log_constant) into factors that a double can hold; what needs too many of them is dropped, and said."""
     if log_constant == 0:
         return []
     if log_constant == -math.inf:
         return [0.0]
-    count = math.ceil(abs(log_constant) / _LARGEST_EXPONENT)
+    count = math.ceil(min(abs(log_constant) / _LARGEST_EXPONENT, _MOST_CONSTANTS + 1))
+    if count > _MOST_CONSTANTS:
+        logger.warning(
+            "the factor exp(%.6g) of all totals is not written, for it would take over %d numbers: assignments stay as "
+            "good as they are, log scores and log Z lack %.6g",
+            log_constant,
+            _MOST_CONSTANTS,
+            log_constant,
+        )
+        return []
     return [math.exp(log_constant / count)] * count

@@ -27,6 +27,7 @@ from elimina.table import FORBIDDEN, Table
 
 SENSES: tuple[Sense, ...] = ("min-cost",)
 IS_OF_NETWORKS = False
+HOLDS_NAMES = False
 
 
 def open_text(data: bytes) -> Text:

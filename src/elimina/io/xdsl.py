@@ -17,6 +17,7 @@ from elimina.model import Model, Sense
 
 SENSES: tuple[Sense, ...] = ("probability",)
 IS_OF_NETWORKS = True
+HOLDS_NAMES = True
 
 
 def open_text(data: bytes) -> Document:

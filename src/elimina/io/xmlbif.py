@@ -24,6 +24,7 @@ from elimina.states import texts_of
 
 SENSES: tuple[Sense, ...] = ("probability",)
 IS_OF_NETWORKS = True
+HOLDS_NAMES = True
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -94,6 +95,7 @@ def write(problem: Problem, path: str | os.PathLike[str], *, format: str | None 
 
     YAML keeps everything but an upper bound on the total cost; a constant cost becomes a function of the first
     variable. XML keeps both and loses the agents' capacities, costs and routes; JSON loses these and the bound.
+    A warning is logged where an upper bound is lost.
 
     Args:
         problem: What to write.
@@ -104,6 +106,10 @@ def write(problem: Problem, path: str | os.PathLike[str], *, format: str | None 
         InputError: The format cannot hold the problem, is unknown, or the file cannot be written.
     """
     path = Path(path)
+    if problem.model.upper_bound is not None and _module(path, format).rpartition(".")[2] != "xcsp":
+        logging.getLogger("elimina").warning(
+            "%s lacks the upper bound %s: the format has no place for it", path, problem.model.upper_bound
+        )
     writer: _Writer = import_module(f"{_module(path, format)}_write")
     save(path, writer.render(problem))
 
