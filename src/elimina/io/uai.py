@@ -142,7 +142,7 @@ def _as_factors(log_constant: float) -> list[float]:
         return []
     if log_constant == -math.inf:
         return [0.0]
-    count = math.ceil(min(abs(log_constant) / _LARGEST_EXPONENT, _MOST_CONSTANTS + 1))
+    count = max(1, math.ceil(min(abs(log_constant) / _LARGEST_EXPONENT, _MOST_CONSTANTS + 1)))
     if count > _MOST_CONSTANTS:
         logger.warning(
             "the factor exp(%.6g) of all totals is not written, for it would take over %d numbers: assignments stay as "
