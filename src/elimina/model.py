@@ -340,6 +340,10 @@ class Model:
             raise InputError(f"the model has no variable {name}; indices run from 0 to {len(self.variables) - 1}")
         return index
 
+    def find(self, name: str) -> int | None:
+        """Return the index of the variable of a name; None if there is none."""
+        return self._index.get(name)
+
     def terms(self, assignment: Sequence[int]) -> list[int | float]:
         """What each factor adds to the objective at an assignment: costs, or natural logarithms of probabilities.
 

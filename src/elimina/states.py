@@ -219,7 +219,24 @@ def indices_of(model: Model, names: Iterable[str | int], argument: str) -> list[
     if isinstance(names, str | bytes) or not isinstance(names, Iterable):
         example = f", such as [{names!r}]" if isinstance(names, str) else ""
         raise arguments.wrong_type(argument, names, f"a sequence of names or indices of variables{example}")
-    return [model.index(name) for name in names]
+    return [_variable(model, name) for name in names]
+
+
+def _variable(model: Model, name: str | int) -> int:
+    """Return a variable's index by its name or index.
+
+    Raises:
+        InputError: There is no such variable, or an integer is one variable's index and another one's name: networks
+            of other packages may have integers as names.
+    """
+    found = model.index(name)
+    other = None if isinstance(name, str) else model.find(str(name))
+    if other is not None and other != found:
+        raise InputError(
+            f"variable {name} may be the one named {str(name)!r}, or the one of index {name}, named "
+            f"{model.variables[found].name!r}; give its name"
+        )
+    return found
 
 
 def check_mapping(argument: str, evidence: Any) -> None:
@@ -250,7 +267,7 @@ def evidence_of(model: Model, evidence: Evidence) -> dict[int, int | Weights]:
     check_mapping("evidence", evidence)
     found: dict[int, int | Weights] = {}
     for name, known in evidence.items():
-        v = model.index(name)
+        v = _variable(model, name)
         new = known_of(model.variables[v], known)
         if v in found:
             _check_agreement(model.variables[v], found[v], new)

@@ -68,10 +68,23 @@ def _variables(rng: random.Random) -> list[list[Any]]:
         if total * size > most:
             continue
         total *= size
-        name = {"plain": f"x{number}", "spaced": f"node {number} é", "digits": str(9 - number)}[style]
-        states = [f"{rng.choice('abc')}{i}" for i in range(size)] if rng.random() < 0.3 else None
+        name = {"plain": f"x{number}", "spaced": f"node {number} é", "digits": str(90 - number)}[style]
+        states = _states(rng, size) if rng.random() < 0.4 else None
         variables.append([name, size, states])
     return variables
+
+
+def _states(rng: random.Random, size: int) -> list[Any]:
+    """Draw states of one type or of several: indices of one another, so that a mix-up shows."""
+    style = rng.choice(["words", "words", "numbers", "digits", "flags", "mixed"])
+    if style == "numbers":
+        return rng.sample(range(-2, size + 2), size)
+    if style == "digits":
+        return [str(x) for x in rng.sample(range(size), size)]
+    if style == "flags" and size <= 2:
+        return rng.sample([False, True], size)
+    words = [f"{rng.choice('abc')}{i}" for i in range(size)]
+    return [rng.choice([x, word]) for x, word in enumerate(words)] if style == "mixed" else words
 
 
 def _scopes(rng: random.Random, sizes: list[int]) -> list[list[int]]:

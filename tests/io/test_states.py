@@ -296,3 +296,28 @@ def test_what_is_no_evidence_and_no_query():
         assert len(solve(model, "mar", query=query).marginals) == 2
     with pytest.raises(InputError, match="evidence about variable 'H' is given and taken back at once"):
         tree.update({"H": 1, 1: None})
+
+
+def test_integers_as_names():
+    """A node 1 of pgmpy becomes the variable '1'; the integer 1 could be its name, or an index."""
+    cpd = stand_ins.TabularCPD
+    network = stand_ins.DiscreteBayesianNetwork()
+    network.add_nodes_from([1, 0, 2])
+    network.add_cpds(*(cpd(v, 2, [[p], [1 - p]]) for v, p in ((1, 0.1), (0, 0.2), (2, 0.3))))
+    model = Model.from_pgmpy(network)
+    tree = JunctionTree(model)
+    calls = (
+        lambda v: solve(model, "pr", evidence={v: 0}),
+        lambda v: solve(model, "mar", query=[v]),
+        lambda v: tree.set_evidence({v: 0}),
+        lambda v: tree.update({v: None}),
+        lambda v: tree.marginals([v]),
+        lambda v: tree.batch({v: [0]}),
+    )
+    for call in calls:
+        with pytest.raises(InputError, match="variable 1 may be the one named '1', or the one of index 1, named '0'"):
+            call(1)
+        call("1")
+        call(2)  # the same one by name and by index
+    assert solve(model, "pr", evidence={"1": 0}).value == pytest.approx(0.1)
+    assert solve(model, "pr", evidence={2: 0}, order=[1, 0, 2]).value == pytest.approx(0.3)

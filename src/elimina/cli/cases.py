@@ -15,6 +15,7 @@ from elimina.inference.choose import Options
 from elimina.io.cases import read_cases
 from elimina.io.posteriors import open_posteriors
 from elimina.model import Model
+from elimina.states import indices_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -39,7 +40,8 @@ def solve_cases(
             "--cases goes with --task mar and -o POSTERIORS (.csv, .parquet, .npz), not with --evidence"
         )
     cases = read_cases(file, model)
-    asked = query_of(options["query"], model)
+    named = query_of(options["query"], model)
+    asked = None if named is None else indices_of(model, named, "query")
     count = len(cases.values)
     planning = Options(**planning_of(options, model))
     variables = model.variables if asked is None else [model.variables[v] for v in asked]

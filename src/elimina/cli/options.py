@@ -295,7 +295,7 @@ def _one_evidence(source: str, model: Model) -> Given:
     return parse_assignments(source, model)
 
 
-def query_of(given: Sequence[str], model: Model) -> list[int] | None:
+def query_of(given: Sequence[str], model: Model) -> list[str] | None:
     """Read the variables that ``--query`` names: files of the competitions, and names; None if there is none.
 
     Raises:
@@ -303,7 +303,8 @@ def query_of(given: Sequence[str], model: Model) -> list[int] | None:
     """
     if not given:
         return None
-    return list(dict.fromkeys(v for source in given for v in _one_query(source, model)))
+    found = dict.fromkeys(v for source in given for v in _one_query(source, model))
+    return [model.variables[v].name for v in found]
 
 
 def _one_query(source: str, model: Model) -> list[int]:

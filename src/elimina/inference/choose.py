@@ -23,7 +23,6 @@ from elimina.planning.prepare import Problem, restrict
 from elimina.planning.sparse import in_rows
 from elimina.planning.structure import MAX_OPERANDS
 from elimina.planning.weights import Bound
-from elimina.states import indices_of
 from elimina.tree import Partition
 
 MOST_THREADS = 1024
@@ -470,7 +469,7 @@ def _order_around(problem: Problem, options: Options) -> tuple[int, ...]:
 
 def _given_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, ...]:
     model = problem.model
-    given = indices_of(model, order, "order")
+    given = [model.index(name) for name in order]
     seen: set[int] = set()
     for v in given:
         if v in seen:

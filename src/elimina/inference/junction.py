@@ -150,7 +150,8 @@ class JunctionTree:
     def update(self, changes: Evidence) -> None:
         """Change some of the evidence: as in ``set_evidence``; None takes back what is known of a variable."""
         check_mapping("changes", changes)
-        withdrawn = {self.model.index(name): None for name, known in changes.items() if known is None}
+        gone = [name for name, known in changes.items() if known is None]
+        withdrawn = dict.fromkeys(indices_of(self.model, gone, "changes"))
         given = self._parse({name: known for name, known in changes.items() if known is not None})
         if both := given.keys() & withdrawn.keys():
             name = self.model.variables[min(both)].name

@@ -19,7 +19,7 @@ from elimina.errors import FormatError, InputError
 from elimina.extras import require
 from elimina.io.files import COMPRESSIONS, load
 from elimina.model import Model, Variable
-from elimina.states import UNOBSERVED, find_text, index_of_cell, index_of_text, is_missing
+from elimina.states import UNOBSERVED, find_text, index_of_cell, index_of_text, indices_of, is_missing
 
 MISSING = frozenset(("", "?", "NA", "*"))
 """Cells of a CSV file that mean 'not observed', where they are no state of the column's variable."""
@@ -201,7 +201,7 @@ def as_cases(cases: Any, model: Model, *, indices: bool = False) -> Cases:
 
 
 def _from_columns(named: Mapping[Any, Any], model: Model, indices: bool) -> Cases:
-    columns = tuple(model.index(name) for name in named)
+    columns = tuple(indices_of(model, named, "cases"))
     encoded = [
         _column_codes(model.variables[v], column, indices) for v, column in zip(columns, named.values(), strict=True)
     ]
