@@ -270,7 +270,8 @@ class ClusterSearch(Knowledge):
         if found.chosen is not None:
             self.take(found.chosen)
         is_done = not len(self._pool) and all(one.nodes is None for one in self._running.values())
-        self.is_empty = is_done and self.chosen is None
+        if is_done and self.chosen is None:
+            self.end(found.chosen is not None and not isinstance(found.units.unit, int))
         bound = self._bound_of_nodes()
         assert bound is not None
         if self.score is not None and self.chosen is not None and self.sign * bound > self.sign * self.score:
@@ -278,7 +279,7 @@ class ClusterSearch(Knowledge):
         self.raise_to(bound)
         if is_done and not self.is_over:
             # In finer units, now that a better total is known, bounds of floats may meet.
-            self._is_spent = found.units.unit == self._unit
+            self._is_spent = self.is_exhausted = found.units.unit == self._unit
             self._unit, self._units = found.units.unit, None
             if not self._is_spent:
                 self._pool, self._top, self._is_stale = Pool(ROOT), None, True

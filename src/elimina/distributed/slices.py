@@ -20,6 +20,8 @@ from elimina.inference.call import plan_call
 from elimina.inference.checkpoint import State
 from elimina.inference.choose import Options, Planned, limits_of
 from elimina.inference.execution import Execution
+from elimina.inference.minibucket import result_between
+from elimina.inference.rounding import TOLERANCES
 from elimina.model import Model
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, Task
@@ -286,11 +288,23 @@ class _Shares:
         chosen = [v.index(self._best.assignment[v.name]) for v in self._job.problem.model.variables]
         return {"best": self._best.value, "chosen": chosen}
 
+    def _bounded(self, best: Result) -> Result:
+        """Return the best answer with the bound of all shares: rounding of floats may leave it apart."""
+        model = self._job.problem.model
+        if model.is_integer or best.assignment is None:
+            return best
+        sign = 1 if model.sense == "min-cost" else -1
+        ends = [found.lower_bound if sign == 1 else found.upper_bound for found in (*self._found, best)]
+        chosen = [v.index(best.assignment[v.name]) for v in model.variables]
+        bound = sign * min(sign * end for end in ends if end is not None)
+        return result_between(model, bound, chosen, TOLERANCES[self._job.plan.dtype])
+
     def _joined(self) -> Result:
         """The answer to the task, of those for all shares."""
         task = self._job.plan.task
         if task == "mpe":
-            return self._best or self._found[0]
+            known = self._best or next((found for found in self._found if found.status == "bounded"), self._found[0])
+            return self._bounded(known)
         if task == "count":
             return self._found[0].replace(value=sum(int(found.value or 0) for found in self._found))
         logs = [found.log10_z / math.log10(2) for found in self._found if found.log10_z is not None]

@@ -15,8 +15,11 @@ from elimina.inference.account import check_value, does_not_fit, partition_resul
 from elimina.inference.checkpoint import State
 from elimina.inference.encode import decode_value
 from elimina.inference.execution import Execution
+from elimina.inference.minibucket import meet, result_between
+from elimina.inference.rounding import TOLERANCES, rounding
 from elimina.inference.scales import Scales, root_places, roots
 from elimina.inference.sweep import Sweep
+from elimina.model import Model
 from elimina.result import Result
 
 if TYPE_CHECKING:
@@ -60,7 +63,7 @@ def _resumed(execution: Execution) -> dict[str, int]:
 def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
     problem, plan = execution.problem, execution.plan
     sign = 1 if problem.model.sense == "min-cost" else -1
-    state: State = {"best": None, "chosen": [], "skipped": 0, **execution.state}
+    state: State = {"best": None, "chosen": [], "skipped": 0, "least": None, "slack": 0.0, **execution.state}
     started = time.perf_counter()
     bounds = None if plan.slicing is None else _slice_bounds(execution, state)
     clock["bounds"] = time.perf_counter() - started
@@ -69,13 +72,18 @@ def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
         value = None
         if part.run is not None:
             value = decode_value(part.problem, plan, part.encoded, roots(plan, part.run))
+        slack = 0.0
+        if value is not None and part.run is not None and not plan.dtype.startswith("int"):
+            slack = rounding(plan, math.fsum(roots(plan, part.run)), part.encoded.constants)
+            least = sign * value - slack
+            state["least"] = least if state["least"] is None else min(least, state["least"])
         if value is not None and (state["best"] is None or sign * value < sign * state["best"]):
             assert part.run is not None
             assert part.run.assignment is not None
             chosen = part.run.assignment.tolist()
             for variable, fixed in part.problem.fixed.items():
                 chosen[variable] = fixed
-            state.update(best=value, chosen=chosen)
+            state.update(best=value, chosen=chosen, slack=slack)
         state["done"] += 1
         execution.save(state)
     best, chosen = state["best"], state["chosen"]
@@ -86,11 +94,18 @@ def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
     if best is None:
         return Result("infeasible", plan.task, stats=stats)
     score = problem.model.score(chosen)
-    check_value(plan.dtype, best, score, [problem.model.constant, *problem.model.terms(chosen)])
-    if problem.model.is_beyond_bound(score):
-        return Result("infeasible", plan.task, stats=stats)
-    assignment = {v.name: v.state(x) for v, x in zip(problem.model.variables, chosen, strict=True)}
-    return Result("optimal", plan.task, score, score, score, assignment, stats=stats)
+    check_value(plan.dtype, best, score, [problem.model.constant, *problem.model.terms(chosen)], state["slack"])
+    if plan.dtype.startswith("int"):
+        return _valued(problem.model, score, chosen).replace(stats=stats)
+    bound = sign * score if state["least"] is None else min(sign * score, state["least"])
+    return _valued(problem.model, sign * bound, chosen, TOLERANCES[plan.dtype]).replace(stats=stats)
+
+
+def _valued(model: Model, bound: int | float, chosen: Sequence[int], tolerance: float = 0.0) -> Result:
+    """Return what a bound and an assignment say; what the model's own bound rules out is no solution."""
+    found = result_between(model, bound, chosen, tolerance)
+    is_none = found.value is None and (meet(bound, model.score(chosen), tolerance) or model.is_beyond_bound(bound))
+    return Result("infeasible", "mpe") if is_none else found
 
 
 def first_state(execution: Execution) -> State:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from elimina._core import FORBIDDEN_COST, ConsistencySearch
 from elimina.inference.encode import distances
+from elimina.inference.rounding import widened
 from elimina.inference.shifting import CELL_BYTES, MOST_CELLS, Array, Original
 
 MOST_TOTAL = 2**48
@@ -66,8 +67,17 @@ class Units(NamedTuple):
 
     def total(self, cost: int, original: Original) -> int | float:
         """A cost of the core as a bound in the model's units."""
-        distance = cost if isinstance(self.unit, int) else cost / self.unit
-        return original.bound(_sign(original) * (self.offset + distance))
+        if isinstance(self.unit, int):
+            return original.bound(_sign(original) * (self.offset + cost))
+        distance = cost / self.unit
+        return original.bound(_sign(original) * widened(self.offset + distance, self.offset, distance))
+
+    def reached(self, cost: int, original: Original) -> int | float:
+        """Return a total that an assignment of a cost of the core reaches at worst."""
+        if isinstance(self.unit, int):
+            return self.total(cost, original)
+        plain = original.total(_sign(original) * (self.offset + cost / self.unit))
+        return 2 * plain - self.total(cost, original)
 
     def cost(self, total: int | float, original: Original) -> int:
         """A total in the model's units as a cost of the core, rounded down."""
@@ -115,11 +125,18 @@ class Consistency:
         most = sum(table.max(initial=0, where=table < limit).item() for table in given.tables)
         if known is not None:
             most = min(most, max(0, _sign(original) * original.moved_total(known) - given.offset))
+        if math.isinf(most):
+            return None
         unit, step = _units(original, most, known)
         top = int(most * unit) + 1
         if problem.model.upper_bound is not None:
-            worst = (_sign(original) * problem.model.upper_bound - given.offset) * unit
-            top = top if worst >= top else max(0, math.ceil(worst))
+            worst = _sign(original) * problem.model.upper_bound
+            distance = worst - given.offset
+            if not is_integer:
+                # What rounding may have moved below the bound is looked for, too.
+                slack = 0.0 if original.shifted is None else original.shifted.slack
+                distance += slack - widened(0.0, worst, given.offset)
+            top = top if distance * unit >= top else math.ceil(max(0, distance * unit))
         if known is not None and is_found:
             top = min(top, max(0, int(most * unit) - step + 1))
         if top > MOST_TOTAL:
@@ -162,7 +179,7 @@ class Consistency:
         def tell(lower: int, best: int, count: int) -> bool:
             # Each table of floats was rounded down.
             off = 0 if isinstance(self.units.unit, int) else len(self.original.moved.groups)
-            upper = None if best >= FORBIDDEN_COST else self.units.total(best + off, self.original)
+            upper = None if best >= FORBIDDEN_COST else self.units.reached(best + off, self.original)
             return poll(self.units.total(lower, self.original), upper, count - self.nodes)
 
         found = self.core.run(seconds, self.nodes + nodes, memory, tell)

@@ -31,7 +31,8 @@ class Encoded(NamedTuple):
         arena: The first ``plan.factor_cells`` elements.
         constants: What has to be added to the arena's optimum (costs, in the model's direction; or logarithms), or to
             the base-2 logarithm of the arena's sum (``sum-product``).
-        ranges: float64 of shape (factors, 2): largest and smallest positive value of each table (``sum-product`` only).
+        ranges: float64 of shape (factors, 2): largest and smallest positive value of each table (``sum-product``); how
+            far its allowed values are apart at most, and 0 (costs and logarithms as floats).
         impossible: Whether nothing is allowed, seen before the run: a factor without free variables is forbidden or has
             probability 0 (the model's constant, too), or all integer costs of one table are forbidden.
         exact: False if a product of two positive numbers left the normal range while factors were joined.
@@ -87,8 +88,8 @@ class Part(NamedTuple):
     """What is to be known of one encoded factor.
 
     Attributes:
-        offset: The cost taken out of it, or the power of two (``sum-product``).
-        range: Its largest and smallest positive value (``sum-product``, else zeros).
+        offset: The integer cost taken out of it, or the power of two (``sum-product``).
+        range: See ``Encoded.ranges``.
         possible: False if all of its costs are forbidden (integer costs only; others show it by themselves).
         exact: See ``Encoded``.
     """
@@ -97,6 +98,8 @@ class Part(NamedTuple):
     range: tuple[float, float] = (0.0, 0.0)
     possible: bool = True
     exact: bool = True
+    taken: tuple[float, ...] = ()
+    """The costs or logarithms taken out of its tables, where these are floats."""
 
 
 class Encoder(Protocol):
@@ -106,8 +109,8 @@ class Encoder(Protocol):
         """Write the join of tables to a factor's place; the tables' scopes are within the factor's."""
         ...
 
-    def constants(self, problem: Problem, offset: int) -> tuple[tuple[int | float, ...], bool]:
-        """``Encoded.constants``, given the sum of the parts' offsets, and whether they allow anything."""
+    def constants(self, problem: Problem, parts: Sequence[Part]) -> tuple[tuple[int | float, ...], bool]:
+        """Return ``Encoded.constants``, and whether the tables without a scope allow anything."""
         ...
 
 
@@ -123,11 +126,11 @@ def encoder(problem: Problem, plan: Plan, semiring: str | None = None) -> Encode
     if semiring == "sum-product":
         return _Products()
     if semiring == "log-sum-exp" or problem.model.sense == "probability":
-        return _Sums(_logarithms)
+        return _Sums(problem.model.sense)
     if plan.dtype.startswith("int"):
         return _Integers(problem.model.sense, int(plan.forbidden))
     _check_sum(problem, plan)
-    return _Sums(_costs(problem.model.sense))
+    return _Sums(problem.model.sense)
 
 
 def encode(problem: Problem, plan: Plan, semiring: str | None = None) -> Encoded:
@@ -147,7 +150,7 @@ def encode(problem: Problem, plan: Plan, semiring: str | None = None) -> Encoded
 
 def encoded(own: Encoder, problem: Problem, arena: Array, parts: Sequence[Part]) -> Encoded:
     """Put together what an encoder wrote."""
-    constants, possible = own.constants(problem, sum(part.offset for part in parts))
+    constants, possible = own.constants(problem, parts)
     return Encoded(
         arena,
         constants,
@@ -161,8 +164,8 @@ class Distances(NamedTuple):
     """A problem of the task ``mpe`` as costs to be minimised.
 
     Attributes:
-        tables: For each of the problem's groups the distances of its joined tables from the best that they have: int64,
-            or float64, where forbidden ones are infinite.
+        tables: For each of the problem's groups the sums of its tables' distances from the best that each of them has:
+            int64, or float64, where forbidden ones are infinite.
         offset: The total where all distances are 0, negated where totals are maximised.
         possible: Whether no table forbids everything.
     """
@@ -170,6 +173,8 @@ class Distances(NamedTuple):
     tables: list[Array]
     offset: int | float
     possible: bool
+    taken: tuple[float, ...] = ()
+    """The numbers that the offset is the rounded sum of, where costs are floats."""
 
 
 def distances(problem: Problem, forbidden: int) -> Distances:
@@ -192,9 +197,11 @@ def distances(problem: Problem, forbidden: int) -> Distances:
         for group in problem.groups
     ]
     own = _cost_encoder(model.sense, forbidden if model.is_integer else None)
-    bests = [joined.offset for joined in found]
-    constants, possible = own.constants(problem, sign * int(sum(bests)) if model.is_integer else 0)
-    offset = sign * constants[0] if model.is_integer else math.fsum([*bests, *(sign * c for c in constants)])
+    constants, possible = own.constants(problem, [])
+    offset: int | float = sign * constants[0] + sum(joined.offset for joined in found)
+    if not model.is_integer:
+        taken = [part for joined in found for part in joined.taken]
+        offset = math.fsum([*taken, *(sign * constant for constant in constants)])
     return Distances(
         [joined.tables[0] for joined in found], offset, possible and all(joined.possible for joined in found)
     )
@@ -226,16 +233,14 @@ def distances_of(
     sign = 1 if sense == "min-cost" else -1
     if forbidden is not None:
         return Distances([table], sign * part.offset, part.possible)
-    low = float((sign * table).min())
-    return Distances(
-        [sign * table - (low if math.isfinite(low) else 0.0)], low if math.isfinite(low) else 0.0, low < math.inf
-    )
+    taken = tuple(sign * number for number in part.taken)
+    return Distances([sign * table], math.fsum(taken), bool(np.isfinite(table).any()), taken)
 
 
 def _cost_encoder(sense: Sense, forbidden: int | None) -> Encoder:
     if forbidden is not None:
         return _Integers(sense, forbidden)
-    return _Sums(_logarithms if sense == "probability" else _costs(sense))
+    return _Sums(sense)
 
 
 def factor_view(arena: Array, factor: FactorLayout) -> Array:
@@ -269,24 +274,75 @@ class _Support:
     def write(self, factor: FactorLayout, tables: Sequence[Table], view: Array) -> Part:
         return _write(view, [_Source(table, factor, self._change(table)) for table in tables], np.logical_and)
 
-    def constants(self, problem: Problem, offset: int) -> tuple[tuple[int | float, ...], bool]:
+    def constants(self, problem: Problem, parts: Sequence[Part]) -> tuple[tuple[int | float, ...], bool]:
         tables = (problem.tables[c] for c in problem.constants)
-        return (offset,), problem.model.constant > -math.inf and all(self._change(t)(t.values) for t in tables)
+        return (0,), problem.model.constant > -math.inf and all(self._change(t)(t.values) for t in tables)
 
 
 class _Sums:
-    """Costs or logarithms as floats."""
+    """Costs or logarithms as floats: each table less the best value that it has.
 
-    def __init__(self, change: Change) -> None:
-        self._change = change
+    Sums of what is left are of one sign, so that rounding changes them by a small part of themselves, however much the
+    tables cancel each other.
+    """
+
+    def __init__(self, sense: Sense) -> None:
+        self._sense = sense
+
+    def _ends(self, table: Table) -> tuple[float, float] | None:
+        """Return the best and the worst value that a table allows; None if it allows nothing."""
+        known = allowed_range(table, self._sense)
+        return None if known is None else known if self._sense == "min-cost" else known[::-1]
+
+    def _change(self, ends: tuple[float, float] | None, dtype: np.dtype[np.generic]) -> Change:
+        if self._sense == "probability":
+            high = _logarithm(ends)
+            return lambda values: _logarithms(values) - high
+        best, (forbidden, worst) = 0 if ends is None else ends[0], _signs_of_forbidden(self._sense)
+        if dtype.kind == "f":
+            return lambda values: values.astype(np.float64, copy=False) - best
+        # Integers beyond 2^53 are rounded after the subtraction, which is exact on unsigned words.
+        sign, start = 1 if self._sense == "min-cost" else -1, np.uint64(int(best) % 2**64)
+
+        def distances(values: Array) -> Array:
+            words = values.view(np.uint64)
+            words = words - start if sign == 1 else start - words
+            return np.where(values == forbidden, worst, sign * words.astype(np.float64))
+
+        return distances
 
     def write(self, factor: FactorLayout, tables: Sequence[Table], view: Array) -> Part:
-        return _write(view, [_Source(table, factor, self._change) for table in tables], np.add)
+        ends = [self._ends(table) for table in tables]
+        sources = [
+            _Source(table, factor, self._change(known, table.values.dtype))
+            for table, known in zip(tables, ends, strict=True)
+        ]
+        part = _write(view, sources, np.add)
+        allowed = [known for known in ends if known is not None]
+        spread = sum(abs(self._value(worst) - self._value(best)) for best, worst in allowed)
+        taken = [part for best, _ in allowed for part in _floats(self._value(best))]
+        return part._replace(range=(spread, 0.0), taken=tuple(taken))
 
-    def constants(self, problem: Problem, offset: int) -> tuple[tuple[int | float, ...], bool]:
-        values = [float(problem.model.constant)]
-        values += [float(self._change(problem.tables[c].values)) for c in problem.constants]
-        return tuple(values), not any(map(math.isinf, values))
+    def _value(self, number: float) -> float:
+        return math.log(number) if self._sense == "probability" else number
+
+    def constants(self, problem: Problem, parts: Sequence[Part]) -> tuple[tuple[int | float, ...], bool]:
+        ends = [self._ends(problem.tables[c]) for c in problem.constants]
+        values = [*_floats(problem.model.constant), *(value for part in parts for value in part.taken)]
+        values += [part for known in ends if known is not None for part in _floats(self._value(known[0]))]
+        return tuple(values), None not in ends and problem.model.constant > -math.inf
+
+
+def _floats(number: float) -> tuple[float, ...]:
+    """Return floats whose sum is a number: an integer may need two."""
+    nearest = float(number)
+    if isinstance(number, int) and int(nearest) != number:
+        return nearest, float(number - int(nearest))
+    return (nearest,)
+
+
+def _logarithm(ends: tuple[float, float] | None) -> float:
+    return 0.0 if ends is None else math.log(ends[0])
 
 
 def _logarithms(values: Array) -> Array:
@@ -294,21 +350,15 @@ def _logarithms(values: Array) -> Array:
         return np.log(values, dtype=np.float64)
 
 
-def _costs(sense: Sense) -> Change:
-    forbidden, worst = (forbidden_value(sense, dtype) for dtype in (np.int64, np.float64))
-
-    def change(values: Array) -> Array:
-        if values.dtype.kind == "f":
-            return values.astype(np.float64, copy=False)
-        return np.where(values == forbidden, worst, values.astype(np.float64))
-
-    return change
+def _signs_of_forbidden(sense: Sense) -> tuple[float, float]:
+    """Return what says 'forbidden' among integers and among floats."""
+    return forbidden_value(sense, np.int64), forbidden_value(sense, np.float64)
 
 
 def _check_sum(problem: Problem, plan: Plan) -> None:
     """Finite costs whose sum is infinite would read as forbidden."""
     ranges = (allowed_range(table, problem.model.sense) for table in problem.tables)
-    largest = [max(abs(float(bound)) for bound in known) for known in ranges if known is not None]
+    largest = [max(-float(low), float(high), float(high) - float(low)) for low, high in filter(None, ranges)]
     total = sum(largest, abs(float(problem.model.constant)))
     if total > float(np.finfo(plan.dtype).max):
         way = "use dtype float64" if plan.dtype == "float32" else "scale them down"
@@ -370,9 +420,10 @@ class _Integers:
         part = _write(view, sources, combine)
         return part._replace(offset=sum(best or 0 for best in bests), possible=None not in bests)
 
-    def constants(self, problem: Problem, offset: int) -> tuple[tuple[int | float, ...], bool]:
+    def constants(self, problem: Problem, parts: Sequence[Part]) -> tuple[tuple[int | float, ...], bool]:
         bests = [self._best(problem.tables[c]) for c in problem.constants]
-        return (int(problem.model.constant) + offset + sum(best or 0 for best in bests),), None not in bests
+        total = int(problem.model.constant) + sum(part.offset for part in parts) + sum(best or 0 for best in bests)
+        return (total,), None not in bests
 
 
 class _Product:
@@ -415,8 +466,9 @@ class _Products:
         exponent, exact = _store_product(sources, factor, view)
         return Part(exponent, _positive_range(factor, view), exact=exact)
 
-    def constants(self, problem: Problem, offset: int) -> tuple[tuple[int | float, ...], bool]:
+    def constants(self, problem: Problem, parts: Sequence[Part]) -> tuple[tuple[int | float, ...], bool]:
         values = [float(problem.tables[c].values) for c in problem.constants]
+        offset = sum(part.offset for part in parts)
         logs = (problem.model.constant / math.log(2), offset, *(math.log2(c) for c in values if c > 0))
         return logs, all(values) and problem.model.constant != -math.inf
 

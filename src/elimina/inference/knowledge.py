@@ -62,6 +62,8 @@ class Knowledge:
         self.score: int | float | None = limits.upper_bound
         self.bound: int | float | None = None
         self.is_empty = False
+        # Nothing is left to be searched, though rounding errors may leave the bounds apart.
+        self.is_exhausted = False
         # What no plan has said yet.
         figures = {"induced_width": None, "largest_table": 0, "total_cells": 0, "peak_bytes": 0, "device": "cpu"}
         self.stats: dict[str, Any] = {**figures, "dtype": None, "nodes": 0, "rounds": 0, "turns": 0, "profile": []}
@@ -79,7 +81,8 @@ class Knowledge:
     @property
     def is_over(self) -> bool:
         """Whether the bounds are as close as they have to be, or time is up."""
-        return self.is_empty or "interrupted" in self.stats or self.is_close or self.limits.seconds <= 0
+        is_done = self.is_empty or self.is_exhausted or self.is_close
+        return is_done or "interrupted" in self.stats or self.limits.seconds <= 0
 
     @property
     def is_close(self) -> bool:
@@ -87,6 +90,19 @@ class Knowledge:
         if self.chosen is None or self.score is None or self.bound is None:
             return False
         return meet(self.bound, self.score) or self.known(self.score).gap <= self.limits.gap
+
+    def end(self, is_in_doubt: bool) -> None:
+        """Note that nothing is left to be searched.
+
+        Args:
+            is_in_doubt: Whether rounding alone may have made what was found no solution.
+        """
+        self.is_exhausted = True
+        limits = [limit for limit in (self.problem.model.upper_bound, self.limits.upper_bound) if limit is not None]
+        worst = min((self.sign * limit for limit in limits), default=math.inf)
+        bound = -math.inf if self.bound is None else self.sign * self.bound
+        is_beyond = math.isfinite(worst) and (bound >= worst or meet(bound, float(worst)))
+        self.is_empty = self.chosen is None and (is_beyond or not is_in_doubt)
 
     def take(self, chosen: list[int]) -> None:
         """Keep an assignment if it is the best one, and no worse than the total that is known to be reached."""

@@ -16,6 +16,7 @@ from elimina.errors import MemoryLimitError
 from elimina.inference.account import does_not_fit, partition_result, statistics
 from elimina.inference.encode import Encoded, encode
 from elimina.inference.execution import Execution
+from elimina.inference.rounding import TOLERANCES, rounding
 from elimina.inference.scales import roots
 from elimina.inference.shifting import Original
 from elimina.model import Model
@@ -26,10 +27,6 @@ from elimina.result import Result, Status
 
 _ROUNDING = 1e-6
 """Of bounds on integers."""
-
-_TOLERANCE = 1e-9
-"""Of sums of floats, relative: bounds that are closer to each other are the same number."""
-
 
 _UNITS = 8
 """Units in the last place that a table of a sum may be off."""
@@ -69,6 +66,14 @@ class Heuristic(NamedTuple):
             whole = cost if isinstance(cost, int) else math.ceil(cost - _ROUNDING)
             return int(self.encoded.offset) + self.least * whole
         return math.fsum([*self.encoded.constants, self.sign * cost])
+
+    def bound_of(self, cost: int | float) -> int | float:
+        """Return a bound on costs of the plan as one on the model's totals, rounding errors included."""
+        if self.is_integer:
+            return self.total_of(cost)
+        # Levelling, and a search of the messages, add as often once more.
+        slack = 2 * rounding(self.plan, cost, self.encoded.constants, len(self.plan.order))
+        return self.total_of(cost - slack)
 
     def cost_of(self, total: int | float) -> float:
         """A total of the model as a cost of the plan."""
@@ -123,7 +128,8 @@ class Heuristic(NamedTuple):
             for table in tables
         ]
         read = session.gather(np.array(places, dtype=np.int64)).astype(np.float64)
-        return float(_UNITS * np.finfo(self.plan.dtype).eps * np.abs(read[np.isfinite(read)]).sum())
+        sizes = np.abs(read[np.isfinite(read)]).sum() + math.fsum(map(abs, self.encoded.constants))
+        return float(_UNITS * np.finfo(self.plan.dtype).eps * sizes)
 
     def complete(self, values: Sequence[int]) -> list[int]:
         """A value for each variable of the model, given those of the plan's order."""
@@ -209,7 +215,7 @@ def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original
     with running(execution, clock) as (heuristic, session):
         if session is not None and math.isfinite(heuristic.cost):
             started = time.perf_counter()
-            bound = original.bound(heuristic.total_of(heuristic.cost))
+            bound = original.bound(heuristic.bound_of(heuristic.cost))
             chosen = heuristic.decode(session)
             note(clock, "decode", time.perf_counter() - started)
     result = result_between(original.problem.model, bound, chosen)
@@ -253,9 +259,9 @@ def division(plan: Plan) -> dict[str, int | str]:
     return {"ibound": known.ibound, "divided": known.divided, "parts": known.parts, "partition": partition}
 
 
-def meet(bound: int | float, score: int | float) -> bool:
+def meet(bound: int | float, score: int | float, tolerance: float = TOLERANCES["float64"]) -> bool:
     """Whether a bound and an assignment's total are the same number, up to rounding of floats."""
-    return bound == score or (not isinstance(score, int) and abs(bound - score) <= _TOLERANCE * max(1.0, abs(score)))
+    return bound == score or (not isinstance(score, int) and abs(bound - score) <= tolerance * max(1.0, abs(score)))
 
 
 def sum_between(lower: float, upper: float) -> Result:
@@ -265,13 +271,19 @@ def sum_between(lower: float, upper: float) -> Result:
     return Result("bounded", "pr", None, lower, upper)
 
 
-def result_between(model: Model, bound: int | float | None, chosen: Sequence[int] | None) -> Result:
+def result_between(
+    model: Model,
+    bound: int | float | None,
+    chosen: Sequence[int] | None,
+    tolerance: float = TOLERANCES["float64"],
+) -> Result:
     """What is known from a bound (None: nothing is allowed) and an assignment.
 
     Args:
         model: Whose optimum it is.
         bound: No assignment is better, in the model's units.
         chosen: A value for each variable of the model; None if no assignment is known.
+        tolerance: The relative gap from which on the assignment is not the optimum.
     """
     is_least = model.sense == "min-cost"
     if bound is None:
@@ -279,7 +291,7 @@ def result_between(model: Model, bound: int | float | None, chosen: Sequence[int
     score = None if chosen is None else model.score(chosen)
     if chosen is None or score is None or math.isinf(score) or model.is_beyond_bound(score):
         return Result("bounded", "mpe", None, bound if is_least else None, None if is_least else bound)
-    is_same = meet(bound, score)
+    is_same = meet(bound, score, tolerance)
     if is_same:
         bound = score
     ends = (bound, score) if is_least else (score, bound)

@@ -52,8 +52,8 @@ class Propagator:
         self._ranges = self._encoded.ranges.copy()
         self._homes = self._find_homes()
         self._weights: dict[int, dict[int, Array]] = {}
-        # Powers of two that were taken out of the weights in each factor.
-        self._exponents: dict[int, int] = {}
+        # Natural logarithms of what was taken out of the weights in each factor.
+        self._taken: dict[int, float] = {}
         program = pack(self._plan, len(problem.model.variables), semiring, -math.inf)
         self._session = planned.backend.open(program, self._encoded.arena)
         self._levels_of: dict[int, Array] = {}
@@ -144,22 +144,24 @@ class Propagator:
         region = self._encoded.arena[factor.offset : factor.offset + factor.span].copy()
         view = factor_view(region, factor._replace(offset=0))
         least = most = 1.0
-        exponents = 0
+        taken = 0.0
         for v, weights in self._weights[number].items():
             shaped = weights.reshape(_shape(factor, (v, *self._plan.kept[: weights.ndim - 1])))
             if self.logarithmic:
+                high = math.log(largest) if (largest := float(shaped.max())) > 0 else 0.0
+                taken += high
                 with np.errstate(divide="ignore"):
-                    view += np.log(shaped)
+                    view += np.log(shaped) - high
             elif weights.dtype == bool:
                 view *= shaped
             else:
                 low = float(shaped.min(initial=math.inf, where=shaped > 0))
                 shaped, exponent = scaled(shaped)
-                exponents += exponent
+                taken += math.log(2) * exponent
                 least *= min(1.0, math.ldexp(low, -exponent))
                 most *= float(shaped.max(initial=1.0))
                 view *= shaped
-        self._exponents[number] = exponents
+        self._taken[number] = taken
         if len(self._ranges):
             high, low = self._encoded.ranges[number]
             # Products that may have become 0 count as small ones that did not: 0 would say that there is none.
@@ -275,9 +277,9 @@ class Propagator:
             logs = [(part if self.logarithmic else np.log(part)).sum(axis=-1) for part in parts]
         total = sum(logs, start=np.float64(0.0))
         if self.logarithmic:
-            return np.asarray(total + self._encoded.offset)
-        exponents = self._scales.root_exponents(peaks) + sum(self._exponents.values())
-        return np.asarray(total + math.log(2) * (self._encoded.offset + exponents))
+            return np.asarray(total + self.constant)
+        exponents = self._encoded.offset + self._scales.root_exponents(peaks)
+        return np.asarray(total + math.log(2) * exponents + math.fsum(self._taken.values()))
 
     def factor_table(self, number: int) -> tuple[tuple[int, ...], Array]:
         """A factor as weighed at present, up to a constant: its scope and values."""
@@ -291,7 +293,7 @@ class Propagator:
     @property
     def constant(self) -> float:
         """Where tables hold logarithms: what they all together lack; minus infinity if nothing is possible."""
-        return -math.inf if self._encoded.impossible else float(self._encoded.offset)
+        return -math.inf if self._encoded.impossible else self._encoded.offset + math.fsum(self._taken.values())
 
     @property
     def logarithmic(self) -> bool:

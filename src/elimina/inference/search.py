@@ -159,7 +159,7 @@ class _Search(Knowledge):
         def poll(lower: float, upper: float, nodes: int) -> bool:
             self.stats["nodes"] = before + nodes
             self.raise_bound(original, heuristic, lower)
-            self.report(None if math.isinf(upper) else original.total(heuristic.total_of(upper)))
+            self.report(None if math.isinf(upper) else _reached(original, heuristic, upper))
             return not self.is_close
 
         known = math.inf if self.score is None else heuristic.cost_of(original.moved_total(self.score))
@@ -185,9 +185,10 @@ class _Search(Knowledge):
             self.stats["interrupted"] = True
         if math.isfinite(found["cost"]):
             self.take(heuristic.complete(found["value"]))
-        # The best one may be no solution by the model's own bound.
-        self.is_empty = self.chosen is None and found["bound"] >= min(known, found["cost"])
         self.raise_bound(original, heuristic, found["bound"])
+        if found["bound"] >= min(known, found["cost"]):
+            # The best one may be no solution by the model's own bound.
+            self.end(not heuristic.is_integer and math.isfinite(found["cost"]))
         self.report()
 
     def propagate(self, original: Original, seconds: float) -> None:
@@ -203,6 +204,7 @@ class _Search(Knowledge):
                 return
             # In finer units, now that a better total is known, bounds of floats may meet.
             self.is_consistency_spent = unit == self.unit
+            self.is_exhausted = self.is_consistency_spent
             self.consistency, self.unit = None, unit
 
     def turn(self, search: Consistency, seconds: float) -> bool:
@@ -227,8 +229,9 @@ class _Search(Knowledge):
             self.stats["interrupted"] = True
         if turn.chosen is not None:
             self.take(turn.chosen)
-        self.is_empty = turn.is_done and self.chosen is None
         self.raise_to(turn.bound)
+        if turn.is_done and self.chosen is None:
+            self.end(turn.chosen is not None and not isinstance(search.units.unit, int))
         self.report()
         return turn.is_done
 
@@ -243,4 +246,10 @@ class _Search(Knowledge):
     def raise_bound(self, original: Original, heuristic: Heuristic, cost: float) -> None:
         """Keep a bound if it is the best one."""
         if math.isfinite(cost):
-            self.raise_to(original.bound(heuristic.total_of(cost)))
+            self.raise_to(original.bound(heuristic.bound_of(cost)))
+
+
+def _reached(original: Original, heuristic: Heuristic, cost: float) -> int | float:
+    """Return a total that an assignment of a cost of the messages reaches at worst."""
+    plain = original.total(heuristic.total_of(cost))
+    return plain if heuristic.is_integer else 2 * plain - original.bound(heuristic.bound_of(cost))

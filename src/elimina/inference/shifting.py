@@ -19,6 +19,7 @@ from elimina.inference.choose import Options, elimination_order, host_memory
 from elimina.inference.content import partition_by_content
 from elimina.inference.encode import distances
 from elimina.inference.joingraph import JoinGraph
+from elimina.inference.rounding import widened
 from elimina.model import Model
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem, allowed_range, prepare
@@ -57,17 +58,25 @@ class Shifted(NamedTuple):
             the original problem, negated where that is maximised.
         scale: An int if costs are integers, else 1.0.
         sign: -1 where the original's totals are maximised.
+        slack: How far an assignment's total may have moved besides, where costs are floats.
     """
 
     problem: Problem
     scale: int | float
     sign: int
+    slack: float = 0.0
 
     def original(self, bound: int | float) -> int | float:
         """A bound on this problem's totals as one on the original's, whose integers no total comes between."""
-        if isinstance(bound, int) and isinstance(self.scale, int):
-            return self.sign * -(-bound // self.scale)
-        return self.sign * bound / self.scale
+        if isinstance(self.scale, int):
+            return self.total(bound)
+        return self.sign * (widened(bound, self.problem.model.constant) - self.slack)
+
+    def total(self, total: int | float) -> int | float:
+        """An assignment's total here as its total in the original problem."""
+        if isinstance(total, int) and isinstance(self.scale, int):
+            return self.sign * -(-total // self.scale)
+        return self.sign * total / self.scale
 
     def shifted(self, total: int | float) -> int | float:
         """A total of the original problem as one of this."""
@@ -91,7 +100,7 @@ class Original(NamedTuple):
 
     def total(self, total: int | float) -> int | float:
         """An assignment's total there as its total here."""
-        return total if self.shifted is None else self.shifted.original(total)
+        return total if self.shifted is None else self.shifted.total(total)
 
     def moved_total(self, total: int | float) -> int | float:
         """An assignment's total here as its total there."""
@@ -148,19 +157,23 @@ def shift_clusters(original: Original, options: Options, order: Sequence[int], s
     # Smaller clusters than those of the run would stand in the way of its mini-buckets.
     if graph.cells > most_cells or _LEAST_PASSES * graph.pass_seconds > seconds:
         return original
-    problem = _shifted_in(graph, problem, seconds) or problem
-    return original._replace(shifted=original.shifted._replace(problem=problem))
+    found = _shifted_in(graph, problem, seconds)
+    if found is None:
+        return original
+    problem, slack = found
+    slack += original.shifted.slack
+    return original._replace(shifted=original.shifted._replace(problem=problem, slack=slack))
 
 
-def _shifted_in(graph: JoinGraph, problem: Problem, seconds: float) -> Problem | None:
-    """The problem with the clusters' tables; None if everything is forbidden, or costs are too large."""
+def _shifted_in(graph: JoinGraph, problem: Problem, seconds: float) -> tuple[Problem, float] | None:
+    """The problem with the clusters' tables, and its slack; None if all is forbidden, or costs are too large."""
     model = problem.model
     known = distances(problem, FORBIDDEN_COST)
     if not known.possible:
         return None
     given = [np.where(t < FORBIDDEN_COST, t, math.inf) if model.is_integer else t for t in known.tables]
     spread = sum(float(table.max(initial=0, where=table < math.inf)) for table in given)
-    unit = 1.0 if model.is_integer else _unit(spread)
+    unit = 1.0 if model.is_integer or math.isinf(spread) else _unit(spread)
     # Whole numbers in floats: shifts between tables may have moved maxima apart.
     if spread * unit > _MOST_TOTAL:
         return None
@@ -181,7 +194,8 @@ def _shifted_in(graph: JoinGraph, problem: Problem, seconds: float) -> Problem |
         factors.append(Table(cluster.scope, costs))
     total = known.offset + (int(constant) if model.is_integer else constant / unit)
     joined = Model(model.variables, factors, sense="min-cost", constant=total, upper_bound=model.upper_bound)
-    return prepare(joined, "mpe", problem.fixed)
+    slack = 0.0 if model.is_integer else -widened(0.0, known.offset, constant / unit)
+    return prepare(joined, "mpe", problem.fixed), slack
 
 
 def _unit(spread: float) -> float:
@@ -211,7 +225,7 @@ def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
     else:
         spread = sum(float(table.max(initial=0, where=table < limit)) for table in known.tables)
     scale: int | float = max(1, min(_PARTS, _HEADROOM // cost_bound(problem))) if model.is_integer else 1.0
-    unit = scale if model.is_integer else _unit(spread)
+    unit = scale if model.is_integer or math.isinf(spread) else _unit(spread)
     if not known.possible or not spread * unit <= _MOST_TOTAL:
         return None
     number = {v: n for n, v in enumerate(problem.free)}
@@ -230,7 +244,8 @@ def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
     sign = 1 if model.sense == "min-cost" else -1
     worst = None if model.upper_bound is None else sign * scale * model.upper_bound
     shifted = Model(model.variables, factors, sense="min-cost", constant=constant, upper_bound=worst)
-    return Shifted(prepare(shifted, "mpe", problem.fixed), scale, sign)
+    slack = 0.0 if model.is_integer else -widened(0.0, known.offset, bound / unit)
+    return Shifted(prepare(shifted, "mpe", problem.fixed), scale, sign, slack)
 
 
 def _in_units(table: Array, unit: float, limit: float) -> Array:
