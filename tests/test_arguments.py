@@ -134,6 +134,20 @@ class TestModels:
             call(model)
 
 
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        (lambda path: elimina.write(1, path), r"model is 1 \(int\); it takes a Model"),
+        (lambda path: elimina.write(COSTS, None), "path is None; it takes the path of a file"),
+        (lambda path: elimina.read(3), r"path is 3 \(int\)"),
+        (lambda path: elimina.read(b"m.uai"), r"path is b'm.uai' \(bytes\)"),
+    ],
+)
+def test_reading_and_writing(tmp_path, call, problem):
+    with pytest.raises(TypeError, match=f"^{problem}"):
+        call(tmp_path / "m.uai")
+
+
 class TestJunctionTree:
     @pytest.mark.parametrize("options", [{"memory": [1]}, {"order": None}, {"seed": "1"}, {"threads": 2.0}])
     def test_wrong_types(self, options):

@@ -115,7 +115,7 @@ def read(path: str | os.PathLike[str], *, format: str | None = None, check: bool
         UnsupportedError: The file uses a feature that elimina does not handle.
         InputError: The format is unknown or the file cannot be read.
     """
-    path = Path(path)
+    path = _path(path)
     handler = _format_of(path, format)
     text: _Source | None = None
     try:
@@ -190,7 +190,9 @@ def write(model: Model, path: str | os.PathLike[str], *, format: str | None = No
     Raises:
         InputError: The format cannot hold the model, is unknown, or the file cannot be written.
     """
-    path = Path(path)
+    if not isinstance(model, Model):
+        raise arguments.wrong_type("model", model, "a Model")
+    path = _path(path)
     handler = _format_of(path, format, writing=True)
     _report_losses(model, path, handler)
     if model.sense not in handler.SENSES:
@@ -211,3 +213,10 @@ def _report_losses(model: Model, path: Path, handler: _Format) -> None:
             path,
             model.upper_bound,
         )
+
+
+def _path(path: str | os.PathLike[str]) -> Path:
+    known = arguments.path("path", path)
+    if known is None:
+        raise arguments.wrong_type("path", path, "the path of a file")
+    return Path(known)
