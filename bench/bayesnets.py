@@ -189,9 +189,10 @@ def batches(subject: Subject, args: argparse.Namespace, means: Means) -> Iterato
     for device in args.device:
         engine, _ = compiled(subject, device, args)
         # Planning depends on the number of cases; where all of them take minutes, it does not show.
-        engine.batch(cases if device == "cuda" or engine.statistics.total_cells < LARGE else cases[:64])
+        few = device != "cuda" and engine.statistics.total_cells >= LARGE
+        engine.batch(cases[:64] if few else cases, indices=True)
         started = time.perf_counter()
-        found = engine.batch(cases)
+        found = engine.batch(cases, indices=True)
         rate = len(cases) / (time.perf_counter() - started)
         possible = int(np.isfinite(found.log10_evidence).sum())
         peer = peer_rate(subject.peer)
@@ -264,7 +265,7 @@ def single_answers(engine: elimina.JunctionTree, model: elimina.Model, cases: np
 
 
 def batch_answers(engine: elimina.JunctionTree, model: elimina.Model, cases: np.ndarray) -> Answers:
-    found = engine.batch(cases)
+    found = engine.batch(cases, indices=True)
     return np.concatenate([found.marginals[v.name] for v in model.variables], axis=1), found.log10_evidence
 
 
