@@ -108,22 +108,19 @@ bool Ascent::find_direction() {
   return change > 0;
 }
 
-double Ascent::climb(std::vector<double>& multipliers, double first, double last, int steps, double enough, const Stop& stop) {
-  std::vector<double> tried = multipliers;
-  double best = -std::numeric_limits<double>::infinity();
+void Ascent::climb(std::vector<double>& best, std::vector<double>& tried, double first, double last, int steps, double enough, const Stop& stop) {
+  double most = value(best);
   const double factor = std::pow(last / first, 1.0 / steps);
   double step = first;
-  for (int i = 0; i < steps && best <= enough; ++i, step *= factor) {
+  for (int i = 0; i < steps && most <= enough; ++i, step *= factor) {
     const double found = value(tried);
-    if (i == 0) before_ = degree_;
-    if (found > best) {
-      best = found;
-      multipliers = tried;
+    if (found > most) {
+      most = found;
+      best = tried;
     }
     if (!find_direction() || stop()) break;
     for (std::size_t k = 0; k < tried.size(); ++k) tried[k] += step * direction_[k];
   }
-  return best;
 }
 
 }  // namespace elimina::tsp

@@ -19,8 +19,8 @@ class Ascent {
   // The value of the minimum 1-tree.
   double value(const std::vector<double>& multipliers);
 
-  // Steps from a length of `first` down to `last`, geometrically; the best multipliers are left. It ends early above `enough`.
-  double climb(std::vector<double>& multipliers, double first, double last, int steps, double enough, const Stop& stop);
+  // Steps from `tried` on, of a length of `first` down to `last`, geometrically. It ends early above `enough`.
+  void climb(std::vector<double>& best, std::vector<double>& tried, double first, double last, int steps, double enough, const Stop& stop);
 
  private:
   void sort();

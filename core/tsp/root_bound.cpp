@@ -166,17 +166,18 @@ double RootBound::unit(Length upper) const {
 }
 
 bool RootBound::improve(Length upper, int steps, const Stop& stop) {
-  // In units: the first steps are so long that cities in clusters get apart, later calls begin with less. Each round's are shorter.
-  constexpr double kFirst = 3, kLater = 1, kLast = 0.003, kNextRound = 0.316, kInRound = 0.03;
+  // Lengths of steps in units. Long ones move clusters apart, and need many steps after them.
+  constexpr double kFirst = 3, kLater = 10, kLast = 0.003;
+  constexpr int kRounds = 10;
   const std::size_t before = graph_.edges();
   const Length bound_before = best_;
   const bool is_first = best_ == -OneTree::kNever;
   if (is_first) begin(upper, stop);
-  const double first = is_first ? kFirst : kLater, length = unit(upper);
-  const int rounds = 1 + static_cast<int>(std::log(kLast / first) / std::log(kNextRound)), steps_each = std::max(1, steps / rounds);
-  double step = first * length;
-  for (int i = 0; i < rounds && !reaches(upper) && !stop(); ++i, step *= kNextRound) {
-    ascent_.climb(multipliers_, step, step * kInRound, steps_each, static_cast<double>(upper), stop);
+  const double first = is_first ? kFirst : kLater, shorter = std::pow(kLast / first, 1.0 / kRounds);
+  double step = first * unit(upper);
+  std::vector<double> tried = multipliers_;
+  for (int i = 0; i < kRounds && !reaches(upper) && !stop(); ++i, step *= shorter) {
+    ascent_.climb(multipliers_, tried, step, step * shorter, std::max(1, steps / kRounds), static_cast<double>(upper), stop);
     take(multipliers_, stop);
   }
   return best_ > bound_before || graph_.edges() > before;
