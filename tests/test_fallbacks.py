@@ -200,6 +200,13 @@ def test_filtering_and_search_by_turns_where_nothing_fits(monkeypatch):
     assert solved(clique(14, "integer"), "mpe", device="cpu", memory=5000).status == "optimal"
 
 
+def test_costs_too_large_for_a_search_say_what_is_needed(monkeypatch):
+    simulate(monkeypatch, 1 << 20)
+    model = Model.from_arrays([2], [([0], [0, 3 * 10**18])])
+    with pytest.raises(MemoryLimitError, match="the plan needs"):
+        elimina.solve(model, device="cuda", memory=3, slices=1)
+
+
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("task", ["mar", "count"])
 def test_tasks_without_bounds_say_what_is_needed(monkeypatch, device, task):

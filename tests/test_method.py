@@ -93,6 +93,12 @@ def test_a_bound_means_the_same_to_all_methods(options, model, off):
     assert result.assignment is None
 
 
+def test_no_total_is_the_next_one_where_costs_are_floats():
+    model = Model.from_arrays([1], [([], 1.0), ([], 2.6)], sense="max-cost")
+    result = elimina.solve(model, method="search", upper_bound=4)
+    assert (result.status, result.lower_bound, result.upper_bound) == ("infeasible", None, 4)
+
+
 @pytest.mark.parametrize("bound", [100, -10, -(10**15) - 1])
 def test_an_upper_bound_of_a_model_whose_costs_lie_far_apart(bound):
     factors = [([0], [-1e15, 1.0]), ([0, 1], [[0.0, 1.0], [2.0, 3.0]])]

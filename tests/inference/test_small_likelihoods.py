@@ -190,7 +190,7 @@ def test_samples_are_of_the_posterior(model, data):
     tree.set_evidence(weights)
     if log == -math.inf:
         return
-    samples = tree.sample(2000, seed=1)
+    samples = tree.sample(2000, seed=1, indices=True)
     for v, posterior in enumerate(posteriors):
         shares = np.bincount(samples[:, v], minlength=model.sizes[v]) / len(samples)
         assert shares == pytest.approx(posterior, rel=0, abs=0.07)

@@ -158,7 +158,8 @@ class Knowledge:
         found = result_between(self.problem.model, None if self.is_empty else self.bound, self.chosen)
         given = self.limits.upper_bound
         if self.is_empty and given is not None:
-            ends = (given + 1, None) if self.sign == 1 else (None, given - 1)
+            beyond = given + self.sign if self.problem.model.is_integer else given
+            ends = (beyond, None) if self.sign == 1 else (None, beyond)
             found = found.replace(lower_bound=ends[0], upper_bound=ends[1])
         clock = {name: round(seconds, 6) for name, seconds in self.clock.items()}
         return found.replace(stats={**self.stats, "method": "search", "seconds": clock})

@@ -139,8 +139,7 @@ class Search(NamedTuple):
         """Filter and search by longer and longer turns, or search, as long as it takes: nothing else fits.
 
         Raises:
-            UnsupportedError: The costs are too large for both.
-            MemoryLimitError: Not even the factors fit the memory.
+            MemoryLimitError: Not even the factors fit the memory, or the costs are too large for both.
         """
         from elimina.inference.filtering import why_unsupported
 
@@ -148,7 +147,7 @@ class Search(NamedTuple):
         if tried is None or options.device == "cuda" or why_unsupported(problem) is not None:
             try:
                 return self.by_search(problem, options, deadline, tried)
-            except MemoryLimitError as error:
+            except (MemoryLimitError, UnsupportedError) as error:
                 raise MemoryLimitError(does_not_fit(planned.plan)) from error
         found, most = tried, LONGEST_TRY
         while not self.is_end(found, deadline):
