@@ -13,6 +13,7 @@ from elimina.inference.propagator import Propagator
 from elimina.planning.dependence import Reach
 from elimina.planning.layout import Arena
 from elimina.planning.prepare import prepare
+from elimina.planning.program import pack
 
 FEW, MANY = 250, 2000
 """Variables. Calls of quadratic time or memory take 64 times as much for many as for few."""
@@ -110,6 +111,40 @@ def test_only_stale_steps_that_the_outputs_need_run_again():
     propagator.run(everything)
     assert ran[0] is None
     assert len(ran[1]) == 0
+
+
+def test_long_counts_pack_their_steps_once(monkeypatch):
+    packed = []
+    monkeypatch.setattr("elimina.inference.execution.pack", lambda *args: packed.append(args) or pack(*args))
+    chain = elimina.Model.from_arrays([3] * 300, [([v], np.ones(3)) for v in range(300)], sense="probability")
+    assert elimina.solve(chain, "count", device="cpu").value == 3**300
+    assert len(packed) == 1
+
+
+def test_queries_in_other_semirings_stay_within_the_memory():
+    chain = model("chain", 20)
+    needed = elimina.JunctionTree(chain, device="cpu").plan.peak_bytes
+    for memory, kept in ((needed, 1), (2 * needed, 2)):
+        tree = elimina.JunctionTree(chain, device="cpu", memory=memory)
+        for _ in range(2):
+            expected = tree.marginals()
+            tree.max_marginals()
+            assert len(tree._propagators) == kept
+            assert all((tree.marginals()[name] == found).all() for name, found in expected.items())
+
+
+def test_a_batch_and_queries_stay_within_the_memory():
+    chain = model("chain", 20)
+    free = elimina.JunctionTree(chain, device="cpu", threads=1)
+    cases = {"x3": [1] * 40}
+    expected = free.batch(cases)
+    for memory in range(4 * free.plan.peak_bytes, 2 * free._batch.peak_bytes, free._batch.peak_bytes // 8):
+        tree = elimina.JunctionTree(chain, device="cpu", threads=1, memory=memory)
+        tree.marginals()
+        tree.max_marginals()
+        found = tree.batch(cases)
+        assert len(tree._propagators) * tree.plan.peak_bytes + tree._batch.peak_bytes <= memory
+        np.testing.assert_allclose(found.marginals["x7"], expected.marginals["x7"])
 
 
 def test_reach_is_kept_within_bounds(monkeypatch):

@@ -151,6 +151,11 @@ class Batch:
         self._enough = count if share < min(best, most) else sys.maxsize
         self.threads = max(1, min(threads, memory // max(1, self.planned.plan.peak_bytes))) if is_cpu else 1
 
+    @property
+    def peak_bytes(self) -> int:
+        """What the tables of all threads may take, in two semirings at worst."""
+        return 2 * self.threads * max(p.plan.peak_bytes for p in (self.planned, *(way.planned for way in self._ways)))
+
     def _cached_cases(self, plan: Plan) -> int:
         return _CACHE_BYTES // max(1, _case_bytes(plan))
 

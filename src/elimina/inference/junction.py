@@ -329,7 +329,10 @@ class JunctionTree:
             if self._batch is not None:
                 self._batch.close()
             known = self._options if asked is not None else self._options._replace(order=self.plan.order)
-            self._batch = Batch(self.model, columns, asked, known, len(values))
+            self._batch = None
+            batch = Batch(self.model, columns, asked, known, len(values))
+            self._make_room(batch.peak_bytes)
+            self._batch = batch
         return self._batch.run(values, progress)
 
     def close(self) -> None:
@@ -339,6 +342,12 @@ class JunctionTree:
         for propagator in self._propagators.values():
             propagator.close()
         self._propagators.clear()
+
+    def _make_room(self, size: int) -> None:
+        """Give back what earlier queries took, if the memory does not hold it besides so many bytes."""
+        taken = len(self._propagators) * self.plan.peak_bytes + (0 if self._batch is None else self._batch.peak_bytes)
+        if taken + size > self.plan.memory_limit:
+            self.close()
 
     def _parse(self, evidence: Evidence) -> dict[int, Array]:
         known = evidence_of(self.model, evidence)
@@ -366,6 +375,7 @@ class JunctionTree:
 
     def _propagator(self, semiring: str) -> Propagator:
         if semiring not in self._propagators:
+            self._make_room(self.plan.peak_bytes)
             propagator = Propagator(self._planned, semiring)
             propagator.weigh(self._effective(self._weights))
             self._propagators[semiring] = propagator

@@ -16,6 +16,7 @@ from elimina.inference.execution import Execution
 from elimina.inference.groups import Groups, ends_of_groups
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, restrict
+from elimina.planning.program import Program
 
 
 class Slice(NamedTuple):
@@ -91,15 +92,14 @@ class Sweep:
             TimeLimitError: The deadline passed.
         """
         execution = self._execution._replace(part=part)
-        program = execution.program(self._semiring, parameter)
+        program = self._program if parameter is None else self._program._replace(parameter=parameter)
         session: Session | None = None
         run: Run | None = None
         stale = 0
         try:
             for number in numbers:
                 stale = min(stale, self._move(number, session))
-                problem = self._problem._replace(tables=tuple(self._tables), fixed=self._fixed())
-                found = encoded(self._encoder, problem, self._arena, self._parts)
+                problem, found = self._present
                 if found.impossible:
                     yield Slice(number, problem, found, None)
                     self.done += 1
@@ -145,6 +145,8 @@ class Sweep:
         started = time.perf_counter()
         values = _digits(number, self._sizes)
         changed = [i for i, pair in enumerate(zip(values, self._values, strict=True)) if pair[0] != pair[1]]
+        if changed:
+            self.__dict__.pop("_present", None)
         self._values = values
         fixed = dict(zip(self._variables, values, strict=True))
         for table in sorted({t for i in changed for t in self._touched[i].tables}):
@@ -156,6 +158,16 @@ class Sweep:
                 session.load(factor.offset, self._arena[factor.offset : factor.offset + factor.span])
         self._note("encode", time.perf_counter() - started)
         return changed[0] + 1 if changed else len(self._variables) + 1
+
+    @functools.cached_property
+    def _program(self) -> Program:
+        return self._execution.program(self._semiring)
+
+    @functools.cached_property
+    def _present(self) -> tuple[Problem, Encoded]:
+        """The problem of the present slice, and its factors."""
+        problem = self._problem._replace(tables=tuple(self._tables), fixed=self._fixed())
+        return problem, encoded(self._encoder, problem, self._arena, self._parts)
 
     def _write(self, number: int) -> Part:
         """Encode a factor of the present slice."""
