@@ -12,6 +12,8 @@ from tests.adversary.evidence import observed_of, state_of
 from tests.adversary.oracle import Oracle
 
 LOG_10 = math.log(10)
+LIMITS = {"time_limit", "memory", "interrupt"}
+"""Options that may end a run before anything is known."""
 
 
 def expected(case: Case, oracle: Oracle) -> str:
@@ -37,6 +39,12 @@ def check(case: Case, model: Model, oracle: Oracle, result: Result) -> None:
     """Compare a result with brute force."""
     if result.task != case["task"]:
         raise Defect(f"the task is {result.task}")
+    if result.status == "unknown":
+        if not LIMITS & case["options"].keys():
+            raise Defect("unknown, though nothing stops the run")
+        if result.value is not None or result.assignment is not None or result.marginals is not None:
+            raise Defect(f"unknown, with {result.value}, {result.assignment}, {result.marginals}")
+        return
     {"mpe": _optimum, "dcop": _optimum, "mmap": _marginal_map, "pr": _sum, "mar": _marginals, "count": _count}[
         case["task"]
     ](case, model, oracle, result)
@@ -104,7 +112,7 @@ def _optimum(case: Case, model: Model, oracle: Oracle, result: Result) -> None:
             raise Defect(f"the value {result.value!r} is no int")
         if result.assignment is None:
             raise Defect("optimal without an assignment")
-    elif not (options.get("method") == "mbe" or {"gap", "time_limit", "memory", "dtype"} & options.keys()):
+    elif not (options.get("method") == "mbe" or {"gap", "time_limit", "memory", "dtype", "interrupt"} & options.keys()):
         raise Defect(f"the status is {result.status}, though nothing stops the search")
     if result.assignment is None:
         if result.value is not None:

@@ -37,6 +37,7 @@ def make(rng: random.Random, setting: Setting) -> Case:
     """Make a random command line."""
     case = solving.make(rng, setting)
     spec = case["model"]
+    case["options"].pop("interrupt", None)
     if case["task"] == "count":  # an upper bound of a file's head forbids what costs as much
         spec["upper_bound"] = None
     is_network = spec["children"] is not None and sorted(spec["children"]) == list(range(len(spec["variables"])))

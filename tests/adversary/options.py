@@ -50,6 +50,8 @@ def make_options(rng: random.Random, spec: Spec, task: str, device: str) -> dict
             options["upper_bound"] = rng.choice([rng.randint(-30, 60), rng.randint(-5, 5), 10**6])
         if rng.random() < 0.15:
             options["gap"] = rng.choice([0.01, 0.5, 3.0])
+        if rng.random() < 0.15:
+            options["interrupt"] = rng.choice([1, 1, 2, 3])
     if rng.random() < 0.08:
         options["time_limit"] = rng.choice([1e-4, 1e-3, 0.01, 0.05, 5.0])
     return options

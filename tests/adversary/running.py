@@ -10,6 +10,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, TextIO
 
@@ -79,9 +80,10 @@ def attack(
     counts: dict[str, int] = dict.fromkeys(kinds, 0)
     failures: dict[str, Failure] = {}
     watched = [_Watched(Job(kinds, seed + n, jobs, until, most, setting)) for n in range(jobs)]
-    for worker in watched:
-        for kind, number in worker.run(failures).items():
-            counts[kind] += number
+    with ThreadPoolExecutor(jobs) as pool:
+        for done in pool.map(lambda worker: worker.run(failures), watched):
+            for kind, number in done.items():
+                counts[kind] += number
     return counts, list(failures.values())
 
 

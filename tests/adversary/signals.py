@@ -43,9 +43,6 @@ COMMANDS = (
     "fzn intermediate",
 )
 
-START = 0.3
-"""Seconds that an interpreter may take until it handles signals."""
-
 LONGEST = 20.0
 """Seconds that a first bound is waited for."""
 
@@ -154,9 +151,8 @@ class _Run:
         with open(self.out, "wb") as out, open(self.err, "wb") as err:
             process = subprocess.Popen([sys.executable, *self.arguments], stdout=out, stderr=err)
         try:
-            started = time.monotonic()
             has_bound = self._wait(process)
-            is_late = time.monotonic() - started > START
+            is_late = has_bound or catches(process.pid, signal.SIGTERM)
             process.send_signal(getattr(signal, self.case["signal"]))
             code = process.wait(END)
         except subprocess.TimeoutExpired:
@@ -182,9 +178,9 @@ class _Run:
 
     def _check_end(self, code: int, has_bound: bool, is_late: bool) -> None:
         out, err = self.out.read_text(), self.err.read_text()
-        shown = f"exit code {code}, standard output {out[:300]!r}, standard error {err[-1500:]!r}"
+        shown = f"exit code {code}, standard output {out[:150]!r} ... {out[-150:]!r}, standard error {err[-1500:]!r}"
         ended = {"SIGINT": 130, "SIGTERM": 143}[self.case["signal"]]
-        early = set() if is_late else {-2, -15}
+        early = set() if is_late else {1, -2, -15}
         if code not in {0, ended, *early}:
             raise Defect(f"wrong exit code: {shown}")
         if "Traceback" in err and is_late:
@@ -193,7 +189,8 @@ class _Run:
         if left:
             raise Defect(f"files are left in the scratch directory: {left}; {shown}")
         if self.command == "fzn":
-            if out and not out.endswith(("----------\n", "==========\n", "=====\n", "%%%mzn-stat-end\n")):
+            lines = [line for line in out.splitlines() if not line.startswith("%")]
+            if lines and (not out.endswith("\n") or lines[-1][:5] not in ("-----", "=====")):
                 raise Defect(f"an answer that is cut off: {shown}")
             return
         if has_bound and not out:
@@ -207,6 +204,16 @@ class _Run:
             raise Defect(f"the answer ended by {answer.get('ended_by')!r}, not {ended!r}: {shown}")
         if has_bound and answer["lower_bound"] is None and answer["upper_bound"] is None:
             raise Defect(f"bounds were known, and the answer has none: {shown}")
+
+
+def catches(pid: int, number: int) -> bool:
+    """Return whether a process handles a signal yet; an interpreter that has just started does not."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    caught = int(status.partition("SigCgt:")[2].split()[0], 16) if "SigCgt:" in status else 0
+    return bool(caught >> (number - 1) & 1)
 
 
 def _costs(rng: random.Random, command: str) -> Model:

@@ -70,8 +70,9 @@ def _solve(model: Model, case: Case, listener: Any) -> Result:
     options = dict(case["options"])
     query = None if case["query"] is None else [model.variables[v].name for v in case["query"]]
     call: dict[str, Any] = {"evidence": stated(case), "query": query}
+    left = options.pop("interrupt", 0)
     if case["task"] == "mpe":
-        call["on_bounds"] = listener
+        call["on_bounds"] = _Interrupting(listener, left) if left else listener
     if "scratch" not in options and "checkpoint" not in options:
         return solve(model, case["task"], **call, **options)
     with tempfile.TemporaryDirectory() as folder:
@@ -84,6 +85,19 @@ def _solve(model: Model, case: Case, listener: Any) -> Result:
         if left and "time_limit" not in options:
             raise Defect(f"files are left: {left}")
         return result
+
+
+class _Interrupting:
+    """A listener during whose call the user interrupts."""
+
+    def __init__(self, listener: Any, calls: int) -> None:
+        self.listener, self.left = listener, calls
+
+    def __call__(self, known: Bounds) -> None:
+        self.listener(known)
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
 
 
 def smaller(case: Case) -> Iterator[Case]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from typing import Any
 
+import numpy as np
 import pytest
 
 from elimina import cp
@@ -15,10 +18,8 @@ from elimina.errors import InputError
     [
         ({"time_limit": -1}, "time_limit is -1; it must be a number that is at least 0"),
         ({"time_limit": float("nan")}, "time_limit is nan"),
-        ({"time_limit": "1"}, "time_limit is '1'"),
         ({"node_limit": -1}, "node_limit is -1"),
         ({"fail_limit": -2}, "fail_limit is -2"),
-        ({"fail_limit": None, "node_limit": []}, r"node_limit is \[\]; it must be a number"),
         ({"solution_limit": -1}, "solution_limit is -1; it must be"),
         ({"solution_limit": 1.5}, "a solution limit is a whole number"),
         ({"seed": -1}, r"the seed is -1; it must be from 0 to 2\^63 - 1"),
@@ -34,3 +35,74 @@ def test_options_that_make_no_sense(options: dict[str, Any], message: str) -> No
     model.int_vars(3, 0, 5)
     with pytest.raises(InputError, match=message):
         model.solve(**options)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda m, xs: m.weighted_circuit(xs, 3), TypeError, r"edges is 3 \(int\); it takes a mapping of pairs"),
+        (lambda m, xs: m.weighted_circuit(xs, {1: 2}), TypeError, r"a key of edges is 1 \(int\); it takes a pair"),
+        (lambda m, xs: m.weighted_circuit(None, {(0, 1): 2}), InputError, "weighted_circuit gets a list"),
+        (lambda m, xs: m.add_cost(None, [1, 2]), InputError, "add_cost gets a list of variables"),
+        (lambda m, xs: m.add_cost(xs[:1], {1: 2}), InputError, "a tuple of values of 1 variables"),
+        (lambda m, xs: m.add_cost(xs[:1], [[1], [1, 2]]), TypeError, r"costs is .*; it takes an array of numbers"),
+        (lambda m, xs: m.add_cost_rows(xs, None, 3), InputError, "need whole numbers of shape"),
+        (lambda m, xs: m.add_cost_rows(xs, [[0, 0, 0]], ["a"]), InputError, "costs are numbers"),
+        (lambda m, xs: m.int_var(0, 1, name=3), TypeError, r"name is 3 \(int\); it takes a string"),
+        (lambda m, xs: m.int_vars(3, 0, 1, name=3), TypeError, r"name is 3 \(int\); it takes a string"),
+        (lambda m, xs: m.int_vars(2**70, 0, 1), InputError, "a number of variables is from 0 to 134,217,728"),
+        (lambda m, xs: m.int_var(np.array([[1, 2]])), InputError, "a value of a variable is a whole number"),
+        (lambda m, xs: m.all_different(xs, np.zeros((2, 2))), InputError, "the consistency is value, bounds or domain"),
+        (lambda m, xs: m.circuit(xs, np.zeros((2, 2))), InputError, "the side is auto, cpu or gpu"),
+        (lambda m, xs: m.solve(time_limit="3"), TypeError, r"time_limit is '3' \(str\); it takes a number"),
+        (lambda m, xs: m.solve(node_limit=True), TypeError, r"node_limit is True \(bool\); it takes a number"),
+        (lambda m, xs: m.solve(time_limit=float("nan")), InputError, "time_limit is nan; it must be"),
+        (lambda m, xs: m.solve(device=np.zeros(2)), InputError, "unknown device"),
+        (lambda m, xs: cp.Model.from_model(1), TypeError, r"model is 1 \(int\); it takes an elimina.Model"),
+    ],
+)
+def test_wrong_arguments(call, error, message):
+    model = cp.Model()
+    xs = model.int_vars(3, 0, 2, "x")
+    with pytest.raises(error, match=message):
+        call(model, xs)
+
+
+def test_a_huge_domain_is_not_listed():
+    model = cp.Model()
+    model.int_var(0, 2**31, "x")
+    started = time.monotonic()
+    with pytest.raises(InputError, match=r"2,147,483,649 values are left.* to variable x: give it a smaller domain"):
+        model.propagated()
+    assert time.monotonic() - started < 10
+
+
+def test_the_time_limit_holds_while_constraints_are_posted():
+    model = cp.Model()
+    xs = model.int_vars(200_000, 0, 1)
+    for x, y in itertools.pairwise(xs):
+        model.add(x <= y)
+    found = model.solve(time_limit=0.01)
+    assert (found.status, found.ended_by) == ("unknown", "time-limit")
+    assert found.stats["seconds"]["total"] < 3
+
+
+@pytest.mark.parametrize(
+    ("options", "cause"),
+    [
+        ({"node_limit": 40}, "node-limit"),
+        ({"fail_limit": 9}, "failure-limit"),
+        ({"solution_limit": 0}, "solution-limit"),
+        ({"time_limit": 0}, "time-limit"),
+    ],
+)
+def test_what_ended_a_search(options, cause):
+    model = cp.Model()
+    xs = model.int_vars(12, 1, 11)
+    for k, x in enumerate(xs):
+        for y in xs[:k]:
+            model.add(x != y)
+    found = model.solve(**options)
+    assert (found.task, found.status, found.ended_by) == ("satisfy", "unknown", cause)
+    with pytest.raises(InputError, match="the status is unknown"):
+        found[xs]

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import signal
-import threading
 
 import pytest
 from hypothesis import given, settings
@@ -61,16 +58,11 @@ def test_no_time_for_an_assignment():
     assert model.score(chosen) == 1
 
 
-def test_an_interrupt_within_a_large_table():
+def test_the_time_limit_within_a_large_table():
     """About 10^9 combinations in one elimination."""
     table = [[(i * j) % 97 for i in range(1000)] for j in range(1000)]
     model = Model.from_arrays([1000] * 3, [((0, 1), table), ((1, 2), table), ((0, 2), table)], sense="min-cost")
-    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    found = solve(Problem.from_model(model), threads=1)
-    timer.join()
-    if found.ended_by is not None:
-        assert (found.status, found.ended_by) == ("bounded", "interrupt")
-        assert found.value is None or found.lower_bound <= found.value
-    limited = solve(Problem.from_model(model), threads=1, time_limit=0.2)
-    assert limited.ended_by == "time-limit" or limited.stats["seconds"]["total"] < 0.4
+    found = solve(Problem.from_model(model), threads=1, time_limit=0.1)
+    assert (found.status, found.ended_by) == ("bounded", "time-limit")
+    assert found.value is None or found.lower_bound <= found.value
+    assert found.stats["seconds"]["total"] < 3

@@ -54,10 +54,12 @@ def cluster_of(count: int, *options: str) -> Iterator[Client]:
 
 
 @contextmanager
-def scheduler_process(port: int) -> Iterator[subprocess.Popen[bytes]]:
+def scheduler_process(port: int, *options: str) -> Iterator[subprocess.Popen[bytes]]:
     """A scheduler in a process of its own."""
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]
-    started = subprocess.Popen([*command, "--no-dashboard"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    started = subprocess.Popen(
+        [*command, "--no-dashboard", *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         yield started
     finally:

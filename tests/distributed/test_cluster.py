@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import itertools
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 
 import dask
+import distributed
 import numpy as np
 import pytest
 
@@ -245,3 +248,51 @@ def test_worker_that_hangs() -> None:
         found = solve_agents(problem, client=client)
     assert found.value == solve(problem.model).value
     assert found.stats["lost_workers"] == 1
+
+
+def test_workers_of_this_machine_answer_nobody_else() -> None:
+    with local(1) as client:
+        found = [client.scheduler_info(n_workers=0)["address"], *known_workers(client)]
+        assert all(address.startswith("tls://127.0.0.1:") for address in found)
+        assert solve_agents(narrow_problem(6, 1), client=client).status == "optimal"
+        for address in found:
+            # Dask would run the code of whoever gets an answer.
+            place = "127.0.0.1", int(address.rsplit(":", 1)[1])
+            with contextlib.suppress(ConnectionError), socket.create_connection(place, timeout=10) as plain:
+                plain.sendall(b"\0" * 64)
+                assert plain.recv(64)[:1] in (b"", b"\x15")  # nothing, or TLS's alert
+        other = distributed.Security.temporary()
+        with pytest.raises(OSError, match="certificate does not match"):
+            distributed.Client(found[0], security=other, timeout=2, set_as_default=False)
+
+
+def test_a_cluster_with_certificates(tmp_path, monkeypatch, capsys) -> None:
+    """Dask's configuration names them: environment variables here."""
+    security = distributed.Security.temporary()
+    files = {"ca-file": security.tls_ca_file, "cert": security.tls_client_cert, "key": security.tls_client_key}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    options = [word for name in files for word in (f"--tls-{name}", str(tmp_path / name))]
+    port = free_port()
+    address = f"tls://127.0.0.1:{port}"
+    monkeypatch.chdir(tmp_path)
+    write(Model.from_arrays([2, 2], [((0, 1), [[3, 1], [1, 3]])], sense="min-cost"), "pair.wcsp")
+    with scheduler_process(port, "--protocol", "tls", *options), workers(address, 1, "--protocol", "tls", *options):
+        code, _, err = _run(capsys, "dcop", "pair.wcsp", "--cluster", address)
+        assert (code, err.count("\n")) == (1, 1)
+        assert f"elimina: {address} asks for certificates" in err
+        places = {"ca-file": "ca-file", "client.cert": "cert", "client.key": "key"}
+        tls = {f"distributed.comm.tls.{name}": str(tmp_path / file) for name, file in places.items()}
+        with dask.config.set(tls), connected(address) as client:
+            client.wait_for_workers(1, timeout=60)
+            code, out, err = _run(capsys, "dcop", "pair.wcsp", "--cluster", address, "--json")
+        other = distributed.Security.temporary()
+        for name, text in zip(files, (other.tls_ca_file, other.tls_client_cert, other.tls_client_key), strict=True):
+            (tmp_path / name).write_text(text)
+        with (
+            dask.config.set(tls),
+            pytest.raises(ClusterError, match="certificates that do not match"),
+            connected(address),
+        ):
+            pass
+    assert (code, err, json.loads(out)["value"]) == (0, "", 1)

@@ -233,7 +233,11 @@ def cluster_options(command: Command) -> Command:
         click.option(
             "--local", type=click.IntRange(min=1), metavar="N", help="Start N worker processes on this machine for it."
         ),
-        click.option("--cluster", metavar="ADDRESS", help="Run on a Dask cluster, like tcp://host:8786."),
+        click.option(
+            "--cluster",
+            metavar="ADDRESS",
+            help="Address of a Dask scheduler, like tcp://host:8786 or tls://host:8786; runs on its workers.",
+        ),
     ):
         command = option(command)
     return command

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from elimina import model as graphical
+from elimina.arguments import wrong_type
 from elimina.cp.expressions import Expression
 from elimina.cp.model import Model
 from elimina.errors import InputError
@@ -18,6 +19,8 @@ _MOST_CELLS = 1 << 22
 
 def from_graphical(model: graphical.Model) -> Model:
     """See `Model.from_model`."""
+    if not isinstance(model, graphical.Model):
+        raise wrong_type("model", model, "an elimina.Model")
     if model.sense == "probability":
         raise InputError("a model of probabilities has no costs to add up: convert it by elimina.io.convert_sense")
     costs, decimals = integer_costs(convert_sense(model, "min-cost"))

@@ -52,7 +52,7 @@ def accelerate(solver: Filterable, device: str) -> None:
         DeviceError: ``cuda`` without a device that can be used.
         InputError: Unknown device.
     """
-    if device not in ("auto", "cpu", "cuda"):
+    if not isinstance(device, str) or device not in ("auto", "cpu", "cuda"):
         raise InputError(f"unknown device {device!r}; it is one of auto, cpu, cuda")
     if device == "cuda":
         solver.accelerate(cuda_device(), False)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elimina.arguments import wrong_type
 from elimina.cp.expressions import LIMIT, Expression, Operand, several, whole, whole_array
 from elimina.errors import InputError
 from elimina.table import FORBIDDEN
@@ -144,7 +145,7 @@ class Globals(ABC):
         Raises:
             InputError: The consistency or the side is another.
         """
-        if consistency not in ("value", "bounds", "domain"):
+        if not isinstance(consistency, str) or consistency not in ("value", "bounds", "domain"):
             raise InputError(f"all_different: the consistency is value, bounds or domain, not {consistency!r}")
         suffix = _suffix("all_different", side)
         if suffix and consistency != "domain":
@@ -191,8 +192,14 @@ class Globals(ABC):
             InputError: There is no edge, or a length is no whole number. What else is wrong is known when the model is
                 solved.
         """
+        successors = several(successors, "weighted_circuit")
+        if not isinstance(edges, Mapping):
+            raise wrong_type("edges", edges, "a mapping of pairs of nodes to lengths")
         if not edges:
             raise InputError("weighted_circuit: there are no edges")
+        for edge in edges:
+            if not isinstance(edge, tuple) or len(edge) != 2:
+                raise wrong_type("a key of edges", edge, "a pair of nodes, like (0, 1)")
         lengths = [whole(x, "a length") for x in edges.values()]
         ends = [(whole(i, "a node"), whole(j, "a node")) for i, j in edges]
         n = len(successors)
@@ -234,13 +241,14 @@ class Globals(ABC):
         Raises:
             InputError: A cost is no whole number within 2^52, or the array has another number of axes.
         """
+        xs = several(xs, "add_cost")
         if isinstance(costs, Mapping):
+            if any(not isinstance(row, tuple) or len(row) != len(xs) for row in costs):
+                raise InputError(f"add_cost: each cost is of a tuple of values of {len(xs)} variables")
             rows = np.array([[whole(x, "a value") for x in row] for row in costs], dtype=np.int64)
-            values = np.array(list(costs.values()))
-            if any(len(row) != len(xs) for row in costs):
-                raise InputError(f"add_cost: each cost is of values of {len(xs)} variables")
+            rows, values = rows.reshape(len(costs), len(xs)), np.array(list(costs.values()))
         else:
-            array = np.asarray(costs)
+            array = _array("costs", costs)
             if array.ndim != len(xs):
                 raise InputError(f"add_cost: {len(xs)} variables need an array of as many axes, not of {array.ndim}")
             rows, values = np.indices(array.shape).reshape(array.ndim, array.size).T, array.ravel()
@@ -254,8 +262,14 @@ class Globals(ABC):
             rows: (number of rows, number of variables).
             values: The cost of each row; a row that is not there is forbidden.
         """
+        xs, rows, values = several(xs, "add_cost_rows"), _array("rows", rows), _array("values", values)
         if values.dtype.kind not in "biuf":
             raise InputError(f"add_cost: costs are numbers, not {values.dtype}")
+        if values.ndim != 1 or rows.shape != (len(values), len(xs)) or (rows.size and rows.dtype.kind not in "iu"):
+            raise InputError(
+                f"add_cost_rows: {len(xs)} variables and {values.size} costs need whole numbers of shape "
+                f"({values.size}, {len(xs)}), not {rows.dtype} of {rows.shape}"
+            )
         allowed = values != (FORBIDDEN if values.dtype.kind in "iu" else np.inf)
         rows, values = rows[allowed], values[allowed]
         whole_values = values.astype(np.int64) if (np.abs(values) <= LIMIT).all() else np.zeros(0, np.int64)
@@ -366,7 +380,15 @@ class Globals(ABC):
         self.post("bin_packing_load", *(several(xs, "bin_packing_load") for xs in (loads, bins)), plain)
 
 
+def _array(name: str, given: Any) -> NDArray[Any]:
+    """An array of what was given, which may be a list."""
+    try:
+        return np.asarray(given)
+    except (TypeError, ValueError):
+        raise wrong_type(name, given, "an array of numbers") from None
+
+
 def _suffix(name: str, side: str) -> str:
-    if side not in ("auto", "cpu", "gpu"):
+    if not isinstance(side, str) or side not in ("auto", "cpu", "gpu"):
         raise InputError(f"{name}: the side is auto, cpu or gpu, not {side!r}")
     return "" if side == "auto" else f"_{side}"

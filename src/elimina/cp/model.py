@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elimina._core import CpSearch, CpSolver
+from elimina.arguments import shown, wrong_type
 from elimina.cp.device import Device, accelerate
 from elimina.cp.expressions import (
     LIMIT,
@@ -34,6 +35,13 @@ if TYPE_CHECKING:
 Words = npt.NDArray[np.int64]
 Restarts = Literal["luby", "geometric", "linear", "constant"]
 _SCALES = 2**30
+
+MOST_VARIABLES = 1 << 27
+"""Variables that the core numbers."""
+
+MOST_VALUES = 1 << 24
+"""Values that are listed at once, as Python's integers: 0.6 GiB."""
+
 THREADS = 1024
 
 
@@ -110,6 +118,8 @@ class Model(Globals):
 
     def _made(self, variable: Variable, name: str) -> Expression:
         number = len(self._variables)
+        if not isinstance(name, str):
+            raise wrong_type("name", name, "a string")
         if variable.lo > variable.hi:
             raise InputError(f"variable {name or number} has no value: {variable.lo} is above {variable.hi}")
         if variable.lo < -LIMIT or variable.hi > LIMIT:
@@ -124,8 +134,10 @@ class Model(Globals):
     def int_vars(self, count: int, lo: int | Iterable[int], hi: int | None = None, name: str = "") -> list[Expression]:
         """Make variables of equal domains; with a name, they are ``name[0]``, ``name[1]`` and so on."""
         domain = tuple(lo) if isinstance(lo, Iterable) else lo
-        if whole(count, "a number of variables") < 0:
-            raise InputError(f"a number of variables is at least 0, not {count}")
+        if not 0 <= whole(count, "a number of variables") <= MOST_VARIABLES:
+            raise InputError(f"a number of variables is from 0 to {MOST_VARIABLES:,}, not {shown(count)}")
+        if not isinstance(name, str):
+            raise wrong_type("name", name, "a string")
         return [self.int_var(domain, hi, name and f"{name}[{i}]") for i in range(count)]
 
     def bool_var(self, name: str = "") -> Expression:
@@ -330,10 +342,20 @@ class Model(Globals):
     def propagated(self) -> list[list[int]] | None:
         """The values that propagation alone leaves to each variable, in the order they were made; None: infeasible.
 
-        Huge domains take long: every value is listed.
+        Raises:
+            InputError: More values would be listed than memory is for; `bounds` has the ends of domains.
         """
         solver, _ = self._build()
-        return solver.domains()[: len(self._variables)] if solver.propagate() else None
+        if not solver.propagate():
+            return None
+        sizes = solver.sizes()[: len(self._variables)]
+        if sum(sizes) > MOST_VALUES:
+            largest = max(range(len(sizes)), key=sizes.__getitem__)
+            raise InputError(
+                f"{sum(sizes):,} values are left, more than the {MOST_VALUES:,} listed at most; {sizes[largest]:,} of "
+                f"them to variable {self.name_of(largest)}: give it a smaller domain"
+            )
+        return solver.domains()[: len(self._variables)]
 
     def to_model(self, *, rows: int = 1 << 18) -> GraphicalModel:
         """A graphical model for `elimina.solve` with the same number of solutions and the same optimum.

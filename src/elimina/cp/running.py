@@ -7,7 +7,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from elimina._core import CpSearch
+from elimina.arguments import wrong_type
 from elimina.cp.result import Solution
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.result import EndedBy, Result, Status, phase_seconds
@@ -139,8 +142,8 @@ def limit_of(name: str, limit: Any) -> float:
     """
     if limit is None:
         return math.inf
-    if isinstance(limit, bool) or not (isinstance(limit, int | float) or hasattr(limit, "__float__")):
-        raise TypeError(f"{name} is {limit!r} ({type(limit).__name__}); it is a number that is at least 0, or None")
+    if isinstance(limit, bool) or not isinstance(limit, int | float | np.integer | np.floating):
+        raise wrong_type(name, limit, "a number that is at least 0, or None")
     if not limit >= 0:
         raise InputError(f"{name} is {limit!r}; it must be a number that is at least 0")
     return float(min(limit, MOST))

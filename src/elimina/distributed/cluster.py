@@ -54,7 +54,9 @@ class Worker(NamedTuple):
 
 @contextmanager
 def connected(address: str) -> Iterator[Client]:
-    """A client of the cluster whose scheduler is at an address, like ``tcp://host:8786``.
+    """A client of the cluster whose scheduler is at an address, like ``tcp://host:8786`` or ``tls://host:8786``.
+
+    The certificates for ``tls`` are those that Dask's configuration names.
 
     Raises:
         InputError: The extra ``dask`` is not installed, or this is no address.
@@ -66,7 +68,18 @@ def connected(address: str) -> Iterator[Client]:
         raise InputError(f"{address!r} is no address of a scheduler; write it like tcp://host:8786")
     try:
         client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+    except TypeError as error:
+        # What Dask raises of a TLS address without certificates.
+        raise ClusterError(
+            f"{address} asks for certificates, and Dask's configuration names none (distributed.comm.tls: ca-file, "
+            "client.cert, client.key); name those that the scheduler was started with"
+        ) from error
     except OSError as error:
+        if "certificate" in str(error):
+            raise ClusterError(
+                f"the scheduler at {address} and Dask's configuration here have certificates that do not match "
+                "(distributed.comm.tls); name those that the scheduler was started with"
+            ) from error
         raise ClusterError(
             f"no Dask scheduler answers at {address} within {_CONNECT_SECONDS:g} s; start one with `dask scheduler`, "
             "or use --local N for workers on this machine"
@@ -83,18 +96,24 @@ def connected(address: str) -> Iterator[Client]:
 def local(workers: int, device: str = "cpu") -> Iterator[Client]:
     """A client of a cluster of worker processes on this machine, which ends with it.
 
+    Whoever can connect to a Dask scheduler or worker runs code as its user. All connections are therefore encrypted,
+    with a certificate made for this cluster alone, which is never written to a file.
+
     Args:
         workers: Their number; one thread each.
         device: ``cuda``: each worker sees one GPU, and announces it.
 
     Raises:
-        InputError: The extra ``dask`` is not installed, or there are no workers.
+        InputError: The extra ``dask`` (with cryptography) is not installed, or there are no workers.
         DeviceError: There are fewer GPUs than workers.
     """
     if workers < 1:
         raise InputError(f"{workers} workers can do nothing; at least 1 is needed")
     distributed = require("distributed", "dask", "a cluster")
+    require("cryptography", "dask", "a cluster on this machine")
     from distributed.system import MEMORY_LIMIT
+
+    security = distributed.Security.temporary()
 
     options: dict[str, Any] = {"nthreads": 1, "memory_limit": MEMORY_LIMIT // workers, "silence_logs": logging.CRITICAL}
     each = [options] * workers
@@ -104,12 +123,19 @@ def local(workers: int, device: str = "cpu") -> Iterator[Client]:
         ]
     scheduler = {
         "cls": distributed.Scheduler,
-        "options": {"host": _HERE, "dashboard_address": f"{_HERE}:0", "dashboard": False},
+        "options": {
+            "host": _HERE,
+            "protocol": "tls",
+            "dashboard_address": f"{_HERE}:0",
+            "dashboard": False,
+            "security": security,
+        },
     }
-    own = {n: {"cls": distributed.Nanny, "options": {**known, "host": _HERE}} for n, known in enumerate(each)}
+    secured = {"host": _HERE, "protocol": "tls", "security": security}
+    own = {n: {"cls": distributed.Nanny, "options": {**known, **secured}} for n, known in enumerate(each)}
     with (
-        distributed.SpecCluster(own, scheduler, silence_logs=logging.CRITICAL) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
+        distributed.SpecCluster(own, scheduler, security=security, silence_logs=logging.CRITICAL) as cluster,
+        distributed.Client(cluster, security=security, set_as_default=False) as client,
     ):
         client.register_plugin(_patience())
         yield client
