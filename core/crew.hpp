@@ -7,13 +7,16 @@
 #include <thread>
 #include <vector>
 
+#include "stop.hpp"
+
 namespace elimina {
 
 // Runs `work(number)` in each of the threads, and `poll()` about five times a second until they end. What one of them throws passes, after
-// `stop()`.
+// `stop()`; that is called, too, once the calling thread is to stop.
 template <class Work, class Poll, class Stop>
 void run_crew(int threads, Work work, Poll poll, Stop stop) {
-  constexpr auto between_polls = std::chrono::milliseconds(200);
+  constexpr auto between_looks = std::chrono::milliseconds(20);
+  constexpr int looks_per_poll = 10;
   std::mutex mutex;
   std::condition_variable ended;
   std::exception_ptr failure;
@@ -34,9 +37,10 @@ void run_crew(int threads, Work work, Poll poll, Stop stop) {
   }
   {
     std::unique_lock lock(mutex);
-    while (!ended.wait_for(lock, between_polls, [&] { return running == 0; })) {
+    for (int looks = 1; !ended.wait_for(lock, between_looks, [&] { return running == 0; }); ++looks) {
       lock.unlock();
-      poll();
+      if (stopped()) stop();
+      else if (looks % looks_per_poll == 0) poll();
       lock.lock();
     }
   }

@@ -6,6 +6,8 @@
 #include <limits>
 #include <vector>
 
+#include "stop.hpp"
+
 namespace elimina::order {
 
 using Vertex = std::uint32_t;
@@ -60,7 +62,7 @@ class Clock {
   double elapsed() const { return std::chrono::duration<double>(Time::now() - start_).count(); }
   double seconds() const { return seconds_; }
   double left() const { return seconds_ - elapsed(); }
-  bool expired() const { return stop_.load(std::memory_order_relaxed) || left() <= 0; }
+  bool expired() const { return stop_.load(std::memory_order_relaxed) || left() <= 0 || stopped(); }
   void stop() { stop_.store(true, std::memory_order_relaxed); }
 
  private:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elimina
-from elimina.errors import InputError, MemoryLimitError, TimeLimitError
+from elimina.errors import InputError, MemoryLimitError
 from elimina.generate import grid_model, random_model
 from elimina.inference import bucket, choose, sweep
 from elimina.model import Model, Variable
@@ -196,29 +196,30 @@ class TestOptions:
 
     def test_time_limit_while_running(self):
         model = Model.from_arrays([400] * 4, [((i, j), np.ones((400, 400), int)) for i in range(4) for j in range(i)])
-        with pytest.raises(TimeLimitError, match="% of the elimination done"):
-            solve(model, "count", order=range(4), time_limit=0.3)
+        result = solve(model, "count", order=range(4), time_limit=0.3)
+        assert (result.status, result.ended_by) == ("bounded", "time-limit")
+        assert (result.lower_bound, result.upper_bound) == (1, 400**4)
 
     def test_time_limit_while_planning(self):
         model = grid_model(10, 2, 0.0, seed=1)
-        with pytest.raises(TimeLimitError, match="allow more time"):
-            solve(model, time_limit=1e-4)
+        result = solve(model, time_limit=1e-4)
+        assert (result.status, result.ended_by) in (("bounded", "time-limit"), ("optimal", None))
 
-    @pytest.mark.parametrize(
-        ("module", "phase", "reached"),
-        [(sweep, "encoder", "the tables encoded"), (bucket, "_optimum", "all of the elim")],
-    )
-    def test_time_limit_in_phases_that_cannot_be_interrupted(self, monkeypatch, module, phase, reached):
+    @pytest.mark.parametrize(("module", "phase"), [(sweep, "encoder"), (bucket, "_optimum")])
+    def test_time_limit_in_phases_that_cannot_be_interrupted(self, monkeypatch, module, phase):
         whole = getattr(module, phase)
 
         def slow(*arguments):
             result = whole(*arguments)
-            time.sleep(0.5)
+            time.sleep(3)
             return result
 
         monkeypatch.setattr(module, phase, slow)
-        with pytest.raises(TimeLimitError, match=f"the time limit passed with {reached}"):
-            solve(triangle(), order=range(3), time_limit=0.4)
+        started = time.monotonic()
+        result = solve(triangle(), order=range(3), time_limit=0.4)
+        assert time.monotonic() - started < 2
+        assert (result.status, result.ended_by) == ("bounded", "time-limit")
+        assert result.lower_bound <= result.upper_bound == result.value
 
     def test_callbacks(self):
         model = Model.from_arrays([200] * 4, [((i, j), np.ones((200, 200), int)) for i in range(4) for j in range(i)])

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina import InputError, Model, TimeLimitError, UnsupportedError, api
+from elimina import InputError, Model, TimeLimitError, UnsupportedError
 from elimina.generate import grid_model, random_model
 from elimina.inference import method as method_module
+from elimina.inference import solver
 from tests.reference import brute
 from tests.strategies import models
 
@@ -45,9 +46,9 @@ def test_bounds_are_the_answer_where_elimination_ends_too_late(monkeypatch):
     def late(*_):
         raise TimeLimitError("late")
 
-    monkeypatch.setattr(api, "eliminate", late)
+    monkeypatch.setattr(solver, "eliminate", late)
     result = elimina.solve(random_model(12, 6, 0.6, 0.0, seed=1), device="cpu", time_limit=60)
-    assert result.status == "bounded"
+    assert (result.status, result.ended_by) == ("bounded", "time-limit")
     assert result.lower_bound < result.upper_bound == result.value
 
 

@@ -42,7 +42,7 @@ nb::dict run(Search& search, double seconds, double nodes, double memory, nb::ob
   if (std::isnan(seconds) || !(nodes >= 0) || !(memory >= 0)) throw nb::value_error("the limits are numbers, nodes and memory at least 0");
   Ended ended;
   const Limits limits{seconds, static_cast<std::uint64_t>(std::min(nodes, 1e18)), static_cast<std::size_t>(std::min(memory, 1e18)),
-                      [&](Cost lower, Cost best, std::uint64_t count) { return tell(poll, ended, lower, best, count); }};
+                      [&](Cost lower, Cost best, std::uint64_t count, const std::vector<int>* value) { return tell(poll, ended, lower, best, count, value); }};
   bool done;
   {
     nb::gil_scoped_release release;
@@ -120,8 +120,8 @@ void bind_consistency(nb::module_& m) {
                      "Least sum of costs (from 0 on, or FORBIDDEN_COST) below `upper`, by branch and bound with soft local consistency.")
       .def("__init__", &make_search, "sizes"_a, "scopes"_a, "tables"_a, "order"_a, "upper"_a, "step"_a, "slack"_a, "threads"_a)
       .def("run", &run, "seconds"_a, "nodes"_a, "memory"_a, "poll"_a,
-           "Goes on until so many nodes since the beginning. `poll` gets the bound, the best cost found and the nodes now and then, and ends it by "
-           "False; so does an interruption.")
+           "Goes on until so many nodes since the beginning. `poll` gets the bound, the best cost found, the nodes and the best value if it is new (else None) now and "
+           "then, and ends it by False; so does an interruption.")
       .def("know", [](Search& search, Cost cost, const std::vector<int>& value) {
         check_value(search.network(), value);
         search.know(cost, value);

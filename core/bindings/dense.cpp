@@ -17,6 +17,7 @@
 #include "case_plan.hpp"
 #include "dense.hpp"
 #include "module.hpp"
+#include "stop.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -108,7 +109,7 @@ class DenseSession {
         sound(n) = answer.sound;
       }
     }
-    if (!finished) throw nb::python_error();
+    if (!finished) raise();
   }
 
   void run(std::optional<Words<const i64>> steps, nb::object progress) {
@@ -126,12 +127,19 @@ class DenseSession {
       nb::gil_scoped_release release;
       finished = executor_->run(sequence, count, poll);
     }
-    if (!finished) throw nb::python_error();
+    if (!finished) raise();
   }
 
  private:
+  // What ended a run: a request to stop, or the exception that the listener or Ctrl-C left.
+  [[noreturn]] static void raise() {
+    if (PyErr_Occurred()) throw nb::python_error();
+    throw Stopped{};
+  }
+
   static DensePoll poll_of(nb::object progress) {
     return [progress](double done) {
+      if (stopped()) return false;
       nb::gil_scoped_acquire gil;
       if (PyErr_CheckSignals() != 0) return false;
       if (progress.is_none()) return true;

@@ -15,7 +15,7 @@ using namespace elimina::filter;
 namespace {
 
 Poll listener_of(const nb::object& poll, Ended& ended) {
-  return [&](Cost lower, Cost best) { return tell(poll, ended, lower, best); };
+  return [&](Cost lower, Cost best, const std::vector<int>* value) { return tell(poll, ended, lower, best, value); };
 }
 
 nb::dict minimise_costs(std::vector<int> sizes, std::vector<std::vector<Var>> scopes, const std::vector<Costs>& tables, Cost constant,
@@ -59,6 +59,7 @@ nb::tuple shift_costs(std::vector<int> sizes, std::vector<std::vector<Var>> scop
     nb::gil_scoped_release release;
     shifted = shift(model, seconds, least_gain, listener);
   }
+  if (elimina::stopped()) throw elimina::Stopped{};
   if (ended.interrupted) PyErr_SetNone(PyExc_KeyboardInterrupt);
   if (ended.raised || ended.interrupted) throw nb::python_error();
   nb::list factors;
@@ -77,7 +78,7 @@ void bind_filter(nb::module_& m) {
   m.def("minimise_costs", &minimise_costs, "sizes"_a, "scopes"_a, "tables"_a, "constant"_a, "upper"_a, "seconds"_a, "most_rows"_a,
         "seed"_a, "poll"_a,
         "Least sum of costs (of 0 to 2^38, or FORBIDDEN_COST) below `upper`, by elimination that drops rows by bounds. `poll` gets both "
-        "bounds now and then, and ends it by False; so does an interruption.");
+        "bounds now and then, and the best value if it is new (else None), and ends it by False; so does an interruption.");
   m.def("shift_costs", &shift_costs, "sizes"_a, "scopes"_a, "tables"_a, "upper"_a, "seconds"_a, "least_gain"_a, "poll"_a,
         "An equivalent sum of costs (as of `minimise_costs`, which may add up to 2^48 here): a lower bound, and pairs of scope and table, "
         "first those of several variables in the given sequence, then one for each variable. Assignments from `upper` on are lost.");

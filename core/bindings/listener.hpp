@@ -1,16 +1,26 @@
 // Telling a Python listener, from a thread without the interpreter's lock, how far a long call got.
 #pragma once
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/vector.h>
+
+#include "stop.hpp"
 
 // How it ended the call: by an exception, which is set then, or by Ctrl-C.
 struct Ended {
   bool raised = false, interrupted = false;
 };
 
+template <class Argument>
+Argument as_argument(Argument argument) {
+  return argument;
+}
+// A solution; null: none since the last one.
+inline nanobind::object as_argument(const std::vector<int>* value) { return value ? nanobind::cast(*value) : nanobind::none(); }
+
 // Whether the call goes on: the listener ends it by False.
 template <class... Arguments>
 bool tell(const nanobind::object& listener, Ended& ended, Arguments... arguments) {
-  if (ended.raised || ended.interrupted) return false;
+  if (ended.raised || ended.interrupted || elimina::stopped()) return false;
   nanobind::gil_scoped_acquire gil;
   if (PyErr_CheckSignals() != 0) {
     // What is known by then is worth returning.
@@ -20,7 +30,7 @@ bool tell(const nanobind::object& listener, Ended& ended, Arguments... arguments
     return false;
   }
   try {
-    return listener(arguments...).ptr() != Py_False;
+    return listener(as_argument(arguments)...).ptr() != Py_False;
   } catch (nanobind::python_error& error) {
     error.restore();
     ended.raised = true;

@@ -2,6 +2,7 @@
 
 NB_MODULE(_core, m) {
   m.doc() = "elimina's compiled core.";
+  bind_stop(m);
   bind_text(m);
   bind_order(m);
   bind_dense(m);

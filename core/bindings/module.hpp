@@ -2,6 +2,7 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
+void bind_stop(nanobind::module_& m);
 void bind_text(nanobind::module_& m);
 void bind_order(nanobind::module_& m);
 void bind_dense(nanobind::module_& m);

@@ -26,7 +26,7 @@ Rule rule_of(const std::string& name) {
   throw nb::value_error("unknown greedy rule");
 }
 
-// Runs the search on a thread of its own while this one looks for Ctrl-C.
+// Runs the search on a thread of its own while this one looks for Ctrl-C and requests to stop.
 Order search_interruptibly(const Graph& graph, const Options& options, double seconds) {
   Clock clock(seconds);
   Order order;
@@ -44,11 +44,15 @@ Order search_interruptibly(const Graph& graph, const Options& options, double se
     done = true;
     finished.notify_one();
   });
-  bool interrupted = false;
+  bool interrupted = false, stopped = false;
   {
     nb::gil_scoped_release release;
     std::unique_lock lock(mutex);
-    while (!finished.wait_for(lock, std::chrono::milliseconds(50), [&] { return done; })) {
+    while (!finished.wait_for(lock, std::chrono::milliseconds(20), [&] { return done; })) {
+      if (!stopped && elimina::stopped()) {
+        stopped = true;
+        clock.stop();
+      }
       nb::gil_scoped_acquire acquire;
       if (!interrupted && PyErr_CheckSignals() != 0) {
         interrupted = true;
@@ -59,6 +63,7 @@ Order search_interruptibly(const Graph& graph, const Options& options, double se
     worker.join();
   }
   if (interrupted) throw nb::python_error();
+  if (stopped) throw elimina::Stopped{};
   if (failure) std::rethrow_exception(failure);
   return order;
 }
@@ -74,7 +79,14 @@ Order find_order(const std::vector<double>& sizes, const std::vector<std::int64_
   options.limit = limit;
   options.seed = seed;
   options.threads = threads;
-  return search_interruptibly(moral_graph(sizes, offsets, members), options, seconds);
+  const auto begun = Clock::Time::now();
+  Graph graph;
+  {
+    nb::gil_scoped_release release;
+    graph = moral_graph(sizes, offsets, members);
+  }
+  const double spent = std::chrono::duration<double>(Clock::Time::now() - begun).count();
+  return search_interruptibly(graph, options, std::max(0.0, seconds - spent));
 }
 
 // Of every variable along an order: how many others (of several values) its message has, the message's cells (0 if they
@@ -82,6 +94,7 @@ Order find_order(const std::vector<double>& sizes, const std::vector<std::int64_
 std::tuple<std::vector<Vertex>, std::vector<std::uint64_t>, std::vector<std::vector<Vertex>>> messages(
     const std::vector<double>& sizes, const std::vector<std::int64_t>& offsets, const std::vector<Vertex>& members,
     const Order& order) {
+  const nb::gil_scoped_release release;
   const Graph graph = moral_graph(sizes, offsets, members);
   const auto tree = eliminate(graph, order);
   std::vector<Vertex> widths;

@@ -74,7 +74,7 @@ nb::dict search_tree(const Cells& cells, const Words& tables, const std::vector<
   const Problem problem(arena_of(cells, forbidden, sign), span_of(tables), sizes, parents, contexts, integral);
   Options options = options_of(problem, upper, std::move(start), seconds, nodes, threads, memory, seed);
   Ended ended;
-  options.poll = [&](double lower, double best, std::uint64_t count) { return tell(poll, ended, lower, best, count); };
+  options.poll = [&](double lower, double best, std::uint64_t count, const std::vector<int>* value) { return tell(poll, ended, lower, best, count, value); };
   Report report;
   {
     nb::gil_scoped_release release;
@@ -91,7 +91,7 @@ nb::dict search_tree(const Cells& cells, const Words& tables, const std::vector<
 void bind_search(nb::module_& m) {
   m.def("search_tree", &search_tree, "arena"_a, "tables"_a, "sizes"_a, "parents"_a, "contexts"_a, "forbidden"_a, "sign"_a, "integral"_a,
         "upper"_a, "start"_a.none(), "seconds"_a, "nodes"_a, "threads"_a, "memory"_a, "seed"_a, "poll"_a,
-        "Least sum of costs below `upper`, by AND/OR branch and bound with the messages of mini-buckets as bounds. `poll` gets both bounds "
-        "and the nodes now and then, and ends it by False; so does an interruption. For each table, `tables` has: offset, home, the home's stride, origin (-1: a factor), k, and k times a "
+        "Least sum of costs below `upper`, by AND/OR branch and bound with the messages of mini-buckets as bounds. `poll` gets both bounds, "
+        "the nodes and the best value if it is new (else None) now and then, and ends it by False; so does an interruption. For each table, `tables` has: offset, home, the home's stride, origin (-1: a factor), k, and k times a "
         "variable and its stride.");
 }

@@ -1,5 +1,6 @@
 // Depth-first search below an open node, until it has nothing left or enough of it.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -19,9 +20,10 @@ class Explorer {
  public:
   explicit Explorer(const Network& network) : network_(network), propagator_(network) {}
 
-  // What costs `top` or more is not looked for; for `slack`, see `Propagator::propagate`.
+  // What costs `top` or more is not looked for; for `slack`, see `Propagator::propagate`. `stop`: ends a run once it is true.
   struct Limits {
     Cost top, slack;
+    const std::atomic<bool>* stop;
   };
 
   // Makes the root consistent; false: nothing is below the top.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "stop.hpp"
+
 namespace elimina::consistency {
 
 namespace {
@@ -114,6 +116,7 @@ bool Propagator::propagate(Cost top, Cost slack) {
   patience_ = 1000 + 20 * network_.size.size();
   bool possible = state_.constant() < top_;
   while (possible && (possible = settle())) {
+    check_stop();
     if (!removed_.empty()) possible = after_removals(removed_.pop_first());
     else if (!risen_.empty()) possible = after_rise(risen_.pop_last());
     else if (!unsupported_.empty()) possible = exist(unsupported_.pop_first());

@@ -50,7 +50,7 @@ bool Search::run(const Limits& limits) {
       static_cast<int>(explorers_.size()), [&](int number) { work(static_cast<std::size_t>(number)); },
       [&] {
         const double spent = std::chrono::duration<double>(Clock::now() - begun).count();
-        if (!limits.poll(lower_, cost_, nodes_) || spent > limits.seconds) {
+        if (!tell(limits) || spent > limits.seconds) {
           stop_ = true;
           changed_.notify_all();
         }
@@ -60,6 +60,19 @@ bool Search::run(const Limits& limits) {
         changed_.notify_all();
       });
   return open_.empty();
+}
+
+// Passes on what is known; whether to go on.
+bool Search::tell(const Limits& limits) {
+  std::vector<int> value;
+  Cost cost;
+  {
+    const std::lock_guard lock(mutex_);
+    cost = cost_;
+    if (!best_.empty() && cost < told_) value = best();
+    told_ = cost;
+  }
+  return limits.poll(lower_, cost, nodes_, value.empty() ? nullptr : &value);
 }
 
 void Search::work(std::size_t number) {

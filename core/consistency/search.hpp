@@ -16,8 +16,8 @@ struct Limits {
   double seconds;
   std::uint64_t nodes;
   std::size_t memory;  // bytes of open nodes, about
-  // Called about five times a second, from the thread that called; false: stop.
-  std::function<bool(Cost lower, Cost best, std::uint64_t nodes)> poll;
+  // Called about five times a second, from the thread that called, with the best solution if it is new (else null); false: stop.
+  std::function<bool(Cost lower, Cost best, std::uint64_t nodes, const std::vector<int>* value)> poll;
 };
 
 // Hybrid best-first search (Allouche, de Givry, Katsirelos, Schiex and Zytnicki, 2015): each thread takes the open node of the least bound
@@ -59,9 +59,10 @@ class Search {
   void explore(Explorer& explorer, const Open& node);
   void give(std::size_t number, std::vector<Open> left);
   void offer(const std::vector<int>& value);
+  bool tell(const Limits& limits);
   void note_bound();
   void adapt(const Explorer& explorer);
-  Explorer::Limits limits() const { return {top_, slack_}; }
+  Explorer::Limits limits() const { return {top_, slack_, &stop_}; }
 
   const Network network_;
   const Cost step_, slack_;
@@ -72,6 +73,7 @@ class Search {
   std::vector<int> best_, preferred_;
   std::atomic<Cost> cost_ = filter::forbidden, top_, lower_ = 0;
   std::atomic<std::uint64_t> nodes_ = 0, failures_ = 1;
+  Cost told_ = filter::forbidden;  // the best solution that was last passed on
   std::uint64_t most_nodes_ = 0;
   std::size_t most_open_ = 0;
   std::atomic<bool> stop_ = false, has_room_ = true;

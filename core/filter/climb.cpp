@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <random>
 
+#include "stop.hpp"
+
 namespace elimina::filter::ELIMINA_ISA {
 
 namespace {
+
+constexpr std::int64_t kLook = 16;  // steps between looks at whether to stop
 
 class Tabu {
  public:
@@ -28,7 +32,7 @@ class Tabu {
   Solution run(std::int64_t steps) {
     best_ = {value_, total_};
     std::int64_t since = 0;
-    for (std::int64_t step = 1; step <= steps; ++step) {
+    for (std::int64_t step = 1; step <= steps && (step % kLook != 0 || !stopped()); ++step) {
       move(step);
       if (total_ < best_.cost) {
         best_ = {value_, total_};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "stop.hpp"
+
 namespace elimina::filter::ELIMINA_ISA {
 
 namespace {
@@ -52,6 +54,7 @@ bool drop_dominated(const Model& model, std::vector<std::vector<int>>& kept) {
   }
   bool changed = false;
   for (Var v = 0; v < model.count(); ++v) {
+    check_stop();
     // Testing all pairs costs a domain's size more and removes little more.
     const int b = cheapest(touching[v], model.size[v]);
     std::vector<int> left{b};

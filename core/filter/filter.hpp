@@ -6,8 +6,8 @@
 
 namespace elimina::filter {
 
-// Called now and then with bounds on the optimum; false: stop.
-using Poll = std::function<bool(Cost lower, Cost upper)>;
+// Called now and then with bounds on the optimum, and with the best solution if it is new (else null); false: stop.
+using Poll = std::function<bool(Cost lower, Cost upper, const std::vector<int>* value)>;
 
 struct Options {
   double seconds;          // after which it stops with what it has

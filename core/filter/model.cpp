@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "order_greedy.hpp"
+#include "stop.hpp"
 
 namespace elimina::filter {
 
@@ -148,6 +149,7 @@ std::vector<Var> min_fill(const Model& model, int rounds, std::uint64_t seed) {
   order::Order best;
   double least = INFINITY;
   for (int round = 0; round < rounds; ++round) {
+    check_stop();
     const auto found = order::greedy(graph, order::Rule::min_fill, 0, least, random, clock);
     if (!found) continue;
     const double total = order::cost_of(graph, *found).total;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "stop.hpp"
+
 namespace elimina::filter::ELIMINA_ISA {
 
 Shifter::Shifter(const Model& model)
@@ -122,9 +124,9 @@ void Shifter::run(int passes, Cost least_gain) {
   const Var n = static_cast<Var>(size_.size());
   for (int pass = 0; pass < passes; ++pass) {
     const Cost before = constant_;
-    for (Var v = 0; v < n && !infeasible(); ++v) visit(v, true);
-    for (Var v = n; v-- > 0 && !infeasible();) visit(v, false);
-    if (infeasible()) return;
+    for (Var v = 0; v < n && !infeasible() && !stopped(); ++v) visit(v, true);
+    for (Var v = n; v-- > 0 && !infeasible() && !stopped();) visit(v, false);
+    if (infeasible() || stopped()) return;
     if (limit_ < forbidden - 1) drop_cells();
     if (constant_ - before < least_gain) break;
   }

@@ -10,7 +10,7 @@ class Shifter {
  public:
   explicit Shifter(const Model& model);
 
-  // Runs passes (a forward and a backward one) until the bound gains less than `least_gain` in one.
+  // Runs passes (a forward and a backward one) until the bound gains less than `least_gain` in one, or the thread is to stop.
   void run(int passes, Cost least_gain);
   // A solution must cost at most this.
   void set_limit(Cost limit) { limit_ = limit; }

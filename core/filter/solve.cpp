@@ -9,6 +9,7 @@
 #include "dominance.hpp"
 #include "elimination.hpp"
 #include "shift.hpp"
+#include "stop.hpp"
 
 namespace elimina::filter::ELIMINA_ISA {
 
@@ -65,6 +66,19 @@ class Solver {
 
   Report run() {
     const Model original = model_;
+    const TimeLimit limit(options_.seconds);
+    try {
+      search();
+    } catch (const Stopped&) {
+      // Whatever the work that was given up would have changed is as it was.
+    }
+    report_.cost = report_.value.empty() ? forbidden : original.at(report_.value);
+    report_.bound = lower_;
+    return report_;
+  }
+
+ private:
+  void search() {
     blame_.assign(model_.count(), 1);
     prepare();
     Part part{model_, std::vector<Var>(model_.count()), {}, std::vector<int>(model_.count(), -1)};
@@ -74,16 +88,16 @@ class Solver {
       std::iota(part.values.back().begin(), part.values.back().end(), 0);
     }
     solve_part(part);
-    report_.cost = report_.value.empty() ? forbidden : original.at(report_.value);
-    report_.bound = lower_;
-    return report_;
   }
 
- private:
   double now() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
   double timed(double& total, double since) const { return total += now() - since, now(); }
 
-  bool goes_on() const { return now() < options_.seconds && options_.poll(lower_, upper_); }
+  bool goes_on() {
+    const bool is_new = told_ != upper_ && !report_.value.empty();
+    told_ = upper_;
+    return now() < options_.seconds && options_.poll(lower_, upper_, is_new ? &report_.value : nullptr);
+  }
 
   // Shifts costs in fractions of the model's unit, as fine as the tables' type allows for the gap that is left.
   void prepare() {
@@ -99,6 +113,7 @@ class Solver {
       if (report_.value.empty()) {
         find_incumbent(shifter);
         timed(report_.climbing, t);
+        if (!goes_on()) throw Stopped{};
       }
       model_ = shifter.model();
       if (unit_ == 1 || upper_ == forbidden || (upper_ - lower_) * unit_ < never / 2) return;
@@ -315,6 +330,7 @@ class Solver {
   std::vector<Part> open_;      // slices that are left
   double shifted_ = 0;          // cells
   Cost unit_ = 1, upper_ = forbidden, lower_ = 0;
+  Cost told_ = forbidden;  // the upper bound that was last passed on
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 

@@ -1,5 +1,7 @@
 #include "tree.hpp"
 
+#include "stop.hpp"
+
 namespace elimina::filter::ELIMINA_ISA {
 
 namespace {
@@ -49,6 +51,7 @@ Bounds bound_tree(const Tree& tree, int bits) {
   const int root = tree.root();
   Bounds bounds{std::vector<Tables>(root + 1), std::vector<Tables>(root + 1), 0};
   for (int b = 0; b <= root; ++b) {
+    check_stop();
     const Node& node = tree.nodes[b];
     Tables parts = node.factors;
     for (int c : node.children) parts.insert(parts.end(), bounds.up[c].begin(), bounds.up[c].end());
@@ -60,6 +63,7 @@ Bounds bound_tree(const Tree& tree, int bits) {
   for (int p = root; p >= 0; --p) {
     const Node& node = tree.nodes[p];
     for (int b : node.children) {
+      check_stop();
       Tables parts = node.factors;
       parts.insert(parts.end(), bounds.down[p].begin(), bounds.down[p].end());
       for (int c : node.children)

@@ -35,7 +35,7 @@ class Run {
     run_crew(
         options_.threads, [this](int number) { descend(number); },
         [this] {
-          if (!options_.poll(lower_, upper_, nodes_) || since_start() > options_.seconds) stop_ = true;
+          if (!tell() || since_start() > options_.seconds) stop_ = true;
         },
         [this] { stop_ = true; });
     return finished();
@@ -152,6 +152,19 @@ class Run {
 
   void note() { best_.events.push_back({since_start(), lower_, upper_, nodes_}); }
 
+  // Passes on what is known; whether to go on.
+  bool tell() {
+    std::vector<int> value;
+    double upper;
+    {
+      const std::lock_guard lock(mutex_);
+      upper = upper_;
+      if (!best_.value.empty() && upper < told_) value = best_.value;
+      told_ = upper;
+    }
+    return options_.poll(lower_, upper, nodes_, value.empty() ? nullptr : &value);
+  }
+
   double since_start() const { return std::chrono::duration<double>(Clock::now() - begun_).count(); }
 
   Report finished() {
@@ -174,6 +187,7 @@ class Run {
   std::mutex mutex_;
   std::shared_mutex growing_;
   double width_ = 0, last_limit_ = -infinite;
+  double told_ = infinite;  // the upper bound that was last passed on
   std::uint64_t nodes_before_ = 0;
   Report best_;
 };

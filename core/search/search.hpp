@@ -7,8 +7,8 @@
 
 namespace elimina::search {
 
-// Called about five times a second, from the thread that called; false: stop.
-using Poll = std::function<bool(double lower, double upper, std::uint64_t nodes)>;
+// Called about five times a second, from the thread that called, with the best solution if it is new (else null); false: stop.
+using Poll = std::function<bool(double lower, double upper, std::uint64_t nodes, const std::vector<int>* value)>;
 
 struct Options {
   double upper;             // a solution that is no better is not looked for

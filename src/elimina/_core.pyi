@@ -7,6 +7,29 @@ import numpy
 from numpy.typing import NDArray
 
 
+class Stop:
+    """A request to end the long calls of those threads that obey it."""
+
+    def __init__(self) -> None: ...
+
+    def request(self) -> None:
+        """End them."""
+
+    @property
+    def requested(self) -> bool:
+        """Whether they are to end."""
+
+def obey(stop: Stop | None) -> None:
+    """
+    Let long calls from this thread end once `stop`, which the caller keeps alive, is requested; None: nothing ends them.
+    """
+
+def stopped() -> bool:
+    """Whether long calls from this thread are to end."""
+
+class Stopped(BaseException):
+    pass
+
 class TextError(ValueError):
     pass
 
@@ -156,7 +179,7 @@ FORBIDDEN_COST: int = 1125899906842624
 
 def minimise_costs(sizes: Sequence[int], scopes: Sequence[Sequence[int]], tables: Sequence[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]], constant: int, upper: int, seconds: float, most_rows: int, seed: int, poll: object) -> dict:
     """
-    Least sum of costs (of 0 to 2^38, or FORBIDDEN_COST) below `upper`, by elimination that drops rows by bounds. `poll` gets both bounds now and then, and ends it by False; so does an interruption.
+    Least sum of costs (of 0 to 2^38, or FORBIDDEN_COST) below `upper`, by elimination that drops rows by bounds. `poll` gets both bounds now and then, and the best value if it is new (else None), and ends it by False; so does an interruption.
     """
 
 def shift_costs(sizes: Sequence[int], scopes: Sequence[Sequence[int]], tables: Sequence[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]], upper: int, seconds: float, least_gain: int, poll: object) -> tuple:
@@ -166,7 +189,7 @@ def shift_costs(sizes: Sequence[int], scopes: Sequence[Sequence[int]], tables: S
 
 def search_tree(arena: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu', writable=False)], tables: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Sequence[int], parents: Sequence[int], contexts: Sequence[Sequence[int]], forbidden: float, sign: float, integral: bool, upper: float, start: Sequence[int] | None, seconds: float, nodes: float, threads: int, memory: float, seed: int, poll: object) -> dict:
     """
-    Least sum of costs below `upper`, by AND/OR branch and bound with the messages of mini-buckets as bounds. `poll` gets both bounds and the nodes now and then, and ends it by False; so does an interruption. For each table, `tables` has: offset, home, the home's stride, origin (-1: a factor), k, and k times a variable and its stride.
+    Least sum of costs below `upper`, by AND/OR branch and bound with the messages of mini-buckets as bounds. `poll` gets both bounds, the nodes and the best value if it is new (else None) now and then, and ends it by False; so does an interruption. For each table, `tables` has: offset, home, the home's stride, origin (-1: a factor), k, and k times a variable and its stride.
     """
 
 class ConsistencySearch:
@@ -178,7 +201,7 @@ class ConsistencySearch:
 
     def run(self, seconds: float, nodes: float, memory: float, poll: object) -> dict:
         """
-        Goes on until so many nodes since the beginning. `poll` gets the bound, the best cost found and the nodes now and then, and ends it by False; so does an interruption.
+        Goes on until so many nodes since the beginning. `poll` gets the bound, the best cost found, the nodes and the best value if it is new (else None) now and then, and ends it by False; so does an interruption.
         """
 
     def know(self, cost: int, value: Sequence[int]) -> None:

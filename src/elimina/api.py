@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from elimina import arguments
 from elimina.backends.host import memory_errors_in_words
-from elimina.errors import InputError, MemoryLimitError, TimeLimitError
-from elimina.inference.bucket import eliminate
-from elimina.inference.call import Prepared, observe, plan_call
-from elimina.inference.choose import ORDER_SECONDS, Division, Options, Planned, Shift, Slices, Tables
-from elimina.inference.execution import Execution
+from elimina.errors import InputError
+from elimina.inference.anytime import Run
+from elimina.inference.call import plan_call
+from elimina.inference.choose import ORDER_SECONDS, Division, Options, Shift, Slices, Tables
 from elimina.inference.method import OptimumMethod, Search
+from elimina.inference.solver import Question, Solver
 from elimina.io import ModelLike, as_model
-from elimina.model import Model
 from elimina.order import Method
 from elimina.planning.minibuckets import IBound
 from elimina.planning.plan import Plan
-from elimina.planning.prepare import Task, prepare
-from elimina.result import Result
+from elimina.planning.prepare import Task
+from elimina.result import Bounds, Result
 from elimina.states import Evidence
 
 if TYPE_CHECKING:
     from elimina.inference.checkpoint import Checkpoint
-    from elimina.inference.filtering import Listener
-    from elimina.inference.marginals import Inquiry
-
-_MOST_REFINED = 6
-"""Times that rows are made again in finer slices."""
 
 
 @memory_errors_in_words("while it planned")
@@ -144,7 +136,7 @@ def solve(
     gap: float | str = 0.0,
     time_limit: float | None = None,
     on_plan: Callable[[Plan], None] | None = None,
-    on_bounds: Listener | None = None,
+    on_bounds: Callable[[Bounds], None] | None = None,
     progress: Callable[[float], None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> Result:
@@ -193,23 +185,30 @@ def solve(
             ``auto``, ``filter`` and ``search`` alike.
         gap: A distance of the bounds, relative to the one closer to 0, at which filtering and search end (``bounded``);
             a number or text such as ``1%``.
-        time_limit: Seconds for the whole call. What filtered elimination or search knows by then is the answer:
-            ``bounded``.
+        time_limit: Seconds for the whole call. What is known by then is the answer: ``bounded``, and ``ended_by`` is
+            ``time-limit``.
         on_plan: Called with the plan before it runs.
-        on_bounds: Called now and then by filtered elimination and search with what is known.
+        on_bounds: Called now and then with the bounds that are known.
         progress: Called now and then with the share of the work that is done, from 0 to 1.
         checkpoint: A directory to keep what a long run knows in (``mpe``, ``pr``, ``count``); the same call goes on
             from there after the process was ended in any way. It is emptied when the answer is known.
 
+    Returns:
+        The answer. From the first bound on, whatever ends the call leaves the best assignment and both bounds, and
+        ``ended_by`` says what it was: an interrupt (Ctrl-C), the time limit, the memory, a device, or the gap.
+
     Raises:
         TypeError: An argument has the wrong type.
         InputError: An option or the evidence does not fit the model, or the file of the model cannot be read.
-        MemoryLimitError: The plan needs more memory than it may use, or the process ran out of memory.
-        DeviceError: The device is missing, unusable or (a GPU) out of memory.
-        TimeLimitError: The time limit passed, and no bounds are known.
+        MemoryLimitError: The plan needs more memory than it may use, or the process ran out of memory, and nothing is
+            known.
+        DeviceError: The device is missing, unusable or (a GPU) out of memory, and nothing is known.
+        TimeLimitError: The time limit passed, and nothing is known.
+        KeyboardInterrupt: The user interrupted, and nothing is known.
     """
     time_limit = arguments.seconds("time_limit", time_limit)
-    deadline = None if time_limit is None else time.monotonic() + time_limit
+    share = arguments.share("gap", gap)
+    run = Run(task, time_limit, on_bounds, share)
     for name, function in (("on_plan", on_plan), ("on_bounds", on_bounds), ("progress", progress)):
         arguments.function(name, function)
     checkpoint = arguments.path("checkpoint", checkpoint)
@@ -232,250 +231,22 @@ def solve(
     ).checked()
     if ibound is not None and method not in ("mbe", "search"):
         raise InputError("an i-bound goes with the methods mbe and search")
-    search = Search(method, upper_bound, on_bounds, arguments.share("gap", gap))
+    search = Search(method, upper_bound, share)
     search.check(task, checkpoint is not None)
     if checkpoint is not None and task in ("mar", "mmap"):
         raise InputError(f"a checkpoint goes with the tasks mpe, pr and count, not with {task}")
     if checkpoint is not None:
         options = options._replace(is_kept=options.scratch is None)
         options = options if options.tables == "sparse" else options._replace(tables="dense")
-    call = _Call(as_model(model), task, evidence, query, options, search, time_limit, deadline, on_plan, progress)
-    if task == "mmap":
-        return call.marginal_map()
-    return call.run(None if checkpoint is None else _checkpoint(checkpoint))
 
+    def work() -> None:
+        with run.phase("read"):
+            asked = as_model(model)
+        solver = Solver(Question(asked, task, evidence or {}, query), options, search, run)
+        solver.on_plan, solver.progress = on_plan, progress
+        solver.solve(None if checkpoint is None else _checkpoint(checkpoint))
 
-class _Call:
-    """One call of ``solve``: its arguments, and what is known of the optimum so far."""
-
-    def __init__(
-        self,
-        model: Model,
-        task: Task,
-        evidence: Evidence | None,
-        query: Sequence[str | int] | None,
-        options: Options,
-        search: Search,
-        time_limit: float | None,
-        deadline: float | None,
-        on_plan: Callable[[Plan], None] | None,
-        progress: Callable[[float], None] | None,
-    ) -> None:
-        self.model, self.task, self.evidence, self.query = model, task, evidence, query
-        self.options, self.search = options, search
-        self.time_limit, self.deadline = time_limit, deadline
-        self.on_plan, self.progress = on_plan, progress
-        self.kept: Checkpoint | None = None
-        self.tried: Result | None = None
-        self.order: tuple[int, ...] = ()
-
-    def run(self, kept: Checkpoint | None) -> Result:
-        """Answer the task, keeping what is known there."""
-        self.kept = kept
-        try:
-            if self.is_over(self.before_planning()):
-                assert self.tried is not None
-                return self.tried
-            if self.search.method == "mbe":
-                return self.bounds()
-            return self.attempt(self.options)
-        except TimeLimitError:
-            if self.tried is None:
-                raise
-            return self.tried
-        finally:
-            if kept is not None:
-                kept.close()
-
-    def is_over(self, is_asked_for: bool = False) -> bool:
-        """Whether what was tried is the answer."""
-        return self.tried is not None and (is_asked_for or self.search.is_end(self.tried, self.deadline))
-
-    def before_planning(self) -> bool:
-        """Filter or search before anything is planned, if it may be better; whether it is all that is asked for."""
-        if self.task != "mpe" or self.kept is not None or self.search.method not in ("auto", "filter", "search"):
-            return False
-        self.tried = _withoutplan_call(self.model, self.evidence or {}, self.search, self.options, self.deadline)
-        return self.search.is_asked_for
-
-    def bounds(self) -> Result:
-        """Mini-buckets with costs shifted and without, divided by content and by scopes, as far as it all fits."""
-        from elimina.inference.minibucket import better
-
-        found = None
-        for shift in dict.fromkeys((self.options.shift, "none")):
-            for partition in ("auto", "scope") if self.options.partition == "auto" else (self.options.partition,):
-                options = self.options._replace(
-                    shift=shift, partition=partition, order=self.order or self.options.order
-                )
-                is_last = shift == "none" and partition != "auto"
-                with contextlib.suppress(*() if is_last else (MemoryLimitError,)):
-                    one = self.attempt(options)
-                    found = one if found is None else better(one, found)
-                    if found.status != "bounded":
-                        return found
-                    self.tried = self.tried or found
-                    if one.stats.get("partition") != "content":
-                        break
-        assert found is not None
-        return found
-
-    def attempt(self, options: Options) -> Result:
-        """Plan and run; what rows cannot hold is run without them."""
-        prepared = self.prepared(options)
-        if prepared is None:
-            assert self.tried is not None
-            return self.tried
-        planned = prepared.planned
-        self.order = planned.plan.whole.order
-        if self.is_bounded_instead(planned.plan, options):
-            return self.bounds_instead(planned, options)
-        if self.deadline is not None and time.monotonic() > self.deadline:
-            raise TimeLimitError(
-                f"the time limit of {self.time_limit:g} s passed while the elimination was planned; allow more time"
-            )
-        if self.on_plan is not None:
-            self.on_plan(planned.plan)
-        try:
-            return self.execute(prepared, options)
-        except MemoryLimitError as error:
-            finer = options._replace(refined=options.refined + 1)
-            if self.is_worth_finer_slices(planned.plan, finer):
-                return self.attempt(finer)
-            if planned.plan.sparse is None or options.tables != "auto":
-                raise
-            rows = error
-        try:
-            return self.attempt(options._replace(tables="dense"))
-        except MemoryLimitError as error:
-            raise MemoryLimitError(f"{error}. Rows were tried, too: {rows}") from rows
-
-    def bounds_instead(self, planned: Planned, options: Options) -> Result:
-        """Mini-buckets as large as time allows, small ones first, in the order of a plan that does not fit."""
-        from elimina.inference.minibucket import better
-        from elimina.inference.weighted import affordable
-
-        order, options = planned.plan.whole.order, options.for_bounds
-        for ibound in affordable(planned.problem, order, options, self.deadline):
-            self.options = options._replace(ibound=ibound, order=order)
-            found = self.bounds()
-            self.tried = found if self.tried is None else better(found, self.tried)
-            if self.tried.status != "bounded":
-                break
-        assert self.tried is not None
-        return self.tried
-
-    def is_bounded_instead(self, plan: Plan, options: Options) -> bool:
-        """Whether a sum that does not fit is bounded."""
-        is_free = self.search.method == "auto" and self.task == "pr" and self.kept is None
-        return is_free and options.ibound is None and not plan.fits
-
-    def is_worth_finer_slices(self, plan: Plan, options: Options) -> bool:
-        """Whether rows that turned out too many may be made in slices, or in more of them."""
-        return (
-            options.tables == "sparse"
-            and plan.fits
-            and plan.task in ("mpe", "pr", "count")
-            and options.slices != "never"
-            and options.refined <= _MOST_REFINED
-            and self.kept is None
-        )
-
-    def prepared(self, options: Options) -> Prepared | None:
-        """A plan to run; None where what was tried is the answer."""
-        is_free = self.search.method == "auto" and self.task == "mpe" and self.kept is None
-        # Who names a number of slices, or a directory, wants elimination with them.
-        turns = is_free and options.scratch is None and options.slices in ("auto", "never")
-        prepared = self.plan(options._replace(slices="never") if turns else options)
-        if turns:
-            self.tried = self.search.for_a_while(prepared.planned, options, self.deadline, self.tried)
-            if self.is_over():
-                return None
-            if not prepared.planned.plan.fits and options.slices == "auto":
-                prepared = self.plan(options)
-        if is_free and not prepared.planned.plan.fits:
-            self.tried = self.search.to_the_end(prepared.planned, options, self.deadline, self.tried)
-            return None
-        return prepared
-
-    def plan(self, options: Options) -> Prepared:
-        return plan_call(self.model, self.task, self.evidence, self.query, options, self.time_limit, self.kept)
-
-    def execute(self, prepared: Prepared, options: Options) -> Result:
-        """Run a plan."""
-        inquiry, planned, original = prepared
-        plan = planned.plan
-        execution = Execution(planned.problem, planned.plan, planned.backend, self.progress, self.deadline)
-        if original is not None:
-            from elimina.inference.minibucket import bounded_optimum
-
-            return bounded_optimum(execution, planned.seconds, original)
-        if plan.minibuckets is not None:
-            from elimina.inference.weighted import bounded_sum
-
-            return bounded_sum(execution, options, planned.seconds)
-        return _run(inquiry, execution._replace(checkpoint=self.kept), options, planned.seconds)
-
-    def marginal_map(self) -> Result:
-        """Sum out, and find the best values of what is left by the method that is asked for."""
-        from elimina.inference.marginal_map import marginal_map
-
-        options = self.options
-        planned = self.plan(options._replace(ibound=None)).planned
-        if not planned.plan.fits and self.search.method in ("auto", "mbe"):
-            from elimina.inference.weighted import bounded_marginal_map
-
-            return bounded_marginal_map(planned, options, self.progress, self.deadline)
-        if self.on_plan is not None:
-            self.on_plan(planned.plan)
-        execution = Execution(planned.problem, planned.plan, planned.backend, self.progress, self.deadline)
-
-        def optimise(rest: Model) -> Result:
-            execution.check_deadline("all variables but the query summed out")
-            left = None if self.deadline is None else max(1e-3, self.deadline - time.monotonic())
-            own = options._replace(order=options.order if isinstance(options.order, str) else "auto")._asdict()
-            del own["refined"], own["is_kept"]
-            search = self.search
-            return solve(
-                rest,
-                method=search.method,
-                gap=search.gap,
-                time_limit=left,
-                on_bounds=search.listener,
-                **own,
-            )
-
-        return marginal_map(planned, planned.seconds, optimise, execution.report)
-
-
-def _withoutplan_call(
-    model: Model, evidence: Evidence, search: Search, options: Options, deadline: float | None
-) -> Result | None:
-    """Filter or search before anything is planned, if that is asked for or may be better."""
-    if not (model.is_integer or search.is_asked_for):
-        return None
-    started = time.perf_counter()
-    observed = observe(model, "mpe", evidence)
-    problem = prepare(observed.model, "mpe", observed.values)
-    if search.method == "search":
-        return search.by_search(problem, options, deadline, None)
-    return search.try_filtering(problem, options, deadline, {"prepare": time.perf_counter() - started})
-
-
-def _run(inquiry: Inquiry | None, execution: Execution, options: Options, seconds: Mapping[str, float]) -> Result:
-    if inquiry is not None:
-        from elimina.inference.marginals import posteriors
-
-        return posteriors(inquiry, execution, options, dict(seconds))
-    if execution.checkpoint is not None and execution.plan.stream is not None:
-        raise InputError(
-            "a checkpoint does not go with tables that pass through memory in tiles; leave one of --checkpoint and "
-            "--scratch out, or give more memory"
-        )
-    result = eliminate(execution, seconds)
-    if execution.checkpoint is not None:
-        execution.checkpoint.remove()
-    return result
+    return run.answer(work)
 
 
 def _checkpoint(folder: str) -> Checkpoint:

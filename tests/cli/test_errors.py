@@ -104,7 +104,6 @@ def test_files_that_cannot_be_read(elimina, tmp_path):
         (["--checkpoint", "x", "--task", "mar"], "a checkpoint goes with the tasks mpe, pr and count, not with mar"),
         (["--dtype", "int16"], "more than int16 holds exactly"),
         (["--dtype", "uint64"], "dtype uint64 does not fit integer costs"),
-        (["--time-limit", "0.000001"], "the time limit passed while the model was read"),
         (["--format", "uai", "--task", "count"], "format uai has no place for a count"),
         (["-o", "nowhere/answer"], "cannot write nowhere/answer: nowhere is no directory"),
         (["-o", "."], "cannot write .: it is a directory"),
@@ -132,7 +131,7 @@ def test_memory_that_runs_out(elimina, radio, monkeypatch):
         raise MemoryError("Unable to allocate 9 PiB")
 
     monkeypatch.setattr(sweep, "encoder", fail)
-    assert one_line(elimina("solve", radio)) == "elimina: out of memory: Unable to allocate 9 PiB\n"
+    assert "ran out of memory while it solved the model" in one_line(elimina("solve", radio))
     assert "are more than 100000000 in all" in one_line(elimina("generate", "grid", "-d", 1000000, "g.wcsp"))
 
 

@@ -44,7 +44,10 @@ def slow(elimina, tmp_path):
 def test_interrupts(slow, start):
     planning = interrupt(start("plan", "grid.wcsp", "--order-time", 60), 1.5)
     solving = interrupt(start("solve", "dense.wcsp", "--threads", 1, "--method", "eliminate"), 2.5)
-    assert planning == solving == (130, "", "interrupted")
+    assert planning == (130, "", "interrupted")
+    code, out, err = solving
+    assert (code, err) == (130, "")
+    assert "status:     bounded\nended by:   interrupt\n" in out
 
 
 @pytest.mark.parametrize("method", ["filter", "search"])

@@ -22,4 +22,4 @@ def main(arguments: list[str] | None = None) -> None:
         late = "elimina: the time limit passed before anything was known; allow more time"
         print(late if signals.is_late() else signals.word(), file=sys.stderr)
         code = 1 if signals.is_late() else signals.INTERRUPTED
-    signals.finish(code)
+    signals.finish(code, is_process=arguments is None)

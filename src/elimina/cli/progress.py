@@ -23,6 +23,11 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
+    @property
+    def is_possible(self) -> bool:
+        """Whether there is a terminal to show it on."""
+        return sys.stderr.isatty()
+
     def start(self, plan: Plan, runs: float = 1) -> None:
         """Show the bar for so many runs of a plan."""
         seconds = runs * plan.seconds

@@ -120,8 +120,21 @@ def word() -> str:
     return _WORDS[signal.Signals(_State.came or signal.SIGINT)]
 
 
-def finish(code: int) -> Any:
-    """Exit with the code of the signal that came (130 or 143), or else with the given one."""
+def finish(code: int, is_process: bool = False) -> Any:
+    """Exit with the code of the signal that came (130 or 143), or else with the given one.
+
+    Args:
+        code: Exit code.
+        is_process: Whether the process has nothing else to do.
+    """
     _State.is_over = True
     signal.setitimer(signal.ITIMER_REAL, 0)
-    sys.exit(_SHELL + _State.came if _State.came in _WORDS else code)
+    code = _SHELL + _State.came if _State.came in _WORDS else code
+    anytime = sys.modules.get("elimina.inference.anytime")
+    if is_process and anytime is not None and anytime.is_left_alone():
+        # The interpreter would wait for the work that the answer did not wait for.
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)

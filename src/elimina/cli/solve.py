@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elimina import api, arguments
+from elimina.cli import signals
 from elimina.cli.cases import solve_cases
 from elimina.cli.models import read_model
 from elimina.cli.notices import reading_options
@@ -27,14 +28,15 @@ from elimina.cli.options import (
 )
 from elimina.cli.progress import Progress
 from elimina.cli.trace import tracing
-from elimina.errors import InputError, TimeLimitError
+from elimina.errors import InputError
+from elimina.inference.anytime import Run
 from elimina.inference.choose import Options
 from elimina.inference.method import METHODS, OptimumMethod
 from elimina.io.files import save
 from elimina.io.marginals import write_marginals
 from elimina.model import Model
 from elimina.planning.plan import bytes_text, count_text, seconds_text
-from elimina.result import Bounds, Result, marginals_table, number_text
+from elimina.result import Bounds, Result, marginals_table, number_text, with_reading
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -116,7 +118,8 @@ def solve(
         check_writable(Path(output))
     if cases is None and (cluster is not None or local is not None):
         _check_goes_with_clusters(method, options["task"])
-    model = read_model(file, no_check=no_check)
+    model = Run("read", time_limit).result(lambda: read_model(file, no_check=no_check))
+    reading = time.monotonic() - started
     device = "cuda" if options["device"] == "cuda" else "cpu"
     if cases is not None:
         reject_given(_NOT_WITH_CASES, "--cases", "the suffix of -o names the format")
@@ -124,9 +127,7 @@ def solve(
             solve_cases(model, cases, output, options, client)
         return
     if time_limit is not None:
-        time_limit -= time.monotonic() - started
-        if time_limit <= 0:
-            raise TimeLimitError("the time limit passed while the model was read; allow more time")
+        time_limit = max(time_limit - reading, _LEAST_SECONDS)
     with Progress() as progress, tracing(trace) as note, cluster_of(cluster, local, device) as client:
 
         def on_bounds(known: Bounds) -> None:
@@ -148,14 +149,20 @@ def solve(
                 time_limit=time_limit,
                 on_plan=progress.start,
                 on_bounds=on_bounds,
-                progress=progress.update,
+                progress=progress.update if progress.is_possible else None,
                 checkpoint=checkpoint,
             )
-    text = {"human": _human, "json": _json, "uai": _uai}[format_](result, model)
-    if output is None:
-        click.echo(text)
-    else:
-        save(Path(output), [text, "\n"])
+    with signals.deferred():
+        result = signals.attributed(with_reading(result, reading))
+        text = {"human": _human, "json": _json, "uai": _uai}[format_](result, model)
+        if output is None:
+            click.echo(text)
+        else:
+            save(Path(output), [text, "\n"])
+
+
+_LEAST_SECONDS = 1e-3
+"""Left of a time limit that reading has used up."""
 
 
 _NOT_WITH_CASES = (
@@ -243,6 +250,8 @@ def plan(file: str, no_check: bool, **options: Any) -> None:
 
 def _human(result: Result, model: Model) -> str:
     rows = [("status", str(result.status))]
+    if result.ended_by is not None:
+        rows.append(("ended by", result.ended_by))
     if result.task in ("mpe", "mmap") and result.value is not None:
         rows.append(("log score" if model.sense == "probability" else "value", number_text(result.value)))
     if "structure" in result.stats:
@@ -267,7 +276,7 @@ def _human(result: Result, model: Model) -> str:
     elif stats["induced_width"] is not None:
         rows.append(("width", f"{stats['induced_width']} (largest table: {count_text(stats['largest_table'])} cells)"))
     rows.append(("memory", bytes_text(stats["peak_bytes"])))
-    total = sum(stats["seconds"].values())
+    total = stats["seconds"]["total"]
     dtype = "" if stats["dtype"] is None else f", {stats['dtype']}"
     workers = f" of {stats['workers']} workers" if "workers" in stats else ""
     rows.append(("time", f"{seconds_text(total)} on {stats['device']}{workers}{dtype}"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -12,15 +11,15 @@ from elimina.distributed.search import ClusterSearch
 from elimina.distributed.slices import Job, least_memory, options_for, plan_on, run_slices
 from elimina.distributed.tasks import Tasks, tasks_on
 from elimina.errors import InputError, TimeLimitError, UnsupportedError
+from elimina.inference.anytime import Run
 from elimina.inference.call import observe
 from elimina.inference.choose import Options
-from elimina.inference.filtering import Listener
 from elimina.inference.knowledge import Limits
 from elimina.inference.method import LONG_SECONDS, LONGEST_TRY, OptimumMethod, Search
 from elimina.model import Model
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, prepare
-from elimina.result import Result
+from elimina.result import Bounds, Result
 from elimina.states import Evidence
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def solve_optimum(
     gap: float | str = 0.0,
     time_limit: float | None = None,
     on_plan: Callable[[Plan], None] | None = None,
-    on_bounds: Listener | None = None,
+    on_bounds: Callable[[Bounds], None] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Result:
     """Find the optimum (the task ``mpe``) on the workers of a cluster.
@@ -57,7 +56,7 @@ def solve_optimum(
             or what was begun.
         upper_bound: See ``elimina.solve``.
         gap: Likewise.
-        time_limit: Seconds for the whole call. What search knows by then is the answer: ``bounded``.
+        time_limit: Seconds for the whole call. What is known by then is the answer: ``bounded``.
         on_plan: Called with the plan of slices before it runs.
         on_bounds: Called with what is known whenever a task of the search ends.
         progress: Called with the share of the slices that is done.
@@ -71,20 +70,26 @@ def solve_optimum(
         MemoryLimitError: Neither a plan nor a search fits the memory.
         DeviceError: No worker has the device, or it failed.
         TimeLimitError: The time limit passed, and nothing is known.
-        KeyboardInterrupt: Interrupted likewise; else the answer is what search knows.
+        KeyboardInterrupt: The user interrupted likewise; else the answer is what is known.
         ClusterError: There are no usable workers (any more).
     """
     if method not in ("auto", "search"):
         raise InputError(f"a cluster finds optima by the methods auto and search, and runs slices; not by {method!r}")
     time_limit, gap = arguments.seconds("time_limit", time_limit), arguments.share("gap", gap)
-    search = Search(method, upper_bound, on_bounds, gap)
+    search = Search(method, upper_bound, gap)
     search.check("mpe")
-    limits = Limits(None if time_limit is None else time.monotonic() + time_limit, gap, upper_bound)
-    run = _Optimum(model, client, evidence, options_for(options), limits, on_bounds)
-    if search.is_asked_for:
-        observed = observe(model, "mpe", evidence or {})
-        return run.search(prepare(observed.model, "mpe", observed.values), math.inf)
-    return run.auto(on_plan, progress)
+    run = Run("mpe", time_limit, on_bounds, gap)
+    run.sign = 1 if model.sense == "min-cost" else -1
+    optimum = _Optimum(model, client, evidence, options_for(options), Limits(run.deadline, gap, upper_bound), run)
+
+    def work() -> None:
+        if search.is_asked_for:
+            observed = observe(model, "mpe", evidence or {})
+            run.strategy("search", lambda: optimum.search(prepare(observed.model, "mpe", observed.values), math.inf))
+        else:
+            run.strategy("eliminate", lambda: optimum.auto(on_plan, progress))
+
+    return run.answer(work)
 
 
 class _Optimum:
@@ -97,10 +102,10 @@ class _Optimum:
         evidence: Evidence | None,
         options: Options,
         limits: Limits,
-        listener: Listener | None,
+        run: Run,
     ) -> None:
         self.model, self.client, self.evidence, self.options = model, client, evidence, options
-        self.limits, self.listener = limits, listener
+        self.limits, self.run = limits, run
         self.begun: ClusterSearch | None = None
 
     def search(self, problem: Problem, seconds: float) -> Result:
@@ -110,18 +115,17 @@ class _Optimum:
                 options = self.options
                 if options.memory is None and options.device == "cpu":
                     options = options._replace(memory=least_memory(tasks.workers.values()))
-                self.begun = ClusterSearch(problem, options, self.limits, self.listener)
+                self.begun = ClusterSearch(problem, options, self.limits, self.run.learn)
             return self.begun.run(tasks, seconds)
 
     def auto(self, on_plan: Callable[[Plan], None] | None, progress: Callable[[float], None] | None) -> Result:
         """Search first where slices take long; then slices, if they fit."""
-        deadline = self.limits.deadline
         is_free = self.options.slices in ("auto", "never")
         with tasks_on(self.client, self.options.device) as tasks:
             job = self.plan(tasks, is_whole=is_free)
             plan, lanes = job.plan, tasks.lanes
             if not is_free or (plan.fits and (plan.seconds < LONG_SECONDS or plan.device == "cuda")):
-                return run_slices(tasks, job, deadline, on_plan, progress)
+                return run_slices(tasks, job, self.run, on_plan, progress)
         most = min(plan.seconds / lanes, LONGEST_TRY) if plan.fits else LONGEST_TRY
         tried = self.try_search(job.problem, most)
         if tried is not None and (self.begun is None or self.begun.is_over):
@@ -131,7 +135,7 @@ class _Optimum:
                 job = self.plan(tasks)
             if job.plan.fits or tried is None:
                 try:
-                    return run_slices(tasks, job, deadline, on_plan, progress, tried)
+                    return run_slices(tasks, job, self.run, on_plan, progress, tried)
                 except TimeLimitError:
                     if tried is None:
                         raise

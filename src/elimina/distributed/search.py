@@ -133,7 +133,6 @@ class ClusterSearch(Knowledge):
 
         Raises:
             TimeLimitError: Time is up, and nothing is known.
-            KeyboardInterrupt: Interrupted likewise.
             ClusterError: There are no workers any more.
         """
         until = time.monotonic() + min(seconds, self.limits.seconds)
@@ -141,10 +140,6 @@ class ClusterSearch(Knowledge):
             self._begin(tasks, until)
             with self.phase("search"):
                 self._go_on(tasks, until)
-        except KeyboardInterrupt:
-            if self.bound is None:
-                raise
-            self.stats["interrupted"] = True
         finally:
             self._take_back()
         result = self.result()

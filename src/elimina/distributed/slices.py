@@ -15,11 +15,13 @@ from elimina.distributed.cluster import Worker
 from elimina.distributed.tasks import Tasks, stop_if_unwanted, tasks_on
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.inference.account import does_not_fit, partition_result
+from elimina.inference.anytime import Run
 from elimina.inference.bucket import eliminate, first_state, log2_sum
 from elimina.inference.call import plan_call
 from elimina.inference.checkpoint import State
 from elimina.inference.choose import Options, Planned, limits_of
 from elimina.inference.execution import Execution
+from elimina.inference.known import first_bounds
 from elimina.inference.minibucket import result_between
 from elimina.inference.rounding import TOLERANCES
 from elimina.model import Model
@@ -96,13 +98,22 @@ def solve_slices(
         ClusterError: There are no usable workers (any more).
     """
     time_limit = arguments.seconds("time_limit", time_limit)
-    deadline = None if time_limit is None else time.monotonic() + time_limit
     if task not in ("mpe", "pr", "count"):
         raise InputError(f"a cluster runs slices of the tasks mpe, pr and count, and cases of mar; not {task}")
     options = options_for(options)
-    with tasks_on(client, options.device) as tasks:
-        job = plan_on(tasks, model, task, evidence, options)
-        return run_slices(tasks, job, deadline, on_plan, progress)
+    run = Run(task, time_limit)
+    run.sign = 1 if model.sense == "min-cost" else -1
+
+    def slices() -> Result:
+        with tasks_on(client, options.device) as tasks:
+            job = plan_on(tasks, model, task, evidence, options)
+            run.fallback = lambda seconds: first_bounds(job.problem, seconds)
+            return run_slices(tasks, job, run, on_plan, progress)
+
+    def work() -> None:
+        run.strategy("eliminate", slices)
+
+    return run.answer(work)
 
 
 def plan_on(
@@ -127,7 +138,7 @@ def plan_on(
 def run_slices(
     tasks: Tasks,
     job: Job,
-    deadline: float | None,
+    run: Run,
     on_plan: Callable[[Plan], None] | None,
     progress: Callable[[float], None] | None,
     tried: Result | None = None,
@@ -137,7 +148,7 @@ def run_slices(
     Args:
         tasks: On the workers.
         job: Of ``plan_on``.
-        deadline: By ``time.monotonic``.
+        run: The call, which keeps what slices find.
         on_plan: See ``solve_slices``.
         progress: Likewise.
         tried: What is known of the optimum.
@@ -151,13 +162,13 @@ def run_slices(
     if not job.plan.fits:
         raise MemoryLimitError(does_not_fit(job.plan))
     if on_plan is not None:
-        on_plan(job.plan)
+        run.tell(on_plan, job.plan)
     begun = time.perf_counter()
-    run = _Shares(tasks, job, deadline, progress, tried)
-    answer = run.answer()
+    shares = _Shares(tasks, job, run, progress, tried)
+    answer = shares.answer()
     clock = {**job.seconds, "run": time.perf_counter() - begun}
     seconds = {phase: round(value, 6) for phase, value in clock.items()}
-    return answer.replace(stats={**run.stats, "seconds": seconds, **tasks.statistics})
+    return answer.replace(stats={**shares.stats, "seconds": seconds, **tasks.statistics})
 
 
 def options_for(options: Options) -> Options:
@@ -211,7 +222,7 @@ class _Shares:
     Args:
         tasks: On the workers.
         job: What to run.
-        deadline: See ``Execution``.
+        run: The call, which keeps what they find.
         progress: See ``solve_slices``.
         tried: What is known of the optimum.
 
@@ -223,11 +234,11 @@ class _Shares:
         self,
         tasks: Tasks,
         job: Job,
-        deadline: float | None,
+        run: Run,
         progress: Callable[[float], None] | None,
         tried: Result | None,
     ) -> None:
-        self._tasks, self._job, self._deadline, self._progress = tasks, job, deadline, progress
+        self._tasks, self._job, self._run, self._progress = tasks, job, run, progress
         number = 1 if job.plan.slicing is None else job.plan.slicing.number
         self._count = min(number, _SHARES * tasks.lanes)
         ends = [number * place // self._count for place in range(self._count + 1)]
@@ -253,7 +264,7 @@ class _Shares:
             self._add(self._tasks.next())
             running -= 1
             if self._progress is not None:
-                self._progress(len(self._found) / self._count)
+                self._run.tell(self._progress, len(self._found) / self._count)
         self.stats = {**self._found[0].stats, "tasks": self._count}
         for name in _SUMMED:
             if name in self.stats:
@@ -266,7 +277,7 @@ class _Shares:
         Raises:
             TimeLimitError: Nothing.
         """
-        left = None if self._deadline is None else self._deadline - time.monotonic()
+        left = None if self._run.deadline is None else self._run.seconds
         if left is not None and left <= 0:
             raise TimeLimitError(
                 f"the time limit passed with {len(self._found)} of {self._count} tasks done; allow more time, or use "
@@ -280,6 +291,13 @@ class _Shares:
         best = None if self._best is None else self._best.value
         if found.value is not None and (best is None or sign * found.value < sign * best):
             self._best = found
+        stats = {**found.stats, **self._tasks.statistics}
+        task = self._job.plan.task
+        if task == "mpe" and self._best is found:
+            lower, upper = (None, found.value) if sign == 1 else (found.value, None)
+            self._run.learn(Result("bounded", task, found.value, lower, upper, found.assignment, stats=stats))
+        elif task == "pr":
+            self._run.learn(Result("bounded", task, None, self._sum().log10_z, None, stats=stats))
 
     def _known(self) -> State:
         """The best solution so far."""
@@ -307,6 +325,10 @@ class _Shares:
             return self._bounded(known)
         if task == "count":
             return self._found[0].replace(value=sum(int(found.value or 0) for found in self._found))
+        return self._sum()
+
+    def _sum(self) -> Result:
+        """The sum over the slices that have run."""
         logs = [found.log10_z / math.log10(2) for found in self._found if found.log10_z is not None]
         return partition_result(math.log10(2) * log2_sum(logs))
 

@@ -45,7 +45,6 @@ def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
     resumed = _resumed(execution)
     try:
         answer = {"mpe": _optimum, "pr": _partition, "count": _count}[plan.task](execution, clock)
-        execution.check_deadline("all of the elimination done")
     finally:
         if execution.checkpoint is not None:
             execution.checkpoint.flush()
@@ -67,6 +66,7 @@ def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
     started = time.perf_counter()
     bounds = None if plan.slicing is None else _slice_bounds(execution, state)
     clock["bounds"] = time.perf_counter() - started
+    _tell_best(execution, state, bounds)
     sweep = Sweep(execution, clock)
     for part in sweep.run(_promising(execution, sweep, state, bounds, sign)):
         value = None
@@ -84,6 +84,7 @@ def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
             for variable, fixed in part.problem.fixed.items():
                 chosen[variable] = fixed
             state.update(best=value, chosen=chosen, slack=slack)
+            _tell_best(execution, state, bounds)
         state["done"] += 1
         execution.save(state)
     best, chosen = state["best"], state["chosen"]
@@ -106,6 +107,22 @@ def _valued(model: Model, bound: int | float, chosen: Sequence[int], tolerance: 
     found = result_between(model, bound, chosen, tolerance)
     is_none = found.value is None and (meet(bound, model.score(chosen), tolerance) or model.is_beyond_bound(bound))
     return Result("infeasible", "mpe") if is_none else found
+
+
+def _tell_best(execution: Execution, state: State, bounds: SliceBounds | None) -> None:
+    """Tell the best assignment of the slices that have run, and what bounds all of them."""
+    if execution.learn is None or execution.plan.slicing is None:
+        return
+    model, sign = execution.problem.model, 1 if execution.problem.model.sense == "min-cost" else -1
+    bound = None if bounds is None else sign * (bounds.costs.min().item() - bounds.slack)
+    value = None if state["best"] is None else model.score(state["chosen"])
+    if (bound is None and value is None) or (value is not None and (math.isinf(value) or model.is_beyond_bound(value))):
+        return
+    assignment = None
+    if value is not None:
+        assignment = {v.name: v.state(x) for v, x in zip(model.variables, state["chosen"], strict=True)}
+    lower, upper = (bound, value) if sign == 1 else (value, bound)
+    execution.learn(Result("bounded", "mpe", value, lower, upper, assignment, stats=statistics(execution, {})))
 
 
 def first_state(execution: Execution) -> State:
@@ -161,6 +178,9 @@ def _partition(execution: Execution, clock: dict[str, float]) -> Result:
         else:
             logs.append(None)
         execution.save({"logs": logs, "done": len(logs)})
+        if execution.learn is not None and plan.slicing is not None:
+            lower = math.log10(2) * log2_sum([log for log in logs if log is not None])
+            execution.learn(Result("bounded", "pr", None, lower, None, stats=statistics(execution, {})))
     del sweep
     left = [number for number, log in zip(numbers, logs, strict=False) if log is None][len(logs) - len(numbers) :]
     for part in Sweep(execution, clock, "log-sum-exp").run(left) if left else ():

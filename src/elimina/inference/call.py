@@ -59,18 +59,7 @@ def plan_call(
         DeviceError: The device is missing or cannot be used.
     """
     given = options
-    arguments.choice("task", task, TASKS)
-    if options.ibound is not None and task not in ("mpe", "pr"):
-        raise InputError(f"an i-bound goes with the tasks mpe and pr, not with {task}")
-    if options.ibound is not None and task == "pr" and options.shift in ("tables", "clusters"):
-        raise InputError(f"--shift {options.shift} is for optima (task mpe); use none, buckets or all")
-    if options.partition == "content" and task != "mpe":
-        raise InputError(f"--partition content is for optima (task mpe), not for {task}; use scope")
-    if query is not None and task not in ("mar", "mmap"):
-        raise InputError(f"a query goes with the tasks mar and mmap, not with {task}")
-    asked = None if query is None else tuple(dict.fromkeys(indices_of(model, query, "query")))
-    if task == "mmap" and not asked:
-        raise InputError("the task mmap needs a query: the variables whose most probable values are asked for")
+    asked = check_call(model, task, query, options)
     if time_limit is not None:
         options = options._replace(order_seconds=min(options.order_seconds, time_limit / 2))
     started = time.perf_counter()
@@ -97,6 +86,27 @@ def plan_call(
         checkpoint.begin(model, problem, planned, given)
     seconds = {"prepare": prepared - started, **planned.seconds}
     return Prepared(inquiry, planned._replace(seconds=seconds), original)
+
+
+def check_call(model: Model, task: Task, query: Sequence[str | int] | None, options: Options) -> tuple[int, ...] | None:
+    """Check which options go with a task, and return the indices of the query's variables.
+
+    Raises:
+        InputError: Some do not.
+    """
+    arguments.choice("task", task, TASKS)
+    if options.ibound is not None and task not in ("mpe", "pr"):
+        raise InputError(f"an i-bound goes with the tasks mpe and pr, not with {task}")
+    if options.ibound is not None and task == "pr" and options.shift in ("tables", "clusters"):
+        raise InputError(f"--shift {options.shift} is for optima (task mpe); use none, buckets or all")
+    if options.partition == "content" and task != "mpe":
+        raise InputError(f"--partition content is for optima (task mpe), not for {task}; use scope")
+    if query is not None and task not in ("mar", "mmap"):
+        raise InputError(f"a query goes with the tasks mar and mmap, not with {task}")
+    asked = None if query is None else tuple(dict.fromkeys(indices_of(model, query, "query")))
+    if task == "mmap" and not asked:
+        raise InputError("the task mmap needs a query: the variables whose most probable values are asked for")
+    return asked
 
 
 def _inquire(model: Model, observed: Observed, query: Sequence[int] | None, options: Options) -> Inquiry:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from elimina.errors import InputError
 from elimina.inference.choose import Choice, Options, Planned, choice_of
+from elimina.inference.shield import shielded
 from elimina.model import Model
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem
@@ -217,7 +218,7 @@ class Checkpoint:
     def _replacing(self, name: str) -> Iterator[BinaryIO]:
         """A file that takes its name once it is on the disk as a whole."""
         partial = self._directory / f"{name}.part"
-        with self._writing():
+        with shielded(), self._writing():
             try:
                 with open(partial, "wb") as file:
                     yield file

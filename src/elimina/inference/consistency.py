@@ -72,13 +72,6 @@ class Units(NamedTuple):
         distance = cost / self.unit
         return original.bound(_sign(original) * widened(self.offset + distance, self.offset, distance))
 
-    def reached(self, cost: int, original: Original) -> int | float:
-        """Return a total that an assignment of a cost of the core reaches at worst."""
-        if isinstance(self.unit, int):
-            return self.total(cost, original)
-        plain = original.total(_sign(original) * (self.offset + cost / self.unit))
-        return 2 * plain - self.total(cost, original)
-
     def cost(self, total: int | float, original: Original) -> int:
         """A total in the model's units as a cost of the core, rounded down."""
         distance = _sign(original) * original.moved_total(total) - self.offset
@@ -164,7 +157,7 @@ class Consistency:
         self.core.know(self.units.cost(total, self.original), [chosen[v] for v in self.original.moved.free])
 
     def run(
-        self, seconds: float, nodes: float, memory: int, poll: Callable[[int | float, int | float | None, int], bool]
+        self, seconds: float, nodes: float, memory: int, poll: Callable[[int | float, list[int] | None, int], bool]
     ) -> Turn:
         """One turn.
 
@@ -172,25 +165,26 @@ class Consistency:
             seconds: After which it ends.
             nodes: Likewise.
             memory: Bytes that open nodes may take, about.
-            poll: Called now and then with the bound, the best total found or None, and the turn's nodes; it ends the
-                turn by False.
+            poll: Called now and then with the bound, the best assignment found if it is new (else None), and the turn's
+                nodes; it ends the turn by False.
         """
 
-        def tell(lower: int, best: int, count: int) -> bool:
-            # Each table of floats was rounded down.
-            off = 0 if isinstance(self.units.unit, int) else len(self.original.moved.groups)
-            upper = None if best >= FORBIDDEN_COST else self.units.reached(best + off, self.original)
-            return poll(self.units.total(lower, self.original), upper, count - self.nodes)
+        def tell(lower: int, best: int, count: int, value: list[int] | None) -> bool:
+            found = None if value is None else self._whole(value)
+            return poll(self.units.total(lower, self.original), found, count - self.nodes)
 
         found = self.core.run(seconds, self.nodes + nodes, memory, tell)
-        chosen = None
-        if found["value"]:
-            moved = self.original.moved
-            chosen = [0] * len(moved.model.variables)
-            for v, value in (*moved.fixed.items(), *zip(moved.free, found["value"], strict=True)):
-                chosen[v] = value
+        chosen = self._whole(found["value"]) if found["value"] else None
         spent, self.nodes = found["nodes"] - self.nodes, found["nodes"]
         return Turn(self.bound, chosen, spent, found["done"], found["interrupted"])
+
+    def _whole(self, values: Sequence[int]) -> list[int]:
+        """A value for each variable of the model, given those of the free ones."""
+        moved = self.original.moved
+        chosen = [0] * len(moved.model.variables)
+        for v, value in (*moved.fixed.items(), *zip(moved.free, values, strict=True)):
+            chosen[v] = value
+        return chosen
 
 
 def _sign(original: Original) -> int:

@@ -12,6 +12,7 @@ from elimina.inference.checkpoint import Checkpoint, State
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem
 from elimina.planning.program import Program, pack
+from elimina.result import Result
 
 Progress = Callable[[float], None]
 
@@ -24,6 +25,7 @@ class Execution(NamedTuple):
         checkpoint: Where it keeps what it knows.
         share: The slices that are run, as places in the sequence in which all would run; None: all of them.
         known: What is known before it begins: some of the state.
+        learn: Called with what slices say of the answer so far.
     """
 
     problem: Problem
@@ -35,6 +37,7 @@ class Execution(NamedTuple):
     checkpoint: Checkpoint | None = None
     share: range | None = None
     known: State | None = None
+    learn: Callable[[Result], None] | None = None
 
     def program(self, semiring: str | None = None, parameter: int | None = None) -> Program:
         """Pack the plan; see ``planning.program.pack``."""

@@ -112,7 +112,7 @@ def optimum_on_rows(
         deadline: By ``time.monotonic``.
         upper_bound: A total that is known to be reached: what is worse is not looked for. None if none is known.
         gap: The gap of the bounds that is close enough.
-        listener: Called now and then with both bounds.
+        listener: Called now and then with what is known.
 
     Returns:
         ``optimal``; ``infeasible`` (with a bound beyond the one that was given, if one was); or ``bounded``.

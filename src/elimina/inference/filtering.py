@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +34,7 @@ _ROW_BYTES = 64
 
 _LEAST_ROWS = 1 << 12
 
-Listener = Callable[[Bounds], None]
+Listener = Callable[[Result], None]
 
 
 class Limits(NamedTuple):
@@ -75,7 +75,7 @@ def filtered_optimum(problem: Problem, limits: Limits, listener: Listener | None
     Args:
         problem: Of the task ``mpe``.
         limits: What the run may take.
-        listener: Called now and then with both bounds.
+        listener: Called now and then with what is known.
 
     Returns:
         ``optimal``; ``infeasible`` (with the bound that was given, if one was); or ``bounded``, when the time was up.
@@ -91,11 +91,16 @@ def filtered_optimum(problem: Problem, limits: Limits, listener: Listener | None
     costs = _Costs.of(problem)
     upper = costs.upper(limits.upper_bound)
 
-    def poll(lower: int, best: int) -> bool:
-        known = Bounds(time.perf_counter() - started, *costs.bounds(lower, best))
+    best: Result | None = None
+
+    def poll(lower: int, cost: int, value: list[int] | None) -> bool:
+        nonlocal best
+        if value is not None:
+            best = costs.solution(value, cost)
+        known = costs.bounded(lower, best)
         if listener is not None:
             listener(known)
-        return known.gap > limits.gap
+        return Bounds(0.0, known.lower_bound, known.upper_bound).gap > limits.gap
 
     clock = {"encode": time.perf_counter() - started}
     if upper <= 0 or not costs.possible:
@@ -108,6 +113,8 @@ def filtered_optimum(problem: Problem, limits: Limits, listener: Listener | None
             costs.sizes, costs.scopes, costs.tables, 0, upper, limits.seconds, rows, limits.seed, poll
         )
     clock.update(found.get("seconds", {}))
+    if found.get("interrupted"):
+        raise KeyboardInterrupt
     return costs.result(found, upper, limits).replace(stats=_statistics(found, clock))
 
 
@@ -126,7 +133,6 @@ def _statistics(found: dict[str, Any], clock: dict[str, float]) -> dict[str, Any
         "seconds": {phase: round(value, 6) for phase, value in clock.items()},
         "device": "cpu",
         "dtype": "int32",
-        **({"interrupted": True} if found.get("interrupted") else {}),
     }
 
 
@@ -193,11 +199,23 @@ class _Costs(NamedTuple):
 
     def result(self, found: dict[str, Any], upper: int, limits: Limits) -> Result:
         """The answer in the model's units."""
-        chosen, distance, bound = found["value"], found["cost"], found["bound"]
+        distance, bound = found["cost"], found["bound"]
         if distance >= FORBIDDEN_COST:
             if bound >= upper:
                 return Result("infeasible", "mpe", None, *self._nothing_better(limits))
-            return Result("bounded", "mpe", None, *self.bounds(bound, FORBIDDEN_COST))
+            return self.bounded(bound, None)
+        best = self.solution(found["value"], distance)
+        return best if bound >= distance else self.bounded(bound, best)
+
+    def bounded(self, least: int, best: Result | None) -> Result:
+        """What a bound and the best solution, if there is one, say of the optimum."""
+        if best is None:
+            return Result("bounded", "mpe", None, *self.bounds(least, FORBIDDEN_COST), stats=_statistics({}, {}))
+        ends = (self.total(least), best.value) if self.sign == 1 else (best.value, self.total(least))
+        return best.replace(status="bounded", lower_bound=ends[0], upper_bound=ends[1])
+
+    def solution(self, chosen: Sequence[int], distance: int) -> Result:
+        """A solution that the core has found, as if it were the best one."""
         model = self.problem.model
         values = [0] * len(model.variables)
         for v, value in {**dict(zip(self.problem.free, chosen, strict=True)), **self.problem.fixed}.items():
@@ -209,9 +227,7 @@ class _Costs(NamedTuple):
                 "please report this"
             )
         assignment = {v.name: v.state(x) for v, x in zip(model.variables, values, strict=True)}
-        if bound >= distance:
-            return Result("optimal", "mpe", score, score, score, assignment)
-        return Result("bounded", "mpe", score, *self.bounds(bound, distance), assignment)
+        return Result("optimal", "mpe", score, score, score, assignment, stats=_statistics({}, {}))
 
     def _nothing_better(self, limits: Limits) -> tuple[int | None, int | None]:
         """Bounds where nothing reaches the total that was given."""

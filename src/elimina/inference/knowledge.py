@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from elimina._core import stopped
 from elimina.errors import TimeLimitError
 from elimina.inference.filtering import Listener
 from elimina.inference.minibucket import meet, result_between
@@ -52,13 +53,14 @@ class Knowledge:
     Args:
         problem: Of the task ``mpe``.
         limits: When the bounds are close enough.
-        listener: Called with both bounds.
+        listener: Called with what is known.
     """
 
     def __init__(self, problem: Problem, limits: Limits, listener: Listener | None) -> None:
         self.problem, self.limits, self.listener = problem, limits, listener
         self.sign = 1 if problem.model.sense == "min-cost" else -1
         self.chosen: list[int] | None = None
+        self.assignment: dict[str, Any] | None = None
         self.score: int | float | None = limits.upper_bound
         self.bound: int | float | None = None
         self.is_empty = False
@@ -80,9 +82,9 @@ class Knowledge:
 
     @property
     def is_over(self) -> bool:
-        """Whether the bounds are as close as they have to be, or time is up."""
+        """Whether the bounds are as close as they have to be, or time is up, or the call is to end."""
         is_done = self.is_empty or self.is_exhausted or self.is_close
-        return is_done or "interrupted" in self.stats or self.limits.seconds <= 0
+        return is_done or stopped() or self.limits.seconds <= 0
 
     @property
     def is_close(self) -> bool:
@@ -114,6 +116,8 @@ class Knowledge:
             return
         if self.score is None or self.chosen is None or self.sign * score < self.sign * self.score:
             self.chosen, self.score = chosen, score
+            states = zip(self.problem.model.variables, chosen, strict=True)
+            self.assignment = {v.name: v.state(value) for v, value in states}
 
     def raise_to(self, value: int | float) -> None:
         """Keep a bound in the model's units if it is the best one."""
@@ -125,18 +129,23 @@ class Knowledge:
         ends = (self.bound, best) if self.sign == 1 else (best, self.bound)
         return Bounds(round(time.monotonic() - self.started, 3), *ends, self.stats["nodes"])
 
-    def report(self, best: int | float | None = None) -> None:
-        """Tell what is known, the best total found in a turn included, and keep it for the profile."""
-        if best is None or (self.score is not None and self.sign * self.score < self.sign * best):
-            best = self.score
-        is_given = self.chosen is None and best is not None and self.bound is not None
-        if is_given and self.sign * (self.bound or 0) > self.sign * (best or 0):
+    def report(self) -> None:
+        """Tell what is known, and keep it for the profile."""
+        best = self.score
+        if (
+            self.chosen is None
+            and None not in (best, self.bound)
+            and self.sign * (self.bound or 0) > self.sign * (best or 0)
+        ):
             best = None  # nothing reaches the total that was given
         known = self.known(best)
         if not self.stats["profile"] or self.stats["profile"][-1][1:3] != known[1:3]:
             self.stats["profile"].append(known)
-        if self.listener is not None:
-            self.listener(known)
+        if self.listener is not None and (self.bound is not None or self.chosen is not None):
+            value = None if self.chosen is None else self.score
+            ends = (known.lower, known.upper)
+            stats = {**self.stats, "profile": list(self.stats["profile"]), "method": "search", "seconds": {}}
+            self.listener(Result("bounded", "mpe", value, *ends, self.assignment, stats=stats))
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:

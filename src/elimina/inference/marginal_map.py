@@ -62,8 +62,8 @@ def marginal_map(
     rest = Model([problem.model.variables[v] for v in problem.kept], factors, sense="max-cost", constant=constant)
     found = optimise(rest)
     stats = {**summed, **found.stats, "summation": summed}
-    stats["seconds"] = {**clock, **{f"max {phase}": value for phase, value in found.stats["seconds"].items()}}
-    return found.replace(task="mmap", assignment=with_known(problem, found.assignment), stats=stats)
+    stats["seconds"] = clock
+    return translated(problem, found).replace(stats=stats)
 
 
 def summation_does_not_fit(planned: Planned) -> str:
@@ -73,6 +73,11 @@ def summation_does_not_fit(planned: Planned) -> str:
         f"{does_not_fit(planned.plan)}. That is for summing out {len(problem.free)} variables, with "
         f"{len(problem.kept)} that stay; fewer of these would help, too"
     )
+
+
+def translated(problem: Problem, found: Result) -> Result:
+    """Return what an answer of the maximisation that is left says of the whole problem."""
+    return found.replace(task="mmap", assignment=with_known(problem, found.assignment))
 
 
 def with_known(problem: Problem, assignment: Mapping[str, State] | None) -> dict[str, State] | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from elimina import arguments
@@ -14,10 +14,10 @@ from elimina.inference.account import does_not_fit
 from elimina.inference.choose import Options, Planned
 from elimina.order import Order, find_order
 from elimina.planning.prepare import Problem
-from elimina.result import Bounds, Result
+from elimina.result import Bounds
 
 if TYPE_CHECKING:
-    from elimina.inference.filtering import Listener
+    from elimina.inference.anytime import Run
 
 OptimumMethod = Literal["auto", "eliminate", "filter", "mbe", "search"]
 METHODS: tuple[OptimumMethod, ...] = get_args(OptimumMethod)
@@ -34,6 +34,9 @@ FIRST_TRY = 2.0
 LONG_SECONDS = 2.0
 """Estimated time of a plan from which search is tried first, for no longer than that."""
 
+_ROUGH_SECONDS = 0.5
+"""Limit of a quick order; what takes longer is large."""
+
 _SHARE = 1e-9
 """Seconds of it for each of these cells, where the tables would fit."""
 
@@ -46,13 +49,11 @@ class Search(NamedTuple):
             elimination takes long or its tables do not fit; if they do, for no longer than it would take; and again,
             where no plan fits.
         upper_bound: A total that is known to be reached; None if none is.
-        listener: See ``filtered_optimum`` and ``searched_optimum``.
         gap: The gap of the bounds that is close enough.
     """
 
     method: OptimumMethod = "auto"
     upper_bound: int | None = None
-    listener: Listener | None = None
     gap: float = 0.0
 
     def check(self, task: str, has_checkpoint: bool = False) -> None:
@@ -86,15 +87,15 @@ class Search(NamedTuple):
         """Whether filtering or search is the only way."""
         return self.method in ("filter", "search") or (self.method == "auto" and self.upper_bound is not None)
 
-    def is_end(self, found: Result, deadline: float | None) -> bool:
-        """Whether nothing else is to be tried: it is exact, or close enough, or time is up, or the user's patience."""
-        is_over = deadline is not None and time.monotonic() > deadline
+    def is_end(self, run: Run) -> bool:
+        """Whether nothing else is to be tried: what is known is exact, or close enough, or time is up."""
+        found = run.known
+        if found is None:
+            return False
         is_close = Bounds(0.0, found.lower_bound, found.upper_bound).gap <= self.gap
-        return found.status != "bounded" or is_close or "interrupted" in found.stats or is_over
+        return found.status != "bounded" or is_close or run.is_over
 
-    def try_filtering(
-        self, problem: Problem, options: Options, deadline: float | None, spent: Mapping[str, float]
-    ) -> Result | None:
+    def try_filtering(self, problem: Problem, options: Options, run: Run) -> None:
         """Filter before a plan is made, if that may be better (as long as it takes, where it is asked for).
 
         Raises:
@@ -105,37 +106,31 @@ class Search(NamedTuple):
         most = math.inf
         if not self.is_asked_for:
             if options.device == "cuda" or options.dtype is not None or why_unsupported(problem) is not None:
-                return None
-            rough = _rough_order(problem, options)
+                return
+            with run.phase("order"):
+                rough = rough_order(problem, options)
             if rough.total_cells < LARGE_WORK:
-                return None
+                return
             fits = 2 * rough.largest_table < _memory(options)
             most = max(SHORTEST_TRY, min(LONGEST_TRY, rough.total_cells * _SHARE)) if fits else FIRST_TRY
-        result = self._filter(problem, options, deadline, most)
-        return result.replace(stats={**result.stats, "seconds": {**spent, **result.stats["seconds"]}})
+        self._filter(problem, options, run, most, self.upper_bound)
 
-    def for_a_while(
-        self, planned: Planned, options: Options, deadline: float | None, tried: Result | None
-    ) -> Result | None:
+    def for_a_while(self, planned: Planned, options: Options, run: Run) -> None:
         """Search before a plan that takes long runs, or before one that does not fit is cut into slices.
 
         Args:
-            planned: Without slices and scratch files.
+            planned: A plan without slices and scratch files.
             options: How to search.
-            deadline: By ``time.monotonic``.
-            tried: What is known from before.
-
-        Returns:
-            What is known then.
+            run: The call.
         """
         plan, most = planned.plan, LONGEST_TRY
         if plan.fits:
             if plan.device == "cuda" or options.dtype is not None or plan.seconds < LONG_SECONDS:
-                return tried
+                return
             most = min(plan.seconds, most)
-        return self._search_on(planned.problem, options, most, deadline, tried)
+        self._search_on(planned.problem, options, run, most)
 
-    def to_the_end(self, planned: Planned, options: Options, deadline: float | None, tried: Result | None) -> Result:
+    def to_the_end(self, planned: Planned, options: Options, run: Run) -> None:
         """Filter and search by longer and longer turns, or search, as long as it takes: nothing else fits.
 
         Raises:
@@ -144,21 +139,22 @@ class Search(NamedTuple):
         from elimina.inference.filtering import why_unsupported
 
         problem = planned.problem
-        if tried is None or options.device == "cuda" or why_unsupported(problem) is not None:
+        if run.known is None or options.device == "cuda" or why_unsupported(problem) is not None:
             try:
-                return self.by_search(problem, options, deadline, tried)
+                self.by_search(problem, options, run)
             except (MemoryLimitError, UnsupportedError) as error:
                 raise MemoryLimitError(does_not_fit(planned.plan)) from error
-        found, most = tried, LONGEST_TRY
-        while not self.is_end(found, deadline):
-            found = self._filter_on(problem, options, most / 4, deadline, found)
+            return
+        most = LONGEST_TRY
+        while not self.is_end(run):
+            value = run.known.value
+            self._filter(problem, options, run, most / 4, self.upper_bound if value is None else int(value))
             most *= 2
-            if not self.is_end(found, deadline):
-                found = self._search_on(problem, options, most, deadline, found) or found
-        return found
+            if not self.is_end(run):
+                self._search_on(problem, options, run, most)
 
-    def by_search(self, problem: Problem, options: Options, deadline: float | None, tried: Result | None) -> Result:
-        """Search, as long as it takes, with what a try knows.
+    def by_search(self, problem: Problem, options: Options, run: Run, until: float | None = None) -> None:
+        """Search, as long as it takes or until then, with what is known.
 
         Raises:
             UnsupportedError: The costs are too large for it.
@@ -167,55 +163,35 @@ class Search(NamedTuple):
         from elimina.inference.knowledge import Limits
         from elimina.inference.search import searched_optimum
 
-        limits = Limits(deadline, self.gap, self.upper_bound)
-        return searched_optimum(problem, options, limits, tried, self.listener)
+        ends = [end for end in (until, run.deadline) if end is not None]
+        limits = Limits(min(ends, default=None), self.gap, self.upper_bound)
+        run.strategy("search", lambda: searched_optimum(problem, options, limits, run.known, run.learn))
 
-    def _search_on(
-        self, problem: Problem, options: Options, most: float, deadline: float | None, known: Result | None
-    ) -> Result | None:
-        """Search for so many seconds; what was known where that is not possible."""
-        until = time.monotonic() + most
-        try:
-            return self.by_search(problem, options, until if deadline is None else min(until, deadline), known)
-        except (UnsupportedError, TimeLimitError, MemoryLimitError):
-            return known
+    def _search_on(self, problem: Problem, options: Options, run: Run, most: float) -> None:
+        """Search for so many seconds, if that is possible."""
+        with contextlib.suppress(UnsupportedError, TimeLimitError, MemoryLimitError):
+            self.by_search(problem, options, run, time.monotonic() + most)
 
-    def _filter_on(
-        self, problem: Problem, options: Options, most: float, deadline: float | None, known: Result
-    ) -> Result:
-        """Filter for so many seconds, with the best value known; the better bounds of both."""
-        sign = 1 if problem.model.sense == "min-cost" else -1
-        upper = self.upper_bound if known.value is None else int(known.value)
-        found = self._replace(upper_bound=upper)._filter(problem, options, deadline, most)
-        if found.status != "bounded":
-            return found
-        if found.value is None or (known.value is not None and sign * found.value > sign * known.value):
-            found = found.replace(value=known.value, assignment=known.assignment)
-        lowers, uppers = (
-            [end for end in ends if end is not None]
-            for ends in ((found.lower_bound, known.lower_bound), (found.upper_bound, known.upper_bound))
-        )
-        return found.replace(lower_bound=max(lowers, default=None), upper_bound=min(uppers, default=None))
-
-    def _filter(self, problem: Problem, options: Options, deadline: float | None, most: float) -> Result:
+    def _filter(self, problem: Problem, options: Options, run: Run, most: float, upper: int | None) -> None:
         if self.is_asked_for and (options.device == "cuda" or options.tables == "sparse"):
             from elimina.inference.filtered_rows import optimum_on_rows
 
-            until = deadline if most == math.inf else min(time.monotonic() + most, deadline or math.inf)
-            return optimum_on_rows(problem, options, until, self.upper_bound, self.gap, self.listener)
-        left = math.inf if deadline is None else deadline - time.monotonic()
+            until = run.deadline if most == math.inf else min(time.monotonic() + most, run.deadline or math.inf)
+            run.strategy("filter", lambda: optimum_on_rows(problem, options, until, upper, self.gap, run.learn))
+            return
         from elimina.inference.filtering import Limits, filtered_optimum
 
-        limits = Limits(_memory(options), min(most, left), self.upper_bound, options.seed, self.gap)
-        return filtered_optimum(problem, limits, self.listener)
+        limits = Limits(_memory(options), min(most, run.seconds), upper, options.seed, self.gap)
+        run.strategy("filter", lambda: filtered_optimum(problem, limits, run.learn))
 
 
 def _memory(options: Options) -> int:
     return CpuBackend(options.threads).memory() if options.memory is None else options.memory
 
 
-def _rough_order(problem: Problem, options: Options) -> Order:
+def rough_order(problem: Problem, options: Options) -> Order:
+    """Find an order quickly, which says how large a problem is."""
     number = {v: n for n, v in enumerate(problem.free)}
     scopes = [[number[v] for v in group.scope] for group in problem.groups]
     sizes = [problem.model.sizes[v] for v in problem.free]
-    return find_order(sizes, scopes, method="min-fill", iterations=1, seed=options.seed)
+    return find_order(sizes, scopes, method="min-fill", seconds=_ROUGH_SECONDS, iterations=1, seed=options.seed)

@@ -23,7 +23,7 @@ from elimina.model import Model
 from elimina.planning.guide import Guide, guide_of
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem
-from elimina.result import Result, Status
+from elimina.result import Result
 
 _ROUNDING = 1e-6
 """Of bounds on integers."""
@@ -220,34 +220,6 @@ def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original
             note(clock, "decode", time.perf_counter() - started)
     result = result_between(original.problem.model, bound, chosen)
     return result.replace(stats={**statistics(execution, clock), "method": "mbe", **division(heuristic.plan)})
-
-
-def better(one: Result, other: Result) -> Result:
-    """What two runs say of one problem together: costs shifted need not bound better than costs as they are.
-
-    Args:
-        one: Of ``bounded_optimum``, ``bounded_sum`` or ``bounded_marginal_map``; the figures are its own, seconds of
-            both.
-        other: Likewise, of the same problem.
-    """
-    seconds = dict(other.stats["seconds"])
-    for phase, spent in one.stats["seconds"].items():
-        seconds[phase] = seconds.get(phase, 0.0) + spent
-    stats = {**one.stats, "seconds": seconds}
-    for result in (one, other):
-        if result.status != "bounded":
-            return result.replace(stats=stats)
-    lower = max((end for end in (one.lower_bound, other.lower_bound) if end is not None), default=None)
-    upper = min((end for end in (one.upper_bound, other.upper_bound) if end is not None), default=None)
-    if one.task == "pr":
-        assert lower is not None
-        assert upper is not None
-        return sum_between(lower, upper).replace(stats=stats)
-    ends = (lower, upper)
-    valued = (result for result in (one, other) if result.value is not None and result.value in ends)
-    best = next(valued, other if lower not in (None, one.lower_bound) and other.assignment else one)
-    status: Status = "optimal" if lower == upper else "bounded"
-    return Result(status, one.task, best.value, lower, upper, best.assignment, stats=stats)
 
 
 def division(plan: Plan) -> dict[str, int | str]:

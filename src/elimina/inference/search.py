@@ -67,14 +67,15 @@ def searched_optimum(
         options: ``ibound``: that of the only round; ``auto`` or None: it rises. The device makes the messages.
         limits: When it may end.
         tried: What is known from before.
-        listener: Called now and then with both bounds.
+        listener: Called now and then with what is known.
         original: The problem with its costs shifted; None: they are shifted here.
 
     Raises:
         UnsupportedError: Integer costs are too large.
         MemoryLimitError: Not even the factors fit the memory.
         TimeLimitError: The deadline passed before anything was known.
-        KeyboardInterrupt: Interrupted likewise.
+        KeyboardInterrupt: The user interrupted.
+        Stopped: The call is to end; what is known was told.
     """
     if problem.model.is_integer and cost_bound(problem) > MOST_COST:
         raise UnsupportedError(f"search adds costs up to {MOST_COST}, and the tables' ranges add up to more")
@@ -86,10 +87,6 @@ def searched_optimum(
     except TimeLimitError:
         if search.bound is None:
             raise
-    except KeyboardInterrupt:
-        if search.bound is None:
-            raise
-        search.stats["interrupted"] = True
     return search.result()
 
 
@@ -156,10 +153,12 @@ class _Search(Knowledge):
             return
         before = self.stats["nodes"]
 
-        def poll(lower: float, upper: float, nodes: int) -> bool:
+        def poll(lower: float, upper: float, nodes: int, value: list[int] | None) -> bool:
             self.stats["nodes"] = before + nodes
             self.raise_bound(original, heuristic, lower)
-            self.report(None if math.isinf(upper) else _reached(original, heuristic, upper))
+            if value is not None and upper < math.inf:
+                self.take(heuristic.complete(value))
+            self.report()
             return not self.is_close
 
         known = math.inf if self.score is None else heuristic.cost_of(original.moved_total(self.score))
@@ -181,8 +180,6 @@ class _Search(Knowledge):
             )
         self.stats["nodes"] = before + found["nodes"]
         self.stats["peak_bytes"] += found["bytes"]
-        if found["interrupted"]:
-            self.stats["interrupted"] = True
         if math.isfinite(found["cost"]):
             self.take(heuristic.complete(found["value"]))
         self.raise_bound(original, heuristic, found["bound"])
@@ -190,6 +187,8 @@ class _Search(Knowledge):
             # The best one may be no solution by the model's own bound.
             self.end(not heuristic.is_integer and math.isfinite(found["cost"]))
         self.report()
+        if found["interrupted"]:
+            raise KeyboardInterrupt
 
     def propagate(self, original: Original, seconds: float) -> None:
         """A turn of soft local consistency."""
@@ -213,10 +212,12 @@ class _Search(Knowledge):
             search.know(self.score, self.chosen)
         before = self.stats["nodes"]
 
-        def poll(bound: int | float, best: int | float | None, nodes: int) -> bool:
+        def poll(bound: int | float, chosen: list[int] | None, nodes: int) -> bool:
             self.stats["nodes"] = before + nodes
             self.raise_to(bound)
-            self.report(best)
+            if chosen is not None:
+                self.take(chosen)
+            self.report()
             return not self.is_close
 
         limits = min(seconds, self.limits.seconds), self.limits.nodes, int(CACHE * host_memory(self.options))
@@ -225,14 +226,14 @@ class _Search(Knowledge):
         self.stats["nodes"] = before + turn.nodes
         self.stats["turns"] += 1
         self.stats["peak_bytes"] = max(self.stats["peak_bytes"], search.bytes)
-        if turn.interrupted:
-            self.stats["interrupted"] = True
         if turn.chosen is not None:
             self.take(turn.chosen)
         self.raise_to(turn.bound)
         if turn.is_done and self.chosen is None:
             self.end(turn.chosen is not None and not isinstance(search.units.unit, int))
         self.report()
+        if turn.interrupted:
+            raise KeyboardInterrupt
         return turn.is_done
 
     def begin_consistency(self, original: Original) -> Consistency | None:
@@ -247,9 +248,3 @@ class _Search(Knowledge):
         """Keep a bound if it is the best one."""
         if math.isfinite(cost):
             self.raise_to(original.bound(heuristic.bound_of(cost)))
-
-
-def _reached(original: Original, heuristic: Heuristic, cost: float) -> int | float:
-    """Return a total that an assignment of a cost of the messages reaches at worst."""
-    plain = original.total(heuristic.total_of(cost))
-    return plain if heuristic.is_integer else 2 * plain - original.bound(heuristic.bound_of(cost))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,11 +16,21 @@ import numpy as np
 from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.inference.account import statistics
 from elimina.inference.bucket import eliminate
-from elimina.inference.choose import Options, Planned, bounding_plan, plan_on, plan_problem, plan_within
+from elimina.inference.choose import (
+    Options,
+    Planned,
+    bounding_plan,
+    elimination_order,
+    plan_on,
+    plan_problem,
+    plan_within,
+)
 from elimina.inference.execution import Execution, Progress
+from elimina.inference.filtering import Listener
+from elimina.inference.known import combine
 from elimina.inference.marginal_map import summation_does_not_fit, with_known
-from elimina.inference.minibucket import better, division, meet, note, running, sum_between
-from elimina.order import find_order
+from elimina.inference.minibucket import division, meet, note, running, sum_between
+from elimina.order import Method, find_order
 from elimina.planning.minibuckets import IBound
 from elimina.planning.prepare import Problem, restrict
 from elimina.planning.weights import Bound
@@ -29,6 +40,19 @@ from elimina.tree import bucket_tree
 _SECONDS = 20.0
 """Of the first of four runs by default, as estimated; the others take twice that together."""
 
+
+QUICK_ORDER: Method = "min-degree"
+QUICK_ORDER_SECONDS = 0.2
+"""How an order for first bounds is found, and the limit in seconds."""
+
+_QUICK_SECONDS = 0.05
+"""Estimated time of the first bounds of a long call."""
+
+_RISE = 8.0
+"""Estimated time of a rung by that of the one before."""
+
+_LONGEST_RUNG = 1e4
+"""Estimated seconds beyond which no rung is planned."""
 
 _SLICES = 16
 """Assignments of the divided buckets' variables that are summed exactly."""
@@ -41,7 +65,9 @@ class _Bound(NamedTuple):
     chosen: Sequence[Sequence[int]]
 
 
-def bounded_sum(execution: Execution, options: Options, seconds: Mapping[str, float]) -> Result:
+def bounded_sum(
+    execution: Execution, options: Options, seconds: Mapping[str, float], learn: Listener | None = None
+) -> Result:
     """Bound a sum from both sides.
 
     From below, it is at least what Hölder's inequality says with negative weights, and at least the sum over a few
@@ -52,6 +78,7 @@ def bounded_sum(execution: Execution, options: Options, seconds: Mapping[str, fl
         execution: Of the task ``pr``, with mini-buckets that bound it from above.
         options: How it was planned.
         seconds: Time spent so far by phase.
+        learn: Called with each bound as soon as it is known.
 
     Returns:
         Bounds on the base-10 logarithm; minus infinity from below if time was up.
@@ -63,17 +90,73 @@ def bounded_sum(execution: Execution, options: Options, seconds: Mapping[str, fl
     clock = dict(seconds)
     upper = _run(execution, clock, "upper", _SLICES)
     lower = -math.inf
+
+    def known() -> Result:
+        result = sum_between(lower / math.log(10), upper.log / math.log(10))
+        return result.replace(stats={**statistics(execution, clock), "method": "mbe", **division(execution.plan)})
+
     if upper.chosen:
         with contextlib.suppress(TimeLimitError):
-            lower = _from_below(execution, options, clock)
-            lower = max(lower, _conditioned(execution, upper.chosen, options, clock))
-    result = sum_between(lower / math.log(10), upper.log / math.log(10))
-    stats = {**statistics(execution, clock), "method": "mbe", **division(execution.plan)}
-    return result.replace(stats=stats)
+            for bound in (_from_below, functools.partial(_conditioned, chosen=upper.chosen)):
+                if learn is not None:
+                    learn(known())
+                lower = max(lower, bound(execution, options=options, clock=clock))
+    return known()
+
+
+def quick_bounds(problem: Problem, options: Options, deadline: float | None, learn: Listener) -> Result:
+    """Bound a sum by small mini-buckets in an order that is found at once.
+
+    Args:
+        problem: A problem of the task ``pr``.
+        options: How to plan; the order and the i-bound are its own.
+        deadline: Deadline by ``time.monotonic``.
+        learn: Called with each bound as soon as it is known.
+
+    Raises:
+        MemoryLimitError: Not even the factors fit.
+        TimeLimitError: The deadline passed before there was a bound.
+    """
+    order = elimination_order(problem, options._replace(order=QUICK_ORDER, order_seconds=QUICK_ORDER_SECONDS))
+    planned = plan_within(problem, order, options._replace(ibound=None), 1.0, _QUICK_SECONDS)
+    execution = Execution(problem, planned.plan, planned.backend, deadline=deadline)
+    if planned.plan.minibuckets is None:
+        return eliminate(execution, {})
+    return bounded_sum(execution, options._replace(ibound=planned.plan.minibuckets.ibound), {}, learn)
+
+
+def rungs(problem: Problem, order: Sequence[int], options: Options, left: float) -> Iterator[Planned]:
+    """Yield plans whose i-bounds rise to the one that is asked for, which is left out.
+
+    Args:
+        problem: A problem of the task ``mpe`` or ``pr``.
+        order: The free variables in elimination order.
+        options: How to plan, with an i-bound.
+        left: Seconds until the deadline.
+    """
+    seconds, last = _QUICK_SECONDS, 0
+    most = math.inf if options.ibound == "auto" else int(options.ibound or 1)
+    options = options._replace(ibound=None, partition="scope")
+    while seconds < min(left / 2, _LONGEST_RUNG):
+        planned = plan_within(problem, order, options, 1.0, seconds)
+        plan = planned.plan
+        if plan.minibuckets is None or plan.minibuckets.ibound >= most:
+            return
+        if plan.minibuckets.ibound > last:
+            last = plan.minibuckets.ibound
+            yield planned
+        elif plan.seconds < seconds / _RISE**2:
+            # Memory, not time, is what keeps it from being larger.
+            return
+        seconds *= _RISE
 
 
 def bounded_marginal_map(
-    planned: Planned, options: Options, progress: Progress | None, deadline: float | None
+    planned: Planned,
+    options: Options,
+    progress: Progress | None,
+    deadline: float | None,
+    learn: Listener | None = None,
 ) -> Result:
     """Bound the largest sum from above, and value the assignment of the query that this leads to.
 
@@ -82,6 +165,7 @@ def bounded_marginal_map(
         options: How to plan mini-buckets; without an i-bound, it is ``affordable``.
         progress: Called now and then with the share of the bound that is done.
         deadline: By ``time.monotonic``.
+        learn: Called with each bound as soon as it is known.
 
     Returns:
         ``value`` is that of the assignment, where its sum is known exactly; else ``lower_bound`` bounds it.
@@ -102,8 +186,10 @@ def bounded_marginal_map(
             ibounds, (options.shift, "none") if options.levels_buckets else ("none",)
         ):
             own = options._replace(ibound=ibound, shift=shift, order=order)
-            known = _marginal_map(whole, options, own, progress, deadline)
-            found = known if found is None else better(known, found)
+            told = None if learn is None else functools.partial(_tell, learn, problem)
+            found = combine(found, _marginal_map(whole, options, own, progress, deadline, told), -1)
+            if told is not None:
+                told(found)
             if found.status != "bounded":
                 break
     except MemoryLimitError as error:
@@ -117,7 +203,12 @@ def bounded_marginal_map(
 
 
 def _marginal_map(
-    joint: Planned, options: Options, own: Options, progress: Progress | None, deadline: float | None
+    joint: Planned,
+    options: Options,
+    own: Options,
+    progress: Progress | None,
+    deadline: float | None,
+    learn: Listener | None,
 ) -> Result:
     """One run; ``own``: the options with which all variables are eliminated, the query last."""
     problem = joint.problem
@@ -130,6 +221,8 @@ def _marginal_map(
     stats = {**statistics(execution, clock), "method": "mbe", **division(bounding.plan)}
     if not upper.chosen:
         return Result("infeasible", "mmap", stats=stats)
+    if learn is not None:
+        learn(Result("bounded", "mmap", None, None, upper.log, stats=stats))
     given = {v: upper.chosen[0][v] for v in problem.maximised}
     lower, is_exact = -math.inf, False
     with contextlib.suppress(TimeLimitError):
@@ -146,14 +239,18 @@ def _marginal_map(
     )
 
 
-def affordable(problem: Problem, order: Sequence[int], options: Options, deadline: float | None) -> list[IBound]:
-    """The largest i-bounds, ascending, with which a run may take a second, and 20, within the memory.
+def _tell(learn: Listener, problem: Problem, found: Result) -> None:
+    learn(found.replace(assignment=with_known(problem, found.assignment)))
 
-    With a deadline it is an eightieth of the time left at most, and an eighth.
+
+def affordable(problem: Problem, order: Sequence[int], options: Options, deadline: float | None) -> list[IBound]:
+    """The largest i-bounds, ascending, with which a run may take 0.2, 2 and 20 seconds, within the memory.
+
+    With a deadline the longest takes an eighth of the time left at most, the others a tenth and a hundredth of that.
     """
     left = math.inf if deadline is None else deadline - time.monotonic()
     found: list[IBound] = []
-    for share in (0.1, 1.0):
+    for share in (0.01, 0.1, 1.0):
         divided = plan_within(problem, order, options, 1.0, share * min(_SECONDS, left / 8)).plan.minibuckets
         found.append("auto" if divided is None else divided.ibound)
     return list(dict.fromkeys(found))
@@ -183,7 +280,7 @@ def _from_below(execution: Execution, options: Options, clock: dict[str, float])
 
 
 def _conditioned(
-    execution: Execution, chosen: Sequence[Sequence[int]], options: Options, clock: dict[str, float]
+    execution: Execution, options: Options, clock: dict[str, float], chosen: Sequence[Sequence[int]]
 ) -> float:
     """The logarithm of the sum over what assignments give the variables of divided buckets."""
     plan = execution.plan

@@ -62,14 +62,9 @@ def make_bounded_plan(
 
     if ibound != "auto":
         return divided(int(ibound))
-    largest = max(1, bucket_tree([group.scope for group in problem.groups], order, problem.kept).width)
     passes = (_LEVELLED_PASSES if levelled else 1) * (1 if side is None else EXPONENTIAL)
     rough = functools.partial(_rough, problem, order, machine, passes)
-    low, high = 1, largest
-    while low < high:
-        middle = (low + high + 1) // 2
-        needed = rough(middle)
-        low, high = (middle, high) if needed.bytes <= memory and needed.seconds <= seconds else (low, middle - 1)
+    low = _largest_within(rough, memory, seconds)
     found = divided(low) if seconds < math.inf else plan(low)
     # Where memory decides it is used to the last: what was rough is made up for by plans.
     while low > 1 and not found.fits:
@@ -77,7 +72,7 @@ def make_bounded_plan(
         found = plan(low)
     if seconds < math.inf:
         return found
-    while low < largest and found.fits:
+    while found.minibuckets is not None and found.fits:
         larger = plan(low + 1)
         if not larger.fits:
             break
@@ -92,6 +87,28 @@ class _Rough(NamedTuple):
 
     bytes: float
     seconds: float
+    width: int
+    is_divided: bool
+
+
+def _largest_within(rough: Callable[[int], _Rough], memory: int, seconds: float) -> int:
+    """The largest i-bound that takes no more, or the width where no bucket has to be divided.
+
+    Large ones are looked at last: their trees take longer to build than small ones take to run.
+    """
+
+    def fits(needed: _Rough) -> bool:
+        return needed.bytes <= memory and needed.seconds <= seconds
+
+    low, high = 1, 2
+    while fits(needed := rough(high)):
+        if not needed.is_divided:
+            return max(1, needed.width)
+        low, high = high, 2 * high
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(rough(middle)) else (low, middle)
+    return low
 
 
 def _rough(problem: Problem, order: Sequence[int], machine: Machine, passes: float, ibound: int) -> _Rough:
@@ -101,4 +118,10 @@ def _rough(problem: Problem, order: Sequence[int], machine: Machine, passes: flo
     cells = [math.prod(sizes[v] for v in node.separator) for node in nodes]
     work = sum(sizes[node.variable] * count for node, count in zip(nodes, cells, strict=True))
     size = sum(cells) * itemsize
-    return _Rough(size, size / machine.fresh + passes * (work / machine.combinations + len(nodes) * machine.step))
+    width = max((len(node.separator) for node in nodes), default=0)
+    return _Rough(
+        size,
+        size / machine.fresh + passes * (work / machine.combinations + len(nodes) * machine.step),
+        width,
+        len(nodes) > len(order),
+    )

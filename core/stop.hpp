@@ -1,0 +1,60 @@
+// A request to end a long call, made from another thread or by the clock.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+
+namespace elimina {
+
+class Stop {
+ public:
+  void request() { requested_.store(true, std::memory_order_relaxed); }
+  bool requested() const { return requested_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> requested_ = false;
+};
+
+// Thrown where work is given up; whoever has a partial answer catches it.
+struct Stopped : std::exception {
+  const char* what() const noexcept override { return "the call was stopped"; }
+};
+
+// What calls from this thread obey; threads that they start do not.
+struct Patience {
+  using Time = std::chrono::steady_clock::time_point;
+  const Stop* stop = nullptr;
+  Time end = Time::max();
+};
+
+inline thread_local Patience patience;
+
+// Whether the work of this thread is to end.
+inline bool stopped() {
+  if (patience.stop && patience.stop->requested()) return true;
+  return patience.end != Patience::Time::max() && std::chrono::steady_clock::now() >= patience.end;
+}
+
+inline void check_stop() {
+  if (stopped()) throw Stopped{};
+}
+
+// Limits the time of what this thread does while the object lives.
+class TimeLimit {
+ public:
+  explicit TimeLimit(double seconds) : before_(patience.end) {
+    constexpr double longest = 1e9;
+    if (!(seconds < longest)) return;
+    const auto span = std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
+    patience.end = std::min(before_, std::chrono::steady_clock::now() + span);
+  }
+  TimeLimit(const TimeLimit&) = delete;
+  TimeLimit& operator=(const TimeLimit&) = delete;
+  ~TimeLimit() { patience.end = before_; }
+
+ private:
+  const Patience::Time before_;
+};
+
+}  // namespace elimina

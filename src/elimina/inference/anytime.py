@@ -1,0 +1,350 @@
+"""A call that can be ended at any time: who waits for it, what is known meanwhile, and where its time went."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import Any, NamedTuple, TypeVar
+
+from elimina._core import Stop, Stopped, obey, stopped
+from elimina.errors import ClusterError, DeviceError, EliminaError, TimeLimitError
+from elimina.inference.known import combine
+from elimina.inference.shield import is_shielded
+from elimina.result import Bounds, EndedBy, Result, phase_seconds
+
+T = TypeVar("T")
+
+SOFT_SECONDS = 0.05
+"""For the work to end by itself once it is asked to."""
+
+HARD_SECONDS = 0.05
+"""Then for an exception to end it, before it is left alone."""
+
+_WRITING_SECONDS = 2.0
+"""For a checkpoint to be written."""
+
+_LOOK_SECONDS = 0.05
+"""Between looks at signals."""
+
+_LISTENER_SECONDS = 5.0
+"""For the work to end by itself when a listener has raised an exception."""
+
+_EXIT_SECONDS = 60.0
+"""For work that was left alone to end before the interpreter does."""
+
+_left_alone: list[Thread] = []
+
+
+class _Frame(NamedTuple):
+    """A phase that is running: its name, its start, and the seconds that the phases within it took."""
+
+    name: str
+    started: float
+    inner: list[float]
+
+
+class _Event(NamedTuple):
+    """A call of a listener; a lock, if there is one, is released after it."""
+
+    listener: Callable[..., None]
+    arguments: tuple[Any, ...]
+    returned: Lock | None
+
+
+class Run:
+    """One call, and what is known of its answer.
+
+    The work runs in a thread of its own, and the caller's thread waits for it. So an interrupt never comes between two
+    lines of the work, and neither that nor the time limit has to wait for it: both are answered with what is known.
+
+    Args:
+        task: The task of the call.
+        time_limit: Seconds for the whole call, from now on; None: there is no limit.
+        listener: Called in the caller's thread with bounds as they improve.
+        gap: Gap of the bounds at which the work ends.
+
+    Attributes:
+        known: What is known, replaced as a whole.
+        sign: 1 where values are minimised, -1 where they are maximised.
+        deadline: By ``time.monotonic``.
+        fallback: Bounds that are made only if the call ends before anything better is known; it is given the seconds
+            that it may take, and returns None where they do not suffice.
+    """
+
+    def __init__(
+        self,
+        task: str,
+        time_limit: float | None = None,
+        listener: Callable[[Bounds], None] | None = None,
+        gap: float = 0.0,
+    ) -> None:
+        self.started = time.monotonic()
+        self.deadline = None if time_limit is None else self.started + time_limit
+        self.task, self.gap = task, gap
+        self.sign = 1
+        self.known: Result | None = None
+        self.fallback: Callable[[float], Result | None] | None = None
+        self._time_limit, self._listener = time_limit, listener
+        self._stop = Stop()
+        self._events: SimpleQueue[_Event | None] = SimpleQueue()
+        self._clock: dict[str, float] = {}
+        self._frames: tuple[_Frame, ...] = ()
+        self._error: BaseException | None = None
+
+    # What the work calls.
+
+    @property
+    def seconds(self) -> float:
+        """Seconds until the deadline."""
+        return math.inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the work is to end."""
+        return stopped() or self.seconds <= 0
+
+    def learn(self, found: Result) -> None:
+        """Keep what improves on what is known, and tell the listener."""
+        self.known = combine(self.known, found, self.sign)
+        if self._listener is not None:
+            seconds = round(time.monotonic() - self.started, 3)
+            ends = self.known.lower_bound, self.known.upper_bound
+            bounds = Bounds(seconds, *ends, found.stats.get("nodes", 0))
+            self._events.put(_Event(self._listener, (bounds,), None))
+
+    def tell(self, listener: Callable[..., None], *arguments: Any) -> None:
+        """Call a listener in the caller's thread, and wait until it has returned.
+
+        Raises:
+            Stopped: The work is to end.
+        """
+        returned = Lock()
+        returned.acquire()
+        self._events.put(_Event(listener, arguments, returned))
+        while not returned.acquire(timeout=_LOOK_SECONDS):
+            if stopped():
+                raise Stopped
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[dict[str, float]]:
+        """Time a phase. What the dictionary is given names parts of it; phases within it count for themselves."""
+        parts: dict[str, float] = {}
+        frame = _Frame(name, time.perf_counter(), [])
+        self._frames = (*self._frames, frame)
+        try:
+            yield parts
+        finally:
+            self._frames = self._frames[:-1]
+            self._book(frame, parts, self._frames)
+
+    def strategy(self, name: str, work: Callable[[], Result]) -> Result:
+        """Run a way to answer, keep what it finds, and time its phases."""
+        with self.phase(name) as parts:
+            found = work()
+            parts.update(found.stats.get("seconds", {}))
+            self.learn(found)
+        return found
+
+    def _book(self, frame: _Frame, parts: Mapping[str, float], outer: tuple[_Frame, ...]) -> None:
+        elapsed = time.perf_counter() - frame.started
+        left = elapsed - sum(frame.inner)
+        for name, seconds in parts.items():
+            share = min(max(0.0, seconds), max(0.0, left))
+            self._clock[name] = self._clock.get(name, 0.0) + share
+            left -= share
+        self._clock[frame.name] = self._clock.get(frame.name, 0.0) + max(0.0, left)
+        if outer:
+            outer[-1].inner.append(elapsed)
+
+    # What the caller calls.
+
+    def answer(self, work: Callable[[], None]) -> Result:
+        """Do the work in a thread, and return what is known when it ends or is ended.
+
+        Raises:
+            KeyboardInterrupt: The user interrupted, and nothing is known.
+            TimeLimitError: The time limit passed likewise.
+            EliminaError: The work failed, and nothing but first bounds is known.
+        """
+        return self._finish(self._carry_out(work))
+
+    def result(self, work: Callable[[], T]) -> T:
+        """Do work in a thread of which nothing is known before it is done, and return what it returns.
+
+        Raises:
+            KeyboardInterrupt: The user interrupted.
+            TimeLimitError: The time limit passed.
+        """
+        done: list[T] = []
+        ended_by = self._carry_out(lambda: done.append(work()))
+        if done:
+            return done[0]
+        if ended_by is None and self._error is not None:
+            raise self._error
+        raise self._nothing_known(ended_by, None)
+
+    def _carry_out(self, work: Callable[[], None]) -> EndedBy | None:
+        """Do the work in a thread; return what ended it, None if it came to its end."""
+        thread = Thread(target=self._work, args=(work,), name="elimina", daemon=True)
+        ended_by: EndedBy | None = None
+        try:
+            thread.start()
+            ended_by = self._attend()
+        except KeyboardInterrupt:
+            ended_by = "interrupt"
+        except BaseException:
+            # What a listener raises is in no hurry.
+            self._end(thread, _LISTENER_SECONDS)
+            raise
+        if ended_by is not None:
+            self._end(thread)
+        return ended_by
+
+    def _work(self, work: Callable[[], None]) -> None:
+        obey(self._stop)
+        try:
+            work()
+        except BaseException as error:
+            self._error = error
+        finally:
+            obey(None)
+            self._events.put(None)
+
+    def _attend(self) -> EndedBy | None:
+        """Call listeners until the work ends or the time is up."""
+        while True:
+            # A signal that another thread receives does not wake this one.
+            try:
+                event = self._events.get(timeout=min(self.seconds, _LOOK_SECONDS))
+            except Empty:
+                if self.seconds > 0:
+                    continue
+                return "time-limit"
+            if event is None:
+                return None
+            event.listener(*event.arguments)
+            if event.returned is not None:
+                event.returned.release()
+
+    def _end(self, thread: Thread, patience: float = SOFT_SECONDS) -> None:
+        """End the work: its long calls, then by an exception; or leave it alone."""
+        self._stop.request()
+        thread.join(patience)
+        if is_shielded(thread):
+            thread.join(_WRITING_SECONDS)
+        if thread.is_alive() and not is_shielded(thread):
+            _raise_in(thread, Stopped)
+            thread.join(HARD_SECONDS)
+        if thread.is_alive():
+            _left_alone.append(thread)
+
+    def _finish(self, ended_by: EndedBy | None) -> Result:
+        error, known = self._error, self.known
+        if known is not None and known.status not in ("bounded", "feasible"):
+            return self._with_seconds(known)
+        if ended_by is None and error is not None:
+            ended_by = _reason(error)
+            if ended_by is None or (ended_by != "time-limit" and known is None):
+                raise error
+        is_open = known is None or None in (known.lower_bound, known.upper_bound)
+        if is_open and ended_by in ("interrupt", "time-limit") and self.fallback is not None:
+            first = self.fallback(HARD_SECONDS)
+            if first is not None:
+                known = first if known is None else combine(first, known, self.sign)
+        if known is None:
+            raise self._nothing_known(ended_by, error)
+        if ended_by is None:
+            ended_by = self._own_end(known)
+        return self._with_seconds(known.replace(ended_by=ended_by))
+
+    def _nothing_known(self, ended_by: EndedBy | None, error: BaseException | None) -> BaseException:
+        if ended_by == "interrupt":
+            return KeyboardInterrupt()
+        if isinstance(error, EliminaError):
+            return error
+        limit = f"the time limit of {self._time_limit:g} s"
+        return TimeLimitError(f"{limit} passed before anything was known; allow more time")
+
+    def _own_end(self, known: Result) -> EndedBy | None:
+        """Why work that returned has left the bounds apart."""
+        if self.gap and Bounds(0.0, known.lower_bound, known.upper_bound).gap <= self.gap:
+            return "gap"
+        return "time-limit" if self.deadline is not None and time.monotonic() >= self.deadline else None
+
+    def _with_seconds(self, known: Result) -> Result:
+        for number in reversed(range(len(self._frames))):
+            self._book(self._frames[number], {}, self._frames[:number])
+        self._frames = ()
+        seconds = phase_seconds(self._clock, time.monotonic() - self.started)
+        return known.replace(stats={**known.stats, "seconds": seconds})
+
+
+class Part(Run):
+    """A problem within a call, whose answer is that of the call in other words.
+
+    Args:
+        whole: The call.
+        translated: What an answer of the part says of the call's task.
+        name: What its phases are marked by.
+    """
+
+    def __init__(self, whole: Run, translated: Callable[[Result], Result], name: str) -> None:
+        super().__init__("mpe", gap=whole.gap)
+        self.deadline = whole.deadline
+        self._whole, self._translated, self._name = whole, translated, name
+
+    def learn(self, found: Result) -> None:
+        """Keep it here and, in its words, in the call."""
+        self.known = combine(self.known, found, self.sign)
+        self._whole.learn(self._translated(found))
+
+    def tell(self, listener: Callable[..., None], *arguments: Any) -> None:
+        """Call a listener, in the caller's thread."""
+        self._whole.tell(listener, *arguments)
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[dict[str, float]]:
+        """Time a phase of the call."""
+        parts: dict[str, float] = {}
+        with self._whole.phase(f"{self._name} {name}") as outer:
+            yield parts
+            outer.update({f"{self._name} {part}": seconds for part, seconds in parts.items()})
+
+
+def is_left_alone() -> bool:
+    """Whether work that would not end is still running, for which the interpreter's end would wait."""
+    return any(thread.is_alive() for thread in _left_alone)
+
+
+_REASONS: dict[type[BaseException], EndedBy] = {
+    KeyboardInterrupt: "interrupt",
+    TimeLimitError: "time-limit",
+    Stopped: "time-limit",
+    MemoryError: "memory-limit",
+    DeviceError: "device-error",
+    ClusterError: "worker-lost",
+}
+
+
+def _reason(error: BaseException) -> EndedBy | None:
+    """What an exception of the work says of its end; None: it is no end but a failure."""
+    return next((reason for kind, reason in _REASONS.items() if isinstance(error, kind)), None)
+
+
+def _raise_in(thread: Thread, kind: type[BaseException]) -> None:
+    """Raise an exception in another thread, at its next line of Python."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(kind))
+
+
+@atexit.register
+def _wait_for_those_left() -> None:
+    # A thread that comes back from the core into an interpreter that has ended takes the process down.
+    until = time.monotonic() + _EXIT_SECONDS
+    for thread in _left_alone:
+        thread.join(max(0.0, until - time.monotonic()))

@@ -1,0 +1,183 @@
+"""What is known of an answer before it is exact: how it is put together, and first bounds that take next to no time."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.inference.minibucket import meet, result_between, sum_between
+from elimina.model import Sense, forbidden_value
+from elimina.planning.prepare import Problem
+from elimina.result import Result
+from elimina.table import Table
+
+Array = NDArray[Any]
+
+_LOOK = 256
+"""Tables between looks at the clock."""
+
+_MOST_CELLS = 1 << 20
+"""Of a table whose variables are charged."""
+
+_DESCENT_SECONDS = 0.5
+"""Limit of what improves the first assignment."""
+
+_SLACK = 1e-12
+"""Rounding of sums of floats, relative to the sum of their sizes."""
+
+_FAR = 10.0
+"""Cost of what is forbidden, by the spread of the table's other costs."""
+
+_STATS: dict[str, Any] = {
+    "induced_width": None,
+    "largest_table": 0,
+    "total_cells": 0,
+    "peak_bytes": 0,
+    "device": "cpu",
+    "dtype": None,
+}
+"""Figures of a plan, where there is none."""
+
+
+def combine(known: Result | None, found: Result, sign: int) -> Result:
+    """Return what two answers to one question say together; the figures are those of the second.
+
+    Args:
+        known: What is known so far; None: nothing.
+        found: What was found.
+        sign: 1 where values are minimised, -1 where they are maximised.
+    """
+    if known is None or found.status not in ("bounded", "feasible"):
+        return found
+    if known.status not in ("bounded", "feasible"):
+        return known
+    lower = max((end for end in (known.lower_bound, found.lower_bound) if end is not None), default=None)
+    upper = min((end for end in (known.upper_bound, found.upper_bound) if end is not None), default=None)
+    if found.task == "pr" and lower is not None and upper is not None:
+        return sum_between(lower, upper).replace(stats=found.stats)
+    best = found
+    if _is_better(known, found, sign):
+        best = known
+    bound = lower if sign == 1 else upper
+    if best.value is not None and bound is not None and meet(bound, best.value):
+        return best.replace(status="optimal", lower_bound=best.value, upper_bound=best.value, stats=found.stats)
+    return best.replace(status="bounded", lower_bound=lower, upper_bound=upper, stats=found.stats)
+
+
+def _is_better(one: Result, other: Result, sign: int) -> bool:
+    """Whether one answer has an assignment that is better than another one's, or whose value is known to be."""
+    if one.assignment is None or other.assignment is None:
+        return other.assignment is None
+    ends = [(r.upper_bound if sign == 1 else r.lower_bound) if r.value is None else r.value for r in (one, other)]
+    worst = sign * math.inf
+    mine, its = (worst if end is None else end for end in ends)
+    return sign * mine < sign * its
+
+
+def first_bounds(problem: Problem, seconds: float) -> Result | None:
+    """Bound an answer by each table's best value alone, and by an assignment that these lead to.
+
+    Args:
+        problem: A problem of the task ``mpe``, ``pr``, ``mmap`` or ``count``.
+        seconds: Limit after which it is given up: then the answer is None.
+    """
+    until = time.monotonic() + seconds
+    sign = 1.0 if problem.model.sense == "min-cost" else -1.0
+    wanted: dict[int, Array] = {v: np.zeros(problem.model.sizes[v]) for v in (*problem.free, *problem.kept)}
+    touching: dict[int, list[tuple[tuple[int, ...], Array]]] = {v: [] for v in wanted}
+    best: float = sign * problem.model.constant
+    size = abs(best)
+    for number, table in enumerate(problem.tables):
+        if number % _LOOK == 0 and time.monotonic() > until:
+            return None
+        least, costs = _least(table, problem.model.sense)
+        if costs is not None:
+            for axis, v in enumerate(table.scope):
+                wanted[v] += costs.min(axis=tuple(a for a in range(costs.ndim) if a != axis))
+                touching[v].append((table.scope, costs))
+        best, size = best + least, size + abs(least)
+    slack = _SLACK * size if math.isfinite(size) else 0.0
+    chosen = [0] * len(problem.model.variables)
+    for v, value in problem.fixed.items():
+        chosen[v] = value
+    for v, charged in wanted.items():
+        chosen[v] = int(charged.argmin())
+    _descend(chosen, touching, min(until, time.monotonic() + _DESCENT_SECONDS))
+    return _between(problem, best - slack, chosen)
+
+
+def _descend(chosen: list[int], touching: Mapping[int, Sequence[tuple[tuple[int, ...], Array]]], until: float) -> None:
+    """Give each variable in turn its best value, the others as they are, until none changes or time is up."""
+    changed = True
+    while changed:
+        changed = False
+        for v, tables in touching.items():
+            if time.monotonic() > until:
+                return
+            rows = [table[tuple(slice(None) if u == v else chosen[u] for u in scope)] for scope, table in tables]
+            costs = np.sum(rows, axis=0) if rows else np.zeros(1)
+            value = int(np.argmin(costs))
+            if rows and costs[value] < costs[chosen[v]]:
+                chosen[v], changed = value, True
+
+
+def _least(table: Table, sense: Sense) -> tuple[float, Array | None]:
+    """The least cost of a table, and the distances of all from it, those that are forbidden a large one."""
+    forbidden = forbidden_value(sense, table.values.dtype)
+    given = table.values if table.cells > _MOST_CELLS else table.dense()
+    values = np.where(given == forbidden, np.inf, given if sense == "min-cost" else -given.astype(np.float64))
+    if sense == "probability":
+        with np.errstate(divide="ignore"):
+            values = -np.log(given, dtype=np.float64)
+    least = float(values.min(initial=math.inf))
+    if table.default is not None and given is table.values:
+        least = min(least, _cost(table.default, sense, forbidden))
+    elif math.isfinite(least):
+        # What is forbidden is far worse than anything that is not.
+        worst = 1.0 + float(values.max(initial=0.0, where=np.isfinite(values))) - least
+        return least, np.minimum(values - least, _FAR * worst)
+    return least, None
+
+
+def _cost(value: float, sense: Sense, forbidden: float) -> float:
+    if value == forbidden:
+        return math.inf
+    if sense == "probability":
+        return -math.log(value)
+    return float(value if sense == "min-cost" else -value)
+
+
+def _between(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
+    """What the least cost of all tables, and an assignment, say of the task's answer."""
+    model = problem.model
+    number = math.prod(model.sizes[v] for v in problem.free)
+    stats = {**_STATS, "method": "first bounds", "seconds": {}}
+    if problem.task == "count":
+        if math.isinf(least):
+            return Result("exact", "count", 0, stats=stats)
+        is_allowed = all(
+            table.at(chosen) != forbidden_value(model.sense, table.values.dtype) for table in problem.tables
+        )
+        return Result("bounded", "count", None, int(is_allowed), number, stats=stats)
+    if problem.task == "mpe":
+        if math.isinf(least):
+            return Result("infeasible", "mpe", stats=stats)
+        total: float = least if model.sense == "min-cost" else -least
+        if model.is_integer:
+            total = math.floor(total) if model.sense == "min-cost" else math.ceil(total)
+        return result_between(model, total, chosen).replace(stats=stats)
+    reached = [table.at(chosen) for table in problem.tables]
+    upper = math.log(number) - least
+    lower = -math.inf if 0 in reached else math.fsum([model.constant, *map(math.log, reached)]) - _SLACK * abs(least)
+    if problem.task == "pr":
+        return sum_between(min(lower, upper) / math.log(10), upper / math.log(10)).replace(stats=stats)
+    if lower == -math.inf:
+        return Result("bounded", "mmap", None, None, upper, stats=stats)
+    asked = (*problem.kept, *problem.wanted)
+    assignment = {model.variables[v].name: model.variables[v].state(chosen[v]) for v in asked}
+    return Result("bounded", "mmap", None, min(lower, upper), upper, assignment, stats=stats)

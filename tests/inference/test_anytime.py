@@ -1,0 +1,222 @@
+"""Calls that are ended: what is known is the answer, wherever the work is at that time."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import elimina
+from elimina import MemoryLimitError, Model, TimeLimitError
+from elimina._core import Stop, Stopped, obey
+from elimina.errors import ClusterError, DeviceError
+from elimina.generate import grid_model, random_model
+from elimina.inference import choose, known, solver
+from elimina.inference import method as method_module
+from elimina.inference import search as search_module
+from elimina.inference.anytime import Run
+from elimina.inference.known import combine, first_bounds
+from elimina.order import find_order
+from elimina.planning.prepare import prepare
+from elimina.result import Result
+from tests.reference import brute
+
+HARD = random_model(40, 10, 0.5, 0.0, seed=3)
+SLACK = 2.0
+"""Seconds that a loaded machine may add."""
+
+
+def interrupting(monkeypatch, module, name):
+    """Make a function that takes forever, and interrupt it once it has begun."""
+    begun = threading.Event()
+
+    def forever(*_, **__):
+        begun.set()
+        while True:
+            time.sleep(0.01)
+
+    monkeypatch.setattr(module, name, forever)
+
+    def interrupt():
+        assert begun.wait(60)
+        signal.raise_signal(signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    return thread
+
+
+PHASES = [
+    (solver, "prepare"),
+    (solver, "plan_call"),
+    (method_module, "find_order"),
+    (choose, "make_plan"),
+    (solver, "eliminate"),
+    (search_module, "heuristic_of"),
+    (search_module, "search_tree"),
+    (search_module, "shift_tables"),
+]
+
+
+@pytest.mark.parametrize(("module", "name"), PHASES)
+def test_an_interrupt_in_any_phase(monkeypatch, module, name):
+    options = {"method": "search"} if module is search_module else {}
+    if module is solver and name == "eliminate":
+        options = {"method": "eliminate"}
+        model = grid_model(3, 2, 0.0, seed=1)
+    else:
+        model = HARD
+    thread = interrupting(monkeypatch, module, name)
+    if name == "prepare":
+        with pytest.raises(KeyboardInterrupt):
+            elimina.solve(model, device="cpu", **options)
+    else:
+        result = elimina.solve(model, device="cpu", order_seconds=0.1, **options)
+        assert (result.status, result.ended_by) == ("bounded", "interrupt")
+        assert result.lower_bound <= result.upper_bound == result.value
+    thread.join()
+
+
+@pytest.mark.parametrize("task", ["mpe", "pr", "mmap", "count"])
+def test_a_time_limit_in_work_that_never_looks_at_it(monkeypatch, task):
+    model = random_model(12, 3, 0.5, 0.0, seed=1) if task in ("mpe", "count") else network()
+    query = {"query": ["x0", "x1"]} if task == "mmap" else {}
+    monkeypatch.setattr(choose, "find_order", lambda *_, **__: time.sleep(20))
+    started = time.monotonic()
+    try:
+        result = elimina.solve(model, task, device="cpu", time_limit=0.5, **query)
+    except TimeLimitError:
+        # The variables that are summed out are not known before the plan.
+        assert task == "mmap"
+        result = None
+    assert time.monotonic() - started < 0.5 + SLACK
+    if result is not None:
+        assert result.ended_by == "time-limit"
+        assert result.lower_bound <= result.upper_bound
+
+
+def network():
+    random = np.random.default_rng(0)
+    factors = [((i, (i + 1) % 8), random.random((3, 3)) + 0.1) for i in range(8)]
+    return Model.from_arrays([3] * 8, factors, sense="probability")
+
+
+@pytest.mark.parametrize(
+    ("error", "ended_by"),
+    [
+        (MemoryLimitError("no room"), "memory-limit"),
+        (MemoryError("no room"), "memory-limit"),
+        (DeviceError("broken"), "device-error"),
+        (ClusterError("nobody left"), "worker-lost"),
+        (TimeLimitError("late"), "time-limit"),
+        (KeyboardInterrupt(), "interrupt"),
+    ],
+)
+def test_what_ends_a_call(error, ended_by):
+    found = Result("bounded", "mpe", 7, 3, 7, {"x": 0})
+
+    def work():
+        run.learn(found)
+        raise error
+
+    run = Run("mpe")
+    result = run.answer(work)
+    assert (result.status, result.value, result.lower_bound, result.ended_by) == ("bounded", 7, 3, ended_by)
+    run = Run("mpe")
+    with pytest.raises(type(error)):
+        run.answer(lambda: (_ for _ in ()).throw(error))
+
+
+def test_failures_are_raised_whatever_is_known():
+    def work():
+        run.learn(Result("bounded", "mpe", 7, 3, 7, {"x": 0}))
+        raise ValueError("a defect")
+
+    run = Run("mpe")
+    with pytest.raises(ValueError, match="a defect"):
+        run.answer(work)
+
+
+def test_the_exception_of_a_listener_ends_the_work():
+    class Stop(Exception):
+        pass
+
+    def stop(_):
+        raise Stop
+
+    with pytest.raises(Stop):
+        elimina.solve(HARD, device="cpu", method="search", on_bounds=stop)
+
+
+def test_seconds_sum_to_the_wall_time():
+    started = time.monotonic()
+    result = elimina.solve(HARD, device="cpu", time_limit=1.5)
+    wall = time.monotonic() - started
+    seconds = dict(result.stats["seconds"])
+    total = seconds.pop("total")
+    assert total == pytest.approx(sum(seconds.values()), abs=1e-4)
+    assert wall - SLACK < total <= wall
+    assert seconds["other"] < 0.1 * total
+
+
+def test_bounds_are_combined():
+    one = Result("bounded", "mpe", 9, 3, 9, {"x": 1})
+    other = Result("bounded", "mpe", None, 5, None)
+    assert combine(None, one, 1) == one
+    both = combine(one, other, 1)
+    assert (both.value, both.lower_bound, both.upper_bound, both.assignment) == (9, 5, 9, {"x": 1})
+    assert combine(both, Result("bounded", "mpe", None, 9, None), 1).status == "optimal"
+    worst = Result("bounded", "mpe", 2, 2, 8, {"x": 1})
+    best = combine(worst, Result("bounded", "mpe", 4, 4, None, {"x": 2}), -1)
+    assert (best.value, best.lower_bound, best.upper_bound, best.assignment) == (4, 4, 8, {"x": 2})
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("task", ["mpe", "count"])
+def test_first_bounds_hold(task, seed):
+    model = random_model(7, 3, 0.6, 0.2, seed=seed)
+    found = first_bounds(prepare(model, task, {}), 60)
+    best = brute.solve(model, task, {}) if hasattr(brute, "solve") else elimina.solve(model, task, device="cpu")
+    value = best.value if isinstance(best, Result) else best
+    assert found.lower_bound <= value
+    assert found.upper_bound is None or value <= found.upper_bound
+
+
+def test_first_bounds_of_sums_hold():
+    model = network()
+    log10_z = elimina.solve(model, "pr", device="cpu").log10_z
+    found = first_bounds(prepare(model, "pr", {}), 60)
+    assert found.lower_bound <= log10_z <= found.upper_bound
+    best = elimina.solve(model, "mmap", query=["x0", "x3"], device="cpu")
+    found = first_bounds(prepare(model, "mmap", {}, [0, 3]), 60)
+    assert found.lower_bound <= best.value <= found.upper_bound
+    assert first_bounds(prepare(model, "pr", {}), 0.0) is None or len(model.factors) < known._LOOK
+
+
+def test_mini_buckets_leave_the_bound_of_the_largest_that_finished(monkeypatch):
+    # A clique of tables whose largest mini-buckets take far longer than the limit.
+    model = random_model(40, 4, 0.5, 0.0, seed=2)
+    result = elimina.solve(model, method="mbe", device="cpu", time_limit=6)
+    assert result.status == "bounded"
+    assert result.stats["method"] == "mbe"
+    assert result.lower_bound <= result.upper_bound == result.value
+    assert result.stats["seconds"]["total"] < 6 + SLACK
+
+
+def test_long_calls_of_the_core_end_once_they_are_asked_to():
+    stop = Stop()
+    timer = threading.Timer(0.3, stop.request)
+    timer.start()
+    started = time.monotonic()
+    random = np.random.default_rng(0)
+    scopes = [random.choice(3000, size=3, replace=False).tolist() for _ in range(9000)]
+    obey(stop)
+    try:
+        with pytest.raises(Stopped):
+            find_order([3] * 3000, scopes, seconds=60)
+    finally:
+        obey(None)
+    assert time.monotonic() - started < 5
