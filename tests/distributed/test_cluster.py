@@ -267,7 +267,8 @@ def test_workers_of_this_machine_answer_nobody_else() -> None:
 
 
 def test_a_cluster_with_certificates(tmp_path, monkeypatch, capsys) -> None:
-    """Dask's configuration names them: environment variables here."""
+    """Dask's configuration names them."""
+    monkeypatch.setattr("elimina.distributed.cluster._CONNECT_SECONDS", 60)  # the scheduler starts meanwhile
     security = distributed.Security.temporary()
     files = {"ca-file": security.tls_ca_file, "cert": security.tls_client_cert, "key": security.tls_client_key}
     for name, text in files.items():
