@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import elimina
-from elimina import arguments
+from elimina import Table, arguments, cp, solve, write
 from elimina.dcop import Problem
 from elimina.dcop import solve as solve_dcop
 from elimina.errors import InputError, MemoryLimitError
@@ -170,6 +170,29 @@ class TestJunctionTree:
         with pytest.raises(MemoryLimitError):
             tree.sample(10**30)
         assert tree.sample(np.int64(3), indices=True).shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        (lambda: solve(COSTS, method=np.array([])), r"method is array\(.*; it takes one of auto,"),
+        (lambda: solve(COSTS, np.array(["mpe", "pr"])), r"task is array\(.*; it takes one of mpe,"),
+        (lambda: write(3, "model.uai"), r"model is 3 \(int\); it takes a Model"),
+        (lambda: cp.Model().solve(lns=np.array([1, 2])), r"lns is array\(.*; it takes True or False"),
+        (lambda: cp.Model().solve(all_solutions="no"), r"all_solutions is 'no' \(str\); it takes True or False"),
+    ],
+)
+def test_what_has_no_truth_value(call, problem):
+    with pytest.raises(TypeError, match=f"^{problem}"):
+        call()
+
+
+def test_names_and_defaults_of_other_types():
+    with pytest.raises(InputError, match="no variable named"):
+        cp.Model()[np.array([])]
+    with pytest.raises(InputError, match="integer default"):
+        Table([0], [1], sizes=[2], rows=[[0]], default=np.float32(1.5))
+    assert cp.Model().solve(free=np.bool_(True)).status == "feasible"
 
 
 @pytest.mark.parametrize(

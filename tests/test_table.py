@@ -83,7 +83,7 @@ def test_dtypes():
         (([0], [1]), {"rows": [[0]], "sizes": [2], "default": np.inf}, "cannot have that default"),
         (([0], [1]), {"rows": [[0]], "sizes": [2], "default": np.nan}, "cannot have that default"),
         (([0], [1]), {"rows": [[0]], "sizes": [2], "default": 2**63}, "an integer default of 64 bits, not 92233"),
-        (([0], [1]), {"rows": [[0]], "sizes": [2], "default": 10**5000}, "not a number of over 40 digits"),
+        (([0], [1]), {"rows": [[0]], "sizes": [2], "default": 10**5000}, "not an integer of 16,610 bits"),
         (([0], [1.0]), {"rows": [[0]], "sizes": [2], "default": 10**400}, "cannot have that default"),
         (([0], [1]), {"rows": [[2**32]], "sizes": [2], "default": 0}, "outside the domain sizes"),
         (([0], [1]), {"rows": np.array([[2**63]], np.uint64), "sizes": [2], "default": 0}, "outside the domain sizes"),

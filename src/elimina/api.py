@@ -10,9 +10,9 @@ from elimina import arguments
 from elimina.backends.host import memory_errors_in_words
 from elimina.errors import InputError
 from elimina.inference.anytime import Run
-from elimina.inference.call import plan_call
+from elimina.inference.call import TASKS, plan_call
 from elimina.inference.choose import ORDER_SECONDS, Division, Options, Shift, Slices, Tables
-from elimina.inference.method import OptimumMethod, Search
+from elimina.inference.method import METHODS, OptimumMethod, Search
 from elimina.inference.solver import Question, Solver
 from elimina.io import ModelLike, as_model
 from elimina.order import Method
@@ -206,6 +206,8 @@ def solve(
         TimeLimitError: The time limit passed, and nothing is known.
         KeyboardInterrupt: The user interrupted, and nothing is known.
     """
+    arguments.choice("task", task, TASKS)
+    arguments.choice("method", method, METHODS)
     time_limit = arguments.seconds("time_limit", time_limit)
     share = arguments.share("gap", gap)
     run = Run(task, time_limit, on_bounds, share)

@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
+import numpy as np
+
 from elimina.errors import InputError
 
 Word = TypeVar("Word", bound=str)
@@ -187,6 +189,17 @@ def choice(name: str, given: Any, words: Sequence[Word]) -> Word:
         if word == given:
             return word
     raise InputError(f"unknown {name} {shown(given)}; it is one of {', '.join(words)}")
+
+
+def flag(name: str, given: Any) -> bool:
+    """Return a Boolean, of Python's or NumPy's.
+
+    Raises:
+        TypeError: It is none.
+    """
+    if not isinstance(given, bool | np.bool_):
+        raise wrong_type(name, given, "True or False")
+    return bool(given)
 
 
 def path(name: str, given: Any) -> str | None:

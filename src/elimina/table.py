@@ -311,8 +311,7 @@ def _default(default: float, dtype: np.dtype[Any]) -> int | float:
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"a table of {dtype} cannot have that default: {error}") from error
     if dtype.kind == "i" and (number != default or not -(2**63) <= number <= FORBIDDEN):
-        shown = default if abs(default) < 10**40 else "a number of over 40 digits"
-        raise InputError(f"a table of integers needs an integer default of 64 bits, not {shown}")
+        raise InputError(f"a table of integers needs an integer default of 64 bits, not {shown(default)}")
     return number
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from elimina._core import CpSearch, CpSolver
-from elimina.arguments import shown, wrong_type
+from elimina.arguments import choice, flag, shown, wrong_type
 from elimina.cp.device import Device, accelerate
 from elimina.cp.expressions import (
     LIMIT,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 Words = npt.NDArray[np.int64]
 Restarts = Literal["luby", "geometric", "linear", "constant"]
+RESTARTS: tuple[Restarts, ...] = get_args(Restarts)
 _SCALES = 2**30
 
 MOST_VARIABLES = 1 << 27
@@ -87,7 +88,7 @@ class Model(Globals):
         Raises:
             InputError: There is none.
         """
-        for number, known in self._names.items():
+        for number, known in self._names.items() if isinstance(name, str) else ():
             if known == name:
                 return Expression(self, {number: 1}, 0, name)
         names = list(self._names.values())
@@ -296,6 +297,7 @@ class Model(Globals):
             DeviceError: ``cuda`` without a GPU that can be used, or one that fails.
             MemoryLimitError: Memory ran out before there was a solution.
         """
+        all_solutions, free, lns = flag("all_solutions", all_solutions), flag("free", free), flag("lns", lns)
         if solution_limit is not None and whole(solution_limit, "a solution limit") < 0:
             raise InputError(f"solution_limit is {solution_limit}; it must be a number that is at least 0")
         if on_solution is not None and not callable(on_solution):
@@ -303,7 +305,8 @@ class Model(Globals):
         aim = self._objective
         task = "satisfy" if aim is None else "minimise" if self._sign > 0 else "maximise"
         run = Run(self, task, time_limit, node_limit, fail_limit)
-        how = restarts and (restarts, restart_scale, restart_growth), self._relaxed() if lns else None, free, seed
+        pace = None if restarts is None else (choice("restarts", restarts, RESTARTS), restart_scale, restart_growth)
+        how = pace, self._relaxed() if lns else None, free, seed
         try:
             search = self._start(threads, device, how, run)
         except TimeLimitError:
@@ -331,7 +334,7 @@ class Model(Globals):
         """
         run = Run(self, "satisfy", time_limit, None, None)
         try:
-            search = self._start(1, device, (None, None, free, seed), run)
+            search = self._start(1, device, (None, None, flag("free", free), seed), run)
         except TimeLimitError:
             return
         while (state := search.next(go_on)) == "solution":
