@@ -190,6 +190,7 @@ def test_what_has_no_truth_value(call, problem):
 def test_names_and_defaults_of_other_types():
     with pytest.raises(InputError, match="no variable named"):
         cp.Model()[np.array([])]
+    assert cp.Model().to_model(rows=10**400).sizes == ()
     with pytest.raises(InputError, match="integer default"):
         Table([0], [1], sizes=[2], rows=[[0]], default=np.float32(1.5))
     assert cp.Model().solve(free=np.bool_(True)).status == "feasible"

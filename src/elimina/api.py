@@ -244,7 +244,7 @@ def solve(
     def work() -> None:
         with run.phase("read"):
             asked = as_model(model)
-        solver = Solver(Question(asked, task, evidence or {}, query), options, search, run)
+        solver = Solver(Question(asked, task, {} if evidence is None else evidence, query), options, search, run)
         solver.on_plan, solver.progress = on_plan, progress
         solver.solve(None if checkpoint is None else _checkpoint(checkpoint))
 

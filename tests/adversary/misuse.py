@@ -44,7 +44,7 @@ WRONG = (
     *("object()", "np.array([1, 2])", "np.array([[1, 2]])", "np.array('x')", "np.array([])", "np.float32(1.5)"),
     *("np.int64(1)", "np.array([2**63], np.uint64)", "np.array(['a'], object)", "np.array([1 + 2j])", "np.bool_(True)"),
     *("np.ma.array([1, 2], mask=[0, 1])", "np.array([1, 2], np.longdouble)", "np.datetime64('2020-01-01')", "range(3)"),
-    *("lambda *a: None", "Fraction(1, 2)", "Path('.')", "len", "costs", "network", "[costs]", "iter([0, 1])", "type"),
+    *("lambda *a: None", "Fraction(1, 2)", "Path('.')", "print", "costs", "network", "[costs]", "iter([0, 1])", "type"),
 )
 """Source of what is given for an argument."""
 

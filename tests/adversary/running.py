@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import logging
 import multiprocessing
 import os
 import tempfile
@@ -148,6 +149,7 @@ def _work(job: Job, pipe: Connection, log: str) -> None:
     with open(log, "w") as file:
         faulthandler.enable(file)
         warnings.simplefilter("error")
+        logging.getLogger("elimina").setLevel(logging.CRITICAL)
         _run_cases(job, pipe, file)
         faulthandler.disable()
 

@@ -36,6 +36,7 @@ Words = npt.NDArray[np.int64]
 Restarts = Literal["luby", "geometric", "linear", "constant"]
 RESTARTS: tuple[Restarts, ...] = get_args(Restarts)
 _SCALES = 2**30
+_MOST_ROWS = 2**62
 
 MOST_VARIABLES = 1 << 27
 """Variables that the core numbers."""
@@ -385,7 +386,7 @@ class Model(Globals):
             0 if aim is None else aim.constant,
             "min-cost" if self._sign > 0 else "max-cost",
         )
-        return tabulate(posted, self._build()[0], whole(rows, "a number of rows"))
+        return tabulate(posted, self._build()[0], min(whole(rows, "a number of rows"), _MOST_ROWS))
 
     def _build(self, deadline: float = math.inf) -> tuple[CpSolver, Words | None]:
         """The solver, and a view of what is minimised: of a variable that only the solver has, where that is a sum.
