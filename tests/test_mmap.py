@@ -88,3 +88,9 @@ def test_bad_calls():
         elimina.solve(network(), "mmap", query=["x1"], checkpoint="somewhere")
     with pytest.raises(MemoryLimitError, match="summing out 8 variables, with 2 that stay"):
         elimina.solve(network(), "mmap", query=["x1", "x4"], memory=10, device="cpu")
+
+
+def test_mini_buckets_without_an_i_bound():
+    model = Model.from_arrays([1], [], sense="probability")
+    result = elimina.solve(model, "mmap", query=["x0"], method="mbe")
+    assert (result.status, result.value) == ("optimal", 0.0)

@@ -214,7 +214,7 @@ def solve(
     for name, function in (("on_plan", on_plan), ("on_bounds", on_bounds), ("progress", progress)):
         arguments.function(name, function)
     checkpoint = arguments.path("checkpoint", checkpoint)
-    if method == "mbe" and ibound is None:
+    if method == "mbe" and ibound is None and task != "mmap":
         ibound = "auto"
     options = Options(
         device,

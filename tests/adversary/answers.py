@@ -230,5 +230,12 @@ def _marginal_map(case: Case, model: Model, oracle: Oracle, result: Result) -> N
 def _count(case: Case, model: Model, oracle: Oracle, result: Result) -> None:
     if result.status == "infeasible" and not len(oracle.allowed):
         return
+    if result.status == "bounded":
+        low, high = result.lower_bound, result.upper_bound
+        if not LIMITS & case["options"].keys():
+            raise Defect("bounded, though nothing stops the count")
+        if not (low is None or low <= len(oracle.allowed)) or not (high is None or high >= len(oracle.allowed)):
+            raise Defect(f"the bounds {low} to {high} exclude {len(oracle.allowed)} assignments")
+        return
     if result.value != len(oracle.allowed) or not isinstance(result.value, int):
         raise Defect(f"{len(oracle.allowed)} assignments are allowed, not {result.value!r}")

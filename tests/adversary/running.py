@@ -149,7 +149,7 @@ def _work(job: Job, pipe: Connection, log: str) -> None:
     with open(log, "w") as file:
         faulthandler.enable(file)
         warnings.simplefilter("error")
-        logging.getLogger("elimina").setLevel(logging.CRITICAL)
+        logging.disable()
         _run_cases(job, pipe, file)
         faulthandler.disable()
 
