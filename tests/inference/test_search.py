@@ -22,7 +22,7 @@ LIMITS = {
     "threads": 1,
     "memory": 1e6,
     "seed": 0,
-    "poll": lambda lower, upper, nodes: None,
+    "poll": lambda lower, upper, nodes, value: None,
 }
 
 
@@ -245,7 +245,7 @@ def test_interrupts_pass(threads):
 
     calls = []
 
-    def stop(lower, upper, nodes):
+    def stop(lower, upper, nodes, value):
         calls.append((lower, upper, nodes))
         raise Stop
 

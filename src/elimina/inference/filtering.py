@@ -97,7 +97,7 @@ def filtered_optimum(problem: Problem, limits: Limits, listener: Listener | None
         nonlocal best
         if value is not None:
             best = costs.solution(value, cost)
-        known = costs.bounded(lower, best)
+        known = costs.bounded(min(lower, upper), best)  # beyond what is looked for, nothing is known
         if listener is not None:
             listener(known)
         return Bounds(0.0, known.lower_bound, known.upper_bound).gap > limits.gap

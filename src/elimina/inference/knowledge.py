@@ -131,14 +131,8 @@ class Knowledge:
 
     def report(self) -> None:
         """Tell what is known, and keep it for the profile."""
-        best = self.score
-        if (
-            self.chosen is None
-            and None not in (best, self.bound)
-            and self.sign * (self.bound or 0) > self.sign * (best or 0)
-        ):
-            best = None  # nothing reaches the total that was given
-        known = self.known(best)
+        # A total that was given is no bound: perhaps nothing reaches it.
+        known = self.known(None if self.chosen is None else self.score)
         if not self.stats["profile"] or self.stats["profile"][-1][1:3] != known[1:3]:
             self.stats["profile"].append(known)
         if self.listener is not None and (self.bound is not None or self.chosen is not None):
