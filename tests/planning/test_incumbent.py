@@ -60,3 +60,14 @@ def test_a_solution_narrows_the_integers(monkeypatch):
     plan = elimina.plan(model, device="cpu")
     assert plan.dtype == "int16"
     assert elimina.solve(model, device="cpu").value == elimina.solve(model, device="cpu", dtype="int64").value
+
+
+def test_slices_do_not_look_for_a_solution_again(monkeypatch):
+    calls = []
+    monkeypatch.setattr(planner, "incumbent_cost", lambda problem: calls.append(problem))
+    random = np.random.default_rng(0)
+    scopes = [(i, j) for i in range(9) for j in range(i)]
+    model = Model.from_arrays([3] * 9, [(scope, random.integers(0, 2**33, (3, 3))) for scope in scopes])
+    plan = elimina.plan(model, device="cpu", memory=300, tables="dense")
+    assert plan.slicing is not None
+    assert len(calls) <= 1

@@ -152,6 +152,7 @@ class ClusterSearch(Knowledge):
             answer = tasks.next(until + _GRACE)
             if answer is None:
                 return
+            self.stats.update(tasks.statistics)
             self._end(*answer)
             if self._is_stale:
                 self._begin(tasks, until)

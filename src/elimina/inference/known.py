@@ -55,7 +55,7 @@ def combine(known: Result | None, found: Result, sign: int) -> Result:
     if known is None or found.status not in ("bounded", "feasible"):
         return found
     if known.status not in ("bounded", "feasible"):
-        return known
+        return known.replace(stats=found.stats)
     lower = max((end for end in (known.lower_bound, found.lower_bound) if end is not None), default=None)
     upper = min((end for end in (known.upper_bound, found.upper_bound) if end is not None), default=None)
     if found.task == "pr" and lower is not None and upper is not None:

@@ -71,7 +71,9 @@ class Solver:
     def solve(self, kept: Checkpoint | None = None) -> None:
         """Answer, and keep what elimination knows in a checkpoint."""
         self._kept = kept
-        check_call(self.question.model, self.question.task, self.question.query, self.options)
+        model, task, _, query = self.question
+        # What is left to be maximised may be bounded by mini-buckets.
+        check_call(model, task, query, self.options._replace(ibound=None) if task == "mmap" else self.options)
         try:
             if self.question.task == "mmap":
                 self._marginal_map()

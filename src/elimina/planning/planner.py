@@ -136,9 +136,10 @@ def make_plan(
 
     # What holds for the whole problem holds for each slice.
     bound = cost_bound(problem)
-    searched = unsliced is not None and unsliced.dtype in INTEGERS and unsliced.forbidden < bound
-    if unsliced is not None and searched:
-        bound = int(unsliced.forbidden)
+    # A solution that was looked for, found or not, is not looked for again.
+    searched = unsliced is not None and unsliced.dtype in INTEGERS and unsliced.seconds < _HOPELESS
+    if unsliced is not None and unsliced.dtype in INTEGERS:
+        bound = min(bound, int(unsliced.forbidden))
     # A batch's cases change from run to run: what is kept is of no use again, but lets a GPU's steps run in any order.
     reuse = problem.task != "mar" or (bool(problem.kept) and machine.name == "cpu")
     chosen = lay_out(bound, keep=keep or not reuse)
