@@ -58,7 +58,7 @@ def size_of(text: str) -> int:
 
 def tasks_of(path: Path) -> tuple[str, ...]:
     """Return the tasks that a file allows, by its first word or its suffix."""
-    return TASKS["probability" if path.name.split(".")[1] in ("uai", "bif", "erg") else "min-cost"]
+    return TASKS["probability" if {"uai", "bif", "erg"}.intersection(path.name.split(".")) else "min-cost"]
 
 
 def run(path: Path, task: str, seconds: float | None, memory: int | None) -> tuple[float, int, list[object]] | None:

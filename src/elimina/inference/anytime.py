@@ -29,6 +29,9 @@ HARD_SECONDS = 0.05
 _WRITING_SECONDS = 2.0
 """For a checkpoint to be written."""
 
+_LONG_SECONDS, _FIRST_SECONDS = 1.0, 5.0
+"""Age of a call that has found nothing from which first bounds are made, and their limit in seconds."""
+
 _LOOK_SECONDS = 0.05
 """Between looks at signals."""
 
@@ -96,6 +99,7 @@ class Run:
         self._clock: dict[str, float] = {}
         self._frames: tuple[_Frame, ...] = ()
         self._error: BaseException | None = None
+        self._is_prepared = False
 
     # What the work calls.
 
@@ -223,14 +227,25 @@ class Run:
             try:
                 event = self._events.get(timeout=min(self.seconds, _LOOK_SECONDS))
             except Empty:
-                if self.seconds > 0:
-                    continue
-                return "time-limit"
+                if self.seconds <= 0:
+                    return "time-limit"
+                self._prepare_fallback()
+                continue
             if event is None:
                 return None
             event.listener(*event.arguments)
             if event.returned is not None:
                 event.returned.release()
+
+    def _prepare_fallback(self) -> None:
+        """Make first bounds in a call that takes long: at its end there might be no time for them."""
+        fallback = self.fallback
+        is_due = self.known is None and time.monotonic() - self.started > _LONG_SECONDS
+        if fallback is not None and is_due and not self._is_prepared:
+            self._is_prepared = True
+            first = fallback(min(self.seconds, _FIRST_SECONDS))
+            if first is not None:
+                self.fallback = lambda _: first
 
     def _end(self, thread: Thread, patience: float = SOFT_SECONDS) -> None:
         """End the work: its long calls, then by an exception; or leave it alone."""

@@ -20,7 +20,7 @@ from elimina.model import Model
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, Task, prepare
 from elimina.result import Result
-from elimina.states import Evidence
+from elimina.states import Evidence, indices_of
 
 if TYPE_CHECKING:
     from elimina.inference.checkpoint import Checkpoint
@@ -286,9 +286,12 @@ class Solver:
         from elimina.inference.marginal_map import marginal_map, translated
 
         options, run, search = self.options, self.run, self.search
+        model, _, evidence, query = self.question
+        with run.phase("prepare"):
+            observed = observe(model, "mmap", evidence)
+            self._bound_first(prepare(observed.model, "mmap", observed.values, indices_of(model, query or (), "query")))
         planned = self._plan(options._replace(ibound=None)).planned
         problem = planned.problem
-        self._bound_first(problem)
         if not planned.plan.fits and search.method in ("auto", "mbe"):
             from elimina.inference.weighted import bounded_marginal_map
 
