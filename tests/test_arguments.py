@@ -177,6 +177,7 @@ class TestJunctionTree:
     [
         (lambda: solve(COSTS, method=np.array([])), r"method is array\(.*; it takes one of auto,"),
         (lambda: solve(COSTS, np.array(["mpe", "pr"])), r"task is array\(.*; it takes one of mpe,"),
+        (lambda: solve(CHAIN, "mar", query=np.array("a")), r"query is array\(.*; it takes a sequence of names"),
         (lambda: write(3, "model.uai"), r"model is 3 \(int\); it takes a Model"),
         (lambda: cp.Model().solve(lns=np.array([1, 2])), r"lns is array\(.*; it takes True or False"),
         (lambda: cp.Model().solve(all_solutions="no"), r"all_solutions is 'no' \(str\); it takes True or False"),

@@ -219,7 +219,11 @@ def indices_of(model: Model, names: Iterable[str | int], argument: str) -> list[
     if isinstance(names, str | bytes) or not isinstance(names, Iterable):
         example = f", such as [{names!r}]" if isinstance(names, str) else ""
         raise arguments.wrong_type(argument, names, f"a sequence of names or indices of variables{example}")
-    return [_variable(model, name) for name in names]
+    try:
+        listed = list(names)
+    except TypeError:  # an array without axes is iterable by its type only
+        raise arguments.wrong_type(argument, names, "a sequence of names or indices of variables") from None
+    return [_variable(model, name) for name in listed]
 
 
 def _variable(model: Model, name: str | int) -> int:

@@ -101,7 +101,7 @@ def is_justified(error: EliminaError, options: dict[str, Any], task: str, oracle
             return True
         is_filtered = options.get("method") == "filter" or "upper_bound" in options
         if options.get("method") != "search" and is_filtered:
-            return not is_integer or total > MOST_COSTS["filter"]
+            return not is_integer or has_unfit_type or total > MOST_COSTS["filter"]
         return options.get("method") == "search" and total > MOST_COSTS["search"]
     if type(error) is InputError:
         is_in_tiles = "scratch" in options and "checkpoint" in options

@@ -206,3 +206,9 @@ def test_time_that_is_up_leaves_bounds(monkeypatch):
     result = elimina.solve(random_model(24, 5, 0.3, 0.2, seed=8), method="filter", tables="sparse", device="cpu")
     assert result.status == "bounded"
     assert result.lower_bound < result.upper_bound == result.value
+
+
+def test_float_tables_are_refused():
+    model = Model.from_arrays([2, 2], [((0, 1), [[0, -5], [0, 1]]), ((1,), [4, 0])])
+    with pytest.raises(UnsupportedError, match="dtype is float64; leave it out"):
+        elimina.solve(model, method="filter", tables="sparse", dtype="float64", device="cpu")

@@ -29,6 +29,7 @@ from elimina.planning.prepare import Problem, prepare
 from elimina.planning.sparse import in_rows
 from elimina.planning.structure import MAX_OPERANDS
 from elimina.result import Bounds, Result
+from elimina.semiring import INTEGERS
 
 _SHIFT_SECONDS, _ORDER_SECONDS = 1.0, 0.5
 """After which no further pass is begun, and no better order is looked for."""
@@ -125,6 +126,10 @@ def optimum_on_rows(
     """
     if problem.task != "mpe" or not problem.model.is_integer:
         raise UnsupportedError("filtering needs the task mpe and integer costs; use --method eliminate")
+    if options.dtype is not None and options.dtype not in INTEGERS:
+        raise UnsupportedError(
+            f"filtering adds integers exactly, and dtype is {options.dtype}; leave it out, or use --method eliminate"
+        )
     if cost_bound(problem) > MOST_COST:
         raise UnsupportedError(
             f"filtering adds costs up to {MOST_COST}, and the tables' ranges add up to more; use --method eliminate"
