@@ -5,6 +5,7 @@ NB_MODULE(_core, m) {
   bind_stop(m);
   bind_text(m);
   bind_order(m);
+  bind_plan(m);
   bind_dense(m);
   bind_rows(m);
   bind_filter(m);

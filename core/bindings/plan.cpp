@@ -1,0 +1,171 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "module.hpp"
+#include "plan/place.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace elimina;
+using namespace elimina::plan;
+
+namespace {
+
+template <class T>
+using Words = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Array = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+
+template <class T>
+Array<T> array_of(std::vector<T> items) {
+  auto* kept = new std::vector<T>(std::move(items));
+  nb::capsule owner(kept, [](void* data) noexcept { delete static_cast<std::vector<T>*>(data); });
+  return Array<T>(kept->data(), {kept->size()}, owner);
+}
+
+template <class T>
+std::vector<T> list_of(Words<const T> words) {
+  return {words.data(), words.data() + words.size()};
+}
+
+// The scopes of a problem's factors, sorted by an order of elimination, and their bucket tree.
+struct PlannedTree {
+  std::vector<i64> sizes;
+  Lists scopes;
+  Tree tree;
+
+  i64 largest() const {
+    i64 cells = 1;
+    for (i64 number = 0; number < tree.size(); ++number) cells = std::max(cells, cells_of(tree.separators[number], sizes));
+    return cells;
+  }
+};
+
+struct PlannedSteps {
+  std::shared_ptr<PlannedTree> tree;
+  Steps steps;
+};
+
+std::shared_ptr<PlannedTree> make_tree(Words<const i64> sizes, Words<const i64> starts, Words<const int> members, Words<const int> order, Words<const int> kept,
+                                       std::optional<int> ibound, const std::optional<Partition>& partition) {
+  auto made = std::make_shared<PlannedTree>();
+  made->sizes = list_of(sizes);
+  made->scopes.starts = list_of(starts);
+  made->scopes.items = list_of(members);
+  const std::vector<int> along = list_of(order), rest = list_of(kept);
+  nb::gil_scoped_release release;
+  made->tree = bucket_tree(made->scopes, along, rest, i64(made->sizes.size()), ibound, partition ? &*partition : nullptr);
+  const std::vector<int>& position = made->tree.position;
+  for (i64 f = 0; f < made->scopes.size(); ++f)
+    std::sort(made->scopes.items.begin() + made->scopes.starts[f], made->scopes.items.begin() + made->scopes.starts[f + 1],
+              [&](int a, int b) { return position[a] < position[b]; });
+  return made;
+}
+
+nb::tuple lists_of(const Lists& lists) { return nb::make_tuple(array_of(lists.starts), array_of(lists.items)); }
+
+PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& passes, int tables, bool levelled, Words<const double> weights,
+                        Words<const int> wanted) {
+  PlannedSteps made{tree, {}};
+  const std::vector<double> own = list_of(weights);
+  const std::vector<int> asked = list_of(wanted);
+  nb::gil_scoped_release release;
+  if (passes == "both") {
+    // Where no machine holds a message the plan is for its figures alone, and the way back would take minutes.
+    made.steps = both_passes(tree->tree, tree->scopes, tree->sizes, tables, tree->largest() < kMostCells ? asked : std::vector<int>());
+  } else if (passes == "joint") {
+    made.steps = joint_steps(tree->tree, tree->scopes, tree->sizes, tables);
+  } else {
+    std::vector<int> sequence;
+    if (passes == "postorder") {
+      sequence = tree->tree.postorder();
+    } else {
+      for (int number = 0; number < int(tree->tree.size()); ++number) sequence.push_back(number);
+    }
+    made.steps = upward_steps(tree->tree, tree->scopes, tree->sizes, sequence, tables, levelled, own, passes == "lasting");
+  }
+  return made;
+}
+
+PlannedSteps move_steps(const PlannedSteps& made, Words<const int> sequence) {
+  return {made.tree, made.steps.moved({sequence.data(), sequence.size()})};
+}
+
+Layout place(const PlannedSteps& made, i64 itemsize, bool keep, Words<const int> levels, Words<const double> runs, double bandwidth, double combinations,
+             double step) {
+  const std::vector<int> own = list_of(levels);
+  const std::vector<double> times = list_of(runs);
+  nb::gil_scoped_release release;
+  const i64 factors = made.tree->scopes.size();
+  return lay_out(made.steps, factors, made.tree->sizes, itemsize, keep, own, times, {bandwidth, combinations, step});
+}
+
+// Starts of the tables that each step reads, their sources and factors, and the combinations of each step.
+nb::tuple tables_of(const PlannedSteps& made) {
+  std::vector<int> sources, factors;
+  for (const Read& read : made.steps.reads) {
+    sources.push_back(read.source);
+    factors.push_back(read.factor);
+  }
+  std::vector<double> work;
+  for (const Step& step : made.steps.steps) {
+    work.push_back(double(step.domain));
+    for (const int v : made.steps.scopes[step.scope]) work.back() *= double(made.tree->sizes[v]);
+  }
+  return nb::make_tuple(array_of(made.steps.first), array_of(std::move(sources)), array_of(std::move(factors)), array_of(std::move(work)));
+}
+
+}  // namespace
+
+void bind_plan(nb::module_& m) {
+  nb::class_<PlannedTree>(m, "PlannedTree", "A bucket tree over the scopes of a problem's factors, in elimination order.")
+      .def(nb::new_(&make_tree), "sizes"_a, "starts"_a, "members"_a, "order"_a, "kept"_a, "ibound"_a.none(), "partition"_a.none(),
+           "Eliminate symbolically; the arguments are trusted. Scope `f` is `members[starts[f]:starts[f + 1]]`.")
+      .def_prop_ro("width", [](const PlannedTree& own) { return own.tree.width(); }, "Induced width.")
+      .def_prop_ro("scopes", [](const PlannedTree& own) { return lists_of(own.scopes); }, "Starts and members of the scopes, sorted by the order.")
+      .def_prop_ro("variables", [](const PlannedTree& own) { return array_of(own.tree.variables); }, nb::rv_policy::reference, "The variable that each node eliminates.")
+      .def_prop_ro("parents", [](const PlannedTree& own) { return array_of(own.tree.parents); }, nb::rv_policy::reference, "Each node's parent; -1 for a root.")
+      .def_prop_ro("separators", [](const PlannedTree& own) { return lists_of(own.tree.separators); }, "Starts and members of the nodes' separators.")
+      .def_prop_ro("factors", [](const PlannedTree& own) { return lists_of(own.tree.factors); }, "Starts and members of the nodes' factors.")
+      .def_prop_ro("children", [](const PlannedTree& own) { return lists_of(own.tree.children); }, "Starts and members of the nodes' children.")
+      .def("central_order", [](const PlannedTree& own) {
+            nb::gil_scoped_release release;
+            return central_order(own.tree, own.sizes);
+          }, "An order of the same triangulation whose junction tree has the fewest levels.");
+  nb::class_<PlannedSteps>(m, "PlannedSteps", "The steps of a plan before memory is laid out.")
+      .def_prop_ro("most_tables", [](const PlannedSteps& own) { return own.steps.most_tables; }, "Tables that a step reads at most.")
+      .def_prop_ro("outputs", [](const PlannedSteps& own) {
+            std::vector<i64> found;
+            for (const Output& output : own.steps.outputs) found.insert(found.end(), {output.step, output.variable});
+            return array_of(std::move(found));
+          }, nb::rv_policy::reference, "For each part of the answer its step, and the variable whose marginal it is (-1: none).")
+      .def_prop_ro("tables", &tables_of, "Starts of each step's tables, their sources and factors, and each step's combinations.")
+      .def("moved", &move_steps, "sequence"_a, "The same steps in another sequence.")
+      .def("place", &place, "itemsize"_a, "keep"_a, "levels"_a, "runs"_a, "bandwidth"_a, "combinations"_a, "step"_a,
+           "Lay the steps' tables out in memory. `levels`: of the steps; `runs`: how often each level's steps run; empty: all run once.");
+  m.def("plan_steps", &make_steps, "tree"_a, "passes"_a, "tables"_a, "levelled"_a, "weights"_a, "wanted"_a,
+        "The steps over a tree. `passes`: `upward`, `lasting` (whose messages stay), `postorder`, `both` or `joint`.");
+  nb::class_<Layout>(m, "PlannedLayout", "Where the tables of a plan lie, and its steps as records.")
+      .def_ro("is_addressable", &Layout::is_addressable, "Whether 64-bit offsets reach all of it; else offsets, strides and spans mean nothing.")
+      .def_ro("factor_cells", &Layout::factor_cells, "Elements that the factors take.")
+      .def_ro("arena_cells", &Layout::arena_cells, "Elements of all tables that are there at a time.")
+      .def_ro("largest", &Layout::largest, "Cells of the largest table.")
+      .def_ro("work", &Layout::work, "Combinations of output cells and eliminated values, over all runs.")
+      .def_ro("operations", &Layout::operations, "One for each table and combination.")
+      .def_ro("seconds", &Layout::seconds, "Estimated time of the steps, over all runs.")
+      .def_prop_ro("offsets", [](const Layout& own) { return array_of(own.offsets); }, nb::rv_policy::reference, "Of the factors.")
+      .def_prop_ro("spans", [](const Layout& own) { return array_of(own.spans); }, nb::rv_policy::reference, "Of the factors.")
+      .def_prop_ro("strides", [](const Layout& own) { return array_of(own.strides); }, nb::rv_policy::reference, "Of the factors' axes, one factor after the other.")
+      .def_prop_ro("words", [](const Layout& own) { return array_of(own.words); }, nb::rv_policy::reference, "The records.")
+      .def_prop_ro("starts", [](const Layout& own) { return array_of(own.starts); }, nb::rv_policy::reference, "Where each record starts.")
+      .def_prop_ro("out_spans", [](const Layout& own) { return array_of(own.out_spans); }, nb::rv_policy::reference, "Elements of each step's output.")
+      .def_prop_ro("factors", [](const Layout& own) { return array_of(own.factors); }, nb::rv_policy::reference, "The factor of each table that is read; -1: a message.");
+}

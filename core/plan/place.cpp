@@ -1,0 +1,170 @@
+#include "plan/place.hpp"
+
+#include <cstring>
+
+#include "elimina/program.hpp"
+#include "plan/arena.hpp"
+
+namespace elimina::plan {
+namespace {
+
+constexpr i64 kMostSpan = i64{1} << 58;  // elements of an arena: offsets of larger ones in bytes may leave a word
+
+class Placer {
+ public:
+  Placer(const Steps& steps, i64 factors, std::span<const i64> sizes, i64 itemsize, const Speed& speed)
+      : steps_(steps), factors_(factors), sizes_(sizes), itemsize_(itemsize), speed_(speed), arena_(itemsize), first_stride_(factors), stride_(sizes.size()) {
+    marks_.resize(sizes.size());
+  }
+
+  Layout run(bool keep, std::span<const int> levels, std::span<const double> runs) {
+    place_factors();
+    find_readers();
+    for (i64 number = 0; number < count(); ++number) {
+      if (last_reader_[number] >= 0) place(number);
+      write(number);
+      account(number, runs.empty() ? 1.0 : runs[levels[number]]);
+      if (!keep) make_room(number, levels);
+    }
+    layout_.arena_cells = layout_.is_addressable ? double(arena_.height()) : most_;
+    return std::move(layout_);
+  }
+
+ private:
+  // A table's place. Where tables are larger than any machine, `cells` alone says how large.
+  struct Place {
+    std::vector<i64> strides;  // of the axes of its scope
+    i64 offset = 0, span = 0;
+    double cells = 0;
+  };
+
+  i64 count() const { return i64(steps_.steps.size()); }
+
+  double cells(int scope) const {
+    double cells = 1;
+    for (const int v : steps_.scopes[scope]) cells *= double(sizes_[v]);
+    return cells;
+  }
+
+  Place take(int scope, int rows) {
+    shape_.clear();
+    for (const int v : steps_.scopes[scope]) shape_.push_back(sizes_[v]);
+    TableLayout own = lay_out_table(shape_, itemsize_, rows);
+    Place place{std::move(own.strides), 0, own.span, cells(scope)};
+    live_ += place.cells;
+    most_ = std::max(most_, live_);
+    layout_.largest = std::max(layout_.largest, place.cells);
+    if (own.span > kMostSpan || arena_.height() > kMostSpan) layout_.is_addressable = false;
+    if (layout_.is_addressable) place.offset = arena_.take(own.span);
+    return place;
+  }
+
+  void place(i64 step) { outputs_[step] = take(steps_.steps[step].scope, steps_.steps[step].rows); }
+
+  void place_factors() {
+    for (int f = 0; f < factors_; ++f) {
+      const Place own = take(f, -1);
+      first_stride_[f] = i64(layout_.strides.size());
+      layout_.strides.insert(layout_.strides.end(), own.strides.begin(), own.strides.end());
+      layout_.offsets.push_back(own.offset);
+      layout_.spans.push_back(own.span);
+    }
+    arena_.seal();
+    layout_.factor_cells = layout_.is_addressable ? double(arena_.height()) : live_;
+  }
+
+  void find_readers() {
+    last_reader_.assign(count(), -1);
+    for (i64 step = 0; step < count(); ++step)
+      for (const Read& read : steps_.reads_of(step))
+        if (read.source >= 0) last_reader_[read.source] = step;
+    outputs_.resize(count());
+    // What is read off in the end comes first, so that it can be copied as one piece.
+    for (i64 step = 0; step < count(); ++step)
+      if (last_reader_[step] < 0) place(step);
+  }
+
+  // Gives back what the step was the last one to read.
+  void make_room(i64 number, std::span<const int> levels) {
+    for (const Read& read : steps_.reads_of(number)) {
+      const int source = read.source;
+      if (source < 0 || last_reader_[source] != number || steps_.lasting[source]) continue;
+      if (!levels.empty() && levels[number] > levels[source]) continue;
+      live_ -= outputs_[source].cells;
+      if (layout_.is_addressable) arena_.give_back(outputs_[source].offset, outputs_[source].span);
+      last_reader_[source] = kGone;
+    }
+  }
+
+  void write(i64 number) {
+    const Step& step = steps_.steps[number];
+    const Place& output = outputs_[number];
+    const auto scope = steps_.scopes[step.scope];
+    const auto axes = steps_.axes[number];
+    const auto reads = steps_.reads_of(number);
+    std::vector<i64>& words = layout_.words;
+    const std::size_t start = words.size();
+    layout_.starts.push_back(i64(start));
+    layout_.out_spans.push_back(output.span);
+    words.resize(start + kHeader);
+    i64 cells[3] = {1, 1, 1};
+    for (int a = 0; a < int(axes.size()); ++a) {
+      const int v = scope[axes[a]];
+      words.insert(words.end(), {sizes_[v], output.strides[axes[a]], v});
+      i64& group = cells[a < step.outer ? 0 : a < step.outer + step.mid ? 1 : 2];
+      group = times(group, sizes_[v]);
+    }
+    for (const Read& read : reads) {
+      const auto own = steps_.scopes[read.scope];
+      const i64* strides = read.source < 0 ? layout_.strides.data() + first_stride_[read.factor] : outputs_[read.source].strides.data();
+      marks_.clear();
+      for (std::size_t i = 0; i < own.size(); ++i) marks_.add(own[i]), stride_[own[i]] = strides[i];
+      const auto along = [&](int v) { return v >= 0 && marks_.has(v) ? stride_[v] : 0; };
+      words.insert(words.end(), {read.source < 0 ? layout_.offsets[read.factor] : outputs_[read.source].offset, along(step.variable), read.source});
+      for (const int axis : axes) words.push_back(along(scope[axis]));
+      layout_.factors.push_back(read.source < 0 ? read.factor : -1);
+    }
+    i64 weight;
+    std::memcpy(&weight, &step.weight, sizeof weight);
+    const i64 header[kHeader] = {i64(words.size() - start), step.domain, step.variable, i64(axes.size()), step.outer, step.mid, cells[0], cells[1],
+                                 cells[2], i64(reads.size()), step.tables_a, step.tables_b, output.offset, weight};
+    std::copy(header, header + kHeader, words.begin() + std::ptrdiff_t(start));
+  }
+
+  void account(i64 number, double runs) {
+    const Step& step = steps_.steps[number];
+    const auto reads = steps_.reads_of(number);
+    const double out = outputs_[number].cells;
+    double moved = out;
+    for (const Read& read : reads) moved += cells(read.scope);
+    const double work = double(step.domain) * out;
+    const i64 once = step.variable == kLevel ? 0 : step.tables_a + step.tables_b;
+    const double streamed = double(i64(reads.size()) - once);
+    layout_.work += runs * work;
+    layout_.operations += runs * work * double(std::max<std::size_t>(reads.size(), 1));
+    layout_.seconds += runs * (speed_.step + std::max(moved * double(itemsize_) / speed_.bandwidth, work * (1 + 0.5 * streamed) / speed_.combinations));
+  }
+
+  static constexpr i64 kGone = -2;
+
+  const Steps& steps_;
+  i64 factors_;
+  std::span<const i64> sizes_;
+  i64 itemsize_;
+  const Speed& speed_;
+  Arena arena_;
+  Layout layout_;
+  std::vector<i64> first_stride_, stride_, shape_, last_reader_;
+  std::vector<Place> outputs_;
+  double live_ = 0, most_ = 0;  // cells of the tables that are there
+  Marks marks_;
+};
+
+}  // namespace
+
+Layout lay_out(const Steps& steps, i64 factors, std::span<const i64> sizes, i64 itemsize, bool keep, std::span<const int> levels,
+               std::span<const double> runs, const Speed& speed) {
+  return Placer(steps, factors, sizes, itemsize, speed).run(keep, levels, runs);
+}
+
+}  // namespace elimina::plan

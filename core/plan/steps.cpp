@@ -1,0 +1,424 @@
+#include "plan/steps.hpp"
+
+#include <deque>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "elimina/program.hpp"
+#include "plan/arena.hpp"
+
+namespace elimina::plan {
+namespace {
+
+constexpr i64 kJoinGain = 4;             // how much smaller than the bucket the common scope of two streamed tables is that are joined
+constexpr i64 kPackWork = i64{1} << 27;  // combinations of a bucket from which its A and B tables are worth a step of their own
+constexpr i64 kPackGain = 900;           // how much smaller than the bucket such a step is
+
+void remove(std::vector<Read>& reads, const std::vector<Read>& gone) {
+  std::erase_if(reads, [&](const Read& read) { return std::find(gone.begin(), gone.end(), read) != gone.end(); });
+}
+
+}  // namespace
+
+Steps Steps::moved(std::span<const int> sequence) const {
+  std::vector<int> number(steps.size());
+  for (std::size_t place = 0; place < sequence.size(); ++place) number[sequence[place]] = int(place);
+  Steps made;
+  made.scopes = scopes;
+  made.most_tables = most_tables;
+  made.first.push_back(0);
+  for (const int old : sequence) {
+    made.steps.push_back(steps[old]);
+    made.lasting.push_back(lasting[old]);
+    made.axes.append(axes[old]);
+    for (Read read : reads_of(old)) {
+      if (read.source >= 0) read.source = number[read.source];
+      made.reads.push_back(read);
+    }
+    made.first.push_back(i64(made.reads.size()));
+  }
+  for (Output output : outputs) made.outputs.push_back({number[output.step], output.variable});
+  return made;
+}
+
+struct Writer::Bucket {
+  int variable, scope;
+  i64 work;  // combinations of an output cell and a value of the variable
+  double weight;
+};
+
+Writer::Writer(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, int tables)
+    : tree_(tree), sizes_(sizes), tables_(tables), axis_(sizes.size()) {
+  made_.scopes = scopes;
+  made_.first.push_back(0);
+  marks_.resize(sizes.size());
+}
+
+int Writer::scope(std::span<const int> variables) {
+  made_.scopes.append(variables);
+  return int(made_.scopes.size()) - 1;
+}
+
+std::vector<int> Writer::scope_of_all(std::span<const Read> reads, int without) {
+  marks_.clear();
+  if (without >= 0) marks_.add(without);
+  std::vector<int> scope;
+  for (const Read& read : reads)
+    for (const int v : scope_of(read))
+      if (marks_.add(v)) scope.push_back(v);
+  std::sort(scope.begin(), scope.end(), [&](int a, int b) { return position(a) < position(b); });
+  return scope;
+}
+
+Read Writer::eliminate(int variable, int scope, std::vector<Read> reads, double weight) {
+  const Bucket bucket{variable, scope, times(size(variable), cells(made_.scopes[scope])), weight};
+  limit_tables(bucket, reads);
+  Tile tile = join_streamed(bucket, reads);
+  if (variable >= 0 && tile.streamed.empty() && kPackWork <= bucket.work && bucket.work <= kHopelessWork) {
+    pack_sides(bucket, reads, tile);
+    shape(variable, scope, reads);
+    classify(tile, shape_);
+  }
+  return {-1, add(bucket, reads, tile, -1), scope};
+}
+
+Read Writer::project(int variable, std::span<const int> separator, std::vector<Read> reads, const std::vector<int>& axes, double weight) {
+  std::vector<int> left{variable};
+  left.insert(left.end(), separator.begin(), separator.end());
+  const std::vector<int> all = left;
+  for (const int v : all) {
+    if (std::find(axes.begin(), axes.end(), v) != axes.end()) continue;
+    std::erase(left, v);
+    reads = {eliminate(v, scope(left), std::move(reads), weight)};
+  }
+  const auto own = scope_of(reads.front());
+  if (reads.size() > 1 || !std::equal(own.begin(), own.end(), axes.begin(), axes.end())) join(reads, std::vector(reads), scope(axes));
+  return reads.front();
+}
+
+std::vector<Read> Writer::level(const std::vector<Read>& marginals, std::span<const double> parts) {
+  const int scope = marginals.front().scope;
+  Tile tile;
+  tile.outer.resize(scope_of(marginals.front()).size());
+  std::iota(tile.outer.begin(), tile.outer.end(), 0);
+  std::vector<Read> tables;
+  for (std::size_t number = 0; number < marginals.size(); ++number) {
+    tile.tables_a.resize(number);
+    tile.streamed.resize(marginals.size() - number);
+    std::iota(tile.tables_a.begin(), tile.tables_a.end(), 0);
+    std::iota(tile.streamed.begin(), tile.streamed.end(), int(number));
+    tables.push_back({-1, add({int(kLevel), scope, 0, parts[number]}, marginals, tile, -1), scope});
+  }
+  return tables;
+}
+
+int Writer::add(const Bucket& bucket, std::span<const Read> reads, const Tile& tile, int rows) {
+  for (const auto* group : {&tile.tables_a, &tile.tables_b, &tile.streamed})
+    for (const int t : *group) made_.reads.push_back(reads[t]);
+  made_.first.push_back(i64(made_.reads.size()));
+  for (const auto* group : {&tile.outer, &tile.mid, &tile.lo})
+    for (const int axis : *group) made_.axes.add(axis);
+  made_.axes.close();
+  made_.steps.push_back({bucket.variable, size(bucket.variable), bucket.scope, int(tile.outer.size()), int(tile.mid.size()),
+                         int(tile.tables_a.size()), int(tile.tables_b.size()), rows, bucket.weight});
+  made_.most_tables = std::max(made_.most_tables, int(reads.size()));
+  return int(made_.steps.size()) - 1;
+}
+
+void Writer::shape(int variable, int scope, std::span<const Read> reads) {
+  const auto axes = made_.scopes[scope];
+  shape_.domain = size(variable);
+  shape_.sizes.clear();
+  marks_.clear();
+  for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+    shape_.sizes.push_back(sizes_[axes[axis]]);
+    marks_.add(axes[axis]);
+    axis_[axes[axis]] = int(axis);
+  }
+  shape_.members.resize(reads.size());
+  for (std::size_t t = 0; t < reads.size(); ++t) {
+    shape_.members[t].clear();
+    for (const int v : scope_of(reads[t]))
+      if (marks_.has(v)) shape_.members[t].push_back(axis_[v]);
+  }
+}
+
+Tile Writer::tile(int variable, int scope, std::span<const Read> reads, int rows) {
+  shape(variable, scope, reads);
+  return choose_tile(shape_, rows);
+}
+
+// Replaces the chosen tables by their join; `scope` -1: its axes are in elimination order.
+void Writer::join(std::vector<Read>& reads, const std::vector<Read>& chosen, int own, int rows) {
+  if (own < 0) own = scope(scope_of_all(chosen));
+  remove(reads, chosen);
+  const Tile split = tile(int(kJoin), own, chosen, rows);
+  reads.push_back({-1, add({int(kJoin), own, 0, 1.0}, chosen, split, rows), own});
+}
+
+// Joins small tables, those with the smallest common scope first, until a step can read all.
+void Writer::limit_tables(const Bucket& bucket, std::vector<Read>& reads) {
+  if (reads.size() > tables_ && bucket.work <= kHopelessWork) join_equal(reads);
+  while (reads.size() > tables_) {
+    if (bucket.work > kHopelessWork) {
+      join(reads, {reads.begin(), reads.begin() + tables_});
+    } else {
+      join_smallest(reads);
+    }
+  }
+}
+
+// Joins tables of the same scope, small ones first, as far as need be: the search would, one table at a time.
+void Writer::join_equal(std::vector<Read>& reads) {
+  std::map<std::vector<int>, std::size_t> places;
+  std::vector<std::deque<Read>> groups;
+  for (const Read& read : reads) {
+    const auto scope = scope_of(read);
+    const auto [at, is_new] = places.try_emplace({scope.begin(), scope.end()}, groups.size());
+    if (is_new) groups.emplace_back();
+    groups[at->second].push_back(read);
+  }
+  std::vector<std::tuple<i64, const std::vector<int>*, std::size_t>> sequence;
+  for (const auto& [scope, place] : places) sequence.emplace_back(cells(scope), &scope, place);
+  std::stable_sort(sequence.begin(), sequence.end(), [](const auto& a, const auto& b) { return std::get<0>(a) < std::get<0>(b); });
+  std::size_t left = reads.size();
+  for (const auto& [count, scope, place] : sequence) {
+    auto& same = groups[place];
+    while (same.size() > 1 && left > tables_) {
+      const auto end = same.begin() + std::ptrdiff_t(std::min({same.size(), tables_, left - tables_ + 1}));
+      const std::vector<Read> chosen(same.begin(), end);
+      same.erase(same.begin(), end);
+      std::vector<Read> joined = chosen;
+      join(joined, chosen);
+      same.push_back(joined.front());
+      left -= chosen.size() - 1;
+    }
+  }
+  reads.clear();
+  for (const auto& group : groups) reads.insert(reads.end(), group.begin(), group.end());
+}
+
+void Writer::join_smallest(std::vector<Read>& reads) {
+  std::stable_sort(reads.begin(), reads.end(), [&](const Read& a, const Read& b) {
+    const auto one = scope_of(a), other = scope_of(b);
+    const i64 cells_one = cells(one), cells_other = cells(other);
+    if (cells_one != cells_other) return cells_one < cells_other;
+    return std::lexicographical_compare(one.begin(), one.end(), other.begin(), other.end());
+  });
+  std::vector<Read> chosen{reads.front()}, others(reads.begin() + 1, reads.end());
+  marks_.clear();
+  i64 together = 1;
+  const auto include = [&](const Read& read) {
+    for (const int v : scope_of(read))
+      if (marks_.add(v)) together = times(together, sizes_[v]);
+  };
+  include(chosen.front());
+  while (chosen.size() < tables_ && reads.size() - chosen.size() >= tables_) {
+    std::size_t best = 0;
+    i64 fewest = 0;
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      i64 with = together;
+      for (const int v : scope_of(others[i]))
+        if (!marks_.has(v)) with = times(with, sizes_[v]);
+      if (i == 0 || with < fewest) best = i, fewest = with;
+    }
+    chosen.push_back(others[best]);
+    include(others[best]);
+    others.erase(others.begin() + std::ptrdiff_t(best));
+  }
+  join(reads, chosen);
+}
+
+i64 Writer::cells_together(const Read& one, const Read& other) {
+  marks_.clear();
+  i64 together = 1;
+  for (const Read* read : {&one, &other})
+    for (const int v : scope_of(*read))
+      if (marks_.add(v)) together = times(together, sizes_[v]);
+  return together;
+}
+
+// Joins pairs of streamed tables whose common scope is much smaller than the bucket's; returns the split then.
+Tile Writer::join_streamed(const Bucket& bucket, std::vector<Read>& reads) {
+  while (true) {
+    Tile split = tile(bucket.variable, bucket.scope, reads);
+    if (bucket.work < kSmallWork || bucket.work > kHopelessWork || split.streamed.size() < 2) return split;
+    i64 fewest = kMostCells;
+    std::pair<int, int> best;
+    // Of equals the first pair, by the first table and then the second one.
+    for (std::size_t i = 0; i < split.streamed.size(); ++i)
+      for (std::size_t j = i + 1; j < split.streamed.size(); ++j)
+        if (const i64 count = cells_together(reads[split.streamed[i]], reads[split.streamed[j]]); count < fewest) {
+          fewest = count;
+          best = {split.streamed[i], split.streamed[j]};
+        }
+    if (times(fewest, kJoinGain) > bucket.work) return split;
+    join(reads, {reads[best.first], reads[best.second]});
+  }
+}
+
+// Joins the tables of A, and those of B, to matrices [variable][cell] where that is cheap beside the bucket. Tables that have the same
+// outer axes are joined, or all of a side. Outer axes that no B table has are mid ones for A. A table alone is laid out anew if its
+// cells do not follow each other.
+void Writer::pack_sides(const Bucket& bucket, std::vector<Read>& reads, const Tile& tile) {
+  std::vector<Read> a, b;
+  for (const int t : tile.tables_a) a.push_back(reads[t]);
+  for (const int t : tile.tables_b) b.push_back(reads[t]);
+  marks_.clear();
+  for (const Read& read : b)
+    for (const int v : scope_of(read)) marks_.add(v);
+  const auto separator = made_.scopes[bucket.scope];
+  std::vector<int> kept, mid, lo;
+  for (const int axis : tile.outer) (marks_.has(separator[axis]) ? kept : mid).push_back(separator[axis]);
+  for (const int axis : tile.mid) mid.push_back(separator[axis]);
+  for (const int axis : tile.lo) lo.push_back(separator[axis]);
+  pack(bucket, reads, a, kept, mid);
+  pack(bucket, reads, b, kept, lo);
+}
+
+void Writer::pack(const Bucket& bucket, std::vector<Read>& reads, const std::vector<Read>& tables, const std::vector<int>& kept,
+                  const std::vector<int>& cells) {
+  std::vector<std::pair<std::vector<int>, std::vector<Read>>> groups;  // in the sequence in which they were met
+  std::vector<int> all;
+  for (const Read& read : tables) {
+    marks_.clear();
+    for (const int v : scope_of(read)) marks_.add(v);
+    std::vector<int> key;
+    for (const int v : kept)
+      if (marks_.has(v)) key.push_back(v);
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& known) { return known.first == key; });
+    if (group == groups.end()) group = groups.insert(group, {key, {}});
+    group->second.push_back(read);
+  }
+  marks_.clear();
+  for (const auto& [key, group] : groups)
+    for (const int v : key) marks_.add(v);
+  for (const int v : kept)
+    if (marks_.has(v)) all.push_back(v);
+  if (groups.size() > 1 && is_cheap(bucket, all, cells)) groups = {{all, tables}};
+  for (const auto& [key, group] : groups) {
+    if (!is_cheap(bucket, key, cells) || (group.size() == 1 && is_packed(bucket, group.front(), key, cells))) continue;
+    std::vector<int> axes{bucket.variable};
+    axes.insert(axes.end(), key.begin(), key.end());
+    axes.insert(axes.end(), cells.begin(), cells.end());
+    join(reads, group, scope(axes), 1 + int(key.size()));
+  }
+}
+
+// Whether making a table over these variables and the bucket's own costs little beside the bucket.
+bool Writer::is_cheap(const Bucket& bucket, const std::vector<int>& key, const std::vector<int>& cells) const {
+  const i64 made = times(times(size(bucket.variable), this->cells(key)), this->cells(cells));
+  return times(made, kPackGain) <= bucket.work;
+}
+
+// Whether the table is a matrix with rows of these cells that start at words of some length.
+bool Writer::is_packed(const Bucket& bucket, const Read& read, const std::vector<int>& key, const std::vector<int>& cells) const {
+  const auto scope = scope_of(read);
+  const auto is_outside = [&](int v) { return v == bucket.variable || std::find(key.begin(), key.end(), v) != key.end(); };
+  if (std::all_of(scope.begin(), scope.end(), is_outside)) return true;
+  std::vector<i64> shape;
+  for (const int v : scope) shape.push_back(sizes_[v]);
+  const TableLayout layout = lay_out_table(shape, 1, -1);
+  const auto stride = [&](int v) {
+    const auto at = std::find(scope.begin(), scope.end(), v);
+    return at == scope.end() ? i64{0} : layout.strides[std::size_t(at - scope.begin())];
+  };
+  i64 wanted = 1;
+  for (std::size_t i = cells.size(); i-- > 0; wanted *= sizes_[cells[i]])
+    if (sizes_[cells[i]] > 1 && stride(cells[i]) != wanted) return false;
+  return stride(bucket.variable) % 4 == 0 && std::all_of(key.begin(), key.end(), [&](int v) { return stride(v) % 4 == 0; });
+}
+
+namespace {
+
+// Gives each mini-bucket of a variable one more table, so that all agree on the best cost for each value of what they share: what one has
+// above the mean of all goes to the others (moment matching: Ihler, Flerova, Dechter and Otten 2012, section 3.2; with weights,
+// marginals of their powers: Liu and Ihler 2011).
+class Level {
+ public:
+  struct Part {
+    int node;
+    std::vector<Read> reads;
+    double weight;
+  };
+
+  Level(const Tree& tree, Writer& writer, int tables) : tree_(tree), writer_(writer), tables_(tables) {}
+
+  void apply(std::vector<Part>& parts) {
+    const std::vector<int> axes = shared(parts);
+    const std::size_t groups = (parts.size() + tables_ - 1) / tables_;
+    for (std::size_t group = 0; group < groups; ++group) {
+      std::vector<Part*> some;
+      for (std::size_t i = group; i < parts.size(); i += groups) some.push_back(&parts[i]);
+      std::vector<Read> bests;
+      std::vector<double> weights;
+      for (const Part* part : some) {
+        bests.push_back(writer_.project(tree_.variables[part->node], tree_.separators[part->node], part->reads, axes, part->weight));
+        weights.push_back(part->weight);
+      }
+      const std::vector<Read> tables = writer_.level(bests, parts_of_sum(weights));
+      for (std::size_t i = 0; i < some.size(); ++i) some[i]->reads.push_back(tables[i]);
+    }
+  }
+
+ private:
+  std::vector<int> shared(const std::vector<Part>& parts) {
+    std::vector<int> axes{tree_.variables[parts.front().node]};
+    for (const int v : tree_.separators[parts.front().node]) {
+      const auto has = [&](const Part& part) {
+        const auto separator = tree_.separators[part.node];
+        return std::find(separator.begin(), separator.end(), v) != separator.end();
+      };
+      if (std::all_of(parts.begin(), parts.end(), has)) axes.push_back(v);
+    }
+    return axes;
+  }
+
+  static std::vector<double> parts_of_sum(std::vector<double> weights) {
+    const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+    for (double& weight : weights) weight = total ? weight / total : 1.0 / double(weights.size());
+    return weights;
+  }
+
+  const Tree& tree_;
+  Writer& writer_;
+  std::size_t tables_;
+};
+
+}  // namespace
+
+Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, std::span<const int> sequence, int tables,
+                   bool levelled, std::span<const double> weights, bool stays) {
+  Writer writer(tree, scopes, sizes, tables);
+  Level level(tree, writer, tables);
+  std::vector<int> written(tree.size()), own(tree.size());
+  std::vector<Level::Part> parts;
+  for (std::size_t from = 0, to; from < sequence.size(); from = to) {
+    to = from;
+    parts.clear();
+    while (to < sequence.size() && tree.variables[sequence[to]] == tree.variables[sequence[from]]) {
+      const int number = sequence[to++];
+      Level::Part& part = parts.emplace_back(Level::Part{number, {}, weights.empty() ? 1.0 : weights[number]});
+      for (const int f : tree.factors[number]) part.reads.push_back({f, -1, f});
+      for (const int child : tree.children[number]) part.reads.push_back({-1, written[child], own[child]});
+    }
+    if (levelled && parts.size() > 1) level.apply(parts);
+    for (Level::Part& part : parts) {
+      own[part.node] = writer.scope(tree.separators[part.node]);
+      written[part.node] = writer.eliminate(tree.variables[part.node], own[part.node], std::move(part.reads), part.weight).source;
+    }
+  }
+  Steps& made = writer.made();
+  std::vector<char> is_read(made.steps.size());
+  for (const Read& read : made.reads)
+    if (read.source >= 0) is_read[read.source] = true;
+  for (int step = 0; step < int(made.steps.size()); ++step)
+    if (!is_read[step]) made.outputs.push_back({step, -1});
+  made.lasting.assign(made.steps.size(), false);
+  if (stays)
+    for (const int step : written) made.lasting[step] = true;
+  return std::move(made);
+}
+
+}  // namespace elimina::plan

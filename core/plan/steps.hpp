@@ -1,0 +1,107 @@
+// From a tree to steps: one for each bucket, and joins where they are cheaper than one wide aggregation.
+#pragma once
+#include "plan/tile.hpp"
+#include "plan/tree.hpp"
+
+namespace elimina::plan {
+
+constexpr int kMostTables = 16;  // that one step reads
+
+// A table to be read: a factor or an earlier step's output.
+struct Read {
+  int factor, source;
+  int scope;  // number in Steps::scopes
+  bool operator==(const Read&) const = default;
+};
+
+// A step before memory is laid out. Tables are read in the sequence A, B, streamed.
+struct Step {
+  int variable;       // eliminated; kJoin or kLevel (elimina/program.hpp)
+  i64 domain;
+  int scope;          // of the output, slow to fast: number in Steps::scopes
+  int outer, mid;     // numbers of axes
+  int tables_a, tables_b;
+  int rows;           // position of the first axis of the output's rows; -1: where `row_axes` puts it
+  double weight;
+};
+
+// A part of the answer: a step and the variable whose marginal it is; -1: a factor of the answer.
+struct Output {
+  int step, variable;
+};
+
+struct Steps {
+  std::vector<Step> steps;
+  Lists scopes;              // of factors, by their numbers, and of outputs
+  std::vector<Read> reads;   // of all steps
+  std::vector<i64> first;    // of each step's reads, and behind the last one
+  Lists axes;                // of each step: positions in its scope, outer, mid, lo
+  std::vector<Output> outputs;
+  std::vector<char> lasting; // of each step: its output stays, even where others make room
+  int most_tables = 0;
+
+  std::span<const Read> reads_of(i64 step) const { return {reads.data() + first[step], reads.data() + first[step + 1]}; }
+  // The same steps in another sequence, in which every message is still written before it is read.
+  Steps moved(std::span<const int> sequence) const;
+};
+
+// Appends steps.
+class Writer {
+ public:
+  // `sizes`: of the model's variables. `scopes`: of the factors, sorted by position in the tree. `tables`: that a step may read.
+  Writer(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, int tables);
+
+  Steps& made() { return made_; }
+  const Steps& made() const { return made_; }
+  int scope(std::span<const int> variables);
+  std::span<const int> scope_of(const Read& read) const { return made_.scopes[read.scope]; }
+  i64 cells(std::span<const int> scope) const { return cells_of(scope, sizes_); }
+  i64 size(int variable) const { return variable < 0 ? 1 : sizes_[variable]; }
+  int position(int variable) const { return tree_.position[variable]; }
+  // All variables of the tables, by position, but for one (-1: for none).
+  std::vector<int> scope_of_all(std::span<const Read> reads, int without = -1);
+
+  // Appends what turns tables into the message of a bucket over a scope; `variable`: kJoin for a join.
+  Read eliminate(int variable, int scope, std::vector<Read> reads, double weight = 1);
+  // Appends what eliminates all variables of a bucket but some, the earliest first.
+  Read project(int variable, std::span<const int> separator, std::vector<Read> reads, const std::vector<int>& axes, double weight);
+  // Appends what evens out mini-buckets: for each a table over the scope that their marginals have.
+  std::vector<Read> level(const std::vector<Read>& marginals, std::span<const double> parts);
+
+ private:
+  struct Bucket;
+  int add(const Bucket& bucket, std::span<const Read> reads, const Tile& tile, int rows);
+  void shape(int variable, int scope, std::span<const Read> reads);
+  Tile tile(int variable, int scope, std::span<const Read> reads, int rows = -1);
+  void join(std::vector<Read>& reads, const std::vector<Read>& chosen, int scope = -1, int rows = -1);
+  void limit_tables(const Bucket& bucket, std::vector<Read>& reads);
+  void join_equal(std::vector<Read>& reads);
+  void join_smallest(std::vector<Read>& reads);
+  Tile join_streamed(const Bucket& bucket, std::vector<Read>& reads);
+  void pack_sides(const Bucket& bucket, std::vector<Read>& reads, const Tile& tile);
+  void pack(const Bucket& bucket, std::vector<Read>& reads, const std::vector<Read>& tables, const std::vector<int>& kept,
+            const std::vector<int>& cells);
+  bool is_cheap(const Bucket& bucket, const std::vector<int>& key, const std::vector<int>& cells) const;
+  bool is_packed(const Bucket& bucket, const Read& read, const std::vector<int>& key, const std::vector<int>& cells) const;
+  i64 cells_together(const Read& one, const Read& other);
+
+  const Tree& tree_;
+  std::span<const i64> sizes_;
+  std::size_t tables_;
+  Steps made_;
+  Marks marks_;
+  std::vector<int> axis_;  // of each marked variable
+  StepShape shape_;
+};
+
+// The pass towards the roots. `sequence`: all nodes, children before parents. `levelled`: mini-buckets of a variable, which follow
+// each other then, are levelled before they are eliminated. `weights`: of each node's elimination; empty: 1.
+Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, std::span<const int> sequence, int tables,
+                   bool levelled, std::span<const double> weights, bool stays);
+
+// Both passes (Shafer and Shenoy 1990), as far as the wanted variables need them; or, of a joint distribution of the kept variables,
+// the pass towards the roots and their join.
+Steps both_passes(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, int tables, std::span<const int> wanted);
+Steps joint_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, int tables);
+
+}  // namespace elimina::plan

@@ -1,0 +1,267 @@
+#include "plan/tree.hpp"
+
+#include <numeric>
+
+namespace elimina::plan {
+namespace {
+
+// A table in a bucket: a factor, or (factor -1) the message of a child.
+struct Item {
+  int factor, child;
+};
+
+class Builder {
+ public:
+  Builder(const Lists& scopes, Tree& tree, std::optional<int> ibound, const Partition* partition)
+      : scopes_(scopes), tree_(tree), ibound_(ibound), partition_(partition), placed_(tree.order.size() + tree.kept.size()) {
+    marks_.resize(tree.position.size());
+    local_.resize(tree.position.size());
+    for (i64 number = 0; number < scopes.size(); ++number) placed_[earliest(scopes[number])].push_back({int(number), -1});
+  }
+
+  void build() {
+    for (std::size_t place = 0; place < tree_.order.size(); ++place) {
+      const std::vector<Item> items = std::move(placed_[place]);
+      if (partition_) {
+        for (const auto& part : (*partition_)[place]) add_node(int(place), items, part);
+      } else if (!ibound_ || items.size() < 2) {
+        all_.resize(items.size());
+        std::iota(all_.begin(), all_.end(), 0);
+        add_node(int(place), items, all_);
+      } else {
+        for (const auto& part : by_scope(items)) add_node(int(place), items, part);
+      }
+    }
+  }
+
+ private:
+  int earliest(std::span<const int> scope) const {
+    int first = tree_.position[scope.front()];
+    for (const int v : scope) first = std::min(first, tree_.position[v]);
+    return first;
+  }
+
+  std::span<const int> scope_of(const Item& item) const {
+    return item.factor >= 0 ? scopes_[item.factor] : tree_.separators[item.child];
+  }
+
+  void add_node(int place, const std::vector<Item>& items, const std::vector<int>& part) {
+    const int number = int(tree_.variables.size()), variable = tree_.order[place];
+    marks_.clear();
+    marks_.add(variable);
+    separator_.clear();
+    for (const int i : part) {
+      for (const int v : scope_of(items[i]))
+        if (marks_.add(v)) separator_.push_back(v);
+      if (items[i].factor >= 0) {
+        tree_.factors.add(items[i].factor);
+      } else {
+        tree_.children.add(items[i].child);
+        tree_.parents[items[i].child] = number;
+      }
+    }
+    tree_.factors.close();
+    tree_.children.close();
+    std::sort(separator_.begin(), separator_.end(), [&](int a, int b) { return tree_.position[a] < tree_.position[b]; });
+    tree_.separators.append(separator_);
+    tree_.variables.push_back(variable);
+    tree_.parents.push_back(-1);
+    if (separator_.empty()) return;
+    const int next = tree_.position[separator_.front()];
+    if (next < int(tree_.order.size())) placed_[next].push_back({-1, number});
+  }
+
+  // Each table, the largest first, joins the mini-bucket that it adds the fewest variables to.
+  std::vector<std::vector<int>> by_scope(const std::vector<Item>& items) {
+    std::vector<int> sequence(items.size());
+    std::iota(sequence.begin(), sequence.end(), 0);
+    std::stable_sort(sequence.begin(), sequence.end(), [&](int a, int b) { return scope_of(items[a]).size() > scope_of(items[b]).size(); });
+    const std::size_t words = number_locally(items);
+    std::vector<std::vector<int>> parts;
+    std::vector<std::vector<u64>> unions;
+    std::vector<int> counts;
+    std::vector<u64> own(words);
+    for (const int i : sequence) {
+      std::fill(own.begin(), own.end(), 0);
+      for (const int v : scope_of(items[i])) own[local_[v] / 64] |= u64{1} << (local_[v] % 64);
+      int best = -1, fewest = 0;
+      for (std::size_t n = 0; n < parts.size(); ++n) {
+        int more = 0;
+        for (std::size_t w = 0; w < words; ++w) more += __builtin_popcountll(own[w] & ~unions[n][w]);
+        if ((!more || counts[n] + more <= *ibound_ + 1) && (best < 0 || more < fewest)) best = int(n), fewest = more;
+      }
+      if (best < 0) {
+        parts.push_back({i});
+        unions.push_back(own);
+        counts.push_back(int(scope_of(items[i]).size()));
+      } else {
+        parts[best].push_back(i);
+        for (std::size_t w = 0; w < words; ++w) unions[best][w] |= own[w];
+        counts[best] += fewest;
+      }
+    }
+    for (auto& part : parts) std::sort(part.begin(), part.end());
+    return parts;
+  }
+
+  // Numbers the variables of a bucket from 0 on; the words that bits for them take.
+  std::size_t number_locally(const std::vector<Item>& items) {
+    marks_.clear();
+    int count = 0;
+    for (const Item& item : items)
+      for (const int v : scope_of(item))
+        if (marks_.add(v)) local_[v] = count++;
+    return std::size_t(count + 63) / 64;
+  }
+
+  const Lists& scopes_;
+  Tree& tree_;
+  std::optional<int> ibound_;
+  const Partition* partition_;
+  std::vector<std::vector<Item>> placed_;
+  std::vector<int> separator_, local_, all_;
+  Marks marks_;
+};
+
+// Maximal cliques of the triangulated graph, children before parents.
+struct Cliques {
+  Lists scopes;
+  std::vector<int> parents;
+};
+
+// A bucket's clique is part of a child's exactly if the child's separator is as large as it (Blair and Peyton 1993).
+Cliques junction_tree(const Tree& tree) {
+  std::vector<int> clique_of(tree.size()), base, tops;
+  for (int number = 0; number < int(tree.size()); ++number) {
+    const std::size_t full = tree.separators[number].size() + 1;
+    const auto children = tree.children[number];
+    int holder = -1;
+    for (auto child = children.rbegin(); holder < 0 && child != children.rend(); ++child)
+      if (tree.separators[*child].size() == full) holder = *child;
+    if (holder < 0) {
+      clique_of[number] = int(base.size());
+      base.push_back(number);
+      tops.push_back(number);
+    } else {
+      clique_of[number] = clique_of[holder];
+      tops[clique_of[holder]] = number;
+    }
+  }
+  std::vector<int> by_top(base.size()), place(base.size());
+  std::iota(by_top.begin(), by_top.end(), 0);
+  std::sort(by_top.begin(), by_top.end(), [&](int a, int b) { return tops[a] < tops[b]; });
+  for (std::size_t i = 0; i < by_top.size(); ++i) place[by_top[i]] = int(i);
+  Cliques cliques;
+  for (const int clique : by_top) {
+    cliques.scopes.add(tree.variables[base[clique]]);
+    for (const int v : tree.separators[base[clique]]) cliques.scopes.add(v);
+    cliques.scopes.close();
+    const int parent = tree.parents[tops[clique]];
+    cliques.parents.push_back(parent < 0 ? -1 : place[clique_of[parent]]);
+  }
+  return cliques;
+}
+
+// Walks through a forest from any of its nodes.
+class Forest {
+ public:
+  explicit Forest(const Cliques& cliques) : near_(cliques.parents.size()), towards_(near_.size()), seen_(near_.size(), -1) {
+    for (int number = 0; number < int(near_.size()); ++number)
+      if (const int parent = cliques.parents[number]; parent >= 0) {
+        near_[number].push_back(parent);
+        near_[parent].push_back(number);
+      }
+  }
+
+  // Nodes by distance from the root; `towards` then tells each one's neighbour on the way there.
+  const std::vector<int>& walk(int root) {
+    ++walks_;
+    reached_.assign(1, root);
+    towards_[root] = -1;
+    seen_[root] = walks_;
+    for (std::size_t i = 0; i < reached_.size(); ++i) {
+      const int number = reached_[i];
+      for (const int other : near_[number])
+        if (seen_[other] != walks_) {
+          seen_[other] = walks_;
+          towards_[other] = number;
+          reached_.push_back(other);
+        }
+    }
+    return reached_;
+  }
+  int towards(int number) const { return towards_[number]; }
+
+  // The middle of a longest path.
+  int middle(int start) {
+    const int end = walk(start).back();
+    std::vector<int> path{walk(end).back()};
+    while (towards_[path.back()] >= 0) path.push_back(towards_[path.back()]);
+    return path[path.size() / 2];
+  }
+
+ private:
+  std::vector<std::vector<int>> near_;
+  std::vector<int> towards_, seen_, reached_;
+  int walks_ = 0;
+};
+
+}  // namespace
+
+i64 Tree::width() const {
+  i64 width = 0;
+  for (i64 number = 0; number < size(); ++number) width = std::max(width, i64(separators[number].size()));
+  return width;
+}
+
+std::vector<int> Tree::postorder() const {
+  std::vector<int> result, stack;
+  for (int number = 0; number < int(size()); ++number)
+    if (parents[number] < 0) stack.push_back(number);
+  while (!stack.empty()) {
+    const int number = stack.back();
+    stack.pop_back();
+    result.push_back(number);
+    for (const int child : children[number]) stack.push_back(child);
+  }
+  std::reverse(result.begin(), result.end());
+  return result;
+}
+
+Tree bucket_tree(const Lists& scopes, std::vector<int> order, std::vector<int> kept, i64 variables, std::optional<int> ibound,
+                 const Partition* partition) {
+  Tree tree;
+  tree.order = std::move(order);
+  tree.kept = std::move(kept);
+  tree.position.assign(variables, -1);
+  int place = 0;
+  for (const int v : tree.order) tree.position[v] = place++;
+  for (const int v : tree.kept) tree.position[v] = place++;
+  Builder(scopes, tree, ibound, partition).build();
+  return tree;
+}
+
+std::vector<int> central_order(const Tree& tree, std::span<const i64> sizes) {
+  const Cliques cliques = junction_tree(tree);
+  Forest forest(cliques);
+  Marks above;
+  above.resize(tree.position.size());
+  std::vector<int> order, own;
+  for (int number = 0; number < int(cliques.parents.size()); ++number) {
+    if (cliques.parents[number] >= 0) continue;
+    const std::vector<int> reached = forest.walk(forest.middle(number));
+    for (auto clique = reached.rbegin(); clique != reached.rend(); ++clique) {
+      above.clear();
+      if (const int towards = forest.towards(*clique); towards >= 0)
+        for (const int v : cliques.scopes[towards]) above.add(v);
+      own.clear();
+      for (const int v : cliques.scopes[*clique])
+        if (!above.has(v)) own.push_back(v);
+      std::sort(own.begin(), own.end(), [&](int a, int b) { return sizes[a] != sizes[b] ? sizes[a] > sizes[b] : a < b; });
+      order.insert(order.end(), own.begin(), own.end());
+    }
+  }
+  return order;
+}
+
+}  // namespace elimina::plan

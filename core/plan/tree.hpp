@@ -1,0 +1,33 @@
+// Trees of buckets: which factors meet where, and what each node sends to its parent (Dechter 1999).
+#pragma once
+#include <optional>
+
+#include "plan/lists.hpp"
+
+namespace elimina::plan {
+
+// For each variable of an order the mini-buckets of its bucket: places of its tables, factors first, then messages.
+using Partition = std::vector<std::vector<std::vector<int>>>;
+
+// Nodes in elimination order, so that children come before parents.
+struct Tree {
+  std::vector<int> order, kept;
+  std::vector<int> position;                // of each variable in the order, kept ones behind it; -1: in neither
+  std::vector<int> variables, parents;      // of each node; the parent of a root is -1
+  Lists separators, factors, children;      // of each node; separators by position
+
+  i64 size() const { return i64(variables.size()); }
+  i64 width() const;
+  // Nodes such that each subtree is finished before the next begins: few messages are alive at a time.
+  std::vector<int> postorder() const;
+};
+
+// Eliminates symbolically: each scope goes to the bucket of its earliest variable. With an i-bound, buckets are divided into
+// mini-buckets whose messages have at most so many variables, or no more than the largest table leaves (Dechter and Rish 2003).
+Tree bucket_tree(const Lists& scopes, std::vector<int> order, std::vector<int> kept, i64 variables, std::optional<int> ibound,
+                 const Partition* partition);
+
+// An elimination order of the same triangulation whose junction tree is rooted for the fewest levels.
+std::vector<int> central_order(const Tree& tree, std::span<const i64> sizes);
+
+}  // namespace elimina::plan
