@@ -15,12 +15,12 @@ import math
 import time
 
 import numpy as np
+from tests.reference.planner import choose_tile
 
 from elimina import _core
 from elimina.planning.layout import table_strides
 from elimina.planning.plan import Operand, Step
-from elimina.planning.program import pack_steps
-from elimina.planning.tile import choose_tile
+from elimina.planning.steps import Steps
 
 BINARY = "abcdefghijklmnop"
 CASES = [
@@ -86,13 +86,15 @@ def best_time(call, repeat: int) -> float:
 
 
 def step_time(step: Step, arena: np.ndarray, semiring: str, threads: int, repeat: int) -> float:
-    words, starts = pack_steps([step])
+    packed = Steps.packed([step])
     runs = max(1, 100_000 // step.work)
-    starts = np.tile(starts, runs)
+    starts = np.tile(packed.starts, runs)
     peaks = np.zeros(2 * runs)
     parameter = 0 if arena.dtype.kind == "f" else 10_000
 
-    session = _core.DenseSession(semiring, float(parameter), parameter, words, starts, arena, peaks, None, threads)
+    session = _core.DenseSession(
+        semiring, float(parameter), parameter, packed.words, starts, arena, peaks, None, threads
+    )
     return best_time(session.run, repeat) / runs
 
 

@@ -95,6 +95,15 @@ PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& pa
   return made;
 }
 
+nb::tuple make_bounds(std::shared_ptr<PlannedTree> tree, int tables, i64 cells) {
+  RowBounds made;
+  {
+    nb::gil_scoped_release release;
+    made = row_bounds(tree->tree, tree->scopes, tree->sizes, tables, cells);
+  }
+  return nb::make_tuple(PlannedSteps{tree, std::move(made.steps)}, lists_of(made.own), lists_of(made.rest));
+}
+
 PlannedSteps move_steps(const PlannedSteps& made, Words<const int> sequence) {
   return {made.tree, made.steps.moved({sequence.data(), sequence.size()})};
 }
@@ -150,9 +159,12 @@ void bind_plan(nb::module_& m) {
       .def_prop_ro("tables", &tables_of, "Starts of each step's tables, their sources and factors, and each step's combinations.")
       .def("moved", &move_steps, "sequence"_a, "The same steps in another sequence.")
       .def("place", &place, "itemsize"_a, "keep"_a, "levels"_a, "runs"_a, "bandwidth"_a, "combinations"_a, "step"_a,
-           "Lay the steps' tables out in memory. `levels`: of the steps; `runs`: how often each level's steps run; empty: all run once.");
+           "Lay the steps' tables out in memory. `levels`: of the steps, empty: all 0; `runs`: how often the steps of each level run.");
   m.def("plan_steps", &make_steps, "tree"_a, "passes"_a, "tables"_a, "levelled"_a, "weights"_a, "wanted"_a,
         "The steps over a tree. `passes`: `upward`, `lasting` (whose messages stay), `postorder`, `both` or `joint`.");
+  m.def("row_bounds", &make_bounds, "tree"_a, "tables"_a, "cells"_a,
+        "Steps that bound what steps on rows do not know; and for each node the tables that bound its message, and those that bound the rest: a factor is "
+        "its number, a message -1 less its step's.");
   nb::class_<Layout>(m, "PlannedLayout", "Where the tables of a plan lie, and its steps as records.")
       .def_ro("is_addressable", &Layout::is_addressable, "Whether 64-bit offsets reach all of it; else offsets, strides and spans mean nothing.")
       .def_ro("factor_cells", &Layout::factor_cells, "Elements that the factors take.")

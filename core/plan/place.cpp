@@ -23,7 +23,7 @@ class Placer {
     for (i64 number = 0; number < count(); ++number) {
       if (last_reader_[number] >= 0) place(number);
       write(number);
-      account(number, runs.empty() ? 1.0 : runs[levels[number]]);
+      account(number, runs[levels.empty() ? 0 : levels[number]]);
       if (!keep) make_room(number, levels);
     }
     layout_.arena_cells = layout_.is_addressable ? double(arena_.height()) : most_;

@@ -104,4 +104,13 @@ Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> s
 Steps both_passes(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, int tables, std::span<const int> wanted);
 Steps joint_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, int tables);
 
+// Bounds on what a plan's steps on rows do not know (bounds.cpp). For each node the tables that bound its message from below, and those
+// that bound what is outside its subtree: a factor is its number, a message -1 less its step's.
+struct RowBounds {
+  Steps steps;
+  Lists own, rest;
+};
+// `cells`: of a mini-bucket's message at most, unless its tables are larger.
+RowBounds row_bounds(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, int tables, i64 cells);
+
 }  // namespace elimina::plan

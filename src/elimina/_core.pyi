@@ -102,6 +102,147 @@ def messages(sizes: Sequence[float], offsets: Sequence[int], members: Sequence[i
     Widths and cells of the messages along an order, and the separators of those above 64 bits.
     """
 
+class PlannedTree:
+    """
+    A bucket tree over the scopes of a problem's factors, in elimination order.
+    """
+
+    def __init__(self, sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], members: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], kept: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], ibound: int | None, partition: Sequence[Sequence[Sequence[int]]] | None) -> None:
+        """
+        Eliminate symbolically; the arguments are trusted. Scope `f` is `members[starts[f]:starts[f + 1]]`.
+        """
+
+    @property
+    def width(self) -> int:
+        """Induced width."""
+
+    @property
+    def scopes(self) -> tuple:
+        """Starts and members of the scopes, sorted by the order."""
+
+    @property
+    def variables(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+        """The variable that each node eliminates."""
+
+    @property
+    def parents(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+        """Each node's parent; -1 for a root."""
+
+    @property
+    def separators(self) -> tuple:
+        """Starts and members of the nodes' separators."""
+
+    @property
+    def factors(self) -> tuple:
+        """Starts and members of the nodes' factors."""
+
+    @property
+    def children(self) -> tuple:
+        """Starts and members of the nodes' children."""
+
+    def central_order(self) -> list[int]:
+        """
+        An order of the same triangulation whose junction tree has the fewest levels.
+        """
+
+class PlannedSteps:
+    """The steps of a plan before memory is laid out."""
+
+    @property
+    def most_tables(self) -> int:
+        """Tables that a step reads at most."""
+
+    @property
+    def outputs(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """
+        For each part of the answer its step, and the variable whose marginal it is (-1: none).
+        """
+
+    @property
+    def tables(self) -> tuple:
+        """
+        Starts of each step's tables, their sources and factors, and each step's combinations.
+        """
+
+    def moved(self, sequence: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> PlannedSteps:
+        """The same steps in another sequence."""
+
+    def place(self, itemsize: int, keep: bool, levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], runs: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], bandwidth: float, combinations: float, step: float) -> PlannedLayout:
+        """
+        Lay the steps' tables out in memory. `levels`: of the steps, empty: all 0; `runs`: how often the steps of each level run.
+        """
+
+def plan_steps(tree: PlannedTree, passes: str, tables: int, levelled: bool, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> PlannedSteps:
+    """
+    The steps over a tree. `passes`: `upward`, `lasting` (whose messages stay), `postorder`, `both` or `joint`.
+    """
+
+def row_bounds(tree: PlannedTree, tables: int, cells: int) -> tuple:
+    """
+    Steps that bound what steps on rows do not know; and for each node the tables that bound its message, and those that bound the rest: a factor is its number, a message -1 less its step's.
+    """
+
+class PlannedLayout:
+    """Where the tables of a plan lie, and its steps as records."""
+
+    @property
+    def is_addressable(self) -> bool:
+        """
+        Whether 64-bit offsets reach all of it; else offsets, strides and spans mean nothing.
+        """
+
+    @property
+    def factor_cells(self) -> float:
+        """Elements that the factors take."""
+
+    @property
+    def arena_cells(self) -> float:
+        """Elements of all tables that are there at a time."""
+
+    @property
+    def largest(self) -> float:
+        """Cells of the largest table."""
+
+    @property
+    def work(self) -> float:
+        """Combinations of output cells and eliminated values, over all runs."""
+
+    @property
+    def operations(self) -> float:
+        """One for each table and combination."""
+
+    @property
+    def seconds(self) -> float:
+        """Estimated time of the steps, over all runs."""
+
+    @property
+    def offsets(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Of the factors."""
+
+    @property
+    def spans(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Of the factors."""
+
+    @property
+    def strides(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Of the factors' axes, one factor after the other."""
+
+    @property
+    def words(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """The records."""
+
+    @property
+    def starts(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Where each record starts."""
+
+    @property
+    def out_spans(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Elements of each step's output."""
+
+    @property
+    def factors(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+        """The factor of each table that is read; -1: a message."""
+
 class CasePlanner:
     """
     Plans what is left of a network when some variables are observed; one call at a time.

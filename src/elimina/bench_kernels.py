@@ -10,15 +10,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from elimina._core import plan_steps
 from elimina.backends.base import run_once
 from elimina.backends.cuda import CudaBackend
 from elimina.backends.cuda_kernels import CELL_TYPES, THREADS, policy_type
 from elimina.backends.cuda_session import CudaSession
+from elimina.planning.compiled import place_steps, plan_tree
+from elimina.planning.estimate import cuda_machine
 from elimina.planning.plan import Operand, Step
-from elimina.planning.planner import place
-from elimina.planning.program import Program, pack_steps
-from elimina.planning.structure import build_steps
-from elimina.tree import bucket_tree
+from elimina.planning.program import Program
+from elimina.planning.record import MAX_OPERANDS
+from elimina.planning.steps import Steps
 
 REPEATS = 15
 PAUSE = 1 << 19
@@ -81,24 +83,18 @@ def bucket_program(bucket: Bucket, dtype: str) -> Program:
     """Lay a bucket out as the planner does, joins included; its output need not be one cell."""
     sizes = (bucket.domain, *bucket.sizes)
     scopes = [(0, *scope) for scope in bucket.scopes]
-    tree = bucket_tree([*scopes, tuple(range(1, len(sizes)))], range(len(sizes)))
-    own = [number for number, node in enumerate(tree.nodes) if node.variable == 0]
-    proto, _ = build_steps(tree, own, scopes, sizes)
-    members = [(number,) for number in range(len(scopes))]
-    _, steps, factor_cells, arena_cells = place(
-        sizes, scopes, members, proto, np.dtype(dtype).itemsize, range(len(proto))
-    )
-    words, starts = pack_steps(steps)
-    most = max(2, *(len(step.operands) for step in steps))
+    tree = plan_tree(scopes, sizes, (0,), range(1, len(sizes)))
+    made = plan_steps(tree, "lasting", MAX_OPERANDS, False, np.zeros(0), np.zeros(0, dtype=np.int32))
+    placed = place_steps(made, np.dtype(dtype).itemsize, True, cuda_machine())
     return Program(
         semiring="min-sum",
         dtype=np.dtype(dtype),
-        parameter=1e9 if dtype.startswith("float") else int(np.iinfo(dtype).max) // most,
-        words=words,
-        starts=starts,
+        parameter=1e9 if dtype.startswith("float") else int(np.iinfo(dtype).max) // max(2, made.most_tables),
+        words=placed.words,
+        starts=placed.starts,
         variables=len(sizes),
-        factor_cells=factor_cells,
-        arena_cells=arena_cells,
+        factor_cells=int(placed.factor_cells),
+        arena_cells=int(placed.arena_cells),
         keep=True,
         decode=False,
         outputs=np.zeros((0, 3), np.int64),
@@ -140,10 +136,11 @@ def chain_program(length: int, domain: int) -> tuple[Program, np.ndarray]:
                 () if last else (n + 1,),
             )
         )
-    words, starts = pack_steps(steps)
+    packed = Steps.packed(steps)
     factors = np.random.default_rng(0).integers(0, 100, base).astype(np.int32)
     program = Program(
-        "min-sum", np.dtype(np.int32), 10**8, words, starts, length, base, base + apart * length, True, True,
+        "min-sum", np.dtype(np.int32), 10**8, packed.words, packed.starts, length,
+        base, base + apart * length, True, True,
         np.array([[length - 1, base + apart * (length - 1), 1]], np.int64), sum(step.work for step in steps),
     )  # fmt: skip
     return program, factors

@@ -17,7 +17,7 @@ from elimina.backends.cuda_layout import (
 )
 from elimina.backends.cuda_level import choose_level
 from elimina.errors import DeviceError
-from elimina.planning.program import HEADER
+from elimina.planning.record import HEADER
 from tests.reference.random_programs import Builder, one_levelling, padded_bucket, random_program
 
 

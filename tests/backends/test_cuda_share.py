@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina.backends import cuda_faces, cuda_record, cuda_share
-from elimina.planning.program import HEADER
+from elimina.planning.record import HEADER
 
 CASES = 64
 ITEM = 8

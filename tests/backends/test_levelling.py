@@ -14,11 +14,11 @@ from elimina.backends import run_once
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import InternalError
 from elimina.planning.plan import LEVEL, Output, Plan
-from elimina.planning.planner import place
-from elimina.planning.program import pack, pack_steps
-from elimina.planning.structure import Bucket, Read
+from elimina.planning.program import pack
+from elimina.planning.steps import Steps
 from elimina.semiring import SEMIRINGS
 from tests.reference import program as reference
+from tests.reference.planner import Bucket, Read, place
 from tests.reference.random_programs import Builder, one_levelling, planned_levelling
 
 KINDS = [(name, dtype) for name, ring in SEMIRINGS.items() if ring.levels for dtype in ring.dtypes]
@@ -244,8 +244,9 @@ def test_the_planner_places_levellings():
     steps = [step for step in plan.steps if step.variable == LEVEL]
     assert [step.tables_a for step in steps] == [0, 1, 2]
     assert len({tuple(o.source for o in step.operands) for step in steps}) == 1
-    words, starts = pack_steps(steps)
-    assert words[starts[1] : starts[1] + 12].tolist() == [words[starts[1]], 1, -2, 2, 2, 0, 12, 1, 1, 3, 1, 0]
+    packed = Steps.packed(steps)
+    words = packed.words[packed.starts[1] :].tolist()
+    assert words[:12] == [words[0], 1, -2, 2, 2, 0, 12, 1, 1, 3, 1, 0]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 
 from elimina.planning.prepare import finite_range
-from elimina.planning.program import HEADER, pack
-from elimina.planning.structure import MAX_OPERANDS
+from elimina.planning.program import pack
+from elimina.planning.record import HEADER, MAX_OPERANDS
 from tests.planning.problems import planned
 from tests.reference import brute
 

@@ -16,11 +16,10 @@ from elimina.planning.estimate import cpu_machine
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
 from elimina.planning.slicing import Slicer
-from elimina.planning.structure import Read
 
 
 def test_dependence():
-    reads = [[Read(0, -1, ())], [Read(1, -1, ()), Read(-1, 0, ())], [Read(2, -1, ())], []]
+    reads = [[(-1, 0)], [(-1, 1), (0, -1)], [(-1, 2)], []]
     assert dependence(reads, [1, 2, 4]) == [1, 3, 4, 0]
 
 

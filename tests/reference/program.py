@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from elimina.backends.base import Run
 from elimina.planning.plan import LEVEL
-from elimina.planning.program import HEADER, Program
+from elimina.planning.program import Program
+from elimina.planning.record import HEADER
 
 (WORDS, DOMAIN, VARIABLE, AXES, OUTER_AXES, MID_AXES) = range(6)
 (TABLES, TABLES_A, TABLES_B, OUT, WEIGHT) = range(9, HEADER)

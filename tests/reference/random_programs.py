@@ -9,11 +9,11 @@ import numpy as np
 
 from elimina.bench_kernels import Bucket, bucket_program
 from elimina.planning.plan import JOIN, LEVEL, Operand, Step
-from elimina.planning.planner import place
-from elimina.planning.program import Program, pack_steps
+from elimina.planning.program import Program
+from elimina.planning.steps import Steps
 from elimina.planning.streaming import plan_stream
-from elimina.planning.structure import Bucket as PlannedBucket
-from elimina.planning.structure import ProtoStep, Read
+from tests.reference.planner import Bucket as PlannedBucket
+from tests.reference.planner import ProtoStep, Read, place
 
 
 class Builder:
@@ -197,14 +197,14 @@ class Builder:
 
     def packed(self, steps, factor_cells, arena_cells, decode=False):
         """Pack steps that have their places."""
-        words, starts = pack_steps(steps)
+        packed = Steps.packed(steps)
         outputs = [(n, step.out_offset, step.out_span) for n, step in enumerate(steps) if not step.readers]
         return Program(
             semiring=self.semiring,
             dtype=self.dtype,
             parameter=self.parameter,
-            words=words,
-            starts=starts,
+            words=packed.words,
+            starts=packed.starts,
             variables=len(self.sizes),
             factor_cells=factor_cells,
             arena_cells=arena_cells,

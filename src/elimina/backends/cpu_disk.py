@@ -16,7 +16,8 @@ from elimina.backends.boxes import Piece, pieces, with_following
 from elimina.backends.host import available_threads
 from elimina.backends.scratch import Scratch
 from elimina.backends.tiled import Report, TiledSession, dense_session
-from elimina.planning.program import HEADER, Program
+from elimina.planning.program import Program
+from elimina.planning.record import HEADER
 from elimina.planning.stream import Copy, Schedule, StreamedStep, Tile, tile_record
 
 AHEAD = 2

@@ -11,7 +11,7 @@ import numpy as np
 from elimina.backends.cuda_kernels import FacesKernel, faces_kernels
 from elimina.backends.cuda_product import RESERVED, SHARED
 from elimina.backends.cuda_record import rearrange, tables
-from elimina.planning.program import HEADER
+from elimina.planning.record import HEADER
 
 WARP = 32
 """Threads of a warp."""

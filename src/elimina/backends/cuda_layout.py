@@ -11,7 +11,8 @@ from elimina.backends import cuda_tile
 from elimina.backends.cuda_level import choose_level
 from elimina.errors import DeviceError
 from elimina.planning.plan import LEVEL
-from elimina.planning.program import HEADER, Program
+from elimina.planning.program import Program
+from elimina.planning.record import HEADER
 
 AXIS_WORDS = 3
 TABLE_WORDS = 3

@@ -7,7 +7,8 @@ import math
 from elimina.backends.cuda_kernels import THREADS, level_kernel
 from elimina.backends.cuda_record import is_aligned, tables
 from elimina.backends.cuda_tile import Tile
-from elimina.planning.program import HEADER, Program
+from elimina.planning.program import Program
+from elimina.planning.record import HEADER
 
 BLOCKS = 8
 """Blocks that a multiprocessor holds together."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from elimina.planning.program import HEADER
+from elimina.planning.record import HEADER
 
 LONGEST_ROW = 1 << 16
 """Cells of the longest row that is made for the sake of where rows start."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from elimina.backends.cuda_kernels import OUTERS
 from elimina.backends.cuda_record import is_aligned, is_dense, rearrange, tables
-from elimina.planning.program import HEADER
+from elimina.planning.record import HEADER
 
 LEAST_LO = 64
 """Lo cells from which rows are long enough."""

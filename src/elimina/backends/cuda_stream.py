@@ -18,7 +18,8 @@ from elimina.backends.cuda_arena import Arena, FileArena, PinnedArena
 from elimina.backends.cuda_record import tables
 from elimina.backends.host import available_threads
 from elimina.backends.tiled import Report, TiledSession
-from elimina.planning.program import HEADER, Program
+from elimina.planning.program import Program
+from elimina.planning.record import HEADER
 from elimina.planning.stream import Schedule, StreamedStep, Tile, tile_record
 from elimina.planning.tiers import MARGIN, RECORD_BYTES, RECORDS, UPLOAD_STAGES, fixed_bytes
 

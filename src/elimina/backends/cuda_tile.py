@@ -23,7 +23,8 @@ from elimina.backends.cuda_product import RESERVED, SHARED
 from elimina.backends.cuda_record import is_aligned, is_dense, lengthen, merge, tables, widen
 from elimina.backends.cuda_share import outers_of, share
 from elimina.errors import DeviceError
-from elimina.planning.program import HEADER, Program
+from elimina.planning.program import Program
+from elimina.planning.record import HEADER
 
 START = 500.0
 """Cost of starting a block, in rows of the product a lo cell."""

@@ -7,7 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.planning.program import HEADER, Program
+from elimina.planning.program import Program
+from elimina.planning.record import HEADER
 from elimina.planning.stream import read_record
 
 

@@ -13,7 +13,8 @@ from elimina.backends.base import Backend
 from elimina.backends.rows import Filter, Lookup, Rows, RowsDevice
 from elimina.planning.outside import CELLS, Outside, Place
 from elimina.planning.plan import Operand
-from elimina.planning.program import Program, pack_steps
+from elimina.planning.program import Program
+from elimina.planning.steps import Steps
 
 
 class Bound(NamedTuple):
@@ -38,10 +39,11 @@ class RowBounds:
         self, host: Backend, device: RowsDevice, program: Program, outside: Outside, factors: NDArray[np.generic]
     ) -> None:
         self._device, self._outside, self._forbidden = device, outside, int(program.parameter)
-        words, starts = pack_steps(outside.steps)
+        packed = Steps.packed(outside.steps)
         bounding = program._replace(
-            words=words, starts=starts, arena_cells=outside.arena_cells, keep=True, decode=False, sparse=None,
-            outputs=np.zeros((0, 3), dtype=np.int64), work=max(1, sum(step.work for step in outside.steps)),
+            words=packed.words, starts=packed.starts, arena_cells=outside.arena_cells, keep=True, decode=False,
+            sparse=None, outputs=np.zeros((0, 3), dtype=np.int64),
+            work=max(1, sum(step.work for step in outside.steps)),
         )  # fmt: skip
         session = host.open(bounding, factors)
         try:

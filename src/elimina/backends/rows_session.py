@@ -18,8 +18,9 @@ from elimina.errors import MemoryLimitError
 from elimina.planning.keys import Layout
 from elimina.planning.layout import Arena
 from elimina.planning.plan import Operand, Sparse, Step, bytes_text
-from elimina.planning.program import Program, pack_steps
+from elimina.planning.program import Program
 from elimina.planning.sparse import Fill, exp, groups, log_cells, predicted_shares, row_bytes, scope_of
+from elimina.planning.steps import Steps
 from elimina.semiring import SEMIRINGS
 
 Array = NDArray[np.generic]
@@ -239,11 +240,12 @@ class RowsSession:
             )
         offsets = {number: arena.take(self._sparse.steps[number].out_span) for number in sequence}
         steps = [self._moved(number, place_of, inside, offsets) for number in numbers]
-        words, starts = pack_steps(steps)
+        packed = Steps.packed(steps)
         outputs = [(inside[number], offsets[number], self._sparse.steps[number].out_span) for number in leaving]
         program = self._program._replace(
-            words=words, starts=starts, factor_cells=factor_cells, arena_cells=arena.height, keep=True, decode=False,
-            outputs=np.array(outputs, dtype=np.int64).reshape(-1, 3), work=max(1, sum(step.work for step in steps)),
+            words=packed.words, starts=packed.starts, factor_cells=factor_cells, arena_cells=arena.height,
+            keep=True, decode=False, outputs=np.array(outputs, dtype=np.int64).reshape(-1, 3),
+            work=max(1, sum(step.work for step in steps)),
             sparse=None,
         )  # fmt: skip
         factors = np.zeros(factor_cells, dtype=program.dtype)

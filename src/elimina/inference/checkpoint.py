@@ -22,7 +22,7 @@ from elimina.inference.shield import shielded
 from elimina.model import Model
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem
-from elimina.planning.program import pack_steps
+from elimina.planning.steps import Steps
 
 State = dict[str, Any]
 """What a run knows."""
@@ -275,8 +275,8 @@ def _model_digest(model: Model) -> str:
 
 
 def _plan_digest(plan: Plan) -> str:
-    words, starts = pack_steps(plan.steps)
+    packed = Steps.packed(plan.steps)
     factors = [(factor.members, factor.scope, factor.offset) for factor in plan.factors]
     fixed = None if plan.slicing is None else (plan.slicing.variables, plan.slicing.levels)
     rest = (plan.task, plan.semiring, plan.dtype, plan.forbidden, factors, plan.outputs, plan.arena_cells, fixed)
-    return _digest(words.tobytes(), starts.tobytes(), repr(rest))
+    return _digest(packed.words.tobytes(), packed.starts.tobytes(), repr(rest))

@@ -20,8 +20,8 @@ from elimina.planning.minibuckets import IBound, make_bounded_plan
 from elimina.planning.plan import Plan
 from elimina.planning.planner import cost_bound, make_plan
 from elimina.planning.prepare import Problem, restrict
+from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.sparse import in_rows
-from elimina.planning.structure import MAX_OPERANDS
 from elimina.planning.weights import Bound
 from elimina.tree import Partition
 

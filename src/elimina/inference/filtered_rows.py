@@ -26,8 +26,8 @@ from elimina.model import Model
 from elimina.planning.outside import outside
 from elimina.planning.planner import cost_bound, make_plan
 from elimina.planning.prepare import Problem, prepare
+from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.sparse import in_rows
-from elimina.planning.structure import MAX_OPERANDS
 from elimina.result import Bounds, Result
 from elimina.semiring import INTEGERS
 

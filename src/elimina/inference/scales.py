@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from elimina.backends import Run
 from elimina.planning.plan import Plan
-from elimina.planning.structure import MAX_OPERANDS
+from elimina.planning.record import MAX_OPERANDS
+from elimina.planning.steps import Steps
 
 
 class Scales:
@@ -20,20 +21,22 @@ class Scales:
     """
 
     def __init__(self, plan: Plan) -> None:
-        operands = [(n, o.source, o.factor) for n, step in enumerate(plan.steps) for o in step.operands]
-        self._reader, source, factor = np.array(operands, dtype=np.int64).reshape(-1, 3).T
-        # Of each operand, in a list of all messages and then all factors.
-        self._table = np.where(source >= 0, source, len(plan.steps) + factor)
+        steps = Steps.packed(plan.steps)
+        self._reader, sources = steps.readers, steps.sources
+        # Of each table that is read, in a list of all messages and then all factors.
+        self._table = np.where(sources >= 0, sources, len(steps) + steps.factors)
         self._smallest = float(np.finfo(plan.dtype).minexp) + 2 * MAX_OPERANDS
-        self._operands = max((len(step.operands) for step in plan.steps), default=0)
+        self._operands = int(steps.tables.max(initial=0))
         self._plan = plan
         below: list[int] = []
         free = set(plan.order)
         stack = [output.step for output in plan.outputs if free.isdisjoint(output.scope)]
+        firsts, written = steps.firsts.tolist(), sources.tolist()
         while stack:
-            sources = [operand.source for operand in plan.steps[stack.pop()].operands if operand.source >= 0]
-            below += sources
-            stack += sources
+            number = stack.pop()
+            found = [source for source in written[firsts[number] : firsts[number + 1]] if source >= 0]
+            below += found
+            stack += found
         self._below = np.array(below, dtype=np.int64)
 
     def log2_sum(self, run: Run) -> float:
@@ -99,7 +102,11 @@ def roots(plan: Plan, run: Run) -> list[int | float]:
 
 def root_places(plan: Plan) -> NDArray[np.int64]:
     """Where in ``Run.zone`` the values are whose product is the whole model's."""
-    offsets = [plan.steps[output.step].out_offset for output in plan.outputs]
+    steps = plan.steps
+    if isinstance(steps, Steps):
+        offsets = steps.offsets[[output.step for output in plan.outputs]].tolist()
+    else:
+        offsets = [steps[output.step].out_offset for output in plan.outputs]
     first = min(offsets, default=0)
     outputs = zip(plan.outputs, offsets, strict=True)
     return np.array([offset - first for output, offset in outputs if not output.scope], dtype=np.int64)

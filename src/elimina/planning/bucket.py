@@ -7,11 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from elimina._core import plan_steps
 from elimina.errors import InputError
+from elimina.planning.compiled import factor_layouts, place_steps, plan_tree
 from elimina.planning.estimate import Machine
 from elimina.planning.plan import Output, Plan
-from elimina.planning.planner import exact_integer, place
-from elimina.planning.structure import MAX_OPERANDS, Bucket, ProtoStep, Read
+from elimina.planning.planner import exact_integer
+from elimina.planning.record import MAX_OPERANDS
+from elimina.planning.steps import Steps
 from elimina.semiring import INTEGERS, Dtype
 
 
@@ -57,12 +60,11 @@ def plan_bucket(
         memory: Bytes that the plan may use there.
     """
     separator = tuple(range(1, len(sizes)))
-    proto: list[ProtoStep] = []
-    bucket = Bucket(0, separator, sizes, {v: v for v in range(len(sizes))}, proto)
-    bucket.eliminate([Read(number, -1, scope) for number, scope in enumerate(scopes)], MAX_OPERANDS)
+    tree = plan_tree(scopes, sizes, (0,), separator)
+    made = plan_steps(tree, "lasting", MAX_OPERANDS, False, np.zeros(0), np.zeros(0, dtype=np.int32))
     itemsize = np.dtype(dtype).itemsize
-    members = [(number,) for number in range(len(scopes))]
-    factors, steps, factor_cells, cells = place(sizes, scopes, members, proto, itemsize, range(len(proto)))
+    placed = place_steps(made, itemsize, True, machine)
+    steps, cells = Steps.of(placed), int(placed.arena_cells)
     return Plan(
         task="mpe",
         semiring="min-sum",
@@ -71,15 +73,18 @@ def plan_bucket(
         order=(0,),
         kept=separator,
         width=len(separator),
-        factors=factors,
+        factors=factor_layouts([(number,) for number in range(len(scopes))], sizes, tree, placed),
         steps=steps,
         outputs=(Output(len(steps) - 1, separator),),
-        factor_cells=factor_cells,
+        factor_cells=int(placed.factor_cells),
         arena_cells=cells,
         keep=True,
         decode=False,
         device=machine.name,
         memory_limit=memory,
         bytes=machine.tiers(cells * itemsize, 0),
-        seconds=machine.seconds(steps, itemsize, cells * itemsize),
+        seconds=machine.start + cells * itemsize / machine.fresh + placed.seconds,
+        largest_table=int(placed.largest),
+        work=int(placed.work),
+        operations=int(placed.operations),
     )

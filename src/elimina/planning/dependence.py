@@ -7,22 +7,19 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.planning.plan import Operand
-from elimina.planning.structure import Read
 
-
-def dependence(reads: Iterable[Sequence[Read] | Sequence[Operand]], factors: Sequence[int]) -> list[int]:
+def dependence(reads: Iterable[Iterable[tuple[int, int]]], factors: Sequence[int]) -> list[int]:
     """Bit masks of what has a say in each step, itself or through what it reads.
 
     Args:
-        reads: For each step, the tables that it reads, which come from earlier steps or are factors.
+        reads: For each step, the earlier steps that wrote the tables it reads (-1: none), and their factors.
         factors: For each factor, the bits that it stands for.
     """
     masks: list[int] = []
     for tables in reads:
         mask = 0
-        for table in tables:
-            mask |= masks[table.source] if table.source >= 0 else factors[table.factor]
+        for source, factor in tables:
+            mask |= masks[source] if source >= 0 else factors[factor]
         masks.append(mask)
     return masks
 

@@ -243,6 +243,9 @@ class Plan(NamedTuple):
         memory_limit: Bytes that may be used on the device.
         bytes: Peak bytes by memory tier: ``device``, ``host``, ``disk``.
         seconds: Estimated time to run, all slices.
+        largest_table: Cells of the largest table.
+        work: Combinations of output cells and eliminated values, over all steps and slices.
+        operations: Semiring operations: one for each table and combination.
         slicing: How it is cut into slices that fit; None if it is not. Steps, width, tables and bytes are then those of
             a slice, without the variables that are fixed.
         limits: Bytes that may be used of other tiers than the device's own.
@@ -261,7 +264,7 @@ class Plan(NamedTuple):
     kept: tuple[int, ...]
     width: int
     factors: tuple[FactorLayout, ...]
-    steps: tuple[Step, ...]
+    steps: Sequence[Step]
     outputs: tuple[Output, ...]
     factor_cells: int
     arena_cells: int
@@ -271,6 +274,9 @@ class Plan(NamedTuple):
     memory_limit: int
     bytes: dict[str, int]
     seconds: float
+    largest_table: int
+    work: int
+    operations: int
     slicing: Slicing | None = None
     limits: tuple[tuple[str, int], ...] = ()
     stream: Stream | None = None
@@ -292,23 +298,6 @@ class Plan(NamedTuple):
     def itemsize(self) -> int:
         """Bytes of an element of the arena."""
         return int(self.dtype.lstrip("uintfloa")) // 8
-
-    @property
-    def work(self) -> int:
-        """Combinations of output cells and eliminated values, over all steps and slices."""
-        return sum(runs * step.work for runs, step in zip(self.runs, self.steps, strict=True))
-
-    @property
-    def operations(self) -> int:
-        """Semiring operations: one for each table and combination."""
-        steps = zip(self.runs, self.steps, strict=True)
-        return sum(runs * step.work * max(len(step.operands), 1) for runs, step in steps)
-
-    @property
-    def largest_table(self) -> int:
-        """Cells of the largest table."""
-        tables = [step.out_cells for step in self.steps] + [math.prod(factor.sizes) for factor in self.factors]
-        return max(tables, default=1)
 
     @property
     def peak_bytes(self) -> int:

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import math
-import struct
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina.errors import InternalError
-from elimina.planning.plan import LEVEL, Plan, Sparse, Step
+from elimina.planning.plan import Plan, Sparse
+from elimina.planning.record import DOMAIN, LO_CELLS, MID_CELLS, OUTER_CELLS
+from elimina.planning.steps import Steps
 from elimina.semiring import SEMIRINGS
 
 if TYPE_CHECKING:
     from elimina.planning.stream import Stream
-
-_DOMAIN, _OUTER_CELLS, _MID_CELLS, _LO_CELLS = 1, 6, 7, 8
-"""Where a step's record has them."""
-
-HEADER = 14
-"""Words of a step's record before those of its axes."""
 
 
 class Program(NamedTuple):
@@ -72,7 +65,7 @@ class Program(NamedTuple):
 
 def work_of(program: Program, steps: NDArray[np.int64]) -> int:
     """Combinations of output cells and eliminated values of some steps."""
-    headers = program.words[program.starts[steps][:, None] + np.array([_DOMAIN, _OUTER_CELLS, _MID_CELLS, _LO_CELLS])]
+    headers = program.words[program.starts[steps][:, None] + np.array([DOMAIN, OUTER_CELLS, MID_CELLS, LO_CELLS])]
     return int(headers.prod(axis=1).sum())
 
 
@@ -89,30 +82,44 @@ def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: flo
         InternalError: It levels or weighs mini-buckets, which rows, slices, tiles and decoding know nothing of.
     """
     _check_minibuckets(plan, semiring or plan.semiring)
-    words, starts = pack_steps(plan.steps if plan.sparse is None else ())
+    steps = Steps.packed(plan.steps if plan.sparse is None else ())
     return Program(
         semiring=semiring or plan.semiring,
         dtype=np.dtype(plan.dtype),
         parameter=plan.forbidden if parameter is None else parameter,
-        words=words,
-        starts=starts,
+        words=steps.words,
+        starts=steps.starts,
         variables=variables,
         factor_cells=plan.factor_cells,
         arena_cells=plan.arena_cells,
         keep=plan.keep,
         decode=plan.decode,
-        outputs=np.array(
-            [(n, plan.steps[n].out_offset, plan.steps[n].out_span) for n, _ in plan.outputs], dtype=np.int64
-        ).reshape(-1, 3),
-        work=max(sum(step.work for step in plan.steps), 1),
+        outputs=_outputs(plan),
+        work=max(_work_once(plan), 1),
         stream=plan.stream,
         scratch=plan.scratch,
         sparse=plan.sparse,
     )
 
 
+def _outputs(plan: Plan) -> NDArray[np.int64]:
+    steps = plan.steps
+    if not isinstance(steps, Steps):
+        rows = [(n, steps[n].out_offset, steps[n].out_span) for n, _ in plan.outputs]
+        return np.array(rows, dtype=np.int64).reshape(-1, 3)
+    numbers = np.array([output.step for output in plan.outputs], dtype=np.int64)
+    return np.stack([numbers, steps.offsets[numbers], steps.spans[numbers]], axis=1)
+
+
+def _work_once(plan: Plan) -> int:
+    """Return the combinations of all steps, each run once."""
+    if plan.slicing is None:
+        return plan.work
+    return sum(step.work for step in plan.steps)
+
+
 def _check_minibuckets(plan: Plan, semiring: str) -> None:
-    if not any(step.variable == LEVEL or step.weight != 1 for step in plan.steps):
+    if Steps.packed(plan.steps).is_plain:
         return
     others = {
         f"the semiring {semiring}": not SEMIRINGS[semiring].levels,
@@ -124,35 +131,3 @@ def _check_minibuckets(plan: Plan, semiring: str) -> None:
     for what, present in others.items():
         if present:
             raise InternalError(f"a plan levels mini-buckets, which {what} cannot go with: a bug, please report it")
-
-
-def pack_steps(steps: Sequence[Step]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the packed words and the start of each step's record."""
-    words: list[int] = []
-    starts: list[int] = []
-    for step in steps:
-        starts.append(len(words))
-        lo = step.outer + step.mid
-        header = [
-            0,
-            step.domain,
-            step.variable,
-            len(step.axes),
-            step.outer,
-            step.mid,
-            math.prod(step.sizes[: step.outer]),
-            math.prod(step.sizes[step.outer : lo]),
-            math.prod(step.sizes[lo:]),
-            len(step.operands),
-            step.tables_a,
-            step.tables_b,
-            step.out_offset,
-            *struct.unpack("q", struct.pack("d", step.weight)),
-        ]
-        for axis in zip(step.sizes, step.out_strides, step.axes, strict=True):
-            header.extend(axis)
-        for operand in step.operands:
-            header += [operand.offset, operand.domain_stride, operand.source, *operand.strides]
-        header[0] = len(header)
-        words += header
-    return np.array(words, dtype=np.int64), np.array(starts, dtype=np.int64)

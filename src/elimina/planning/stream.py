@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.planning.program import HEADER
+from elimina.planning.record import HEADER
 
 UNIT_BYTES = 64
 """Rows of a part start at multiples of this, where its table's own do not say where."""

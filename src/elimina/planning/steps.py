@@ -1,0 +1,208 @@
+"""The steps of a compiled plan: packed records, unpacked when somebody looks at them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import struct
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import PlannedLayout
+from elimina.planning.plan import Operand, Step
+from elimina.planning.record import (
+    AXES,
+    AXIS_VARIABLE,
+    AXIS_WORDS,
+    DOMAIN,
+    HEADER,
+    MID_AXES,
+    OUT,
+    OUTER_AXES,
+    TABLE_SOURCE,
+    TABLE_STRIDES,
+    TABLES,
+    TABLES_A,
+    TABLES_B,
+    VARIABLE,
+    WEIGHT,
+    WORDS,
+)
+
+Integers = NDArray[np.int64]
+
+
+class Steps(Sequence[Step]):
+    """A sequence of steps over their packed records.
+
+    Args:
+        words: Records (``include/elimina/program.hpp``), one after another.
+        starts: Start of each record.
+        spans: Elements of each step's output, padding included.
+        factors: Factor of each table that is read, over all steps; -1 for a message.
+
+    Attributes:
+        words: See above.
+        starts: See above.
+        spans: See above.
+        factors: See above.
+    """
+
+    def __init__(self, words: Integers, starts: Integers, spans: Integers, factors: NDArray[np.int32]) -> None:
+        self.words, self.starts, self.spans, self.factors = words, starts, spans, factors
+
+    @staticmethod
+    def of(placed: PlannedLayout) -> Steps:
+        """Return the steps of a layout."""
+        return Steps(placed.words, placed.starts, placed.out_spans, placed.factors)
+
+    @staticmethod
+    def packed(steps: Sequence[Step]) -> Steps:
+        """Return steps over their records: the given ones, or newly packed ones."""
+        if isinstance(steps, Steps):
+            return steps
+        words: list[int] = []
+        starts: list[int] = []
+        for step in steps:
+            starts.append(len(words))
+            words += _record(step)
+        spans = np.array([step.out_span for step in steps], dtype=np.int64)
+        factors = np.array([operand.factor for step in steps for operand in step.operands], dtype=np.int32)
+        return Steps(np.array(words, dtype=np.int64), np.array(starts, dtype=np.int64), spans, factors)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @overload
+    def __getitem__(self, number: int) -> Step: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> tuple[Step, ...]: ...
+
+    def __getitem__(self, number: int | slice) -> Step | tuple[Step, ...]:
+        return self._unpacked[number]
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self._unpacked)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Steps) and np.array_equal(self.words, other.words)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @cached_property
+    def tables(self) -> Integers:
+        """Number of tables that each step reads."""
+        return self.words[self.starts + TABLES]
+
+    @cached_property
+    def firsts(self) -> Integers:
+        """Place of each step's first table among the tables of all steps, and their number at the end."""
+        return np.concatenate([[0], np.cumsum(self.tables)])
+
+    @cached_property
+    def readers(self) -> Integers:
+        """The step that reads each table, over all steps."""
+        return np.repeat(np.arange(len(self)), self.tables)
+
+    @cached_property
+    def sources(self) -> Integers:
+        """The step that wrote each table that is read, over all steps; -1 for a factor."""
+        axes = self.words[self.starts + AXES]
+        tables = self.starts + HEADER + AXIS_WORDS * axes
+        place = np.arange(self.firsts[-1]) - self.firsts[self.readers]
+        at = tables[self.readers] + place * (TABLE_STRIDES + axes[self.readers]) + TABLE_SOURCE
+        return np.asarray(self.words[at])
+
+    @cached_property
+    def offsets(self) -> Integers:
+        """Start of each step's output in the arena."""
+        return self.words[self.starts + OUT]
+
+    def read_by(self, step: int) -> Integers:
+        """Return the sources of the tables that a step reads."""
+        return self.sources[self.firsts[step] : self.firsts[step + 1]]
+
+    def variables_of(self, step: int) -> set[int]:
+        """Return the variables of a step's output."""
+        start = int(self.starts[step])
+        axes = self.words[start + HEADER : start + HEADER + AXIS_WORDS * int(self.words[start + AXES])]
+        return set(axes[AXIS_VARIABLE::AXIS_WORDS].tolist())
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether no step levels mini-buckets or has a weight."""
+        variables, weights = self.words[self.starts + VARIABLE], self.words[self.starts + WEIGHT]
+        return bool((variables >= -1).all() and (weights.view(np.float64) == 1).all())
+
+    @cached_property
+    def _unpacked(self) -> tuple[Step, ...]:
+        readers: list[list[int]] = [[] for _ in range(len(self))]
+        for reader, source in zip(self.readers.tolist(), self.sources.tolist(), strict=True):
+            if source >= 0 and (not readers[source] or readers[source][-1] != reader):
+                readers[source].append(reader)
+        words, factors = self.words.tolist(), iter(self.factors.tolist())
+        weights = self.words[self.starts + WEIGHT].view(np.float64).tolist()
+        records = zip(self.starts.tolist(), self.spans.tolist(), weights, readers, strict=True)
+        return tuple(_unpack(words, start, span, weight, tuple(own), factors) for start, span, weight, own in records)
+
+
+def _record(step: Step) -> list[int]:
+    lo = step.outer + step.mid
+    words = [
+        0,
+        step.domain,
+        step.variable,
+        len(step.axes),
+        step.outer,
+        step.mid,
+        math.prod(step.sizes[: step.outer]),
+        math.prod(step.sizes[step.outer : lo]),
+        math.prod(step.sizes[lo:]),
+        len(step.operands),
+        step.tables_a,
+        step.tables_b,
+        step.out_offset,
+        *struct.unpack("q", struct.pack("d", step.weight)),
+    ]
+    for axis in zip(step.sizes, step.out_strides, step.axes, strict=True):
+        words.extend(axis)
+    for operand in step.operands:
+        words += [operand.offset, operand.domain_stride, operand.source, *operand.strides]
+    words[WORDS] = len(words)
+    return words
+
+
+def _unpack(
+    words: list[int], start: int, span: int, weight: float, readers: tuple[int, ...], factors: Iterator[int]
+) -> Step:
+    count, domain = words[start + AXES], words[start + DOMAIN]
+    axes, at = start + HEADER, start + HEADER + AXIS_WORDS * count
+    sizes = words[axes:at:AXIS_WORDS]
+    operands = []
+    for factor in itertools.islice(factors, words[start + TABLES]):
+        offset, domain_stride, source = words[at : at + TABLE_STRIDES]
+        strides = words[at + TABLE_STRIDES : at + TABLE_STRIDES + count]
+        cells = math.prod(itertools.compress(sizes, strides)) * (domain if domain_stride else 1)
+        operands.append(Operand(factor, source, offset, domain_stride, tuple(strides), cells))
+        at += TABLE_STRIDES + count
+    return Step(
+        variable=words[start + VARIABLE],
+        domain=domain,
+        axes=tuple(words[axes + 2 : axes + AXIS_WORDS * count : AXIS_WORDS]),
+        sizes=tuple(sizes),
+        out_strides=tuple(words[axes + 1 : axes + AXIS_WORDS * count : AXIS_WORDS]),
+        outer=words[start + OUTER_AXES],
+        mid=words[start + MID_AXES],
+        operands=tuple(operands),
+        tables_a=words[start + TABLES_A],
+        tables_b=words[start + TABLES_B],
+        out_offset=words[start + OUT],
+        out_span=span,
+        readers=readers,
+        weight=weight,
+    )
