@@ -645,3 +645,75 @@ def _step(
         readers=tuple(readers),
         weight=proto.weight,
     )
+
+
+class Bounds:
+    """Appends the steps of both passes.
+
+    Attributes:
+        up: For each node of the tree, tables that bound its message.
+        down: For each node but the roots, tables that bound what is outside its subtree.
+    """
+
+    def __init__(
+        self, tree: Tree, scopes: Sequence[tuple[int, ...]], sizes: Sequence[int], operands: int, cells: int
+    ) -> None:
+        self.steps: list[ProtoStep] = []
+        self._sizes, self._operands, self._cells = sizes, operands, cells
+        self._position = {v: i for i, v in enumerate(tree.order)}
+        self.up: list[list[Read]] = []
+        self.down: dict[int, list[Read]] = {}
+        factors = [[Read(f, -1, scopes[f]) for f in node.factors] for node in tree.nodes]
+        for node, own in zip(tree.nodes, factors, strict=True):
+            reads = [*own, *(read for child in node.children for read in self.up[child])]
+            self.up.append(self._eliminate(reads, node.variable))
+        for number in range(len(tree.nodes) - 1, -1, -1):
+            node = tree.nodes[number]
+            known = factors[number] + self.down.get(number, [])
+            for child in node.children:
+                others = (read for other in node.children if other != child for read in self.up[other])
+                self.down[child] = self._leave([*known, *others], tree.nodes[child].separator)
+
+    def _leave(self, reads: list[Read], keep: Collection[int]) -> list[Read]:
+        """Eliminate all variables but some, the earliest first; what is left, in few tables."""
+        for variable in self._sorted(set().union(*(read.scope for read in reads)).difference(keep)):
+            reads = self._eliminate(reads, variable)
+        packed = []
+        for part in self._mini_buckets(reads):
+            if len(part) > 1:
+                scope = self._sorted(set().union(*(read.scope for read in part)))
+                part = [Bucket(JOIN, scope, self._sizes, self._position, self.steps).eliminate(part, self._operands)]
+            packed += part
+        return packed
+
+    def _eliminate(self, reads: Sequence[Read], variable: int) -> list[Read]:
+        left = [read for read in reads if variable not in read.scope]
+        for part in self._mini_buckets([read for read in reads if variable in read.scope]):
+            scope = self._sorted(set().union(*(read.scope for read in part)).difference((variable,)))
+            bucket = Bucket(variable, scope, self._sizes, self._position, self.steps)
+            left.append(bucket.eliminate(part, self._operands))
+        return left
+
+    def _mini_buckets(self, reads: Sequence[Read]) -> list[list[Read]]:
+        """Each table, the largest first, joins the part that it shares most cells with, if that stays small."""
+        parts: list[list[Read]] = []
+        unions: list[frozenset[int]] = []
+        for read in sorted(reads, key=lambda read: -self._count(read.scope)):
+            best = -1.0, -1
+            for number, union in enumerate(unions):
+                both = self._count(union.union(read.scope))
+                if both <= max(self._cells, self._count(union)):
+                    best = max(best, (self._count(union) * self._count(read.scope) / both, -number))
+            if best[0] < 0:
+                parts.append([read])
+                unions.append(frozenset(read.scope))
+            else:
+                parts[-best[1]].append(read)
+                unions[-best[1]] = unions[-best[1]].union(read.scope)
+        return parts
+
+    def _count(self, scope: Iterable[int]) -> int:
+        return math.prod(self._sizes[v] for v in scope)
+
+    def _sorted(self, scope: Iterable[int]) -> tuple[int, ...]:
+        return tuple(sorted(scope, key=self._position.__getitem__))
