@@ -89,4 +89,4 @@ def test_two_distributions_of_one_variable():
     variables = [Variable("a", 2), Variable("b", 2)]
     model = Model(variables, tables, sense="probability", children=[0, 0, 1])
     assert solve(model).value == pytest.approx(0.5)
-    assert elimina.solve(model, "mar", device="cpu").marginals["a"]["1"] == pytest.approx(0.75)
+    assert elimina.solve(model, "mar", device="cpu").marginals["a"][1] == pytest.approx(0.75)
