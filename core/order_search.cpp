@@ -11,9 +11,12 @@
 namespace elimina::order {
 namespace {
 
-constexpr double shortest_search = 20e-3;
-// A patient search ends when nothing has improved for so many times as long as it took to get there.
+// A search that weighs its time against the run's ends when nothing has improved for so many times as long as it took to get there, but
+// not before so many seconds.
 constexpr double stagnation = 20;
+constexpr double shortest_stagnation = 0.1;
+// Seconds of a run from which its order is worth more than reductions and a greedy run.
+constexpr double worth_a_search = 0.2e-3;
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 
 // 1 1 2 1 1 2 4 ... (Luby, Sinclair, Zuckerman, 1993).
@@ -137,7 +140,8 @@ class Search {
     std::vector<Vertex> several, single;
     for (Vertex v = 0; v < graph_.count(); ++v) (graph_.size[v] > 1 ? several : single).push_back(v);
     const Graph real = induced(graph_, several);
-    Order order = options_.anneal && real.count() <= exact_size ? exact_order(real, options_.limit) : search_real(real);
+    Order order = search_real(real);
+    if (options_.anneal && real.count() <= exact_size && is_worth_more(cost_of(real, order))) order = exact_order(real, options_.limit);
     for (Vertex& v : order) v = several[v];
     // A variable of one value adds nothing to a table, so it waits until it cannot join others.
     order.insert(order.end(), single.begin(), single.end());
@@ -152,14 +156,20 @@ class Search {
       const Order searched = search_rest(rest);
       order.insert(order.end(), searched.begin(), searched.end());
     }
-    if (options_.anneal && !order.empty() && cost_of(real, order).largest < annealable)
-      order = polish(real, std::move(order));
+    if (options_.anneal && real.count() > exact_size) {
+      const Cost cost = cost_of(real, order);
+      if (cost.largest < annealable && is_worth_more(cost)) order = polish(real, std::move(order), run_seconds(cost));
+    }
     return order;
   }
 
+  // Estimated time of a run; infinity if the search is not to weigh it.
+  double run_seconds(const Cost& cost) const { return options_.patience > 0 ? options_.patience * std::exp2(cost.total) : unbounded; }
+  bool is_worth_more(const Cost& cost) const { return run_seconds(cost) > worth_a_search; }
+
   // Reductions are safe for the width but can cost a little work; a descent over the whole tree takes it back.
-  Order polish(const Graph& graph, Order order) const {
-    const Clock clock(0.02 + 0.05 * clock_.seconds());
+  Order polish(const Graph& graph, Order order, double run) const {
+    const Clock clock(std::min(0.02 + 0.05 * clock_.seconds(), run));
     Random random(options_.seed);
     const std::int64_t sweeps = std::max<std::int64_t>(40, 40000 / graph.count());
     for (const Vertex piece : {192, 128})
@@ -192,9 +202,8 @@ class Search {
         least = work;
         improved = clock_.elapsed();
       }
-      const double enough =
-          std::min(options_.patience * std::exp2(work), std::max(stagnation * improved, 5 * shortest_search));
-      if (options_.patience > 0 && clock_.elapsed() > std::max(shortest_search, enough)) return;
+      const double run = options_.patience * std::exp2(work), enough = std::min(run, std::max(stagnation * improved, shortest_stagnation));
+      if (options_.patience > 0 && (run < worth_a_search || clock_.elapsed() > enough)) return;
       const auto urgency = [](const ComponentSearch& part) {
         return part.cost().total - std::log2(static_cast<double>(part.rounds()));
       };

@@ -1,11 +1,15 @@
 // Both passes over a bucket tree: messages towards the roots, messages back, and the wanted marginals. Cliques are never stored: every
 // message and every marginal is made from factors and incoming messages, so no division is needed and tables have the induced width,
 // not one more.
+#include <map>
+
 #include "elimina/program.hpp"
 #include "plan/steps.hpp"
 
 namespace elimina::plan {
 namespace {
+
+constexpr std::size_t kMostAlike = 8;  // tables of one scope that several targets read one by one
 
 class Passes {
  public:
@@ -188,11 +192,32 @@ class Passes {
       live = std::move(others);
       live.push_back(writer_.eliminate(variable, writer_.scope(axes), std::move(chosen)));
     }
-    if (whole && live.size() > 1) {
+    if (!whole) return join_alike(std::move(live));
+    if (live.size() > 1) {
       const int scope = writer_.scope(writer_.scope_of_all(live));
       live = {writer_.eliminate(int(kJoin), scope, std::move(live))};
     }
     return live;
+  }
+
+  // Joins tables of one scope if they are many, for each of several targets would read them all.
+  Reads join_alike(Reads reads) {
+    if (reads.size() <= kMostAlike) return reads;
+    std::map<std::vector<int>, std::size_t> places;
+    std::vector<Reads> groups;  // in the sequence in which their scopes were met
+    for (const Read& read : reads) {
+      const auto scope = writer_.scope_of(read);
+      const auto [at, is_new] = places.try_emplace({scope.begin(), scope.end()}, groups.size());
+      if (is_new) groups.emplace_back();
+      groups[at->second].push_back(read);
+    }
+    reads.clear();
+    for (Reads& alike : groups) {
+      const int scope = alike.front().scope;
+      if (alike.size() > kMostAlike) alike = {writer_.eliminate(int(kJoin), scope, std::move(alike))};
+      reads.insert(reads.end(), alike.begin(), alike.end());
+    }
+    return reads;
   }
 
   // The variables of the tables that have one, without it.

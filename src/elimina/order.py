@@ -20,8 +20,8 @@ from elimina.errors import FormatError, InputError
 
 Method = Literal["auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "sweep", "pseudo-tree"]
 
-# What a CPU backend visits; ordering for longer than the run itself takes does not pay.
-_CELLS_PER_SECOND = 1e9
+CELLS_PER_SECOND = 1e9
+"""Cells that a CPU visits in a second: a search for longer than the run takes does not pay."""
 _DEFAULT_SECONDS = 2.0
 _UNLIMITED_SECONDS = 1e9
 # The core computes with sizes as doubles.
@@ -67,7 +67,7 @@ def find_order(
     seed: int = 0,
     max_table_cells: int | None = None,
     threads: int = 1,
-    cells_per_second: float | None = _CELLS_PER_SECOND,
+    cells_per_second: float | None = CELLS_PER_SECOND,
 ) -> Order:
     """Find an elimination order of little work.
 

@@ -400,6 +400,9 @@ def _members(axes: Sequence[int], reads: Sequence[Read]) -> list[frozenset[int]]
     return [frozenset(axis[v] for v in read.scope if v in axis) for read in reads]
 
 
+_MOST_ALIKE = 8
+
+
 class _Target(NamedTuple):
     """Something that a bucket sends away: the scope that is kept, the child's own message, and the child (-1: none)."""
 
@@ -533,15 +536,31 @@ class Passes:
             variable = min(gone, key=lambda v: (self._cells(unions[v]), -self._sizes[v], self._position[v]))
             gone.remove(variable)
             union = unions[variable] - {variable}
-            chosen = [
-                read for read in live if variable in read.scope or (whole and not gone and union.issuperset(read.scope))
-            ]
-            live = [read for read in live if read not in chosen]
+            chosen: list[Read] = []
+            rest: list[Read] = []
+            for read in live:
+                joins = variable in read.scope or (whole and not gone and union.issuperset(read.scope))
+                (chosen if joins else rest).append(read)
+            live = rest
             live.append(self._eliminate(variable, self._sorted(union), chosen))
-        if whole and len(live) > 1:
+        if not whole:
+            return self._join_alike(live)
+        if len(live) > 1:
             union = set().union(*(read.scope for read in live))
             live = [self._eliminate(JOIN, self._sorted(union), live)]
         return live
+
+    def _join_alike(self, reads: list[Read]) -> list[Read]:
+        """Join tables of one scope if they are many, for each of several targets would read them all."""
+        if len(reads) <= _MOST_ALIKE:
+            return reads
+        by_scope: dict[tuple[int, ...], list[Read]] = {}
+        for read in reads:
+            by_scope.setdefault(read.scope, []).append(read)
+        result: list[Read] = []
+        for scope, alike in by_scope.items():
+            result += [self._eliminate(JOIN, scope, alike)] if len(alike) > _MOST_ALIKE else alike
+        return result
 
     def _sorted(self, scope: Iterable[int]) -> tuple[int, ...]:
         return tuple(sorted(scope, key=self._position.__getitem__))

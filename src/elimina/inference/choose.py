@@ -14,8 +14,8 @@ from elimina.backends.base import Backend
 from elimina.backends.choose import DEVICES, find_cuda, get_backend
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import InputError
-from elimina.order import LARGEST_SEED, Method, find_order
-from elimina.planning.estimate import Machine, cpu_machine, cuda_machine
+from elimina.order import CELLS_PER_SECOND, LARGEST_SEED, Method, find_order
+from elimina.planning.estimate import BOTH_PASSES, Machine, cpu_machine, cuda_machine
 from elimina.planning.minibuckets import IBound, make_bounded_plan
 from elimina.planning.plan import Plan
 from elimina.planning.planner import cost_bound, make_plan
@@ -438,6 +438,7 @@ def elimination_order(problem: Problem, options: Options) -> tuple[int, ...]:
         seconds=options.order_seconds,
         seed=options.seed,
         threads=options.threads or 1,
+        cells_per_second=CELLS_PER_SECOND / (BOTH_PASSES if problem.task == "mar" else 1),
     )
     variables = list(free)
     return tuple(variables[i] for i in found.order if i < len(problem.free))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from elimina.inference.choose import Options
 from elimina.model import Model, Variable
 from elimina.order import find_order
-from elimina.planning.estimate import cpu_machine, cuda_machine
+from elimina.planning.estimate import BOTH_PASSES, cpu_machine, cuda_machine
 from elimina.planning.prepare import Problem, are_distributions, prepare
 from elimina.relevance import Relevance, bits
 from elimina.table import Table
@@ -18,9 +18,6 @@ JUNCTION_TREE = "junction tree"
 
 _FACTOR_SECONDS = 3e-4
 """What each factor of an elimination costs in planning and start."""
-
-_BOTH_PASSES = 10.0
-"""Time of both passes over a tree, as a multiple of its cells at a machine's best speed; as measured on networks."""
 
 _ESTIMATE_SECONDS = 5e-6
 """What each factor costs in an estimate of an elimination's work."""
@@ -185,7 +182,7 @@ class _Search:
         place = {v: i for i, v in enumerate({v for scope in scopes for v in scope})}
         sizes = [self._sizes[v] for v in place]
         found = find_order(sizes, [[place[v] for v in scope] for scope in scopes], method="min-fill")
-        return _BOTH_PASSES * found.total_cells / self._speed
+        return BOTH_PASSES * found.total_cells / self._speed
 
 
 def _maximal(groups: Mapping[int, Sequence[int]]) -> list[tuple[int, tuple[int, ...]]]:

@@ -12,6 +12,10 @@ EXPONENTIAL = 20.0
 """How much longer a combination takes whose exponential is summed."""
 
 
+BOTH_PASSES = 10.0
+"""Time of both passes over a tree, as a multiple of its cells at a machine's best speed; as measured on networks."""
+
+
 class Machine(NamedTuple):
     """A device as the planner sees it.
 
