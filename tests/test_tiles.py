@@ -10,11 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
+from elimina.backends.choose import get_backend
+from elimina.inference.bucket import eliminate
+from elimina.inference.execution import Execution
 from elimina.model import Model
-from elimina.planning import structure
+from elimina.planning.estimate import cpu_machine, cuda_machine
+from elimina.planning.plan import Output
+from elimina.planning.planner import make_plan
+from elimina.planning.prepare import prepare
 from elimina.table import FORBIDDEN
+from elimina.tree import bucket_tree
 from tests.devices import on_devices
-from tests.reference import broadcast
+from tests.reference import broadcast, planner
 
 
 @st.composite
@@ -108,12 +115,35 @@ def test_tables_joined_before_a_bucket(device, shape, gain):
     order = list(range(len(sizes)))
     joint = broadcast.costs(model)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(structure, "_PACK_WORK", 1)
-        patch.setattr(structure, "_PACK_GAIN", gain)
+        patch.setattr(planner, "_PACK_WORK", 1)
+        patch.setattr(planner, "_PACK_GAIN", gain)
         for dtype in (None, "int64", "float32"):
-            result = elimina.solve(model, order=order, device=device, dtype=dtype)
+            result = eliminate(packed(model, order, dtype, device), {})
             chosen = tuple(int(value) for value in result.assignment.values())
             assert result.value == joint.min() == joint[chosen]
+
+
+def packed(model, order, dtype, device):
+    """A plan whose steps are those of the planner in the reference, which joins sides of buckets of any size."""
+    problem = prepare(model, "mpe", {})
+    order = [v for v in order if v in problem.free]
+    backend = get_backend(device)
+    machine = cuda_machine() if device == "cuda" else cpu_machine(backend.threads)
+    plan = make_plan(problem, order, machine, backend.memory(), dtype)
+    scopes = [factor.scope for factor in plan.factors]
+    tree = bucket_tree(scopes, order)
+    steps, _ = planner.build_steps(tree, range(len(tree.nodes)), scopes, model.sizes)
+    members = [factor.members for factor in plan.factors]
+    everything = range(len(steps))
+    factors, steps, factor_cells, cells = planner.place(model.sizes, scopes, members, steps, plan.itemsize, everything)
+    plan = plan._replace(
+        factors=factors,
+        steps=steps,
+        outputs=tuple(Output(number, ()) for number in everything if not steps[number].readers),
+        factor_cells=factor_cells,
+        arena_cells=cells,
+    )
+    return Execution(problem, plan, backend)
 
 
 @on_devices
