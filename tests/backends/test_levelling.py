@@ -190,6 +190,8 @@ def minibucket_plan(sizes, scopes, parts, shared, *, levelled):
         task="mpe", semiring="min-sum", dtype="int32", forbidden=10**6, order=(0,), kept=(), width=2, factors=factors,
         steps=placed, outputs=tuple(Output(n, placed[n].axes) for n in messages), factor_cells=factor_cells,
         arena_cells=cells, keep=True, decode=False, device="cpu", memory_limit=2**40, bytes={}, seconds=0.0,
+        largest_table=max(step.out_cells for step in placed), work=sum(step.work for step in placed),
+        operations=sum(step.work * len(step.operands) for step in placed),
     )  # fmt: skip
 
 

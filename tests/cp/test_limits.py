@@ -25,7 +25,7 @@ from elimina.errors import InputError
         ({"seed": -1}, r"the seed is -1; it must be from 0 to 2\^63 - 1"),
         ({"seed": 0.5}, "a seed is a whole number"),
         ({"seed": "x"}, "a seed is a whole number"),
-        ({"restarts": "often"}, "no restarts often"),
+        ({"restarts": "often"}, "unknown restarts 'often'; it is one of luby"),
         ({"restarts": "luby", "restart_scale": 0}, "at least 1"),
         ({"on_solution": 3}, "on_solution is a function"),
     ],

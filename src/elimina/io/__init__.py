@@ -194,12 +194,13 @@ def write(model: Model, path: str | os.PathLike[str], *, format: str | None = No
         raise arguments.wrong_type("model", model, "a Model")
     path = _path(path)
     handler = _format_of(path, format, writing=True)
-    _report_losses(model, path, handler)
+    written = model
     if model.sense not in handler.SENSES:
         from elimina.io.convert import convert_sense
 
-        model = convert_sense(model, handler.SENSES[0])
-    save(path, handler.render(model))
+        written = convert_sense(model, handler.SENSES[0])
+    save(path, handler.render(written))
+    _report_losses(model, path, handler)
 
 
 def _report_losses(model: Model, path: Path, handler: _Format) -> None:
