@@ -163,16 +163,20 @@ def test_a_bar_on_a_terminal_only(slow, start):
 @pytest.mark.parametrize("suffix", ["uai", "uai.gz", "wcsp.xz", "cfn"])
 def test_convert_keeps_the_optimum(elimina, radio, suffix):
     code, out, err = elimina("convert", radio, f"out.{suffix}")
-    assert (code, out, err) == (0, "", "")
+    assert (code, out) == (0, "")
+    lacks = f"elimina: out.{suffix} lacks the upper bound 5932: where costs become probabilities, what it forbids is"
+    assert err == (f"{lacks} merely improbable\n" if "uai" in suffix else "")
     value = json.loads(elimina("solve", f"out.{suffix}", "--format", "json").out)["value"]
     assert value == pytest.approx(-1352 if "uai" in suffix else 1352)
 
 
 def test_convert_networks(elimina, tmp_path):
     (tmp_path / "a.net").write_text(NET.replace('my \\"net\\"', "rain"))
-    assert elimina("convert", "a.net", "b.xmlbif.gz") == (0, "", "")
-    assert elimina("convert", "b.xmlbif.gz", "c.bif") == (0, "", "")
-    answers = [elimina("solve", name, "--format", "json").out for name in ("a.net", "b.xmlbif.gz", "c.bif")]
+    assert elimina("convert", "a.net", "b.xmlbif.gz", "--no-check") == (0, "", "")
+    assert elimina("convert", "b.xmlbif.gz", "c.bif", "--no-check") == (0, "", "")
+    answers = [
+        elimina("solve", name, "--format", "json", "--no-check").out for name in ("a.net", "b.xmlbif.gz", "c.bif")
+    ]
     assert len({json.dumps(json.loads(a)["assignment"]) for a in answers}) == 1
     assert json.loads(answers[0])["assignment"] == {"rain": "no", "wet": "very % wet", "c": "only"}
 
