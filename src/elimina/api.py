@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from elimina import arguments
@@ -108,7 +108,7 @@ def plan(
         shift,
         partition,
     ).checked()
-    return plan_call(as_model(model), task, evidence, query, options, shift_seconds=0.0).planned.plan
+    return plan_call(as_model(model), task, evidence, _listed(query), options, shift_seconds=0.0).planned.plan
 
 
 @memory_errors_in_words("while it solved the model")
@@ -244,11 +244,17 @@ def solve(
     def work() -> None:
         with run.phase("read"):
             asked = as_model(model)
-        solver = Solver(Question(asked, task, {} if evidence is None else evidence, query), options, search, run)
+        known = {} if evidence is None else evidence
+        solver = Solver(Question(asked, task, known, _listed(query)), options, search, run)
         solver.on_plan, solver.progress = on_plan, progress
         solver.solve(None if checkpoint is None else _checkpoint(checkpoint))
 
     return run.answer(work)
+
+
+def _listed(query: Sequence[str | int] | None) -> Sequence[str | int] | None:
+    """Return a query that can be read more than once."""
+    return tuple(query) if isinstance(query, Iterator) else query
 
 
 def _checkpoint(folder: str) -> Checkpoint:

@@ -37,10 +37,13 @@ def answers(model, task, chosen):
     """What each way says; rows may turn out to be more than were expected, and than their slices have room for."""
     for way, options in chosen.items():
         try:
-            yield way, elimina.solve(model, task, **options)
+            found = elimina.solve(model, task, **options)
         except MemoryLimitError:
             if way != "rows in slices":
                 raise
+        else:
+            if way != "rows in slices" or found.ended_by != "memory-limit":
+                yield way, found
 
 
 def ways(data, model, task, device, folder):
