@@ -10,9 +10,7 @@ Columns: milliseconds (median) of pyAgrum's LazyPropagation (inference and all p
 from __future__ import annotations
 
 import argparse
-import gzip
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -49,12 +47,9 @@ def median_ms(call: Callable[[], object], repeat: int) -> float:
     return 1e3 * statistics.median(times)
 
 
-def peer(path: Path) -> Callable[[], object]:
+def peer(model: elimina.Model) -> Callable[[], object]:
     """Return a call of pyAgrum on a network."""
-    with tempfile.TemporaryDirectory() as folder:
-        plain = Path(folder) / path.name.removesuffix(".gz")
-        plain.write_bytes(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes())
-        network = pyagrum.loadBN(str(plain))
+    network = model.to_pyagrum()
 
     def call() -> None:
         inference = pyagrum.LazyPropagation(network)
@@ -77,7 +72,7 @@ def main() -> None:
     for name in options.networks:
         path = next(path for path in sorted(options.folder.glob(f"{name}.bif*")))
         model = elimina.read(path)
-        theirs = median_ms(peer(path), options.repeat)
+        theirs = median_ms(peer(model), options.repeat)
         ours = median_ms(lambda model=model: elimina.solve(model, "mar", threads=1, device="cpu"), options.repeat)
 
         def tree(model: elimina.Model = model) -> None:
