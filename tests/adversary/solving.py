@@ -82,7 +82,7 @@ def _solve(model: Model, case: Case, listener: Any) -> Result:
                 os.mkdir(options[name])
         result = solve(model, case["task"], **call, **options)
         left = [file for _, _, files in os.walk(folder) for file in files]
-        if left and "time_limit" not in options:
+        if left and not {"time_limit", "interrupt"} & case["options"].keys():
             raise Defect(f"files are left: {left}")
         return result
 
