@@ -11,8 +11,10 @@ import pytest
 
 import elimina
 import elimina.cp
+from tests import pages
 
 ROOT = Path(__file__).parents[1]
+RUN = [ROOT / "README.md"]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 
@@ -30,13 +32,29 @@ def test_the_tutorial_in_python(capsys):
     assert elimina.solve(rain, "mpe", evidence={"wet": "yes"}).assignment == {"rain": "yes", "wet": "yes"}
 
 
-def test_the_python_of_the_readme(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    names: dict[str, object] = {}
-    for block in blocks(ROOT / "README.md", "python"):
-        exec(block, names)
-    assert names["result"].status == "optimal"
-    assert names["answer"].log10_z < 0
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
+def test_every_block_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runner = pages.Runner(tmp_path)
+    for block in pages.blocks(page):
+        if block.not_run or block.missing():
+            continue
+        printed = runner.run(block)
+        if block.printed is not None:
+            assert pages.agrees(block.printed, printed), f"{page.name}:{block.line}\n{printed}"
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
+def test_blocks_that_are_not_run_have_a_reason(page):
+    for block in pages.blocks(page):
+        assert block.not_run is None or block.not_run in pages.NOT_RUN, f"{page.name}:{block.line}"
+
+
+def test_what_a_block_prints_is_compared():
+    assert pages.agrees("value: 3\ntime: 2 ms\n", "value:   3\ntime: 17 s\n")
+    assert pages.agrees("a: 1 ...\n...\nb: 2\n", "a: 1 2 3\nx\ny\nb: 2\n")
+    assert not pages.agrees("value: 3\n", "value: 4\n")
+    assert not pages.agrees("value: 3\n", "value: 3\nmore\n")
 
 
 def test_the_python_of_the_reference():
