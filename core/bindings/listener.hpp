@@ -22,18 +22,16 @@ template <class... Arguments>
 bool tell(const nanobind::object& listener, Ended& ended, Arguments... arguments) {
   if (ended.raised || ended.interrupted || elimina::stopped()) return false;
   nanobind::gil_scoped_acquire gil;
-  if (PyErr_CheckSignals() != 0) {
-    // What is known by then is worth returning.
-    ended.interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
-    ended.raised = !ended.interrupted;
-    if (ended.interrupted) PyErr_Clear();
-    return false;
+  if (PyErr_CheckSignals() == 0) {
+    try {
+      return listener(as_argument(arguments)...).ptr() != Py_False;
+    } catch (nanobind::python_error& error) {
+      error.restore();
+    }
   }
-  try {
-    return listener(as_argument(arguments)...).ptr() != Py_False;
-  } catch (nanobind::python_error& error) {
-    error.restore();
-    ended.raised = true;
-    return false;
-  }
+  // What is known when Ctrl-C comes is worth returning, whether it comes before the listener's first line or within it.
+  ended.interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
+  ended.raised = !ended.interrupted;
+  if (ended.interrupted) PyErr_Clear();
+  return false;
 }

@@ -74,5 +74,5 @@ def test_owners_of_the_published_files(data_dir):
 @pytest.mark.data
 def test_a_domain_without_values_has_the_first_integers(data_dir):
     model = read(data_dir / "dcop/drl4wcsp/problem.xml").model
-    assert model.variables[0].states == tuple(map(str, range(1, 21)))
+    assert model.variables[0].states == tuple(range(1, 21))
     assert len(model.factors) == 70

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 import time
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from elimina import MemoryLimitError, Model, TimeLimitError
 from elimina._core import Stop, Stopped, obey
 from elimina.errors import ClusterError, DeviceError
 from elimina.generate import grid_model, random_model
-from elimina.inference import choose, known, solver
+from elimina.inference import anytime, choose, known, solver
 from elimina.inference import method as method_module
 from elimina.inference import search as search_module
 from elimina.inference.anytime import Run
@@ -132,6 +134,69 @@ def test_failures_are_raised_whatever_is_known():
     run = Run("mpe")
     with pytest.raises(ValueError, match="a defect"):
         run.answer(work)
+
+
+def test_an_exception_that_comes_after_the_work_is_not_raised(monkeypatch):
+    class Slow(SimpleQueue):
+        def put(self, item):
+            for _ in range(30):
+                time.sleep(0.01)
+            super().put(item)
+
+    strays = []
+    monkeypatch.setattr(threading, "excepthook", strays.append)
+    run = Run("mpe", time_limit=0.0)
+    run._events = Slow()
+    with pytest.raises(TimeLimitError):
+        run.answer(lambda: None)
+    threads = [thread for thread in threading.enumerate() if thread.name == "elimina"]
+    for thread in threads:
+        thread.join(5)
+    assert not strays
+
+
+def test_an_exception_between_the_work_and_its_end_is_caught(monkeypatch):
+    strays = []
+    monkeypatch.setattr(threading, "excepthook", strays.append)
+    monkeypatch.setattr(anytime, "SOFT_SECONDS", 0.0)
+    for number in range(200):
+        until = time.monotonic() + 1e-5 * number
+        run = Run("mpe", time_limit=0.0)
+
+        def work(until=until):
+            while time.monotonic() < until:
+                pass
+
+        with pytest.raises(TimeLimitError):
+            run.answer(work)
+    assert not strays
+    assert not [thread for thread in threading.enumerate() if thread.name == "elimina" and thread.is_alive()]
+
+
+@pytest.mark.parametrize("sense", ["min-cost", "max-cost"])
+@pytest.mark.parametrize("is_integer", [True, False])
+def test_first_bounds_that_do_not_reach_the_upper_bound(sense, is_integer):
+    sign = 1 if sense == "min-cost" else -1
+    value = np.array([3]) if is_integer else np.array([3.5])
+    problem = prepare(Model.from_arrays([1], [((0,), value)], sense=sense), "mpe", {})
+    beyond = 1 if is_integer else 0
+    for distance, status in ((2, "infeasible"), (-2, "optimal")):
+        given = 3 - sign * distance
+        result = first_bounds(problem, 1.0, given)
+        assert result.status == status
+        if status == "infeasible":
+            assert (result.lower_bound if sign == 1 else result.upper_bound) == given + sign * beyond
+
+
+def test_a_call_that_ends_at_once_keeps_to_the_upper_bound():
+    model = Model([], [], sense="max-cost")
+    for limit in (1e-9, 1e-4, 1e-3, 10.0):
+        # On a loaded machine the call may end before the problem is known.
+        with contextlib.suppress(TimeLimitError):
+            result = elimina.solve(model, tables="sparse", upper_bound=1_000_000, time_limit=limit)
+            assert result.status == "infeasible"
+    assert limit == 10.0
+    assert result.status == "infeasible"
 
 
 def test_the_exception_of_a_listener_ends_the_work():

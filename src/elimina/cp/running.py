@@ -68,14 +68,11 @@ class Run:
 
         Raises:
             MemoryLimitError: Memory ran out before there was a solution.
-            KeyboardInterrupt: Ctrl-C, likewise.
         """
         self._posted = time.monotonic()
         try:
             ended_by = self._to_the_end(search, limit, keeps, on_solution)
         except KeyboardInterrupt:
-            if self._last is None:
-                raise
             ended_by = "interrupt"
         except MemoryError as error:
             if self._last is None:

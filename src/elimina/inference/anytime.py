@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from queue import Empty, SimpleQueue
-from threading import Lock, Thread
+from threading import Lock, Thread, current_thread
 from typing import Any, NamedTuple, TypeVar
 
 from elimina._core import Stop, Stopped, obey, stopped
@@ -100,6 +100,8 @@ class Run:
         self._frames: tuple[_Frame, ...] = ()
         self._error: BaseException | None = None
         self._is_prepared = False
+        self._is_working = False
+        self._ending = Lock()
 
     # What the work calls.
 
@@ -211,11 +213,20 @@ class Run:
         return ended_by
 
     def _work(self, work: Callable[[], None]) -> None:
-        obey(self._stop)
         try:
-            work()
-        except BaseException as error:
-            self._error = error
+            obey(self._stop)
+            with self._ending:
+                self._is_working = True
+            try:
+                work()
+            except BaseException as error:
+                self._error = error
+            with self._ending:
+                self._is_working = False
+                _raise_in(current_thread(), None)
+        except Stopped:
+            # It came as the work ended, and comes once.
+            pass
         finally:
             obey(None)
             self._events.put(None)
@@ -253,9 +264,10 @@ class Run:
         thread.join(patience)
         if is_shielded(thread):
             thread.join(_WRITING_SECONDS)
-        if thread.is_alive() and not is_shielded(thread):
-            _raise_in(thread, Stopped)
-            thread.join(HARD_SECONDS)
+        with self._ending:
+            if self._is_working and not is_shielded(thread):
+                _raise_in(thread, Stopped)
+        thread.join(HARD_SECONDS)
         if thread.is_alive():
             _left_alone.append(thread)
 
@@ -352,9 +364,10 @@ def _reason(error: BaseException) -> EndedBy | None:
     return next((reason for kind, reason in _REASONS.items() if isinstance(error, kind)), None)
 
 
-def _raise_in(thread: Thread, kind: type[BaseException]) -> None:
-    """Raise an exception in another thread, at its next line of Python."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(kind))
+def _raise_in(thread: Thread, kind: type[BaseException] | None) -> None:
+    """Raise an exception in a thread, at its next line of Python; None: take one back that it has not met yet."""
+    exception = None if kind is None else ctypes.py_object(kind)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), exception)
 
 
 @atexit.register

@@ -20,6 +20,7 @@ from elimina.inference.choose import FINER, Options, Planned, elimination_order,
 from elimina.inference.execution import Execution
 from elimina.inference.filtering import Listener
 from elimina.inference.knowledge import Limits
+from elimina.inference.known import ends_beyond
 from elimina.inference.search import MOST_COST, searched_optimum
 from elimina.inference.shifting import Original, shift_tables
 from elimina.model import Model
@@ -93,8 +94,7 @@ class Known(NamedTuple):
         value, given = self.result.value, self.upper_bound
         if value is not None and (given is None or self.sign * value <= self.sign * given):
             return self.result.replace(status="optimal", lower_bound=value, upper_bound=value)
-        beyond = None if given is None else given + self.sign
-        return Result("infeasible", "mpe", None, *((beyond, None) if self.sign == 1 else (None, beyond)))
+        return Result("infeasible", "mpe", None, *((None, None) if given is None else ends_beyond(given, self.sign)))
 
 
 def optimum_on_rows(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from elimina._core import FORBIDDEN_COST, minimise_costs
 from elimina.errors import InternalError, UnsupportedError
+from elimina.inference.known import ends_beyond
 from elimina.model import forbidden_value
 from elimina.planning.prepare import Problem, finite_range
 from elimina.result import Bounds, Result
@@ -229,12 +230,11 @@ class _Costs(NamedTuple):
         assignment = {v.name: v.state(x) for v, x in zip(model.variables, values, strict=True)}
         return Result("optimal", "mpe", score, score, score, assignment, stats=_statistics({}, {}))
 
-    def _nothing_better(self, limits: Limits) -> tuple[int | None, int | None]:
+    def _nothing_better(self, limits: Limits) -> tuple[float | None, float | None]:
         """Bounds where nothing reaches the total that was given."""
         if limits.upper_bound is None:
             return None, None
-        beyond = limits.upper_bound + self.sign
-        return (beyond, None) if self.sign == 1 else (None, beyond)
+        return ends_beyond(limits.upper_bound, self.sign)
 
 
 def _distances(problem: Problem, table: Table, best: int) -> NDArray[np.int64]:

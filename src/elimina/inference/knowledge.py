@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from elimina._core import stopped
 from elimina.errors import TimeLimitError
 from elimina.inference.filtering import Listener
+from elimina.inference.known import ends_beyond
 from elimina.inference.minibucket import meet, result_between
 from elimina.planning.prepare import Problem
 from elimina.result import Bounds, Result
@@ -161,8 +162,7 @@ class Knowledge:
         found = result_between(self.problem.model, None if self.is_empty else self.bound, self.chosen)
         given = self.limits.upper_bound
         if self.is_empty and given is not None:
-            beyond = given + self.sign if self.problem.model.is_integer else given
-            ends = (beyond, None) if self.sign == 1 else (None, beyond)
+            ends = ends_beyond(given, self.sign, self.problem.model.is_integer)
             found = found.replace(lower_bound=ends[0], upper_bound=ends[1])
         clock = {name: round(seconds, 6) for name, seconds in self.clock.items()}
         return found.replace(stats={**self.stats, "method": "search", "seconds": clock})

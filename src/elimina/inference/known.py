@@ -79,13 +79,38 @@ def _is_better(one: Result, other: Result, sign: int) -> bool:
     return sign * mine < sign * its
 
 
-def first_bounds(problem: Problem, seconds: float) -> Result | None:
+def ends_beyond(given: int | float, sign: int, is_integer: bool = True) -> tuple[float | None, float | None]:
+    """Return the bounds of an optimum that does not reach a given total: the next total, where costs are integers.
+
+    Args:
+        given: The total.
+        sign: 1 where values are minimised, -1 where they are maximised.
+        is_integer: Whether costs are integers.
+    """
+    beyond = given + sign if is_integer else given
+    return (beyond, None) if sign == 1 else (None, beyond)
+
+
+def first_bounds(problem: Problem, seconds: float, given: int | None = None) -> Result | None:
     """Bound an answer by each table's best value alone, and by an assignment that these lead to.
 
     Args:
         problem: A problem of the task ``mpe``, ``pr``, ``mmap`` or ``count``.
         seconds: Limit after which it is given up: then the answer is None.
+        given: A total that the answer of ``mpe`` has to reach; None: any will do.
     """
+    found = _first_bounds(problem, seconds)
+    if given is None or found is None:
+        return found
+    sign = 1 if problem.model.sense == "min-cost" else -1
+    bound = found.lower_bound if sign == 1 else found.upper_bound
+    if bound is None or sign * bound <= sign * given or meet(given, bound):
+        return found
+    ends = ends_beyond(given, sign, problem.model.is_integer)
+    return Result("infeasible", "mpe", None, *ends, stats=found.stats)
+
+
+def _first_bounds(problem: Problem, seconds: float) -> Result | None:
     until = time.monotonic() + seconds
     sign = 1.0 if problem.model.sense == "min-cost" else -1.0
     wanted: dict[int, Array] = {v: np.zeros(problem.model.sizes[v]) for v in (*problem.free, *problem.kept)}
@@ -169,7 +194,7 @@ def _between(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
             return Result("infeasible", "mpe", stats=stats)
         total: float = least if model.sense == "min-cost" else -least
         if model.is_integer:
-            total = math.floor(total) if model.sense == "min-cost" else math.ceil(total)
+            total = math.ceil(total) if model.sense == "min-cost" else math.floor(total)
         return result_between(model, total, chosen).replace(stats=stats)
     reached = [table.at(chosen) for table in problem.tables]
     upper = math.log(number) - least

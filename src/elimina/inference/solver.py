@@ -117,8 +117,8 @@ class Solver:
     def _bound_first(self, problem: Problem) -> None:
         """See to first bounds: at the end of the call, or now where they would take too long then."""
         if self.run.deadline is None or len(problem.tables) < _MANY_TABLES:
-            self.run.fallback = lambda seconds: first_bounds(problem, seconds)
-        elif (found := first_bounds(problem, math.inf)) is not None:
+            self.run.fallback = lambda seconds: first_bounds(problem, seconds, self.search.upper_bound)
+        elif (found := first_bounds(problem, math.inf, self.search.upper_bound)) is not None:
             self.run.fallback = lambda _: found
 
     def _problem(self) -> Problem:
