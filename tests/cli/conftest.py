@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -28,11 +27,8 @@ def elimina(capfd, tmp_path, monkeypatch) -> Callable[..., Ran]:
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: object) -> Ran:
-        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         with pytest.raises(SystemExit) as ended:
             main([str(argument) for argument in arguments])
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
         out, err = capfd.readouterr()
         assert "Traceback" not in err
         return Ran(int(ended.value.code or 0), out, err)

@@ -37,7 +37,7 @@ def slow(elimina, tmp_path):
     """A problem that takes a while to order, and one that takes some seconds to solve."""
     elimina("generate", "grid", "--side", 40, "-d", 3, "grid.wcsp")
     elimina("generate", "random", "-n", 60, "--p1", 0.5, "--p2", 0, "hard.wcsp")
-    functions = "".join(f"2 {i} {j} 1 0\n" for i, j in combinations(range(4), 2))
+    functions = "".join(f"2 {i} {j} 1 1\n0 1 0\n" for i, j in combinations(range(4), 2))
     (tmp_path / "dense.wcsp").write_text(f"dense 4 700 6 1000\n700 700 700 700\n{functions}")
 
 

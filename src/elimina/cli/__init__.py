@@ -11,7 +11,19 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line.
 
     Its exit codes: 0 finished, 1 error, 2 usage, 130 ended by SIGINT, 143 ended by SIGTERM.
+
+    Args:
+        arguments: Those of a command that a program runs within its own process, which gets its handlers of signals
+            back; None: those of this process.
     """
+    try:
+        _main(arguments)
+    finally:
+        if arguments is not None:
+            signals.release()
+
+
+def _main(arguments: list[str] | None) -> None:
     try:
         signals.catch()
         with signals.deferred():

@@ -24,6 +24,14 @@ def main(arguments: list[str] | None = None) -> None:
 
     Its exit codes: 0 finished, a limit included; 1 error; 2 usage; 130 ended by SIGINT; 143 ended by SIGTERM.
     """
+    try:
+        _main(arguments)
+    finally:
+        if arguments is not None:
+            signals.release()
+
+
+def _main(arguments: list[str] | None) -> None:
     started = time.monotonic()
     try:
         signals.catch()

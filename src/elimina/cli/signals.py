@@ -36,15 +36,17 @@ class _State:
         came: The first signal's number; None before it.
         deferred: Depth of ``deferred`` blocks.
         is_over: Whether the command has ended, and the process is about to.
+        before: Handlers that stood before the command's, by signal.
     """
 
     came: int | None = None
     deferred = 0
     is_over = False
+    before: tuple[tuple[int, Any], ...] = ()
 
 
 def catch() -> None:
-    """Handle SIGINT and SIGTERM from here on to the process's end.
+    """Handle SIGINT and SIGTERM from here on, to the process's end or until ``release``.
 
     Raises:
         KeyboardInterrupt: One came while Python started, and was held back by the launcher.
@@ -52,10 +54,19 @@ def catch() -> None:
     _State.came, _State.deferred, _State.is_over = None, 0, False
     for number in (*_WORDS, signal.SIGALRM):
         try:
-            signal.signal(number, _handle)
+            _State.before += ((number, signal.signal(number, _handle)),)
         except ValueError:
             return  # another thread than the main one: signals are that one's
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _WORDS)
+
+
+def release() -> None:
+    """Give the signals back to a program that ran a command within its own process."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    for number, handler in reversed(_State.before):
+        if handler is not None:  # None: it is not Python's
+            signal.signal(number, handler)
+    _State.before = ()
 
 
 def alarm(seconds: float) -> None:

@@ -286,7 +286,9 @@ class Run:
                 known = first if known is None else combine(first, known, self.sign)
         if known is None:
             raise self._nothing_known(ended_by, error)
-        if ended_by is None:
+        if known.status not in ("bounded", "feasible"):
+            ended_by = None
+        elif ended_by is None:
             ended_by = self._own_end(known)
         return self._with_seconds(known.replace(ended_by=ended_by))
 
