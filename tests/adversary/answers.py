@@ -91,10 +91,13 @@ def _number(end: Any, best: Any) -> Any:
 
 def is_rounding(oracle: Oracle, result: Result) -> bool:
     """Whether bounds lie apart by what sums of the floats in the tables may be rounded by."""
-    if isinstance(oracle.optimum(), int) or result.lower_bound is None or result.upper_bound is None:
+    # Where nothing is found below the model's bound, that bound is the other end.
+    beyond = oracle.spec["upper_bound"] if result.value is None else None
+    lower, upper = (beyond if end is None else end for end in (result.lower_bound, result.upper_bound))
+    if isinstance(oracle.optimum(), int) or lower is None or upper is None:
         return False
     largest = [max((abs(x) for x in f["values"] if math.isfinite(x)), default=0.0) for f in oracle.spec["factors"]]
-    return bool(result.upper_bound - result.lower_bound <= 1e-12 * math.fsum(largest))
+    return bool(upper - lower <= 1e-12 * math.fsum(largest))
 
 
 def _optimum(case: Case, model: Model, oracle: Oracle, result: Result) -> None:

@@ -21,7 +21,7 @@ the order of the cells, the default None for a dense table), ``constant``, ``upp
 MOST_ASSIGNMENTS = 1500
 """Assignments of a model, so that all of them are looked at in a millisecond or two."""
 
-COSTS = ("small", "ties", "wide", "huge", "float", "mixed", "float32")
+COSTS = ("small", "ties", "wide", "huge", "float", "mixed", "cancelling", "float32")
 FLOATS = ("float", "mixed", "cancelling", "float32")
 """Ways to draw costs."""
 

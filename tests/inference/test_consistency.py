@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -333,6 +334,18 @@ def test_models(kind, data):
     assert search.is_close
     assert search.score == pytest.approx(best, rel=1e-9, abs=1e-9)
     assert search.sign * search.bound <= search.sign * best + 1e-9 * max(1.0, abs(best))
+
+
+@pytest.mark.parametrize(
+    ("constant", "first", "second"),
+    [(0.0, [0.0, -1e17], [0.0, 1e300]), (-1e15, [0.0, np.inf], [0.0, -1e300])],
+)
+def test_floats_of_very_different_sizes(constant, first, second):
+    tables = [((), np.array(constant)), ((0,), np.array(first)), ((0,), np.array(second))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = elimina.solve(Model.from_arrays([2], tables), method="search")
+    assert result.lower_bound <= constant == result.value
 
 
 def test_floats_in_finer_units(monkeypatch):

@@ -197,12 +197,14 @@ def _units(original: Original, most: float, known: int | float | None) -> tuple[
     if original.moved.model.is_integer:
         return 1, 1 if original.shifted is None else int(original.shifted.scale)
     unit = min(_FINEST, 2.0 ** math.floor(math.log2((MOST_TOTAL // 2) / max(most, 1e-9))))
-    return unit, max(1, int(_STEP * max(1.0, abs(known or 0.0)) * unit))
+    return unit, max(1, int(min(MOST_TOTAL, _STEP * max(1.0, abs(known or 0.0)) * unit)))
 
 
 def _in_units(table: Array, unit: int | float, limit: float, top: int) -> NDArray[np.int64]:
     """Costs as the core reads them, rounded down; those from `top` on are as good as forbidden."""
     costs = np.full(table.size, FORBIDDEN_COST)
-    scaled = np.floor(np.where(table < limit, table, 0).reshape(-1) * unit)
+    # A cost that overflows is beyond the top as well.
+    with np.errstate(over="ignore"):
+        scaled = np.floor(np.where(table < limit, table, 0).reshape(-1) * unit)
     np.copyto(costs, scaled, where=(table < limit).reshape(-1) & (scaled < top), casting="unsafe")
     return costs
