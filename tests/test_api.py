@@ -205,7 +205,7 @@ class TestOptions:
         result = solve(model, time_limit=1e-4)
         assert (result.status, result.ended_by) in (("bounded", "time-limit"), ("optimal", None))
 
-    @pytest.mark.parametrize(("module", "phase"), [(sweep, "encoder"), (bucket, "_optimum")])
+    @pytest.mark.parametrize(("module", "phase"), [(sweep, "Encoder"), (bucket, "_optimum")])
     def test_time_limit_in_phases_that_cannot_be_interrupted(self, monkeypatch, module, phase):
         whole = getattr(module, phase)
 

@@ -17,9 +17,10 @@ from elimina.inference.encode import encode
 from elimina.model import Model, Variable
 from elimina.planning.estimate import cpu_machine
 from elimina.planning.planner import make_plan
-from elimina.planning.prepare import prepare
+from elimina.planning.prepare import allowed_ranges, prepare
 from elimina.table import FORBIDDEN, Table
 from tests.reference import brute
+from tests.reference import encode as plain
 from tests.strategies import KINDS, models
 
 
@@ -48,6 +49,38 @@ def test_small_blocks_give_the_same_answers(kind, data):
         assert result.value == pytest.approx(expected, rel=1e-12, abs=1e-9)
     if partition is not None:
         assert partition == pytest.approx(brute.partition(model), rel=1e-11, abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_the_core_encodes_as_plain_numpy_does(kind, data):
+    model = data.draw(models(kind))
+    task = data.draw(st.sampled_from(["mpe", "count", *(["pr", "mar"] if kind == "probability" else [])]))
+    dtype = (
+        data.draw(st.sampled_from([None, "float32"]))
+        if task in ("pr", "mar") or (task, kind) == ("mpe", "float")
+        else None
+    )
+    if task == "mpe" and "integer" in kind and kind != "big-integer":
+        dtype = data.draw(st.sampled_from([None, "float64", "int64"]))
+    fixed = [v for v in range(len(model.variables)) if data.draw(st.integers(0, 3)) == 0]
+    problem = prepare(model, task, {v: data.draw(st.integers(0, model.sizes[v] - 1)) for v in fixed})
+    assert problem.groups == plain.group(problem.tables)
+    ranges = [plain.allowed_range(table, model.sense) for table in problem.tables]
+    assert allowed_ranges(problem.tables, model.sense) == ranges
+    plan = make_plan(problem, data.draw(st.permutations(problem.free)), cpu_machine(1), 1 << 40, dtype)
+    semiring = "log-sum-exp" if task == "pr" and data.draw(st.booleans()) else None
+    with pytest.MonkeyPatch.context() as patch:
+        if data.draw(st.booleans()):
+            patch.setattr(table_module, "BLOCK_CELLS", data.draw(st.integers(1, 50)))
+        found, expected = encode(problem, plan, semiring), plain.encode(problem, plan, semiring)
+    is_logarithm = semiring is not None or (kind == "probability" and task == "mpe")
+    np.testing.assert_allclose(
+        found.arena, expected.arena, rtol=1e-14 if is_logarithm else 0, atol=1e-12 * is_logarithm
+    )
+    np.testing.assert_allclose(found.ranges, expected.ranges, rtol=1e-14 * ("float" in kind or is_logarithm))
+    assert (found.impossible, found.exact, found.offset) == (expected.impossible, expected.exact, expected.offset)
 
 
 @given(data=st.data())

@@ -7,6 +7,7 @@ NB_MODULE(_core, m) {
   bind_stop(m);
   bind_text(m);
   bind_order(m);
+  bind_tables(m);
   bind_plan(m);
   bind_dense(m);
   bind_rows(m);

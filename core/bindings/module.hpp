@@ -6,6 +6,7 @@ void bind_stop(nanobind::module_& m);
 void bind_text(nanobind::module_& m);
 void bind_order(nanobind::module_& m);
 void bind_plan(nanobind::module_& m);
+void bind_tables(nanobind::module_& m);
 void bind_dense(nanobind::module_& m);
 void bind_rows(nanobind::module_& m);
 void bind_filter(nanobind::module_& m);

@@ -1,6 +1,6 @@
 """elimina's compiled core."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, overload
 
 import numpy
@@ -101,6 +101,42 @@ def messages(sizes: Sequence[float], offsets: Sequence[int], members: Sequence[i
     """
     Widths and cells of the messages along an order, and the separators of those above 64 bits.
     """
+
+class TableList:
+    """
+    Tables as the core reads them. It keeps their arrays, not what was written to a table's attributes since.
+    """
+
+    def __init__(self, tables: Iterable) -> None:
+        """List objects with the attributes of `elimina.table.Table`."""
+
+    def replace(self, number: int, table: object) -> None:
+        """Put another table of the same scope in the place of one."""
+
+    def ends(self, sense: str) -> list:
+        """
+        For each table the smallest and the largest value that is not forbidden; None if every one is.
+        """
+
+    def values(self, assignment: Sequence[int]) -> list:
+        """
+        Each table's value at an assignment, which has a value index for each variable.
+        """
+
+    def groups(self) -> list:
+        """
+        For each group of tables whose scopes one of them contains its members, that one first; without tables of no variables.
+        """
+
+    def largest(self) -> int:
+        """
+        The first table of the most cells (counted up to 2^62); -1 if there is none.
+        """
+
+    def encode(self, sense: str, rule: str, limit: int, member_starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], members: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], scopes: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], strides: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], numbers: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, arena: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu')], block: int) -> tuple:
+        """
+        Write factors to an arena: those with these numbers, or all. `rule`: `support`, `distances` (up to `limit`), `sums`, `logs` or `products`; `block`: cells that are worked on at a time. Returns (products) the largest and the smallest positive value of each factor, the powers of two that were taken out, and 1 where no positive product left the normal range, else 0.
+        """
 
 class PlannedTree:
     """

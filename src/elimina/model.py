@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from elimina import arguments, distributions
+from elimina._core import TableList
 from elimina.errors import InputError
 from elimina.states import State, StateIndex, checked_states, index_of
 from elimina.table import FORBIDDEN, Table, batches, joined_values
@@ -349,8 +350,14 @@ class Model:
 
         A forbidden integer cost becomes infinity (minus infinity where costs are maximised), a probability of 0 minus
         infinity.
+
+        Raises:
+            InputError: A value is outside its variable's domain.
         """
-        values = [f.at(assignment) for f in self.factors]
+        try:
+            values = TableList(self.factors).values(assignment)
+        except ValueError as error:
+            raise InputError(f"an assignment is none of the model: {error}") from None
         if self.sense == "probability":
             return [math.log(p) if p > 0 else -math.inf for p in values]
         forbidden, worst = (forbidden_value(self.sense, dtype) for dtype in (np.int64, np.float64))

@@ -6,11 +6,13 @@ import itertools
 import math
 import operator
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elimina._core import TableList
 from elimina.arguments import shown
 from elimina.errors import InputError
 
@@ -135,7 +137,7 @@ class Table:
 
     def restrict(self, fixed: Mapping[int, int]) -> Table:
         """Slice by the fixed variables that are in the scope; this table itself if there is none."""
-        if not any(v in fixed for v in self.scope):
+        if fixed.keys().isdisjoint(self.scope):
             return self
         keep = [a for a, v in enumerate(self.scope) if v not in fixed]
         scope = [self.scope[a] for a in keep]
@@ -153,6 +155,18 @@ class Table:
     def __repr__(self) -> str:
         kind = f"{len(self.values)} rows, default {self.default}" if self.rows is not None else "dense"
         return f"Table(scope={self.scope}, sizes={self.sizes}, {self.values.dtype}, {kind})"
+
+
+class Tables(tuple[Table, ...]):
+    """Tables, and as the core reads them."""
+
+    @cached_property
+    def listed(self) -> TableList:
+        """The tables for the core; their arrays are looked up once."""
+        return TableList(self)
+
+    def __reduce__(self) -> tuple[type[Tables], tuple[tuple[Table, ...]]]:
+        return Tables, (tuple(self),)
 
 
 def blocks(sizes: Sequence[int]) -> Iterator[tuple[slice, ...]]:

@@ -130,7 +130,7 @@ def test_memory_that_runs_out(elimina, radio, monkeypatch):
     def fail(*arguments):
         raise MemoryError("Unable to allocate 9 PiB")
 
-    monkeypatch.setattr(sweep, "encoder", fail)
+    monkeypatch.setattr(sweep, "Encoder", fail)
     assert "ran out of memory while it solved the model" in one_line(elimina("solve", radio))
     assert "are more than 100000000 in all" in one_line(elimina("generate", "grid", "-d", 1000000, "g.wcsp"))
 

@@ -12,7 +12,7 @@ from elimina.generate import grid_model
 from elimina.model import Model
 from elimina.planning import incumbent, planner
 from elimina.planning.incumbent import incumbent_cost
-from elimina.planning.prepare import finite_range, prepare
+from elimina.planning.prepare import allowed_ranges, prepare
 from tests.reference import brute
 from tests.strategies import models
 
@@ -34,7 +34,7 @@ def test_it_bounds_the_optimum_which_is_still_found(kind, data):
     assert result.value == expected
     problem = prepare(model, "mpe", {})
     cost = incumbent_cost(problem)
-    ranges = [finite_range(table, model.sense) for table in problem.tables]
+    ranges = allowed_ranges(problem.tables, model.sense)
     if cost is None or None in ranges or expected is None:
         return
     if model.sense == "min-cost":

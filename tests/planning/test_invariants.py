@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import given, settings
 
-from elimina.planning.prepare import finite_range
+from elimina.planning.prepare import allowed_ranges
 from elimina.planning.program import pack
 from elimina.planning.record import HEADER, MAX_OPERANDS
 from tests.planning.problems import planned
@@ -165,7 +165,7 @@ def test_no_optimum_reads_as_forbidden(case):
         return
     best = brute.optimum(model, case.problem.fixed)
     if best is not None:
-        ranges = [finite_range(table, model.sense) for table in case.problem.tables]
+        ranges = allowed_ranges(case.problem.tables, model.sense)
         least = sum(low if model.sense == "min-cost" else high for low, high in filter(None, ranges))
         assert abs(best - model.constant - least) < plan.forbidden
 

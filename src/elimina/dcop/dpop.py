@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina._core import TableList
 from elimina.dcop.engine import IMPOSSIBLE, Engine, row
 from elimina.dcop.messages import Util, Utility, Value
 from elimina.dcop.traversal import Send, Traversal
 from elimina.dcop.view import Settings
 from elimina.errors import InputError
 from elimina.inference.encode import distances_of
-from elimina.planning.prepare import allowed_range, finite_range
+from elimina.planning.prepare import allowed_ranges
 from elimina.table import Table
 from elimina.tree import Item, by_scope
 
@@ -191,28 +192,25 @@ class Bucket:
         settings, tables, bests, possible = self._settings, [], [], True
         for group in groups.values():
             scope = tuple(sorted(group[0].scope, key=visits.__getitem__, reverse=True))
-            spread, forbidden, ranges = self._range(group)
+            listed = TableList(group)
+            spread, forbidden = self._range(allowed_ranges(listed, settings.sense))
             sizes = tuple(self._sizes[v] for v in scope)
-            limit = None if ranges is None else int(forbidden)
-            known = distances_of(group, scope, sizes, settings.sense, limit, ranges)
+            limit = int(forbidden) if settings.is_integer else None
+            known = distances_of(listed, len(group), scope, sizes, settings.sense, limit)
             possible = possible and known.possible
             bests.append(known.offset)
             order = tuple(visits[v] for v in scope)
             tables.append(Utility(scope, order, known.tables[0], forbidden, spread, (math.inf, 0)))
         return tables, sum(bests) if settings.is_integer else math.fsum(bests), possible
 
-    def _range(
-        self, group: Sequence[Table]
-    ) -> tuple[int | float, int | float, Sequence[tuple[int, int] | None] | None]:
-        """How far costs of functions of one scope are apart at most, what says 'forbidden', and integers' ranges."""
+    def _range(self, ranges: Sequence[tuple[float, float] | None]) -> tuple[int | float, int | float]:
+        """How far costs of functions of one scope are apart at most, and what says 'forbidden'."""
+        known = [ends for ends in ranges if ends is not None]
         if not self._settings.is_integer:
-            bounds = [allowed_range(table, self._settings.sense) or (0.0, 0.0) for table in group]
-            largest = sum((max(-low, high, high - low) for low, high in bounds), 0.0)
-            return self._checked(largest, largest > sys.float_info.max, "a float can hold"), math.inf, None
-        ranges = [finite_range(table, self._settings.sense) for table in group]
-        spread = sum(known[1] - known[0] for known in ranges if known is not None)
-        forbidden = max(spread + 1, IMPOSSIBLE)
-        return self._checked(spread, spread >= _WIDEST, "64-bit integers add exactly"), forbidden, ranges
+            largest = sum((max(-float(low), float(high), float(high) - float(low)) for low, high in known), 0.0)
+            return self._checked(largest, largest > sys.float_info.max, "a float can hold"), math.inf
+        spread = sum(high - low for low, high in known)
+        return self._checked(spread, spread >= _WIDEST, "64-bit integers add exactly"), max(spread + 1, IMPOSSIBLE)
 
     def _checked(self, spread: int | float, is_too_wide: bool, what: str) -> int | float:
         if is_too_wide:

@@ -13,7 +13,7 @@ from elimina.dcop.agent import Finished
 from elimina.dcop.problem import Problem
 from elimina.inference.minibucket import result_between
 from elimina.model import Model
-from elimina.planning.prepare import allowed_range
+from elimina.planning.prepare import allowed_ranges
 from elimina.result import Result
 
 SECONDS = 0.1
@@ -64,7 +64,7 @@ def _bound_of_roots(model: Model, agents: Sequence[Finished]) -> int | float | N
 
 def _bound_of_functions(model: Model) -> int | float | None:
     """The sum of what each function is at best; None if one of them allows nothing."""
-    ranges = [allowed_range(table, model.sense) for table in model.factors]
+    ranges = allowed_ranges(model.factors, model.sense)
     if None in ranges:
         return None
     side = 0 if model.sense == "min-cost" else 1

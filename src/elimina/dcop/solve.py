@@ -24,7 +24,7 @@ from elimina.inference.account import check_value
 from elimina.inference.choose import MOST_THREADS
 from elimina.inference.minibucket import result_between
 from elimina.model import Model
-from elimina.planning.prepare import allowed_range
+from elimina.planning.prepare import allowed_ranges
 from elimina.result import Delivery, EndedBy, Result, phase_seconds
 from elimina.semiring import FLOATS, INTEGERS
 
@@ -288,7 +288,7 @@ def answer(problem: Problem, agents: Iterable[Finished]) -> Result:
 
 def _largest(model: Model) -> list[float]:
     """Each function's largest cost: agents add up distances from its least one, which round as the largest does."""
-    ranges = (allowed_range(table, model.sense) for table in model.factors)
+    ranges = allowed_ranges(model.factors, model.sense)
     return [max(map(abs, known)) for known in ranges if known is not None]
 
 

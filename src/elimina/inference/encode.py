@@ -1,27 +1,34 @@
 """Writing a model's values into the factor part of an arena, as a plan's semiring wants them.
 
-Tables are read block by block, so that what is needed besides the arena stays small however large they are (sparse
-tables: 24 bytes for each listed row).
+The core reads tables block by block, so that what is needed besides the arena stays small however large they are
+(sparse tables: 16 bytes for each listed tuple).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-import sys
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina import table as tables_of_models
+from elimina._core import TableList
 from elimina.errors import InputError
-from elimina.model import Sense, forbidden_value
+from elimina.model import Sense
+from elimina.planning.factors import Factors
 from elimina.planning.plan import FactorLayout, Plan
-from elimina.planning.prepare import Problem, allowed_range, finite_range
-from elimina.table import BLOCK_CELLS, Table, blocks, cell_numbers
+from elimina.planning.prepare import Problem, allowed_ranges
+from elimina.table import Table
 
 Array = NDArray[Any]
-Change = Callable[[Array], Array]
+
+Rule = Literal["support", "distances", "sums", "logs", "products"]
+"""What becomes of values: 1 where they are allowed, else 0; integer costs less the best one of each table; costs as
+floats likewise; logarithms likewise; each factor scaled by a power of two, so that its largest value is in [1, 2)."""
 
 
 class Encoded(NamedTuple):
@@ -50,87 +57,139 @@ class Encoded(NamedTuple):
         return self.constants[0] if len(self.constants) == 1 else math.fsum(self.constants)
 
 
-class _Source:
-    """A table as it is read: block by block of a factor that has all of its variables."""
+class Encoder:
+    """Writes a problem's factors into an arena, and some of them anew where tables change.
 
-    def __init__(self, table: Table, factor: FactorLayout, change: Change) -> None:
-        axes = [table.scope.index(v) for v in factor.scope if v in table.scope]
-        self._change = change
-        self._shape = tuple(n if v in table.scope else 1 for v, n in zip(factor.scope, factor.sizes, strict=True))
-        self._table = table
-        if table.rows is None:
-            self._values = table.values.transpose(axes).reshape(self._shape)
-            return
-        cells = cell_numbers(table.rows, table.sizes, axes)
-        order = np.argsort(cells, kind="stable")
-        self._cells, self._values = cells[order], change(table.values[order])
-        self._default = change(np.array([table.default], dtype=table.values.dtype))[0]
+    Costs and logarithms as floats are less the best value of each table: sums of what is left are of one sign, so that
+    rounding changes them by a small part of themselves, however much the tables cancel each other.
 
-    def read(self, box: Sequence[slice]) -> Array:
-        """A block of the factor, changed as the semiring wants it; axes that the table lacks have length 1."""
-        own = tuple(part if size > 1 else slice(None) for part, size in zip(box, self._shape, strict=True))
-        return self._change(self._values[own]) if self._table.rows is None else self._listed(own)
-
-    def _listed(self, box: Sequence[slice]) -> Array:
-        """A block of a sparse table: its cells follow one another in the whole."""
-        start, shape = 0, []
-        for part, size in zip(box, self._shape, strict=True):
-            first, last, _ = part.indices(size)
-            start = start * size + first
-            shape.append(last - first)
-        block = np.full(math.prod(shape), self._default, dtype=self._values.dtype)
-        low, high = np.searchsorted(self._cells, (start, start + len(block)))
-        block[self._cells[low:high] - start] = self._values[low:high]
-        return block.reshape(shape)
-
-
-class Part(NamedTuple):
-    """What is to be known of one encoded factor.
+    Args:
+        problem: What is encoded.
+        plan: Where the factors lie.
+        semiring: Another one than the plan's, over the same dtype and layout.
+        whole: The problem of all slices, if the other one is a slice.
 
     Attributes:
-        offset: The integer cost taken out of it, or the power of two (``sum-product``).
-        range: See ``Encoded.ranges``.
-        possible: False if all of its costs are forbidden (integer costs only; others show it by themselves).
-        exact: See ``Encoded``.
-    """
-
-    offset: int = 0
-    range: tuple[float, float] = (0.0, 0.0)
-    possible: bool = True
-    exact: bool = True
-    taken: tuple[float, ...] = ()
-    """The costs or logarithms taken out of its tables, where these are floats."""
-
-
-class Encoder(Protocol):
-    """Encodes factors one by one, for one semiring."""
-
-    def write(self, factor: FactorLayout, tables: Sequence[Table], view: Array) -> Part:
-        """Write the join of tables to a factor's place; the tables' scopes are within the factor's."""
-        ...
-
-    def constants(self, problem: Problem, parts: Sequence[Part]) -> tuple[tuple[int | float, ...], bool]:
-        """Return ``Encoded.constants``, and whether the tables without a scope allow anything."""
-        ...
-
-
-def encoder(problem: Problem, plan: Plan, semiring: str | None = None) -> Encoder:
-    """What encodes a problem, or slices of it, for the plan's semiring or another one over the same dtype and layout.
+        arena: The first ``plan.factor_cells`` elements.
 
     Raises:
         InputError: Costs are so large that their sum may leave the plan's dtype.
     """
-    semiring = semiring or plan.semiring
+
+    def __init__(self, problem: Problem, plan: Plan, semiring: str | None = None, whole: Problem | None = None) -> None:
+        self._sense = problem.model.sense
+        self._rule = _rule(whole or problem, plan, semiring or plan.semiring)
+        self._limit = int(plan.forbidden) if self._rule == "distances" else 0
+        self._factors = Factors.packed(plan.factors)
+        self._tables, self._listed = problem.tables, problem.tables.listed
+        self.arena: Array = np.zeros(plan.factor_cells, dtype=plan.dtype)
+        self._ranges, self._exponents, self._exact = self._write(None)
+
+    def replace(self, changed: Mapping[int, Table], numbers: Sequence[int]) -> None:
+        """Put other tables of the same scopes in the place of some, and write the factors that they are part of."""
+        if self._listed is self._tables.listed:
+            self._listed = TableList(self._tables)
+        for number, table in changed.items():
+            self._listed.replace(number, table)
+        ranges, exponents, exact = self._write(np.array(numbers, dtype=np.int64))
+        if self._rule == "products":
+            own = list(numbers)
+            self._ranges[own], self._exponents[own], self._exact[own] = ranges, exponents, exact
+
+    def _write(self, numbers: NDArray[np.int64] | None) -> tuple[Array, Array, Array]:
+        return write_factors(self._listed, self._sense, self._rule, self._limit, self._factors, self.arena, numbers)
+
+    def encoded(self, problem: Problem) -> Encoded:
+        """Return what has been written.
+
+        Args:
+            problem: With the tables that were written last.
+        """
+        constant, constants = problem.model.constant, [problem.tables[c] for c in problem.constants]
+        possible = constant > -math.inf
+        ranges = np.zeros((len(self._factors), 2))
+        if self._rule == "products":
+            values = [float(table.values) for table in constants]
+            logs = constant / math.log(2), int(self._exponents.sum()), *(math.log2(v) for v in values if v > 0)
+            possible, exact = possible and all(values), bool(self._exact.all())
+            return Encoded(self.arena, logs, self._ranges.copy(), not possible, exact)
+        if self._rule == "support":
+            ends = allowed_ranges(constants, self._sense)
+            return Encoded(self.arena, (0,), ranges, not possible or None in ends, True)
+        ends = self._listed.ends(self._sense)
+        bests = [None if known is None else self._better(known) for known in ends]
+        if self._rule == "distances":
+            total = int(constant) + sum(best for best in bests if best is not None)
+            return Encoded(self.arena, (total,), ranges, None in bests, True)
+        found = [part for best in bests if best is not None for part in _floats(self._value(best))]
+        spreads = [0.0 if known is None else abs(self._value(known[1]) - self._value(known[0])) for known in ends]
+        if len(self._factors):
+            members = np.array(spreads)[self._factors.members]
+            ranges[:, 0] = np.add.reduceat(members, self._factors.member_starts[:-1])
+        possible = possible and all(bests[c] is not None for c in problem.constants)
+        return Encoded(self.arena, (*_floats(constant), *found), ranges, not possible, True)
+
+    def _better(self, ends: tuple[float, float]) -> float:
+        return ends[0] if self._sense == "min-cost" else ends[1]
+
+    def _value(self, number: float) -> float:
+        return math.log(number) if self._sense == "probability" else number
+
+
+def write_factors(
+    tables: TableList,
+    sense: Sense,
+    rule: Rule,
+    limit: int,
+    factors: Factors,
+    arena: Array,
+    numbers: NDArray[np.int64] | None = None,
+) -> tuple[Array, Array, Array]:
+    """Write factors into an arena.
+
+    Args:
+        tables: That the factors' members are numbers of.
+        sense: Of the tables.
+        rule: What becomes of their values.
+        limit: ``distances``: what stands for forbidden costs, above all others.
+        factors: Where they lie.
+        arena: What is written to.
+        numbers: Of the factors to write; None: all.
+
+    Returns:
+        ``products``, of each factor that was written: the largest and the smallest positive value; the power of two
+        that was taken out; and whether no positive product left the normal range while factors were joined.
+    """
+    ranges, exponents, exact = tables.encode(
+        sense,
+        rule,
+        limit,
+        factors.member_starts,
+        factors.members,
+        factors.starts,
+        factors.scopes,
+        factors.sizes,
+        factors.strides,
+        factors.offsets,
+        numbers,
+        arena,
+        tables_of_models.BLOCK_CELLS,
+    )
+    return ranges, exponents, exact
+
+
+def _rule(problem: Problem, plan: Plan, semiring: str) -> Rule:
+    sense = problem.model.sense
     if semiring == "count":
-        return _Support(problem.model.sense)
+        return "support"
     if semiring == "sum-product":
-        return _Products()
-    if semiring == "log-sum-exp" or problem.model.sense == "probability":
-        return _Sums(problem.model.sense)
+        return "products"
+    if semiring == "log-sum-exp" or sense == "probability":
+        return "logs" if sense == "probability" else "sums"
     if plan.dtype.startswith("int"):
-        return _Integers(problem.model.sense, int(plan.forbidden))
+        return "distances"
     _check_sum(problem, plan)
-    return _Sums(problem.model.sense)
+    return "sums"
 
 
 def encode(problem: Problem, plan: Plan, semiring: str | None = None) -> Encoded:
@@ -139,25 +198,7 @@ def encode(problem: Problem, plan: Plan, semiring: str | None = None) -> Encoded
     Raises:
         InputError: Costs are so large that their sum may leave the plan's dtype.
     """
-    own = encoder(problem, plan, semiring)
-    arena = np.zeros(plan.factor_cells, dtype=plan.dtype)
-    parts = [
-        own.write(factor, [problem.tables[member] for member in factor.members], factor_view(arena, factor))
-        for factor in plan.factors
-    ]
-    return encoded(own, problem, arena, parts)
-
-
-def encoded(own: Encoder, problem: Problem, arena: Array, parts: Sequence[Part]) -> Encoded:
-    """Put together what an encoder wrote."""
-    constants, possible = own.constants(problem, parts)
-    return Encoded(
-        arena,
-        constants,
-        np.array([part.range for part in parts], dtype=np.float64).reshape(-1, 2),
-        not (possible and all(part.possible for part in parts)),
-        all(part.exact for part in parts),
-    )
+    return Encoder(problem, plan, semiring).encoded(problem)
 
 
 class Distances(NamedTuple):
@@ -173,8 +214,6 @@ class Distances(NamedTuple):
     tables: list[Array]
     offset: int | float
     possible: bool
-    taken: tuple[float, ...] = ()
-    """The numbers that the offset is the rounded sum of, where costs are floats."""
 
 
 def distances(problem: Problem, forbidden: int) -> Distances:
@@ -184,63 +223,62 @@ def distances(problem: Problem, forbidden: int) -> Distances:
         problem: Of the task ``mpe``.
         forbidden: What stands for forbidden integer costs; allowed distances are below it.
     """
-    model = problem.model
-    sign = 1 if model.sense == "min-cost" else -1
-    found = [
-        distances_of(
-            [problem.tables[m] for m in group.members],
-            group.scope,
-            tuple(model.sizes[v] for v in group.scope),
-            model.sense,
-            forbidden if model.is_integer else None,
-        )
-        for group in problem.groups
-    ]
-    own = _cost_encoder(model.sense, forbidden if model.is_integer else None)
-    constants, possible = own.constants(problem, [])
-    offset: int | float = sign * constants[0] + sum(joined.offset for joined in found)
-    if not model.is_integer:
-        taken = [part for joined in found for part in joined.taken]
-        offset = math.fsum([*taken, *(sign * constant for constant in constants)])
-    return Distances(
-        [joined.tables[0] for joined in found], offset, possible and all(joined.possible for joined in found)
-    )
+    sizes, groups = problem.model.sizes, problem.groups
+    shapes = [tuple(sizes[v] for v in group.scope) for group in groups]
+    factors = list(_side_by_side([group.members for group in groups], [group.scope for group in groups], shapes))
+    limit = forbidden if problem.model.is_integer else None
+    return _distances(problem.tables.listed, problem.model.sense, limit, factors, problem.model.constant)
 
 
 def distances_of(
-    tables: Sequence[Table],
-    scope: tuple[int, ...],
-    sizes: tuple[int, ...],
-    sense: Sense,
-    forbidden: int | None,
-    ranges: Sequence[tuple[int, int] | None] | None = None,
+    tables: TableList, count: int, scope: tuple[int, ...], sizes: tuple[int, ...], sense: Sense, forbidden: int | None
 ) -> Distances:
     """Join tables to one, of the values' distances from the best that each of them has.
 
     Args:
         tables: Their scopes are within the scope; all of integers if there is a number for 'forbidden'.
+        count: Their number.
         scope: Of the joined table.
         sizes: Domain sizes of its variables.
         sense: Of the tables.
         forbidden: What stands for forbidden integer costs; allowed distances are below it. None: costs are floats.
-        ranges: What ``finite_range`` says of each table; None: it is not known.
     """
-    if forbidden is not None and ranges is not None and math.prod(sizes) <= BLOCK_CELLS:
-        return _Integers(sense, forbidden).joined(tables, scope, ranges)
-    table: Array = np.empty(sizes, dtype=np.float64 if forbidden is None else np.int64)
-    layout = FactorLayout(tuple(range(len(tables))), scope, sizes, (), 0, table.size)
-    part = _cost_encoder(sense, forbidden).write(layout, tables, table)
-    sign = 1 if sense == "min-cost" else -1
-    if forbidden is not None:
-        return Distances([table], sign * part.offset, part.possible)
-    taken = tuple(sign * number for number in part.taken)
-    return Distances([sign * table], math.fsum(taken), bool(np.isfinite(table).any()), taken)
+    return _distances(tables, sense, forbidden, list(_side_by_side([range(count)], [scope], [sizes])))
 
 
-def _cost_encoder(sense: Sense, forbidden: int | None) -> Encoder:
-    if forbidden is not None:
-        return _Integers(sense, forbidden)
-    return _Sums(sense)
+def _distances(
+    tables: TableList, sense: Sense, forbidden: int | None, factors: Sequence[FactorLayout], constant: float = 0
+) -> Distances:
+    is_integer, sign = forbidden is not None, 1 if sense == "min-cost" else -1
+    arena = np.empty(sum(factor.span for factor in factors), dtype=np.int64 if is_integer else np.float64)
+    rule: Rule = "distances" if is_integer else "logs" if sense == "probability" else "sums"
+    write_factors(tables, sense, rule, forbidden or 0, Factors.packed(factors), arena)
+    ends = tables.ends(sense)
+    bests = [known if known is None else known[0] if sign == 1 else known[1] for known in ends]
+    parts = np.split(arena, [factor.offset for factor in factors[1:]])
+    joined = [part.reshape(factor.sizes) for part, factor in zip(parts, factors, strict=True)] if factors else []
+    if is_integer:
+        total = int(constant) + sum(best for best in bests if best is not None)
+        return Distances(joined, sign * total, None not in bests)
+    values = [math.log(best) if sense == "probability" else best for best in bests if best is not None]
+    taken = tuple(sign * part for value in (constant, *values) for part in _floats(value))
+    joined = [sign * table for table in joined]
+    inside = {member for factor in factors for member in factor.members}
+    possible = constant > -math.inf and all(best is not None for n, best in enumerate(bests) if n not in inside)
+    possible = possible and all(bool(np.isfinite(table).any()) for table in joined)
+    return Distances(joined, math.fsum(taken), possible)
+
+
+def _side_by_side(
+    members: Sequence[Sequence[int]], scopes: Sequence[tuple[int, ...]], shapes: Sequence[tuple[int, ...]]
+) -> Iterator[FactorLayout]:
+    """Return factors without padding, one after another."""
+    offset = 0
+    for own, scope, sizes in zip(members, scopes, shapes, strict=True):
+        span = math.prod(sizes)
+        inner = itertools.accumulate(reversed(sizes[1:]), operator.mul, initial=1)
+        yield FactorLayout(tuple(own), scope, sizes, tuple(inner)[::-1][: len(sizes)], offset, span)
+        offset += span
 
 
 def factor_view(arena: Array, factor: FactorLayout) -> Array:
@@ -248,89 +286,6 @@ def factor_view(arena: Array, factor: FactorLayout) -> Array:
     step = arena.itemsize
     strides = [stride * step for stride in factor.strides]
     return np.ndarray(factor.sizes, arena.dtype, arena, factor.offset * step, strides)
-
-
-def _write(view: Array, sources: Sequence[_Source], combine: Callable[[Array, Array], Array]) -> Part:
-    """Write tables combined, block by block."""
-    first, *others = sources
-    for box in blocks(view.shape):
-        values = first.read(box)
-        for other in others:
-            values = combine(values, other.read(box))
-        view[box] = values
-    return Part()
-
-
-class _Support:
-    """1 where the tables allow the assignment, else 0."""
-
-    def __init__(self, sense: Sense) -> None:
-        self._sense = sense
-
-    def _change(self, table: Table) -> Change:
-        forbidden = forbidden_value(self._sense, table.values.dtype)
-        return lambda values: np.not_equal(values, forbidden)
-
-    def write(self, factor: FactorLayout, tables: Sequence[Table], view: Array) -> Part:
-        return _write(view, [_Source(table, factor, self._change(table)) for table in tables], np.logical_and)
-
-    def constants(self, problem: Problem, parts: Sequence[Part]) -> tuple[tuple[int | float, ...], bool]:
-        tables = (problem.tables[c] for c in problem.constants)
-        return (0,), problem.model.constant > -math.inf and all(self._change(t)(t.values) for t in tables)
-
-
-class _Sums:
-    """Costs or logarithms as floats: each table less the best value that it has.
-
-    Sums of what is left are of one sign, so that rounding changes them by a small part of themselves, however much the
-    tables cancel each other.
-    """
-
-    def __init__(self, sense: Sense) -> None:
-        self._sense = sense
-
-    def _ends(self, table: Table) -> tuple[float, float] | None:
-        """Return the best and the worst value that a table allows; None if it allows nothing."""
-        known = allowed_range(table, self._sense)
-        return None if known is None else known if self._sense == "min-cost" else known[::-1]
-
-    def _change(self, ends: tuple[float, float] | None, dtype: np.dtype[np.generic]) -> Change:
-        if self._sense == "probability":
-            high = _logarithm(ends)
-            return lambda values: _logarithms(values) - high
-        best, (forbidden, worst) = 0 if ends is None else ends[0], _signs_of_forbidden(self._sense)
-        if dtype.kind == "f":
-            return lambda values: values.astype(np.float64, copy=False) - best
-        # Integers beyond 2^53 are rounded after the subtraction, which is exact on unsigned words.
-        sign, start = 1 if self._sense == "min-cost" else -1, np.uint64(int(best) % 2**64)
-
-        def distances(values: Array) -> Array:
-            words = values.view(np.uint64)
-            words = words - start if sign == 1 else start - words
-            return np.where(values == forbidden, worst, sign * words.astype(np.float64))
-
-        return distances
-
-    def write(self, factor: FactorLayout, tables: Sequence[Table], view: Array) -> Part:
-        ends = [self._ends(table) for table in tables]
-        sources = [
-            _Source(table, factor, self._change(known, table.values.dtype))
-            for table, known in zip(tables, ends, strict=True)
-        ]
-        part = _write(view, sources, np.add)
-        allowed = [known for known in ends if known is not None]
-        spread = sum(abs(self._value(worst) - self._value(best)) for best, worst in allowed)
-        taken = [part for best, _ in allowed for part in _floats(self._value(best))]
-        return part._replace(range=(spread, 0.0), taken=tuple(taken))
-
-    def _value(self, number: float) -> float:
-        return math.log(number) if self._sense == "probability" else number
-
-    def constants(self, problem: Problem, parts: Sequence[Part]) -> tuple[tuple[int | float, ...], bool]:
-        ends = [self._ends(problem.tables[c]) for c in problem.constants]
-        values = [*_floats(problem.model.constant), *(value for part in parts for value in part.taken)]
-        values += [part for known in ends if known is not None for part in _floats(self._value(known[0]))]
-        return tuple(values), None not in ends and problem.model.constant > -math.inf
 
 
 def _floats(number: float) -> tuple[float, ...]:
@@ -341,24 +296,10 @@ def _floats(number: float) -> tuple[float, ...]:
     return (nearest,)
 
 
-def _logarithm(ends: tuple[float, float] | None) -> float:
-    return 0.0 if ends is None else math.log(ends[0])
-
-
-def _logarithms(values: Array) -> Array:
-    with np.errstate(divide="ignore"):
-        return np.log(values, dtype=np.float64)
-
-
-def _signs_of_forbidden(sense: Sense) -> tuple[float, float]:
-    """Return what says 'forbidden' among integers and among floats."""
-    return forbidden_value(sense, np.int64), forbidden_value(sense, np.float64)
-
-
 def _check_sum(problem: Problem, plan: Plan) -> None:
     """Finite costs whose sum is infinite would read as forbidden."""
-    ranges = (allowed_range(table, problem.model.sense) for table in problem.tables)
-    largest = [max(-float(low), float(high), float(high) - float(low)) for low, high in filter(None, ranges)]
+    ranges = filter(None, allowed_ranges(problem.tables, problem.model.sense))
+    largest = [max(-float(low), float(high), float(high) - float(low)) for low, high in ranges]
     total = sum(largest, abs(float(problem.model.constant)))
     if total > float(np.finfo(plan.dtype).max):
         way = "use dtype float64" if plan.dtype == "float32" else "scale them down"
@@ -368,143 +309,11 @@ def _check_sum(problem: Problem, plan: Plan) -> None:
         )
 
 
-class _Integers:
-    """Each table shifted to start at 0 (maximised costs negated first); one number says 'forbidden'."""
-
-    def __init__(self, sense: Sense, limit: int) -> None:
-        self._sense, self._limit = sense, limit
-        self._sign = 1 if sense == "min-cost" else -1
-
-    def _best(self, table: Table) -> int | None:
-        return self._better(finite_range(table, self._sense))
-
-    def _better(self, known: tuple[int, int] | None) -> int | None:
-        return None if known is None else known[0] if self._sign == 1 else known[1]
-
-    def joined(
-        self, tables: Sequence[Table], scope: tuple[int, ...], ranges: Sequence[tuple[int, int] | None]
-    ) -> Distances:
-        """Join small tables over the same variables, whose ranges are known."""
-        total: Array | None = None
-        bests = [self._better(known) for known in ranges]
-        for table, best in zip(tables, bests, strict=True):
-            part = self._change(best or 0)(table.dense()).transpose([table.scope.index(v) for v in scope])
-            total = part if total is None else np.minimum(total + part, self._limit)
-        assert total is not None
-        return Distances([total], self._sign * sum(best or 0 for best in bests), None not in bests)
-
-    def _change(self, best: int) -> Change:
-        limit, sign = self._limit, self._sign
-        forbidden = forbidden_value(self._sense, np.int64)
-        # Costs far apart may leave int64 on the way: differences are taken as unsigned words, where they are exact.
-        start = np.uint64(best % 2**64)
-
-        def shifted(values: Array) -> Array:
-            words = values.view(np.uint64)
-            distance = words - start if sign == 1 else start - words
-            np.minimum(distance, np.uint64(limit), out=distance)
-            distance[values == forbidden] = limit
-            return distance.view(np.int64)
-
-        return shifted
-
-    def write(self, factor: FactorLayout, tables: Sequence[Table], view: Array) -> Part:
-        bests = [self._best(table) for table in tables]
-        pairs = zip(tables, bests, strict=True)
-        sources = [_Source(table, factor, self._change(best or 0)) for table, best in pairs]
-
-        def combine(one: Array, other: Array) -> Array:
-            total: Array = np.minimum(one + other, self._limit)
-            return total
-
-        part = _write(view, sources, combine)
-        return part._replace(offset=sum(best or 0 for best in bests), possible=None not in bests)
-
-    def constants(self, problem: Problem, parts: Sequence[Part]) -> tuple[tuple[int | float, ...], bool]:
-        bests = [self._best(problem.tables[c]) for c in problem.constants]
-        total = int(problem.model.constant) + sum(part.offset for part in parts) + sum(best or 0 for best in bests)
-        return (total,), None not in bests
-
-
-class _Product:
-    """A product of tables, kept in range by powers of two: the true one is ``values`` times 2 to the ``exponent``.
-
-    ``exact`` becomes False once a positive product was lost or rounded beyond its last digits.
-    """
-
-    def __init__(self) -> None:
-        self.values: NDArray[np.float64] | None = None
-        self.support: NDArray[np.bool_] | None = None
-        self.exponent = 0
-        self.exact = True
-
-    def multiply(self, factor: Array) -> None:
-        """Multiply by a table whose axes have the product's length or 1."""
-        values, exponent = scaled(factor.astype(np.float64, copy=False))
-        support = factor > 0
-        self.exponent += exponent
-        if self.values is not None and self.support is not None:
-            values, support = self.values * values, self.support & support
-        self.exact = self.exact and float(values.min(where=support, initial=math.inf)) >= sys.float_info.min
-        self.values, exponent = scaled(values)
-        self.support = support
-        self.exponent += exponent
-
-
 def scaled(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
     """Return values times a power of two that brings the largest one into [1, 2), and the exponent taken out."""
     high = float(values.max())
     exponent = math.frexp(high)[1] - 1 if high > 0 else 0
     return np.ldexp(values, -exponent) if exponent else values, exponent
-
-
-class _Products:
-    """Each factor scaled by a power of two, so that its largest value lies in [1, 2)."""
-
-    def write(self, factor: FactorLayout, tables: Sequence[Table], view: Array) -> Part:
-        sources = [_Source(table, factor, lambda values: values) for table in tables]
-        exponent, exact = _store_product(sources, factor, view)
-        return Part(exponent, _positive_range(factor, view), exact=exact)
-
-    def constants(self, problem: Problem, parts: Sequence[Part]) -> tuple[tuple[int | float, ...], bool]:
-        values = [float(problem.tables[c].values) for c in problem.constants]
-        offset = sum(part.offset for part in parts)
-        logs = (problem.model.constant / math.log(2), offset, *(math.log2(c) for c in values if c > 0))
-        return logs, all(values) and problem.model.constant != -math.inf
-
-
-def _store_product(sources: Sequence[_Source], factor: FactorLayout, view: Array) -> tuple[int, bool]:
-    """Write a product of tables, its largest value in [1, 2); return its exponent, and whether nothing was lost."""
-    exponents = {}
-    exact = True
-    for number, box in enumerate(blocks(factor.sizes)):
-        product = _Product()
-        for source in sources:
-            product.multiply(source.read(box))
-        assert product.values is not None
-        assert product.support is not None
-        view[box] = product.values
-        exact = exact and product.exact and np.array_equal(view[box] > 0, product.support)
-        if product.support.any():
-            exponents[number] = product.exponent
-    exponent = max(exponents.values(), default=0)
-    for number, box in enumerate(blocks(factor.sizes)):
-        shift = exponents.get(number, exponent) - exponent
-        if shift:
-            count = np.count_nonzero(view[box])
-            np.ldexp(view[box], shift, out=view[box])
-            exact = exact and count == np.count_nonzero(view[box])
-    return exponent, exact
-
-
-def _positive_range(factor: FactorLayout, view: Array) -> tuple[float, float]:
-    """The largest and the smallest positive value; zeros if there is none."""
-    high, low = 0.0, math.inf
-    for box in blocks(factor.sizes):
-        values = view[box]
-        high = max(high, float(values.max()))
-        low = min(low, float(values.min(where=values > 0, initial=math.inf)))
-    return high, low if high else 0.0
 
 
 def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: list[int | float]) -> int | float | None:

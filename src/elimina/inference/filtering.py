@@ -20,7 +20,7 @@ from elimina._core import FORBIDDEN_COST, minimise_costs
 from elimina.errors import InternalError, UnsupportedError
 from elimina.inference.known import ends_beyond
 from elimina.model import forbidden_value
-from elimina.planning.prepare import Problem, finite_range
+from elimina.planning.prepare import Problem, allowed_ranges
 from elimina.result import Bounds, Result
 from elimina.table import Table
 
@@ -63,8 +63,8 @@ def why_unsupported(problem: Problem) -> str | None:
         return "filtering needs the task mpe and integer costs"
     if sum(math.prod(1 << (size - 1).bit_length() for size in table.sizes) for table in problem.tables) > MOST_CELLS:
         return f"filtering needs tables of at most {MOST_CELLS} cells together"
-    ranges = [finite_range(table, problem.model.sense) for table in problem.tables]
-    spread = sum(known[1] - known[0] for known in ranges if known is not None)
+    ranges = allowed_ranges(problem.tables, problem.model.sense)
+    spread = sum([known[1] - known[0] for known in ranges if known is not None])
     if spread >= MOST_COST:
         return f"filtering adds costs up to {MOST_COST}, and the tables' ranges add up to {spread}"
     return None
@@ -161,12 +161,12 @@ class _Costs(NamedTuple):
         number = {v: n for n, v in enumerate(problem.free)}
         offset, possible = int(problem.model.constant), True
         scopes, tables = [], []
-        for table in problem.tables:
-            known = finite_range(table, problem.model.sense)
+        ranges = allowed_ranges(problem.tables, problem.model.sense)
+        for table, known in zip(problem.tables, ranges, strict=True):
             if known is None:
                 possible = False
                 continue
-            best = known[0] if problem.model.sense == "min-cost" else known[1]
+            best = int(known[0] if problem.model.sense == "min-cost" else known[1])
             offset += best
             if table.scope:
                 scopes.append([number[v] for v in table.scope])

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from elimina.planning.factors import Factors
 from elimina.planning.plan import Plan
 
 _MORE = 8
@@ -32,8 +33,7 @@ def additions(plan: Plan) -> int:
     for step in plan.steps:
         below = max((depths[operand.source] for operand in step.operands if operand.source >= 0), default=0)
         depths.append(below + len(step.operands))
-    joined = max((len(factor.members) for factor in plan.factors), default=0)
-    return max(depths, default=0) + joined + _MORE
+    return max(depths, default=0) + Factors.packed(plan.factors).joined + _MORE
 
 
 def rounding(plan: Plan, cost: float, constants: Iterable[float], more: int = 0) -> float:

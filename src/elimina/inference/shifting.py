@@ -22,7 +22,7 @@ from elimina.inference.joingraph import JoinGraph
 from elimina.inference.rounding import widened
 from elimina.model import Model
 from elimina.planning.planner import cost_bound
-from elimina.planning.prepare import Problem, allowed_range, prepare
+from elimina.planning.prepare import Problem, allowed_ranges, prepare
 from elimina.table import FORBIDDEN, Table
 
 MOST_CELLS = 2**26
@@ -220,7 +220,7 @@ def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
     limit = FORBIDDEN_COST if model.is_integer else math.inf
     if model.is_integer:
         # Of tables one by one: their sums may not fit the core's costs.
-        ranges = filter(None, (allowed_range(table, model.sense) for table in problem.tables))
+        ranges = filter(None, allowed_ranges(problem.tables, model.sense))
         spread = sum(high - low for low, high in ranges)
     else:
         spread = sum(float(table.max(initial=0, where=table < limit)) for table in known.tables)

@@ -26,7 +26,7 @@ from elimina.planning.estimate import cpu_machine
 from elimina.planning.minibuckets import make_bounded_plan
 from elimina.planning.plan import Plan, Slicing
 from elimina.planning.planner import cost_bound
-from elimina.planning.prepare import Problem, allowed_range
+from elimina.planning.prepare import Problem, allowed_ranges
 
 WORTH_SECONDS = 1.0
 """Estimated time of all slices from which bounds are made, in a tenth of it at most."""
@@ -120,7 +120,7 @@ def _spread(problem: Problem) -> float:
     """The largest sum of the tables' costs, whatever their signs."""
     logs = problem.model.sense == "probability"
     total = abs(float(problem.model.constant))
-    for ends in filter(None, (allowed_range(table, problem.model.sense) for table in problem.tables)):
+    for ends in filter(None, allowed_ranges(problem.tables, problem.model.sense)):
         total += max(abs(math.log(end) if logs else end) for end in ends)
     return max(1.0, total)
 

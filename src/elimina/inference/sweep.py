@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from elimina.backends import Run, Session
-from elimina.inference.encode import Encoded, Part, encoded, encoder, factor_view
+from elimina.inference.encode import Encoded, Encoder
 from elimina.inference.execution import Execution
 from elimina.inference.groups import Groups, ends_of_groups
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, restrict
 from elimina.planning.program import Program
+from elimina.table import Tables
 
 
 class Slice(NamedTuple):
@@ -66,9 +67,7 @@ class Sweep:
             self._problem = restrict(self._whole, dict.fromkeys(self._variables, 0))
         self._tables = list(self._problem.tables)
         self._touched = _touched(self._whole, plan, self._variables)
-        self._encoder = encoder(self._whole, plan, semiring)
-        self._arena = np.zeros(plan.factor_cells, dtype=plan.dtype)
-        self._parts = [self._write(number) for number in range(len(plan.factors))]
+        self._encoder = Encoder(self._problem, plan, semiring, self._whole)
         self.rows, self.done = [0, 0], 0
         self._note("encode", time.perf_counter() - started)
         execution.check_deadline("the tables encoded")
@@ -106,7 +105,7 @@ class Sweep:
                     execution.report(self.done / self.count)
                     continue
                 if session is None:
-                    session = execution.backend.open(program, self._arena)
+                    session = execution.backend.open(program, self._encoder.arena)
                 first = bisect.bisect_left(self._levels, stale)
                 if run is None or first < len(self._levels):
                     for run in self._runs(session, execution, parameter, first):
@@ -149,13 +148,15 @@ class Sweep:
             self.__dict__.pop("_present", None)
         self._values = values
         fixed = dict(zip(self._variables, values, strict=True))
-        for table in sorted({t for i in changed for t in self._touched[i].tables}):
-            self._tables[table] = self._whole.tables[table].restrict(fixed)
-        for f in sorted({f for i in changed for f in self._touched[i].factors}):
-            self._parts[f] = self._write(f)
-            if session is not None:
-                factor = self._plan.factors[f]
-                session.load(factor.offset, self._arena[factor.offset : factor.offset + factor.span])
+        tables = {t for i in changed for t in self._touched[i].tables}
+        restricted = {table: self._whole.tables[table].restrict(fixed) for table in sorted(tables)}
+        for number, table in restricted.items():
+            self._tables[number] = table
+        factors = sorted({f for i in changed for f in self._touched[i].factors})
+        self._encoder.replace(restricted, factors)
+        if session is not None:
+            for factor in map(self._plan.factors.__getitem__, factors):
+                session.load(factor.offset, self._encoder.arena[factor.offset : factor.offset + factor.span])
         self._note("encode", time.perf_counter() - started)
         return changed[0] + 1 if changed else len(self._variables) + 1
 
@@ -166,13 +167,8 @@ class Sweep:
     @functools.cached_property
     def _present(self) -> tuple[Problem, Encoded]:
         """The problem of the present slice, and its factors."""
-        problem = self._problem._replace(tables=tuple(self._tables), fixed=self._fixed())
-        return problem, encoded(self._encoder, problem, self._arena, self._parts)
-
-    def _write(self, number: int) -> Part:
-        """Encode a factor of the present slice."""
-        factor = self._plan.factors[number]
-        return self._encoder.write(factor, [self._tables[m] for m in factor.members], factor_view(self._arena, factor))
+        problem = self._problem._replace(tables=Tables(self._tables), fixed=self._fixed())
+        return problem, self._encoder.encoded(problem)
 
     def _fixed(self) -> dict[int, int]:
         return {**self._whole.fixed, **dict(zip(self._variables, self._values, strict=True))}

@@ -9,8 +9,9 @@ import numpy as np
 
 from elimina._core import plan_steps
 from elimina.errors import InputError
-from elimina.planning.compiled import factor_layouts, place_steps, plan_tree
+from elimina.planning.compiled import place_steps, plan_tree
 from elimina.planning.estimate import Machine
+from elimina.planning.factors import Factors
 from elimina.planning.plan import Output, Plan
 from elimina.planning.planner import exact_integer
 from elimina.planning.record import MAX_OPERANDS
@@ -73,7 +74,7 @@ def plan_bucket(
         order=(0,),
         kept=separator,
         width=len(separator),
-        factors=factor_layouts([(number,) for number in range(len(scopes))], sizes, tree, placed),
+        factors=Factors.of([(number,) for number in range(len(scopes))], sizes, tree, placed),
         steps=steps,
         outputs=(Output(len(steps) - 1, separator),),
         factor_cells=int(placed.factor_cells),

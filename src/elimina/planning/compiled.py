@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from elimina._core import PlannedLayout, PlannedSteps, PlannedTree
 from elimina.planning.estimate import Machine
-from elimina.planning.plan import FactorLayout
 from elimina.tree import Node, Partition, Tree
 
 
@@ -72,24 +71,3 @@ def place_steps(
     """
     own, times = np.array(levels, dtype=np.int32), np.array(runs, dtype=np.float64)
     return steps.place(itemsize, keep, own, times, machine.bandwidth, machine.combinations, machine.step)
-
-
-def factor_layouts(
-    members: Sequence[tuple[int, ...]], sizes: Sequence[int], tree: PlannedTree, placed: PlannedLayout
-) -> tuple[FactorLayout, ...]:
-    """Return where the factors of a tree lie.
-
-    Args:
-        members: Tables that are joined to each factor.
-        sizes: Domain size of every variable of the model.
-        tree: Tree over the factors' scopes.
-        placed: Layout of steps over the tree.
-    """
-    strides, at = placed.strides.tolist(), 0
-    places = zip(placed.offsets.tolist(), placed.spans.tolist(), strict=True)
-    layouts = []
-    for group, scope, (offset, span) in zip(members, rows_of(tree.scopes), places, strict=True):
-        own = tuple(strides[at : at + len(scope)])
-        layouts.append(FactorLayout(group, scope, tuple(sizes[v] for v in scope), own, offset, span))
-        at += len(scope)
-    return tuple(layouts)

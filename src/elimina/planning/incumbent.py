@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.model import Sense, forbidden_value
-from elimina.planning.prepare import Problem, finite_range
+from elimina.planning.prepare import Problem, allowed_ranges
 from elimina.table import Table
 
 _VISITS = 20000
@@ -42,7 +42,9 @@ class _Search:
         self._random = np.random.default_rng(0)
         self._free = problem.free
         self._sizes = problem.model.sizes
-        self._tables = [(table.scope, _distances(table, problem.model.sense)) for table in problem.tables]
+        sense = problem.model.sense
+        pairs = zip(problem.tables, allowed_ranges(problem.tables, sense), strict=True)
+        self._tables = [(table.scope, _distances(table, sense, known)) for table, known in pairs]
         self._touching: dict[int, list[tuple[tuple[int, ...], NDArray[np.int64]]]] = {v: [] for v in problem.free}
         for scope, values in self._tables:
             for v in scope:
@@ -78,15 +80,14 @@ class _Search:
             self._chosen[v] = int(self._random.integers(self._sizes[v]))
 
 
-def _distances(table: Table, sense: Sense) -> NDArray[np.int64]:
+def _distances(table: Table, sense: Sense, bounds: tuple[float, float] | None) -> NDArray[np.int64]:
     """Costs above the table's least one, at most a penalty, which is also what forbidden ones have."""
-    bounds = finite_range(table, sense)
     if bounds is None:
         return np.full(table.sizes, _PENALTY, dtype=np.int64)
     values = table.dense()
     if sense == "min-cost":
-        distance = values.view(np.uint64) - np.uint64(bounds[0] % 2**64)
+        distance = values.view(np.uint64) - np.uint64(int(bounds[0]) % 2**64)
     else:
-        distance = np.uint64(bounds[1] % 2**64) - values.view(np.uint64)
+        distance = np.uint64(int(bounds[1]) % 2**64) - values.view(np.uint64)
     forbidden = forbidden_value(sense, np.int64)
     return np.where(values == forbidden, _PENALTY, np.minimum(distance, np.uint64(_PENALTY)).astype(np.int64))

@@ -147,7 +147,7 @@ class Sparse(NamedTuple):
         lasting: Steps whose outputs stay, for in other slices they are read again.
     """
 
-    factors: tuple[FactorLayout, ...]
+    factors: Sequence[FactorLayout]
     steps: tuple[Step, ...]
     forms: tuple[Form, ...]
     memory: int
@@ -263,7 +263,7 @@ class Plan(NamedTuple):
     order: tuple[int, ...]
     kept: tuple[int, ...]
     width: int
-    factors: tuple[FactorLayout, ...]
+    factors: Sequence[FactorLayout]
     steps: Sequence[Step]
     outputs: tuple[Output, ...]
     factor_cells: int

@@ -7,19 +7,20 @@ import itertools
 import math
 import operator
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import PlannedLayout, PlannedSteps, PlannedTree, plan_steps
 from elimina.errors import InputError
-from elimina.planning.compiled import factor_layouts, place_steps, plan_tree, tree_of
+from elimina.planning.compiled import place_steps, plan_tree, tree_of
 from elimina.planning.dependence import dependence, order_slices
 from elimina.planning.estimate import EXPONENTIAL, Machine
+from elimina.planning.factors import Factors
 from elimina.planning.incumbent import incumbent_cost
 from elimina.planning.plan import MiniBuckets, Output, Plan, Slicing, slice_runs
-from elimina.planning.prepare import Group, Problem, finite_range, restrict
+from elimina.planning.prepare import Group, Problem, allowed_ranges, restrict
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.steps import Steps
 from elimina.planning.weights import Bound, node_weights
@@ -189,7 +190,7 @@ def make_plan(
         order=tuple(order),
         kept=problem.kept,
         width=tree.width,
-        factors=factor_layouts([group.members for group in part.groups], part.model.sizes, tree, placed),
+        factors=Factors.of([group.members for group in part.groups], part.model.sizes, tree, placed),
         steps=steps,
         outputs=_outputs(steps, chosen.outputs, problem.kept),
         factor_cells=int(placed.factor_cells),
@@ -333,8 +334,8 @@ def cost_bound(problem: Problem) -> int:
     """A number that can stand for 'forbidden' among integer costs shifted to be non-negative; 1 for other models."""
     if problem.task != "mpe" or not problem.model.is_integer:
         return 1
-    ranges = [finite_range(table, problem.model.sense) for table in problem.tables]
-    spread = sum(high - low for low, high in filter(None, ranges)) + 1
+    ranges = cast(list[tuple[int, int] | None], allowed_ranges(problem.tables, problem.model.sense))
+    spread = sum([known[1] - known[0] for known in ranges if known is not None]) + 1
     limit = problem.model.upper_bound
     if limit is not None and None not in ranges:
         sign = 1 if problem.model.sense == "min-cost" else -1

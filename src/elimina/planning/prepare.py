@@ -9,9 +9,10 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from elimina import distributions
+from elimina._core import TableList
 from elimina.errors import InputError, MemoryLimitError
-from elimina.model import Model, Sense, Variable, forbidden_value
-from elimina.table import BLOCK_CELLS, Table, blocks
+from elimina.model import Model, Sense, Variable
+from elimina.table import Table, Tables
 
 Task = Literal["mpe", "pr", "mar", "mmap", "count", "joint"]
 TASKS: tuple[Task, ...] = get_args(Task)
@@ -49,7 +50,7 @@ class Problem(NamedTuple):
     fixed: dict[int, int]
     free: tuple[int, ...]
     kept: tuple[int, ...]
-    tables: tuple[Table, ...]
+    tables: Tables
     groups: tuple[Group, ...]
     constants: tuple[int, ...]
     wanted: tuple[int, ...]
@@ -96,8 +97,11 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
             relevant = {v for f in kept for v in model.factors[f].scope}.union(query)
     fixed = dict(evidence)
     fixed.update((v, 0) for v, size in enumerate(sizes) if size == 1)
-    tables = tuple(model.factors[f].restrict(fixed) for f in kept)
-    largest = max(tables, key=lambda table: table.cells, default=None)
+    if fixed:
+        tables = Tables([model.factors[f].restrict(fixed) for f in kept])
+    else:
+        tables = Tables(map(model.factors.__getitem__, kept))
+    largest = tables[number] if (number := tables.listed.largest()) >= 0 else None
     if largest is not None and largest.cells > _MOST_CELLS:
         raise MemoryLimitError(
             f"a table over {len(largest.scope)} variables, {model.variables[largest.scope[0]].name!r} among them, has "
@@ -110,7 +114,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
         wanted = tuple(v for v in query or () if v in fixed)
     kept_variables = tuple(v for v in query or () if v not in fixed) if task in ("mmap", "joint") else ()
     free = tuple(v for v in free if v not in kept_variables)
-    return Problem(model, task, fixed, free, kept_variables, tables, _group(tables), constants, wanted)
+    return Problem(model, task, fixed, free, kept_variables, tables, grouped(tables), constants, wanted)
 
 
 def _children_without(model: Model, kept: Collection[int]) -> set[int]:
@@ -126,7 +130,7 @@ def restrict(problem: Problem, values: Mapping[int, int]) -> Problem:
         problem: Of the task ``mpe``, ``pr`` or ``count``.
         values: Free variable -> value index.
     """
-    tables = tuple(table.restrict(values) for table in problem.tables)
+    tables = Tables([table.restrict(values) for table in problem.tables])
     left = [(tuple(v for v in group.scope if v not in values), group.members) for group in problem.groups]
     return problem._replace(
         fixed={**problem.fixed, **values},
@@ -212,43 +216,16 @@ def are_distributions(factors: Sequence[Table], children: Sequence[int]) -> bool
     return len(set(children)) == len(children) and all(distributions.are_distributions(factors, children))
 
 
-def _group(tables: tuple[Table, ...]) -> tuple[Group, ...]:
+def grouped(tables: Tables) -> tuple[Group, ...]:
     """Put each table into the smallest group whose scope contains its own."""
-    by_scope: dict[frozenset[int], list[int]] = {}
-    for number, table in enumerate(tables):
-        if table.scope:
-            by_scope.setdefault(frozenset(table.scope), []).append(number)
-    touching: dict[int, list[frozenset[int]]] = {}
-    result: dict[frozenset[int], list[int]] = {}
-    for scope in sorted(by_scope, key=len, reverse=True):
-        holders = [s for s in min((touching.get(v, []) for v in scope), key=len) if scope < s]
-        if holders:
-            smallest = min(holders, key=lambda s: tables[result[s][0]].cells)
-            result[smallest].extend(by_scope[scope])
-            continue
-        result[scope] = by_scope[scope]
-        for v in scope:
-            touching.setdefault(v, []).append(scope)
-    return tuple(Group(tables[members[0]].scope, tuple(members)) for members in result.values())
+    return tuple([Group(tables[members[0]].scope, members) for members in tables.listed.groups()])
 
 
-def allowed_range(table: Table, sense: Sense) -> tuple[float, float] | None:
-    """Smallest and largest cost that is not forbidden; None if every one is."""
-    forbidden = forbidden_value(sense, table.values.dtype)
-    known = [] if table.default in (None, forbidden) or len(table.values) == table.cells else [table.default]
-    whole = table.values
-    parts = [whole] if whole.size <= BLOCK_CELLS else (whole[box] for box in blocks(whole.shape))
-    for values in parts if whole.size else ():
-        low, high = values.min().item(), values.max().item()
-        if forbidden in (low, high):
-            allowed = values[values != forbidden]
-            known += [allowed.min().item(), allowed.max().item()] if allowed.size else []
-        else:
-            known += [low, high]
-    return (min(known), max(known)) if known else None
+def allowed_ranges(tables: Sequence[Table] | TableList, sense: Sense) -> list[tuple[float, float] | None]:
+    """Return the smallest and the largest value of each table that is not forbidden; None if every one is.
 
-
-def finite_range(table: Table, sense: Sense) -> tuple[int, int] | None:
-    """Smallest and largest integer cost that is not forbidden; None if every one is."""
-    known = allowed_range(table, sense)
-    return None if known is None else (int(known[0]), int(known[1]))
+    Values of integer tables are ints.
+    """
+    if isinstance(tables, Tables):
+        tables = tables.listed
+    return (tables if isinstance(tables, TableList) else TableList(tables)).ends(sense)

@@ -1,0 +1,237 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "module.hpp"
+#include "tables/encode.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace elimina;
+using namespace elimina::tables;
+
+namespace {
+
+template <class T>
+using Words = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Array = nb::ndarray<nb::numpy, T>;
+
+template <class T>
+Array<T> array_of(std::vector<T> items, std::initializer_list<std::size_t> shape) {
+  auto* kept = new std::vector<T>(std::move(items));
+  nb::capsule owner(kept, [](void* data) noexcept { delete static_cast<std::vector<T>*>(data); });
+  return Array<T>(kept->data(), shape, owner);
+}
+
+template <class T>
+std::span<const T> span_of(const Words<T>& words) {
+  return {words.data(), words.size()};
+}
+
+// A view of an array of Python's that ends with this object.
+struct View {
+  explicit View(nb::handle array) {
+    if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_STRIDES | PyBUF_FORMAT) != 0) throw nb::python_error();
+  }
+  ~View() { PyBuffer_Release(&buffer); }
+  View(const View&) = delete;
+  View& operator=(const View&) = delete;
+
+  Type type() const {
+    const char code = buffer.format[0];
+    if (buffer.format[1] == 0 && buffer.itemsize == 8 && (code == 'l' || code == 'q')) return Type::i64;
+    if (buffer.format[1] == 0 && code == 'd') return Type::f64;
+    if (buffer.format[1] == 0 && code == 'f') return Type::f32;
+    throw nb::type_error("a table's values are neither int64, float32 nor float64");
+  }
+
+  Py_buffer buffer;
+};
+
+struct TableList {
+  Tables tables;
+  std::vector<nb::object> arrays;  // each table's numbers
+};
+
+// What is read of a table.
+struct Read {
+  Source source;
+  std::vector<int> scope;
+  std::vector<i64> sizes, strides;
+  nb::object arrays;
+};
+
+void read_table(nb::handle table, Read& found) {
+  auto& [source, scope, sizes, strides, arrays] = found;
+  const nb::object values = nb::getattr(table, "values"), rows = nb::getattr(table, "rows");
+  scope.clear();
+  sizes.clear();
+  strides.clear();
+  for (const nb::handle v : nb::borrow<nb::tuple>(nb::getattr(table, "scope"))) scope.push_back(nb::cast<int>(v));
+  const View view(values);
+  source = {};
+  arrays = values;
+  source.type = view.type();
+  source.values = static_cast<const char*>(view.buffer.buf);
+  if (rows.is_none()) {
+    sizes.assign(view.buffer.shape, view.buffer.shape + view.buffer.ndim);
+    strides.assign(view.buffer.strides, view.buffer.strides + view.buffer.ndim);
+  } else {
+    for (const nb::handle size : nb::borrow<nb::tuple>(nb::getattr(table, "sizes"))) sizes.push_back(nb::cast<i64>(size));
+    const View listed(rows);
+    source.rows = static_cast<const char*>(listed.buffer.buf);
+    source.tuples = view.buffer.shape[0];
+    source.value_step = view.buffer.strides[0];
+    source.row_step = listed.buffer.strides[0];
+    source.column_step = listed.buffer.strides[1];
+    const nb::object other = nb::getattr(table, "default");
+    if (source.type == Type::i64) source.integer_default = nb::cast<i64>(other);
+    else source.real_default = nb::cast<double>(nb::float_(other));
+    arrays = nb::make_tuple(values, rows);
+  }
+}
+
+void make(TableList* list, nb::iterable tables) {
+  new (list) TableList();
+  Read found;
+  for (const nb::handle table : tables) {
+    read_table(table, found);
+    list->tables.add(found.source, found.scope, found.sizes, found.strides);
+    list->arrays.push_back(found.arrays);
+  }
+}
+
+void replace(TableList& list, i64 number, nb::handle table) {
+  Read found;
+  read_table(table, found);
+  if (number < 0 || number >= list.tables.size() || !std::ranges::equal(found.scope, list.tables.scope(number)) ||
+      !std::ranges::equal(found.sizes, list.tables.sizes(number)))
+    throw nb::value_error("a table is replaced by one of another scope");
+  list.tables.replace(number, found.source, found.strides);
+  list.arrays[number] = found.arrays;
+}
+
+Sense sense_of(const std::string& name) {
+  if (name == "probability") return Sense::probability;
+  return name == "min-cost" ? Sense::min_cost : Sense::max_cost;
+}
+
+nb::list ends(const TableList& own, const std::string& sense) {
+  const std::vector<Ends>* known = nullptr;
+  {
+    nb::gil_scoped_release release;
+    known = &own.tables.ends(sense_of(sense));
+  }
+  nb::list found;
+  for (i64 number = 0; number < own.tables.size(); ++number) {
+    const Ends& one = (*known)[number];
+    if (!one.any) found.append(nb::none());
+    else if (own.tables.source(number).type == Type::i64) found.append(nb::make_tuple(one.least, one.most));
+    else found.append(nb::make_tuple(one.low, one.high));
+  }
+  return found;
+}
+
+nb::list values(const TableList& own, const std::vector<i64>& assignment) {
+  const Tables& tables = own.tables;
+  nb::list found;
+  for (i64 number = 0; number < tables.size(); ++number) {
+    const auto scope = tables.scope(number);
+    const auto sizes = tables.sizes(number);
+    for (std::size_t a = 0; a < scope.size(); ++a) {
+      if (scope[a] >= int(assignment.size())) throw nb::value_error(("there is no value of variable " + std::to_string(scope[a])).c_str());
+      const i64 value = assignment[scope[a]];
+      if (value < 0 || value >= sizes[a])
+        throw nb::value_error(("variable " + std::to_string(scope[a]) + " has the values 0 to " + std::to_string(sizes[a] - 1) + ", not " + std::to_string(value)).c_str());
+    }
+    const Source& source = tables.source(number);
+    const char* place = tables.at(number, assignment);
+    switch (source.type) {
+      case Type::f64: found.append(nb::float_(place ? load<double>(place) : source.real_default)); break;
+      case Type::f32: found.append(nb::float_(place ? double(load<float>(place)) : source.real_default)); break;
+      case Type::i64: found.append(nb::int_(place ? load<i64>(place) : source.integer_default)); break;
+    }
+  }
+  return found;
+}
+
+nb::list groups(const TableList& own) {
+  Lists found;
+  {
+    nb::gil_scoped_release release;
+    found = own.tables.groups();
+  }
+  nb::list result;
+  for (i64 group = 0; group < found.size(); ++group) {
+    const auto members = found[group];
+    nb::tuple one = nb::steal<nb::tuple>(PyTuple_New(Py_ssize_t(members.size())));
+    for (std::size_t m = 0; m < members.size(); ++m) PyTuple_SET_ITEM(one.ptr(), Py_ssize_t(m), nb::int_(members[m]).release().ptr());
+    result.append(one);
+  }
+  return result;
+}
+
+i64 largest(const TableList& own) {
+  i64 found = -1;
+  for (i64 number = 0; number < own.tables.size(); ++number)
+    if (found < 0 || own.tables.cells(number) > own.tables.cells(found)) found = number;
+  return found;
+}
+
+Rule rule_of(const std::string& name) {
+  if (name == "support") return Rule::support;
+  if (name == "distances") return Rule::distances;
+  if (name == "sums") return Rule::sums;
+  if (name == "logs") return Rule::logs;
+  if (name == "products") return Rule::products;
+  throw nb::value_error("unknown rule of encoding");
+}
+
+nb::tuple encode_factors(const TableList& own, const std::string& sense, const std::string& rule, i64 limit, Words<i64> member_starts, Words<int> members,
+                Words<i64> starts, Words<int> scopes, Words<i64> sizes, Words<i64> strides, Words<i64> offsets, std::optional<Words<i64>> numbers,
+                nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu> arena, i64 block) {
+  Number type;
+  if (arena.dtype() == nb::dtype<double>()) type = Number::f64;
+  else if (arena.dtype() == nb::dtype<float>()) type = Number::f32;
+  else if (arena.dtype() == nb::dtype<i64>()) type = Number::i64;
+  else if (arena.dtype() == nb::dtype<u64>()) type = Number::u64;
+  else if (arena.dtype() == nb::dtype<i32>()) type = Number::i32;
+  else if (arena.dtype() == nb::dtype<i16>()) type = Number::i16;
+  else throw nb::type_error("no arena has this dtype");
+  const Places places{span_of(member_starts), span_of(members), span_of(starts), span_of(scopes), span_of(sizes), span_of(strides), span_of(offsets)};
+  std::vector<i64> all;
+  if (!numbers)
+    for (i64 number = 0; number < i64(offsets.size()); ++number) all.push_back(number);
+  const std::span<const i64> wanted = numbers ? span_of(*numbers) : std::span<const i64>(all);
+  Written written;
+  {
+    nb::gil_scoped_release release;
+    written = encode(own.tables, sense_of(sense), rule_of(rule), limit, places, wanted, type, static_cast<char*>(arena.data()), block);
+  }
+  const std::size_t count = written.exponents.size();
+  return nb::make_tuple(array_of(std::move(written.ranges), {count, 2}), array_of(std::move(written.exponents), {count}), array_of(std::move(written.exact), {count}));
+}
+
+}  // namespace
+
+void bind_tables(nb::module_& m) {
+  nb::class_<TableList>(m, "TableList", "Tables as the core reads them. It keeps their arrays, not what was written to a table's attributes since.")
+      .def("__init__", &make, "tables"_a, "List objects with the attributes of `elimina.table.Table`.")
+      .def("replace", &replace, "number"_a, "table"_a, "Put another table of the same scope in the place of one.")
+      .def("ends", &ends, "sense"_a, "For each table the smallest and the largest value that is not forbidden; None if every one is.")
+      .def("values", &values, "assignment"_a, "Each table's value at an assignment, which has a value index for each variable.")
+      .def("groups", &groups, "For each group of tables whose scopes one of them contains its members, that one first; without tables of no variables.")
+      .def("largest", &largest, "The first table of the most cells (counted up to 2^62); -1 if there is none.")
+      .def("encode", &encode_factors, "sense"_a, "rule"_a, "limit"_a, "member_starts"_a, "members"_a, "starts"_a, "scopes"_a, "sizes"_a, "strides"_a, "offsets"_a,
+           "numbers"_a.none(), "arena"_a, "block"_a,
+           "Write factors to an arena: those with these numbers, or all. `rule`: `support`, `distances` (up to `limit`), `sums`, `logs` or `products`; "
+           "`block`: cells that are worked on at a time. Returns (products) the largest and the smallest positive value of each factor, the powers of two "
+           "that were taken out, and 1 where no positive product left the normal range, else 0.");
+}

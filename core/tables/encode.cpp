@@ -1,0 +1,357 @@
+#include "tables/encode.hpp"
+
+#include <cfloat>
+#include <cmath>
+
+namespace elimina::tables {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// A table as it is read: block by block of a factor that has all of its variables.
+struct Member {
+  i64 number;
+  std::array<Axis, kMostAxes> axes;
+  int count;
+  // Sparse tables: numbers of the listed cells, ascending, and their tuples.
+  std::vector<std::pair<i64, i64>> cells;
+};
+
+class Encoder {
+ public:
+  Encoder(const Tables& tables, Sense sense, Rule rule, i64 limit, const Places& places, Number type, char* arena, i64 block)
+      : tables_(tables), sense_(sense), rule_(rule), limit_(limit), places_(places), type_(type), arena_(arena), block_(block) {
+    if (rule != Rule::products && rule != Rule::support) tables.ends(sense);
+  }
+
+  void write(i64 factor, Written& written) {
+    sizes_ = places_.sizes.subspan(places_.starts[factor], places_.starts[factor + 1] - places_.starts[factor]);
+    const auto strides = places_.strides.subspan(places_.starts[factor], sizes_.size());
+    out_count_ = joined(sizes_, strides, out_.data());
+    at_ = places_.offsets[factor];
+    const i64 first = places_.member_starts[factor];
+    members_.resize(places_.member_starts[factor + 1] - first);
+    for (std::size_t m = 0; m < members_.size(); ++m) begin(members_[m], places_.members[first + i64(m)], places_.scopes.subspan(places_.starts[factor], sizes_.size()));
+    if (rule_ == Rule::products) {
+      write_product(written);
+    } else if (rule_ == Rule::sums || rule_ == Rule::logs) {
+      write_sums<double>([](double a, double b) { return a + b; });
+    } else if (rule_ == Rule::distances) {
+      write_sums<i64>([limit = limit_](i64 a, i64 b) { return std::min(a + b, limit); });
+    } else {
+      write_sums<i64>([](i64 a, i64 b) { return a & b; });
+    }
+  }
+
+ private:
+  std::span<const Axis> out() const { return {out_.data(), std::size_t(out_count_)}; }
+
+  void begin(Member& member, i64 number, std::span<const int> scope) {
+    member.number = number;
+    const Source& source = tables_.source(number);
+    const auto own = tables_.scope(number);
+    const auto sizes = tables_.sizes(number);
+    std::vector<i64>& strides = strides_;
+    strides.assign(scope.size(), 0);
+    std::vector<i64> steps;
+    if (!source.rows) {
+      for (std::size_t a = 0; a < own.size(); ++a) strides[std::find(scope.begin(), scope.end(), own[a]) - scope.begin()] = tables_.strides(number)[a];
+    } else {
+      // Cells are numbered with the table's axes in the factor's sequence.
+      i64 step = 1;
+      steps.resize(own.size());
+      for (std::size_t place = scope.size(); place-- > 0;) {
+        const auto a = std::find(own.begin(), own.end(), scope[place]) - own.begin();
+        if (a == std::ptrdiff_t(own.size())) continue;
+        strides[place] = steps[a] = step;
+        step *= sizes[a];
+      }
+      member.cells.resize(source.tuples);
+      for (i64 tuple = 0; tuple < source.tuples; ++tuple) {
+        i64 cell = 0;
+        for (std::size_t a = 0; a < own.size(); ++a) cell += steps[a] * load<i32>(source.rows + tuple * source.row_step + i64(a) * source.column_step);
+        member.cells[tuple] = {cell, tuple};
+      }
+      std::sort(member.cells.begin(), member.cells.end());
+    }
+    member.count = joined(sizes_, strides, member.axes.data());
+  }
+
+  // Read a block of a member's own numbers into a buffer.
+  template <class T>
+  void read(const Member& member, i64 start, i64 count, std::vector<T>& buffer) {
+    const Source& source = tables_.source(member.number);
+    const std::span<const Axis> axes{member.axes.data(), std::size_t(member.count)};
+    buffer.resize(count);
+    T* to = buffer.data();
+    if (source.rows) {
+      read_listed<T>(member, start, count, to);
+      return;
+    }
+    const auto copy = [&]<class From>(From) {
+      walk(axes, start, count, [&](i64 offset, i64 cells, i64 stride) {
+        const char* from = source.values + offset;
+        for (i64 i = 0; i < cells; ++i) to[i] = T(load<From>(from + i * stride));
+        to += cells;
+      });
+    };
+    switch (source.type) {
+      case Type::f64: copy(double{}); break;
+      case Type::f32: copy(float{}); break;
+      case Type::i64: copy(i64{}); break;
+    }
+  }
+
+  template <class T>
+  void read_listed(const Member& member, i64 start, i64 count, T* to) {
+    const Source& source = tables_.source(member.number);
+    const std::span<const Axis> axes{member.axes.data(), std::size_t(member.count)};
+    // The cells of a block follow one another in the table.
+    i64 low = 0, high = 0;
+    walk(axes, start, 1, [&](i64 offset, i64, i64) { low = offset; });
+    walk(axes, start + count - 1, 1, [&](i64 offset, i64, i64) { high = offset; });
+    std::vector<T> cells(high - low + 1, source.type == Type::i64 ? T(source.integer_default) : T(source.real_default));
+    const auto own = std::lower_bound(member.cells.begin(), member.cells.end(), std::pair<i64, i64>{low, 0});
+    for (auto at = own; at != member.cells.end() && at->first <= high; ++at) {
+      const char* place = source.values + at->second * source.value_step;
+      T& cell = cells[at->first - low];
+      switch (source.type) {
+        case Type::f64: cell = T(load<double>(place)); break;
+        case Type::f32: cell = T(load<float>(place)); break;
+        case Type::i64: cell = T(load<i64>(place)); break;
+      }
+    }
+    walk(axes, start, count, [&](i64 offset, i64 run, i64 stride) {
+      for (i64 i = 0; i < run; ++i) to[i] = cells[offset - low + i * stride];
+      to += run;
+    });
+  }
+
+  // A block of a member, changed as the rule wants it.
+  void convert(const Member& member, i64 start, i64 count, std::vector<double>& buffer) {
+    const bool is_integer = tables_.source(member.number).type == Type::i64;
+    const Ends& ends = tables_.ends(sense_)[member.number];
+    if (rule_ == Rule::sums && is_integer) {
+      // Integers beyond 2^53 are rounded after the subtraction, which is exact on unsigned words.
+      read(member, start, count, integers_);
+      const bool minimised = sense_ == Sense::min_cost;
+      const u64 best = ends.any ? u64(minimised ? ends.least : ends.most) : 0;
+      buffer.resize(count);
+      for (i64 i = 0; i < count; ++i) {
+        const u64 word = u64(integers_[i]);
+        buffer[i] = minimised ? double(word - best) : -double(best - word);
+        if (integers_[i] == forbidden<i64>(sense_)) buffer[i] = forbidden<double>(sense_);
+      }
+      return;
+    }
+    read(member, start, count, buffer);
+    if (rule_ == Rule::sums) {
+      const double best = !ends.any ? 0 : sense_ == Sense::min_cost ? ends.low : ends.high;
+      for (double& value : buffer) value -= best;
+    } else {
+      const double high = ends.any ? std::log(is_integer ? double(ends.most) : ends.high) : 0;
+      for (double& value : buffer) value = std::log(value) - high;
+    }
+  }
+
+  void convert(const Member& member, i64 start, i64 count, std::vector<i64>& buffer) {
+    if (rule_ == Rule::distances) {
+      read(member, start, count, buffer);
+      const Ends& ends = tables_.ends(sense_)[member.number];
+      const bool minimised = sense_ == Sense::min_cost;
+      const u64 best = ends.any ? u64(minimised ? ends.least : ends.most) : 0, limit = u64(limit_);
+      const i64 worst = forbidden<i64>(sense_);
+      for (i64& value : buffer) {
+        // Costs far apart may leave int64 on the way: differences are taken as unsigned words, where they are exact.
+        const u64 distance = minimised ? u64(value) - best : best - u64(value);
+        value = value == worst ? limit_ : i64(std::min(distance, limit));
+      }
+    } else if (tables_.source(member.number).type == Type::i64) {
+      read(member, start, count, buffer);
+      const i64 worst = forbidden<i64>(sense_);
+      for (i64& value : buffer) value = value != worst;
+    } else {
+      read(member, start, count, reals_);
+      const double worst = forbidden<double>(sense_);
+      buffer.resize(count);
+      for (i64 i = 0; i < count; ++i) buffer[i] = reals_[i] != worst;
+    }
+  }
+
+  template <class T>
+  std::vector<T>& total() {
+    if constexpr (std::is_same_v<T, double>) return total_;
+    else return counts_;
+  }
+  template <class T>
+  std::vector<T>& part() {
+    if constexpr (std::is_same_v<T, double>) return part_;
+    else return shares_;
+  }
+
+  template <class T, class Combine>
+  void write_sums(Combine combine) {
+    each_block([&](i64 start, i64 count) {
+      std::vector<T>&sum = total<T>(), &other = part<T>();
+      convert(members_[0], start, count, sum);
+      for (std::size_t m = 1; m < members_.size(); ++m) {
+        convert(members_[m], start, count, other);
+        for (i64 i = 0; i < count; ++i) sum[i] = combine(sum[i], other[i]);
+      }
+      store(start, count, sum);
+    });
+  }
+
+  // Times a power of two that brings the largest value into [1, 2); returns the exponent taken out.
+  static int scale(std::vector<double>& values) {
+    double high = 0;
+    for (const double value : values) high = std::max(high, value);
+    if (high == 0) return 0;
+    int exponent;
+    std::frexp(high, &exponent);
+    exponent -= 1;
+    if (exponent == 0) return 0;
+    if (std::abs(exponent) < 1000) {
+      const double power = std::ldexp(1.0, -exponent);
+      for (double& value : values) value *= power;
+    } else {
+      for (double& value : values) value = std::ldexp(value, -exponent);
+    }
+    return exponent;
+  }
+
+  void write_product(Written& written) {
+    bool exact = true;
+    struct Box {
+      i64 start, count, exponent;
+      bool any;
+    };
+    std::vector<Box> boxes;
+    each_block([&](i64 start, i64 count) {
+      Box box{start, count, 0, false};
+      support_.assign(count, 1);
+      for (std::size_t m = 0; m < members_.size(); ++m) {
+        std::vector<double>& own = m ? part_ : total_;
+        read(members_[m], start, count, own);
+        for (i64 i = 0; i < count; ++i) support_[i] &= own[i] > 0;
+        box.exponent += scale(own);
+        if (m)
+          for (i64 i = 0; i < count; ++i) total_[i] *= part_[i];
+        for (i64 i = 0; i < count; ++i) exact &= !(support_[i] && total_[i] < DBL_MIN);
+        if (m) box.exponent += scale(total_);
+      }
+      store(start, count, total_);
+      fetch(start, count, [&](double value, i64 i) { exact &= (value > 0) == bool(support_[i]); });
+      for (const char positive : support_) box.any |= bool(positive);
+      boxes.push_back(box);
+    });
+    i64 exponent = std::numeric_limits<i64>::min();
+    for (const Box& box : boxes)
+      if (box.any) exponent = std::max(exponent, box.exponent);
+    if (exponent == std::numeric_limits<i64>::min()) exponent = 0;
+    double high = 0, low = kInfinity;
+    for (const Box& box : boxes) {
+      const i64 shift = box.any ? box.exponent - exponent : 0;
+      if (shift) {
+        total_.resize(box.count);
+        fetch(box.start, box.count, [&](double value, i64 i) { total_[i] = value; });
+        const auto positive = std::count_if(total_.begin(), total_.end(), [](double value) { return value > 0; });
+        for (double& value : total_) value = std::ldexp(value, int(std::max<i64>(shift, -4000)));
+        store(box.start, box.count, total_);
+        i64 left = 0;
+        fetch(box.start, box.count, [&](double value, i64) { left += value > 0; });
+        exact &= left == positive;
+      }
+      fetch(box.start, box.count, [&](double value, i64) {
+        high = std::max(high, value);
+        if (value > 0) low = std::min(low, value);
+      });
+    }
+    written.ranges.push_back(high);
+    written.ranges.push_back(high > 0 ? low : 0);
+    written.exponents.push_back(exponent);
+    written.exact.push_back(exact);
+  }
+
+  // Boxes of at most so many cells, in the sequence of the factor's cells.
+  template <class Visit>
+  void each_block(Visit visit) {
+    i64 cells = 1;
+    for (const i64 size : sizes_) cells *= size;
+    if (cells <= block_) {
+      visit(i64{0}, cells);
+      return;
+    }
+    int axis = int(sizes_.size()) - 1;
+    i64 inner = 1;
+    while (inner * sizes_[axis] <= block_) inner *= sizes_[axis--];
+    const i64 whole = inner * sizes_[axis], step = block_ / inner * inner;
+    for (i64 start = 0; start < cells; start += whole)
+      for (i64 at = 0; at < whole; at += step) visit(start + at, std::min(step, whole - at));
+  }
+
+  template <class Act>
+  void of_type(Act act) {
+    switch (type_) {
+      case Number::i16: act(i16{}); break;
+      case Number::i32: act(i32{}); break;
+      case Number::i64: act(i64{}); break;
+      case Number::u64: act(u64{}); break;
+      case Number::f32: act(float{}); break;
+      case Number::f64: act(double{}); break;
+    }
+  }
+
+  template <class T>
+  void store(i64 start, i64 count, const std::vector<T>& values) {
+    of_type([&]<class To>(To) {
+      To* arena = reinterpret_cast<To*>(arena_) + at_;
+      const T* from = values.data();
+      walk(out(), start, count, [&](i64 offset, i64 cells, i64 stride) {
+        for (i64 i = 0; i < cells; ++i) arena[offset + i * stride] = To(from[i]);
+        from += cells;
+      });
+    });
+  }
+
+  template <class Visit>
+  void fetch(i64 start, i64 count, Visit visit) {
+    i64 number = 0;
+    of_type([&]<class To>(To) {
+      const To* arena = reinterpret_cast<const To*>(arena_) + at_;
+      walk(out(), start, count, [&](i64 offset, i64 cells, i64 stride) {
+        for (i64 i = 0; i < cells; ++i) visit(double(arena[offset + i * stride]), number++);
+      });
+    });
+  }
+
+  const Tables& tables_;
+  Sense sense_;
+  Rule rule_;
+  i64 limit_;
+  const Places& places_;
+  Number type_;
+  char* arena_;
+  i64 block_;
+
+  std::span<const i64> sizes_;
+  std::array<Axis, kMostAxes> out_;
+  int out_count_ = 0;
+  i64 at_ = 0;
+  std::vector<Member> members_;
+  std::vector<i64> strides_;
+  std::vector<double> total_, part_, reals_;
+  std::vector<i64> counts_, shares_, integers_;
+  std::vector<char> support_;
+};
+
+}  // namespace
+
+Written encode(const Tables& tables, Sense sense, Rule rule, i64 limit, const Places& places, std::span<const i64> numbers, Number type, char* arena, i64 block) {
+  Encoder encoder(tables, sense, rule, limit, places, type, arena, block);
+  Written written;
+  for (const i64 number : numbers) encoder.write(number, written);
+  return written;
+}
+
+}  // namespace elimina::tables

@@ -1,0 +1,36 @@
+// Writing tables into the factor part of an arena, as a semiring wants them, joined where one scope contains the others.
+#pragma once
+#include "tables/tables.hpp"
+
+namespace elimina::tables {
+
+enum class Rule : std::uint8_t {
+  support,    // 1 where the tables allow the assignment, else 0
+  distances,  // integer costs: distances from the best of each table; what is forbidden, or from a limit on, is the limit
+  sums,       // costs as floats: differences from the best of each table
+  logs,       // logarithms, less that of the largest value of each table
+  products,   // the product times a power of two, so that its largest value is in [1, 2)
+};
+
+enum class Number : std::uint8_t { i16, i32, i64, u64, f32, f64 };
+
+// Factors of an arena; factor f has the tables members[f] and the variables scopes[f].
+struct Places {
+  std::span<const i64> member_starts;
+  std::span<const int> members;
+  std::span<const i64> starts;
+  std::span<const int> scopes;
+  std::span<const i64> sizes, strides;  // of each scope's variables
+  std::span<const i64> offsets;         // in elements
+};
+
+struct Written {
+  std::vector<double> ranges;  // products: the largest and the smallest positive value of each factor
+  std::vector<i64> exponents;  // products: the power of two that was taken out of each
+  std::vector<char> exact;     // products: whether no positive product left the normal range
+};
+
+// Write the factors with these numbers. `block`: cells that are worked on at a time.
+Written encode(const Tables& tables, Sense sense, Rule rule, i64 limit, const Places& places, std::span<const i64> numbers, Number type, char* arena, i64 block);
+
+}  // namespace elimina::tables

@@ -1,0 +1,144 @@
+// A model's tables as the core reads them: arrays of numbers with any strides, or tuples that differ from a default.
+#pragma once
+#include <array>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "plan/lists.hpp"
+
+namespace elimina::tables {
+
+using plan::Lists;
+
+enum class Type : std::uint8_t { f64, f32, i64 };
+enum class Sense : std::uint8_t { min_cost, max_cost, probability };
+
+// The integer cost of a forbidden assignment, where costs are minimised.
+constexpr i64 kForbidden = std::numeric_limits<i64>::max();
+
+// What says 'forbidden' in a table of a sense.
+template <class T>
+T forbidden(Sense sense) {
+  if (sense == Sense::probability) return 0;
+  if constexpr (std::is_integral_v<T>) return sense == Sense::min_cost ? kForbidden : -kForbidden;
+  return sense == Sense::min_cost ? std::numeric_limits<T>::infinity() : -std::numeric_limits<T>::infinity();
+}
+
+// Axes of a dense array at most: no table with more fits a machine.
+constexpr int kMostAxes = 64;
+
+// The smallest and the largest value that a table allows; `reals` are those of floats, `integers` those of integers.
+struct Ends {
+  bool any = false;
+  double low = 0, high = 0;
+  i64 least = 0, most = 0;
+};
+
+// Where the numbers of one table are. The owner keeps them alive.
+struct Source {
+  Type type = Type::f64;
+  const char* values = nullptr;
+  const char* rows = nullptr;  // int32; nullptr: the table is dense
+  i64 tuples = 0, value_step = 0, row_step = 0, column_step = 0;
+  double real_default = 0;
+  i64 integer_default = 0;
+};
+
+class Tables {
+ public:
+  // Append a table.
+  //
+  // `strides`: bytes between two states of each variable in a dense table; unused for a sparse one.
+  void add(const Source& source, std::span<const int> scope, std::span<const i64> sizes, std::span<const i64> strides);
+
+  // Put another table of the same scope in the place of one.
+  void replace(i64 number, const Source& source, std::span<const i64> strides);
+
+  i64 size() const { return i64(sources_.size()); }
+  const Source& source(i64 number) const { return sources_[number]; }
+  std::span<const int> scope(i64 number) const { return scopes_[number]; }
+  std::span<const i64> sizes(i64 number) const { return of_scope(sizes_, number); }
+  std::span<const i64> strides(i64 number) const { return of_scope(strides_, number); }
+  i64 cells(i64 number) const { return cells_[number]; }
+
+  // What each table allows; known from then on.
+  const std::vector<Ends>& ends(Sense sense) const;
+
+  // Where a table's cell at an assignment is; nullptr: it has the default. Each variable of the scope has one of its states.
+  const char* at(i64 number, std::span<const i64> assignment) const;
+
+  // Groups of tables whose scopes one of them contains: each table with a scope goes to the smallest such group.
+  Lists groups() const;
+
+ private:
+  Ends ends_of(i64 number, Sense sense) const;
+  std::span<const i64> of_scope(const std::vector<i64>& items, i64 number) const {
+    return {items.data() + scopes_.starts[number], items.data() + scopes_.starts[number + 1]};
+  }
+
+  std::vector<Source> sources_;
+  Lists scopes_;
+  std::vector<i64> sizes_, strides_, cells_;
+  mutable std::vector<Ends> ends_;
+  mutable std::optional<Sense> sense_;
+};
+
+template <class T>
+T load(const char* place) {
+  T value;
+  std::memcpy(&value, place, sizeof(T));
+  return value;
+}
+
+struct Axis {
+  i64 size, stride;
+};
+
+// Axes without those of one state, neighbours that are one run of memory joined.
+inline int joined(std::span<const i64> sizes, std::span<const i64> strides, Axis* axes) {
+  int count = 0;
+  for (std::size_t a = 0; a < sizes.size(); ++a) {
+    if (sizes[a] == 1) continue;
+    if (count && axes[count - 1].stride == strides[a] * sizes[a]) {
+      axes[count - 1] = {axes[count - 1].size * sizes[a], strides[a]};
+    } else {
+      axes[count++] = {sizes[a], strides[a]};
+    }
+  }
+  return count;
+}
+
+// Visit the cells from `start` on, the last axis fastest, in runs along it: visit(offset, cells, stride).
+template <class Visit>
+void walk(std::span<const Axis> axes, i64 start, i64 count, Visit visit) {
+  if (axes.empty()) {
+    if (count > 0) visit(i64{0}, i64{1}, i64{0});
+    return;
+  }
+  std::array<i64, kMostAxes> place;
+  const int last = int(axes.size()) - 1;
+  i64 offset = 0;
+  for (int a = last; a >= 0; --a) {
+    place[a] = start % axes[a].size;
+    start /= axes[a].size;
+    offset += place[a] * axes[a].stride;
+  }
+  for (;;) {
+    const i64 run = std::min(count, axes[last].size - place[last]);
+    visit(offset, run, axes[last].stride);
+    count -= run;
+    if (count <= 0) return;
+    offset -= place[last] * axes[last].stride;
+    place[last] = 0;
+    for (int a = last - 1;; --a) {
+      offset += axes[a].stride;
+      if (++place[a] < axes[a].size) break;
+      offset -= axes[a].size * axes[a].stride;
+      place[a] = 0;
+    }
+  }
+}
+
+}  // namespace elimina::tables
