@@ -142,8 +142,8 @@ class Result:
     def to_json(self) -> str:
         """Return the answer as one JSON object on one line.
 
-        Its keys are those that ``docs/reference.md`` describes; null stands for what does not apply, and for numbers
-        that are not finite. ``tour`` is there for the task ``tsp`` only.
+        ``docs/reference/answers.md`` describes its keys. Null stands for what does not apply, and for numbers that are
+        not finite. ``tour`` is there for the task ``tsp`` only.
         """
         known = {"schema": SCHEMA, **{one.name: getattr(self, one.name) for one in dataclasses.fields(self)}}
         del known["solutions"]
