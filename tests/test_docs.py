@@ -16,7 +16,11 @@ import elimina.cp
 from tests import pages
 
 ROOT = Path(__file__).parents[1]
-RUN = [ROOT / "README.md", *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "decisions")]
+RUN = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "decisions"),
+]
 CLUSTER = "tcp://host:8786"  # the address in the documentation
 PAGES = [*ROOT.glob("*.md"), ROOT / "examples" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
