@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import subprocess
+import sys
 import threading
 import time
 from queue import SimpleQueue
@@ -17,7 +19,6 @@ from elimina._core import Stop, Stopped, obey
 from elimina.errors import ClusterError, DeviceError
 from elimina.generate import grid_model, random_model
 from elimina.inference import anytime, choose, known, solver
-from elimina.inference import method as method_module
 from elimina.inference import search as search_module
 from elimina.inference.anytime import Run
 from elimina.inference.known import combine, first_bounds
@@ -51,10 +52,22 @@ def interrupting(monkeypatch, module, name):
     return thread
 
 
+def test_a_call_leaves_the_interpreter_to_profilers():
+    # In a process of its own: what is profiled there may not end.
+    program = """
+import cProfile
+import elimina
+model = elimina.Model.from_arrays([2], [((0,), [1, 2])])
+elimina.solve(model, device="cpu")
+cProfile.run("elimina.solve(model, device='cpu')")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, timeout=60)
+
+
 PHASES = [
     (solver, "prepare"),
     (solver, "plan_call"),
-    (method_module, "find_order"),
+    (solver, "rough_order"),
     (choose, "make_plan"),
     (solver, "eliminate"),
     (search_module, "heuristic_of"),

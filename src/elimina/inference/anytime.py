@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from queue import Empty, SimpleQueue
-from threading import Lock, Thread, current_thread
+from threading import Lock, Thread
 from typing import Any, NamedTuple, TypeVar
 
 from elimina._core import Stop, Stopped, obey, stopped
@@ -31,6 +31,9 @@ _WRITING_SECONDS = 2.0
 
 _LONG_SECONDS, _FIRST_SECONDS = 1.0, 5.0
 """Age of a call that has found nothing from which first bounds are made, and their limit in seconds."""
+
+_TURNS = 100
+"""Of a loop, within which an exception that was raised in a thread has surely come."""
 
 _LOOK_SECONDS = 0.05
 """Between looks at signals."""
@@ -100,7 +103,7 @@ class Run:
         self._frames: tuple[_Frame, ...] = ()
         self._error: BaseException | None = None
         self._is_prepared = False
-        self._is_working = False
+        self._is_working = self._is_raised = False
         self._ending = Lock()
 
     # What the work calls.
@@ -223,7 +226,10 @@ class Run:
                 self._error = error
             with self._ending:
                 self._is_working = False
-                _raise_in(current_thread(), None)
+            # What was raised in this thread comes at one of its next lines. It cannot be taken back: where CPython 3.11
+            # is told to, code that is profiled or traced hangs from then on.
+            for _ in range(_TURNS if self._is_raised else 0):
+                pass
         except Stopped:
             # It came as the work ended, and comes once.
             pass
@@ -266,6 +272,7 @@ class Run:
             thread.join(_WRITING_SECONDS)
         with self._ending:
             if self._is_working and not is_shielded(thread):
+                self._is_raised = True
                 _raise_in(thread, Stopped)
         thread.join(HARD_SECONDS)
         if thread.is_alive():
@@ -366,10 +373,9 @@ def _reason(error: BaseException) -> EndedBy | None:
     return next((reason for kind, reason in _REASONS.items() if isinstance(error, kind)), None)
 
 
-def _raise_in(thread: Thread, kind: type[BaseException] | None) -> None:
-    """Raise an exception in a thread, at its next line of Python; None: take one back that it has not met yet."""
-    exception = None if kind is None else ctypes.py_object(kind)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), exception)
+def _raise_in(thread: Thread, kind: type[BaseException]) -> None:
+    """Raise an exception in another thread, at its next line of Python."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(kind))
 
 
 @atexit.register
