@@ -15,8 +15,6 @@ namespace {
 // not before so many seconds.
 constexpr double stagnation = 20;
 constexpr double shortest_stagnation = 0.1;
-// Seconds of a run from which its order is worth more than reductions and a greedy run.
-constexpr double worth_a_search = 0.2e-3;
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 
 // 1 1 2 1 1 2 4 ... (Luby, Sinclair, Zuckerman, 1993).

@@ -14,6 +14,9 @@ struct Options {
   int threads = 1;
 };
 
+// Seconds of a run from which its order is worth more than reductions and a greedy run.
+inline constexpr double worth_a_search = 0.2e-3;
+
 Order search(const Graph& graph, const Options& options, const Clock& clock);
 
 }  // namespace elimina::order

@@ -1,13 +1,14 @@
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cmath>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
-#include <tuple>
 
 #include "module.hpp"
 #include "order_search.hpp"
@@ -68,38 +69,57 @@ Order search_interruptibly(const Graph& graph, const Options& options, double se
   return order;
 }
 
-Order find_order(const std::vector<double>& sizes, const std::vector<std::int64_t>& offsets,
-                 const std::vector<Vertex>& members, const std::vector<std::string>& rules, bool anneal,
-                 std::int64_t rounds, double seconds, double patience, double limit, std::uint64_t seed, int threads) {
-  Options options;
-  for (const auto& rule : rules) options.rules.push_back(rule_of(rule));
-  options.anneal = anneal;
-  options.rounds = rounds;
-  options.patience = patience;
-  options.limit = limit;
-  options.seed = seed;
-  options.threads = threads;
-  const auto begun = Clock::Time::now();
-  Graph graph;
-  {
-    nb::gil_scoped_release release;
-    graph = moral_graph(sizes, offsets, members);
-  }
-  const double spent = std::chrono::duration<double>(Clock::Time::now() - begun).count();
-  return search_interruptibly(graph, options, std::max(0.0, seconds - spent));
+template <class T>
+using Words = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+std::vector<T> list_of(const Words<T>& words) {
+  return {words.data(), words.data() + words.size()};
 }
 
-// Of every variable along an order: how many others (of several values) its message has, the message's cells (0 if they
-// exceed 64 bits), and the separators of just those messages, one after the other.
-std::tuple<std::vector<Vertex>, std::vector<std::uint64_t>, std::vector<std::vector<Vertex>>> messages(
-    const std::vector<double>& sizes, const std::vector<std::int64_t>& offsets, const std::vector<Vertex>& members,
-    const Order& order) {
-  const nb::gil_scoped_release release;
-  const Graph graph = moral_graph(sizes, offsets, members);
-  const auto tree = eliminate(graph, order);
-  std::vector<Vertex> widths;
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> array_of(std::vector<T> items) {
+  auto* kept = new std::vector<T>(std::move(items));
+  nb::capsule owner(kept, [](void* data) noexcept { delete static_cast<std::vector<T>*>(data); });
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner);
+}
+
+Graph graph_of(const Words<double>& sizes, const Words<std::int64_t>& offsets, const Words<Vertex>& members) {
+  return moral_graph(list_of(sizes), list_of(offsets), list_of(members));
+}
+
+// Reductions and a greedy run end within milliseconds.
+bool is_small(const Graph& graph) {
+  std::size_t edges = 0;
+  for (const auto& neighbours : graph.neighbours) edges += neighbours.size();
+  return graph.count() <= 4096 && edges <= 65536;
+}
+
+// The search on this thread, if it ends after a greedy run. Starting another thread may take longer than that.
+std::optional<Order> search_at_once(const Graph& graph, const Options& options, double seconds) {
+  if (!is_small(graph)) return std::nullopt;
+  Options quick = options;
+  quick.anneal = false;
+  quick.rounds = 0;
+  const Clock clock(seconds);
+  Order order = search(graph, quick, clock);
+  if (elimina::stopped()) throw elimina::Stopped{};
+  const bool is_all = !options.anneal && (options.rounds == 0 || options.rounds == 1);
+  if (is_all || (options.patience > 0 && options.patience * std::exp2(cost_of(graph, order).total) < worth_a_search)) return order;
+  return std::nullopt;
+}
+
+// Of every variable along an order: how many others (of several values) its message has at most; the messages' cells (0 if
+// they exceed 64 bits), and the separators of just those messages, one after the other.
+struct Messages {
+  Vertex width = 0;
   std::vector<std::uint64_t> cells;
   std::vector<std::vector<Vertex>> wide;
+};
+
+Messages messages_of(const Graph& graph, const Order& order) {
+  const auto tree = eliminate(graph, order);
+  Messages found;
   for (const auto& separator : tree.separator) {
     Vertex width = 0;
     unsigned __int128 product = 1;
@@ -111,21 +131,61 @@ std::tuple<std::vector<Vertex>, std::vector<std::uint64_t>, std::vector<std::vec
     if (product >> 64) {
       width = static_cast<Vertex>(
           std::count_if(separator.begin(), separator.end(), [&](Vertex u) { return graph.size[u] > 1; }));
-      wide.push_back(separator);
+      found.wide.push_back(separator);
     }
-    widths.push_back(width);
-    cells.push_back(product >> 64 ? 0 : static_cast<std::uint64_t>(product));
+    found.width = std::max(found.width, width);
+    found.cells.push_back(product >> 64 ? 0 : static_cast<std::uint64_t>(product));
   }
-  return {widths, cells, wide};
+  return found;
+}
+
+nb::tuple tuple_of(Messages found) { return nb::make_tuple(found.width, array_of(std::move(found.cells)), std::move(found.wide)); }
+
+nb::tuple find_order(Words<double> sizes, Words<std::int64_t> offsets, Words<Vertex> members, const std::vector<std::string>& rules, bool anneal,
+                     std::int64_t rounds, double seconds, double patience, double limit, std::uint64_t seed, int threads) {
+  Options options;
+  for (const auto& rule : rules) options.rules.push_back(rule_of(rule));
+  options.anneal = anneal;
+  options.rounds = rounds;
+  options.patience = patience;
+  options.limit = limit;
+  options.seed = seed;
+  options.threads = threads;
+  const auto begun = Clock::Time::now();
+  Graph graph;
+  std::optional<Order> order;
+  {
+    nb::gil_scoped_release release;
+    graph = graph_of(sizes, offsets, members);
+    order = search_at_once(graph, options, seconds);
+  }
+  const double spent = std::chrono::duration<double>(Clock::Time::now() - begun).count();
+  if (!order) order = search_interruptibly(graph, options, std::max(0.0, seconds - spent));
+  Messages found;
+  {
+    nb::gil_scoped_release release;
+    found = messages_of(graph, *order);
+  }
+  return nb::make_tuple(array_of(std::move(*order)), tuple_of(std::move(found)));
+}
+
+nb::tuple messages(Words<double> sizes, Words<std::int64_t> offsets, Words<Vertex> members, Words<Vertex> order) {
+  Messages found;
+  {
+    nb::gil_scoped_release release;
+    found = messages_of(graph_of(sizes, offsets, members), list_of(order));
+  }
+  return tuple_of(std::move(found));
 }
 
 }  // namespace
 
 void bind_order(nb::module_& m) {
+  m.attr("WORTH_A_SEARCH") = worth_a_search;
   m.def("find_order", &find_order, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::kw_only(),
         nb::arg("rules"), nb::arg("anneal"), nb::arg("rounds"), nb::arg("seconds"), nb::arg("patience"),
         nb::arg("limit"), nb::arg("seed"), nb::arg("threads"),
-        "An elimination order of little work; the arguments are trusted.");
+        "An elimination order of little work, and what `messages` says of it; the arguments are trusted.");
   m.def("messages", &messages, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::arg("order"),
-        "Widths and cells of the messages along an order, and the separators of those above 64 bits.");
+        "Most variables of a message along an order, each variable's message's cells (0 above 64 bits), and the separators of those above 64 bits.");
 }

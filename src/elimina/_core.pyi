@@ -94,12 +94,16 @@ class Text:
         Items up to the closing bracket: an int64 array if all are integers, float64 if all are numbers, else a list of bytes.
         """
 
-def find_order(sizes: Sequence[float], offsets: Sequence[int], members: Sequence[int], *, rules: Sequence[str], anneal: bool, rounds: int, seconds: float, patience: float, limit: float, seed: int, threads: int) -> list[int]:
-    """An elimination order of little work; the arguments are trusted."""
+WORTH_A_SEARCH: float = 0.0002
 
-def messages(sizes: Sequence[float], offsets: Sequence[int], members: Sequence[int], order: Sequence[int]) -> tuple[list[int], list[int], list[list[int]]]:
+def find_order(sizes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], members: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], *, rules: Sequence[str], anneal: bool, rounds: int, seconds: float, patience: float, limit: float, seed: int, threads: int) -> tuple:
     """
-    Widths and cells of the messages along an order, and the separators of those above 64 bits.
+    An elimination order of little work, and what `messages` says of it; the arguments are trusted.
+    """
+
+def messages(sizes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], members: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple:
+    """
+    Most variables of a message along an order, each variable's message's cells (0 above 64 bits), and the separators of those above 64 bits.
     """
 
 class TableList:

@@ -55,6 +55,11 @@ class Variable:
         self.states = None if states is None else checked_states(name, self.size, states)
         self._indices: dict[State, int] | None = None
 
+    @property
+    def all_states(self) -> Sequence[State]:
+        """The states in the order of the tables, also where they are integers."""
+        return range(self.size) if self.states is None else self.states
+
     def state(self, index: int) -> State:
         """Return the state of an index."""
         return operator.index(index) if self.states is None else self.states[index]

@@ -7,13 +7,17 @@ product of the domain sizes of the variable and of its separator (its neighbours
 from __future__ import annotations
 
 import math
+import operator
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from elimina import arguments
 from elimina.errors import FormatError, InputError
@@ -57,9 +61,27 @@ class Order:
         return math.log10(self.total_cells) if self.total_cells else -math.inf
 
 
+class Scopes(NamedTuple):
+    """Scopes one after another: scope i is ``members[starts[i] : starts[i + 1]]``."""
+
+    starts: NDArray[np.int64]
+    members: NDArray[np.int64]
+
+    @staticmethod
+    def of(scopes: Collection[Sequence[int]]) -> Scopes:
+        """Put scopes one after another.
+
+        Raises:
+            OverflowError: A variable exceeds 64 bits.
+        """
+        starts = np.zeros(len(scopes) + 1, dtype=np.int64)
+        np.cumsum(np.fromiter(map(len, scopes), np.int64, len(scopes)), out=starts[1:])
+        return Scopes(starts, np.fromiter(chain.from_iterable(scopes), np.int64, int(starts[-1])))
+
+
 def find_order(
     sizes: Sequence[int],
-    scopes: Sequence[Sequence[int]],
+    scopes: Sequence[Sequence[int]] | Scopes,
     *,
     method: Method = "auto",
     seconds: float | None = None,
@@ -76,7 +98,7 @@ def find_order(
 
     Args:
         sizes: Domain size of each variable.
-        scopes: The factors' scopes; repeated, empty and nested ones are fine.
+        scopes: The factors' scopes, as lists or as ``Scopes``; repeated, empty and nested ones are fine.
         method: ``auto`` uses everything; a greedy rule's name uses that rule alone, run again and again within the
             budget (once if there is none); ``pseudo-tree`` is :func:`pseudo_tree_order`. The rules take next the
             variable that adds the fewest edges (``min-fill``; ``weighted-min-fill``: each weighs the product of its
@@ -96,17 +118,18 @@ def find_order(
         InputError: A size is below 1 or absurd, a scope names no variable, or an option makes no sense.
     """
     start = time.perf_counter()
-    _check_problem(sizes, scopes)
+    flat = _flat(sizes, scopes)
     _check_options(method, seconds, iterations, seed, max_table_cells, threads, cells_per_second)
     if method == "pseudo-tree":
-        return _with_figures(sizes, scopes, pseudo_tree_order(sizes, scopes), method, start)
+        listed = _listed(scopes) if isinstance(scopes, Scopes) else scopes
+        return evaluate_order(sizes, listed, pseudo_tree_order(sizes, listed), method=method)
     everything = method == "auto"
     if seconds is None and iterations is None:
         seconds, iterations = (_DEFAULT_SECONDS, None) if everything else (None, 0)
     from elimina._core import find_order as search
 
-    order = search(
-        *_compressed(sizes, scopes),
+    order, figures = search(
+        *flat,
         rules=["min-fill", "weighted-min-fill", "min-weight", "min-degree", "sweep"] if everything else [method],
         anneal=everything,
         rounds=-1 if iterations is None else iterations,
@@ -116,7 +139,7 @@ def find_order(
         seed=seed,
         threads=threads,
     )
-    return _with_figures(sizes, scopes, order, method, start)
+    return _with_figures(sizes, tuple(order.tolist()), figures, method, start)
 
 
 def evaluate_order(
@@ -128,9 +151,12 @@ def evaluate_order(
         InputError: `order` is no permutation of the variables, or the problem is ill-formed.
     """
     start = time.perf_counter()
-    _check_problem(sizes, scopes)
+    from elimina._core import messages as measure
+
+    flat = _flat(sizes, scopes)
     _check_permutation(order, len(sizes))
-    return _with_figures(sizes, scopes, order, method, start)
+    along = tuple(map(int, order))
+    return _with_figures(sizes, along, measure(*flat, np.array(along, dtype=np.uint32)), method, start)
 
 
 def pseudo_tree_order(sizes: Sequence[int], scopes: Sequence[Sequence[int]]) -> tuple[int, ...]:
@@ -296,24 +322,41 @@ def _check_options(
         raise InputError(f"cells_per_second is {cells_per_second}; it must be above 0")
 
 
-def _compressed(sizes: Sequence[int], scopes: Sequence[Sequence[int]]) -> tuple[list[float], list[int], list[int]]:
-    distinct = dict.fromkeys(map(tuple, scopes))
-    return list(map(float, sizes)), [0, *accumulate(map(len, distinct))], list(chain.from_iterable(distinct))
+def _flat(
+    sizes: Sequence[int], scopes: Sequence[Sequence[int]] | Scopes
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.uint32]]:
+    """Return checked sizes and scopes as the core takes them."""
+    try:
+        starts, members = scopes if isinstance(scopes, Scopes) else Scopes.of(scopes)
+        doubles = np.fromiter(sizes, np.float64, len(sizes))
+        is_fine = doubles.min(initial=1) >= 1 and doubles.max(initial=1) <= _LARGEST_DOMAIN
+        is_fine = bool(is_fine and members.min(initial=0) >= 0 and members.max(initial=-1) < len(sizes))
+    except OverflowError:
+        is_fine = False
+    if not is_fine:
+        _check_problem(sizes, _listed(scopes) if isinstance(scopes, Scopes) else scopes)
+    return doubles, starts, members.astype(np.uint32)
+
+
+def _listed(scopes: Scopes) -> list[list[int]]:
+    return [part.tolist() for part in np.split(scopes.members, scopes.starts[1:-1])]
 
 
 def _with_figures(
-    sizes: Sequence[int], scopes: Sequence[Sequence[int]], order: Sequence[int], method: str, start: float
+    sizes: Sequence[int],
+    order: tuple[int, ...],
+    figures: tuple[int, NDArray[np.uint64], Any],
+    method: str,
+    start: float,
 ) -> Order:
-    from elimina._core import messages as measure
-
-    order = tuple(map(int, order))
-    widths, cells, wide = measure(*_compressed(sizes, scopes), order=list(order))
+    """Return an order with its figures, given those that the core finds."""
+    width, cells, wide = figures
     exact = iter(wide)
-    messages = [count or math.prod(int(sizes[u]) for u in next(exact)) for count in cells]
+    messages = [count or math.prod(int(sizes[u]) for u in next(exact)) for count in cells.tolist()]
     return Order(
         order=order,
-        width=max(widths, default=0),
-        total_cells=sum(message * int(size) for message, size in zip(messages, sizes, strict=True)),
+        width=width,
+        total_cells=sum(map(operator.mul, messages, map(int, sizes))),
         largest_table=max(messages, default=0),
         method=method,
         seconds=time.perf_counter() - start,

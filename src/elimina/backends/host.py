@@ -17,6 +17,9 @@ from elimina.planning.plan import bytes_text
 
 _ROOT = Path("/")
 
+_UNLIMITED = 2**62
+"""Bytes from which a limit is none: the first version of control groups has no other word for it."""
+
 
 class Level(NamedTuple):
     """A control group of this process, or one around it.
@@ -74,10 +77,9 @@ def memory_errors_in_words(while_what: str) -> Iterator[None]:
 
 
 def _system_memory(root: Path) -> int:
-    text = _read(root / "proc/meminfo")
-    fields = dict(re.findall(r"^(\w+):\s+(\d+) kB", text or "", re.MULTILINE))
-    if "MemAvailable" in fields:
-        return int(fields["MemAvailable"]) * 1024
+    found = re.search(r"^MemAvailable:\s+(\d+) kB", _read(f"{root}/proc/meminfo") or "", re.MULTILINE)
+    if found is not None:
+        return int(found[1]) * 1024
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -86,7 +88,7 @@ def _address_space(root: Path) -> Iterator[int]:
     limits = {"VmSize": resource.RLIMIT_AS, "VmData": resource.RLIMIT_DATA}
     soft = {field: resource.getrlimit(limit)[0] for field, limit in limits.items()}
     if any(bound != resource.RLIM_INFINITY for bound in soft.values()):
-        mapped = dict(re.findall(r"^(\w+):\s+(\d+) kB", _read(root / "proc/self/status") or "", re.MULTILINE))
+        mapped = dict(re.findall(r"^(\w+):\s+(\d+) kB", _read(f"{root}/proc/self/status") or "", re.MULTILINE))
         for field, bound in soft.items():
             if bound != resource.RLIM_INFINITY:
                 yield bound - int(mapped.get(field, 0)) * 1024
@@ -95,22 +97,25 @@ def _address_space(root: Path) -> Iterator[int]:
 def _group_memory(level: Level) -> int | None:
     """What a control group leaves; None if it has no limit."""
     names = ("memory.max", "memory.high") if level.unified else ("memory.limit_in_bytes",)
-    bounds = [bound for name in names if (bound := _number(level.folder / name)) is not None]
-    used = _number(level.folder / ("memory.current" if level.unified else "memory.usage_in_bytes"))
-    if not bounds or used is None:
+    found_bounds = (_number(f"{level.folder}/{name}") for name in names)
+    bounds = [bound for bound in found_bounds if bound is not None and bound < _UNLIMITED]
+    if not bounds:
+        return None
+    used = _number(f"{level.folder}/{'memory.current' if level.unified else 'memory.usage_in_bytes'}")
+    if used is None:
         return None
     field = "inactive_file" if level.unified else "total_inactive_file"
-    found = re.search(rf"^{field} (\d+)$", _read(level.folder / "memory.stat") or "", re.MULTILINE)
+    found = re.search(rf"^{field} (\d+)$", _read(f"{level.folder}/memory.stat") or "", re.MULTILINE)
     return min(bounds) - used + (min(int(found[1]), used) if found else 0)
 
 
 def _processors(level: Level) -> float | None:
     """Processors' worth of time that a control group may use; None if it has no quota."""
     if level.unified:
-        words = (_read(level.folder / "cpu.max") or "").split()
+        words = (_read(f"{level.folder}/cpu.max") or "").split()
         quota, period = (*words, "", "")[:2]
     else:
-        quota, period = (_read(level.folder / f"cpu.cfs_{name}_us") or "" for name in ("quota", "period"))
+        quota, period = (_read(f"{level.folder}/cpu.cfs_{name}_us") or "" for name in ("quota", "period"))
     try:
         share = int(quota) / int(period)
     except (ValueError, ZeroDivisionError):
@@ -127,12 +132,12 @@ def control_groups(controller: str, root: Path = _ROOT) -> tuple[Level, ...]:
         root: Folder of ``proc`` and ``sys``.
     """
     own: dict[bool, str] = {}
-    for line in (_read(root / "proc/self/cgroup") or "").splitlines():
+    for line in (_read(f"{root}/proc/self/cgroup") or "").splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         if not controllers or controller in controllers.split(","):
             own[not controllers] = path
     levels = []
-    for line in (_read(root / "proc/self/mountinfo") or "").splitlines():
+    for line in (_read(f"{root}/proc/self/mountinfo") or "").splitlines():
         mount, _, kind = line.partition(" - ")
         places, words = mount.split(), kind.split()
         unified = words[:1] == ["cgroup2"]
@@ -162,15 +167,22 @@ def _unescaped(path: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
 
 
-def _read(path: Path) -> str | None:
+def _read(path: str) -> str | None:
     """Return a file's text; None if there is none, or it may not be read."""
     try:
-        return path.read_text()
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        # Every call of the library asks several such files: file objects would take ten times as long.
+        return b"".join(iter(lambda: os.read(file, 1 << 16), b"")).decode()
     except (OSError, UnicodeDecodeError):
         return None
+    finally:
+        os.close(file)
 
 
-def _number(path: Path) -> int | None:
+def _number(path: str) -> int | None:
     """Return a file's number; None if it has none (``max``)."""
     text = (_read(path) or "").strip()
     return int(text) if text.isdecimal() else None

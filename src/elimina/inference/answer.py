@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.planning.plan import Step
+from elimina.planning.plan import Output, Step
+from elimina.planning.steps import Steps
 
 Array = NDArray[Any]
 
@@ -18,21 +19,29 @@ _SAFE_TOTAL = 1e-280
 
 
 class Written:
-    """Where outputs of a program lie in the zone: their steps, and their axes as in ``Plan.outputs``."""
+    """Where outputs of a program lie in the zone.
 
-    def __init__(self, steps: Sequence[tuple[Step, tuple[int, ...]]], first: int) -> None:
-        self._steps, self._first = steps, first
+    Args:
+        steps: Of the plan.
+        outputs: Some of ``Plan.outputs``.
+        first: Arena offset of the zone.
+    """
+
+    def __init__(self, steps: Steps, outputs: Sequence[Output], first: int) -> None:
+        self._steps, self._outputs, self._first = steps, outputs, first
 
     def tables(self, zone: Array) -> list[Array]:
         """Each output as an array."""
-        return [step_table(step, zone[step.out_offset - self._first :], scope) for step, scope in self._steps]
+        places = [(self._steps[number], scope) for number, scope in self._outputs]
+        return [step_table(step, zone[step.out_offset - self._first :], scope) for step, scope in places]
 
     @functools.cached_property
     def vectors(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], list[slice]]:
         """Of outputs with one axis each, one after another: their places, starts, sizes and slices."""
-        sizes = np.array([step.sizes[0] for step, _ in self._steps], dtype=np.int64)
+        numbers = np.array([number for number, _ in self._outputs], dtype=np.int64)
+        sizes = self._steps.first_sizes[numbers]
         starts = np.cumsum(sizes) - sizes
-        at = np.array([step.out_offset - self._first for step, _ in self._steps], dtype=np.int64)
+        at = self._steps.offsets[numbers] - self._first
         places = np.arange(sizes.sum()) + np.repeat(at - starts, sizes)
         ends = (starts + sizes).tolist()
         return places, starts, sizes, [slice(*span) for span in zip(starts.tolist(), ends, strict=True)]

@@ -12,7 +12,8 @@ from elimina.errors import InputError
 from elimina.inference.choose import Options, Planned, plan_again, plan_problem
 from elimina.inference.likelihood import Observed, weights_of, with_factors, with_leaves
 from elimina.model import Model
-from elimina.planning.prepare import Task, prepare
+from elimina.order import Order
+from elimina.planning.prepare import Problem, Task, prepare
 from elimina.states import Evidence, evidence_of, indices_of
 
 if TYPE_CHECKING:
@@ -32,6 +33,13 @@ class Prepared(NamedTuple):
     original: Original | None
 
 
+class First(NamedTuple):
+    """What a call knows before it plans: its problem, and a quick order, if one was found."""
+
+    problem: Problem
+    rough: Order | None
+
+
 def plan_call(
     model: Model,
     task: Task,
@@ -41,6 +49,7 @@ def plan_call(
     time_limit: float | None = None,
     checkpoint: Checkpoint | None = None,
     shift_seconds: float = math.inf,
+    first: First | None = None,
 ) -> Prepared:
     """Check a call's arguments, prepare its problem, shift its costs if mini-buckets are asked for, and plan.
 
@@ -53,6 +62,7 @@ def plan_call(
         time_limit: Seconds for the whole call.
         checkpoint: Where what is planned is kept, or was kept by a run that was ended.
         shift_seconds: After which no further pass of shifts is begun.
+        first: What is known of it; None: nothing, or the task is ``mar`` or ``mmap``.
 
     Raises:
         InputError: An option or the evidence does not fit the model.
@@ -60,24 +70,30 @@ def plan_call(
     """
     given = options
     asked = check_call(model, task, query, options)
+    inquiry: Inquiry | None = None
     if time_limit is not None:
         options = options._replace(order_seconds=min(options.order_seconds, time_limit / 2))
     started = time.perf_counter()
-    observed = observe(model, task, {} if evidence is None else evidence)
-    inquiry = _inquire(model, observed, asked, options) if task == "mar" else None
-    problem = prepare(observed.model, task, observed.values, asked) if inquiry is None else inquiry.structure.problem
+    if first is None:
+        observed = observe(model, task, {} if evidence is None else evidence)
+        if task == "mar":
+            inquiry = _inquire(model, observed, asked, options)
+            first = First(inquiry.structure.problem, inquiry.structure.rough)
+        else:
+            first = First(prepare(observed.model, task, observed.values, asked), None)
+    problem, rough = first
     original = None
     if options.ibound is not None and task == "mpe":
         from elimina.inference.shifting import LONGEST_SHIFT, shift_all
 
         most = min(LONGEST_SHIFT, (time_limit or math.inf) / 10, shift_seconds)
         original, options = shift_all(problem, options, most)
-        problem = original.moved
+        problem, rough = original.moved, None
     prepared = time.perf_counter()
     if checkpoint is None:
-        planned = plan_problem(problem, options)
+        planned = plan_problem(problem, options, rough)
     elif checkpoint.is_new:
-        planned = plan_problem(problem, options)
+        planned = plan_problem(problem, options, rough)
         if planned.plan.fits:
             checkpoint.begin(model, problem, planned, given)
     else:

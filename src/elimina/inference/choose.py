@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -10,11 +11,12 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 import numpy as np
 
 from elimina import arguments
+from elimina._core import WORTH_A_SEARCH
 from elimina.backends.base import Backend
 from elimina.backends.choose import DEVICES, find_cuda, get_backend
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import InputError
-from elimina.order import CELLS_PER_SECOND, LARGEST_SEED, Method, find_order
+from elimina.order import CELLS_PER_SECOND, LARGEST_SEED, Method, Order, Scopes, find_order
 from elimina.planning.estimate import BOTH_PASSES, Machine, cpu_machine, cuda_machine
 from elimina.planning.minibuckets import IBound, make_bounded_plan
 from elimina.planning.plan import Plan
@@ -55,6 +57,9 @@ LONG_SECONDS = 0.5
 
 FINER = 16
 """How many times as many rows are expected each time that there were more than fit."""
+
+_ROUGH_SECONDS = 0.5
+"""Limit of a quick order; what takes longer is large."""
 
 ORDER_SECONDS = 2.0
 """Default limit on the search for an order; it ends earlier where the plan would not gain."""
@@ -117,7 +122,7 @@ class Options(NamedTuple):
             device=arguments.choice("device", self.device, DEVICES),
             memory=arguments.memory_size("memory", self.memory),
             order=_checked_order(self.order),
-            order_seconds=min(arguments.number("order_seconds", self.order_seconds, "a number of seconds"), 1e9),
+            order_seconds=_checked_seconds(self.order_seconds),
             seed=arguments.integer("seed", self.seed, 0, LARGEST_SEED),
             threads=None if self.threads is None else arguments.integer("threads", self.threads, 1, MOST_THREADS),
             dtype=_dtype_name(self.dtype),
@@ -139,6 +144,14 @@ class Options(NamedTuple):
 
             check_scratch(options.scratch)
         return options
+
+
+def _checked_seconds(seconds: Any) -> float:
+    """A limit of the search for an order, as long as it makes sense."""
+    checked = arguments.number("order_seconds", seconds, "a number of seconds")
+    if checked < 0:
+        raise InputError(f"seconds for ordering is {arguments.shown(checked)}; it cannot be negative")
+    return min(checked, 1e9)
 
 
 def _word_or_count(name: str, given: Any, words: tuple[str, ...], taken: str) -> Any:
@@ -183,15 +196,20 @@ class Planned(NamedTuple):
     seconds: dict[str, float]
 
 
-def plan_problem(problem: Problem, options: Options) -> Planned:
+def plan_problem(problem: Problem, options: Options, rough: Order | None = None) -> Planned:
     """Find an order, and plan on the device that is asked for, or (``auto``) on the one that finishes first.
+
+    Args:
+        problem: What to plan.
+        options: How.
+        rough: See ``elimination_order``.
 
     Raises:
         InputError: The order or the dtype does not fit the problem.
         DeviceError: The device is missing or cannot be used.
     """
     started = time.perf_counter()
-    order = elimination_order(problem, options)
+    order = elimination_order(problem, options, rough)
     ordered = time.perf_counter()
     backend: Backend = CpuBackend(options.threads) if options.device != "cuda" else get_backend("cuda")
     plan = fitting_plan(backend, problem, order, options)
@@ -419,29 +437,51 @@ def _sliced(
     return plan._replace(slicing=slicing._replace(allowed=allowed))
 
 
-def elimination_order(problem: Problem, options: Options) -> tuple[int, ...]:
-    """An order of the free variables: searched for, or the given one without the variables that are fixed."""
+def rough_order(problem: Problem, options: Options) -> Order:
+    """Find an order of the free variables quickly, which says how large a problem is."""
+    scopes = _scopes(problem, problem.free)
+    sizes = [problem.model.sizes[v] for v in problem.free]
+    found = find_order(sizes, scopes, method="min-fill", seconds=_ROUGH_SECONDS, iterations=1, seed=options.seed)
+    return dataclasses.replace(found, order=tuple(map(problem.free.__getitem__, found.order)))
+
+
+def elimination_order(problem: Problem, options: Options, rough: Order | None = None) -> tuple[int, ...]:
+    """Return an order of the free variables: searched for, or the given one without the variables that are fixed.
+
+    Args:
+        problem: Whose variables are ordered.
+        options: How.
+        rough: What ``rough_order`` found, if it is known: a search does not go on from a small problem's.
+    """
     if not isinstance(options.order, str):
         return _given_order(problem, options.order)
     if problem.task == "mmap":
         return _order_around(problem, options)
+    speed = CELLS_PER_SECOND / (BOTH_PASSES if problem.task == "mar" else 1)
+    if rough is not None and options.order == "auto" and rough.total_cells < WORTH_A_SEARCH * speed:
+        return rough.order
     # Kept variables stay neighbours of each other throughout, which makes what is joined there part of the work.
-    free = {v: i for i, v in enumerate((*problem.free, *problem.kept))}
-    scopes = [[free[v] for v in group.scope] for group in problem.groups]
-    scopes.append([free[v] for v in problem.kept])
+    variables = (*problem.free, *problem.kept)
     sizes = problem.model.sizes
     method = cast(Method, options.order)  # find_order names the methods if it is none
     found = find_order(
-        [sizes[v] for v in free],
-        scopes,
+        [sizes[v] for v in variables],
+        _scopes(problem, variables, problem.kept),
         method=method,
         seconds=options.order_seconds,
         seed=options.seed,
         threads=options.threads or 1,
-        cells_per_second=CELLS_PER_SECOND / (BOTH_PASSES if problem.task == "mar" else 1),
+        cells_per_second=speed,
     )
-    variables = list(free)
-    return tuple(variables[i] for i in found.order if i < len(problem.free))
+    return tuple([variables[i] for i in found.order if i < len(problem.free)])
+
+
+def _scopes(problem: Problem, variables: Sequence[int], more: Sequence[int] = ()) -> Scopes:
+    """Return the groups' scopes, and one more, as places of variables."""
+    number = np.zeros(len(problem.model.sizes), dtype=np.int64)
+    number[list(variables)] = np.arange(len(variables))
+    scopes = Scopes.of([*(group.scope for group in problem.groups), more])
+    return scopes._replace(members=number[scopes.members])
 
 
 _KEPT_SIZES = (2, 16, 4096)

@@ -113,7 +113,7 @@ def _marginal_outputs(plan: Plan) -> list[int]:
 def _marginals(inquiry: Inquiry, plan: Plan, answer: Answer) -> dict[str, dict[State, float]]:
     variables = [plan.outputs[number].scope[0] for number in _marginal_outputs(plan)]
     found = dict(zip(variables, answer.vectors(), strict=True))
-    result = {}
+    result: dict[str, dict[State, float]] = {}
     for v in inquiry.asked:
         variable = inquiry.model.variables[v]
         if v in inquiry.structure.wanted:
@@ -121,5 +121,5 @@ def _marginals(inquiry: Inquiry, plan: Plan, answer: Answer) -> dict[str, dict[S
         else:
             values = np.zeros(variable.size)
             values[inquiry.evidence.get(v, 0)] = 1.0
-        result[variable.name] = {variable.state(x): p for x, p in enumerate(values.tolist())}
+        result[variable.name] = dict(zip(variable.all_states, values.tolist(), strict=True))
     return result

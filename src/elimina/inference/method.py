@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from elimina import arguments
@@ -12,7 +13,7 @@ from elimina.backends.cpu import CpuBackend
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.inference.account import does_not_fit
 from elimina.inference.choose import Options, Planned
-from elimina.order import Order, find_order
+from elimina.order import Order
 from elimina.planning.prepare import Problem
 from elimina.result import Bounds
 
@@ -33,9 +34,6 @@ FIRST_TRY = 2.0
 
 LONG_SECONDS = 2.0
 """Estimated time of a plan from which search is tried first, for no longer than that."""
-
-_ROUGH_SECONDS = 0.5
-"""Limit of a quick order; what takes longer is large."""
 
 _SHARE = 1e-9
 """Seconds of it for each of these cells, where the tables would fit."""
@@ -95,8 +93,14 @@ class Search(NamedTuple):
         is_close = Bounds(0.0, found.lower_bound, found.upper_bound).gap <= self.gap
         return found.status != "bounded" or is_close or run.is_over
 
-    def try_filtering(self, problem: Problem, options: Options, run: Run) -> None:
+    def try_filtering(self, problem: Problem, rough: Callable[[], Order], options: Options, run: Run) -> None:
         """Filter before a plan is made, if that may be better (as long as it takes, where it is asked for).
+
+        Args:
+            problem: Of the task ``mpe``.
+            rough: Finds a quick order.
+            options: How to plan.
+            run: The call.
 
         Raises:
             UnsupportedError: Filtering is asked for, and not possible.
@@ -107,12 +111,11 @@ class Search(NamedTuple):
         if not self.is_asked_for:
             if options.device == "cuda" or options.dtype is not None or why_unsupported(problem) is not None:
                 return
-            with run.phase("order"):
-                rough = rough_order(problem, options)
-            if rough.total_cells < LARGE_WORK:
+            order = rough()
+            if order.total_cells < LARGE_WORK:
                 return
-            fits = 2 * rough.largest_table < _memory(options)
-            most = max(SHORTEST_TRY, min(LONGEST_TRY, rough.total_cells * _SHARE)) if fits else FIRST_TRY
+            fits = 2 * order.largest_table < _memory(options)
+            most = max(SHORTEST_TRY, min(LONGEST_TRY, order.total_cells * _SHARE)) if fits else FIRST_TRY
         self._filter(problem, options, run, most, self.upper_bound)
 
     def for_a_while(self, planned: Planned, options: Options, run: Run) -> None:
@@ -187,11 +190,3 @@ class Search(NamedTuple):
 
 def _memory(options: Options) -> int:
     return CpuBackend(options.threads).memory() if options.memory is None else options.memory
-
-
-def rough_order(problem: Problem, options: Options) -> Order:
-    """Find an order quickly, which says how large a problem is."""
-    number = {v: n for n, v in enumerate(problem.free)}
-    scopes = [[number[v] for v in group.scope] for group in problem.groups]
-    sizes = [problem.model.sizes[v] for v in problem.free]
-    return find_order(sizes, scopes, method="min-fill", seconds=_ROUGH_SECONDS, iterations=1, seed=options.seed)

@@ -19,6 +19,7 @@ from elimina.planning.case_plans import case_planner
 from elimina.planning.dependence import Reach
 from elimina.planning.plan import FactorLayout
 from elimina.planning.program import pack
+from elimina.planning.steps import Steps
 
 if TYPE_CHECKING:
     from elimina._core import CasePlanner
@@ -50,7 +51,6 @@ class Propagator:
         self._encoded = encode(problem, self._plan, semiring)
         self._scales = Scales(self._plan)
         self._ranges = self._encoded.ranges.copy()
-        self._homes = self._find_homes()
         self._weights: dict[int, dict[int, Array]] = {}
         # Natural logarithms of what was taken out of the weights in each factor.
         self._taken: dict[int, float] = {}
@@ -72,7 +72,8 @@ class Propagator:
         """Give the device's memory back."""
         self._session.close()
 
-    def _find_homes(self) -> dict[int, int]:
+    @functools.cached_property
+    def _homes(self) -> dict[int, int]:
         """The smallest factor with each variable (and the kept ones, if a factor has them): its weights go there."""
         homes: dict[int, tuple[bool, int, int]] = {}
         kept = self._plan.kept
@@ -263,7 +264,7 @@ class Propagator:
     def _written(self, outputs: tuple[int, ...]) -> Written:
         if outputs not in self._places:
             found = [self._plan.outputs[output] for output in outputs]
-            self._places[outputs] = Written([(self._plan.steps[n], scope) for n, scope in found], self._zone)
+            self._places[outputs] = Written(Steps.packed(self._plan.steps), found, self._zone)
         return self._places[outputs]
 
     def _log_sum(self, zone: Array, peaks: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from elimina.errors import InputError, MemoryLimitError
 from elimina.inference.anytime import Part, Run
 from elimina.inference.bucket import eliminate
-from elimina.inference.call import Prepared, check_call, observe, plan_call
-from elimina.inference.choose import Options, Planned, elimination_order
+from elimina.inference.call import First, Prepared, check_call, observe, plan_call
+from elimina.inference.choose import Options, Planned, elimination_order, rough_order
 from elimina.inference.execution import Execution
 from elimina.inference.known import first_bounds
-from elimina.inference.method import LARGE_WORK, Search, rough_order
+from elimina.inference.method import LARGE_WORK, Search
 from elimina.inference.shifting import Original
 from elimina.model import Model
+from elimina.order import Order
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, Task, prepare
 from elimina.result import Result
@@ -67,6 +68,7 @@ class Solver:
         self._kept: Checkpoint | None = None
         self._order: tuple[int, ...] = ()
         self._first: Problem | None = None
+        self._rough: Order | None = None
 
     def solve(self, kept: Checkpoint | None = None) -> None:
         """Answer, and keep what elimination knows in a checkpoint."""
@@ -111,7 +113,7 @@ class Solver:
         if search.method == "search":
             search.by_search(problem, self.options, self.run)
         elif problem.model.is_integer or search.is_asked_for:
-            search.try_filtering(problem, self.options, self.run)
+            search.try_filtering(problem, self._rough_order, self.options, self.run)
         return search.is_asked_for or self._is_over
 
     def _bound_first(self, problem: Problem) -> None:
@@ -132,11 +134,17 @@ class Solver:
         options = self.options
         if not isinstance(options.order, str) or options.tables == "sparse":
             return
-        with self.run.phase("order"):
-            is_large = rough_order(problem, options).total_cells >= LARGE_WORK
-        if is_large:
+        if self._rough_order().total_cells >= LARGE_WORK:
             with contextlib.suppress(MemoryLimitError):
                 self.run.strategy("bounds", lambda: quick_bounds(problem, options, self.run.deadline, self.run.learn))
+
+    def _rough_order(self) -> Order:
+        """Find a quick order of the problem, once."""
+        assert self._first is not None
+        if self._rough is None:
+            with self.run.phase("order"):
+                self._rough = rough_order(self._first, self.options)
+        return self._rough
 
     def _bounds(self) -> None:
         """Mini-buckets, small ones first; the largest with costs shifted and without, by contents and by scopes."""
@@ -144,9 +152,7 @@ class Solver:
 
         problem, options, run = self._first, self.options, self.run
         assert problem is not None
-        with run.phase("order"):
-            rough = rough_order(problem, options)
-        if rough.total_cells >= LARGE_WORK:
+        if self._rough_order().total_cells >= LARGE_WORK:
             quick = options
             if isinstance(options.order, str):
                 quick = options._replace(order=QUICK_ORDER, order_seconds=QUICK_ORDER_SECONDS)
@@ -251,7 +257,8 @@ class Solver:
         model, task, evidence, query = self.question
         limit = max(_LEAST_SECONDS, self.run.seconds)
         with self.run.phase("plan") as parts:
-            prepared = plan_call(model, task, evidence, query, options, limit, self._kept)
+            first = None if self._first is None else First(self._first, self._rough)
+            prepared = plan_call(model, task, evidence, query, options, limit, self._kept, first=first)
             parts.update(prepared.planned.seconds)
         return prepared._replace(planned=prepared.planned._replace(seconds={}))
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from elimina.inference.choose import Options
+from elimina.inference.choose import Options, rough_order
 from elimina.model import Model, Variable
-from elimina.order import find_order
+from elimina.order import Order, find_order
 from elimina.planning.estimate import BOTH_PASSES, cpu_machine, cuda_machine
 from elimina.planning.prepare import Problem, are_distributions, prepare
 from elimina.relevance import Relevance, bits
@@ -46,6 +47,8 @@ class Structure(NamedTuple):
     trees: int
     left_out: tuple[int, ...]
     log_states: float = 0.0
+    rough: Order | None = None
+    """A quick order of the problem's variables, if one was found."""
 
     @property
     def name(self) -> str:
@@ -81,6 +84,13 @@ def choose_structure(
     sizes = model.sizes
     asked = range(len(sizes)) if query is None else query
     free = [v for v in asked if v not in evidence and sizes[v] > 1]
+    search, rough = _Search(model, evidence, options), None
+    if query is None:
+        problem = prepare(model, "mar", evidence)
+        if isinstance(options.order, str):
+            rough = rough_order(problem, options)
+        if rough is None or search.is_small(rough, len(model.factors)):
+            return Structure(problem, _same(free), 1, (), rough=rough)
     relevance = _relevance(model, evidence) if isinstance(options.order, str) else None
     if relevance is None:
         return Structure(prepare(model, "mar", evidence)._replace(wanted=tuple(free)), _same(free), 1, ())
@@ -88,13 +98,13 @@ def choose_structure(
         everything = (1 << len(model.factors)) - 1
     else:
         everything = relevance.of(free) if free else relevance.of_evidence
-    chosen = _Search(model, evidence, options).best(relevance, _Group(everything, tuple(free), 0.0))
+    chosen = search.best(relevance, _Group(everything, tuple(free), 0.0))
     found = 0
     for group in chosen:
         found |= group.factors
     left_out = tuple(bits(relevance.of_evidence & ~found))
     if len(chosen) == 1 and query is None:
-        return Structure(prepare(model, "mar", evidence), _same(free), 1, ())
+        return Structure(problem, _same(free), 1, (), rough=rough)
     problem, wanted = _forest(model, evidence, chosen)
     if len(chosen) > 1:
         left_out, found, free = tuple(bits(relevance.of_evidence)), 0, []
@@ -124,13 +134,14 @@ class _Search:
     """Estimates by quick orders, as long as they take a share of what the one tree would."""
 
     def __init__(self, model: Model, evidence: Mapping[int, int], options: Options) -> None:
-        self._scopes = [
-            [v for v in factor.scope if v not in evidence and model.sizes[v] > 1] for factor in model.factors
-        ]
-        self._sizes = model.sizes
+        self._model, self._evidence, self._sizes = model, evidence, model.sizes
         machine = cuda_machine() if options.device == "cuda" else cpu_machine(options.threads or 1)
         self._speed = machine.combinations
         self._estimated = self._collected = 0
+
+    def is_small(self, rough: Order, factors: int) -> bool:
+        """Return whether one tree takes less time than planning it."""
+        return BOTH_PASSES * rough.total_cells / self._speed < _FACTOR_SECONDS * factors
 
     def best(self, relevance: Relevance, tree: _Group) -> list[_Group]:
         """The cheapest way found.
@@ -172,6 +183,11 @@ class _Search:
                 merged[nearest] = _Group(union, other.variables + group.variables, seconds)
                 return
         merged.append(group)
+
+    @functools.cached_property
+    def _scopes(self) -> list[list[int]]:
+        left_out = self._evidence.keys() | {v for v, size in enumerate(self._sizes) if size == 1}
+        return [[v for v in factor.scope if v not in left_out] for factor in self._model.factors]
 
     def _seconds(self, factors: int) -> float:
         return self._running(factors) + _FACTOR_SECONDS * factors.bit_count()

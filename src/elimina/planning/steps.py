@@ -16,6 +16,7 @@ from elimina._core import PlannedLayout
 from elimina.planning.plan import Operand, Step
 from elimina.planning.record import (
     AXES,
+    AXIS_SIZE,
     AXIS_VARIABLE,
     AXIS_WORDS,
     DOMAIN,
@@ -122,6 +123,11 @@ class Steps(Sequence[Step]):
     def offsets(self) -> Integers:
         """Start of each step's output in the arena."""
         return self.words[self.starts + OUT]
+
+    @property
+    def first_sizes(self) -> Integers:
+        """Number of values of the first variable of each step's output, for outputs that have one."""
+        return np.asarray(self.words[np.minimum(self.starts + HEADER + AXIS_SIZE, len(self.words) - 1)])
 
     def read_by(self, step: int) -> Integers:
         """Return the sources of the tables that a step reads."""
