@@ -101,6 +101,16 @@ def test_tables_of_one_scope_multiply(data):
     assert found == pytest.approx(float(np.logaddexp.reduce(logs)) / math.log(10), rel=1e-12, abs=1e-9)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
+def test_arrays_that_are_not_aligned(dtype):
+    shape = (3, 2)
+    data = b"?" + np.arange(1, 7, dtype=dtype).tobytes()
+    table = Table([0, 1], np.frombuffer(data, dtype, 6, offset=1).reshape(shape))
+    assert not table.values.flags.aligned
+    assert allowed_ranges([table], "min-cost") == [(1, 6)]
+    assert solve(Model([Variable("a", 3), Variable("b", 2)], [table], sense="max-cost")).value == 6
+
+
 @pytest.mark.parametrize(("count", "dtype", "close"), [(2000, None, 1e-12), (300, "float32", 1e-7)])
 def test_naive_bayes_with_everything_observed(count, dtype, close):
     rng = np.random.default_rng(0)

@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -45,10 +46,13 @@ struct View {
   View& operator=(const View&) = delete;
 
   Type type() const {
-    const char code = buffer.format[0];
-    if (buffer.format[1] == 0 && buffer.itemsize == 8 && (code == 'l' || code == 'q')) return Type::i64;
-    if (buffer.format[1] == 0 && code == 'd') return Type::f64;
-    if (buffer.format[1] == 0 && code == 'f') return Type::f32;
+    // Arrays that are not aligned say so before the type; numbers are of this machine's kind in any case.
+    const char* format = buffer.format + std::strspn(buffer.format, "@=^");
+    if (format[0] != 0 && format[1] == 0) {
+      if (buffer.itemsize == 8 && (*format == 'l' || *format == 'q')) return Type::i64;
+      if (*format == 'd') return Type::f64;
+      if (*format == 'f') return Type::f32;
+    }
     throw nb::type_error("a table's values are neither int64, float32 nor float64");
   }
 
