@@ -67,3 +67,23 @@ def test_the_time_limit_within_a_large_table():
     assert (found.status, found.ended_by) == ("bounded", "time-limit")
     assert found.value is None or found.lower_bound <= found.value
     assert found.stats["seconds"]["total"] < 3
+
+
+@pytest.mark.parametrize("sense", ["min-cost", "max-cost"])
+@pytest.mark.parametrize(("algorithm", "options"), [("dpop", {}), ("adpop", {"ibound": 1})])
+def test_bounds_of_costs_that_cancel(sense, algorithm, options):
+    sign = 1 if sense == "min-cost" else -1
+    tables = [((0,), sign * np.array([1.0, -1e300])), ((0,), sign * np.array([0.0, 1e300]))]
+    problem = Problem.from_model(Model.from_arrays([2], tables, sense=sense))
+    found = solve(problem, algorithm, **options)
+    # x0 = 1 is worth 0, which no sum of floats by function shows.
+    assert found.lower_bound <= 0 <= found.upper_bound
+    early = early_answer(problem)
+    assert early.lower_bound <= 0 <= early.upper_bound
+
+
+def test_costs_of_one_size_are_no_doubt():
+    rng = np.random.default_rng(1)
+    tables = [((v, v + 1), rng.random((3, 3))) for v in range(200)]
+    found = solve(Problem.from_model(Model.from_arrays([3] * 201, tables, sense="min-cost")))
+    assert found.status == "optimal"

@@ -338,7 +338,11 @@ def test_models(kind, data):
 
 @pytest.mark.parametrize(
     ("constant", "first", "second"),
-    [(0.0, [0.0, -1e17], [0.0, 1e300]), (-1e15, [0.0, np.inf], [0.0, -1e300])],
+    [
+        (0.0, [0.0, -1e17], [0.0, 1e300]),
+        (-1e15, [0.0, np.inf], [0.0, -1e300]),
+        (1e17, [0.0, np.inf], [1.0, -1e300]),
+    ],
 )
 def test_floats_of_very_different_sizes(constant, first, second):
     tables = [((), np.array(constant)), ((0,), np.array(first)), ((0,), np.array(second))]

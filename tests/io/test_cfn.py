@@ -10,6 +10,7 @@ import pytest
 
 import elimina.io as eio
 from elimina.errors import FormatError, UnsupportedError
+from elimina.model import Model
 from elimina.table import FORBIDDEN
 
 STRICT = """{"problem": {"name": "toy", "mustbe": "<10.00"},
@@ -91,6 +92,18 @@ def test_an_entry_is_forbidden_only_if_no_solution_can_use_it(tmp_path):
     assert read(tmp_path, text).factors[0].values.tolist() == [12, 9]
     text = text.replace("-5", "1")
     assert read(tmp_path, text).factors[0].values.tolist() == [FORBIDDEN, FORBIDDEN]
+
+
+@pytest.mark.parametrize("sense", ["min-cost", "max-cost"])
+@pytest.mark.parametrize("size", [1.5, 1e11, 1e13, 1e15, 1e17, 1e30])
+def test_large_floats_are_no_bound(tmp_path, sense, size):
+    sign = 1 if sense == "min-cost" else -1
+    model = Model.from_arrays([2], [((0,), [0.5, sign * size]), ((), sign * size)], sense=sense)
+    eio.write(model, tmp_path / "large.cfn")
+    back = eio.read(tmp_path / "large.cfn")
+    for x in range(2):
+        assert back.score([x]) == model.score([x])
+        assert not back.is_beyond_bound(back.score([x]))
 
 
 def test_states_come_before_indices(tmp_path):

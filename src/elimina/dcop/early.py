@@ -12,6 +12,7 @@ import numpy as np
 from elimina.dcop.agent import Finished
 from elimina.dcop.problem import Problem
 from elimina.inference.minibucket import result_between
+from elimina.inference.rounding import epsilon
 from elimina.model import Model
 from elimina.planning.prepare import allowed_ranges
 from elimina.result import Result
@@ -21,6 +22,9 @@ SECONDS = 0.1
 
 _LARGEST_TABLE = 1 << 22
 """Cells of a table beyond which no assignment is looked for."""
+
+_MORE = 8
+"""Roundings of a sum besides its additions."""
 
 
 def early_answer(problem: Problem, agents: Iterable[Finished] = ()) -> Result:
@@ -58,8 +62,7 @@ def _bound_of_roots(model: Model, agents: Sequence[Finished]) -> int | float | N
         return None
     sign = 1 if model.sense == "min-cost" else -1
     constants = Model([], [table for table in model.factors if not table.scope], sense=model.sense).terms([])
-    terms = [model.constant, *constants, *(sign * bound for bound in roots.values())]
-    return sum(terms) if model.is_integer else math.fsum(terms)
+    return bound_of(model, [model.constant, *constants, *(sign * bound for bound in roots.values())])
 
 
 def _bound_of_functions(model: Model) -> int | float | None:
@@ -68,8 +71,27 @@ def _bound_of_functions(model: Model) -> int | float | None:
     if None in ranges:
         return None
     side = 0 if model.sense == "min-cost" else 1
-    terms = [model.constant, *(known[side] for known in ranges if known is not None)]
-    return sum(terms) if model.is_integer else math.fsum(terms)
+    return bound_of(model, [model.constant, *(known[side] for known in ranges if known is not None)])
+
+
+def bound_of(model: Model, terms: Iterable[int | float]) -> int | float:
+    """Return a bound that is the sum of what agents found; of floats, less what rounding may have changed."""
+    if model.is_integer:
+        return sum(terms)
+    slack = rounding_of(model)
+    return math.fsum(terms) - (slack if model.sense == "min-cost" else -slack)
+
+
+def rounding_of(model: Model) -> float:
+    """Return how far from its true value an optimum of float costs may be.
+
+    Agents add distances from the least cost of each function, so that an addition is off by a part in 2^53 of the
+    largest costs; no cell takes part in more additions than there are functions and variables.
+    """
+    additions = len(model.factors) + len(model.variables) + _MORE
+    ranges = allowed_ranges(model.factors, model.sense)
+    largest = math.fsum(max(map(abs, known)) for known in ranges if known is not None)
+    return additions * epsilon("float64") * (largest + abs(model.constant))
 
 
 def local_optimum(model: Model, seconds: float) -> list[int] | None:

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from elimina import arguments
 from elimina.backends.cpu import CpuBackend
 from elimina.dcop.agent import Agent, Finished
-from elimina.dcop.early import early_answer
+from elimina.dcop.early import bound_of, early_answer, rounding_of
 from elimina.dcop.engine import Engine
 from elimina.dcop.forecast import Forecast, forecast
 from elimina.dcop.network import Network
@@ -24,7 +24,6 @@ from elimina.inference.account import check_value
 from elimina.inference.choose import MOST_THREADS
 from elimina.inference.minibucket import result_between
 from elimina.model import Model
-from elimina.planning.prepare import allowed_ranges
 from elimina.result import Delivery, EndedBy, Result, phase_seconds
 from elimina.semiring import FLOATS, INTEGERS
 
@@ -269,8 +268,7 @@ def answer(problem: Problem, agents: Iterable[Finished]) -> Result:
     if any(map(math.isinf, [*bounds, *constants])):
         return Result("infeasible", "dcop")
     sign = 1 if model.sense == "min-cost" else -1
-    terms = [*constants, *(sign * bound for bound in bounds)]
-    total = sum(terms) if model.is_integer else math.fsum(terms)
+    total = bound_of(model, [*constants, *(sign * bound for bound in bounds)])
     if model.is_beyond_bound(total):
         return Result("infeasible", "dcop")
     values = {v: value for agent in agents for v, value in agent.values.items()}
@@ -282,14 +280,8 @@ def answer(problem: Problem, agents: Iterable[Finished]) -> Result:
         check_value("int64", total, math.inf if result.value is None else result.value, [])
         return result
     score = model.score(chosen)
-    check_value("float64", total, score, [model.constant, *_largest(model)])
-    return result_between(model, score, chosen).replace(task="dcop")
-
-
-def _largest(model: Model) -> list[float]:
-    """Each function's largest cost: agents add up distances from its least one, which round as the largest does."""
-    ranges = allowed_ranges(model.factors, model.sense)
-    return [max(map(abs, known)) for known in ranges if known is not None]
+    check_value("float64", total, score, [], 2 * rounding_of(model))
+    return result_between(model, sign * min(sign * total, sign * score), chosen).replace(task="dcop")
 
 
 def _constants(model: Model) -> list[int | float]:

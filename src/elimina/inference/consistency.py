@@ -73,9 +73,9 @@ class Units(NamedTuple):
         return original.bound(_sign(original) * widened(self.offset + distance, self.offset, distance))
 
     def cost(self, total: int | float, original: Original) -> int:
-        """A total in the model's units as a cost of the core, rounded down."""
+        """A total in the model's units as a cost of the core, rounded down; beyond what it counts, the largest one."""
         distance = _sign(original) * original.moved_total(total) - self.offset
-        return max(0, math.floor(distance * self.unit))
+        return math.floor(min(max(0, distance * self.unit), 2 * MOST_TOTAL))
 
 
 class Consistency:

@@ -39,6 +39,10 @@ _EXACT_POWER = 22
 _LONGEST_INDEX = 18
 _LONGEST_INTEGER = 400
 _EXACT_INTEGER = 2**52
+
+_FAR = 10**12
+"""Float total from which on a bound that is larger by 1 may be taken for the same number (1e-13 of it)."""
+
 _LARGEST = Fraction(np.finfo(np.float64).max.item())
 _Values = NDArray[Any]
 
@@ -357,7 +361,8 @@ def render(model: Model) -> Iterator[str]:
     costs = [sign * _finite(table) for table in tables]
     if model.upper_bound is None:
         reached = 1 + math.ceil(sum((_exact(c.max()) for c in costs if c.size), Fraction(0)))
-        bound = str(sign * (reached if model.is_integer or abs(reached) < _EXACT_INTEGER else reached + abs(reached)))
+        # A bound of floats is met by what is close to it.
+        bound = str(sign * (reached if model.is_integer or abs(reached) < _FAR else reached + abs(reached)))
     else:
         bound = _plain(model.upper_bound)
     reach = sign * Fraction(bound) - sum((min(_exact(c.min()), Fraction(0)) for c in costs if c.size), Fraction(0))
