@@ -22,7 +22,9 @@ RUN = [
     *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "decisions"),
 ]
 CLUSTER = "tcp://host:8786"  # the address in the documentation
-PAGES = [*ROOT.glob("*.md"), ROOT / "examples" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(page for folder in ("bench", "docs", "examples") for page in (ROOT / folder).rglob("*.md"))]
+)
 
 
 def name_of(page):
@@ -78,6 +80,16 @@ def test_the_examples_of_constraints():
 def test_links(page):
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def test_results_stay_short_and_the_readme_repeats_them():
+    results = (ROOT / "bench" / "RESULTS.md").read_text()
+    assert results.count("\n") <= 300
+    table = (ROOT / "README.md").read_text().partition("| ratio |\n|---|---|---|---|\n")[2].partition("\n\n")[0]
+    measured = set(re.findall(r"[\d.,]*\d", results))
+    for row in table.splitlines():
+        for figure in re.findall(r"(?<![\w^])[\d.,]*\d(?= ?(?:ms|s|cases/s|\|))", row.split("|", 2)[2]):
+            assert figure in measured, (figure, row)
 
 
 def test_every_decision_is_listed():
