@@ -15,10 +15,12 @@ import elimina
 from elimina.errors import InputError
 from elimina.generate import grid_model
 from elimina.model import Model, Variable
+from elimina.result import Bounds
 from elimina.table import Table
 from elimina.viz import plot
 from elimina.viz.graph import edges_of
 from elimina.viz.junction import central_cliques
+from elimina.viz.trace import draw_trace
 from tests.io.models import named_variables, networks
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -210,3 +212,10 @@ def test_known_networks(tmp_path, data_dir, name, variables, edges, cliques):
     picture = draw(tmp_path, model)
     assert (len(picture.paths("nodes")), len(picture.paths("arrows"))) == (variables, edges)
     assert len(draw(tmp_path, model, "tree").paths("cliques")) == cliques
+
+
+def test_times_of_a_trace_are_plain_numbers_with_room(tmp_path):
+    for moments, expected in [((0.4, 3.0, 6.3), ["0.5", "1", "2", "5"]), ((0.01, 3000.0), ["0.01", "0.1", "1", "10"])]:
+        draw_trace([Bounds(seconds, 4, 8, 0) for seconds in moments], tmp_path / "run.svg", "run")
+        labels = " ".join(Picture(tmp_path / "run.svg").texts("matplotlib.axis_1")).split()
+        assert labels[: len(expected)] == expected

@@ -27,6 +27,7 @@ def draw_trace(known: Sequence[Bounds], path: Path, title: str) -> None:
     """
     if not known:
         raise InputError("the trace has no bounds, so there is nothing to draw")
+    ticker = need("matplotlib.ticker")
     figure = need("matplotlib.figure").Figure(figsize=_SIZE, layout="constrained")
     axes = figure.add_subplot()
     end = max(max(one.seconds for one in known), _LEAST_SECONDS) * 1.1
@@ -44,6 +45,11 @@ def draw_trace(known: Sequence[Bounds], path: Path, title: str) -> None:
         lowers, uppers = ([getattr(one, name) for one in (*both, last)] for name in ("lower", "upper"))
         axes.fill_between(moments, lowers, uppers, step="post", color=FILL, gid="gap")
     axes.set(xscale="log", xlabel="seconds", title=title)
+    # Powers of ten alone would leave a short run without labels; more labels would overlap.
+    start = max(min(one.seconds for one in known), _LEAST_SECONDS)
+    axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0) if end < 1000 * start else (1.0,)))
+    axes.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_minor_formatter(ticker.NullFormatter())
     axes.set_ylabel("optimum")
     axes.legend(frameon=False)
     axes.grid(color=FAINT, alpha=0.2)
