@@ -1,18 +1,42 @@
-"""Hooks of the documentation's build: the help of every command becomes part of the page that asks for it."""
+"""Hooks of the documentation's build.
+
+The help of every command becomes part of the page that asks for it. Pages of the repository outside of ``docs`` become
+pages of the site.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
+from mkdocs.structure.files import File, Files
 
 from elimina.cli.commands import commands
 
 CLICK, ARGPARSE = "<!-- help of elimina -->", "<!-- help of fzn-elimina -->"
 WIDTH = 100  # columns of the text
+ROOT = Path(__file__).parents[1]
+PROJECT_PAGES = (
+    "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "bench/RESULTS.md",
+    "bench/results/*.md",
+)
+
+
+def on_files(files: Files, config: Any, **_: Any) -> Files:
+    """Add the pages that lie outside of ``docs``, at the same paths."""
+    for pattern in PROJECT_PAGES:
+        for page in sorted(ROOT.glob(pattern)):
+            text = page.read_text().replace("](docs/", "](")
+            files.append(File.generated(config, str(page.relative_to(ROOT)), content=text))
+    return files
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
