@@ -95,7 +95,10 @@ bool is_small(const Graph& graph) {
   return graph.count() <= 4096 && edges <= 65536;
 }
 
-// The search on this thread, if it ends after a greedy run. Starting another thread may take longer than that.
+// Seconds for which a search may run on the caller's thread, which does not look for Ctrl-C meanwhile.
+constexpr double longest_at_once = 5e-3;
+
+// The search on this thread, if it is short. Starting another thread may take longer than that.
 std::optional<Order> search_at_once(const Graph& graph, const Options& options, double seconds) {
   if (!is_small(graph)) return std::nullopt;
   Options quick = options;
@@ -104,9 +107,17 @@ std::optional<Order> search_at_once(const Graph& graph, const Options& options, 
   const Clock clock(seconds);
   Order order = search(graph, quick, clock);
   if (elimina::stopped()) throw elimina::Stopped{};
-  const bool is_all = !options.anneal && (options.rounds == 0 || options.rounds == 1);
-  if (is_all || (options.patience > 0 && options.patience * std::exp2(cost_of(graph, order).total) < worth_a_search)) return order;
-  return std::nullopt;
+  if (!options.anneal && (options.rounds == 0 || options.rounds == 1)) return order;
+  if (options.patience <= 0) return std::nullopt;
+  const Cost cost = cost_of(graph, order);
+  const double run = options.patience * std::exp2(cost.total);
+  if (run < worth_a_search) return order;
+  if (options.rounds >= 0 || search_share * run > longest_at_once) return std::nullopt;
+  const Clock whole(std::min(seconds, longest_at_once));
+  Order other = search(graph, options, whole);
+  if (elimina::stopped()) throw elimina::Stopped{};
+  // On a loaded machine time may be up before a greedy run ends.
+  return better(cost_of(graph, other), cost, options.limit) ? other : order;
 }
 
 // Of every variable along an order: how many others (of several values) its message has at most; the messages' cells (0 if

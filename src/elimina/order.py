@@ -25,7 +25,7 @@ from elimina.errors import FormatError, InputError
 Method = Literal["auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "sweep", "pseudo-tree"]
 
 CELLS_PER_SECOND = 1e9
-"""Cells that a CPU visits in a second: a search for longer than the run takes does not pay."""
+"""Cells that a CPU visits in a second, by which a search for an order weighs its time against the run's."""
 _DEFAULT_SECONDS = 2.0
 _UNLIMITED_SECONDS = 1e9
 # The core computes with sizes as doubles.
@@ -94,7 +94,7 @@ def find_order(
     """Find an elimination order of little work.
 
     Reductions come first, then greedy runs with random ties, then simulated annealing of the elimination tree. The
-    search also ends once it has taken longer than running the plan would.
+    search also ends once it has taken a quarter of the time that running the plan would.
 
     Args:
         sizes: Domain size of each variable.
