@@ -34,7 +34,9 @@ _SMALL_CELLS = 1 << 12
 """Cells of a table up to which a call for it alone takes longer than its work."""
 
 _MOST_VALUES = 2**31
-_MOST_CELLS = 2**62
+
+LARGEST_NUMBER = 2**62
+"""Cells of a table up to which each has a number of 64 bits."""
 
 
 class Table:
@@ -223,7 +225,7 @@ def cell_numbers(rows: NDArray[np.int32], sizes: Sequence[int], axes: Sequence[i
 
 
 def _has_duplicates(rows: NDArray[np.int32], sizes: Sequence[int]) -> bool:
-    if math.prod(sizes) > _MOST_CELLS:
+    if math.prod(sizes) > LARGEST_NUMBER:
         return len(np.unique(rows, axis=0)) < len(rows)
     numbers = cell_numbers(rows, sizes, range(len(sizes)))
     if (numbers[1:] > numbers[:-1]).all():

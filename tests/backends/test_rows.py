@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -128,10 +129,16 @@ def check(tables, found, expected):
         assert wanted[row] == (pytest.approx(value, rel=1e-5) if tables.device.semiring == "log-sum-exp" else value)
 
 
+@pytest.fixture(params=[True, False], ids=["by value", "by runs"])
+def joined(request, monkeypatch):
+    """Make every join match a variable's values as other shared ones, or every one meet its runs."""
+    monkeypatch.setattr("elimina.backends.rows._is_scattered", lambda *_: request.param)
+
+
 @pytest.mark.parametrize(("semiring", "dtype"), KINDS)
 @EXAMPLES
 @given(seed=st.integers(0, 2**32))
-def test_joins(make, semiring, dtype, seed):
+def test_joins(make, joined, semiring, dtype, seed):
     problem = Problem(semiring, dtype, seed)
     tables = make(semiring, dtype, problem.parameter)
     left, right = problem.upload(tables, problem.left), problem.upload(tables, problem.right)
@@ -336,3 +343,17 @@ def test_errors(make):
     table = tables.from_rows((0,), (3,), np.array([[0]]), np.array([5]))
     with pytest.raises(InputError, match="dense table over"):
         tables.lookup(table, [Lookup((0,), tables.device.upload(np.zeros(3)))])
+
+
+def test_long_runs_that_meet_short_ones():
+    """A hundred thousand values of the variable that is eliminated, each in few rows: 10^10 pairs of rows to meet."""
+    tables = SparseTables(CpuRows("count", np.dtype("uint64"), 0, threads=2))
+    size, rng = 100_000, np.random.default_rng(0)
+    left, right = (np.unique(rng.integers(0, size, (size, 2)), axis=0) for _ in range(2))
+    one = tables.from_rows((0, 1), (size, size), left, np.ones(len(left)))
+    other = tables.from_rows((1, 2), (size, size), right, np.ones(len(right)))
+    started = time.process_time()
+    made = tables.join(one, other, eliminate=1)
+    assert time.process_time() - started < 5
+    expected = (np.bincount(left[:, 1], minlength=size) * np.bincount(right[:, 0], minlength=size)).sum()
+    assert tables.device.download(made.rows.values).sum() == expected

@@ -158,6 +158,14 @@ class KeepingSession(Session, Protocol):
         """Take what ``fetch_message`` returned, in another session of the same program."""
         ...
 
+    def message_table(self, number: int) -> NDArray[np.generic]:
+        """Return the output of a step as a dense table, after a run of it, with the step's axes."""
+        ...
+
+    def factor_table(self, number: int) -> NDArray[np.generic]:
+        """Return a factor as a dense table, with the axes of its layout."""
+        ...
+
 
 class Backend(Protocol):
     """Runs programs on one device."""

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import bisect
+import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.errors import InputError
+from elimina.errors import InputError, MemoryLimitError
 from elimina.planning.keys import DTYPES, Layout, field_bits, signed
 from elimina.semiring import SEMIRINGS
 
 UNLIMITED = 2**63 - 1
+
+_SCANNED = 1 << 14
+"""Rows that are compared at once in the time of one binary search, about."""
+
+_JOINED = 64.0
+"""Rows of runs that are read in the time in which a joint row is made and sorted, about."""
+
+_MANY_RUNS = 50.0
+"""Natural logarithm of a number of runs beyond any number of rows."""
 
 
 class Rows(NamedTuple):
@@ -211,20 +221,50 @@ class SparseTables:
         order = Order(layout.mask(()), 0, False, False, UNLIMITED)
         return self._join(rows, unit, order, tables, keep)
 
+    def along(self, rows: Rows, chosen: Mapping[int, int], variable: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """Find the rows with given values of all variables but one.
+
+        Args:
+            rows: A table.
+            chosen: Value of each other variable of it.
+            variable: A variable of it.
+
+        Returns:
+            The values of that variable in ascending order, and those of the rows, on the host.
+        """
+        layout, download = rows.layout, self.device.download
+        at = layout.scope.index(variable)
+        before = _key(layout, chosen, layout.scope[:at])
+        rest = layout.mask(layout.scope[at:]).tolist()
+        low = self._place(rows, before, 0, len(rows.values))
+        high = self._place(rows, [a | b for a, b in zip(before, rest, strict=True)], low, len(rows.values), after=True)
+        size, (word, shift) = layout.sizes[at], layout.places[at]
+        if high - low > _SCANNED * size:
+            keys = [_key(layout, {**chosen, variable: value}, layout.scope) for value in range(size)]
+            places = [self._place(rows, key, low, high) for key in keys]
+            found = [value for value, n in enumerate(places) if n < high and self._key_at(rows, n) == keys[value]]
+            values = [download(rows.values[places[value] : places[value] + 1])[0] for value in found]
+            return np.array(found, dtype=np.int64), np.array(values, dtype=self.dtype)
+        own, values_between = download(rows.keys[low:high]), download(rows.values[low:high])
+        wanted = np.array(_key(layout, chosen, chosen), dtype=np.uint64)
+        is_found = ((own & layout.mask(chosen)) == wanted).all(axis=1)
+        field = np.uint64((1 << field_bits(size)) - 1)
+        return (own[is_found, word] >> np.uint64(shift) & field).astype(np.int64), values_between[is_found]
+
     def find(self, rows: Rows, values: Mapping[int, int]) -> int | None:
         """The number of the row with these values of its variables; None if there is none."""
-        layout = rows.layout
-        wanted = [0] * layout.words
-        for variable, (word, shift) in zip(layout.scope, layout.places, strict=True):
-            wanted[word] |= values[variable] << shift
+        key = _key(rows.layout, values, rows.layout.scope)
+        at = self._place(rows, key, 0, len(rows.values))
+        return at if at < len(rows.values) and self._key_at(rows, at) == key else None
 
-        def key(number: int) -> list[int]:
-            found: list[int] = self.device.download(rows.keys[number : number + 1])[0].tolist()
-            return found
+    def _place(self, rows: Rows, key: list[int], low: int, high: int, after: bool = False) -> int:
+        """The place of a key among sorted rows: before equal ones, or after them."""
+        search = bisect.bisect_right if after else bisect.bisect_left
+        return search(range(len(rows.values)), key, low, high, key=lambda number: self._key_at(rows, number))
 
-        numbers = range(len(rows.values))
-        at = bisect.bisect_left(numbers, wanted, key=key)
-        return at if at < len(numbers) and key(at) == wanted else None
+    def _key_at(self, rows: Rows, number: int) -> list[int]:
+        found: list[int] = self.device.download(rows.keys[number : number + 1])[0].tolist()
+        return found
 
     def project(self, rows: Rows, variable: int, choose: bool = False) -> Made:
         """Eliminate a variable of one table."""
@@ -273,16 +313,26 @@ class SparseTables:
             UnsupportedError: The union does not fit a key.
         """
         variable = last if eliminate is None else eliminate
-        both = variable in left.layout.scope and variable in right.layout.scope
-        layout = join_layout(left, right, variable if both else None)
-        shared = [v for v in left.layout.scope if v in right.layout.scope and not (both and v == variable)]
-        left, right = self.arrange(left, layout), self.arrange(right, layout)
-        fused = both and eliminate is not None
-        order = Order(layout.mask(shared), layout.low() if both else 0, fused, fused and choose, most)
-        made = self._join(left, right, order, tables, keep)
-        if eliminate is None or fused:
-            return made
-        return self.project(made.rows, eliminate, choose)._replace(candidates=made.candidates)
+        both = variable if variable in left.layout.scope and variable in right.layout.scope else None
+
+        def made(low: int | None) -> Made:
+            layout = join_layout(left, right, low)
+            shared = [v for v in left.layout.scope if v in right.layout.scope and v != low]
+            one, other = self.arrange(left, layout), self.arrange(right, layout)
+            fused = low is not None and eliminate is not None
+            order = Order(layout.mask(shared), 0 if low is None else layout.low(), fused, fused and choose, most)
+            found = self._join(one, other, order, tables, keep)
+            if eliminate is None and both is not None and low is None:
+                return found._replace(rows=self.arrange(found.rows, _with_last(found.rows.layout, both)))
+            if eliminate is None or fused:
+                return found
+            return self.project(found.rows, eliminate, choose)._replace(candidates=found.candidates)
+
+        if both is not None and _is_scattered(left, right, both):
+            # What is joined before anything is eliminated may be too much.
+            with contextlib.suppress(MemoryLimitError):
+                return made(None)
+        return made(both)
 
     def join_all(
         self,
@@ -385,6 +435,38 @@ def zero_of(semiring: str, parameter: float) -> float:
     if semiring in ("min-sum", "max-sum"):
         return parameter
     return -math.inf if semiring == "log-sum-exp" else 0
+
+
+def _is_scattered(left: Rows, right: Rows, variable: int) -> bool:
+    """Whether to match a variable's values as other shared ones, instead of each pair of runs over all its values.
+
+    Both are expected of independent tables. A joint row is made and sorted; to meet, runs are read to their ends.
+    """
+    shared = [v for v in left.layout.scope if v in right.layout.scope]
+    joint = math.log(max(1, len(left.values))) + math.log(max(1, len(right.values)))
+    joint -= sum(math.log(left.layout.size(v)) for v in shared)
+    groups = sum(math.log(left.layout.size(v)) for v in shared if v != variable)
+    met = _runs(left, variable) * len(right.values) + _runs(right, variable) * len(left.values)
+    return math.log(_JOINED) + joint < math.log(max(1.0, met)) - groups
+
+
+def _runs(rows: Rows, variable: int) -> float:
+    """Expected number of runs over a variable."""
+    fields = zip(rows.layout.scope, rows.layout.sizes, strict=True)
+    logarithm = sum(math.log(size) for v, size in fields if v != variable)
+    if logarithm > _MANY_RUNS:
+        return float(len(rows.values))
+    runs = math.exp(logarithm)
+    return -runs * math.expm1(-len(rows.values) / runs)
+
+
+def _key(layout: Layout, values: Mapping[int, int], scope: Iterable[int]) -> list[int]:
+    """The words of a key with some variables' values, 0 elsewhere."""
+    words = [0] * layout.words
+    for v in scope:
+        word, shift = layout.places[layout.scope.index(v)]
+        words[word] |= values[v] << shift
+    return words
 
 
 def join_layout(left: Rows, right: Rows, last: int | None) -> Layout:

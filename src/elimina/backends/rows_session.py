@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +17,10 @@ from elimina.backends.rows import Lookup, Rows, RowsDevice, SparseTables, zero_o
 from elimina.errors import MemoryLimitError
 from elimina.planning.keys import Layout
 from elimina.planning.layout import Arena
-from elimina.planning.plan import Operand, Sparse, Step, bytes_text
+from elimina.planning.listing import cells_span, section
+from elimina.planning.plan import FactorLayout, Operand, Sparse, Step, bytes_text
 from elimina.planning.program import Program
-from elimina.planning.sparse import Fill, exp, groups, log_cells, predicted_shares, row_bytes, scope_of
+from elimina.planning.sparse import Fill, exp, groups, log_cells, predicted_shares, row_bytes
 from elimina.planning.steps import Steps
 from elimina.semiring import SEMIRINGS
 
@@ -126,6 +127,15 @@ class RowsSession:
         values = data[end:].view(self._program.dtype).copy()
         self._put(number, Rows(layout, self._device.upload(keys), self._device.upload(values)))
 
+    def message_table(self, number: int) -> Array:
+        """A message as a dense table: see ``KeepingSession.message_table``."""
+        step = self._sparse.steps[number]
+        return Flat(self._cells(number), step.axes, step.sizes, step.out_strides).view
+
+    def factor_table(self, number: int) -> Array:
+        """A factor as a dense table: see ``KeepingSession.factor_table``."""
+        return self._dense_factor(self._sparse.factors[number]).view
+
     def close(self) -> None:
         """Forget all tables."""
         self._messages.clear()
@@ -160,15 +170,15 @@ class RowsSession:
         is_whole = all(number in self._messages for number in self._program.outputs[:, 0].tolist())
         assignment = self._decode() if self._program.decode and is_whole else None
         seconds = {"upload": 0.0, "run": ran - started, "decode": time.perf_counter() - ran, "download": 0.0}
-        zone = self._zone() if is_whole else np.zeros(0, dtype=self._program.dtype)
-        return Run(zone, self._peaks.copy(), assignment, seconds, (self._counts[0], self._counts[1]))
+        return Run(self._zone(), self._peaks.copy(), assignment, seconds, (self._counts[0], self._counts[1]))
 
     def _run_rows(self, number: int) -> None:
         """Join what the step reads, and eliminate its variable."""
         step = self._sparse.steps[number]
         read = [self._read(operand) for operand in step.operands]
         # How many rows bounds will leave is not known.
-        if self._bounds is None and self._is_smaller_dense(step, self._expected(step, read)):
+        may_be_dense = self._bounds is None and not self._listed_cells(step)
+        if may_be_dense and self._is_smaller_dense(step, self._expected(step, read)):
             self._run_dense([number])
             return
         parts, lookups = self._split(step.operands, read)
@@ -181,7 +191,7 @@ class RowsSession:
             tables = [table for _, table in parts]
             made = self._tables.join_all(tables, eliminate=variable, most=max(most, 1), **options)
         except MemoryLimitError as error:
-            if step.out_cells * self._item > self._free():
+            if (step.out_cells + self._listed_cells(step)) * self._item > self._free():
                 expected = self._sparse.forms[number].rows
                 raise MemoryLimitError(
                     f"a table over {len(step.axes)} variables has more rows than the {most} that the memory limit "
@@ -284,16 +294,33 @@ class RowsSession:
         if operand.source >= 0:
             return self._messages[operand.source]
         factor = self._sparse.factors[operand.factor]
-        cells = self._factors[factor.offset : factor.offset + factor.span]
-        return Flat(cells, factor.scope, factor.sizes, factor.strides)
+        return self._dense_factor(factor) if factor.tuples is None else self._listed_factor(factor)
 
     def _flat(self, operand: Operand) -> Flat:
-        """A table as the arena's elements that the plan gave it."""
-        table = self._read(operand)
-        if isinstance(table, Flat):
-            return table
+        """A table as the arena's elements that the plan gave it, or would give it."""
+        if operand.source < 0:
+            return self._dense_factor(self._sparse.factors[operand.factor])
         step = self._sparse.steps[operand.source]
         return Flat(self._cells(operand.source), step.axes, step.sizes, step.out_strides)
+
+    def _listed_factor(self, factor: FactorLayout) -> Rows:
+        place = section(self._factors, factor)
+        keys, values = place.read()
+        return Rows(place.layout, self._device.upload(keys), self._device.upload(values))
+
+    def _dense_factor(self, factor: FactorLayout) -> Flat:
+        if factor.tuples is None:
+            cells = self._factors[factor.offset : factor.offset + factor.span]
+        else:
+            rows = self._listed_factor(factor)
+            terms = rows.layout.terms(factor.scope, factor.strides)
+            cells = self._device.download(self._device.to_dense(rows, terms, cells_span(factor)))
+        return Flat(cells, factor.scope, factor.sizes, factor.strides)
+
+    def _listed_cells(self, step: Step) -> int:
+        """Cells that the listed factors that a step reads would have, were they written out."""
+        factors = (self._sparse.factors[operand.factor] for operand in step.operands if operand.source < 0)
+        return sum(cells_span(factor) for factor in factors if factor.tuples is not None)
 
     def _cells(self, number: int) -> Array:
         """A message as the elements of an arena."""
@@ -347,6 +374,9 @@ class RowsSession:
         first, last = self._program.zone
         zone = np.zeros(last - first, dtype=self._program.dtype)
         for number, offset, span in self._program.outputs.tolist():
+            # A run of some steps need not make all parts of the answer.
+            if number not in self._messages:
+                continue
             cells = self._cells(number)
             if self._scaled and self._sparse.steps[number].readers:
                 cells = np.multiply(cells, self._program.dtype.type(1 / self._scale(number)))
@@ -361,25 +391,20 @@ class RowsSession:
                 continue
             total: NDArray[Any] = np.zeros(step.domain, np.float64 if self._program.dtype.kind == "f" else np.int64)
             for operand in step.operands:
-                scope = scope_of(operand, self._sparse.factors, self._sparse.steps)
-                total = total + list(self._values(self._read(operand), scope, step, assignment))
+                total = total + self._values(self._read(operand), step, assignment)
             assignment[step.variable] = total.argmin() if self._program.semiring == "min-sum" else total.argmax()
         return assignment
 
-    def _values(
-        self, table: Rows | Flat, scope: Sequence[int], step: Step, assignment: NDArray[np.int32]
-    ) -> Iterator[int | float]:
+    def _values(self, table: Rows | Flat, step: Step, assignment: NDArray[np.int32]) -> NDArray[Any]:
         """A table's value for each value of the step's variable."""
-        for value in range(step.domain):
-            chosen = {v: value if v == step.variable else int(assignment[v]) for v in scope}
-            if isinstance(table, Flat):
-                yield table.view[tuple(chosen[v] for v in table.scope)].item()
-                continue
-            at = self._tables.find(table, chosen)
-            if at is None:
-                yield zero_of(self._program.semiring, self._program.parameter)
-            else:
-                yield self._device.download(table.values[at : at + 1])[0].item()
+        if isinstance(table, Flat):
+            return table.view[tuple(slice(None) if v == step.variable else int(assignment[v]) for v in table.scope)]
+        zero = zero_of(self._program.semiring, self._program.parameter)
+        values: NDArray[Any] = np.full(step.domain, zero, dtype=self._program.dtype)
+        chosen = {v: int(assignment[v]) for v in table.layout.scope if v != step.variable}
+        found, own = self._tables.along(table, chosen, step.variable)
+        values[found] = own
+        return values
 
 
 def _size(table: Rows | Flat) -> int:

@@ -42,24 +42,37 @@ def does_not_fit(plan: Plan) -> str:
     needs = ", ".join(f"{bytes_text(size)} on {tier} and may use {bytes_text(limit)}" for tier, size, limit in lacking)
     return (
         f"the plan needs {needs} "
-        f"(induced width {whole.width}, largest table {count_text(whole.largest_table)} cells, {whole.dtype}); more "
-        f"memory (--memory){_files(whole)}, a better order (--order, a longer --order-time, another --seed) or "
-        f"evidence would help{_slices_needed(plan)}{_bounds_instead(plan)}"
+        f"(induced width {whole.width}, largest table {count_text(whole.largest_table)} cells, {whole.dtype}); "
+        f"{_what_helps(whole)}{_slices_needed(plan)}{_bounds_instead(whole)}{_tuples_instead(plan)}"
     )
 
 
-def _files(plan: Plan) -> str:
-    """Return the advice to take a scratch directory, where that is possible."""
-    is_possible = plan.scratch is None and plan.minibuckets is None
-    return ", a directory on a large disk (--scratch)" if is_possible else ""
+def _what_helps(plan: Plan) -> str:
+    if plan.has_large_factors:
+        size = bytes_text(plan.factor_cells * plan.itemsize)
+        return f"the model's own tables take {size} of that: more memory (--memory) or evidence would help"
+    # Rows have no place in a file.
+    is_possible = plan.scratch is None and plan.minibuckets is None and plan.sparse is None
+    files = ", a directory on a large disk (--scratch)" if is_possible else ""
+    return (
+        f"more memory (--memory){files}, a better order (--order, a longer --order-time, another --seed) or evidence "
+        "would help"
+    )
 
 
 def _bounds_instead(plan: Plan) -> str:
     """Return the advice to take mini-buckets, or smaller ones, where that is possible."""
+    if plan.sparse is not None or plan.has_large_factors:
+        return ""
     if plan.minibuckets is not None:
         return "; a smaller i-bound (--ibound) takes less" if plan.minibuckets.ibound > 1 else ""
     is_possible = plan.task in ("mpe", "pr", "mmap")
     return "; mini-buckets would bound the answer in less (--method mbe)" if is_possible else ""
+
+
+def _tuples_instead(plan: Plan) -> str:
+    advice = "; elimination on sparse tables would fit (--method eliminate --tables sparse)"
+    return advice if plan.fits_sparse else ""
 
 
 def _slices_needed(plan: Plan) -> str:

@@ -23,7 +23,7 @@ from elimina.planning.plan import Plan
 from elimina.planning.planner import cost_bound, make_plan
 from elimina.planning.prepare import Problem, restrict
 from elimina.planning.record import MAX_OPERANDS
-from elimina.planning.sparse import in_rows
+from elimina.planning.sparse import in_rows, why_dense
 from elimina.planning.weights import Bound
 from elimina.tree import Partition
 
@@ -244,6 +244,8 @@ def plan_within(problem: Problem, order: Sequence[int], options: Options, share:
     levelled, side = options.levels_buckets, _side(problem)
     divide = _divide(problem, order, options, DIVISION_SHARE * seconds)
     plan = make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled, seconds, side, divide)
+    if plan.has_large_factors:
+        plan = _with_other_tables(machine, problem, order, options, plan)
     return Planned(problem, plan, backend, {})
 
 
@@ -321,7 +323,8 @@ def bounding_plan(
     machine, memory = limits_of(backend, options)
     ibound = "auto" if options.ibound is None else options.ibound
     levelled, divide = options.levels_buckets, _divide(problem, order, options)
-    return make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled, side=side, divide=divide)
+    plan = make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled, side=side, divide=divide)
+    return _with_other_tables(machine, problem, order, options, plan) if plan.has_large_factors else plan
 
 
 def _divide(
@@ -374,7 +377,18 @@ def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], optio
     sliced = _sliced(machine, memory, problem, order, options, whole)
     others = [plan for plan in (tiered, sliced, on_rows) if plan is not None]
     # What nothing makes fit is explained by its slices, or else by its tiers.
-    return min((plan for plan in others if plan.fits), key=lambda plan: plan.seconds, default=sliced or tiered)
+    plan = min((plan for plan in others if plan.fits), key=lambda plan: plan.seconds, default=sliced or tiered)
+    return plan if options.tables != "dense" else _with_other_tables(machine, problem, order, options, plan)
+
+
+def _with_other_tables(machine: Machine, problem: Problem, order: Sequence[int], options: Options, plan: Plan) -> Plan:
+    """Note in a dense plan that does not fit whether an exact one on rows would."""
+    if plan.fits or options.refined or why_dense(problem) is not None:
+        return plan
+    free = options._replace(tables="auto", ibound=None)
+    whole = make_plan(problem, order, machine, plan.memory_limit, options.dtype)
+    on_rows = _on_rows(machine, plan.memory_limit, problem, order, free, whole)
+    return plan._replace(fits_sparse=on_rows is not None and on_rows.fits)
 
 
 def _on_rows(

@@ -82,6 +82,10 @@ class Encoder:
         self._limit = int(plan.forbidden) if self._rule == "distances" else 0
         self._factors = Factors.packed(plan.factors)
         self._tables, self._listed = problem.tables, problem.tables.listed
+        self._changed: dict[int, Table] = {}
+        self._lists = {} if plan.sparse is None else _lists(plan.factors)
+        # Of the members of factors that are listed, at their tuples.
+        self._ends_of_lists: dict[int, tuple[float, float] | None] = {}
         self.arena: Array = np.zeros(plan.factor_cells, dtype=plan.dtype)
         self._ranges, self._exponents, self._exact = self._write(None)
 
@@ -91,13 +95,39 @@ class Encoder:
             self._listed = TableList(self._tables)
         for number, table in changed.items():
             self._listed.replace(number, table)
+        self._changed.update(changed)
         ranges, exponents, exact = self._write(np.array(numbers, dtype=np.int64))
         if self._rule == "products":
             own = list(numbers)
             self._ranges[own], self._exponents[own], self._exact[own] = ranges, exponents, exact
 
     def _write(self, numbers: NDArray[np.int64] | None) -> tuple[Array, Array, Array]:
-        return write_factors(self._listed, self._sense, self._rule, self._limit, self._factors, self.arena, numbers)
+        if not self._lists:
+            return write_factors(self._listed, self._sense, self._rule, self._limit, self._factors, self.arena, numbers)
+        chosen = np.arange(len(self._factors)) if numbers is None else numbers
+        is_listed = np.isin(chosen, list(self._lists))
+        dense = chosen[~is_listed]
+        found = write_factors(self._listed, self._sense, self._rule, self._limit, self._factors, self.arena, dense)
+        ranges, exponents, exact = (
+            np.zeros((len(chosen), 2)),
+            np.zeros(len(chosen), np.int64),
+            np.ones(len(chosen), bool),
+        )
+        if self._rule == "products":
+            ranges[~is_listed], exponents[~is_listed], exact[~is_listed] = found
+        for place in np.flatnonzero(is_listed).tolist():
+            ranges[place], exponents[place], exact[place] = self._write_list(int(chosen[place]))
+        return ranges, exponents, exact
+
+    def _write_list(self, number: int) -> tuple[Array, int, bool]:
+        """Write a listed factor; return what ``write_factors`` does of one factor."""
+        from elimina.inference.listed import write_listed
+
+        factor = self._lists[number]
+        tables = [self._changed.get(member, self._tables[member]) for member in factor.members]
+        written = write_listed(factor, tables, self._sense, self._rule, self._limit, self.arena)
+        self._ends_of_lists.update(zip(factor.members, written.ends, strict=True))
+        return written.range, written.exponent, written.is_exact
 
     def encoded(self, problem: Problem) -> Encoded:
         """Return what has been written.
@@ -106,7 +136,7 @@ class Encoder:
             problem: With the tables that were written last.
         """
         constant, constants = problem.model.constant, [problem.tables[c] for c in problem.constants]
-        possible = constant > -math.inf
+        possible = constant > -math.inf and None not in self._ends_of_lists.values()
         ranges = np.zeros((len(self._factors), 2))
         if self._rule == "products":
             values = [float(table.values) for table in constants]
@@ -117,6 +147,8 @@ class Encoder:
             ends = allowed_ranges(constants, self._sense)
             return Encoded(self.arena, (0,), ranges, not possible or None in ends, True)
         ends = self._listed.ends(self._sense)
+        for number, known in self._ends_of_lists.items():
+            ends[number] = known
         bests = [None if known is None else self._better(known) for known in ends]
         if self._rule == "distances":
             total = int(constant) + sum(best for best in bests if best is not None)
@@ -176,6 +208,11 @@ def write_factors(
         tables_of_models.BLOCK_CELLS,
     )
     return ranges, exponents, exact
+
+
+def _lists(factors: Sequence[FactorLayout]) -> dict[int, FactorLayout]:
+    """Return the factors that are listed, by number."""
+    return {number: factor for number, factor in enumerate(factors) if factor.tuples is not None}
 
 
 def _rule(problem: Problem, plan: Plan, semiring: str) -> Rule:

@@ -209,7 +209,8 @@ def filtered_plan(known: Known, backend: Backend, options: Options) -> Planned:
     machine, memory = limits_of(backend, options)
     wide = MAX_OPERANDS * cost_bound(problem) > np.iinfo(np.int32).max
     dense = make_plan(problem, known.order, machine, memory, options.dtype or ("int64" if wide else "int32"))
-    plan = in_rows(dense, problem, machine, whole=True)
+    # Bounds are made of the factors' cells.
+    plan = in_rows(dense, problem, machine, whole=True, listed=False)
     if plan is not None and options.refined:
         # What independent tables would make says nothing of what bounds leave, but much of how slices divide it.
         room = plan.peak_bytes // FINER**options.refined

@@ -24,6 +24,9 @@ _LOOK = 256
 _MOST_CELLS = 1 << 20
 """Of a table whose variables are charged."""
 
+_MOST_LISTED_CELLS = 1 << 16
+"""Likewise, of a table that lists its tuples: writing it out takes more than reading it."""
+
 _DESCENT_SECONDS = 0.5
 """Limit of what improves the first assignment."""
 
@@ -154,7 +157,8 @@ def _descend(chosen: list[int], touching: Mapping[int, Sequence[tuple[tuple[int,
 def _least(table: Table, sense: Sense) -> tuple[float, Array | None]:
     """The least cost of a table, and the distances of all from it, those that are forbidden a large one."""
     forbidden = forbidden_value(sense, table.values.dtype)
-    given = table.values if table.cells > _MOST_CELLS else table.dense()
+    is_large = table.cells > (_MOST_CELLS if table.rows is None else _MOST_LISTED_CELLS)
+    given = table.values if is_large else table.dense()
     values = np.where(given == forbidden, np.inf, given if sense == "min-cost" else -given.astype(np.float64))
     if sense == "probability":
         with np.errstate(divide="ignore"):

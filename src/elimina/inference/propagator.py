@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends.base import Progress, SlicingSession
+from elimina.backends.base import KeepingSession, Progress, SlicingSession
 from elimina.inference.answer import Answer, Written, step_table
 from elimina.inference.choose import Planned
 from elimina.inference.encode import encode, factor_view, scaled
+from elimina.inference.listed import ListedValues
 from elimina.inference.scales import Scales, log2_lows, root_places
 from elimina.planning.case_plans import case_planner
 from elimina.planning.dependence import Reach
@@ -78,7 +79,7 @@ class Propagator:
         homes: dict[int, tuple[bool, int, int]] = {}
         kept = self._plan.kept
         for number, factor in enumerate(self._plan.factors):
-            key = not set(kept).issubset(factor.scope), math.prod(factor.sizes), number
+            key = not set(kept).issubset(factor.scope), factor.cells, number
             for v in factor.scope:
                 homes[v] = min(homes.get(v, key), key)
         return {v: number for v, (_, _, number) in homes.items()}
@@ -143,13 +144,16 @@ class Propagator:
     def _load(self, number: int) -> None:
         factor = self._plan.factors[number]
         region = self._encoded.arena[factor.offset : factor.offset + factor.span].copy()
-        view = factor_view(region, factor._replace(offset=0))
+        own = factor._replace(offset=0)
+        listed = None if factor.tuples is None else ListedValues(region, own)
+        view = factor_view(region, own) if listed is None else listed.values
         least = most = 1.0
         taken = 0.0
         for v, weights in self._weights[number].items():
-            shaped = weights.reshape(_shape(factor, (v, *self._plan.kept[: weights.ndim - 1])))
+            scope = v, *self._plan.kept[: weights.ndim - 1]
+            shaped = weights.reshape(_shape(factor, scope)) if listed is None else listed.at(v, weights)
             if self.logarithmic:
-                high = math.log(largest) if (largest := float(shaped.max())) > 0 else 0.0
+                high = math.log(largest) if (largest := float(shaped.max(initial=0.0))) > 0 else 0.0
                 taken += high
                 with np.errstate(divide="ignore"):
                     view += np.log(shaped) - high
@@ -157,11 +161,13 @@ class Propagator:
                 view *= shaped
             else:
                 low = float(shaped.min(initial=math.inf, where=shaped > 0))
-                shaped, exponent = scaled(shaped)
+                shaped, exponent = scaled(shaped) if shaped.size else (shaped, 0)
                 taken += math.log(2) * exponent
                 least *= min(1.0, math.ldexp(low, -exponent))
                 most *= float(shaped.max(initial=1.0))
                 view *= shaped
+        if listed is not None:
+            listed.drop(-math.inf if self.logarithmic else 0.0)
         self._taken[number] = taken
         if len(self._ranges):
             high, low = self._encoded.ranges[number]
@@ -285,6 +291,8 @@ class Propagator:
     def factor_table(self, number: int) -> tuple[tuple[int, ...], Array]:
         """A factor as weighed at present, up to a constant: its scope and values."""
         factor = self._plan.factors[number]
+        if isinstance(self._session, KeepingSession):
+            return factor.scope, self._session.factor_table(number)
         region = self._session.fetch(factor.offset, factor.span)
         table = self._nothing(factor.sizes)
         given = self._given(factor.scope)
@@ -304,6 +312,8 @@ class Propagator:
     def message(self, number: int) -> tuple[tuple[int, ...], Array]:
         """The output of a step of the last run, up to a constant: its scope and values."""
         step = self._plan.steps[number]
+        if isinstance(self._session, KeepingSession):
+            return step.axes, self._session.message_table(number)
         cells = self._session.fetch(step.out_offset, step.out_span)
         given = self._given(step.axes)
         if all(isinstance(index, slice) for index in given):

@@ -205,7 +205,7 @@ class Solver:
                 raise
             rows = error
         try:
-            return self._attempt(options._replace(tables="dense"))
+            return self._attempt(finer._replace(tables="dense"))
         except MemoryLimitError as error:
             raise MemoryLimitError(f"{error}. Rows were tried, too: {rows}") from rows
 

@@ -97,9 +97,11 @@ class FactorLayout(NamedTuple):
         members: Indices into the prepared tables.
         scope: Variables, earliest eliminated first.
         sizes: Their numbers of values.
-        strides: Elements between two values of each.
+        strides: Elements between two values of each, where its cells are written out.
         offset: Start in the arena, in elements.
         span: Elements, padding included.
+        tuples: Most tuples that it allows, if these are listed there (``planning.listing``); None: its cells are
+            written out.
     """
 
     members: tuple[int, ...]
@@ -108,6 +110,12 @@ class FactorLayout(NamedTuple):
     strides: tuple[int, ...]
     offset: int
     span: int
+    tuples: int | None = None
+
+    @property
+    def cells(self) -> int:
+        """Number of assignments of the scope."""
+        return math.prod(self.sizes)
 
 
 class Output(NamedTuple):
@@ -254,6 +262,7 @@ class Plan(NamedTuple):
         sparse: Which steps work on rows, the feasible assignments alone; None: all tables are dense. Bytes and seconds
             are then predictions.
         minibuckets: How buckets are divided; None: the plan is exact.
+        fits_sparse: Whether it does not fit, and one on rows, which was ruled out, would.
     """
 
     task: str
@@ -283,6 +292,7 @@ class Plan(NamedTuple):
     scratch: str | None = None
     sparse: Sparse | None = None
     minibuckets: MiniBuckets | None = None
+    fits_sparse: bool = False
 
     @property
     def runs(self) -> Sequence[int]:
@@ -310,6 +320,12 @@ class Plan(NamedTuple):
         within = all(self.bytes.get(tier, 0) <= limit for tier, limit in self.limits)
         within = within and self.peak_bytes <= min(self.memory_limit, MOST_BYTES)
         return within and (self.slicing is None or self.slicing.allowed)
+
+    @property
+    def has_large_factors(self) -> bool:
+        """Whether the factors alone take more memory than there is."""
+        room = min(self.memory_limit, dict(self.limits).get("host", self.memory_limit))
+        return self.factor_cells * self.itemsize > room
 
     def with_room(self, cells: int) -> Plan:
         """The plan with an arena of so many elements, more than its tables take, in the host's memory."""

@@ -123,7 +123,7 @@ def rows_in_slices(
     Args:
         problem: Of the task ``mpe``, ``pr`` or ``count``.
         machine: The device.
-        on_rows: The plan without slices.
+        on_rows: The plan without slices; slices list factors only if it does.
         most_bytes: What a slice may take as expected.
         most: Slices.
         times: See ``in_rows``.
@@ -131,6 +131,7 @@ def rows_in_slices(
     fixed: tuple[int, ...] = ()
     plan = on_rows
     sizes = problem.model.sizes
+    listed = any(factor.tuples is not None for factor in on_rows.factors)
     for _ in range(_ROUNDS):
         if plan.peak_bytes <= most_bytes:
             return plan
@@ -149,7 +150,7 @@ def rows_in_slices(
             return None
         order = [v for v in on_rows.order if v not in fixed]
         sliced = make_plan(problem, order, machine, on_rows.memory_limit, on_rows.dtype, fixed, on_rows)
-        found = in_rows(sliced, problem, machine, True, times)
+        found = in_rows(sliced, problem, machine, True, times, listed)
         if found is None:
             return None
         plan = found

@@ -13,6 +13,7 @@ from elimina.errors import UnsupportedError
 from elimina.model import forbidden_value
 from elimina.planning.estimate import Machine
 from elimina.planning.keys import DTYPES, MOST_WORDS, WORD, field_bits
+from elimina.planning.listing import listed_tuples, with_listed
 from elimina.planning.plan import FactorLayout, Form, Operand, Output, Plan, Sparse, Step
 from elimina.planning.prepare import Problem
 from elimina.table import Table, blocks
@@ -53,22 +54,26 @@ class Fill(NamedTuple):
         return Fill(share, -math.expm1(domain * math.log1p(-min(share, 1 - 1e-16))))
 
 
-def fills(problem: Problem, factors: Sequence[FactorLayout], sliced: Sequence[int] = ()) -> list[Fill]:
-    """How full each factor is, for the first variable of its scope; large ones by their members' shares.
+def fills(
+    problem: Problem, factors: Sequence[FactorLayout], sliced: Sequence[int] = (), tuples: Sequence[int | None] = ()
+) -> list[Fill]:
+    """How full each factor is, for the first variable of its scope; large and listed ones by their members' shares.
 
     Args:
         problem: Without slices.
         factors: Of a slice.
         sliced: The variables that slices fix: the mean over them is taken.
+        tuples: Most tuples of each factor; None for one that may not be listed.
     """
-    return [_fill(problem, factor, sliced) for factor in factors]
+    known = tuples or [None] * len(factors)
+    return [_fill(problem, factor, sliced, most) for factor, most in zip(factors, known, strict=True)]
 
 
-def _fill(problem: Problem, factor: FactorLayout, sliced: Sequence[int]) -> Fill:
+def _fill(problem: Problem, factor: FactorLayout, sliced: Sequence[int], most: int | None) -> Fill:
     tables = [problem.tables[member] for member in factor.members]
     scope = (*factor.scope, *(v for v in sliced if any(v in table.scope for table in tables)))
     sizes = [problem.model.sizes[v] for v in scope]
-    if math.prod(sizes) > _MOST_LOOKED_AT:
+    if most is not None or math.prod(sizes) > _MOST_LOOKED_AT:
         return Fill.independent(math.prod(_density(table, problem) for table in tables), factor.sizes[0])
     support = np.ones(sizes, dtype=bool)
     for table in tables:
@@ -85,11 +90,6 @@ def _density(table: Table, problem: Problem) -> float:
     if table.rows is not None and table.default != worst:
         allowed += table.cells - len(table.values)
     return allowed / max(1, table.cells)
-
-
-def scope_of(operand: Operand, factors: Sequence[FactorLayout], steps: Sequence[Step]) -> tuple[int, ...]:
-    """The variables of a table that a step reads."""
-    return steps[operand.source].axes if operand.source >= 0 else factors[operand.factor].scope
 
 
 def log_cells(step: Step) -> float:
@@ -128,10 +128,13 @@ def row_bytes(sizes: Sequence[int], itemsize: int) -> int:
     return 8 * max(1, -(-sum(map(field_bits, sizes)) // WORD)) + itemsize
 
 
-def in_rows(plan: Plan, problem: Problem, machine: Machine, whole: bool = False, times: float = 1.0) -> Plan | None:
-    """Plan steps on rows where that is expected to take less time; None if it is so nowhere.
+def in_rows(
+    plan: Plan, problem: Problem, machine: Machine, whole: bool = False, times: float = 1.0, listed: bool = True
+) -> Plan | None:
+    """Plan steps on rows where that is expected to take less time, or nothing else fits; None if it is so nowhere.
 
-    The expectation of a message's rows takes tables for independent; a run looks again once it knows better.
+    The expectation of a message's rows takes tables for independent; a run looks again once it knows better. Factors
+    that tables list are listed, where all steps that read them work on rows.
 
     Args:
         plan: Dense, in a dtype of ``DTYPES``.
@@ -139,6 +142,7 @@ def in_rows(plan: Plan, problem: Problem, machine: Machine, whole: bool = False,
         machine: The device.
         whole: All steps that read a table are to work on rows.
         times: How many times as many rows are expected as independent tables would make.
+        listed: Whether factors may be listed.
 
     Raises:
         UnsupportedError: All steps are to work on rows, and this is not possible.
@@ -152,22 +156,35 @@ def in_rows(plan: Plan, problem: Problem, machine: Machine, whole: bool = False,
         if whole:
             raise UnsupportedError(f"{reason}; use --tables dense")
         return None
-    known = fills(problem, plan.factors, () if plan.slicing is None else plan.slicing.variables)
-    if not whole and all(table.share == 1 for table in known):
+    sliced = () if plan.slicing is None else plan.slicing.variables
+    tuples = listed_tuples(problem, plan) if listed else [None] * len(plan.factors)
+    known = _Known(fills(problem, plan.factors, sliced, tuples), tuples)
+    if not whole and all(table.share == 1 for table in known.fills):
         return None
     chosen = _with_forms(plan, machine, known, whole, times)
-    if whole or chosen is None or chosen.fits:
+    if whole or (chosen or plan).fits:
         return chosen
     # What is quickest with some dense tables may be small without.
     rows = _with_forms(plan, machine, known, True, times)
     return rows if rows is not None and rows.fits else chosen
 
 
-def _with_forms(plan: Plan, machine: Machine, factors: Sequence[Fill], whole: bool, times: float) -> Plan | None:
-    chooser = _Chooser(plan, machine, factors, times)
-    forms = [chooser.choose(step, whole, runs) for step, runs in zip(plan.steps, plan.runs, strict=True)]
+class _Known(NamedTuple):
+    """What is known of a plan's factors: how full they are, and their tuples where they may be listed."""
+
+    fills: Sequence[Fill]
+    tuples: Sequence[int | None]
+
+
+def _with_forms(dense: Plan, machine: Machine, known: _Known, whole: bool, times: float) -> Plan | None:
+    chooser = _Chooser(dense, machine, known, times)
+    forms = [chooser.choose(step, whole, runs) for step, runs in zip(dense.steps, dense.runs, strict=True)]
     if not any(form.in_rows for form in forms):
         return None
+    plan = dense
+    if any(most is not None for most in known.tuples):
+        written = {o.factor for s, form in zip(dense.steps, forms, strict=True) if not form.in_rows for o in s.operands}
+        plan = with_listed(dense, [None if number in written else most for number, most in enumerate(known.tuples)])
     levels = [0] * len(forms) if plan.slicing is None else plan.slicing.levels
     sequence = _dense_first(plan.steps, forms, levels)
     number = {old: new for new, old in enumerate(sequence)}
@@ -194,8 +211,8 @@ def _with_forms(plan: Plan, machine: Machine, factors: Sequence[Fill], whole: bo
 class _Chooser:
     """Goes through the steps in order: what is expected of each message is needed for the next."""
 
-    def __init__(self, plan: Plan, machine: Machine, factors: Sequence[Fill], times: float) -> None:
-        self._plan, self._machine, self._factors, self._times = plan, machine, factors, times
+    def __init__(self, plan: Plan, machine: Machine, known: _Known, times: float) -> None:
+        self._plan, self._machine, self._known, self._times = plan, machine, known, times
         self._shares: list[float] = []
         self._forms: list[Form] = []
         self.seconds = machine.start
@@ -224,7 +241,7 @@ class _Chooser:
     def _fill(self, operand: Operand, domain: int) -> Fill:
         if operand.source >= 0:
             return Fill.independent(self._shares[operand.source], domain)
-        factor = self._factors[operand.factor]
+        factor = self._known.fills[operand.factor]
         # A step that only joins takes no variable away.
         return factor if domain > 1 else Fill.independent(factor.share, 1)
 
@@ -232,7 +249,10 @@ class _Chooser:
         return operand.source >= 0 and self._forms[operand.source].in_rows
 
     def _rows(self, operand: Operand) -> float:
-        return self._forms[operand.source].rows if operand.source >= 0 else float(operand.cells)
+        if operand.source >= 0:
+            return self._forms[operand.source].rows
+        tuples = self._known.tuples[operand.factor]
+        return float(operand.cells if tuples is None else tuples)
 
 
 def exp(exponent: float) -> float:
@@ -282,6 +302,8 @@ def _peak(sparse: Sparse, item: int, keep: bool) -> int:
     for number, step in enumerate(sparse.steps):
         # Tables that are read are brought into the step's order of variables first.
         read = sum(sizes[o.source] for o in step.operands if o.source >= 0)
+        factors = (sparse.factors[o.factor] for o in step.operands if o.source < 0)
+        read += sum(factor.span * item for factor in factors if factor.tuples is not None)
         live += sizes[number]
         peak = max(peak, live + read + sizes[number])
         if not keep:
