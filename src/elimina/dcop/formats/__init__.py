@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from elimina._core import TextError
-from elimina.dcop.problem import Problem
+from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
 from elimina.io.files import load, reraise, save, suffix_of
 
@@ -94,8 +94,8 @@ def write(problem: Problem, path: str | os.PathLike[str], *, format: str | None 
     """Write a distributed problem; the file appears only once it is complete.
 
     YAML keeps everything but an upper bound on the total cost; a constant cost becomes a function of the first
-    variable. XML keeps both and loses the agents' capacities, costs and routes; JSON loses these and the bound.
-    A warning is logged where an upper bound is lost.
+    variable. XML keeps both and loses the agents' capacities, hosting costs and routes; JSON loses these and the bound.
+    A warning is logged for what is lost.
 
     Args:
         problem: What to write.
@@ -106,12 +106,25 @@ def write(problem: Problem, path: str | os.PathLike[str], *, format: str | None 
         InputError: The format cannot hold the problem, is unknown, or the file cannot be written.
     """
     path = Path(path)
-    if problem.model.upper_bound is not None and _module(path, format).rpartition(".")[2] != "xcsp":
-        logging.getLogger("elimina").warning(
-            "%s lacks the upper bound %s: the format has no place for it", path, problem.model.upper_bound
-        )
-    writer: _Writer = import_module(f"{_module(path, format)}_write")
+    module = _module(path, format)
+    writer: _Writer = import_module(f"{module}_write")
     save(path, writer.render(problem))
+    _report_losses(problem, path, module.rpartition(".")[2])
+
+
+def _report_losses(problem: Problem, path: Path, module: str) -> None:
+    """Say what a file will lack."""
+    logger, agents = logging.getLogger("elimina"), problem.agents
+    if problem.model.upper_bound is not None and module != "xcsp":
+        logger.warning("%s lacks the upper bound %s: the format has no place for it", path, problem.model.upper_bound)
+    known = {
+        "capacities": any(agent.capacity is not None for agent in agents),
+        "hosting costs": any(agent.hosting_costs or agent.default_hosting_cost for agent in agents),
+        "routes": any(agent.routes or agent.default_route != AgentProfile("").default_route for agent in agents),
+    }
+    for what, is_there in known.items():
+        if is_there and module != "pydcop":
+            logger.warning("%s lacks the agents' %s: the format has no place for them", path, what)
 
 
 def is_distributed(path: str | os.PathLike[str]) -> bool:
