@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 
 import networkx as nx
+import numpy as np
 import pytest
 
 from elimina import cp
@@ -150,3 +151,9 @@ def test_values_far_apart() -> None:
     xs = [model.int_var([0, 5, 10**12]) for _ in range(3)]
     model.cardinality(xs, {0: 1, 10**12: 2})
     assert found(model, xs) == {(0, 10**12, 10**12), (10**12, 0, 10**12), (10**12, 10**12, 0)}
+
+
+def test_a_flag_that_is_an_array():
+    model = cp.Model()
+    with pytest.raises(TypeError, match=r"closed is .*; it takes True or False"):
+        model.cardinality(model.int_vars(2, 0, 1), {0: 1}, closed=np.array([True, False]))

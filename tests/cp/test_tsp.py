@@ -270,6 +270,39 @@ def test_refused():
         model.solve()
 
 
+SQUARE = np.array([[0, 2, 3, 2], [2, 0, 2, 3], [3, 2, 0, 2], [2, 3, 2, 0]])
+
+
+@pytest.mark.parametrize(
+    ("distances", "fixed", "error", "words"),
+    [
+        (
+            SQUARE + np.tri(4, k=-1, dtype=int),
+            [],
+            InputError,
+            "from city 0 to 1 is 2, back it is 3: a TSP is symmetric",
+        ),
+        (SQUARE.astype(float), [], TypeError, "distances is an array of float64; it takes integers"),
+        (None, [], TypeError, "distances is an array of object; it takes integers"),
+        (SQUARE[:3], [], InputError, "distances of shape \\(3, 4\\) are no matrix"),
+        (SQUARE * 2**40, [], InputError, "beyond 2\\^31"),
+        (SQUARE, [(0, 4)], InputError, "the fixed edge \\(0, 4\\) names no two of the 4 cities"),
+        (SQUARE, [(1,)], InputError, "the fixed edge \\(1,\\) names no two"),
+    ],
+)
+def test_problems_that_are_none(distances, fixed, error, words):
+    with pytest.raises(error, match=words):
+        Problem("x", distances, None, fixed)
+
+
+def test_asymmetry_far_from_the_diagonal():
+    distances = np.ones((600, 600), dtype=np.int32)
+    distances[20, 580] = 2
+    with pytest.raises(InputError, match="from city 20 to 580 is 2, back it is 1"):
+        Problem("x", distances)
+    assert Problem("x", np.ones((600, 600), dtype=np.int64)).distances.dtype == np.int32
+
+
 @pytest.mark.data
 @pytest.mark.parametrize(
     "name", ["burma14", "ulysses16", "gr17", "gr24", "bays29", "att48", "hk48", "eil51", "brazil58", "st70", "kroC100"]

@@ -87,8 +87,8 @@ def test_agents(tmp_path, caplog):
     for suffix in ("yaml", "xml", "json"):
         dcop.write(plain, tmp_path / f"m.{suffix}")
     assert not caplog.messages
-    for what, given in known.items():
-        agents = [dcop.AgentProfile(agent.name, **given) for agent in plain.agents]
+    for what, profile in known.items():
+        agents = [dcop.AgentProfile(agent.name, **profile) for agent in plain.agents]
         problem = dcop.Problem(model, agents, plain.owners)
         dcop.write(problem, tmp_path / "m.yaml")
         assert not caplog.messages

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elimina.arguments import wrong_type
+from elimina.arguments import flag, wrong_type
 from elimina.cp.expressions import LIMIT, Expression, Operand, several, whole, whole_array
 from elimina.errors import InputError
 from elimina.table import FORBIDDEN
@@ -335,7 +335,7 @@ class Globals(ABC):
             counts: Value -> how many of the variables have it.
             closed: They have no other values.
         """
-        name = "global_cardinality_closed" if closed else "global_cardinality"
+        name = "global_cardinality_closed" if flag("closed", closed) else "global_cardinality"
         if not isinstance(counts, Mapping):
             raise InputError(f"cardinality: the counts are value -> how many, not {counts!r}")
         self.post(name, several(xs, "cardinality"), list(counts), list(counts.values()))

@@ -36,6 +36,9 @@ _SECTIONS = (
     *("EDGE_DATA_SECTION", "DEPOT_SECTION", "DEMAND_SECTION"),
 )
 
+_ROWS = 256
+"""Rows of a matrix that are compared with columns at a time."""
+
 Points = npt.NDArray[np.float64]
 Lengths = npt.NDArray[np.int32]
 
@@ -46,15 +49,26 @@ class Problem:
 
     Attributes:
         name: As the file says.
-        distances: (n, n) int32, symmetric.
+        distances: (n, n) int32, symmetric; any array of whole numbers within 2^31 is taken.
         points: (n, 2) coordinates to draw the cities at; None if the file has none.
         fixed: Edges that each tour has to have; cities count from 0.
+
+    Raises:
+        TypeError: The distances are no array of integers.
+        InputError: They are no symmetric matrix within 2^31, or a fixed edge names no city.
     """
 
     name: str
     distances: Lengths
     points: Points | None = None
     fixed: list[tuple[int, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "distances", _lengths(self.distances))
+        n = self.cities
+        for edge in self.fixed:
+            if len(edge) != 2 or not all(0 <= city < n for city in edge):
+                raise InputError(f"the fixed edge {edge} names no two of the {n} cities, which count from 0")
 
     @property
     def cities(self) -> int:
@@ -65,6 +79,28 @@ class Problem:
         """The length of a closed tour of all cities, which count from 0."""
         here = np.asarray(tour, dtype=np.int64)
         return int(self.distances[here, np.roll(here, -1)].sum(dtype=np.int64))
+
+
+def _lengths(given: npt.ArrayLike) -> Lengths:
+    """Return distances as int32, checked."""
+    found = np.asarray(given)
+    if found.dtype.kind not in "iu":
+        raise TypeError(f"distances is an array of {found.dtype}; it takes integers, a row and a column for each city")
+    if found.ndim != 2 or found.shape[0] != found.shape[1]:
+        raise InputError(f"distances of shape {found.shape} are no matrix with a row and a column for each city")
+    if found.size and (found.max() > MOST or found.min() < -MOST):
+        raise InputError("a distance is beyond 2^31: use smaller units")
+    matrix: Lengths = found.astype(np.int32, copy=False)
+    for first in range(0, len(matrix), _ROWS):
+        rows = slice(first, first + _ROWS)
+        unequal = np.argwhere(matrix[rows, first:] != matrix[first:, rows].T)
+        if len(unequal):
+            i, j = (unequal[0] + first).tolist()
+            raise InputError(
+                f"the distance from city {i} to {j} is {matrix[i, j]}, back it is {matrix[j, i]}: a TSP is symmetric "
+                "(elimina.cp.Model has circuit and element for others)"
+            )
+    return matrix
 
 
 class _Lines:
