@@ -82,6 +82,15 @@ def test_links(page):
         assert (page.parent / target).exists(), target
 
 
+def test_every_example_is_shown():
+    shown = "".join(page.read_text() for page in RUN)
+    listed = (ROOT / "examples" / "README.md").read_text()
+    for path in (ROOT / "examples").iterdir():
+        if path.suffix not in (".md", ".pyc") and path.is_file():
+            assert f"`{path.name}`" in listed, path
+            assert path.name in shown + listed.partition("written by")[2].partition("|")[0], path
+
+
 def test_results_stay_short_and_the_readme_repeats_them():
     results = (ROOT / "bench" / "RESULTS.md").read_text()
     assert results.count("\n") <= 300
