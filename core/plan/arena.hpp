@@ -15,11 +15,52 @@ struct TableLayout {
 // `rows`: position of the rows' first axis; -1: where `row_axes` puts it.
 TableLayout lay_out_table(std::span<const i64> sizes, i64 itemsize, int rows);
 
+// A free span.
+struct Gap {
+  i64 offset, size;
+  i64 end() const { return offset + size; }
+};
+
+// Free spans by offset, in chunks that know what they hold at most: the first one that fits is found without a look at all.
+class Gaps {
+ public:
+  struct Place {
+    std::size_t chunk, at;
+  };
+
+  // `unit`: elements at whose multiples wide spans start; others start where a gap does.
+  explicit Gaps(i64 unit) : unit_(unit) {}
+
+  bool empty() const { return chunks_.empty(); }
+  void clear();
+  const Gap& operator[](Place place) const { return chunks_[place.chunk][place.at]; }
+  const Gap& back() const { return chunks_.back().back(); }
+  // Whether there is a gap for a span; if so, `place` becomes that of the first one.
+  bool find(i64 span, bool is_wide, Place& place) const;
+  // Put gaps, none or more, in the place of one.
+  void replace(Place place, std::span<const Gap> gaps);
+  void push_back(Gap gap);
+  void pop_back();
+  // Add a gap, joined with its neighbours.
+  void add(Gap gap);
+
+ private:
+  struct Capacity {
+    i64 any, wide;
+  };
+  Capacity capacity_of(const Gap& gap) const;
+  void measure(std::size_t chunk);
+
+  i64 unit_;
+  std::vector<std::vector<Gap>> chunks_;  // none is empty
+  std::vector<Capacity> most_;            // of each chunk
+};
+
 // Hands out spans of one block of memory, reusing what was given back; keeps the height reached. Small spans follow each other
 // closely, so that a chain of small messages stays in few lines of a cache; others start where long rows may.
 class Arena {
  public:
-  explicit Arena(i64 itemsize) : item_(itemsize) {}
+  explicit Arena(i64 itemsize);
 
   // Offset of a free span: the first that fits.
   i64 take(i64 span);
@@ -30,14 +71,10 @@ class Arena {
   i64 height() const { return height_; }
 
  private:
-  struct Part {
-    i64 offset, size;
-    i64 end() const { return offset + size; }
-  };
   i64 rounded(i64 span) const;
 
   i64 item_, height_ = 0;
-  std::vector<Part> free_;  // by offset
+  Gaps free_;
 };
 
 }  // namespace elimina::plan

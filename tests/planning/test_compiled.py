@@ -131,6 +131,24 @@ def test_both_passes(seed):
     check(case, found, passes.steps, outputs, set())
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_many_gaps_in_the_arena(seed):
+    draw = random.Random(seed)
+    count = 1500
+    case = Case(seed)
+    case.sizes = [draw.randint(2, 9) for _ in range(count)]
+    near = draw.choice([3, 50, count])
+    parents = [draw.randrange(max(0, v - near), v) for v in range(1, count)]
+    case.scopes = case.sorted = [(v, parent) for v, parent in enumerate(parents, 1)]
+    case.order, case.kept = list(reversed(range(count))), ()
+    tree, planned = case.trees()
+    passes = Passes(tree, case.sorted, case.sizes, (), 16)
+    marginals = passes.outward(case.order)
+    outputs = [(message.source, -1) for message in passes.roots()] + [(marginals[v], v) for v in case.order]
+    found = plan_steps(planned, "both", 16, False, np.zeros(0), np.array(case.order, np.int32))
+    check(case, found, passes.steps, outputs, set())
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_joint_distributions(seed):
     case = Case(seed)

@@ -29,7 +29,7 @@ HARD_SECONDS = 0.05
 _WRITING_SECONDS = 2.0
 """For a checkpoint to be written."""
 
-_LONG_SECONDS, _FIRST_SECONDS = 1.0, 5.0
+LONG_SECONDS, _FIRST_SECONDS = 1.0, 5.0
 """Age of a call that has found nothing from which first bounds are made, and their limit in seconds."""
 
 _TURNS = 100
@@ -81,6 +81,7 @@ class Run:
         deadline: By ``time.monotonic``.
         fallback: Bounds that are made only if the call ends before anything better is known; it is given the seconds
             that it may take, and returns None where they do not suffice.
+        fallback_after: Age in seconds of a call that has found nothing, from which they are made.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Run:
         self.sign = 1
         self.known: Result | None = None
         self.fallback: Callable[[float], Result | None] | None = None
+        self.fallback_after = LONG_SECONDS
         self._time_limit, self._listener = time_limit, listener
         self._stop = Stop()
         self._events: SimpleQueue[_Event | None] = SimpleQueue()
@@ -257,7 +259,7 @@ class Run:
     def _prepare_fallback(self) -> None:
         """Make first bounds in a call that takes long: at its end there might be no time for them."""
         fallback = self.fallback
-        is_due = self.known is None and time.monotonic() - self.started > _LONG_SECONDS
+        is_due = self.known is None and time.monotonic() - self.started > self.fallback_after
         if fallback is not None and is_due and not self._is_prepared:
             self._is_prepared = True
             first = fallback(min(self.seconds, _FIRST_SECONDS))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from elimina.errors import InputError, MemoryLimitError
-from elimina.inference.anytime import Part, Run
+from elimina.inference.anytime import LONG_SECONDS, Part, Run
 from elimina.inference.bucket import eliminate
 from elimina.inference.call import First, Prepared, check_call, observe, plan_call
 from elimina.inference.choose import Options, Planned, elimination_order, rough_order
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 _MANY_TABLES = 200
 """Tables from which first bounds are made before there is need of them."""
+
+_TABLE_SECONDS = 3e-5
+"""What each table costs in first bounds. They are made beside the work of a call whose age is about that."""
 
 _LEAST_SECONDS = 1e-3
 """That a plan is made for, however little time is left."""
@@ -120,6 +123,7 @@ class Solver:
         """See to first bounds: at the end of the call, or now where they would take too long then."""
         if self.run.deadline is None or len(problem.tables) < _MANY_TABLES:
             self.run.fallback = lambda seconds: first_bounds(problem, seconds, self.search.upper_bound)
+            self.run.fallback_after = max(LONG_SECONDS, _TABLE_SECONDS * len(problem.tables))
         elif (found := first_bounds(problem, math.inf, self.search.upper_bound)) is not None:
             self.run.fallback = lambda _: found
 
