@@ -326,7 +326,9 @@ class Model:
     @property
     def is_integer(self) -> bool:
         """Whether every cost is an integer (so that the optimum can be computed exactly)."""
-        return isinstance(self.constant, int) and all(f.values.dtype.kind == "i" for f in self.factors)
+        return isinstance(self.constant, int) and all(
+            dtype.kind == "i" for dtype in {f.values.dtype for f in self.factors}
+        )
 
     def index(self, name: str | int) -> int:
         """Index of a variable by its name (or index).

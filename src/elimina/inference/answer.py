@@ -79,16 +79,27 @@ class Answer(NamedTuple):
         Returns:
             One array a marginal, the values along its last axis; NaN where all are 0.
         """
+        cells, slices = self._shares(scale)
+        return [cells[..., part] for part in slices]
+
+    def lists(self) -> list[list[float]]:
+        """Return ``vectors`` of one run as lists."""
+        cells, slices = self._shares("sum")
+        listed = cells.tolist()
+        return [listed[part] for part in slices]
+
+    def _shares(self, scale: str) -> tuple[NDArray[np.float64], list[slice]]:
+        """Return all marginals as one array, and the part of each."""
         places, starts, sizes, slices = self.written.vectors
         if not slices:
-            return []
+            return np.zeros(0), []
         cells = self.zone[..., places].astype(np.float64)
         highs = np.repeat(np.maximum.reduceat(cells, starts, axis=-1), sizes, axis=-1)
         with np.errstate(invalid="ignore"):
             cells = np.exp(cells - highs) if self.logarithmic else cells / highs
         if scale == "sum":
             cells /= np.repeat(np.add.reduceat(cells, starts, axis=-1), sizes, axis=-1)
-        return [cells[..., part] for part in slices]
+        return cells, slices
 
 
 def step_table(step: Step, values: Array, scope: Sequence[int]) -> Array:

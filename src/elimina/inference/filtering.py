@@ -61,7 +61,8 @@ def why_unsupported(problem: Problem) -> str | None:
     """Why a problem cannot be filtered; None if it can."""
     if problem.task != "mpe" or not problem.model.is_integer:
         return "filtering needs the task mpe and integer costs"
-    if sum(math.prod(1 << (size - 1).bit_length() for size in table.sizes) for table in problem.tables) > MOST_CELLS:
+    padded = [1 << (size - 1).bit_length() for size in problem.model.sizes]
+    if sum([math.prod([padded[v] for v in table.scope]) for table in problem.tables]) > MOST_CELLS:
         return f"filtering needs tables of at most {MOST_CELLS} cells together"
     ranges = allowed_ranges(problem.tables, problem.model.sense)
     spread = sum([known[1] - known[0] for known in ranges if known is not None])

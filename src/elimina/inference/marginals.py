@@ -7,8 +7,6 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import numpy as np
-
 from elimina.errors import MemoryLimitError
 from elimina.inference.account import does_not_fit, statistics
 from elimina.inference.answer import Answer
@@ -112,14 +110,15 @@ def _marginal_outputs(plan: Plan) -> list[int]:
 
 def _marginals(inquiry: Inquiry, plan: Plan, answer: Answer) -> dict[str, dict[State, float]]:
     variables = [plan.outputs[number].scope[0] for number in _marginal_outputs(plan)]
-    found = dict(zip(variables, answer.vectors(), strict=True))
+    found = dict(zip(variables, answer.lists(), strict=True))
+    wanted, all_variables = inquiry.structure.wanted, inquiry.model.variables
     result: dict[str, dict[State, float]] = {}
     for v in inquiry.asked:
-        variable = inquiry.model.variables[v]
-        if v in inquiry.structure.wanted:
-            values = found[inquiry.structure.wanted[v]]
+        variable = all_variables[v]
+        if v in wanted:
+            values = found[wanted[v]]
         else:
-            values = np.zeros(variable.size)
+            values = [0.0] * variable.size
             values[inquiry.evidence.get(v, 0)] = 1.0
-        result[variable.name] = dict(zip(variable.all_states, values.tolist(), strict=True))
+        result[variable.name] = dict(zip(variable.all_states, values, strict=True))
     return result

@@ -362,6 +362,9 @@ def _lay_out(
 
 def _outputs(steps: Steps, found: NDArray[np.int64], kept: Sequence[int]) -> tuple[Output, ...]:
     """Return the parts of the answer: marginals, and tables over kept variables."""
+    numbers, variables = found.reshape(-1, 2).T
+    if not kept and variables.min(initial=0) >= 0:
+        return tuple(itertools.starmap(Output, zip(numbers.tolist(), zip(variables.tolist()), strict=True)))
     outputs = []
     for step, variable in found.reshape(-1, 2).tolist():
         if variable >= 0:
