@@ -306,3 +306,22 @@ def test_time_and_memory_grow_with_the_tuples():
     kilobytes, seconds = map(float, found.stdout.split())
     assert kilobytes < 400 << 10
     assert seconds < 20
+
+
+@pytest.mark.parametrize("memory", ["600MiB", "4GiB"], ids=["slices would fit", "all would fit"])
+@pytest.mark.parametrize("task", ["mpe", "pr", "mar", "count"])
+def test_lists_are_not_written_out_where_their_cells_would_fit(task, memory):
+    """Three tables of 4,000 x 4,000 cells, 384 MB in all, which as dense tables are quickly eliminated once written."""
+    rng, size = np.random.default_rng(9), 4000
+    factors = []
+    for n in range(3):
+        rows = pairs(10_000, n, size)
+        factors.append(Table([n, n + 1], rng.random(len(rows)), sizes=(size, size), rows=rows, default=0))
+    model = Model([Variable(f"v{n}", size) for n in range(4)], factors, sense="probability")
+    tracemalloc.start()
+    found = elimina.solve(model, task, device="cpu", memory=memory)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.status in ("optimal", "exact")
+    assert found.stats["peak_bytes"] < 32 << 20
+    assert peak < 64 << 20

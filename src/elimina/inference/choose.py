@@ -17,7 +17,8 @@ from elimina.backends.choose import DEVICES, find_cuda, get_backend
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import InputError
 from elimina.order import CELLS_PER_SECOND, LARGEST_SEED, Method, Order, Scopes, find_order
-from elimina.planning.estimate import BOTH_PASSES, Machine, cpu_machine, cuda_machine
+from elimina.planning.estimate import BOTH_PASSES, CELLS_ENCODED, Machine, cpu_machine, cuda_machine
+from elimina.planning.listing import seconds_written
 from elimina.planning.minibuckets import IBound, make_bounded_plan
 from elimina.planning.plan import Plan
 from elimina.planning.planner import cost_bound, make_plan
@@ -54,6 +55,9 @@ DIVISION_SHARE = 4.0
 
 LONG_SECONDS = 0.5
 """Estimated time of dense tables from which rows are thought of."""
+
+LISTED_SECONDS = 0.05
+"""Likewise, of writing out the cells of tables that list their tuples."""
 
 FINER = 16
 """How many times as many rows are expected each time that there were more than fit."""
@@ -362,22 +366,30 @@ def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], optio
     if options.ibound is not None:
         return bounding_plan(backend, problem, order, options, _side(problem))
     whole = make_plan(problem, order, machine, memory, options.dtype)
-    on_rows = None
-    if options.tables == "sparse" or (options.tables == "auto" and not (whole.fits and whole.seconds < LONG_SECONDS)):
+    on_rows, written = None, 0.0
+    if options.tables == "auto" and whole.factor_cells > LISTED_SECONDS * CELLS_ENCODED:
+        written = seconds_written(problem)
+    is_quick = whole.fits and whole.seconds < LONG_SECONDS and written < LISTED_SECONDS
+    if options.tables == "sparse" or (options.tables == "auto" and not is_quick):
         on_rows = _on_rows(machine, memory, problem, order, options, whole)
     if on_rows is not None and options.tables == "sparse":
         if on_rows.fits:
             return on_rows
         return rows_in_fine_slices(machine, problem, options, on_rows, memory, FINER**options.refined)
     if whole.fits:
-        return whole if on_rows is None or not on_rows.fits else min(whole, on_rows, key=lambda plan: plan.seconds)
+        is_better = on_rows is not None and on_rows.fits and on_rows.seconds < whole.seconds + written
+        return on_rows if on_rows is not None and is_better else whole
     from elimina.planning.tiers import in_tiers
 
     tiered = whole if options.is_kept else in_tiers(whole, CpuBackend(options.threads).memory(), options.scratch)
     sliced = _sliced(machine, memory, problem, order, options, whole)
     others = [plan for plan in (tiered, sliced, on_rows) if plan is not None]
     # What nothing makes fit is explained by its slices, or else by its tiers.
-    plan = min((plan for plan in others if plan.fits), key=lambda plan: plan.seconds, default=sliced or tiered)
+    plan = min(
+        (plan for plan in others if plan.fits),
+        key=lambda plan: plan.seconds + (0.0 if plan is on_rows else written),
+        default=sliced or tiered,
+    )
     return plan if options.tables != "dense" else _with_other_tables(machine, problem, order, options, plan)
 
 

@@ -11,13 +11,14 @@ from elimina.errors import InputError, MemoryLimitError
 from elimina.inference.anytime import LONG_SECONDS, Part, Run
 from elimina.inference.bucket import eliminate
 from elimina.inference.call import First, Prepared, check_call, observe, plan_call
-from elimina.inference.choose import Options, Planned, elimination_order, rough_order
+from elimina.inference.choose import LISTED_SECONDS, Options, Planned, elimination_order, rough_order
 from elimina.inference.execution import Execution
 from elimina.inference.known import first_bounds
 from elimina.inference.method import LARGE_WORK, Search
 from elimina.inference.shifting import Original
 from elimina.model import Model
 from elimina.order import Order
+from elimina.planning.listing import seconds_written
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, Task, prepare
 from elimina.result import Result
@@ -137,6 +138,9 @@ class Solver:
 
         options = self.options
         if not isinstance(options.order, str) or options.tables == "sparse":
+            return
+        # Mini-buckets are dense.
+        if options.tables == "auto" and seconds_written(problem) > LISTED_SECONDS:
             return
         if self._rough_order().total_cells >= LARGE_WORK:
             with contextlib.suppress(MemoryLimitError):

@@ -11,6 +11,8 @@ from elimina.planning.plan import LEVEL, Step
 EXPONENTIAL = 20.0
 """How much longer a combination takes whose exponential is summed."""
 
+CELLS_ENCODED = 2e8
+"""Cells of factors that are written in a second."""
 
 BOTH_PASSES = 10.0
 """Time of both passes over a tree, as a multiple of its cells at a machine's best speed; as measured on networks."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.model import Sense, forbidden_value
+from elimina.planning.estimate import CELLS_ENCODED
 from elimina.planning.keys import MOST_WORDS, WORD, Layout, field_bits
 from elimina.planning.layout import Arena
 from elimina.planning.plan import FactorLayout, Plan
@@ -89,6 +90,19 @@ def listing_table(tables: Sequence[Table], scope: Sequence[int], sense: Sense) -
 def listed_tuples(problem: Problem, plan: Plan) -> list[int | None]:
     """Return the most tuples of each factor of a plan; None for a factor that is written out."""
     return [_tuples(problem, factor, plan.itemsize) for factor in plan.factors]
+
+
+def seconds_written(problem: Problem) -> float:
+    """Return the estimated time in which the tables that may be listed are written out."""
+    cells = sum(
+        table.cells
+        for table in problem.tables
+        if table.rows is not None
+        and table.cells >= FEWEST_CELLS
+        and len(table.values) < _LISTED_SHARE * table.cells
+        and table.default == forbidden_value(problem.model.sense, table.values.dtype)
+    )
+    return cells / CELLS_ENCODED
 
 
 def _tuples(problem: Problem, factor: FactorLayout, itemsize: int) -> int | None:

@@ -16,7 +16,7 @@ from elimina._core import PlannedLayout, PlannedSteps, PlannedTree, plan_steps
 from elimina.errors import InputError
 from elimina.planning.compiled import place_steps, plan_tree, tree_of
 from elimina.planning.dependence import dependence, order_slices
-from elimina.planning.estimate import EXPONENTIAL, Machine
+from elimina.planning.estimate import CELLS_ENCODED, EXPONENTIAL, Machine
 from elimina.planning.factors import Factors
 from elimina.planning.incumbent import incumbent_cost
 from elimina.planning.plan import MiniBuckets, Output, Plan, Slicing, slice_runs
@@ -83,8 +83,7 @@ _WORTH_A_SOLUTION = 0.5
 
 _SLICE_SECONDS = 2e-4
 _TABLE_SECONDS = 5e-5
-_CELLS_ENCODED = 2e8
-"""What a slice costs besides its steps, and each table that changes; cells of these written in a second."""
+"""What a slice costs besides its steps, and each table that changes."""
 
 _HOPELESS = 1e9
 """Estimated seconds from which a plan is for its figures alone."""
@@ -355,7 +354,7 @@ def _lay_out(
         seconds *= EXPONENTIAL
     if slices.fixed:
         changes = zip(placed.spans.tolist(), slices.factor_levels, strict=True)
-        again = sum(runs[level] * (_TABLE_SECONDS + span / _CELLS_ENCODED) for span, level in changes if level)
+        again = sum(runs[level] * (_TABLE_SECONDS + span / CELLS_ENCODED) for span, level in changes if level)
         seconds += again + runs[-1] * _SLICE_SECONDS
     return _Layout(encoding, placed, steps.outputs, slices, keep, machine.start + seconds)
 

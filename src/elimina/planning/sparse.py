@@ -11,7 +11,7 @@ import numpy as np
 
 from elimina.errors import UnsupportedError
 from elimina.model import forbidden_value
-from elimina.planning.estimate import Machine
+from elimina.planning.estimate import CELLS_ENCODED, Machine
 from elimina.planning.keys import DTYPES, MOST_WORDS, WORD, field_bits
 from elimina.planning.listing import listed_tuples, with_listed
 from elimina.planning.plan import FactorLayout, Form, Operand, Output, Plan, Sparse, Step
@@ -231,8 +231,10 @@ class _Chooser:
         dense = machine.seconds([step], item, 0) - machine.start
         if step.out_cells * item > self._plan.memory_limit:
             dense = math.inf
+        listed = sum(o.cells for o in step.operands if o.source < 0 and self._known.tuples[o.factor] is not None)
+        dense += listed / CELLS_ENCODED
         possible = bool(step.operands) and sum(map(field_bits, (*step.sizes, step.domain))) <= WORD * (MOST_WORDS - 1)
-        sparse = self._shares[-1] < _DENSE_SHARE or any(self._reads_rows(o) for o in step.operands)
+        sparse = self._shares[-1] < _DENSE_SHARE or listed > 0 or any(self._reads_rows(o) for o in step.operands)
         form = Form(possible and (whole or (sparse and on_rows < dense)), rows)
         self._forms.append(form)
         self.seconds += runs * (on_rows if form.in_rows else dense)
