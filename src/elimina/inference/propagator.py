@@ -58,7 +58,6 @@ class Propagator:
         program = pack(self._plan, len(problem.model.variables), semiring, -math.inf)
         self._session = planned.backend.open(program, self._encoded.arena)
         self._levels_of: dict[int, Array] = {}
-        self._slicing = self._session if isinstance(self._session, SlicingSession) and not self._plan.kept else None
         self._values = np.full(len(problem.model.variables), -1, dtype=np.int32)
         self._stale = np.ones(len(self._plan.steps), dtype=bool)
         free = set(self._plan.order)
@@ -72,6 +71,11 @@ class Propagator:
     def close(self) -> None:
         """Give the device's memory back."""
         self._session.close()
+
+    @functools.cached_property
+    def _slicing(self) -> SlicingSession | None:
+        """The session, if it can leave given values out."""
+        return self._session if isinstance(self._session, SlicingSession) and not self._plan.kept else None
 
     @functools.cached_property
     def _homes(self) -> dict[int, int]:
