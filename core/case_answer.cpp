@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "elimina/program.hpp"
+#include "plan/steps.hpp"
 #include "elimina/semiring.hpp"
 
 namespace elimina {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int kMostTables = 16;
 
 template <class V>
 class Reader {
@@ -47,7 +47,7 @@ class Reader {
 
   // Whether products of values, each as small as its table holds, stay in the normal range, as `Scales.may_underflow` has it.
   bool sound() const {
-    const double smallest = std::numeric_limits<V>::min_exponent - 1 + 2 * kMostTables;
+    const double smallest = std::numeric_limits<V>::min_exponent - 1 + 2 * plan::kMostTables;
     for (i64 number = 0; number < program_.steps(); ++number) {
       const StepView read = step(number);
       double low = program_.least[number];

@@ -5,13 +5,13 @@
 
 #include "case_plan.hpp"
 #include "elimina/program.hpp"
+#include "plan/steps.hpp"
 #include "step_record.hpp"
 #include "variable_set.hpp"
 
 namespace elimina {
 namespace {
 
-constexpr std::size_t kMostTables = 16;  // that a step reads, as the planner's
 constexpr i64 kLoCells = 512;
 constexpr i64 kWeightOne = std::bit_cast<i64>(1.0);
 constexpr i64 kUnit = 8;                 // elements that a large table starts at a multiple of, and
@@ -258,13 +258,13 @@ class Passes final : public CasePasses {
 
   // Appends a step, and others before it where it would read too many tables; returns what it makes.
   int eliminate(i64 v, const Set& axes, Tables& reads) {
-    if (reads.size() > kMostTables) {
+    if (reads.size() > plan::kMostTables) {
       const auto smaller = [&](int a, int b) { return tables_[a].cells < tables_[b].cells; };
       std::stable_sort(reads.begin(), reads.end(), smaller);
     }
-    while (reads.size() > kMostTables) {
-      const Tables few(reads.begin(), reads.begin() + kMostTables);
-      reads.erase(reads.begin(), reads.begin() + kMostTables);
+    while (reads.size() > plan::kMostTables) {
+      const Tables few(reads.begin(), reads.begin() + plan::kMostTables);
+      reads.erase(reads.begin(), reads.begin() + plan::kMostTables);
       reads.push_back(append(kJoin, scope_of(few), few));
     }
     return append(v, axes, reads);

@@ -100,9 +100,9 @@ struct Entry {
   std::function<void(Call&)> post;
 };
 
-using Table = std::unordered_map<std::string, Entry>;
+using Entries = std::unordered_map<std::string, Entry>;
 
-void add_comparisons(Table& table) {
+void add_comparisons(Entries& table) {
   for (const std::string kind : {"int", "bool"}) {
     table[kind + "_eq"] = {2, true, [](Call& c) { post_equal(c.solver.engine(), c.view(0), c.view(1), c.control); }};
     table[kind + "_ne"] = {2, true, [](Call& c) { post_different(c.solver.engine(), c.view(0), c.view(1), c.control); }};
@@ -128,7 +128,7 @@ void linear(Call& c, Relation relation, bool by_domains = false) {
   if (by_domains) post_sum_of_domains(c.solver.engine(), coefficients, xs);
 }
 
-void add_linear(Table& table) {
+void add_linear(Entries& table) {
   for (const std::string kind : {"int", "bool"}) {
     table[kind + "_lin_eq"] = {3, true, [](Call& c) { linear(c, Relation::equal); }};
     table[kind + "_lin_ne"] = {3, true, [](Call& c) { linear(c, Relation::different); }};
@@ -145,7 +145,7 @@ void maximum(Call& c, const Views& xs, View z, bool least) {
   post_maximum(c.solver.engine(), signed_xs, least ? -z : z);
 }
 
-void add_arithmetic(Table& table) {
+void add_arithmetic(Entries& table) {
   table["int_plus"] = {3, false, [](Call& c) {
                          post_linear(c.solver.engine(), Relation::equal, {1, 1, -1}, {c.view(0), c.view(1), c.view(2)}, 0);
                        }};
@@ -169,7 +169,7 @@ Views clause(const Call& c) {
   return literals;
 }
 
-void add_booleans(Table& table) {
+void add_booleans(Entries& table) {
   table["bool_and"] = {3, false, [](Call& c) { post_all_true(c.solver.engine(), {c.boolean(0), c.boolean(1)}, c.boolean(2)); }};
   table["bool_or"] = {3, false, [](Call& c) {
                         post_clause(c.solver.engine(), {c.boolean(0), c.boolean(1)}, Control::reified(c.boolean(2)));
@@ -190,7 +190,7 @@ void add_booleans(Table& table) {
   table["array_bool_xor"] = {1, false, [](Call& c) { post_odd(c.solver.engine(), c.booleans(0)); }};
 }
 
-void add_elements(Table& table) {
+void add_elements(Entries& table) {
   for (const std::string kind : {"int", "bool"}) {
     table["array_" + kind + "_element"] = {3, false, [](Call& c) {
                                              post_element(c.solver.engine(), c.view(0) - 1, c.values(1), c.view(2));
@@ -204,7 +204,7 @@ void add_elements(Table& table) {
 // What filters an AllDifferent, by a name's end.
 constexpr std::pair<const char*, Side> kSides[] = {{"", Side::automatic}, {"_cpu", Side::cpu}, {"_gpu", Side::gpu}};
 
-void add_all_different(Table& table) {
+void add_all_different(Entries& table) {
   const std::pair<const char*, Consistency> kinds[] = {{"value", Consistency::value}, {"bounds", Consistency::bounds}};
   for (const auto& [name, consistency] : kinds)
     table[std::string("all_different_") + name] = {
@@ -237,7 +237,7 @@ void weighted_circuit(Call& c) {
   post_weighted_circuit(c.solver.engine(), c.views(0), std::move(graph), c.booleans(4), c.view(5));
 }
 
-void add_graphs(Table& table) {
+void add_graphs(Entries& table) {
   for (const auto& [suffix, side] : kSides) {
     table[std::string("circuit") + suffix] = {1, false, [side](Call& c) { post_circuit(c.solver.engine(), c.views(0), side); }};
     table[std::string("subcircuit") + suffix] = {1, false, [side](Call& c) { post_subcircuit(c.solver.engine(), c.views(0), side); }};
@@ -266,7 +266,7 @@ Automaton automaton(const Call& c) {
   return result;
 }
 
-void add_extensions(Table& table) {
+void add_extensions(Entries& table) {
   for (const std::string kind : {"int", "bool"})
     table["table_" + kind] = {2, false, [](Call& c) {
                                 if (c.length(0) == 0 || c.length(1) % c.length(0) != 0) c.refuse("each row has a value for each variable");
@@ -288,7 +288,7 @@ void cardinality(Call& c, bool closed) {
   post_cardinality(c.solver.engine(), c.views(0), values, c.views(2), closed);
 }
 
-void add_counts(Table& table) {
+void add_counts(Entries& table) {
   table["count_eq"] = {3, false, [](Call& c) { post_count(c.solver.engine(), c.views(0), c.view(1), c.view(2)); }};
   table["global_cardinality"] = {3, false, [](Call& c) { cardinality(c, false); }};
   table["global_cardinality_closed"] = {3, false, [](Call& c) { cardinality(c, true); }};
@@ -307,7 +307,7 @@ Values sizes(const Call& c, std::size_t i) {
   return result;
 }
 
-void add_resources(Table& table) {
+void add_resources(Entries& table) {
   table["cumulative"] = {4, false, [](Call& c) {
                            c.same_length(0, 1);
                            c.same_length(0, 2);
@@ -321,9 +321,9 @@ void add_resources(Table& table) {
   table["lex_lesseq"] = {2, false, [](Call& c) { post_lexicographic(c.solver.engine(), c.views(0), c.views(1), false); }};
 }
 
-const Table& table() {
-  static const Table result = [] {
-    Table t;
+const Entries& table() {
+  static const Entries result = [] {
+    Entries t;
     add_comparisons(t);
     add_linear(t);
     add_arithmetic(t);

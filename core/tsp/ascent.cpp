@@ -12,7 +12,6 @@ namespace elimina::tsp {
 
 namespace {
 
-constexpr std::size_t kNone = ~std::size_t{0};
 constexpr int kDigit = 11, kDigits = 3;
 
 std::size_t index(int city) { return static_cast<std::size_t>(city); }

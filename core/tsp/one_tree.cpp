@@ -9,8 +9,6 @@ namespace elimina::tsp {
 
 namespace {
 
-constexpr std::size_t kNone = ~std::size_t{0};
-
 Length largest_of(const Graph& graph) {
   Length largest = 1;
   for (const Length length : graph.length) largest = std::max(largest, std::abs(length));

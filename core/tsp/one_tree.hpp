@@ -9,6 +9,8 @@
 
 namespace elimina::tsp {
 
+constexpr std::size_t kNone = ~std::size_t{0};
+
 // Undirected edges between cities.
 struct Graph {
   int cities = 0;

@@ -5,7 +5,6 @@
 namespace elimina::tsp {
 
 std::vector<int> find_places(Distances distances, const Stop& stop) {
-  constexpr std::size_t kCitiesBetweenStops = 32;
   const auto n = static_cast<std::size_t>(distances.cities);
   std::vector<int> result(n, -1);
   int places = 0;

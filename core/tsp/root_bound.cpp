@@ -13,7 +13,6 @@ namespace elimina::tsp {
 
 namespace {
 
-constexpr int kCitiesBetweenStops = 32;
 
 }  // namespace
 

@@ -6,4 +6,6 @@ namespace elimina::tsp {
 
 using Stop = std::function<bool()>;
 
+constexpr int kCitiesBetweenStops = 32;  // that take a millisecond at most
+
 }  // namespace elimina::tsp

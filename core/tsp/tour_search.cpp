@@ -13,7 +13,7 @@ namespace {
 // Longest path that a double bridge moves, in cities; moves of three edges in a chain. Shorter and longer paths, fewer and more
 // moves found longer tours of rat575, fl3795 and 2,000 clustered cities in the same time.
 constexpr int kLongestPiece = 50, kMoves = 3;
-constexpr int kCitiesBetweenStops = 64, kKicksBetweenStops = 16;
+constexpr int kKicksBetweenStops = 16;
 
 // Three places at least.
 std::vector<std::vector<int>> cities_at_places(Distances distances, const Stop& stop) {

@@ -12,7 +12,7 @@ std::uint64_t hash_of(std::string_view name) {
   return h ^ (h >> 29);
 }
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+bool goes_on_in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
 }  // namespace
 
@@ -102,7 +102,7 @@ void Document::declare(std::string_view name, const Term& value, List annotation
 std::string found(std::string_view text, std::size_t at) {
   if (at >= text.size()) return "the end of the file";
   std::size_t end = at;
-  while (end < text.size() && end - at < 40 && is_word(text[end])) ++end;
+  while (end < text.size() && end - at < 40 && goes_on_in_word(text[end])) ++end;
   if (end > at) return "'" + std::string(text.substr(at, end - at)) + "'";
   const auto byte = static_cast<unsigned char>(text[at]);
   if (std::isprint(byte)) return std::string("'") + text[at] + "'";
