@@ -86,9 +86,10 @@ def measure(model: Model, dtype: str, threads: int, repeat: int) -> tuple[float,
     starts = program.starts[: last + 1]
     peaks = np.zeros(2 * len(starts))
     integer = int(plan.forbidden) if dtype.startswith("int") else 0
+    outputs = np.zeros(0, dtype=np.int64)
 
     session = _core.DenseSession(
-        plan.semiring, float(plan.forbidden), integer, program.words, starts, arena, peaks, None, threads
+        plan.semiring, float(plan.forbidden), integer, program.words, starts, outputs, arena, peaks, None, threads
     )
     step = plan.steps[last]
     cells = step.out_cells + sum(operand.cells for operand in step.operands)

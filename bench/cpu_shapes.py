@@ -91,9 +91,10 @@ def step_time(step: Step, arena: np.ndarray, semiring: str, threads: int, repeat
     starts = np.tile(packed.starts, runs)
     peaks = np.zeros(2 * runs)
     parameter = 0 if arena.dtype.kind == "f" else 10_000
+    outputs = np.zeros(0, dtype=np.int64)
 
     session = _core.DenseSession(
-        semiring, float(parameter), parameter, packed.words, starts, arena, peaks, None, threads
+        semiring, float(parameter), parameter, packed.words, starts, outputs, arena, peaks, None, threads
     )
     return best_time(session.run, repeat) / runs
 
