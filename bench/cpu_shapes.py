@@ -12,15 +12,19 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
-from tests.reference.planner import choose_tile
 
 from elimina import _core
 from elimina.planning.layout import table_strides
 from elimina.planning.plan import Operand, Step
 from elimina.planning.steps import Steps
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.reference.planner import choose_tile
 
 BINARY = "abcdefghijklmnop"
 CASES = [

@@ -9,6 +9,11 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes says more about what else runs on a machine than about the code.
+settings.register_profile("elimina", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("elimina")
 
 DATA = Path(os.environ.get("ELIMINA_DATA", Path(__file__).parents[1].parent / "shared" / "data"))
 
