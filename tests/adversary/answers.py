@@ -89,10 +89,12 @@ def _number(end: Any, best: Any) -> Any:
     return best if end is None else end
 
 
-def is_rounding(oracle: Oracle, result: Result) -> bool:
+def is_rounding(oracle: Oracle, result: Result, given: Any = None) -> bool:
     """Whether bounds lie apart by what sums of the floats in the tables may be rounded by."""
-    # Where nothing is found below the model's bound, that bound is the other end.
-    beyond = oracle.spec["upper_bound"] if result.value is None else None
+    # Where nothing is found below a bound, that bound is the other end.
+    beyond = None
+    if result.value is None:
+        beyond = oracle.spec["upper_bound"] if given is None else given
     lower, upper = (beyond if end is None else end for end in (result.lower_bound, result.upper_bound))
     if isinstance(oracle.optimum(), int) or lower is None or upper is None:
         return False
@@ -124,7 +126,7 @@ def _optimum(case: Case, model: Model, oracle: Oracle, result: Result) -> None:
         if result.assignment is None:
             raise Defect("optimal without an assignment")
     elif not (
-        is_rounding(oracle, result)
+        is_rounding(oracle, result, given)
         or options.get("method") == "mbe"
         or {"gap", "time_limit", "memory", "dtype", "interrupt"} & options.keys()
     ):

@@ -212,6 +212,21 @@ def test_a_call_that_ends_at_once_keeps_to_the_upper_bound():
     assert result.status == "infeasible"
 
 
+def test_the_last_bounds_are_told():
+    seen = []
+
+    def work():
+        run.learn(Result("bounded", "mpe", 7, 3, 7, {"x": 0}))
+        time.sleep(0.3)
+        run.learn(Result("bounded", "mpe", 6, 4, 6, {"x": 1}))
+        time.sleep(10)
+
+    run = Run("mpe", time_limit=0.28, listener=seen.append)
+    found = run.answer(work)
+    assert [bounds[1:3] for bounds in seen][-1] == (found.lower_bound, found.upper_bound)
+    assert len({bounds[1:3] for bounds in seen}) == len(seen)
+
+
 def test_the_exception_of_a_listener_ends_the_work():
     class Stop(Exception):
         pass

@@ -105,6 +105,7 @@ class Run:
         self._frames: tuple[_Frame, ...] = ()
         self._error: BaseException | None = None
         self._is_prepared = False
+        self._told: tuple[float | None, float | None] = None, None
         self._is_working = self._is_raised = False
         self._ending = Lock()
 
@@ -183,7 +184,11 @@ class Run:
             TimeLimitError: The time limit passed likewise.
             EliminaError: The work failed, and nothing but first bounds is known.
         """
-        return self._finish(self._carry_out(work))
+        found = self._finish(self._carry_out(work))
+        # An interrupt here would only take away what is known.
+        with contextlib.suppress(KeyboardInterrupt):
+            self._tell_last(found)
+        return found
 
     def result(self, work: Callable[[], T]) -> T:
         """Do work in a thread of which nothing is known before it is done, and return what it returns.
@@ -253,8 +258,16 @@ class Run:
             if event is None:
                 return None
             event.listener(*event.arguments)
-            if event.returned is not None:
+            if event.returned is None:
+                self._told = event.arguments[0][1:3]
+            else:
                 event.returned.release()
+
+    def _tell_last(self, found: Result) -> None:
+        """Tell the bounds of the answer, where an improvement came too late to be told."""
+        ends = found.lower_bound, found.upper_bound
+        if self._listener is not None and ends not in ((None, None), self._told):
+            self._listener(Bounds(round(time.monotonic() - self.started, 3), *ends, found.stats.get("nodes", 0)))
 
     def _prepare_fallback(self) -> None:
         """Make first bounds in a call that takes long: at its end there might be no time for them."""

@@ -19,7 +19,10 @@ from elimina.table import Table
 Conditional = tuple[tuple[int, ...], NDArray[np.float64]]
 """The parents and then the child, and the values with the axes in that order."""
 
-NOT_A_NETWORK = "{} holds one conditional distribution for each variable, without cycles, and nothing else; use .uai"
+NOT_A_NETWORK = (
+    "{} holds one conditional distribution for each variable, without cycles, and nothing else; make the model with "
+    "children=, the variable whose distribution each factor is, or use .uai"
+)
 
 
 class Located(Protocol):
