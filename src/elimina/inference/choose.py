@@ -65,6 +65,9 @@ FINER = 16
 _ROUGH_SECONDS = 0.5
 """Limit of a quick order; what takes longer is large."""
 
+_VARIABLE_SECONDS = 1e-5
+"""What reductions and a greedy run may take for each variable, whatever the limit: half an order is worth nothing."""
+
 ORDER_SECONDS = 2.0
 """Default limit on the search for an order; it ends earlier where the plan would not gain."""
 
@@ -467,7 +470,8 @@ def rough_order(problem: Problem, options: Options) -> Order:
     """Find an order of the free variables quickly, which says how large a problem is."""
     scopes = _scopes(problem, problem.free)
     sizes = [problem.model.sizes[v] for v in problem.free]
-    found = find_order(sizes, scopes, method="min-fill", seconds=_ROUGH_SECONDS, iterations=1, seed=options.seed)
+    seconds = max(_ROUGH_SECONDS, _VARIABLE_SECONDS * len(sizes))
+    found = find_order(sizes, scopes, method="min-fill", seconds=seconds, iterations=1, seed=options.seed)
     return dataclasses.replace(found, order=tuple(map(problem.free.__getitem__, found.order)))
 
 
@@ -494,7 +498,7 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
         [sizes[v] for v in variables],
         _scopes(problem, variables, problem.kept),
         method=method,
-        seconds=options.order_seconds,
+        seconds=max(options.order_seconds, _VARIABLE_SECONDS * len(variables)),
         seed=options.seed,
         threads=options.threads or 1,
         cells_per_second=speed,
