@@ -156,7 +156,8 @@ class _Run:
             process.send_signal(getattr(signal, self.case["signal"]))
             code = process.wait(END)
         except subprocess.TimeoutExpired:
-            raise Defect(f"the run did not end within {END:g} s of its signal") from None
+            said = self.err.read_text()[-1500:]
+            raise Defect(f"the run did not end within {END:g} s of its signal; standard error {said!r}") from None
         finally:
             process.kill()
             process.wait()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -20,3 +22,35 @@ def test_a_program_gets_its_handlers_back(run, arguments, capsys) -> None:
     capsys.readouterr()
     assert [signal.getsignal(number) for number in NUMBERS] == before
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+DROPPED = """
+import gc, signal, sys, time
+from elimina.cli import signals
+
+class Interrupted:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+signals.catch()
+try:
+    one = Interrupted()
+    del one
+    time.sleep(20)
+except KeyboardInterrupt:
+    signals.finish(0)
+"""
+
+
+def test_an_interrupt_that_python_drops() -> None:
+    ended = subprocess.run([sys.executable, "-c", DROPPED], capture_output=True, text=True, timeout=15)
+    assert (ended.returncode, ended.stderr) == (130, "")
+
+
+@pytest.mark.parametrize("run", [main, flatzinc.main])
+def test_a_program_gets_its_hook_back(run, capsys) -> None:
+    before = sys.unraisablehook
+    with pytest.raises(SystemExit):
+        run(["--version"])
+    capsys.readouterr()
+    assert sys.unraisablehook is before

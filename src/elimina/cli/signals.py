@@ -23,6 +23,9 @@ _CAUSES: dict[int | None, EndedBy] = {signal.SIGTERM: "termination", signal.SIGA
 _PATIENCE = 0.1
 """Seconds after a time limit for the library to end by itself."""
 
+_AGAIN = 0.01
+"""Seconds after which an exception that Python has dropped is raised again."""
+
 _SHELL = 128
 """Shells show a process that a signal ended by this number more than the signal's."""
 
@@ -36,13 +39,17 @@ class _State:
         came: The first signal's number; None before it.
         deferred: Depth of ``deferred`` blocks.
         is_over: Whether the command has ended, and the process is about to.
+        is_dropped: Whether Python has dropped the exception of the signal that came.
         before: Handlers that stood before the command's, by signal.
+        hook: What stood before the command's ``sys.unraisablehook``.
     """
 
     came: int | None = None
     deferred = 0
     is_over = False
+    is_dropped = False
     before: tuple[tuple[int, Any], ...] = ()
+    hook: Any = None
 
 
 def catch() -> None:
@@ -51,12 +58,13 @@ def catch() -> None:
     Raises:
         KeyboardInterrupt: One came while Python started, and was held back by the launcher.
     """
-    _State.came, _State.deferred, _State.is_over = None, 0, False
+    _State.came, _State.deferred, _State.is_over, _State.is_dropped = None, 0, False, False
     for number in (*_WORDS, signal.SIGALRM):
         try:
             _State.before += ((number, signal.signal(number, _handle)),)
         except ValueError:
             return  # another thread than the main one: signals are that one's
+    _State.hook, sys.unraisablehook = sys.unraisablehook, _drop
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _WORDS)
 
 
@@ -67,6 +75,8 @@ def release() -> None:
         if handler is not None:  # None: it is not Python's
             signal.signal(number, handler)
     _State.before = ()
+    if sys.unraisablehook is _drop:
+        sys.unraisablehook = _State.hook
 
 
 def alarm(seconds: float) -> None:
@@ -80,7 +90,21 @@ def alarm(seconds: float) -> None:
     signal.setitimer(signal.ITIMER_REAL, seconds + _PATIENCE)
 
 
+def _drop(dropped: Any) -> None:
+    """Raise again what came while a destructor or a callback of the interpreter ran, which cannot raise anything."""
+    if dropped.exc_type is KeyboardInterrupt and _State.came is not None:
+        _State.is_dropped = True
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN)
+    else:
+        _State.hook(dropped)
+
+
 def _handle(number: int, frame: FrameType | None) -> None:
+    if number == signal.SIGALRM and _State.is_dropped:
+        _State.is_dropped = False
+        if not (_State.deferred or _State.is_over):
+            raise KeyboardInterrupt
+        return
     if number == signal.SIGALRM and (_State.came is not None or _State.is_over):
         return
     if _State.came is not None or _State.is_over:
