@@ -32,7 +32,7 @@ from elimina.dcop import Problem, solve
 from elimina.distributed import local, solve_agents, solve_optimum, solve_slices
 from elimina.distributed.cluster import known_workers
 from elimina.generate import grid_model
-from elimina.inference.choose import Options
+from elimina.inference.options import Options
 from elimina.io import read
 from elimina.planning.plan import bytes_text, seconds_text
 

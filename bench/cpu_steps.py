@@ -18,8 +18,9 @@ import numpy as np
 import elimina
 from elimina.backends import run_once
 from elimina.backends.cpu import CpuBackend
-from elimina.inference.choose import Options, plan_problem
+from elimina.inference.choose import plan_problem
 from elimina.inference.encode import encode
+from elimina.inference.options import Options
 from elimina.model import Model
 from elimina.planning.prepare import prepare
 from elimina.planning.program import pack

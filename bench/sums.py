@@ -19,8 +19,9 @@ from typing import Any
 import elimina
 from elimina.backends import run_once
 from elimina.backends.cpu import CpuBackend
-from elimina.inference.choose import Options, bounding_plan
+from elimina.inference.choose import bounding_plan
 from elimina.inference.encode import encode
+from elimina.inference.options import Options
 from elimina.order import find_order
 from elimina.planning.prepare import prepare
 from elimina.planning.program import pack

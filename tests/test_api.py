@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import elimina
 from elimina.errors import InputError, MemoryLimitError
 from elimina.generate import grid_model, random_model
-from elimina.inference import bucket, choose, sweep
+from elimina.inference import bucket, ordering, sweep
 from elimina.model import Model, Variable
 from elimina.result import number_text
 from elimina.states import StateIndex
@@ -79,10 +79,10 @@ class TestOrders:
 
     def test_a_seed_gives_the_same_order(self, monkeypatch):
         model = random_model(30, 2, 0.2, seed=1)
-        search = choose.find_order
+        search = ordering.find_order
         # By rounds: the number of rounds in a time is not the same on every run.
         monkeypatch.setattr(
-            choose, "find_order", lambda *problem, **options: search(*problem, **{**options, "iterations": 5})
+            ordering, "find_order", lambda *problem, **options: search(*problem, **{**options, "iterations": 5})
         )
         orders = [elimina.plan(model, order="min-fill", seed=seed).order for seed in (5, 5, 5, 6, 7, 8)]
         assert orders[0] == orders[1] == orders[2]

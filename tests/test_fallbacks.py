@@ -15,7 +15,7 @@ from elimina import JunctionTree, MemoryLimitError, Model, TimeLimitError
 from elimina.inference import choose
 from elimina.inference import method as method_module
 from elimina.inference.batch import Batch
-from elimina.inference.choose import Options
+from elimina.inference.options import Options
 from tests.reference import broadcast
 from tests.simulated import simulate
 

@@ -13,7 +13,7 @@ import elimina
 from elimina import JunctionTree, Model, Table, Variable
 from elimina.errors import ImpossibleEvidenceError
 from elimina.inference.batch import Batch
-from elimina.inference.choose import Options
+from elimina.inference.options import Options
 from tests.reference import brute
 from tests.test_mar import as_evidence, check, weights_of
 from tests.test_mmap import best_marginal

@@ -11,8 +11,8 @@ from elimina.backends.host import memory_errors_in_words
 from elimina.errors import InputError
 from elimina.inference.anytime import Run
 from elimina.inference.call import TASKS, plan_call
-from elimina.inference.choose import ORDER_SECONDS, Division, Options, Shift, Slices, Tables
 from elimina.inference.method import METHODS, OptimumMethod, Search
+from elimina.inference.options import ORDER_SECONDS, Division, Options, Shift, Slices, Tables
 from elimina.inference.solver import Question, Solver
 from elimina.io import ModelLike, as_model
 from elimina.order import Method

@@ -19,7 +19,7 @@ from elimina.distributed import local, solve_optimum
 from elimina.distributed.open_nodes import ROOT, Nodes, Pool
 from elimina.errors import InputError
 from elimina.generate import random_model
-from elimina.inference.choose import Options
+from elimina.inference.options import Options
 from elimina.io import read, write
 from elimina.result import Bounds
 from tests.conftest import cuda_devices

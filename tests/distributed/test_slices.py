@@ -16,8 +16,9 @@ from elimina.errors import ClusterError, DeviceError, ImpossibleEvidenceError, I
 from elimina.inference import slice_bounds
 from elimina.inference.batch import Batch
 from elimina.inference.bucket import eliminate, first_state
-from elimina.inference.choose import Options, plan_problem
+from elimina.inference.choose import plan_problem
 from elimina.inference.execution import Execution
+from elimina.inference.options import Options
 from elimina.planning.estimate import cpu_machine
 from elimina.planning.prepare import prepare
 from elimina.planning.slicing import make_finer_plan

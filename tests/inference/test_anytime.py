@@ -18,7 +18,7 @@ from elimina import MemoryLimitError, Model, TimeLimitError
 from elimina._core import Stop, Stopped, obey
 from elimina.errors import ClusterError, DeviceError
 from elimina.generate import grid_model, random_model
-from elimina.inference import anytime, choose, known, solver
+from elimina.inference import anytime, choose, known, ordering, solver
 from elimina.inference import search as search_module
 from elimina.inference.anytime import Run
 from elimina.inference.known import combine, first_bounds
@@ -99,7 +99,7 @@ def test_an_interrupt_in_any_phase(monkeypatch, module, name):
 def test_a_time_limit_in_work_that_never_looks_at_it(monkeypatch, task):
     model = random_model(12, 3, 0.5, 0.0, seed=1) if task in ("mpe", "count") else network()
     query = {"query": ["x0", "x1"]} if task == "mmap" else {}
-    monkeypatch.setattr(choose, "find_order", lambda *_, **__: time.sleep(20))
+    monkeypatch.setattr(ordering, "find_order", lambda *_, **__: time.sleep(20))
     started = time.monotonic()
     result = elimina.solve(model, task, device="cpu", time_limit=0.5, **query)
     assert time.monotonic() - started < 0.5 + SLACK

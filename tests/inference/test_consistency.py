@@ -15,9 +15,9 @@ import elimina
 from elimina import Model
 from elimina._core import FORBIDDEN_COST, ConsistencySearch
 from elimina.inference import consistency as consistency_module
-from elimina.inference.choose import Options
 from elimina.inference.consistency import Consistency
 from elimina.inference.knowledge import Limits
+from elimina.inference.options import Options
 from elimina.inference.search import _Search
 from elimina.inference.shifting import shift_tables
 from elimina.planning.prepare import prepare

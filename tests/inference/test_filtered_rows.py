@@ -19,10 +19,11 @@ from elimina.backends.row_bounds import RowBounds
 from elimina.generate import random_model
 from elimina.inference import filtered_rows
 from elimina.inference.bucket import eliminate
-from elimina.inference.choose import Options, elimination_order
 from elimina.inference.encode import encode
 from elimina.inference.execution import Execution
 from elimina.inference.filtered_rows import Known, filtered_plan
+from elimina.inference.options import Options
+from elimina.inference.ordering import elimination_order
 from elimina.inference.shifting import Original, shift_tables
 from elimina.planning import outside
 from elimina.planning.prepare import prepare

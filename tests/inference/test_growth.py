@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import elimina
-from elimina.inference.choose import Options, plan_problem
+from elimina.inference.choose import plan_problem
+from elimina.inference.options import Options
 from elimina.inference.propagator import Propagator
 from elimina.planning.dependence import Reach
 from elimina.planning.layout import Arena

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina.generate import grid_model, random_model
-from elimina.inference.choose import Options
 from elimina.inference.joingraph import JoinGraph
+from elimina.inference.options import Options
 from elimina.inference.shifting import shift_all
 from elimina.planning.prepare import prepare
 from tests.reference import brute

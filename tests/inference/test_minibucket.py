@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import elimina
 from elimina import MemoryLimitError, Model
 from elimina.generate import grid_model, random_model
-from elimina.inference.choose import DIVISIONS
+from elimina.inference.options import DIVISIONS
 from elimina.inference.shifting import shift
 from elimina.planning.prepare import prepare
 from tests.devices import on_devices

@@ -14,7 +14,7 @@ from elimina import JunctionTree, Model, Table, Variable
 from elimina.inference import case_by_case, propagator
 from elimina.inference.batch import Batch
 from elimina.inference.case_by_case import CaseByCase, PlannedCases
-from elimina.inference.choose import Options
+from elimina.inference.options import Options
 from elimina.planning.case_plans import case_planner
 from tests.inference.test_batch import chain, random_cases, take
 from tests.strategies import models

@@ -14,9 +14,9 @@ import elimina
 from elimina import InputError, Model, UnsupportedError
 from elimina.generate import grid_model, random_model
 from elimina.inference import search as search_module
-from elimina.inference.choose import Options
 from elimina.inference.consistency import Consistency
 from elimina.inference.knowledge import Limits
+from elimina.inference.options import Options
 from elimina.inference.search import searched_optimum
 from elimina.planning.prepare import prepare
 from elimina.table import Table

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 import elimina
 from elimina.generate import grid_model
 from elimina.inference import slice_bounds
-from elimina.inference.choose import Options, plan_problem
+from elimina.inference.choose import plan_problem
 from elimina.inference.execution import Execution
+from elimina.inference.options import Options
 from elimina.inference.slice_bounds import bound_slices
 from elimina.planning.prepare import prepare
 from tests.devices import on_devices

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina.generate import grid_model, random_model
-from elimina.inference.choose import Options, elimination_order
+from elimina.inference.options import Options
+from elimina.inference.ordering import elimination_order
 from elimina.planning.dependence import dependence, order_slices
 from elimina.planning.estimate import cpu_machine
 from elimina.planning.planner import make_plan

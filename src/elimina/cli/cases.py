@@ -11,7 +11,7 @@ import numpy as np
 from elimina.cli.options import planning_of, query_of
 from elimina.cli.progress import Progress
 from elimina.inference.batch import Batch
-from elimina.inference.choose import Options
+from elimina.inference.options import Options
 from elimina.io.cases import read_cases
 from elimina.io.posteriors import open_posteriors
 from elimina.model import Model

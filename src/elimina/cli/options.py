@@ -17,7 +17,7 @@ from elimina import arguments
 from elimina.backends.choose import DEVICES
 from elimina.errors import InputError
 from elimina.inference.call import TASKS
-from elimina.inference.choose import DIVISIONS, ORDER_SECONDS, SHIFTS, TABLES
+from elimina.inference.options import DIVISIONS, ORDER_SECONDS, SHIFTS, TABLES
 from elimina.io import read_evidence
 from elimina.io.evidence import Given, merge, parse_assignments, parse_names
 from elimina.model import Model
@@ -323,7 +323,7 @@ def _one_query(source: str, model: Model) -> list[int]:
 
 
 def planning_of(options: dict[str, Any], model: Model) -> dict[str, Any]:
-    """The options that say how to plan, by the names of ``elimina.inference.choose.Options``."""
+    """The options that say how to plan, by the names of ``elimina.inference.options.Options``."""
     names = ("device", "memory", "seed", "threads", "dtype", "slices", "scratch", "tables")
     bounds = ("ibound", "shift", "partition")
     kept = {name: options[name] for name in (*names, *bounds)}

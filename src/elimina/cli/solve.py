@@ -30,8 +30,8 @@ from elimina.cli.progress import Progress
 from elimina.cli.trace import tracing
 from elimina.errors import InputError
 from elimina.inference.anytime import Run
-from elimina.inference.choose import Options
 from elimina.inference.method import METHODS, OptimumMethod
+from elimina.inference.options import Options
 from elimina.io.files import save
 from elimina.io.marginals import write_marginals
 from elimina.model import Model

@@ -21,8 +21,8 @@ from elimina.dcop.simulator import Figures, Simulation
 from elimina.dcop.view import HEURISTICS, Heuristic, Settings, View, views
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.inference.account import check_value
-from elimina.inference.choose import MOST_THREADS
 from elimina.inference.minibucket import result_between
+from elimina.inference.options import MOST_THREADS
 from elimina.model import Model
 from elimina.result import Delivery, EndedBy, Result, phase_seconds
 from elimina.semiring import FLOATS, INTEGERS

@@ -13,7 +13,7 @@ from elimina.distributed.cluster import workers_for
 from elimina.distributed.slices import least_memory
 from elimina.distributed.tasks import tasks_on
 from elimina.inference.batch import Batch, Posteriors
-from elimina.inference.choose import Options
+from elimina.inference.options import Options
 from elimina.io.cases import Codes
 from elimina.model import Model
 

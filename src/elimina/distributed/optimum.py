@@ -13,9 +13,9 @@ from elimina.distributed.tasks import Tasks, tasks_on
 from elimina.errors import InputError, TimeLimitError, UnsupportedError
 from elimina.inference.anytime import Run
 from elimina.inference.call import observe
-from elimina.inference.choose import Options
 from elimina.inference.knowledge import Limits
 from elimina.inference.method import LONG_SECONDS, LONGEST_TRY, OptimumMethod, Search
+from elimina.inference.options import Options
 from elimina.model import Model
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, prepare

@@ -16,10 +16,12 @@ from typing import Any, NamedTuple
 from elimina.distributed.open_nodes import ROOT, Nodes, Pool
 from elimina.distributed.tasks import Tasks, stop_if_unwanted
 from elimina.errors import TimeLimitError, UnsupportedError
-from elimina.inference.choose import Options, elimination_order, host_memory
+from elimina.inference.choose import host_memory
 from elimina.inference.consistency import Consistency, Units
 from elimina.inference.filtering import Listener
 from elimina.inference.knowledge import FIRST_SECONDS, Knowledge, Limits
+from elimina.inference.options import Options
+from elimina.inference.ordering import elimination_order
 from elimina.inference.search import (
     CACHE,
     LEAD,

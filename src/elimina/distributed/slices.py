@@ -19,10 +19,11 @@ from elimina.inference.anytime import Run
 from elimina.inference.bucket import eliminate, first_state, log2_sum
 from elimina.inference.call import plan_call
 from elimina.inference.checkpoint import State
-from elimina.inference.choose import Options, Planned, limits_of
+from elimina.inference.choose import Planned, limits_of
 from elimina.inference.execution import Execution
 from elimina.inference.known import first_bounds
 from elimina.inference.minibucket import result_between
+from elimina.inference.options import Options
 from elimina.inference.rounding import TOLERANCES
 from elimina.model import Model
 from elimina.planning.plan import Plan

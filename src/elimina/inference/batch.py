@@ -19,7 +19,9 @@ from elimina.errors import MemoryLimitError
 from elimina.inference.account import does_not_fit
 from elimina.inference.answer import Answer, normalised
 from elimina.inference.case_by_case import CaseByCase, PlannedCases
-from elimina.inference.choose import Options, Planned, elimination_order, plan_on
+from elimina.inference.choose import Planned, plan_on
+from elimina.inference.options import Options
+from elimina.inference.ordering import elimination_order
 from elimina.inference.propagator import Propagator
 from elimina.io.cases import Codes
 from elimina.model import Model

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from elimina import arguments
 from elimina.errors import InputError
-from elimina.inference.choose import Options, Planned, plan_again, plan_problem
+from elimina.inference.choose import Planned, plan_again, plan_problem
 from elimina.inference.likelihood import Observed, weights_of, with_factors, with_leaves
+from elimina.inference.options import Options
 from elimina.model import Model
 from elimina.order import Order
 from elimina.planning.prepare import Problem, Task, prepare

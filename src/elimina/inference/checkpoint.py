@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.errors import InputError
-from elimina.inference.choose import Choice, Options, Planned, choice_of
+from elimina.inference.choose import Choice, Planned, choice_of
+from elimina.inference.options import Options
 from elimina.inference.shield import shielded
 from elimina.model import Model
 from elimina.planning.plan import Plan

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Any, Literal, NamedTuple, cast, get_args
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from elimina import arguments
-from elimina._core import WORTH_A_SEARCH
 from elimina.backends.base import Backend
-from elimina.backends.choose import DEVICES, find_cuda, get_backend
+from elimina.backends.choose import find_cuda, get_backend
 from elimina.backends.cpu import CpuBackend
-from elimina.errors import InputError
-from elimina.order import CELLS_PER_SECOND, LARGEST_SEED, Method, Order, Scopes, find_order
-from elimina.planning.estimate import BOTH_PASSES, CELLS_ENCODED, Machine, cpu_machine, cuda_machine
+from elimina.inference.options import Options
+from elimina.inference.ordering import elimination_order
+from elimina.order import Order
+from elimina.planning.estimate import CELLS_ENCODED, Machine, cpu_machine, cuda_machine
 from elimina.planning.listing import seconds_written
-from elimina.planning.minibuckets import IBound, make_bounded_plan
+from elimina.planning.minibuckets import make_bounded_plan
 from elimina.planning.plan import Plan
 from elimina.planning.planner import cost_bound, make_plan
 from elimina.planning.prepare import Problem, restrict
@@ -28,26 +26,9 @@ from elimina.planning.sparse import in_rows, why_dense
 from elimina.planning.weights import Bound
 from elimina.tree import Partition
 
-MOST_THREADS = 1024
 MOST_SLICES = 1 << 16
 MOST_SLICED_SECONDS = 3600.0
 """Slices, and their estimated time, that ``auto`` takes."""
-
-Slices = int | Literal["auto", "never"]
-"""Whether to fix variables where a plan does not fit otherwise, and in how many slices at most."""
-
-Tables = Literal["auto", "dense", "sparse"]
-"""Whether steps work on rows, the feasible assignments alone: where that is expected to be faster, never, or all."""
-TABLES: tuple[Tables, ...] = get_args(Tables)
-
-Shift = Literal["none", "tables", "clusters", "buckets", "all"]
-"""Where costs are shifted for better bounds: between tables before; also between clusters of these; between
-mini-buckets; everywhere."""
-SHIFTS: tuple[Shift, ...] = get_args(Shift)
-
-Division = Literal["auto", "scope", "content"]
-"""Whether buckets are divided by their tables' variables alone, or by their values: always, or where that is quick."""
-DIVISIONS: tuple[Division, ...] = get_args(Division)
 
 DIVISION_SECONDS = 5.0
 DIVISION_SHARE = 4.0
@@ -61,137 +42,6 @@ LISTED_SECONDS = 0.05
 
 FINER = 16
 """How many times as many rows are expected each time that there were more than fit."""
-
-_ROUGH_SECONDS = 0.5
-"""Limit of a quick order; what takes longer is large."""
-
-_VARIABLE_SECONDS = 1e-5
-"""What reductions and a greedy run may take for each variable, whatever the limit: half an order is worth nothing."""
-
-ORDER_SECONDS = 2.0
-"""Default limit on the search for an order; it ends earlier where the plan would not gain."""
-
-
-class Options(NamedTuple):
-    """How to plan; see ``elimina.plan`` for what the fields mean."""
-
-    device: str = "auto"
-    memory: int | None = None
-    order: Method | Sequence[int | str] = "auto"
-    order_seconds: float = ORDER_SECONDS
-    seed: int = 0
-    threads: int | None = None
-    dtype: str | None = None
-    slices: Slices = "auto"
-    scratch: str | None = None
-    tables: Tables = "auto"
-    ibound: IBound | None = None
-    shift: Shift = "all"
-    partition: Division = "auto"
-    refined: int = 0
-    """How often there were more rows than memory held: so many times ``FINER`` times as many are expected."""
-    is_kept: bool = False
-    """Whether a checkpoint keeps what is known, for which tables have to stay on the device."""
-
-    @property
-    def shifts_tables(self) -> bool:
-        """Whether costs are shifted between tables."""
-        return self.shift in ("tables", "clusters", "all")
-
-    @property
-    def shifts_clusters(self) -> bool:
-        """Whether costs are shifted between joined tables, too."""
-        return self.shift in ("clusters", "all")
-
-    @property
-    def levels_buckets(self) -> bool:
-        """Whether costs are shifted between mini-buckets."""
-        return self.shift in ("buckets", "all")
-
-    @property
-    def for_bounds(self) -> Options:
-        """The options for mini-buckets where what they ask for does not fit."""
-        return self._replace(dtype=None, slices="auto", scratch=None, tables="auto", refined=0, is_kept=False)
-
-    @property
-    def names_another_way(self) -> bool:
-        """Whether slices, files or rows are asked for, where tables do not fit."""
-        return self.scratch is not None or self.tables == "sparse" or self.slices not in ("auto", "never")
-
-    def checked(self) -> Options:
-        """Return the options with plain values: memory in bytes, paths as text; checks what does not depend on a model.
-
-        Raises:
-            TypeError: A field has the wrong type.
-            InputError: A field makes no sense.
-        """
-        options = self._replace(
-            device=arguments.choice("device", self.device, DEVICES),
-            memory=arguments.memory_size("memory", self.memory),
-            order=_checked_order(self.order),
-            order_seconds=_checked_seconds(self.order_seconds),
-            seed=arguments.integer("seed", self.seed, 0, LARGEST_SEED),
-            threads=None if self.threads is None else arguments.integer("threads", self.threads, 1, MOST_THREADS),
-            dtype=_dtype_name(self.dtype),
-            slices=_word_or_count("slices", self.slices, ("auto", "never"), "auto, never or the most slices allowed"),
-            scratch=arguments.path("scratch", self.scratch),
-            tables=arguments.choice("tables", self.tables, TABLES),
-            ibound=None
-            if self.ibound is None
-            else _word_or_count("ibound", self.ibound, ("auto",), "auto, a number of variables, or None"),
-            shift=arguments.choice("shift", self.shift, SHIFTS),
-            partition=arguments.choice("partition", self.partition, DIVISIONS),
-        )
-        if options.ibound is not None and options.names_another_way:
-            raise InputError(
-                "mini-buckets are small enough for the memory themselves; leave slices, scratch and sparse tables out"
-            )
-        if options.scratch is not None:
-            from elimina.planning.tiers import check_scratch
-
-            check_scratch(options.scratch)
-        return options
-
-
-def _checked_seconds(seconds: Any) -> float:
-    """A limit of the search for an order, as long as it makes sense."""
-    checked = arguments.number("order_seconds", seconds, "a number of seconds")
-    if checked < 0:
-        raise InputError(f"seconds for ordering is {arguments.shown(checked)}; it cannot be negative")
-    return min(checked, 1e9)
-
-
-def _word_or_count(name: str, given: Any, words: tuple[str, ...], taken: str) -> Any:
-    if isinstance(given, str):
-        if given in words:
-            return given
-        raise InputError(f"{name} is {arguments.shown(given)}; it takes {taken}")
-    return arguments.integer(name, given, 1, taken=taken)
-
-
-def _checked_order(order: Any) -> Any:
-    """A method's name, which the search for an order checks, or a tuple of names and indices."""
-    if isinstance(order, str):
-        return order
-    if not isinstance(order, bytes | Mapping | Set):
-        try:
-            return tuple(order)
-        except TypeError:
-            pass
-    raise arguments.wrong_type("order", order, f"a method ({', '.join(get_args(Method))}) or a sequence of variables")
-
-
-def _dtype_name(dtype: Any) -> str | None:
-    """Name of a NumPy dtype; a name is checked against the task by the planner."""
-    if dtype is None or isinstance(dtype, str):
-        return dtype
-    try:
-        if isinstance(dtype, type | np.dtype):
-            return np.dtype(dtype).name
-    except TypeError:
-        pass
-    taken = "the name of a dtype such as 'float32', or None for the narrowest exact one"
-    raise arguments.wrong_type("dtype", dtype, taken)
 
 
 class Planned(NamedTuple):
@@ -464,93 +314,3 @@ def _sliced(
     else:
         allowed = slicing.number <= int(options.slices)
     return plan._replace(slicing=slicing._replace(allowed=allowed))
-
-
-def rough_order(problem: Problem, options: Options) -> Order:
-    """Find an order of the free variables quickly, which says how large a problem is."""
-    scopes = _scopes(problem, problem.free)
-    sizes = [problem.model.sizes[v] for v in problem.free]
-    seconds = max(_ROUGH_SECONDS, _VARIABLE_SECONDS * len(sizes))
-    found = find_order(sizes, scopes, method="min-fill", seconds=seconds, iterations=1, seed=options.seed)
-    return dataclasses.replace(found, order=tuple(map(problem.free.__getitem__, found.order)))
-
-
-def elimination_order(problem: Problem, options: Options, rough: Order | None = None) -> tuple[int, ...]:
-    """Return an order of the free variables: searched for, or the given one without the variables that are fixed.
-
-    Args:
-        problem: Whose variables are ordered.
-        options: How.
-        rough: What ``rough_order`` found, if it is known: a search does not go on from a small problem's.
-    """
-    if not isinstance(options.order, str):
-        return _given_order(problem, options.order)
-    if problem.task == "mmap":
-        return _order_around(problem, options)
-    speed = CELLS_PER_SECOND / (BOTH_PASSES if problem.task == "mar" else 1)
-    if rough is not None and options.order == "auto" and rough.total_cells < WORTH_A_SEARCH * speed:
-        return rough.order
-    # Kept variables stay neighbours of each other throughout, which makes what is joined there part of the work.
-    variables = (*problem.free, *problem.kept)
-    sizes = problem.model.sizes
-    method = cast(Method, options.order)  # find_order names the methods if it is none
-    found = find_order(
-        [sizes[v] for v in variables],
-        _scopes(problem, variables, problem.kept),
-        method=method,
-        seconds=max(options.order_seconds, _VARIABLE_SECONDS * len(variables)),
-        seed=options.seed,
-        threads=options.threads or 1,
-        cells_per_second=speed,
-    )
-    return tuple([variables[i] for i in found.order if i < len(problem.free)])
-
-
-def _scopes(problem: Problem, variables: Sequence[int], more: Sequence[int] = ()) -> Scopes:
-    """Return the groups' scopes, and one more, as places of variables."""
-    number = np.zeros(len(problem.model.sizes), dtype=np.int64)
-    number[list(variables)] = np.arange(len(variables))
-    scopes = Scopes.of([*(group.scope for group in problem.groups), more])
-    return scopes._replace(members=number[scopes.members])
-
-
-_KEPT_SIZES = (2, 16, 4096)
-"""Pretended numbers of values of variables that stay: the more, the fewer of them messages will have."""
-
-
-def _order_around(problem: Problem, options: Options) -> tuple[int, ...]:
-    """An order of the free variables where the kept ones are not neighbours: the best one of a few."""
-    number = {v: i for i, v in enumerate((*problem.free, *problem.kept))}
-    scopes = [[number[v] for v in group.scope] for group in problem.groups]
-    sizes = [problem.model.sizes[v] for v in problem.free]
-    machine = cpu_machine(1)
-    found = []
-    for size in _KEPT_SIZES:
-        order = find_order(
-            [*sizes, *(max(size, problem.model.sizes[v]) for v in problem.kept)],
-            scopes,
-            method=cast(Method, options.order),
-            seconds=options.order_seconds / len(_KEPT_SIZES),
-            seed=options.seed,
-            threads=options.threads or 1,
-        ).order
-        found.append(tuple(problem.free[i] for i in order if i < len(problem.free)))
-    return min(found, key=lambda order: make_plan(problem, order, machine, 0).seconds)
-
-
-def _given_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, ...]:
-    model = problem.model
-    given = [model.index(name) for name in order]
-    seen: set[int] = set()
-    for v in given:
-        if v in seen:
-            raise InputError(f"the order names variable {model.variables[v].name!r} twice")
-        seen.add(v)
-    missing = [v for v in problem.free if v not in seen]
-    if missing:
-        raise InputError(
-            f"the order lacks {len(missing)} of the {len(problem.free)} variables to eliminate, "
-            f"{model.variables[missing[0]].name!r} among them"
-        )
-    free = set(problem.free)
-    return tuple(v for v in given if v in free)

@@ -16,11 +16,13 @@ from elimina.backends import Backend
 from elimina.backends.choose import get_backend
 from elimina.errors import MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.inference.bucket import eliminate
-from elimina.inference.choose import FINER, Options, Planned, elimination_order, limits_of, rows_in_fine_slices
+from elimina.inference.choose import FINER, Planned, limits_of, rows_in_fine_slices
 from elimina.inference.execution import Execution
 from elimina.inference.filtering import Listener
 from elimina.inference.knowledge import Limits
 from elimina.inference.known import ends_beyond
+from elimina.inference.options import Options
+from elimina.inference.ordering import elimination_order
 from elimina.inference.search import MOST_COST, searched_optimum
 from elimina.inference.shifting import Original, shift_tables
 from elimina.model import Model

@@ -15,9 +15,10 @@ from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
 from elimina.inference.account import does_not_fit
 from elimina.inference.answer import Answer, normalised
 from elimina.inference.bucket import eliminate
-from elimina.inference.choose import ORDER_SECONDS, Options, host_memory, plan_problem
+from elimina.inference.choose import host_memory, plan_problem
 from elimina.inference.execution import Execution
 from elimina.inference.likelihood import weights_of, with_factors, with_leaves
+from elimina.inference.options import ORDER_SECONDS, Options
 from elimina.inference.propagator import Propagator
 from elimina.io import ModelLike, as_model
 from elimina.model import Model

@@ -11,8 +11,9 @@ from elimina.errors import MemoryLimitError
 from elimina.inference.account import does_not_fit, statistics
 from elimina.inference.answer import Answer
 from elimina.inference.bucket import eliminate
-from elimina.inference.choose import Options, Planned, plan_problem
+from elimina.inference.choose import Planned, plan_problem
 from elimina.inference.execution import Execution
+from elimina.inference.options import Options
 from elimina.inference.propagator import Propagator
 from elimina.inference.structure import Structure
 from elimina.model import Model

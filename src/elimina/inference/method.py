@@ -12,7 +12,8 @@ from elimina import arguments
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.inference.account import does_not_fit
-from elimina.inference.choose import Options, Planned
+from elimina.inference.choose import Planned
+from elimina.inference.options import Options
 from elimina.order import Order
 from elimina.planning.prepare import Problem
 from elimina.result import Bounds

@@ -12,12 +12,14 @@ import math
 from elimina._core import search_tree
 from elimina.errors import TimeLimitError, UnsupportedError
 from elimina.inference.account import statistics
-from elimina.inference.choose import Options, elimination_order, host_memory, host_threads, plan_within
+from elimina.inference.choose import host_memory, host_threads, plan_within
 from elimina.inference.consistency import Consistency
 from elimina.inference.execution import Execution
 from elimina.inference.filtering import Listener
 from elimina.inference.knowledge import Knowledge, Limits
 from elimina.inference.minibucket import Heuristic, division, heuristic_of
+from elimina.inference.options import Options
+from elimina.inference.ordering import elimination_order
 from elimina.inference.shifting import LONGEST_SHIFT, Original, shift_tables
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem

@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import FORBIDDEN_COST, shift_costs
-from elimina.inference.choose import Options, elimination_order, host_memory
+from elimina.inference.choose import host_memory
 from elimina.inference.content import partition_by_content
 from elimina.inference.encode import distances
 from elimina.inference.joingraph import JoinGraph
+from elimina.inference.options import Options
+from elimina.inference.ordering import elimination_order
 from elimina.inference.rounding import widened
 from elimina.model import Model
 from elimina.planning.planner import cost_bound

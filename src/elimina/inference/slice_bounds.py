@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from elimina.backends.base import run_once
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import MemoryLimitError
-from elimina.inference.choose import Options
 from elimina.inference.encode import encode, factor_view
 from elimina.inference.execution import Execution
 from elimina.inference.knowledge import Limits
+from elimina.inference.options import Options
 from elimina.inference.search import MOST_COST, searched_optimum
 from elimina.inference.shifting import Original, shift_tables
 from elimina.planning.estimate import cpu_machine

@@ -11,10 +11,12 @@ from elimina.errors import InputError, MemoryLimitError
 from elimina.inference.anytime import LONG_SECONDS, Part, Run
 from elimina.inference.bucket import eliminate
 from elimina.inference.call import First, Prepared, check_call, observe, plan_call
-from elimina.inference.choose import LISTED_SECONDS, Options, Planned, elimination_order, rough_order
+from elimina.inference.choose import LISTED_SECONDS, Planned
 from elimina.inference.execution import Execution
 from elimina.inference.known import first_bounds
 from elimina.inference.method import LARGE_WORK, Search
+from elimina.inference.options import Options
+from elimina.inference.ordering import elimination_order, rough_order
 from elimina.inference.shifting import Original
 from elimina.model import Model
 from elimina.order import Order

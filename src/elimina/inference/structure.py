@@ -7,7 +7,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from elimina.inference.choose import Options, rough_order
+from elimina.inference.options import Options
+from elimina.inference.ordering import rough_order
 from elimina.model import Model, Variable
 from elimina.order import Order, find_order
 from elimina.planning.estimate import BOTH_PASSES, cpu_machine, cuda_machine

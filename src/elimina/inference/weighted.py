@@ -16,20 +16,14 @@ import numpy as np
 from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.inference.account import statistics
 from elimina.inference.bucket import eliminate
-from elimina.inference.choose import (
-    Options,
-    Planned,
-    bounding_plan,
-    elimination_order,
-    plan_on,
-    plan_problem,
-    plan_within,
-)
+from elimina.inference.choose import Planned, bounding_plan, plan_on, plan_problem, plan_within
 from elimina.inference.execution import Execution, Progress
 from elimina.inference.filtering import Listener
 from elimina.inference.known import combine
 from elimina.inference.marginal_map import summation_does_not_fit, with_known
 from elimina.inference.minibucket import division, meet, note, running, sum_between
+from elimina.inference.options import Options
+from elimina.inference.ordering import elimination_order
 from elimina.order import Method, find_order
 from elimina.planning.minibuckets import IBound
 from elimina.planning.prepare import Problem, restrict
