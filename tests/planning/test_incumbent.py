@@ -11,6 +11,7 @@ import elimina
 from elimina.generate import grid_model
 from elimina.model import Model
 from elimina.planning import incumbent, planner
+from elimina.planning.estimate import cpu_machine
 from elimina.planning.incumbent import incumbent_cost
 from elimina.planning.prepare import allowed_ranges, prepare
 from tests.reference import brute
@@ -71,3 +72,20 @@ def test_slices_do_not_look_for_a_solution_again(monkeypatch):
     plan = elimina.plan(model, device="cpu", memory=300, tables="dense")
     assert plan.slicing is not None
     assert len(calls) <= 1
+
+
+def test_steps_alone_are_not_worth_a_solution(monkeypatch) -> None:
+    """A solution narrows cells, which many small steps hardly have."""
+    rng = np.random.default_rng(0)
+    tables = [((v, v + 1), rng.integers(0, 100, (2, 2))) for v in range(2000)]
+    problem = prepare(Model.from_arrays([2] * 2001, tables, sense="min-cost"), "mpe", {})
+    sought = []
+    monkeypatch.setattr(planner, "incumbent_cost", sought.append)
+    monkeypatch.setattr(planner, "_WORTH_A_SOLUTION", 1e-3)
+    machine = cpu_machine(1)
+    plan = planner.make_plan(problem, range(2001), machine, 1 << 30)
+    assert plan.seconds > 1e-3
+    assert not sought
+    wide = prepare(Model.from_arrays([1500] * 2, [((0, 1), rng.integers(0, 10**6, (1500, 1500)))]), "mpe", {})
+    planner.make_plan(wide, range(2), machine, 1 << 30)
+    assert sought

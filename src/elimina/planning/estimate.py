@@ -59,6 +59,15 @@ class Machine(NamedTuple):
         except OverflowError:
             return float("inf")
 
+    def cell_seconds(self, seconds: float, steps: int) -> float:
+        """Return what a plan's cells take of its time: the most that fewer or smaller cells can save.
+
+        Args:
+            seconds: The plan's time.
+            steps: Number of its steps, each of which takes a while whatever its cells are.
+        """
+        return seconds - self.start - steps * self.step
+
     def _step_seconds(self, step: Step, itemsize: int) -> float:
         moved = float(step.out_cells + sum(operand.cells for operand in step.operands)) * itemsize
         streamed = len(step.operands) - (0 if step.variable == LEVEL else step.tables_a + step.tables_b)

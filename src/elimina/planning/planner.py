@@ -160,7 +160,7 @@ def make_plan(
     if problem.task == "mar" and chosen.keep and chosen.is_too_large(machine, memory):
         chosen = lay_out(bound)
     if dtype is None and chosen.encoding.dtype in INTEGERS[1:] and chosen.seconds < _HOPELESS:
-        is_slow = chosen.seconds - machine.start > _WORTH_A_SOLUTION
+        is_slow = machine.cell_seconds(chosen.seconds, len(chosen.placed.starts)) > _WORTH_A_SOLUTION
         if not searched and not problem.kept and (is_slow or chosen.is_too_large(machine, memory)):
             cost = incumbent_cost(problem)
             bound = bound if cost is None else min(bound, cost + 1)

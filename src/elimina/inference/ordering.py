@@ -1,0 +1,113 @@
+"""Elimination orders of a problem: searched for, found quickly, or given."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+
+from elimina._core import WORTH_A_SEARCH
+from elimina.errors import InputError
+from elimina.inference.options import Options
+from elimina.order import CELLS_PER_SECOND, Method, Order, Scopes, find_order
+from elimina.planning.estimate import BOTH_PASSES, cpu_machine
+from elimina.planning.planner import make_plan
+from elimina.planning.prepare import Problem
+
+_ROUGH_SECONDS = 0.5
+"""Limit of a quick order; what takes longer is large."""
+
+_VARIABLE_SECONDS = 1e-5
+"""What reductions and a greedy run may take for each variable, whatever the limit: half an order is worth nothing."""
+
+
+def rough_order(problem: Problem, options: Options) -> Order:
+    """Find an order of the free variables quickly, which says how large a problem is."""
+    scopes = _scopes(problem, problem.free)
+    sizes = [problem.model.sizes[v] for v in problem.free]
+    seconds = max(_ROUGH_SECONDS, _VARIABLE_SECONDS * len(sizes))
+    found = find_order(sizes, scopes, method="min-fill", seconds=seconds, iterations=1, seed=options.seed)
+    return dataclasses.replace(found, order=tuple(map(problem.free.__getitem__, found.order)))
+
+
+def elimination_order(problem: Problem, options: Options, rough: Order | None = None) -> tuple[int, ...]:
+    """Return an order of the free variables: searched for, or the given one without the variables that are fixed.
+
+    Args:
+        problem: Whose variables are ordered.
+        options: How.
+        rough: What ``rough_order`` found, if it is known: a search does not go on from a small problem's.
+    """
+    if not isinstance(options.order, str):
+        return _given_order(problem, options.order)
+    if problem.task == "mmap":
+        return _order_around(problem, options)
+    speed = CELLS_PER_SECOND / (BOTH_PASSES if problem.task == "mar" else 1)
+    if rough is not None and options.order == "auto" and rough.total_cells < WORTH_A_SEARCH * speed:
+        return rough.order
+    # Kept variables stay neighbours of each other throughout, which makes what is joined there part of the work.
+    variables = (*problem.free, *problem.kept)
+    sizes = problem.model.sizes
+    method = cast(Method, options.order)  # find_order names the methods if it is none
+    found = find_order(
+        [sizes[v] for v in variables],
+        _scopes(problem, variables, problem.kept),
+        method=method,
+        seconds=max(options.order_seconds, _VARIABLE_SECONDS * len(variables)),
+        seed=options.seed,
+        threads=options.threads or 1,
+        cells_per_second=speed,
+    )
+    return tuple([variables[i] for i in found.order if i < len(problem.free)])
+
+
+def _scopes(problem: Problem, variables: Sequence[int], more: Sequence[int] = ()) -> Scopes:
+    """Return the groups' scopes, and one more, as places of variables."""
+    number = np.zeros(len(problem.model.sizes), dtype=np.int64)
+    number[list(variables)] = np.arange(len(variables))
+    scopes = Scopes.of([*(group.scope for group in problem.groups), more])
+    return scopes._replace(members=number[scopes.members])
+
+
+_KEPT_SIZES = (2, 16, 4096)
+"""Pretended numbers of values of variables that stay: the more, the fewer of them messages will have."""
+
+
+def _order_around(problem: Problem, options: Options) -> tuple[int, ...]:
+    """An order of the free variables where the kept ones are not neighbours: the best one of a few."""
+    number = {v: i for i, v in enumerate((*problem.free, *problem.kept))}
+    scopes = [[number[v] for v in group.scope] for group in problem.groups]
+    sizes = [problem.model.sizes[v] for v in problem.free]
+    machine = cpu_machine(1)
+    found = []
+    for size in _KEPT_SIZES:
+        order = find_order(
+            [*sizes, *(max(size, problem.model.sizes[v]) for v in problem.kept)],
+            scopes,
+            method=cast(Method, options.order),
+            seconds=options.order_seconds / len(_KEPT_SIZES),
+            seed=options.seed,
+            threads=options.threads or 1,
+        ).order
+        found.append(tuple(problem.free[i] for i in order if i < len(problem.free)))
+    return min(found, key=lambda order: make_plan(problem, order, machine, 0).seconds)
+
+
+def _given_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, ...]:
+    model = problem.model
+    given = [model.index(name) for name in order]
+    seen: set[int] = set()
+    for v in given:
+        if v in seen:
+            raise InputError(f"the order names variable {model.variables[v].name!r} twice")
+        seen.add(v)
+    missing = [v for v in problem.free if v not in seen]
+    if missing:
+        raise InputError(
+            f"the order lacks {len(missing)} of the {len(problem.free)} variables to eliminate, "
+            f"{model.variables[missing[0]].name!r} among them"
+        )
+    free = set(problem.free)
+    return tuple(v for v in given if v in free)
