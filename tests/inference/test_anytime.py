@@ -212,6 +212,26 @@ def test_a_call_that_ends_at_once_keeps_to_the_upper_bound():
     assert result.status == "infeasible"
 
 
+@pytest.mark.parametrize(("limit", "least", "most"), [(None, 1.0, 5.0), (60.0, 1.0, 5.0), (0.2, 0.0, 0.1)])
+def test_first_bounds_have_the_time_that_is_left(limit, least, most):
+    given = []
+
+    def work():
+        if limit != 0.2:
+            signal.raise_signal(signal.SIGINT)
+        time.sleep(30)
+
+    def fallback(seconds):
+        given.append(seconds)
+        return Result("bounded", "mpe", 7, 3, 7, {"x": 0})
+
+    run = Run("mpe", limit)
+    run.fallback = fallback
+    found = run.answer(work)
+    assert found.ended_by == ("time-limit" if limit == 0.2 else "interrupt")
+    assert least <= given[-1] <= most
+
+
 def test_the_last_bounds_are_told():
     seen = []
 

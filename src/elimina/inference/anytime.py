@@ -35,6 +35,9 @@ LONG_SECONDS, _FIRST_SECONDS = 1.0, 5.0
 _TURNS = 100
 """Of a loop, within which an exception that was raised in a thread has surely come."""
 
+_INTERRUPT_SECONDS = 2.0
+"""For first bounds after an interrupt, where the time limit leaves so many."""
+
 _LOOK_SECONDS = 0.05
 """Between looks at signals."""
 
@@ -303,7 +306,7 @@ class Run:
                 raise error
         is_open = known is None or None in (known.lower_bound, known.upper_bound)
         if is_open and ended_by in ("interrupt", "time-limit") and self.fallback is not None:
-            first = self.fallback(HARD_SECONDS)
+            first = self.fallback(max(HARD_SECONDS, min(self.seconds, _INTERRUPT_SECONDS)))
             if first is not None:
                 known = first if known is None else combine(first, known, self.sign)
         if known is None:
