@@ -6,12 +6,12 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from elimina.distributed.cluster import GPU, known_workers, workers_for
-from elimina.errors import ClusterError, EliminaError, InternalError
+from elimina.errors import ClusterError, DeviceError, EliminaError, InternalError
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -61,8 +61,10 @@ class Tasks:
     @property
     def statistics(self) -> dict[str, int]:
         """Figures of the workers for ``Result.stats``: how many there were in all, and how many of them were lost."""
-        lost = self.lost + len(self.workers.keys() - known_workers(self._client).keys())
-        return {"workers": len(self.workers) + self.lost, "lost_workers": lost, "joined_workers": self.joined}
+        # An answer that is known does not need workers.
+        with suppress(ClusterError, DeviceError):
+            self._look()
+        return {"workers": len(self.workers) + self.lost, "lost_workers": self.lost, "joined_workers": self.joined}
 
     def keep(self, call: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Make something for other tasks, which stays on the workers."""
