@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
+import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ import pytest
 from elimina import FORBIDDEN, MemoryLimitError, Model, Table, TimeLimitError, Variable, plan, solve
 from elimina.backends.cpu import CpuBackend
 from elimina.distributed import ClusterBatch, local, solve_slices
+from elimina.distributed.tasks import Tasks
 from elimina.errors import ClusterError, DeviceError, ImpossibleEvidenceError, InputError
 from elimina.inference import slice_bounds
 from elimina.inference.batch import Batch
@@ -228,6 +232,21 @@ def test_cases_of_a_lost_worker_are_answered_again() -> None:
         found = ClusterBatch(client, model, (0, 5, 9), (4,), Options(), len(values)).run(values)
         assert len(addresses(client)) == 1
     np.testing.assert_allclose(found.marginals["x4"], expected.marginals["x4"], rtol=1e-12)
+
+
+def test_an_answer_lost_with_its_worker_is_found_again() -> None:
+    """A worker may die between the end of a task and the moment when its answer is fetched."""
+    with cluster_of(2) as client:
+        tasks, doomed = Tasks(client, "cpu"), addresses(client)[0]
+        for _ in range(4):
+            tasks.submit(time.sleep, 0.5)
+        while tasks._finished.qsize() < 4:
+            time.sleep(0.01)
+        os.kill(client.run(os.getpid, workers=[doomed])[doomed], signal.SIGKILL)
+        while not any(future.status == "lost" for future in tasks._futures.values()):
+            time.sleep(0.01)
+        assert [tasks.next() for _ in range(4)] == [None] * 4
+        assert not tasks._futures
 
 
 def test_a_model_of_costs_has_no_cases(client) -> None:

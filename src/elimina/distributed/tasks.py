@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _LOOK_SECONDS = 1.0
 """Between two looks at whether there are workers."""
 
+_AGAIN_SECONDS = 0.01
+"""Between two looks at a task that is done again because its answer was lost with a worker."""
+
 WITHOUT_WORKERS_SECONDS = 20.0
 """That are waited for new workers when all were lost."""
 
@@ -133,10 +136,16 @@ class Tasks:
                     "their logs (out of memory?), and start again with more of them"
                 )
             try:
-                return self._finished.get(timeout=max(0.0, min(_LOOK_SECONDS, until - now)))
+                future = self._finished.get(timeout=max(0.0, min(_LOOK_SECONDS, until - now)))
             except Empty:
                 if time.monotonic() >= until:
                     return None
+                continue
+            if future.status not in ("lost", "pending"):
+                return future
+            # The worker died after the task had finished, with its answer: the scheduler has it done again.
+            self._finished.put(future)
+            time.sleep(_AGAIN_SECONDS)
 
     def _look(self) -> None:
         """See who is there: workers are lost, and others join."""
