@@ -7,17 +7,15 @@ import pytest
 
 from elimina.backends import cuda_layout
 from elimina.backends.cuda_layout import (
-    AXES,
     CHUNK_BITS,
     LINK_WORDS,
     SEVERAL,
-    TABLES,
     Forest,
     lay_out,
 )
 from elimina.backends.cuda_level import choose_level
 from elimina.errors import DeviceError
-from elimina.planning.record import HEADER
+from elimina.planning.record import AXES, HEADER, TABLES
 from tests.reference.random_programs import Builder, one_levelling, padded_bucket, random_program
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.errors import InputError
+from elimina.inference.encode import Encoded
 from elimina.model import Sense, forbidden_value
 from elimina.planning.plan import FactorLayout, Plan
 from elimina.planning.prepare import Group, Problem
@@ -22,32 +23,6 @@ from elimina.table import BLOCK_CELLS, Table, blocks, cell_numbers
 
 Array = NDArray[Any]
 Change = Callable[[Array], Array]
-
-
-class Encoded(NamedTuple):
-    """Factors ready for a backend.
-
-    Attributes:
-        arena: The first ``plan.factor_cells`` elements.
-        constants: What has to be added to the arena's optimum (costs, in the model's direction; or logarithms), or to
-            the base-2 logarithm of the arena's sum (``sum-product``).
-        ranges: float64 of shape (factors, 2): largest and smallest positive value of each table (``sum-product``); how
-            far its allowed values are apart at most, and 0 (costs and logarithms as floats).
-        impossible: Whether nothing is allowed, seen before the run: a factor without free variables is forbidden or has
-            probability 0 (the model's constant, too), or all integer costs of one table are forbidden.
-        exact: False if a product of two positive numbers left the normal range while factors were joined.
-    """
-
-    arena: Array
-    constants: tuple[int | float, ...]
-    ranges: NDArray[np.float64]
-    impossible: bool
-    exact: bool
-
-    @property
-    def offset(self) -> int | float:
-        """The sum of the constants; exact for integers."""
-        return self.constants[0] if len(self.constants) == 1 else math.fsum(self.constants)
 
 
 class _Source:

@@ -12,11 +12,22 @@ from elimina.backends.cuda_level import choose_level
 from elimina.errors import DeviceError
 from elimina.planning.plan import LEVEL
 from elimina.planning.program import Program
-from elimina.planning.record import HEADER
+from elimina.planning.record import (
+    AXES,
+    AXIS_WORDS,
+    DOMAIN,
+    HEADER,
+    LO_CELLS,
+    MAX_OPERANDS,
+    MID_CELLS,
+    OUT,
+    OUTER_CELLS,
+    TABLE_STRIDES,
+    TABLES,
+    VARIABLE,
+    WORDS,
+)
 
-AXIS_WORDS = 3
-TABLE_WORDS = 3
-MAX_TABLES = 16
 MAX_DECODE_AXES = 1024
 CHUNK_WORK = 1 << 12
 """Rows that one block computes at a time in a launch of small steps."""
@@ -35,22 +46,6 @@ LINK_WORDS = 7
 SEVERAL = -2
 """Link of a step whose output has several readers in the launch, or one in chunks."""
 CHUNK_BITS = 20
-
-(
-    WORDS,
-    DOMAIN,
-    VARIABLE,
-    AXES,
-    OUTER_AXES,
-    MID_AXES,
-    OUTER_CELLS,
-    MID_CELLS,
-    LO_CELLS,
-    TABLES,
-    TABLES_A,
-    TABLES_B,
-    OUT,
-) = range(13)
 
 
 class Forest(NamedTuple):
@@ -234,7 +229,7 @@ def _read(words: NDArray[np.int64], starts: NDArray[np.int64]) -> _Steps:
     axes, tables = headers[:, AXES], headers[:, TABLES]
     cells = headers[:, OUTER_CELLS] * headers[:, MID_CELLS] * headers[:, LO_CELLS]
     source_at = np.repeat(starts + HEADER + AXIS_WORDS * axes, tables)
-    source_at = source_at + np.repeat(TABLE_WORDS + axes, tables) * _ragged(np.zeros_like(tables), tables)
+    source_at = source_at + np.repeat(TABLE_STRIDES + axes, tables) * _ragged(np.zeros_like(tables), tables)
     return _Steps(
         headers,
         cells * headers[:, DOMAIN],
@@ -248,9 +243,9 @@ def _read(words: NDArray[np.int64], starts: NDArray[np.int64]) -> _Steps:
 
 def _check(program: Program, steps: _Steps) -> None:
     axes, tables = steps.headers[:, AXES], steps.headers[:, TABLES]
-    if len(axes) and (tables.max() > MAX_TABLES or (program.decode and axes.max() > MAX_DECODE_AXES)):
+    if len(axes) and (tables.max() > MAX_OPERANDS or (program.decode and axes.max() > MAX_DECODE_AXES)):
         raise DeviceError(
-            f"a step joins {tables.max()} tables over {axes.max()} variables; the most are {MAX_TABLES} and 1024; "
+            f"a step joins {tables.max()} tables over {axes.max()} variables; the most are {MAX_OPERANDS} and 1024; "
             "use --device cpu"
         )
 
