@@ -87,21 +87,21 @@ def test_text_of_a_result():
 
 
 def test_pandas():
-    frame = Result("exact", "mar", marginals=MARGINALS).to_pandas()
+    frame = Result("exact", "mar", marginals=MARGINALS).to_frame()
     assert list(frame.columns) == ["variable", "state", "probability"]
     assert list(frame.itertuples(index=False, name=None))[:4] == [
         ("HR", "LOW", 0.25), ("HR", "NORMAL", 0.7500001), ("HR", "HIGH", 0.0), ("b", "yes", 1.0)
     ]  # fmt: skip
-    frame = Result("optimal", "mpe", value=7, assignment={"a": "x", "b": "y"}).to_pandas()
+    frame = Result("optimal", "mpe", value=7, assignment={"a": "x", "b": "y"}).to_frame()
     assert frame.to_dict("list") == {"variable": ["a", "b"], "state": ["x", "y"]}
     with pytest.raises(InputError, match="task pr has neither marginals nor an assignment"):
-        Result("exact", "pr", value=0.5).to_pandas()
+        Result("exact", "pr", value=0.5).to_frame()
 
 
 def test_without_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(InputError, match=r"to_pandas needs pandas.*pip install 'elimina\[frames\]'"):
-        Result("exact", "mar", marginals=MARGINALS).to_pandas()
+    with pytest.raises(InputError, match=r"to_frame needs pandas.*pip install 'elimina\[frames\]'"):
+        Result("exact", "mar", marginals=MARGINALS).to_frame()
 
 
 def test_json_has_one_order_of_keys_and_only_finite_numbers():

@@ -69,9 +69,13 @@ _HOMES = {
     "table": ("FORBIDDEN", "Table"),
 }
 
+_PACKAGES = "cp", "dcop", "distributed", "generate", "io", "viz"
+
 
 def __getattr__(name: str) -> object:
     # Loaded when first used: the command line then catches an interrupt that comes while NumPy loads.
+    if name in _PACKAGES:
+        return import_module(f"{__name__}.{name}")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = next((home for home, names in _HOMES.items() if name in names), "errors")
@@ -81,4 +85,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, *_PACKAGES, "__version__"]

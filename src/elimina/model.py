@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from elimina import arguments, distributions
 from elimina._core import TableList
+from elimina.display import Displayed, cut, sample, table_of
 from elimina.errors import InputError
 from elimina.states import State, StateIndex, checked_states, index_of
 from elimina.table import FORBIDDEN, Table, batches, joined_values
@@ -87,10 +88,11 @@ class Variable:
         return found
 
     def __repr__(self) -> str:
-        return f"Variable({self.name!r}, {self.size})"
+        named = "" if self.states is None else f", states=({sample(map(repr, self.states), self.size)})"
+        return f"Variable({cut(repr(self.name), 100)}, {self.size}{named})"
 
 
-class Model:
+class Model(Displayed):
     """A discrete graphical model: its objective is the sum (costs) or product (probabilities) of its factors.
 
     Attributes:
@@ -352,6 +354,17 @@ class Model:
         """Return the index of the variable of a name; None if there is none."""
         return self._index.get(name)
 
+    def __getitem__(self, name: str | int) -> Variable:
+        """Return a variable by its name or index.
+
+        Raises:
+            InputError: There is no such variable.
+        """
+        return self.variables[self.index(name)]
+
+    def __iter__(self) -> Iterator[Variable]:
+        return iter(self.variables)
+
     def terms(self, assignment: Sequence[int]) -> list[int | float]:
         """What each factor adds to the objective at an assignment: costs, or natural logarithms of probabilities.
 
@@ -390,8 +403,20 @@ class Model:
         slack = 0 if exact else 1e-13 * max(1.0, abs(self.upper_bound))
         return sign * (value - self.upper_bound) >= -slack
 
-    def __repr__(self) -> str:
-        return f"Model({len(self.variables)} variables, {len(self.factors)} factors, {self.sense})"
+    def _details(self) -> str:
+        rows = ((v.name, str(v.size), sample(v.all_states, v.size)) for v in self.variables)
+        header = "variable", "number of states", "states"
+        return table_of(header, rows, len(self.variables))
+
+    def _figures(self) -> list[tuple[str, str]]:
+        cells = max((math.prod(factor.sizes) for factor in self.factors), default=0)
+        sizes = f" with {min(self.sizes)} to {max(self.sizes)} states" if self.sizes else ""
+        rows = [
+            ("objective", self.sense),
+            ("variables", f"{len(self.variables):,}{sizes}"),
+            ("factors", f"{len(self.factors):,} of up to {cells:,} cells"),
+        ]
+        return [("name", self.name), *rows] if self.name else rows
 
 
 _SHOWN = 8

@@ -8,10 +8,12 @@ import math
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
+from elimina.display import Displayed, bars_of, sample, table_of
 from elimina.errors import InputError
-from elimina.extras import require
+from elimina.frames import Library, frame_of
 
 _DIGITS = 4000
 
@@ -78,8 +80,8 @@ class Delivery(NamedTuple):
     ended: float
 
 
-@dataclass(frozen=True)
-class Result:
+@dataclass(frozen=True, repr=False)
+class Result(Displayed):
     """An answer, of every task and every engine.
 
     Attributes:
@@ -151,22 +153,65 @@ class Result:
             del known["tour"]
         return "{" + ", ".join(f'"{key}": {_json(value)}' for key, value in known.items()) + "}"
 
-    def to_pandas(self) -> Any:
-        """Return the answer as a pandas DataFrame.
+    def to_frame(self, library: Library = "pandas") -> Any:
+        """Return the answer as a data frame.
 
-        Marginals: a row for each variable and value, with the columns ``variable``, ``state`` and ``probability``. An
-        assignment: a row for each variable, with the columns ``variable`` and ``state``.
+        Marginals: a row for each variable and state, with the columns ``variable``, ``state`` and ``probability``. An
+        assignment: a row for each variable, with the columns ``variable`` and ``state``. Columns of states of different
+        types hold text, where the library knows columns of one type only.
+
+        Args:
+            library: ``pandas``, ``polars`` or ``pyarrow`` (a ``Table``).
 
         Raises:
-            InputError: pandas is not installed, or the answer has neither marginals nor an assignment.
+            TypeError: ``library`` is no text.
+            InputError: It is another one or not installed, or the answer has neither marginals nor an assignment.
         """
-        pandas = require("pandas", "frames", "Result.to_pandas")
+        rows: list[tuple[Any, ...]]
         if self.marginals is not None:
             rows = [(name, state, p) for name, values in self.marginals.items() for state, p in values.items()]
-            return pandas.DataFrame(rows, columns=["variable", "state", "probability"])
-        if self.assignment is not None:
-            return pandas.DataFrame(list(self.assignment.items()), columns=["variable", "state"])
-        raise InputError(f"the answer of task {self.task} has neither marginals nor an assignment to tabulate")
+        elif self.assignment is not None:
+            rows = list(self.assignment.items())
+        else:
+            raise InputError(f"the answer of task {self.task} has neither marginals nor an assignment to tabulate")
+        names = ("variable", "state", "probability")[: 2 if self.marginals is None else 3]
+        columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
+        if library != "pandas" and len(set(map(type, columns["state"]))) > 1:
+            columns["state"] = [str(state) for state in columns["state"]]
+        return frame_of(columns, library)
+
+    def _details(self) -> str:
+        if self.marginals:
+            return bars_of(self.marginals)
+        states = ((str(name), str(state)) for name, state in (self.assignment or {}).items())
+        return table_of(("variable", "state"), states, len(self.assignment)) if self.assignment else ""
+
+    def _figures(self) -> list[tuple[str, str]]:
+        rows = [("task", self.task), ("status", self.status)]
+        if self.ended_by is not None:
+            rows.append(("ended by", self.ended_by))
+        if self.value is not None:
+            rows.append(("value", number_text(self.value)))
+        elif {self.lower_bound, self.upper_bound} != {None}:
+            ends = (self.lower_bound, self.upper_bound)
+            rows.append(("bounds", " to ".join("unknown" if end is None else number_text(end) for end in ends)))
+        if self.log10_z is not None:
+            rows.append(("log10 Z", f"{self.log10_z:.12g}"))
+        if self.assignment:
+            states = (f"{name}={state}" for name, state in self.assignment.items())
+            rows.append(("assignment", sample(states, len(self.assignment))))
+        if self.marginals:
+            tops = ((name, max(values.items(), key=itemgetter(1))) for name, values in self.marginals.items())
+            texts = (f"{name}={state} ({probability_text(p)})" for name, (state, p) in tops)
+            rows.append(("marginals", sample(texts, len(self.marginals))))
+        if self.tour is not None:
+            rows.append(("tour", sample(self.tour, len(self.tour))))
+        width, largest = self.stats.get("induced_width"), self.stats.get("largest_table")
+        if width is not None and largest is not None:
+            rows.append(("width", f"{width} (largest table: {largest:,} cells)"))
+        if "seconds" in self.stats:
+            rows.append(("seconds", f"{self.stats['seconds'].get('total', 0):.3g}"))
+        return rows
 
     def __str__(self) -> str:
         rows = [("task", self.task), ("status", self.status)]

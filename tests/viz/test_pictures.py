@@ -48,7 +48,7 @@ class Picture:
 
 
 def draw(tmp_path, model, what="graph", **options):
-    plot(model, tmp_path / "x.svg", what, **options)
+    plot(model, what, **options).save(tmp_path / "x.svg")
     assert [p.name for p in tmp_path.iterdir()] == ["x.svg"]
     return Picture(tmp_path / "x.svg")
 
@@ -176,7 +176,7 @@ def test_formats(tmp_path, suffix):
     data = []
     for name in ("a", "b"):
         path = tmp_path / f"{name}.{suffix}"
-        plot(chain(4), path, "tree")
+        plot(chain(4), "tree").save(path)
         data.append(path.read_bytes())
     assert data[0].startswith(begins)
     assert data[0] == data[1]
@@ -187,22 +187,22 @@ def test_formats(tmp_path, suffix):
     [
         (chain(2), "x.gif", "graph", "pictures are written to .svg, .png, .pdf files"),
         (chain(2), "x", "graph", "pictures are written to"),
-        (chain(2), "x.svg", "forest", "unknown picture 'forest'; it is one of graph, tree"),
+        (chain(2), "x.svg", "forest", "unknown what 'forest'; it is one of graph, tree"),
         (Model([], []), "x.svg", "tree", "the model has no variables"),
         (chain(2), "nowhere/x.svg", "graph", "cannot write"),
     ],
 )
 def test_errors(tmp_path, model, name, what, problem):
     with pytest.raises(InputError) as caught:
-        plot(model, tmp_path / name, what)
+        plot(model, what).save(tmp_path / name)
     assert problem in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_matplotlib(tmp_path, monkeypatch):
+def test_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(InputError, match=r"plotting needs matplotlib.*pip install 'elimina\[plot\]'"):
-        plot(chain(2), tmp_path / "x.svg")
+        plot(chain(2))
 
 
 @pytest.mark.data
@@ -216,6 +216,6 @@ def test_known_networks(tmp_path, data_dir, name, variables, edges, cliques):
 
 def test_times_of_a_trace_are_plain_numbers_with_room(tmp_path):
     for moments, expected in [((0.4, 3.0, 6.3), ["0.5", "1", "2", "5"]), ((0.01, 3000.0), ["0.01", "0.1", "1", "10"])]:
-        draw_trace([Bounds(seconds, 4, 8, 0) for seconds in moments], tmp_path / "run.svg", "run")
+        draw_trace([Bounds(seconds, 4, 8, 0) for seconds in moments], "run").save(tmp_path / "run.svg")
         labels = " ".join(Picture(tmp_path / "run.svg").texts("matplotlib.axis_1")).split()
         assert labels[: len(expected)] == expected

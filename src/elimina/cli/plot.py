@@ -47,14 +47,16 @@ def plot(file: str, what: Any, tour: str | None, output: str, heuristic: Heurist
     if what == "trace":
         from elimina.viz.trace import draw_trace
 
-        draw_trace(read_trace(file), Path(output), Path(file).name)
+        draw_trace(read_trace(file), Path(file).name).save(output)
         return
     if what == "pseudotree":
         _plot_pseudotree(file, output, heuristic, seed)
         return
     from elimina.viz import plot
+    from elimina.viz.canvas import format_of
 
-    plot(read_model(file, no_check=no_check), output, what, title=Path(file).name)
+    format_of(Path(output))
+    plot(read_model(file, no_check=no_check), what, title=Path(file).name).save(output)
 
 
 def _plot_pseudotree(file: str, output: str, heuristic: Heuristic, seed: int) -> None:

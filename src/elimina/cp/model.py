@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -26,6 +27,7 @@ from elimina.cp.expressions import (
 from elimina.cp.globals import Globals
 from elimina.cp.result import Solution
 from elimina.cp.running import Run, check_time, go_on
+from elimina.display import Displayed, sample
 from elimina.errors import InputError, TimeLimitError
 from elimina.result import Result
 
@@ -55,7 +57,7 @@ class Variable(NamedTuple):
     values: tuple[int, ...] | None
 
 
-class Model(Globals):
+class Model(Globals, Displayed):
     """Variables, constraints, an objective and rules of search.
 
     Nothing is propagated before `solve`; a model may be solved again, with more constraints.
@@ -82,6 +84,17 @@ class Model(Globals):
         from elimina.cp.costs import from_graphical
 
         return from_graphical(model)
+
+    def _figures(self) -> list[tuple[str, str]]:
+        kinds = Counter(name for name, _ in self._posts)
+        texts = [f"{count:,} {name}" for name, count in kinds.most_common()]
+        names = list(self._names.values())
+        aim = "minimise" if self._sign > 0 else "maximise"
+        return [
+            ("variables", f"{len(self._variables):,}" + (f": {sample(names, len(names))}" if names else "")),
+            ("constraints", sample(texts, len(texts)) or "none"),
+            ("objective", "none" if self._objective is None else f"{aim} {self._objective}"),
+        ]
 
     def __getitem__(self, name: str) -> Expression:
         """The variable of a name.

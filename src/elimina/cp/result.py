@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elimina.cp.expressions import Expression
+from elimina.display import sample
 from elimina.errors import InputError
 
 if TYPE_CHECKING:
@@ -52,4 +53,5 @@ class Solution(Mapping[str, int]):
         return len(self._names)
 
     def __repr__(self) -> str:
-        return f"Solution({dict(self)})"
+        values = (f"{name}={self[name]}" for name in self)
+        return f"Solution({sample(values, len(self))})"

@@ -12,8 +12,9 @@ import numpy as np
 from elimina.distributed.cluster import workers_for
 from elimina.distributed.slices import least_memory
 from elimina.distributed.tasks import tasks_on
-from elimina.inference.batch import Batch, Posteriors
+from elimina.inference.batch import Batch
 from elimina.inference.options import Options
+from elimina.inference.posteriors import Posteriors
 from elimina.io.cases import Codes
 from elimina.model import Model
 
@@ -94,7 +95,8 @@ class ClusterBatch:
                     progress(len(found) / len(starts))
         parts = [found[start] for start in starts]
         marginals = {name: np.concatenate([part.marginals[name] for part in parts]) for name in parts[0].marginals}
-        return Posteriors(marginals, np.concatenate([part.log10_evidence for part in parts]))
+        log10_evidence = np.concatenate([part.log10_evidence for part in parts])
+        return Posteriors(marginals, log10_evidence, parts[0].variables)
 
 
 _made: dict[str, Batch] = {}

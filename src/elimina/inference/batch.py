@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from queue import Empty, SimpleQueue
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +21,7 @@ from elimina.inference.case_by_case import CaseByCase, PlannedCases
 from elimina.inference.choose import Planned, plan_on
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
+from elimina.inference.posteriors import Posteriors
 from elimina.inference.propagator import Propagator
 from elimina.io.cases import Codes
 from elimina.model import Model
@@ -48,20 +48,6 @@ _COLUMN_SECONDS = 4e-5
 Floats = NDArray[np.float64]
 _Rows = slice | NDArray[np.intp]
 _Chunk = tuple[CaseByCase | None, Codes, _Rows, dict[int, Floats], Floats]
-
-
-class Posteriors(NamedTuple):
-    """Posteriors of a batch.
-
-    Attributes:
-        marginals: Variable name -> float64 array of shape ``(cases, size)``, the cases its fastest axis; zeros where a
-            case is impossible.
-        log10_evidence: float64 array of shape ``(cases,)``: base-10 logarithm of the probability of the case's
-            observations; minus infinity where the case is impossible.
-    """
-
-    marginals: dict[str, Floats]
-    log10_evidence: Floats
 
 
 class Batch:
@@ -199,7 +185,8 @@ class Batch:
             for table in marginals.values():
                 table[impossible] = 0.0
         named = {self.model.variables[v].name: table for v, table in marginals.items()}
-        return Posteriors(named, log_sums / math.log(10))
+        variables = tuple(self.model.variables[v] for v in marginals)
+        return Posteriors(named, log_sums / math.log(10), variables)
 
     def _choose(self, values: Codes) -> CaseByCase | None:
         """The way that should take the least time; None: in chunks."""

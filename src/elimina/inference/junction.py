@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from elimina import arguments
 from elimina.backends.host import memory_errors_in_words
+from elimina.display import Displayed, bar, sample
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
 from elimina.inference.account import does_not_fit
 from elimina.inference.answer import Answer, normalised
@@ -23,13 +24,14 @@ from elimina.inference.propagator import Propagator
 from elimina.io import ModelLike, as_model
 from elimina.model import Model
 from elimina.order import Method
-from elimina.planning.plan import Plan, bytes_text, count_text
+from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
 from elimina.planning.prepare import Problem, prepare, with_units
 from elimina.states import Evidence, State, check_mapping, evidence_of, indices_of, state_array
 from elimina.tree import Tree, bucket_tree, junction_tree
 
 if TYPE_CHECKING:
-    from elimina.inference.batch import Batch, Posteriors
+    from elimina.inference.batch import Batch
+    from elimina.inference.posteriors import Posteriors
 
 Array = NDArray[Any]
 
@@ -75,7 +77,7 @@ def _sizes_text(largest: int, average: str, smallest: int) -> str:
     return f"{count_text(largest)} at most, {average} on average, {count_text(smallest)} at least"
 
 
-class JunctionTree:
+class JunctionTree(Displayed):
     """A compiled model that answers one set of evidence after another.
 
     Both passes run over the bucket tree of one elimination order; new evidence computes again only the messages that it
@@ -128,6 +130,19 @@ class JunctionTree:
     def plan(self) -> Plan:
         """What a propagation does; ``print`` it to see its figures."""
         return self._planned.plan
+
+    def _details(self) -> str:
+        return f"<p>memory, of its limit</p>{bar(self.plan.filled)}"
+
+    def _figures(self) -> list[tuple[str, str]]:
+        plan, known = self.plan, [self.model.variables[v].name for v in self._weights]
+        return [
+            ("variables", f"{len(self.model.variables):,}"),
+            ("width", f"{plan.width} (largest table: {count_text(plan.largest_table)} cells)"),
+            ("memory", f"{bytes_text(plan.peak_bytes)} on {plan.device}, {plan.dtype}"),
+            ("propagation", f"about {seconds_text(plan.seconds)}"),
+            ("evidence", sample(known, len(known)) or "none"),
+        ]
 
     @property
     def statistics(self) -> Statistics:

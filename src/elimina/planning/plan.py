@@ -8,6 +8,8 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from elimina.display import bar, html_of, text_of
+
 if TYPE_CHECKING:
     from elimina.planning.outside import Outside
     from elimina.planning.stream import Stream
@@ -322,6 +324,11 @@ class Plan(NamedTuple):
         return within and (self.slicing is None or self.slicing.allowed)
 
     @property
+    def filled(self) -> float:
+        """Share of the memory limit that is used at the peak."""
+        return min(self.peak_bytes, MOST_BYTES) / max(1, self.memory_limit)
+
+    @property
     def has_large_factors(self) -> bool:
         """Whether the factors alone take more memory than there is."""
         room = min(self.memory_limit, dict(self.limits).get("host", self.memory_limit))
@@ -333,7 +340,16 @@ class Plan(NamedTuple):
         return self._replace(arena_cells=cells, bytes={**self.bytes, "host": self.bytes["host"] + more})
 
     def __str__(self) -> str:
-        rows = [
+        return "\n".join(f"{name + ':':22}{text}" for name, text in self._figures())
+
+    def __repr__(self) -> str:
+        return text_of("Plan", self._figures())
+
+    def _repr_html_(self) -> str:
+        return html_of("Plan", self._figures(), f"<p>memory, of its limit</p>{bar(self.filled)}")
+
+    def _figures(self) -> list[tuple[str, str]]:
+        return [
             ("task", f"{self.task} ({self.semiring}, {self.dtype})"),
             ("variables", f"{len(self.order)} to eliminate, {len(self.factors)} tables, {len(self.steps)} steps"),
             ("induced width", str(self.width)),
@@ -351,7 +367,6 @@ class Plan(NamedTuple):
             ("estimated time", seconds_text(self.seconds)),
             *([] if self.slicing is None else _slicing_rows(self, self.slicing)),
         ]
-        return "\n".join(f"{name + ':':22}{text}" for name, text in rows)
 
     def _streaming(self) -> list[tuple[str, str]]:
         if self.stream is None:

@@ -2,45 +2,43 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Literal, get_args
 
+from elimina import arguments
 from elimina.errors import InputError
-from elimina.model import Model
+from elimina.io import ModelLike, as_model
+from elimina.viz.canvas import Picture
 
-__all__ = ["plot"]
+__all__ = ["Picture", "plot"]
 
 What = Literal["graph", "tree"]
 
 
-def plot(model: Model, path: str | os.PathLike[str], what: What = "graph", *, title: str | None = None) -> None:
+def plot(model: ModelLike, what: What = "graph", *, title: str | None = None) -> Picture:
     """Draw a model.
 
     Args:
-        model: Any model.
-        path: The picture; its suffix (.svg, .png or .pdf) names the format.
+        model: Any model, or the path of a file that ``elimina.read`` takes.
         what: ``graph``: the network, with arrows where it is Bayesian, else with an edge where two variables share a
             factor; ``tree``: the junction tree of the order that elimina finds, with clique sizes as areas.
-        title: What stands above the picture, before its figures; None for the model's name.
+        title: Text above the picture, before its figures; None for the model's name.
+
+    Returns:
+        The picture: notebooks show it, ``save`` writes it.
 
     Raises:
-        InputError: matplotlib is not installed, an option is wrong, or the file cannot be written.
+        TypeError: An argument has the wrong type.
+        InputError: matplotlib is not installed, or an option is wrong.
     """
-    from elimina.viz.canvas import format_of
-
-    path = Path(path)
-    format_of(path)
-    if what not in get_args(What):
-        raise InputError(f"unknown picture {what!r}; it is one of {', '.join(get_args(What))}")
+    model = as_model(model)
+    arguments.choice("what", what, get_args(What))
     if not model.variables:
         raise InputError("the model has no variables, so there is nothing to draw")
     heading = model.name if title is None else title
     if what == "graph":
         from elimina.viz.graph import draw_graph
 
-        draw_graph(model, heading).save(path)
-    else:
-        from elimina.viz.junction import draw_tree
+        return draw_graph(model, heading)
+    from elimina.viz.junction import draw_tree
 
-        draw_tree(model, heading).save(path)
+    return draw_tree(model, heading)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import secrets
@@ -44,11 +45,65 @@ def format_of(path: Path) -> str:
     return suffix
 
 
-class Canvas:
+class Picture:
+    """A picture: a notebook shows it, and ``save`` writes it.
+
+    Args:
+        figure: Figure of matplotlib.
+    """
+
+    def __init__(self, figure: Any) -> None:
+        self._figure = figure
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture; the file appears only once it is complete.
+
+        Args:
+            path: A .svg, .png or .pdf file.
+
+        Raises:
+            InputError: The suffix is another one, or the file cannot be written.
+        """
+        path = Path(path)
+        suffix = format_of(path)
+        partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        try:
+            try:
+                self._render(partial, suffix)
+                os.replace(partial, path)
+            finally:
+                partial.unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+
+    def svg(self) -> str:
+        """Return the picture as the text of an SVG file."""
+        text = io.StringIO()
+        self._render(text, "svg")
+        return text.getvalue()
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def _render(self, target: Path | io.StringIO, suffix: str) -> None:
+        figure, dots = self._prepared()
+        stamp = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[suffix]
+        settings = {"svg.fonttype": "none", "svg.hashsalt": "elimina", "pdf.fonttype": 42}
+        with need("matplotlib").rc_context(settings), warnings.catch_warnings():
+            # A font without a name's letters draws boxes in their place.
+            warnings.filterwarnings("ignore", message="Glyph")
+            figure.savefig(target, format=suffix, dpi=dots, metadata=stamp)
+
+    def _prepared(self) -> tuple[Any, float]:
+        """Return the figure, and its dots per inch as pixels."""
+        return self._figure, _DOTS_PER_INCH
+
+
+class Canvas(Picture):
     """A page whose coordinates are inches; it grows to hold what is drawn."""
 
     def __init__(self) -> None:
-        self._figure = need("matplotlib.figure").Figure()
+        super().__init__(need("matplotlib.figure").Figure())
         self._axes = self._figure.add_axes((0, 0, 1, 1))
         self._axes.axis("off")
         self._measure = need("matplotlib.textpath").TextToPath()
@@ -150,36 +205,8 @@ class Canvas:
             self._low = np.minimum(self._low, points.min(axis=0))
             self._high = np.maximum(self._high, points.max(axis=0))
 
-    def save(self, path: Path) -> None:
-        """Write the picture; the file appears only once it is complete.
-
-        Raises:
-            InputError: The file cannot be written.
-        """
+    def _prepared(self) -> tuple[Any, float]:
         low, high = self._low - _MARGIN, self._high + _MARGIN
         self._axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
         self._figure.set_size_inches(*(high - low))
-        write_figure(self._figure, path, min(_DOTS_PER_INCH, _MOST_DOTS / float((high - low).max())))
-
-
-def write_figure(figure: Any, path: Path, dots: float = _DOTS_PER_INCH) -> None:
-    """Write a figure of matplotlib; the file appears only once it is complete.
-
-    Raises:
-        InputError: The file cannot be written.
-    """
-    suffix = format_of(path)
-    stamp = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[suffix]
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    settings = {"svg.fonttype": "none", "svg.hashsalt": "elimina", "pdf.fonttype": 42}
-    try:
-        try:
-            with need("matplotlib").rc_context(settings), warnings.catch_warnings():
-                # A font without a name's letters draws boxes in their place.
-                warnings.filterwarnings("ignore", message="Glyph")
-                figure.savefig(partial, format=suffix, dpi=dots, metadata=stamp)
-            os.replace(partial, path)
-        finally:
-            partial.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+        return self._figure, min(_DOTS_PER_INCH, _MOST_DOTS / float((high - low).max()))

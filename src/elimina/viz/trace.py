@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from elimina.errors import InputError
 from elimina.result import Bounds
-from elimina.viz.canvas import FAINT, FILL, INK, OUTLINE, need, write_figure
+from elimina.viz.canvas import FAINT, FILL, INK, OUTLINE, Picture, need
 
 _SIZE = (6.4, 3.6)
 
 _LEAST_SECONDS = 1e-3
 
 
-def draw_trace(known: Sequence[Bounds], path: Path, title: str) -> None:
+def draw_trace(known: Sequence[Bounds], title: str) -> Picture:
     """Draw the bounds of a run over its time, which is on a logarithmic axis.
 
     Args:
         known: As they improved.
-        path: The picture; its suffix (.svg, .png or .pdf) names the format.
         title: What stands above it.
 
     Raises:
-        InputError: There are no bounds, matplotlib is not installed, or the file cannot be written.
+        InputError: There are no bounds, or matplotlib is not installed.
     """
     if not known:
         raise InputError("the trace has no bounds, so there is nothing to draw")
@@ -54,4 +52,4 @@ def draw_trace(known: Sequence[Bounds], path: Path, title: str) -> None:
     axes.legend(frameon=False)
     axes.grid(color=FAINT, alpha=0.2)
     axes.tick_params(colors=INK)
-    write_figure(figure, path)
+    return Picture(figure)

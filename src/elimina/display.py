@@ -1,0 +1,122 @@
+"""Short text and HTML of objects, for a REPL and for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from itertools import islice
+from typing import Any
+
+MOST_CHARACTERS = 1900
+"""Length of a representation, less the marks of what is left out."""
+
+_MOST_OF_A_VALUE = 150
+_MOST_ROWS = 40
+"""Rows of a table in a notebook."""
+
+_BAR_WIDTH = 120
+"""Pixels of the bar of a probability of 1."""
+
+Row = tuple[str, str]
+
+
+class Displayed:
+    """An object that a REPL shows as text, and a notebook as HTML."""
+
+    __slots__ = ()
+
+    def _figures(self) -> list[Row]:
+        """Return names and values."""
+        raise NotImplementedError
+
+    def _details(self) -> str:
+        """Return HTML that follows the figures."""
+        return ""
+
+    def __repr__(self) -> str:
+        return text_of(type(self).__name__, self._figures())
+
+    def _repr_html_(self) -> str:
+        return html_of(type(self).__name__, self._figures(), self._details())
+
+
+def cut(text: str, most: int = MOST_CHARACTERS) -> str:
+    """Return a text, with an ellipsis instead of what exceeds a length."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def sample(items: Iterable[Any], count: int, most: int = 6) -> str:
+    """List a few of so many items, and say how many more there are."""
+    few = ", ".join(cut(str(item), 40) for item in islice(items, most))
+    return few if count <= most else f"{few} and {count - most:,} more"
+
+
+def text_of(heading: str, rows: Iterable[Row]) -> str:
+    """Return a heading with a line for each row: a name and a value.
+
+    Args:
+        heading: First line.
+        rows: Names and values.
+    """
+    lines = [f"  {name + ':':20}{cut(value, _MOST_OF_A_VALUE)}" for name, value in rows]
+    return cut("\n".join([cut(heading, _MOST_OF_A_VALUE), *lines]))
+
+
+def html_of(heading: str, rows: Iterable[Row], *parts: str) -> str:
+    """Return HTML: a heading, a table of names and values, and further parts.
+
+    Args:
+        heading: Text in bold.
+        rows: Names and values.
+        parts: HTML that follows the table.
+    """
+    cells = [(escape(name), escape(cut(value, 4 * _MOST_OF_A_VALUE))) for name, value in rows]
+    return f"<div><b>{escape(cut(heading, _MOST_OF_A_VALUE))}</b>{_table(cells, 'th')}{''.join(parts)}</div>"
+
+
+def table_of(header: Sequence[str], rows: Iterable[Sequence[str]], count: int) -> str:
+    """Return an HTML table of the first rows, and a line with the number of the others.
+
+    Args:
+        header: Names of the columns.
+        rows: Cells.
+        count: Number of all rows.
+    """
+    cells = [[escape(cut(cell, _MOST_OF_A_VALUE)) for cell in row] for row in islice(rows, _MOST_ROWS)]
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    return _table(cells, "td", f"<thead><tr>{head}</tr></thead>") + _more(count)
+
+
+def bars_of(marginals: Mapping[str, Mapping[Any, float]]) -> str:
+    """Return posteriors as an HTML table with a bar for each probability.
+
+    Args:
+        marginals: Variable name -> {state: probability}.
+    """
+    rows = []
+    for name, values in islice(marginals.items(), _MOST_ROWS):
+        for number, (state, p) in enumerate(islice(values.items(), _MOST_ROWS)):
+            rows.append((escape(cut(name, 40)) if number == 0 else "", escape(cut(str(state), 40)), bar(p), f"{p:.4g}"))
+    return _table(rows, "td") + _more(len(marginals))
+
+
+def bar(share: float, width: int = _BAR_WIDTH) -> str:
+    """Return a horizontal bar that is filled up to a share of its width in pixels."""
+    filled = round(width * min(max(share, 0.0), 1.0))
+    return (
+        f'<div style="width:{width}px;background:#dce9f5"><div style="width:{filled}px;height:0.8em;'
+        'background:#2b5c8a"></div></div>'
+    )
+
+
+def _table(rows: Iterable[Sequence[str]], first: str, head: str = "") -> str:
+    style = ' style="text-align:left"'
+    lines = []
+    for cells in rows:
+        others = "".join(f"<td{style}>{cell}</td>" for cell in cells[1:])
+        lines.append(f"<tr><{first}{style}>{cells[0]}</{first}>{others}</tr>")
+    return f"<table>{head}<tbody>{''.join(lines)}</tbody></table>"
+
+
+def _more(count: int) -> str:
+    return f"<p>and {count - _MOST_ROWS:,} more</p>" if count > _MOST_ROWS else ""
