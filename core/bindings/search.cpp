@@ -24,7 +24,7 @@ using Contexts = std::vector<std::vector<Var>>;
 Arena arena_of(const Cells& cells, double forbidden, double sign) {
   if (sign != 1 && sign != -1) throw nb::value_error("the sign is 1 or -1");
   if (std::isnan(forbidden)) throw nb::value_error("what is forbidden is a number");
-  Arena arena{cells.data(), static_cast<std::int64_t>(cells.size()), Type::float64, sign, forbidden};
+  Arena arena{{Type::float64, sign, forbidden}, cells.data(), static_cast<std::int64_t>(cells.size())};
   const nb::dlpack::dtype type = cells.dtype();
   if (type == nb::dtype<std::int16_t>()) arena.type = Type::int16;
   else if (type == nb::dtype<std::int32_t>()) arena.type = Type::int32;

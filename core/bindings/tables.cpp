@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "module.hpp"
+#include "network/incumbent.hpp"
 #include "tables/encode.hpp"
 
 namespace nb = nanobind;
@@ -233,6 +234,11 @@ void bind_tables(nb::module_& m) {
       .def("values", &values, "assignment"_a, "Each table's value at an assignment, which has a value index for each variable.")
       .def("groups", &groups, "For each group of tables whose scopes one of them contains its members, that one first; without tables of no variables.")
       .def("largest", &largest, "The first table of the most cells (counted up to 2^62); -1 if there is none.")
+      .def("incumbent_cost", [](const TableList& own, const std::string& sense, u64 visits) {
+            nb::gil_scoped_release release;
+            return network::incumbent_cost(own.tables, sense_of(sense), visits);
+          }, "sense"_a, "visits"_a,
+           "Cost above the integer tables' least costs of an assignment that a local search of so many visits to cells finds; None if it finds none.")
       .def("encode", &encode_factors, "sense"_a, "rule"_a, "limit"_a, "member_starts"_a, "members"_a, "starts"_a, "scopes"_a, "sizes"_a, "strides"_a, "offsets"_a,
            "numbers"_a.none(), "arena"_a, "block"_a,
            "Write factors to an arena: those with these numbers, or all. `rule`: `support`, `distances` (up to `limit`), `sums`, `logs` or `products`; "

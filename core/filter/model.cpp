@@ -18,6 +18,19 @@ Cost Model::at(const std::vector<int>& value) const {
   return total;
 }
 
+network::View Model::view() const {
+  network::View view{{network::Type::int64, 1, static_cast<double>(forbidden)}, size, {}};
+  for (const Factor& f : factors) {
+    view.functions.push_back({f.cost.data(), {}});
+    std::int64_t stride = 1;
+    for (std::size_t i = f.scope.size(); i-- > 0;) {
+      view.functions.back().axes.push_back({f.scope[i], stride});
+      stride *= size[f.scope[i]];
+    }
+  }
+  return view;
+}
+
 void scale(Model& model, Cost by) {
   for (Factor& f : model.factors)
     for (Cost& c : f.cost)

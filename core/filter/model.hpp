@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "network/view.hpp"
+
 namespace elimina::filter {
 
 using Cost = std::int64_t;
-using Var = int;
+using network::Var;
 // Sums of a few thousand forbidden costs still fit.
 inline constexpr Cost forbidden = Cost{1} << 50;
 
@@ -26,6 +28,9 @@ struct Model {
 
   int count() const { return static_cast<int>(size.size()); }
   Cost at(const std::vector<int>& value) const;
+
+  // The factors where they lie.
+  network::View view() const;
 };
 
 // Multiplies all costs, so that fractions of the original unit can be shifted.

@@ -5,9 +5,9 @@
 #include <numeric>
 #include <utility>
 
-#include "climb.hpp"
 #include "dominance.hpp"
 #include "elimination.hpp"
+#include "network/local_search.hpp"
 #include "shift.hpp"
 #include "stop.hpp"
 
@@ -23,7 +23,8 @@ constexpr std::size_t kSliceRows = 1 << 14;  // of a message in a slice, which i
 constexpr double kSliceCells = 1e9;          // a slice is eliminated when its dense tables would have this many cells
 constexpr Cost kPatience = 50;               // cost shifting stops when a pass gains less than this part of the gap
 constexpr Cost kUnit = 1000;                 // costs are shifted in such parts of the model's unit
-constexpr std::int64_t kClimb = 2000;        // steps
+constexpr std::uint64_t kVisits = 5000;      // of a local search, for each value of a variable
+constexpr std::uint64_t kMostVisits = 10'000'000;
 constexpr int kOrders = 20;                  // of min-fill
 constexpr double kPasses = 16;               // over a slice's cells that shifting is taken to make
 
@@ -126,13 +127,16 @@ class Solver {
       const auto& unary = shifter.unary(v);
       start.push_back(static_cast<int>(std::min_element(unary.begin(), unary.end()) - unary.begin()));
     }
-    const Solution found = climb(shifter.model(), start, Cost{1} << 40, kClimb, options_.seed);
+    const Model shifted = shifter.model();
+    network::LocalSearch local(shifted.view(), options_.seed);
+    local.start(start);
+    const auto values = std::accumulate(shifted.size.begin(), shifted.size.end(), std::uint64_t{0});
+    local.run(std::min(kMostVisits, kVisits * values));
+    const Cost cost = shifted.at(local.best());
     upper_ = model_.upper == forbidden ? forbidden : model_.upper / unit_;
-    report_.value = found.value;
-    if (found.cost < upper_ * unit_)
-      upper_ = found.cost / unit_;
-    else
-      report_.value.clear();
+    if (cost >= upper_ * unit_) return;
+    upper_ = cost / unit_;
+    report_.value = local.best();
   }
 
   void solve_part(const Part& part) {

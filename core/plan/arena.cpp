@@ -5,8 +5,7 @@
 namespace elimina::plan {
 namespace {
 
-constexpr i64 kRowCells = 1024;  // cells of a row from which it starts at multiples of kLongRowBytes
-constexpr i64 kLongRowBytes = 64, kVectorBytes = 16, kAlignmentBytes = 256;
+constexpr i64 kVectorBytes = 16, kAlignmentBytes = 256;
 constexpr std::size_t kChunk = 256;  // gaps of a chunk at most
 
 i64 round_up(i64 value, i64 unit) { return (value + unit - 1) / unit * unit; }

@@ -7,9 +7,7 @@ namespace elimina::plan {
 namespace {
 
 // Tuned on the CPU and on the GPU (bench/kernels.py, bench/cpu.py).
-constexpr i64 kRowCells = 1024;     // cells from which trailing axes make a row: padding it then costs little
 constexpr i64 kRowPadding = 64;     // cells behind the first axis from which they are padded to whole vectors
-constexpr i64 kLongRowBytes = 64;
 constexpr i64 kLoCells = 32;        // cells of lo axes that a split should have
 constexpr i64 kLoLimit = 16384;     // and those that it need not exceed
 constexpr i64 kMidLimit = 1024;     // cells of mid axes

@@ -4,6 +4,9 @@
 
 namespace elimina::plan {
 
+// Cells from which trailing axes make a row, which starts at a multiple of so many bytes: padding it then costs little.
+constexpr i64 kRowCells = 1024, kLongRowBytes = 64;
+
 constexpr i64 kSmallWork = 4096;             // combinations below which a step is not worth a split
 constexpr i64 kHopelessWork = i64{1} << 56;  // and above which it is planned for its figures alone
 

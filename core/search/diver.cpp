@@ -16,16 +16,16 @@ constexpr std::uint64_t first_dives = 4, first_cells_each = 5'000, first_cells =
 }  // namespace
 
 Diver::Diver(const Problem& problem, const Cache& cache, std::uint64_t seed)
-    : greedy_(problem, cache, seed), climber_(problem, seed),
+    : greedy_(problem, cache, seed), local_(problem.factors_view(), seed),
       values_(std::accumulate(problem.size.begin(), problem.size.end(), std::uint64_t{0})) {}
 
 std::vector<int> Diver::solution(double gap) {
   constexpr double noise[] = {0, 1.0 / 16, 0, 1.0 / 128};
   const bool first = count_ < first_dives;
-  if (first || count_ % 2 == 0) climber_.start(greedy_.run((gap < infinite ? gap : 1) * noise[count_ / (first ? 1 : 2) % std::size(noise)]));
-  climber_.run(first ? std::min(first_cells, values_ * first_cells_each) : values_ * cells_each);
+  if (first || count_ % 2 == 0) local_.start(greedy_.run((gap < infinite ? gap : 1) * noise[count_ / (first ? 1 : 2) % std::size(noise)]));
+  local_.run(first ? std::min(first_cells, values_ * first_cells_each) : values_ * cells_each);
   if (++count_ >= first_dives) next_ += values_ * nodes_between;
-  return climber_.best();
+  return local_.best();
 }
 
 }  // namespace elimina::search

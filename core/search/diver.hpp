@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "cache.hpp"
-#include "climber.hpp"
 #include "greedy.hpp"
+#include "network/local_search.hpp"
 
 namespace elimina::search {
 
@@ -20,7 +20,7 @@ class Diver {
 
  private:
   Greedy greedy_;
-  Climber climber_;
+  network::LocalSearch local_;
   std::uint64_t values_, next_ = 0, count_ = 0;
 };
 

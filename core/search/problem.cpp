@@ -179,6 +179,18 @@ void Problem::list_tables() {
   this->through = Lists(through);
 }
 
+network::View Problem::factors_view() const {
+  network::View view{arena, {size.begin(), size.end() - 1}, {}};
+  arena.as_cells([&](const auto* cells) {
+    for (const Table& table : tables) {
+      if (table.origin >= 0 || table.home == root()) continue;
+      view.functions.push_back({cells + table.offset, table.axes});
+      view.functions.back().axes.push_back({table.home, table.stride});
+    }
+  });
+  return view;
+}
+
 double Problem::cost(const std::vector<int>& value) const {
   return arena.as_cells([&](const auto* cells) {
     double total = 0;

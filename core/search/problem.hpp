@@ -1,46 +1,27 @@
 // A minimisation over a pseudo-tree: factors, and messages of mini-buckets as its heuristic, in place in one arena of cells.
 #pragma once
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
+#include "network/view.hpp"
+
 namespace elimina::search {
 
-using Var = int;
-inline constexpr double infinite = std::numeric_limits<double>::infinity();
+using network::Axis;
+using network::infinite;
+using network::Type;
+using network::Var;
 
-enum class Type { int16, int32, int64, float32, float64 };
-
-// Values that are not below `forbidden`, after the sign, are infinite.
-struct Arena {
+struct Arena : network::Numbers {
   const void* cells;
   std::int64_t size;
-  Type type;
-  double sign, forbidden;
 
-  // Calls with a pointer to the cells as what they are.
+  // Call with a pointer to the cells as what they are.
   template <class Visit>
   auto as_cells(Visit visit) const {
-    switch (type) {
-      case Type::int16: return visit(static_cast<const std::int16_t*>(cells));
-      case Type::int32: return visit(static_cast<const std::int32_t*>(cells));
-      case Type::int64: return visit(static_cast<const std::int64_t*>(cells));
-      case Type::float32: return visit(static_cast<const float*>(cells));
-      default: return visit(static_cast<const double*>(cells));
-    }
+    return Numbers::as_cells(cells, visit);
   }
-
-  template <class Cell>
-  double cost(Cell cell) const {
-    const double cost = sign * static_cast<double>(cell);
-    return cost < forbidden ? cost : infinite;
-  }
-};
-
-struct Axis {
-  Var var;
-  std::int64_t stride;
 };
 
 // A factor, or a message that `origin` sent, over its home and ancestors of that; at the root if it has no variables.
@@ -82,6 +63,9 @@ struct Problem {
 
   Var root() const { return static_cast<Var>(size.size()) - 1; }
   bool is_ancestor(Var upper, Var lower) const { return upper != lower && entry_[upper] <= entry_[lower] && entry_[lower] < exit_[upper]; }
+
+  // The factors, for a local search; the root is not one of its variables.
+  network::View factors_view() const;
 
   // What the factors cost.
   double cost(const std::vector<int>& value) const;

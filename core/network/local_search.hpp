@@ -1,23 +1,27 @@
-// Tabu search over the factors, whose forbidden cells weigh more wherever it gets stuck.
+// Tabu search over cost functions, whose forbidden cells weigh more wherever it gets stuck.
 #pragma once
 #include <random>
 #include <vector>
 
-#include "problem.hpp"
+#include "network/view.hpp"
 
-namespace elimina::search {
+namespace elimina::network {
 
-class Climber {
+class LocalSearch {
  public:
-  Climber(const Problem& problem, std::uint64_t seed);
+  LocalSearch(View view, std::uint64_t seed);
 
-  // Goes on from a solution, or anything else.
+  // Go on from a solution, or anything else.
   void start(const std::vector<int>& value);
 
-  // Moves until it has visited so many cells. Whether a better solution than the start or any since was found.
+  // Give each variable in turn its best value, until none changes or so many cells were visited.
+  void descend(std::uint64_t cells);
+
+  // Move until so many cells were visited, or the thread is to stop. Whether a better solution than the start or any since was found.
   bool run(std::uint64_t cells);
 
   const std::vector<int>& best() const { return best_; }
+  Var count() const { return static_cast<Var>(sizes_.size()); }
 
  private:
   struct Place {
@@ -25,20 +29,21 @@ class Climber {
     std::int64_t stride;
   };
   struct Factor {
+    View::Function function;
     std::int64_t at;   // the cell of the present values
     double penalty;    // of a forbidden cell
     bool broken;       // the present cell is forbidden
-    std::vector<Axis> axes;
-    std::int64_t offset;
   };
 
   void measure(const Factor& factor, double sign);
   void set(Var v, int x);
+  bool keep_if_better();
   void move();
   void stuck();
   double* gain(Var v) { return gain_.data() + first_[v]; }
 
-  const Problem& problem_;
+  Numbers numbers_;
+  std::vector<int> sizes_;
   std::mt19937_64 random_;
   std::vector<Factor> factors_;
   std::vector<std::vector<Place>> touching_;
@@ -52,4 +57,4 @@ class Climber {
   std::uint64_t step_ = 0, cells_ = 0, improved_ = 0;
 };
 
-}  // namespace elimina::search
+}  // namespace elimina::network

@@ -1,0 +1,55 @@
+"""One of each kind: what is built more than once is listed here, and the lists may only get shorter.
+
+A list names the files in which a pattern is found. If you remove a duplicate, take its file from the list. If you need
+one of a kind, use the one that is there.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+KINDS = {
+    "local search over cost functions": (
+        r"class \w*(LocalSearch|Climber|Tabu|Descent)\b",
+        ["core/network/local_search.hpp"],
+    ),
+    "class of a cost-function network": (
+        r"#pragma once[\s\S]*^struct (Model|Network|Problem|CaseModel) \{",
+        ["core/case_plan.hpp", "core/consistency/network.hpp", "core/filter/model.hpp", "core/search/problem.hpp"],
+    ),
+    "builder of bucket trees": (
+        r"^(Tree|def) bucket_tree\(",
+        [
+            "core/filter/tree.cpp",
+            "core/filter/tree.hpp",
+            "core/plan/tree.cpp",
+            "core/plan/tree.hpp",
+            "src/elimina/tree.py",
+        ],
+    ),
+    "partition of a bucket by scopes": (
+        r"(by_scope|fill_bins)\([^;]*\{$|def by_scope\(",
+        ["core/filter/tables.cpp", "core/plan/tree.cpp", "src/elimina/tree.py"],
+    ),
+}
+
+
+def _files() -> list[Path]:
+    folders = [ROOT / "core", ROOT / "src" / "elimina"]
+    return sorted(path for folder in folders for path in folder.rglob("*.*") if path.suffix in (".cpp", ".hpp", ".py"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_is_where_it_is_known_to_be(kind):
+    pattern, known = KINDS[kind]
+    found = [
+        path.relative_to(ROOT).as_posix()
+        for path in _files()
+        if re.search(pattern, path.read_text("utf-8"), re.MULTILINE)
+    ]
+    assert found == known
