@@ -153,7 +153,7 @@ class TestOptions:
         ("options", "problem"),
         [
             ({"dtype": "int8"}, "dtype int8 does not fit integer costs"),
-            ({"task": "map"}, "unknown task 'map'"),
+            ({"task": "best"}, "unknown task 'best'"),
             ({"task": "pr"}, "elimina convert MODEL OUT.uai"),
             ({"memory": -1}, "memory is -1 bytes"),
             ({"threads": 0}, "threads is 0; it must be from 1 to 1,024"),

@@ -10,7 +10,7 @@ from elimina import arguments
 from elimina.backends.host import memory_errors_in_words
 from elimina.errors import InputError
 from elimina.inference.anytime import Run
-from elimina.inference.call import TASKS, plan_call
+from elimina.inference.call import plan_call
 from elimina.inference.method import METHODS, OptimumMethod, Search
 from elimina.inference.options import ORDER_SECONDS, Division, Options, Shift, Slices, Tables
 from elimina.inference.solver import Question, Solver
@@ -18,9 +18,9 @@ from elimina.io import ModelLike, as_model
 from elimina.order import Method
 from elimina.planning.minibuckets import IBound
 from elimina.planning.plan import Plan
-from elimina.planning.prepare import Task
 from elimina.result import Bounds, Result
 from elimina.states import Evidence
+from elimina.tasks import TaskName, task_of
 
 if TYPE_CHECKING:
     from elimina.inference.checkpoint import Checkpoint
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @memory_errors_in_words("while it planned")
 def plan(
     model: ModelLike,
-    task: Task = "mpe",
+    task: TaskName = "mpe",
     *,
     evidence: Evidence | None = None,
     query: Sequence[str | int] | None = None,
@@ -51,10 +51,10 @@ def plan(
 
     Args:
         model: Any model, or the path of a file that ``elimina.read`` takes.
-        task: ``mpe``: the best assignment (the optimum of a WCSP, the most probable explanation of a network); ``pr``:
-            the partition function, or the probability of the evidence; ``mar``: the posterior marginals; ``mmap``: the
-            most probable values of the variables in the query, all others summed out; ``count``: the number of allowed
-            assignments.
+        task: ``mpe`` or ``map``: the best assignment (the optimum of a WCSP, the most probable explanation of a
+            network); ``pr`` or ``partition``: the partition function, or the probability of the evidence; ``mar`` or
+            ``marginals``: the posterior marginals; ``mmap``: the most probable states of the variables in the query,
+            all others summed out; ``count``: the number of allowed assignments.
         evidence: Variable (name or index) -> its state, or (probability models) an array of likelihoods, one for each
             state. An index into named states is written ``elimina.StateIndex(1)``.
         query: ``mar``: the variables whose marginals are asked for; None for all. ``mmap``: those that are not summed
@@ -93,6 +93,7 @@ def plan(
         DeviceError: The device is missing or cannot be used.
         UnsupportedError: Rows are asked for, and the task or the dtype has none.
     """
+    chosen = task_of(task)
     options = Options(
         device,
         arguments.memory_size("memory", memory),
@@ -108,13 +109,13 @@ def plan(
         shift,
         partition,
     ).checked()
-    return plan_call(as_model(model), task, evidence, _listed(query), options, shift_seconds=0.0).planned.plan
+    return plan_call(as_model(model), chosen, evidence, _listed(query), options, shift_seconds=0.0).planned.plan
 
 
 @memory_errors_in_words("while it solved the model")
 def solve(
     model: ModelLike,
-    task: Task = "mpe",
+    task: TaskName = "mpe",
     *,
     evidence: Evidence | None = None,
     query: Sequence[str | int] | None = None,
@@ -206,15 +207,15 @@ def solve(
         TimeLimitError: The time limit passed, and nothing is known.
         KeyboardInterrupt: The user interrupted, and nothing is known.
     """
-    arguments.choice("task", task, TASKS)
+    chosen = task_of(task)
     arguments.choice("method", method, METHODS)
     time_limit = arguments.seconds("time_limit", time_limit)
     share = arguments.share("gap", gap)
-    run = Run(task, time_limit, on_bounds, share)
+    run = Run(chosen, time_limit, on_bounds, share)
     for name, function in (("on_plan", on_plan), ("on_bounds", on_bounds), ("progress", progress)):
         arguments.function(name, function)
     checkpoint = arguments.path("checkpoint", checkpoint)
-    if method == "mbe" and ibound is None and task != "mmap":
+    if method == "mbe" and ibound is None and chosen != "mmap":
         ibound = "auto"
     options = Options(
         device,
@@ -234,9 +235,9 @@ def solve(
     if ibound is not None and method not in ("mbe", "search"):
         raise InputError("an i-bound goes with the methods mbe and search")
     search = Search(method, upper_bound, share)
-    search.check(task, checkpoint is not None)
-    if checkpoint is not None and task in ("mar", "mmap"):
-        raise InputError(f"a checkpoint goes with the tasks mpe, pr and count, not with {task}")
+    search.check(chosen, checkpoint is not None)
+    if checkpoint is not None and chosen in ("mar", "mmap"):
+        raise InputError(f"a checkpoint goes with the tasks mpe, pr and count, not with {chosen}")
     if checkpoint is not None:
         options = options._replace(is_kept=options.scratch is None)
         options = options if options.tables == "sparse" else options._replace(tables="dense")
@@ -245,7 +246,7 @@ def solve(
         with run.phase("read"):
             asked = as_model(model)
         known = {} if evidence is None else evidence
-        solver = Solver(Question(asked, task, known, _listed(query)), options, search, run)
+        solver = Solver(Question(asked, chosen, known, _listed(query)), options, search, run)
         solver.on_plan, solver.progress = on_plan, progress
         solver.solve(None if checkpoint is None else _checkpoint(checkpoint))
 

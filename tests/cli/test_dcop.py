@@ -72,9 +72,9 @@ def test_faults(elimina, grid):
         (["--memory", "1kB"], 1, "agent 'x"),
         (["--algo", "adpop", "--ibound", 2, "--filter", 2], 1, "rows are filtered by dpop only"),
         (["--filter", 0], 2, "--filter"),
-        (["--crash", "x3"], 2, "write it like a1@3"),
+        (["--crash", "x3"], 2, "expected an agent and a message number, such as a1@3"),
         (["--crash", "nobody@1"], 1, "there is no agent 'nobody'"),
-        (["--delay", "-1"], 2, "is no positive number of seconds"),
+        (["--delay", "-1"], 2, "is invalid: expected a positive number of seconds"),
         (["--loss", "2"], 2, "--loss"),
     ],
 )

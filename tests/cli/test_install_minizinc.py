@@ -33,7 +33,11 @@ def test_it_is_written_replaced_and_removed(home: Path, capsys: pytest.CaptureFi
     assert f"{written['executable']}, instead of /old/fzn-elimina" in run(capsys)[1]
     assert json.loads(path.read_text()) == written
     assert run(capsys, "--remove") == (0, f"removed {path}, which ran {written['executable']}\n", "")
-    assert run(capsys, "--remove") == (1, "", f"elimina: there is no {path} of elimina that could be removed\n")
+    assert run(capsys, "--remove") == (
+        1,
+        "",
+        f"elimina: cannot remove {path}: it does not exist, or belongs to another solver\n",
+    )
 
 
 def test_another_one_that_minizinc_prefers_is_named(

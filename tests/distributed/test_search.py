@@ -254,7 +254,7 @@ def test_command(client, tmp_path, capsys) -> None:
     assert json.loads((tmp_path / "trace").read_text().splitlines()[-1])
     assert run([str(word) for word in arguments[:4]]) == 0
     assert run([str(word) for word in [*arguments, "--task", "count"]]) == 1
-    assert "goes with the task mpe" in capsys.readouterr().err
+    assert "use eliminate" in capsys.readouterr().err
 
 
 @pytest.mark.gpu

@@ -1,8 +1,10 @@
-"""``elimina bench``: how fast the kernels are on this machine."""
+"""Command ``elimina bench``: the speed of the kernels on this machine."""
 
 from __future__ import annotations
 
 import click
+
+from elimina.cli.help import Command
 
 
 @click.group()
@@ -10,9 +12,9 @@ def bench() -> None:
     """Measure this machine."""
 
 
-@bench.command(short_help="The GPU's kernels, by single buckets.")
+@bench.command(cls=Command, short_help="Measure the GPU kernels on single buckets.")
 def kernels() -> None:
-    """Single buckets on the GPU, as shares of a device-to-device copy and of the instruction rate."""
+    """Measure single buckets on the GPU, as shares of a device-to-device copy and of the instruction rate."""
     from elimina.bench_kernels import report_kernels
 
     report_kernels(click.echo)

@@ -1,4 +1,4 @@
-"""``elimina convert``."""
+"""Command ``elimina convert``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from elimina.cli.help import Command
 from elimina.cli.notices import reading_options
 
 if TYPE_CHECKING:
@@ -14,19 +15,18 @@ if TYPE_CHECKING:
     from elimina.model import Model
 
 
-@click.command(short_help="Write a model in another format.")
+@click.command(cls=Command, short_help="Write a model in another format.")
 @click.argument("source", type=click.Path())
 @click.argument("target", type=click.Path())
 @reading_options
 def convert(source: str, target: str, no_check: bool) -> None:
-    """Write the model in SOURCE as TARGET; suffixes name the formats (.wcsp, .uai, .cfn, .bif, .xmlbif, .erg).
+    """Write the model in SOURCE to TARGET. The suffixes name the formats (.wcsp, .uai, .cfn, .bif, .xmlbif, .erg).
 
-    SOURCE may also be .net or .xdsl, and either may end in .gz or .xz.
-    A small .fzn (FlatZinc) may be SOURCE, too: its constraints become tables, as far as they fit.
-    Costs become probabilities exp(-cost) and the other way round, which may round.
+    SOURCE may also be .net, .xdsl or a small .fzn (FlatZinc). Either file may end in .gz or .xz.
+    Costs become probabilities exp(-cost), and probabilities costs, which may round.
 
-    Distributed problems are .yaml (pyDCOP), .json and .xml (FRODO's XCSP, and XDisCSP to read); an .xml file of a model
-    of probabilities is XMLBIF. Without agents, each variable gets one of its own.
+    Distributed problems are .yaml (pyDCOP), .json and .xml (FRODO's XCSP; XDisCSP is read only). A model without agents
+    gets one for each variable. A probability model in an .xml file is XMLBIF.
     """
     from elimina import dcop
     from elimina.cli.models import read_model
@@ -40,7 +40,7 @@ def convert(source: str, target: str, no_check: bool) -> None:
 
 
 def save(model: Model, target: str, problem: Problem | None = None) -> None:
-    """Write a model, as a problem where the suffix is that of distributed problems."""
+    """Write a model, or a distributed problem if the suffix is that of one."""
     from elimina.dcop import Problem, formats
     from elimina.io import convert_sense, write
     from elimina.io.files import suffix_of

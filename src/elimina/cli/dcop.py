@@ -1,7 +1,8 @@
-"""``elimina dcop``: agents solve a distributed problem."""
+"""Command ``elimina dcop``."""
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
 import time
@@ -13,6 +14,8 @@ import click
 
 from elimina import dcop as distributed
 from elimina.cli import signals
+from elimina.cli.help import Command, option
+from elimina.cli.notices import verbose_option
 from elimina.cli.options import (
     bytes_of,
     cluster_of,
@@ -38,6 +41,8 @@ from elimina.planning.plan import bytes_text, count_text, seconds_text
 from elimina.result import Delivery, Result, number_text, with_reading
 from elimina.viz.timeline import check_timeline, draw_timeline
 
+logger = logging.getLogger("elimina")
+
 _DEFAULT = Network()
 _LONG_SECONDS = 10.0
 _SIMULATED = ("delivery", "delay", "jitter", "loss", "duplicate", "retries", "crashes", "downtime", "timeline")
@@ -53,90 +58,130 @@ def _downtime_of(text: str | float) -> float:
 
 
 def _crash_of(text: str) -> tuple[str, int]:
-    """Read which agent crashes at which message: ``a1@3``."""
+    """Read an agent and the number of the message at which it crashes: ``a1@3``."""
     name, at, number = text.rpartition("@")
     if not at or not number.isdecimal() or int(number) < 1:
-        raise click.BadParameter(f"{text!r} does not say who crashes when; write it like a1@3 (a1, at its 3rd message)")
+        raise click.BadParameter(f"{text!r} is invalid: expected an agent and a message number, such as a1@3")
     return name, int(number)
 
 
-@click.command(short_help="Let agents solve a distributed problem.")
+@click.command(cls=Command, short_help="Solve a distributed problem with message-passing agents.")
 @click.argument("file", type=click.Path())
-@click.option(
+@option(
     "--algo",
     type=click.Choice(ALGORITHMS),
     default="dpop",
     show_default=True,
-    help="dpop: exact; adpop: bounds, by tables of at most --ibound variables; mb-dpop: exact, fixes variables in "
-    "turn where tables are too large for --memory.",
+    help="dpop and mb-dpop are exact, mb-dpop within --memory; adpop bounds the optimum within --ibound.",
 )
-@click.option("--ibound", type=click.IntRange(min=1), metavar="N", help="adpop: the most variables of a table.")
-@click.option(
+@option("--ibound", type=click.IntRange(min=1), metavar="N", help="Largest number of variables in a table (adpop).")
+@option(
     "--filter",
     "filtering",
     type=click.IntRange(min=1),
     metavar="N",
-    help="dpop: find bounds by tables of at most N variables first, then send only rows that may still matter.",
+    help="Send only tuples that can be optimal, by bounds from tables of at most N variables (dpop).",
 )
-@click.option(
+@option(
     "--device",
     "--agents",
     "agents",
     type=click.Choice(("cpu", "cuda")),
     default="cpu",
     show_default=True,
-    help="What agents compute on.",
+    help="Device of the agents.",
 )
-@click.option(
+@option(
     "--heuristic",
     type=click.Choice(HEURISTICS),
     default="max-degree",
     show_default=True,
-    help="Of the pseudo-tree: the neighbour that is visited next, and the root.",
+    metavar="NAME",
+    group="expert",
+    help=f"Heuristic of the pseudo-tree: {', '.join(HEURISTICS)}.",
 )
-@click.option("--memory", type=bytes_of, metavar="BYTES", help="That each agent may use for tables, like 500MB.")
-@click.option(
-    "--threads", type=click.IntRange(min=1, max=1024), metavar="N", help="CPU threads of an agent.  [default: all]"
+@option(
+    "--memory", type=bytes_of, metavar="SIZE", group="limits", help="Memory limit of each agent's tables, like 500MB."
 )
-@number_option("--seed", help="Of everything random.")
-@click.option(
+@option(
+    "--threads",
+    type=click.IntRange(min=1, max=1024),
+    metavar="N",
+    group="limits",
+    help="Number of CPU threads of an agent.  [default: all]",
+)
+@number_option("--seed", group="expert", help="Random seed.")
+@option(
     "--delivery",
     type=click.Choice(ORDERS),
     default="time",
     show_default=True,
-    help="The message delivered next: first by the agents' clocks, sent first, or any.",
+    group="expert",
+    help="Order in which messages are delivered: by the agents' clocks, as sent, or at random.",
 )
-@click.option("--delay", type=_wait_of, default=0.0, metavar="SECONDS", help="Simulated time that a message takes.")
-@click.option("--jitter", type=_wait_of, default=0.0, metavar="SECONDS", help="That it takes longer, at random.")
-@click.option(
-    "--loss", type=click.FloatRange(0, 1), default=0.0, metavar="SHARE", help="Of transmissions that are lost."
+@option(
+    "--delay",
+    type=_wait_of,
+    default=0.0,
+    metavar="SECONDS",
+    group="network",
+    help="Simulated delay of a message, in seconds.",
 )
-@click.option(
-    "--duplicate", type=click.FloatRange(0, 1), default=0.0, metavar="SHARE", help="Of those that arrive twice."
+@option(
+    "--jitter",
+    type=_wait_of,
+    default=0.0,
+    metavar="SECONDS",
+    group="network",
+    help="Maximum random delay added to each message, in seconds.",
+)
+@option(
+    "--loss",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    metavar="SHARE",
+    group="network",
+    help="Share of transmissions lost, from 0 to 1.",
+)
+@option(
+    "--duplicate",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    metavar="SHARE",
+    group="expert",
+    help="Share of transmissions that arrive twice.",
 )
 @number_option(
-    "--retries", default=_DEFAULT.retries, help="Times that a lost message is repeated before the run fails."
+    "--retries",
+    default=_DEFAULT.retries,
+    group="expert",
+    help="Number of repeats of a lost message before the run fails.",
 )
-@click.option(
+@option(
     "--crash",
     "crashes",
     type=_crash_of,
     multiple=True,
     metavar="AGENT@N",
-    help="The agent loses its memory, but not its log, at its N-th message. May be repeated.",
+    group="network",
+    help="Crash of an agent at its N-th message; it restarts from its log. Repeatable.",
 )
-@click.option(
+@option(
     "--downtime",
     type=_downtime_of,
     default=_DEFAULT.downtime,
     show_default=True,
     metavar="SECONDS|never",
-    help="After which it starts again.",
+    group="network",
+    help="Time until an agent restarts, in seconds.",
 )
-@click.option("--time-limit", type=seconds_of, metavar="SECONDS", help="For everything, reading included.")
-@click.option("--timeline", type=click.Path(), metavar="FILE", help="Draw the run: a .svg or .html file.")
+@option(
+    "--time-limit", type=seconds_of, metavar="SECONDS", group="limits", help="Time limit in seconds, reading included."
+)
+@option("--timeline", type=click.Path(), metavar="FILE", group="output", help="Picture of the run, .svg or .html.")
 @format_options("human", "json")
 @cluster_options
+@verbose_option
 def dcop(
     file: str,
     algo: Any,
@@ -148,11 +193,10 @@ def dcop(
     local: int | None,
     **options: Any,
 ) -> None:
-    """Let agents solve the distributed problem in FILE, simulated in this process or on the workers of a cluster.
+    """Solve the distributed problem in FILE with agents that exchange messages with their neighbours.
 
-    FILE is .yaml (pyDCOP), .xml (XCSP of FRODO, XDisCSP) or .json; a model of costs in a format that solve reads gets
-    an agent for each variable. Each agent knows its own variables and cost functions, and learns the rest from messages
-    of its neighbours.
+    FILE is .yaml (pyDCOP), .xml (FRODO's XCSP, XDisCSP) or .json. A cost model in another format gets an agent for
+    each variable. The network is simulated in this process, unless --cluster or --local runs the agents on workers.
     """
     names = ("delay", "jitter", "loss", "duplicate", "retries", "downtime", "seed")
     network = Network(
@@ -175,8 +219,8 @@ def dcop(
         if client is not None:
             from elimina.distributed import solve_agents
 
-            reject_given(_SIMULATED, "a cluster", "nothing is simulated there")
-            reject_given(("filtering",), "a cluster", "agents send whole tables there")
+            reject_given(_SIMULATED, "a cluster", "they belong to the simulated network")
+            reject_given(("filtering",), "a cluster", "its agents send whole tables; leave it out")
             result = solve_agents(problem, algo, client=client, agents=agents, time_limit=left(), **kept)
         else:
             listener = None if timeline is None else seen.append
@@ -192,7 +236,7 @@ def dcop(
                 progress=progress.update,
                 **kept,
             )
-        # Before the workers end, which may take a while.
+        # Printed before the workers end, which may take a while.
         with signals.deferred():
             result = signals.attributed(with_reading(result, read))
             click.echo(result.to_json() if format_ == "json" else _human(result))
@@ -202,17 +246,18 @@ def dcop(
 
 
 def _announce(ahead: Forecast, progress: Progress) -> None:
-    """Say what a run takes that one would wonder about."""
+    """Show a progress bar, or print the forecast of a long run where there is no terminal."""
+    logger.info("%s", ahead)
     progress.show(f"width {ahead.width}, about {seconds_text(ahead.seconds)}", ahead.seconds)
-    if ahead.seconds > _LONG_SECONDS and not sys.stderr.isatty():
+    if ahead.seconds > _LONG_SECONDS and not sys.stderr.isatty() and not logger.isEnabledFor(logging.INFO):
         click.echo(f"elimina: {ahead}", err=True)
 
 
 def read_problem(file: str) -> Problem:
-    """Read a distributed problem; a model of costs gets an agent for each variable.
+    """Read a distributed problem; a cost model gets an agent for each variable.
 
     Raises:
-        InputError: The suffix is that of neither.
+        InputError: The suffix is unknown.
     """
     suffix = suffix_of(Path(file))
     if suffix not in {**DISTRIBUTED, **CENTRAL}:

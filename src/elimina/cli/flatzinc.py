@@ -1,4 +1,4 @@
-"""``fzn-elimina``: solves a FlatZinc file. It starts fast: nothing but the core is imported."""
+"""Command ``fzn-elimina``: solves a FlatZinc file. Only the core is imported, so that it starts fast."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FINISHED, ERROR = 0, 1
 def main(arguments: list[str] | None = None) -> None:
     """Run ``fzn-elimina``.
 
-    Its exit codes: 0 finished, a limit included; 1 error; 2 usage; 130 ended by SIGINT; 143 ended by SIGTERM.
+    Exit codes: 0 finished, a limit included; 1 error; 2 usage; 130 ended by SIGINT; 143 ended by SIGTERM.
     """
     try:
         _main(arguments)
@@ -35,7 +35,7 @@ def _main(arguments: list[str] | None) -> None:
     started = time.monotonic()
     try:
         signals.catch()
-        # Signals are looked at where the search stands still: whatever is found by then is printed.
+        # Signals are checked between steps of the search, so that every solution found is printed.
         with signals.deferred():
             options = _options(arguments)
         code = _Run(started, options).run()
@@ -45,7 +45,7 @@ def _main(arguments: list[str] | None) -> None:
     except OSError as error:
         if not isinstance(error, BrokenPipeError):
             _complain(f"{error.filename or 'standard output'}: {error.strerror or error}")
-        # What is still buffered cannot be written either: the interpreter must not try again when it ends.
+        # Redirect what is still buffered, so that the interpreter does not fail to write it when it ends.
         if sys.stdout is not None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = ERROR
@@ -61,37 +61,33 @@ def _complain(problem: str) -> None:
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        "fzn-elimina", description="Solve a FlatZinc model (text or JSON).", allow_abbrev=False
+        "fzn-elimina", description="Solve a FlatZinc model (text or JSON).", allow_abbrev=False, add_help=False
     )
     parser.add_argument("model", metavar="MODEL.fzn", type=Path)
-    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    parser.add_argument(
-        "-a", "--all-solutions", action="store_true", help="all solutions; with an objective, each better one"
-    )
-    parser.add_argument(
-        "-n", "--num-solutions", metavar="N", type=_count(1), help="end after N solutions (without an objective)"
-    )
-    parser.add_argument("-i", "--intermediate", action="store_true", help="with an objective, each better solution")
-    parser.add_argument("-s", "--statistics", action="store_true", help="statistics at the end")
-    parser.add_argument("-v", "--verbose", action="store_true", help="what is ignored, on standard error")
-    parser.add_argument("-f", "--free-search", action="store_true", help="dom/wdeg with restarts and saved values")
-    parser.add_argument(
-        "-p", "--parallel", metavar="N", type=_count(1, 1024), default=1, help="threads, each with a copy of the model"
-    )
-    parser.add_argument(
-        "--lns", action="store_true", help="with an objective, search near the best solution and everywhere by turns"
-    )
-    parser.add_argument("-r", "--random-seed", metavar="SEED", type=_count(0), default=0, help="of random values")
-    parser.add_argument("-t", "--time-limit", metavar="MS", type=_count(0), help="milliseconds, from the start")
-    parser.add_argument(
+    search = parser.add_argument_group("Search").add_argument
+    search("-a", "--all-solutions", action="store_true", help="print all solutions, or each better one")
+    search("-n", "--num-solutions", metavar="N", type=_count(1), help="stop after N solutions (satisfaction problems)")
+    search("-i", "--intermediate", action="store_true", help="print each better solution (optimisation problems)")
+    search("-f", "--free-search", action="store_true", help="search with dom/wdeg, restarts and saved values")
+    search("--lns", action="store_true", help="alternate with large neighbourhood search (optimisation problems)")
+    search("-r", "--random-seed", metavar="SEED", type=_count(0), default=0, help="random seed  [default: 0]")
+    limits = parser.add_argument_group("Limits").add_argument
+    limits("-t", "--time-limit", metavar="MS", type=_count(0), help="time limit in milliseconds, from the start")
+    limits("-p", "--parallel", metavar="N", type=_count(1, 1024), default=1, help="number of threads  [default: 1]")
+    limits(
         "--device",
         choices=("auto", "cpu", "cuda"),
         default="auto",
-        help="what filters AllDifferents; auto: a GPU where it is faster, or where the model says so",
+        help="device that filters AllDifferent; auto uses the GPU where it is faster, or where the model names it",
     )
+    output = parser.add_argument_group("Output").add_argument
+    output("-s", "--statistics", action="store_true", help="print statistics at the end")
+    output("-v", "--verbose", action="store_true", help="report what is ignored, on standard error")
+    output("--version", action="version", version=f"%(prog)s {__version__}", help="print the version and exit")
+    output("-h", "--help", action="help", help="show this message and exit")
     options = parser.parse_args(arguments)
     if options.parallel > 1 and options.device == "cuda":
-        parser.error("a GPU filters for one thread: leave out -p or --device cuda")
+        parser.error("--device cuda runs one thread: leave out -p or --device cuda")
     return options
 
 
@@ -189,7 +185,7 @@ class _Run:
         return code
 
     def _end(self, is_solved: bool) -> int:
-        """Write that the search ended early, and by what."""
+        """Write that the search ended early, and the cause."""
         if not is_solved:
             self._write(b"=====UNKNOWN=====\n")
         if not signals.came() and self._seconds_left() <= 0:
@@ -204,7 +200,7 @@ class _Run:
 
 
 def _may_use_device(model: FlatZinc, options: argparse.Namespace) -> bool:
-    """What finds devices is imported only then."""
+    """Return whether devices have to be looked for, which takes an import."""
     if options.parallel > 1 or options.device == "cpu":
         return False
     return options.device == "cuda" or model.device_delay() < float("inf")

@@ -1,4 +1,4 @@
-"""``elimina install-minizinc``: makes MiniZinc know the solver."""
+"""Command ``elimina install-minizinc``: registers the solver with MiniZinc."""
 
 from __future__ import annotations
 
@@ -13,38 +13,39 @@ from typing import Any
 import click
 
 from elimina import __version__
+from elimina.cli.help import Command, option
 from elimina.errors import InputError
 
 LIBRARY = Path(__file__).parents[1] / "cp" / "mznlib"
-"""What MiniZinc finds of its globals' names there is ours to propagate."""
+"""Library of the global constraints that the solver propagates itself."""
 
 ID = "org.elimina.elimina"
 NAME = "elimina.msc"
 
-# What MiniZinc may pass on.
 FLAGS = ["-a", "-f", "-i", "-n", "-p", "-r", "-s", "-t", "-v"]
+"""Standard flags that MiniZinc may pass on."""
 
 EXTRA_FLAGS = [
-    ["--device", "what filters AllDifferents", "opt:auto:cpu:cuda", "auto"],
-    ["--lns", "Search near the best solution and everywhere by turns", "bool", "false"],
+    ["--device", "Device that filters AllDifferent constraints", "opt:auto:cpu:cuda", "auto"],
+    ["--lns", "Large neighbourhood search", "bool", "false"],
 ]
-"""Ours alone: name, description, type and default."""
+"""Flags of this solver alone: name, description, type and default."""
 
 
-@click.command("install-minizinc", short_help="Make MiniZinc know the solver.")
-@click.option(
+@click.command("install-minizinc", cls=Command, short_help="Register the solver with MiniZinc.")
+@option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Of the file.  [default: MiniZinc's folder of the user's solvers]",
+    help="Folder for the file.  [default: MiniZinc's folder of user solvers]",
 )
-@click.option("--remove", is_flag=True, help="Remove the file again.")
+@option("--remove", is_flag=True, help="Remove the file.")
 def install_minizinc(folder: Path | None, remove: bool) -> None:
-    """Write elimina.msc, so that 'minizinc --solver elimina' works; one that is there is replaced."""
+    """Write elimina.msc, so that 'minizinc --solver elimina' works. An existing file is replaced."""
     path = (folder or user_folder()) / NAME
     before = _executable_of(path)
     if remove:
         if before is None:
-            raise InputError(f"there is no {path} of elimina that could be removed")
+            raise InputError(f"cannot remove {path}: it does not exist, or belongs to another solver")
         path.unlink()
         click.echo(f"removed {path}, which ran {before}")
         return
@@ -52,7 +53,7 @@ def install_minizinc(folder: Path | None, remove: bool) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(wanted, indent=2) + "\n")
     known = shutil.which("minizinc") is not None
-    how = "minizinc --solver elimina MODEL.mzn" if known else "there is no minizinc on the PATH yet; install it, too"
+    how = "minizinc --solver elimina MODEL.mzn" if known else "minizinc is not on the PATH: install it, too"
     instead = f", instead of {before}" if before not in (None, wanted["executable"]) else ""
     click.echo(f"wrote {path}, which runs {wanted['executable']}{instead}; {how}")
     if folder is not None:
@@ -61,7 +62,7 @@ def install_minizinc(folder: Path | None, remove: bool) -> None:
 
 
 def _warn_of_another(path: Path, executable: str) -> None:
-    """MiniZinc takes the user's own file even before one that is given by its path, where id and release are equal."""
+    """Warn of the file in the user's own folder: MiniZinc prefers it where id and release are equal."""
     other = _executable_of(path)
     if other not in (None, executable):
         click.echo(
@@ -72,7 +73,7 @@ def _warn_of_another(path: Path, executable: str) -> None:
 
 
 def _executable_of(path: Path) -> str | None:
-    """What a solver's file runs; None: it is not there, or of another solver."""
+    """Return the executable in a solver's file; None if there is no file, or it is of another solver."""
     try:
         found = json.loads(path.read_text())
     except (OSError, ValueError):
@@ -81,7 +82,7 @@ def _executable_of(path: Path) -> str | None:
 
 
 def configuration() -> dict[str, Any]:
-    """What MiniZinc has to know of the solver.
+    """Return the contents of the solver's file.
 
     Raises:
         InputError: ``fzn-elimina`` is not beside this Python, nor on the PATH.
@@ -89,7 +90,7 @@ def configuration() -> dict[str, Any]:
     beside = shutil.which("fzn-elimina", path=str(Path(sys.executable).parent))
     executable = beside or shutil.which("fzn-elimina")
     if executable is None:
-        raise InputError(f"fzn-elimina is neither beside {sys.executable} nor on the PATH: install elimina by pip")
+        raise InputError(f"fzn-elimina is neither beside {sys.executable} nor on the PATH: install elimina with pip")
     return {
         "id": ID,
         "name": "elimina",
@@ -110,12 +111,12 @@ def configuration() -> dict[str, Any]:
 
 
 def user_folder() -> Path:
-    """MiniZinc's folder of the user's solvers, by MiniZinc's own word where it is installed."""
+    """Return MiniZinc's folder of user solvers, as the installed MiniZinc reports it."""
     minizinc = shutil.which("minizinc")
     if minizinc is not None:
         answer = subprocess.run([minizinc, "--config-dirs"], capture_output=True, text=True, check=False).stdout
         try:
             return Path(json.loads(answer)["userSolverConfigDir"])
         except (ValueError, KeyError):
-            raise InputError(f"{minizinc} --config-dirs names no folder: give one by --folder") from None
+            raise InputError(f"{minizinc} --config-dirs names no folder: name one with --folder") from None
     return Path.home() / ".minizinc" / "solvers"

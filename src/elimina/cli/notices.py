@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Any, TypeVar
 
 import click
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+from elimina.cli.help import Decorated, option
 
 _logger = logging.getLogger("elimina")
 
 
 class _Echo(logging.Handler):
-    """Writes each notice as a line; standard error is looked up anew each time, for it may have been redirected."""
+    """Writer of a line for each notice, on what is standard error at that time: it may have been redirected."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Write a line."""
         click.echo(f"elimina: {self.format(record)}", err=True)
 
 
@@ -27,24 +26,27 @@ def show_notices(level: int = logging.WARNING) -> None:
     _logger.setLevel(level)
 
 
-def reading_options(command: Command) -> Command:
-    """The options of commands that read models: ``--no-check``, whose value is ``no_check``, and ``-v``."""
-    for option in (
-        click.option(
-            "-v",
-            "--verbose",
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=_be_verbose,
-            help="Say which probabilities were normalised when the model was read.",
-        ),
-        click.option(
-            "--no-check", is_flag=True, help="Take a network's probabilities as they are, whatever their sums."
-        ),
-    ):
-        command = option(command)
-    return command
+def reading_options(command: Decorated) -> Decorated:
+    """Add the options of commands that read models: ``--no-check``, whose value is ``no_check``, and ``-v``."""
+    check = option(
+        "--no-check", is_flag=True, group="expert", help="Accept distributions that do not sum to 1 as they are."
+    )
+    return check(verbose_option(command))
+
+
+def verbose_option(command: Decorated) -> Decorated:
+    """Add ``-v``."""
+    add = option(
+        "-v",
+        "--verbose",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_be_verbose,
+        group="output",
+        help="Log what is done and why, on standard error.",
+    )
+    return add(command)
 
 
 def _be_verbose(context: click.Context, option: click.Parameter, value: bool) -> None:

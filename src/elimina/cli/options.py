@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their values are read."""
+"""Options that several commands share, and readers of their values."""
 
 from __future__ import annotations
 
@@ -8,26 +8,25 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 from click.core import ParameterSource
 
 from elimina import arguments
 from elimina.backends.choose import DEVICES
+from elimina.cli.help import Decorated, Group, option
 from elimina.errors import InputError
-from elimina.inference.call import TASKS
 from elimina.inference.options import DIVISIONS, ORDER_SECONDS, SHIFTS, TABLES
 from elimina.io import read_evidence
 from elimina.io.evidence import Given, merge, parse_assignments, parse_names
 from elimina.model import Model
 from elimina.order import Method, read_order
 from elimina.states import integer_of
+from elimina.tasks import NAMES, task_of
 
 if TYPE_CHECKING:
     from distributed import Client
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def bytes_of(text: str) -> int:
@@ -45,171 +44,212 @@ def seconds_of(text: str | float) -> float:
     except ValueError:
         number = -1.0
     if not 0 < number < float("inf"):
-        raise click.BadParameter(f"{text!r} is no positive number of seconds")
+        raise click.BadParameter(f"{text!r} is invalid: expected a positive number of seconds")
     return number
 
 
 def check_writable(output: Path) -> None:
-    """Fail before the work, not after it."""
+    """Raise InputError if a file cannot be written, before any work is done."""
     if output.exists() and not (output.is_dir() or output.is_file()):
         return
     folder = Path(os.path.realpath(output)).parent
     if output.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        reason = "it is a directory" if output.is_dir() else f"{output.parent} is no directory that one can write to"
+        reason = "it is a directory" if output.is_dir() else f"{output.parent} is not a writable directory"
         raise InputError(f"cannot write {output}: {reason}")
 
 
-def _number_or(words: tuple[str, ...], what: str) -> Callable[[str], int | str]:
-    """What reads one of these words, or a number of something from 1 on."""
+def _number_or(words: tuple[str, ...], unit: str) -> Callable[[str], int | str]:
+    """Return a reader of one of these words, or of a number from 1 on."""
 
     def read(text: str) -> int | str:
         if text in words:
             return text
         if not re.fullmatch("[0-9]{1,18}", text) or int(text) < 1:
-            raise click.BadParameter(f"{text!r} is neither {', '.join(words)} nor a number of {what} from 1 on")
+            raise click.BadParameter(
+                f"{text!r} is invalid: expected {', '.join(words)} or a number of {unit} from 1 on"
+            )
         return int(text)
 
     return read
 
 
 def number_option(
-    *names: str, help: str, default: int = 0, least: int = 0, most: int | None = None
-) -> Callable[[Command], Command]:
-    """An option whose value is a whole number."""
+    *names: str, help: str, default: int = 0, least: int = 0, most: int | None = None, group: Group = "common"
+) -> Callable[[Decorated], Decorated]:
+    """Return an option whose value is a whole number."""
     kind = click.IntRange(min=least, max=most)
-    return click.option(*names, type=kind, default=default, show_default=True, metavar="N", help=help)
+    return option(*names, type=kind, default=default, show_default=True, metavar="N", group=group, help=help)
 
 
-def model_options(command: Command) -> Command:
-    """The options of commands that plan: task, evidence, device, memory, order."""
-    for option in reversed(
+class _TaskChoice(click.Choice[str]):
+    """A choice of tasks by their names and aliases; its value is the task."""
+
+    def __init__(self) -> None:
+        super().__init__(NAMES)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the task of a name."""
+        return task_of(super().convert(value, param, ctx))
+
+
+def model_options(command: Decorated) -> Decorated:
+    """Add the options of commands that plan: task, evidence, device, memory, order."""
+    for one in reversed(
         [
-            click.option("--task", type=click.Choice(TASKS), default="mpe", show_default=True, help=_TASK_HELP),
-            click.option(
+            option(
+                "--task",
+                type=_TaskChoice(),
+                default="mpe",
+                show_default=True,
+                metavar="TASK",
+                help="Task, one of the above.",
+            ),
+            option(
                 "--evidence",
                 multiple=True,
                 metavar="FILE|A=x,B=y",
-                help="An evidence file, or observations by name; repeat it for more.",
+                help="Evidence file, or observations. Repeatable.",
             ),
-            click.option(
+            option(
                 "--query",
                 multiple=True,
                 metavar="A,B|FILE",
-                help="mar, mmap: the variables asked for, or a .query file; repeat it for more.  [default: all]",
+                help="Variables to report (mar, mmap), or a .query file. Repeatable.  [default: all]",
             ),
-            click.option(
+            option(
                 "--device",
                 type=click.Choice(DEVICES),
                 default="auto",
                 show_default=True,
-                help="auto: the GPU if there is one and the work is worth its start.",
+                metavar="DEVICE",
+                help="cpu, cuda, or auto for the faster one.",
             ),
-            click.option(
+            option(
                 "--memory",
                 type=bytes_of,
-                metavar="BYTES",
-                help="Limit on the device's memory, like 8GiB or 500MB.  [default: what is free]",
+                metavar="SIZE",
+                group="limits",
+                help="Memory limit, such as 8GiB.  [default: what is free]",
             ),
-            click.option(
+            option(
+                "--threads",
+                type=click.IntRange(min=1, max=1024),
+                metavar="N",
+                group="limits",
+                help="Number of CPU threads.  [default: all]",
+            ),
+            option(
                 "--order",
                 default="auto",
                 show_default=True,
                 metavar="METHOD|FILE",
-                help=f"{', '.join(get_args(Method))}, or a file with an order.",
+                group="expert",
+                help=f"Elimination order: a heuristic ({', '.join(get_args(Method))}), or a file.",
             ),
-            click.option(
+            option(
                 "--order-time",
                 type=seconds_of,
                 metavar="SECONDS",
                 default=ORDER_SECONDS,
                 show_default=True,
-                help="Limit on the search for an order.",
+                group="expert",
+                help="Time limit of the order search, in seconds.",
             ),
-            number_option("--seed", help="Of the search for an order."),
-            click.option(
-                "--threads", type=click.IntRange(min=1, max=1024), metavar="N", help="CPU threads.  [default: all]"
-            ),
-            click.option(
+            number_option("--seed", group="expert", help="Random seed of the order search."),
+            option(
                 "--dtype",
                 type=click.Choice(("int16", "int32", "int64", "float32", "float64", "uint64")),
-                help="Of the tables.  [default: the narrowest exact one]",
+                metavar="TYPE",
+                group="expert",
+                help="Number type of the tables: int16, int32, int64, float32, float64 or uint64.  "
+                "[default: the narrowest exact type]",
             ),
-            click.option(
+            option(
                 "--slices",
                 type=_number_or(("auto", "never"), "slices"),
                 default="auto",
                 show_default=True,
                 metavar="auto|never|N",
-                help="Fix variables in turn where the plan does not fit otherwise; N: in N slices at most.",
+                group="expert",
+                help="Conditioning on variables where the plan does not fit; N: in at most N slices.",
             ),
-            click.option(
+            option(
                 "--scratch",
                 type=click.Path(),
                 metavar="DIR",
-                help="A directory for tables that memory does not hold; nothing is left there.",
+                group="expert",
+                help="Directory for tables that memory cannot hold. They are deleted at the end.",
             ),
-            click.option(
+            option(
                 "--tables",
                 type=click.Choice(TABLES),
                 default="auto",
                 show_default=True,
-                help="sparse: keep only what is allowed; auto: where that is expected to be faster.",
+                group="expert",
+                help="Table layout. sparse stores allowed tuples only; auto uses it where it is faster.",
             ),
-            click.option(
+            option(
                 "--ibound",
                 type=_number_or(("auto",), "variables"),
                 metavar="auto|N",
-                help="Bounds by mini-buckets, whose messages have N variables at most; auto: what memory holds.",
+                group="expert",
+                help="Largest number of variables in a message between mini-buckets; auto: as many as memory holds.",
             ),
-            click.option(
+            option(
                 "--shift",
                 type=click.Choice(SHIFTS),
                 default="all",
                 show_default=True,
-                help="Where costs are shifted for better bounds: between tables, also clusters (mpe), mini-buckets.",
+                metavar="WHERE",
+                group="expert",
+                help="Cost shifting for tighter bounds: none, tables (mpe), clusters of tables (mpe), buckets (between "
+                "mini-buckets) or all.",
             ),
-            click.option(
+            option(
                 "--partition",
                 type=click.Choice(DIVISIONS),
                 default="auto",
                 show_default=True,
-                help="content: what tables say decides which share a mini-bucket (mpe); scope: their variables do.",
+                group="expert",
+                help="Partition buckets by scope, or by the contents of their tables (mpe).",
             ),
         ]
     ):
-        command = option(command)
+        command = one(command)
     return command
 
 
-def format_options(*formats: str, others: str = "") -> Callable[[Command], Command]:
-    """What an answer looks like: ``--format``, whose value is ``format_``, and ``--json`` for short.
+def format_options(*formats: str) -> Callable[[Decorated], Decorated]:
+    """Add ``--format``, whose value is ``format_``, and ``--json`` for short.
 
     Args:
-        formats: The names; the first one is the default.
-        others: What there is to say of them.
+        formats: Names of the formats; the first one is the default.
     """
 
-    def add(command: Command) -> Command:
-        for option in (
-            click.option(
+    def add(command: Decorated) -> Decorated:
+        for one in (
+            option(
                 "--json",
                 is_flag=True,
                 is_eager=True,
                 expose_value=False,
                 callback=_note_json,
+                group="output",
                 help="Short for --format json.",
             ),
-            click.option(
+            option(
                 "--format",
                 "format_",
                 type=click.Choice(formats),
                 default=formats[0],
                 show_default=True,
                 callback=_chosen_format,
-                help=f"Of the answer; json: one object on one line{others}.",
+                group="output",
+                metavar="FORMAT",
+                help=f"Format of the answer: {', '.join(formats)}.",
             ),
         ):
-            command = option(command)
+            command = one(command)
         return command
 
     return add
@@ -227,61 +267,67 @@ def _chosen_format(context: click.Context, option: click.Parameter, value: str) 
     return "json"
 
 
-def cluster_options(command: Command) -> Command:
-    """The options of commands that may run on a cluster."""
-    for option in (
-        click.option(
-            "--local", type=click.IntRange(min=1), metavar="N", help="Start N worker processes on this machine for it."
+def cluster_options(command: Decorated) -> Decorated:
+    """Add the options of commands that may run on a cluster."""
+    for one in (
+        option(
+            "--local",
+            type=click.IntRange(min=1),
+            metavar="N",
+            group="expert",
+            help="Number of worker processes to start on this machine.",
         ),
-        click.option(
+        option(
             "--cluster",
             metavar="ADDRESS",
-            help="Address of a Dask scheduler, like tcp://host:8786 or tls://host:8786; runs on its workers.",
+            group="expert",
+            help="Address of a Dask scheduler to run on, such as tcp://host:8786 or tls://host:8786.",
         ),
     ):
-        command = option(command)
+        command = one(command)
     return command
 
 
 @contextmanager
 def cluster_of(address: str | None, local: int | None, device: str) -> Iterator[Client | None]:
-    """A client of the cluster that ``--cluster`` or ``--local`` asks for; None if neither does.
+    """Connect to the cluster that ``--cluster`` or ``--local`` asks for; None if neither does.
 
     Raises:
         UsageError: Both are given.
-        ClusterError: Nobody answers at the address.
+        ClusterError: No scheduler answers at the address.
         DeviceError: There are fewer GPUs than workers that need one.
     """
     if address is not None and local is not None:
-        raise click.UsageError("--cluster names workers that are there, --local starts some; give one of them")
+        raise click.UsageError(
+            "--cluster and --local contradict each other: give --cluster for running workers, or --local to start some"
+        )
     if address is None and local is None:
         yield None
         return
     from elimina import distributed
 
-    # What Dask has to say when workers are lost is in the answer, or in one line of error.
+    # The answer, or a one-line error, reports lost workers already.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with distributed.connected(address) if address is not None else distributed.local(local or 1, device) as client:
         yield client
 
 
 def reject_given(names: tuple[str, ...], what: str, reason: str) -> None:
-    """Fail if the user gave one of these options, which do not go with something for a reason.
+    """Fail if the user gave one of these options.
+
+    Args:
+        names: Parameter names of the options.
+        what: Subject of the error, with which the options are incompatible.
+        reason: Cause, or what to do instead.
 
     Raises:
-        UsageError: It was given.
+        UsageError: One of them was given.
     """
     context = click.get_current_context()
     own = [p for p in context.command.params if p.name in names]
     given = [p.opts[0] for p in own if context.get_parameter_source(str(p.name)) is not ParameterSource.DEFAULT]
     if given:
-        raise click.UsageError(f"{what} goes without {', '.join(given)}; {reason}")
-
-
-_TASK_HELP = (
-    "mpe: the best assignment (optimum of a WCSP, MPE of a network); pr: partition function or P(evidence); "
-    "mar: posterior marginals; mmap: best values of the query, all else summed out; count: allowed assignments."
-)
+        raise click.UsageError(f"{what} cannot be combined with {', '.join(given)}: {reason}")
 
 
 def evidence_of(given: Sequence[str], model: Model) -> Given:
@@ -317,13 +363,15 @@ def _one_query(source: str, model: Model) -> list[int]:
         words = Path(source).read_text().split()
         numbers = [integer_of(word) for word in words]
         if not numbers or numbers[0] != len(numbers) - 1 or None in numbers:
-            raise InputError(f"{source} is no query: it should have the number of variables, and then their numbers")
+            raise InputError(
+                f"{source} is not a query file: expected the number of variables, followed by their indices"
+            )
         return [model.index(number) for number in numbers[1:] if number is not None]
     return parse_names(source, model)
 
 
 def planning_of(options: dict[str, Any], model: Model) -> dict[str, Any]:
-    """The options that say how to plan, by the names of ``elimina.inference.options.Options``."""
+    """Return the planning options by the field names of ``elimina.inference.options.Options``."""
     names = ("device", "memory", "seed", "threads", "dtype", "slices", "scratch", "tables")
     bounds = ("ibound", "shift", "partition")
     kept = {name: options[name] for name in (*names, *bounds)}
@@ -331,7 +379,7 @@ def planning_of(options: dict[str, Any], model: Model) -> dict[str, Any]:
 
 
 def _order_of(given: str, model: Model) -> Any:
-    """A method's name, or the order in a file."""
+    """Return the heuristic's name, or the order that a file holds."""
     if given in get_args(Method):
         return given
     if not Path(given).exists():

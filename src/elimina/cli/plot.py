@@ -1,4 +1,4 @@
-"""``elimina plot``."""
+"""Command ``elimina plot``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from elimina.cli.dcop import read_problem
+from elimina.cli.help import Command, option
 from elimina.cli.models import read_model
 from elimina.cli.notices import reading_options
 from elimina.cli.options import number_option
@@ -17,30 +18,35 @@ from elimina.errors import InputError
 from elimina.io.files import suffix_of
 
 
-@click.command(short_help="Draw a model, its junction tree or pseudo-tree, or a trace of bounds.")
+@click.command(cls=Command, short_help="Draw a model, its junction tree or pseudo-tree, or bounds over time.")
 @click.argument("file", type=click.Path())
-@click.option(
+@option("-o", "--output", type=click.Path(), required=True, metavar="PICTURE", help="Picture, .svg, .png or .pdf.")
+@option(
     "--what",
     type=click.Choice(("graph", "tree", "pseudotree", "trace", "tour")),
-    help="The network, its junction tree with clique sizes as areas, the pseudo-tree that its agents make, or the "
-    "bounds of a trace, or cities and a tour.  [default: trace for a .jsonl file, tour for a .tsp file, else graph]",
+    metavar="WHAT",
+    help="Subject: graph, tree (junction tree), pseudotree, trace (bounds over time) or tour.  "
+    "[default: trace for .jsonl, tour for .tsp, else graph]",
 )
-@click.option("--tour", type=click.Path(), metavar="FILE", help="Of a .tsp file: a tour, as elimina tsp -o writes it.")
-@click.option("-o", "--output", type=click.Path(), required=True, metavar="PICTURE", help="A .svg, .png or .pdf file.")
-@click.option(
+@option(
+    "--tour", type=click.Path(), metavar="FILE", help="Tour to draw into a .tsp problem, as elimina tsp -o writes it."
+)
+@option(
     "--heuristic",
     type=click.Choice(HEURISTICS),
     default="max-degree",
     show_default=True,
-    help="Of the pseudo-tree; see elimina dcop.",
+    metavar="NAME",
+    group="expert",
+    help=f"Heuristic of the pseudo-tree: {', '.join(HEURISTICS)}.",
 )
-@number_option("--seed", help="Of the heuristic random.")
+@number_option("--seed", group="expert", help="Random seed of the heuristic random.")
 @reading_options
 def plot(file: str, what: Any, tour: str | None, output: str, heuristic: Heuristic, seed: int, no_check: bool) -> None:
-    """Draw the model, distributed problem or .tsp problem in FILE, or the bounds that solve --trace wrote there."""
+    """Draw the model, distributed problem, .tsp problem or trace of bounds (solve --trace) in FILE."""
     what = what or {"jsonl": "trace", "tsp": "tour"}.get(suffix_of(Path(file)), "graph")
     if tour is not None and what != "tour":
-        raise click.UsageError("--tour goes with a .tsp file, or with --what tour")
+        raise click.UsageError(f"--tour cannot be combined with --what {what}: use --what tour")
     if what == "tour":
         _plot_tour(file, tour, Path(output))
         return
@@ -68,7 +74,7 @@ def _plot_pseudotree(file: str, output: str, heuristic: Heuristic, seed: int) ->
     problem = read_problem(file)
     variables = problem.model.variables
     if not variables:
-        raise InputError(f"{file}: the problem has no variables, so there is nothing to draw")
+        raise InputError(f"{file}: cannot draw a problem without variables")
     owners = [problem.agents[owner].name for owner in problem.owners]
     labels = [v.name if v.name == owner else f"{v.name} ({owner})" for v, owner in zip(variables, owners, strict=True)]
     scopes = [table.scope for table in problem.model.factors]

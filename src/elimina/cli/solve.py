@@ -1,4 +1,4 @@
-"""``elimina solve`` and ``elimina plan``."""
+"""Commands ``elimina solve`` and ``elimina plan``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import click
 from elimina import api, arguments
 from elimina.cli import signals
 from elimina.cli.cases import solve_cases
+from elimina.cli.help import Command, option
 from elimina.cli.models import read_model
 from elimina.cli.notices import reading_options
 from elimina.cli.options import (
@@ -45,52 +46,59 @@ FORMATS = ("human", "json", "uai")
 
 
 def _gap_of(text: str | float) -> float:
-    """Read a relative distance: ``0.01`` or ``1%``."""
+    """Read a relative gap: ``0.01`` or ``1%``."""
     try:
         return arguments.share("gap", text)
     except InputError as error:
         raise click.BadParameter(str(error)) from None
 
 
-@click.command(short_help="Answer a task on a model.")
+@click.command(cls=Command, short_help="Answer a task on a model.")
 @click.argument("file", type=click.Path())
 @model_options
-@click.option(
+@option(
     "--method",
     type=click.Choice(METHODS),
     default="auto",
     show_default=True,
-    help="eliminate: run the plan; mbe: bounds by mini-buckets (mpe, mmap, pr). mpe: filter: keep only what can be "
-    "better; search: branch and bound, guided by mini-buckets. auto: filter what is large, search what does not fit; "
-    "pr, mmap: bounds where sums do not fit.",
+    metavar="METHOD",
+    help="auto, eliminate (exact), filter (mpe), search (mpe, mmap) or mbe (mini-buckets; mpe, mmap, pr).",
 )
-@click.option(
-    "--upper-bound", type=int, metavar="COST", help="mpe: a total known to be reached; worse ones are not looked for."
+@option(
+    "--upper-bound",
+    type=int,
+    metavar="COST",
+    group="expert",
+    help="Total that an assignment is known to reach; worse assignments are skipped (mpe).",
 )
-@click.option(
+@option(
     "--gap",
     type=_gap_of,
     default=0.0,
     metavar="SHARE",
-    help="mpe: a relative distance of the bounds that is close enough, like 1%.",
+    group="limits",
+    help="Relative gap at which to stop, such as 1% (mpe).",
 )
-@click.option(
-    "--trace", type=click.Path(), metavar="FILE", help="mpe: bounds as they improve, a JSON object a line; see plot."
+@option(
+    "--trace",
+    type=click.Path(),
+    metavar="FILE",
+    group="output",
+    help="Record of the bounds over time, for elimina plot.",
 )
-@click.option(
+@option(
     "--checkpoint",
     type=click.Path(),
     metavar="DIR",
-    help="Keep what a long run knows there; the same command goes on from it.",
+    group="expert",
+    help="Directory that keeps the progress of a long run. Repeat the command to resume.",
 )
-@click.option("--time-limit", type=seconds_of, metavar="SECONDS", help="For everything, reading included.")
-@format_options(*FORMATS, others="; uai: the competitions' result file")
-@click.option(
-    "-o", "--output", type=click.Path(), metavar="FILE", help="Write the answer there instead of standard output."
+@option(
+    "--time-limit", type=seconds_of, metavar="SECONDS", group="limits", help="Time limit in seconds, reading included."
 )
-@click.option(
-    "--cases", type=click.Path(), metavar="FILE", help="mar: a .csv or .parquet file with a row for each case."
-)
+@format_options(*FORMATS)
+@option("-o", "--output", type=click.Path(), metavar="FILE", group="output", help="File for the answer.")
+@option("--cases", type=click.Path(), metavar="FILE", help="Table of cases, .csv or .parquet (mar).")
 @cluster_options
 @reading_options
 def solve(
@@ -111,7 +119,7 @@ def solve(
 ) -> None:
     """Answer a task on the model in FILE (.wcsp, .uai, .cfn, .bif, .xmlbif, .net, .xdsl, .erg; also .gz, .xz).
 
-    FILE may also be a small .fzn (FlatZinc): its constraints become tables, as far as they fit; fzn-elimina searches.
+    A small .fzn (FlatZinc) is converted to cost tables. Solve a large one with fzn-elimina.
     """
     started = time.monotonic()
     if output is not None:
@@ -122,7 +130,7 @@ def solve(
     reading = time.monotonic() - started
     device = "cuda" if options["device"] == "cuda" else "cpu"
     if cases is not None:
-        reject_given(_NOT_WITH_CASES, "--cases", "the suffix of -o names the format")
+        reject_given(_NOT_WITH_CASES, "--cases", "leave them out; the suffix of -o names the format")
         with cluster_of(cluster, local, device) as client:
             solve_cases(model, cases, output, options, client)
         return
@@ -162,8 +170,7 @@ def solve(
 
 
 _LEAST_SECONDS = 1e-3
-"""Left of a time limit that reading has used up."""
-
+"""Time limit of the call, in seconds, where reading has used up the given one."""
 
 _NOT_WITH_CASES = (
     *("time_limit", "format_", "checkpoint", "scratch", "tables", "slices", "method", "upper_bound", "ibound", "shift"),
@@ -175,15 +182,15 @@ _OF_SEARCH = ("upper_bound", "gap", "trace", "shift")
 
 def _check_goes_with_clusters(method: OptimumMethod, task: str) -> None:
     """Refuse options before workers are started and files are made."""
-    reject_given(_NOT_WITH_CLUSTERS, "a cluster", "it runs slices of an elimination, or searches")
+    reject_given(_NOT_WITH_CLUSTERS, "a cluster", "leave them out, or leave --cluster and --local out")
     if method not in ("auto", "eliminate", "search"):
         raise click.UsageError(
-            f"a cluster runs slices of an elimination, or searches; --method {method} runs without it"
+            f"--method {method} does not run on a cluster: use eliminate or search, or leave --cluster and --local out"
         )
     if method == "search" and task != "mpe":
-        raise InputError(f"on a cluster, the method search goes with the task mpe, not with {task}")
+        raise InputError(f"--method search does not run the task {task} on a cluster: use eliminate")
     if method == "eliminate" or task != "mpe":
-        reject_given(_OF_SEARCH, "an elimination on a cluster", "that is of a search (--task mpe)")
+        reject_given(_OF_SEARCH, "elimination on a cluster", "they belong to --method search of the task mpe")
 
 
 def _solve_on(
@@ -197,7 +204,7 @@ def _solve_on(
     time_limit: float | None,
     options: dict[str, Any],
 ) -> Result:
-    """Let a cluster's workers run slices, or search."""
+    """Run slices or a search on the workers of a cluster."""
     from elimina.distributed import solve_optimum, solve_slices
 
     asked, evidence = Options(**planning_of(options, model)), evidence_of(options["evidence"], model)
@@ -227,12 +234,15 @@ def _solve_on(
     )
 
 
-@click.command(short_help="Show what solving a model would take.")
+@click.command(cls=Command, short_help="Show the cost of solving a model.")
 @click.argument("file", type=click.Path())
 @model_options
 @reading_options
 def plan(file: str, no_check: bool, **options: Any) -> None:
-    """Show what solving the model in FILE would take: width, tables, memory, time. Allocates nothing for it."""
+    """Show the induced width, tables, memory and time that solving the model in FILE would take.
+
+    No tables are allocated.
+    """
     model = read_model(file, no_check=no_check)
     made = api.plan(
         model,
@@ -291,27 +301,27 @@ def _json(result: Result, model: Model) -> str:
 
 
 def _uai(result: Result, model: Model) -> str:
-    """The competition's result files: MPE (number of variables, then values), PR (base-10 logarithm), MAR."""
+    """Return a result file of the UAI competitions: MPE (number of variables, values), PR (base-10 log), MAR, MMAP."""
     if result.task == "pr" and result.log10_z is None:
-        raise InputError("format uai has no place for bounds; use --format human or json")
+        raise InputError("format uai cannot hold bounds: use --format human or json")
     if result.task == "pr":
         return f"PR\n{result.log10_z}"
     if result.task == "mpe":
         if result.assignment is None:
-            raise InputError("there is no assignment to write: the problem is infeasible; use --format human or json")
+            raise InputError("there is no assignment to write in format uai: use --format human or json")
         values = [v.index(result.assignment[v.name]) for v in model.variables]
         return "MPE\n" + " ".join(map(str, [len(values), *values]))
     if result.task == "mar":
         if result.marginals is None:
-            raise InputError("there are no marginals to write: the evidence is impossible; use --format human or json")
-        if len(result.marginals) < len(model.variables):
             raise InputError(
-                "format uai has no place for some of the variables; leave --query out or use --format json"
+                "the evidence is impossible, so that format uai has no marginals to hold: use --format human or json"
             )
+        if len(result.marginals) < len(model.variables):
+            raise InputError("format uai holds the marginals of all variables: leave --query out or use --format json")
         return write_marginals(list(values.values()) for values in result.marginals.values()).rstrip("\n")
     if result.task == "mmap":
         if result.assignment is None:
-            raise InputError("there is no assignment to write; use --format human or json")
+            raise InputError("there is no assignment to write in format uai: use --format human or json")
         values = [v.index(result.assignment[v.name]) for v in model.variables if v.name in result.assignment]
         return "MMAP\n" + " ".join(map(str, [len(values), *values]))
-    raise InputError("format uai has no place for a count; use --format human or json")
+    raise InputError("format uai cannot hold a count: use --format human or json")

@@ -1,4 +1,4 @@
-"""``elimina tsp``."""
+"""Command ``elimina tsp``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from elimina.cli import signals
+from elimina.cli.help import Command, option
 from elimina.cli.options import check_writable, format_options, number_option, seconds_of
 from elimina.planning.plan import count_text, seconds_text
 from elimina.result import Bounds, Result, with_reading
@@ -17,16 +18,20 @@ if TYPE_CHECKING:
     from elimina.cp.tsp import Known
 
 
-@click.command(short_help="Find a shortest tour of a travelling salesman problem.")
+@click.command(cls=Command, short_help="Find a shortest tour of a travelling salesman problem.")
 @click.argument("file", type=click.Path())
-@click.option("--time-limit", type=seconds_of, metavar="SECONDS", help="For everything, reading included.")
-@number_option("--seed", most=2**62, help="Of the local search.")
-@format_options("human", "json", others=", and nothing else")
-@click.option("-o", "--output", type=click.Path(), metavar="TOUR", help="Write the tour there, in TSPLIB's format.")
+@option(
+    "--time-limit", type=seconds_of, metavar="SECONDS", group="limits", help="Time limit in seconds, reading included."
+)
+@number_option("--seed", most=2**62, group="expert", help="Random seed of the local search.")
+@format_options("human", "json")
+@option(
+    "-o", "--output", type=click.Path(), metavar="TOUR", group="output", help="File for the tour, in TSPLIB format."
+)
 def tsp(file: str, time_limit: float | None, seed: int, format_: str, output: str | None) -> None:
-    """Find a shortest tour of the symmetric TSPLIB problem in FILE (.tsp; also .gz, .xz), and prove that it is one.
+    """Find a shortest tour of the symmetric TSPLIB problem in FILE (.tsp; also .gz, .xz), and prove it shortest.
 
-    Tours and bounds are printed as they improve. Without a time limit it ends with the proof, or by Ctrl-C.
+    Tours and bounds are printed as they improve. The run ends with the proof, at the time limit or by Ctrl-C.
     """
     from elimina.cp.tsp import solve_tsp
     from elimina.cp.tsplib import read_tsp, write_tour

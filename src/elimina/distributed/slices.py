@@ -27,10 +27,11 @@ from elimina.inference.options import Options
 from elimina.inference.rounding import TOLERANCES
 from elimina.model import Model
 from elimina.planning.plan import Plan
-from elimina.planning.prepare import Problem, Task
+from elimina.planning.prepare import Problem
 from elimina.planning.slicing import make_finer_plan
 from elimina.result import Result
 from elimina.states import Evidence
+from elimina.tasks import Task, TaskName, task_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -63,7 +64,7 @@ class Job(NamedTuple):
 
 def solve_slices(
     model: Model,
-    task: Task = "mpe",
+    task: TaskName = "mpe",
     *,
     client: Client,
     evidence: Evidence | None = None,
@@ -99,6 +100,7 @@ def solve_slices(
         ClusterError: There are no usable workers (any more).
     """
     time_limit = arguments.seconds("time_limit", time_limit)
+    task = task_of(task)
     if task not in ("mpe", "pr", "count"):
         raise InputError(f"a cluster runs slices of the tasks mpe, pr and count, and cases of mar; not {task}")
     options = options_for(options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +20,8 @@ from elimina.inference.shield import is_shielded
 from elimina.result import Bounds, EndedBy, Result, phase_seconds
 
 T = TypeVar("T")
+
+logger = logging.getLogger("elimina")
 
 SOFT_SECONDS = 0.05
 """For the work to end by itself once it is asked to."""
@@ -124,11 +127,16 @@ class Run:
         """Whether the work is to end."""
         return stopped() or self.seconds <= 0
 
+    @property
+    def age(self) -> float:
+        """Seconds since the call began."""
+        return time.monotonic() - self.started
+
     def learn(self, found: Result) -> None:
         """Keep what improves on what is known, and tell the listener."""
         self.known = combine(self.known, found, self.sign)
         if self._listener is not None:
-            seconds = round(time.monotonic() - self.started, 3)
+            seconds = round(self.age, 3)
             ends = self.known.lower_bound, self.known.upper_bound
             bounds = Bounds(seconds, *ends, found.stats.get("nodes", 0))
             self._events.put(_Event(self._listener, (bounds,), None))
@@ -159,11 +167,14 @@ class Run:
             self._book(frame, parts, self._frames)
 
     def strategy(self, name: str, work: Callable[[], Result]) -> Result:
-        """Run a way to answer, keep what it finds, and time its phases."""
+        """Run a strategy, keep what it finds, and time its phases."""
+        logger.info("%s: started", name)
         with self.phase(name) as parts:
             found = work()
             parts.update(found.stats.get("seconds", {}))
             self.learn(found)
+        if logger.isEnabledFor(logging.INFO):
+            logger.info("%s: ended after %s s, %s", name, f"{self.age:.3g}", _described(found))
         return found
 
     def _book(self, frame: _Frame, parts: Mapping[str, float], outer: tuple[_Frame, ...]) -> None:
@@ -270,12 +281,12 @@ class Run:
         """Tell the bounds of the answer, where an improvement came too late to be told."""
         ends = found.lower_bound, found.upper_bound
         if self._listener is not None and ends not in ((None, None), self._told):
-            self._listener(Bounds(round(time.monotonic() - self.started, 3), *ends, found.stats.get("nodes", 0)))
+            self._listener(Bounds(round(self.age, 3), *ends, found.stats.get("nodes", 0)))
 
     def _prepare_fallback(self) -> None:
         """Make first bounds in a call that takes long: at its end there might be no time for them."""
         fallback = self.fallback
-        is_due = self.known is None and time.monotonic() - self.started > self.fallback_after
+        is_due = self.known is None and self.age > self.fallback_after
         if fallback is not None and is_due and not self._is_prepared:
             self._is_prepared = True
             first = fallback(min(self.seconds, _FIRST_SECONDS))
@@ -335,7 +346,7 @@ class Run:
         for number in reversed(range(len(self._frames))):
             self._book(self._frames[number], {}, self._frames[:number])
         self._frames = ()
-        seconds = phase_seconds(self._clock, time.monotonic() - self.started)
+        seconds = phase_seconds(self._clock, self.age)
         return known.replace(stats={**known.stats, "seconds": seconds})
 
 
@@ -374,6 +385,14 @@ class Part(Run):
 def is_left_alone() -> bool:
     """Whether work that would not end is still running, for which the interpreter's end would wait."""
     return any(thread.is_alive() for thread in _left_alone)
+
+
+def _described(found: Result) -> str:
+    """Return the status and bounds of a result, for the log."""
+    if found.status not in ("bounded", "feasible"):
+        return found.status
+    ends = ("unknown" if end is None else f"{end:.12g}" for end in (found.lower_bound, found.upper_bound))
+    return f"{found.status}: {' to '.join(ends)}"
 
 
 _REASONS: dict[type[BaseException], EndedBy] = {

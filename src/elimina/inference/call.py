@@ -7,23 +7,20 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from elimina import arguments
 from elimina.errors import InputError
 from elimina.inference.choose import Planned, plan_again, plan_problem
 from elimina.inference.likelihood import Observed, weights_of, with_factors, with_leaves
 from elimina.inference.options import Options
 from elimina.model import Model
 from elimina.order import Order
-from elimina.planning.prepare import Problem, Task, prepare
+from elimina.planning.prepare import Problem, prepare
 from elimina.states import Evidence, evidence_of, indices_of
+from elimina.tasks import Task
 
 if TYPE_CHECKING:
     from elimina.inference.checkpoint import Checkpoint
     from elimina.inference.marginals import Inquiry
     from elimina.inference.shifting import Original
-
-TASKS: tuple[Task, ...] = ("mpe", "pr", "mar", "mmap", "count")
-"""That a user may ask for."""
 
 
 class Prepared(NamedTuple):
@@ -111,7 +108,6 @@ def check_call(model: Model, task: Task, query: Sequence[str | int] | None, opti
     Raises:
         InputError: Some do not.
     """
-    arguments.choice("task", task, TASKS)
     if options.ibound is not None and task not in ("mpe", "pr"):
         raise InputError(f"an i-bound goes with the tasks mpe and pr, not with {task}")
     if options.ibound is not None and task == "pr" and options.shift in ("tables", "clusters"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -15,11 +16,14 @@ from elimina.inference.account import does_not_fit
 from elimina.inference.choose import Planned
 from elimina.inference.options import Options
 from elimina.order import Order
+from elimina.planning.plan import count_text
 from elimina.planning.prepare import Problem
 from elimina.result import Bounds
 
 if TYPE_CHECKING:
     from elimina.inference.anytime import Run
+
+logger = logging.getLogger("elimina")
 
 OptimumMethod = Literal["auto", "eliminate", "filter", "mbe", "search"]
 METHODS: tuple[OptimumMethod, ...] = get_args(OptimumMethod)
@@ -117,6 +121,8 @@ class Search(NamedTuple):
                 return
             fits = 2 * order.largest_table < _memory(options)
             most = max(SHORTEST_TRY, min(LONGEST_TRY, order.total_cells * _SHARE)) if fits else FIRST_TRY
+            if logger.isEnabledFor(logging.INFO):
+                logger.info(f"filter first, for {most:.3g} s: a quick order has {count_text(order.total_cells)} cells")
         self._filter(problem, options, run, most, self.upper_bound)
 
     def for_a_while(self, planned: Planned, options: Options, run: Run) -> None:
@@ -132,6 +138,8 @@ class Search(NamedTuple):
             if plan.device == "cuda" or options.dtype is not None or plan.seconds < LONG_SECONDS:
                 return
             most = min(plan.seconds, most)
+        reason = "it may be faster than the plan" if plan.fits else "the plan does not fit"
+        logger.info("search first, for %s s: %s", f"{most:.3g}", reason)
         self._search_on(planned.problem, options, run, most)
 
     def to_the_end(self, planned: Planned, options: Options, run: Run) -> None:
@@ -143,6 +151,7 @@ class Search(NamedTuple):
         from elimina.inference.filtering import why_unsupported
 
         problem = planned.problem
+        logger.info("search and filter to the end, as no plan fits")
         if run.known is None or options.device == "cuda" or why_unsupported(problem) is not None:
             try:
                 self.by_search(problem, options, run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,14 +22,17 @@ from elimina.inference.shifting import Original
 from elimina.model import Model
 from elimina.order import Order
 from elimina.planning.listing import seconds_written
-from elimina.planning.plan import Plan
-from elimina.planning.prepare import Problem, Task, prepare
+from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
+from elimina.planning.prepare import Problem, prepare
 from elimina.result import Result
 from elimina.states import Evidence, indices_of
+from elimina.tasks import Task
 
 if TYPE_CHECKING:
     from elimina.inference.checkpoint import Checkpoint
     from elimina.inference.marginals import Inquiry
+
+logger = logging.getLogger("elimina")
 
 _MANY_TABLES = 200
 """Tables from which first bounds are made before there is need of them."""
@@ -145,6 +149,7 @@ class Solver:
         if options.tables == "auto" and seconds_written(problem) > LISTED_SECONDS:
             return
         if self._rough_order().total_cells >= LARGE_WORK:
+            logger.info("bounds first: elimination may take long")
             with contextlib.suppress(MemoryLimitError):
                 self.run.strategy("bounds", lambda: quick_bounds(problem, options, self.run.deadline, self.run.learn))
 
@@ -209,11 +214,14 @@ class Solver:
             return self._execute(prepared, options)
         except MemoryLimitError as error:
             finer = options._replace(refined=options.refined + 1)
+            logger.info("elimination ran out of memory: %s", error)
             if self._is_worth_finer_slices(planned.plan, finer):
+                logger.info("more slices are tried")
                 return self._attempt(finer)
             if planned.plan.sparse is None or options.tables != "auto":
                 raise
             rows = error
+        logger.info("dense tables are tried")
         try:
             return self._attempt(finer._replace(tables="dense"))
         except MemoryLimitError as error:
@@ -223,6 +231,7 @@ class Solver:
         """Mini-buckets as large as time allows, small ones first, in the order of a plan that does not fit."""
         from elimina.inference.weighted import affordable
 
+        logger.info("mini-buckets bound the sum, as no plan fits")
         order, options = planned.plan.whole.order, options.for_bounds
         for ibound in affordable(planned.problem, order, options, self.run.deadline):
             self.options = options._replace(ibound=ibound, order=order)
@@ -270,6 +279,7 @@ class Solver:
             first = None if self._first is None else First(self._first, self._rough)
             prepared = plan_call(model, task, evidence, query, options, limit, self._kept, first=first)
             parts.update(prepared.planned.seconds)
+        _log_plan(prepared.planned.plan)
         return prepared._replace(planned=prepared.planned._replace(seconds={}))
 
     def _execute(self, prepared: Prepared, options: Options) -> Result:
@@ -330,6 +340,19 @@ class Solver:
             return part.known
 
         run.strategy("sum out", lambda: marginal_map(planned, {}, optimise, self._tell_progress))
+
+
+def _log_plan(plan: Plan) -> None:
+    """Log the figures of a plan."""
+    if not logger.isEnabledFor(logging.INFO):
+        return
+    bounds = "" if plan.minibuckets is None else f"mini-buckets of i-bound {plan.minibuckets.ibound}, "
+    sliced = "" if plan.slicing is None else f", {count_text(plan.slicing.number)} slices"
+    limit = "" if plan.fits else f", which exceeds the limit of {bytes_text(plan.memory_limit)}"
+    logger.info(
+        f"plan: {bounds}width {plan.width}, {bytes_text(plan.peak_bytes)} on {plan.device}{sliced}{limit}; about "
+        f"{seconds_text(plan.seconds)}"
+    )
 
 
 def _eliminate(inquiry: Inquiry | None, execution: Execution, options: Options) -> Result:
