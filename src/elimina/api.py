@@ -71,8 +71,8 @@ def plan(
             combination of their values in turn, if that takes no more than 65,536 slices and an estimated hour; a
             number: if it takes no more slices than that, however long; ``never``: do not.
         scratch: A directory for tables that memory does not hold; nothing is left there. None: none are kept on disk.
-        tables: Whether steps work on rows, the feasible assignments alone. ``auto``: where so much is forbidden that
-            this is expected to be faster, or nothing else fits; ``dense``: never; ``sparse``: all steps.
+        tables: Layout of the tables. ``dense``: all cells; ``sparse``: tuples, the allowed assignments alone; ``auto``:
+            tuples where so much is forbidden that they are expected to be faster, or nothing else fits.
         ibound: ``mpe``, ``pr``: divide buckets into mini-buckets, so that no message has more variables than this; the
             plan then bounds the optimum, or (by weights) the sum from above. ``auto``: as many variables as the memory
             holds.

@@ -47,7 +47,7 @@ class Bucket(NamedTuple):
         return self.domain * math.prod(self.sizes)
 
     def bytes(self, itemsize: int) -> int:
-        """Every table once and the output once."""
+        """Return every table once and the output once."""
         tables = sum(self.domain * math.prod(self.sizes[v - 1] for v in scope) for scope in self.scopes)
         return itemsize * (tables + math.prod(self.sizes))
 
@@ -103,7 +103,7 @@ def bucket_program(bucket: Bucket, dtype: str) -> Program:
 
 
 def chain_program(length: int, domain: int) -> tuple[Program, np.ndarray]:
-    """A chain of small buckets: each reads a binary table, a unary one and the message before."""
+    """Return a chain of small buckets: each reads a binary table, a unary one and the message before."""
     table, unary = domain * domain, domain
     stride = -(-(table + unary) // 64) * 64
     base = length * stride

@@ -53,9 +53,9 @@ def checked(
         variables: The model's.
         factors: Tables of finite, non-negative numbers.
         children: Factor i is the distribution of variable ``children[i]`` given the rest of its scope.
-        strict: Whether a row that misses 1 by more is an error; if not, a warning is logged, and the factors are
+        strict: True if a row that misses 1 by more is an error; if not, a warning is logged, and the factors are
             returned as they are.
-        in_place: Whether dense tables may be written to, because nobody else has their arrays.
+        in_place: True if dense tables may be written to, because nobody else has their arrays.
 
     Raises:
         InputError: A row misses 1 by more than ``ROUNDING``.
@@ -177,7 +177,7 @@ def _sums(factor: Table, child: int) -> _Sums:
 
 
 def _parents_of(factor: Table, axis: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct assignments of the parents in a sparse factor's tuples, and the one of each tuple."""
+    """Return the distinct assignments of the parents in a sparse factor's tuples, and the one of each tuple."""
     assert factor.rows is not None
     parents = np.delete(factor.rows, axis, axis=1).astype(np.int64)
     distinct, group = np.unique(parents, axis=0, return_inverse=True)

@@ -131,7 +131,7 @@ class Model(Displayed):
             upper_bound: Likewise.
             children: Likewise.
             name: Likewise.
-            check: Whether the rows of factors with children have to sum to 1: those that miss it by at most 0.001, the
+            check: True if the rows of factors with children have to sum to 1: those that miss it by at most 0.001, the
                 rounding of decimals, are normalised. False: all numbers are taken as they are.
 
         Raises:
@@ -169,9 +169,9 @@ class Model(Displayed):
         """Normalise the rows of the distributions that miss 1 by the rounding of decimals.
 
         Args:
-            strict: Whether a row that misses 1 by more than 0.001 is an error; if not, a warning is logged, and nothing
+            strict: True if a row that misses 1 by more than 0.001 is an error; if not, a warning is logged, and nothing
                 is normalised.
-            in_place: Whether tables may be written to, because nobody else has their arrays.
+            in_place: True if tables may be written to, because nobody else has their arrays.
 
         Raises:
             InputError: A row misses 1 by more.
@@ -327,7 +327,7 @@ class Model(Displayed):
 
     @property
     def is_integer(self) -> bool:
-        """Whether every cost is an integer (so that the optimum can be computed exactly)."""
+        """True if every cost is an integer (so that the optimum can be computed exactly)."""
         return isinstance(self.constant, int) and all(
             dtype.kind == "i" for dtype in {f.values.dtype for f in self.factors}
         )
@@ -384,7 +384,7 @@ class Model(Displayed):
         return [worst if isinstance(v, int) and v == forbidden else v for v in values]
 
     def score(self, assignment: Sequence[int]) -> int | float:
-        """The objective at an assignment (one value index for each variable); exact for integer costs.
+        """Return the objective at an assignment (one value index for each variable); exact for integer costs.
 
         Probabilities: the natural logarithm of the product. What is forbidden scores as in ``terms``.
         """

@@ -102,7 +102,7 @@ class Relevance:
 
     Attributes:
         of_evidence: What P(evidence) depends on.
-        acyclic: Whether the distributions are those of a directed acyclic graph; nothing may be left out if not.
+        acyclic: True if the distributions are those of a directed acyclic graph; nothing may be left out if not.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class Relevance:
 
 
 def _mask(factors: Collection[int]) -> int:
-    """An integer with these bits set."""
+    """Return an integer with these bits set."""
     marks = bytearray(max(factors, default=0) // 8 + 1)
     for factor in factors:
         marks[factor >> 3] |= 1 << (factor & 7)

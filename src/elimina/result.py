@@ -258,7 +258,7 @@ def probability_text(probability: float) -> str:
 
 
 def number_text(number: float) -> str:
-    """A number as ``str`` writes it, but also integers of more than the 4300 digits that ``str`` refuses."""
+    """Return a number as ``str`` writes it, but also integers of more than the 4300 digits that ``str`` refuses."""
     if isinstance(number, float) or abs(number) < 10**_DIGITS:
         return str(number)
     half = int(math.log10(abs(number))) // 2

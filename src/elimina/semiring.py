@@ -14,8 +14,8 @@ class Semiring(NamedTuple):
 
     Attributes:
         dtypes: What backends compute it in: exact ones from the narrowest on, then floats, the more exact one first.
-        scaled: Whether messages are scaled by powers of two (``scale_exponent`` there).
-        levels: Whether mini-buckets can be levelled in it (``include/elimina/level.hpp``).
+        scaled: True if messages are scaled by powers of two (``scale_exponent`` there).
+        levels: True if mini-buckets can be levelled in it (``include/elimina/level.hpp``).
     """
 
     dtypes: tuple[Dtype, ...]

@@ -174,7 +174,7 @@ def junction_tree(tree: Tree) -> tuple[Clique, ...]:
 
 
 def central_order(tree: Tree, sizes: Sequence[int]) -> tuple[int, ...]:
-    """An elimination order of the same triangulation whose junction tree is rooted for the fewest levels.
+    """Return an elimination order of the same triangulation whose junction tree is rooted for the fewest levels.
 
     Any clique can be the root of a junction tree; what is not shared with the parent is then eliminated leaves first,
     variables of many values first.
@@ -209,7 +209,7 @@ def _walk(near: Sequence[Sequence[int]], root: int) -> tuple[list[int], dict[int
 
 
 def _middle(near: Sequence[Sequence[int]], start: int) -> int:
-    """The middle of a longest path."""
+    """Return the middle of a longest path."""
     end = _walk(near, start)[0][-1]
     reached, towards = _walk(near, end)
     path = [reached[-1]]

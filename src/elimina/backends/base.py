@@ -142,7 +142,7 @@ class TableSession(Session, Protocol):
         ...
 
     def take(self, table: FactorLayout) -> Any:
-        """A table of the arena after a run: an array of its own, on the device."""
+        """Return a table of the arena after a run: an array of its own, on the device."""
         ...
 
 
@@ -151,7 +151,7 @@ class KeepingSession(Session, Protocol):
     """A session whose messages have no place in an arena."""
 
     def fetch_message(self, number: int) -> NDArray[np.uint8]:
-        """All there is to know of the output of a step, after a run of it."""
+        """Return all there is to know of the output of a step, after a run of it."""
         ...
 
     def load_message(self, number: int, data: NDArray[np.uint8]) -> None:

@@ -32,7 +32,7 @@ def get_backend(device: str, threads: int | None = None) -> Backend:
 
 
 def find_cuda() -> Backend | None:
-    """The CUDA backend if it can be used here."""
+    """Return the CUDA backend if it can be used here."""
     if util.find_spec("cupy") is None:
         return None
     try:

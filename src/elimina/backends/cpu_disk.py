@@ -78,7 +78,7 @@ class DiskSession(TiledSession):
             self._wait(self._writes)
 
     def _is_readable(self, tile: Tile, current: int) -> bool:
-        """Whether all is written that a tile reads, and its slots are free, while another one is computed."""
+        """Return whether all is written that a tile reads, and its slots are free, while another one is computed."""
         last = max(tile.written, tile.fetched)
         under_way = [n for n, jobs in self._writes.items() if n <= last and not all(job.done() for job in jobs)]
         return last < current and tile.ran < current and not under_way

@@ -42,11 +42,11 @@ class CpuRows:
         self._ring = semiring, float(parameter), _integer(dtype, parameter)
 
     def upload(self, array: NDArray[Any]) -> NDArray[Any]:
-        """The array itself."""
+        """Return the array itself."""
         return array
 
     def download(self, array: NDArray[Any]) -> NDArray[Any]:
-        """The array itself."""
+        """Return the array itself."""
         return array
 
     def address(self, array: NDArray[Any]) -> int:
@@ -58,7 +58,7 @@ class CpuRows:
         return rows_move(keys, segments, words, self.threads)
 
     def is_sorted(self, keys: NDArray[np.uint64]) -> bool:
-        """Whether no key is less than the one before it."""
+        """Return whether no key is less than the one before it."""
         return rows_sorted(keys, self.threads)
 
     def sort(self, keys: NDArray[np.uint64], values: NDArray[Any]) -> tuple[Any, Any]:
@@ -103,7 +103,7 @@ class CpuRows:
         return dense
 
     def peaks(self, values: NDArray[Any]) -> tuple[float, float]:
-        """The largest and the smallest value; zeros if there is none."""
+        """Return the largest and the smallest value; zeros if there is none."""
         return (float(values.max()), float(values.min())) if len(values) else (0.0, 0.0)
 
     def scale(self, values: NDArray[Any], factor: float) -> NDArray[Any]:

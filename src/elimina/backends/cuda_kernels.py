@@ -53,9 +53,9 @@ class TileKernel(NamedTuple):
         cells: Lo cells that a thread owns.
         lane_bytes: Bytes of a register that holds cells.
         streamed: Number of streamed tables; -1 for any number.
-        dense: Whether lo cells are read in 16-byte words.
-        aligned: Whether they are known to start at 16-byte addresses.
-        whole: Whether all values of the eliminated variable are in shared memory at once.
+        dense: True if lo cells are read in 16-byte words.
+        aligned: True if they are known to start at 16-byte addresses.
+        whole: True if all values of the eliminated variable are in shared memory at once.
         blocks: Blocks that are to fit a multiprocessor together.
         ring: Bytes of shared memory for streamed values on their way.
         outers: Most outer cells of a block.

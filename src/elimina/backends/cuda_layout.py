@@ -56,8 +56,8 @@ class Forest(NamedTuple):
         ready: Chunks that wait in it at the start.
         slots: Chunks that may pass through it.
         counter: Number of its first counter.
-        tree: Whether each step has one chunk and one reader at most, so that nothing is ever put into the queue.
-        levels: Whether some of its steps are levellings.
+        tree: True if each step has one chunk and one reader at most, so that nothing is ever put into the queue.
+        levels: True if some of its steps are levellings.
         work: Rows of its steps.
     """
 
@@ -270,7 +270,7 @@ def _move(
 
 
 def _from(steps: _Steps, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The tables that are outputs of the chosen steps."""
+    """Return the tables that are outputs of the chosen steps."""
     found: NDArray[np.bool_] = steps.sources >= 0
     found[found] = chosen[steps.sources[found]]
     return found

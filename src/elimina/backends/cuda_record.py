@@ -71,14 +71,14 @@ def merge(record: list[int]) -> None:
 
 
 def is_aligned(offset: int, strides: list[int], sizes: list[int], unit: int) -> bool:
-    """Whether all cells of these axes start at multiples of ``unit`` elements."""
+    """Return whether all cells of these axes start at multiples of ``unit`` elements."""
     return offset % unit == 0 and all(
         stride % unit == 0 for stride, size in zip(strides, sizes, strict=True) if size > 1
     )
 
 
 def is_dense(strides: list[int], out_strides: list[int], sizes: list[int], lo: int) -> bool:
-    """Whether a table's lo cells follow each other as the output's do."""
+    """Return whether a table's lo cells follow each other as the output's do."""
     return all(strides[axis] == out_strides[axis] for axis in range(lo, len(sizes)) if sizes[axis] > 1)
 
 

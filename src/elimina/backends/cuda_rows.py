@@ -42,12 +42,12 @@ class CudaRows:
         self._word = f"elimina::u{8 * dtype.itemsize}"
 
     def upload(self, array: NDArray[Any]) -> Any:
-        """A copy on the device."""
+        """Return a copy on the device."""
         with self._working(array.nbytes):
             return self._cupy.asarray(array)
 
     def download(self, array: Any) -> NDArray[Any]:
-        """A copy on the host."""
+        """Return a copy on the host."""
         with self._working(0):
             found: NDArray[Any] = array.get()
             return found
@@ -65,7 +65,7 @@ class CudaRows:
             return moved
 
     def is_sorted(self, keys: Any) -> bool:
-        """Whether no key is less than the one before it."""
+        """Return whether no key is less than the one before it."""
         with self._working(0):
             flag = self._cupy.zeros(1, dtype=np.int32)
             self._launch(f"rows_unsorted<{keys.shape[1]}>", len(keys) - 1, keys, len(keys), flag)
@@ -162,7 +162,7 @@ class CudaRows:
             return dense
 
     def peaks(self, values: Any) -> tuple[float, float]:
-        """The largest and the smallest value; zeros if there is none."""
+        """Return the largest and the smallest value; zeros if there is none."""
         with self._working(0):
             return (float(values.max()), float(values.min())) if len(values) else (0.0, 0.0)
 

@@ -118,7 +118,7 @@ class CudaSession:
             return self._collect(results, phases)
 
     def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
-        """A copy of elements of the arena: see ``Session.fetch``."""
+        """Return a copy of elements of the arena: see ``Session.fetch``."""
         item = self._program.dtype.itemsize
         values = np.empty(span, dtype=self._program.dtype)
         whole = values.view(np.uint8)
@@ -173,7 +173,7 @@ class CudaSession:
         return self._backend.cupy.ndarray(table.sizes, self._program.dtype, pointer, strides)
 
     def _whole(self) -> Any:
-        """The arena as CuPy's memory."""
+        """Return the arena as CuPy's memory."""
         return self._cuda.UnownedMemory(
             self.arena, self._program.arena_cells * self._program.dtype.itemsize, self._memory
         )
@@ -371,7 +371,7 @@ class CudaSession:
 
 @functools.cache
 def _forbid(cupy: Any) -> Any:
-    """A kernel that writes a table of another dtype, or with another number for 'forbidden'."""
+    """Return a kernel that writes a table of another dtype, or with another number for 'forbidden'."""
     body = "y = x < limit ? static_cast<U>(x) : forbidden"
     return cupy.ElementwiseKernel("T x, T limit, U forbidden", "U y", body, "forbid")
 

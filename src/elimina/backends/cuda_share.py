@@ -81,7 +81,7 @@ def _is_readable(record: list[int], table: list[int], sizes: list[int], vector: 
 def _split(
     domain: int, sizes: list[int], known: list[list[int]], moving: Sequence[int], streamed: tuple[int, ...]
 ) -> _Split:
-    """The axes other than lo if these tables are streamed and the other ones with lo axes are B."""
+    """Return the axes other than lo if these tables are streamed and the other ones with lo axes are B."""
     built = [n for n in moving if n not in streamed]
     sharing, mid, outer = [], [], []
     for axis in range(len(sizes)):

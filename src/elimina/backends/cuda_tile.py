@@ -155,7 +155,7 @@ def _work(shape: _Shape) -> int:
 def _choose_faces(
     program: Program, shape: _Shape, sharing: int, place: tuple[int, int, int, int, int], multiprocessors: int
 ) -> Tile | None:
-    """A launch of ``kernels/faces.cu``, if the box of a block is not mostly empty."""
+    """Return a launch of ``kernels/faces.cu``, if the box of a block is not mostly empty."""
     number, start, words, count, out_word = place
     box = cuda_faces.Shape(
         shape.domain,

@@ -26,7 +26,7 @@ class Level(NamedTuple):
 
     Attributes:
         folder: Its folder in the file system of control groups.
-        unified: Whether it belongs to the second version.
+        unified: True if it belongs to the second version.
     """
 
     folder: Path

@@ -158,7 +158,7 @@ class RowGuard:
 
 
 def _shrunk(bound: Bound, variable: int, scope: Collection[int], most: int) -> Bound:
-    """The best of a large table for each value of a variable and of those in a scope."""
+    """Return the best of a large table for each value of a variable and of those in a scope."""
     if bound.cells.size <= most:
         return bound
     gone = [axis for axis, v in enumerate(bound.scope) if v != variable and v not in scope]
@@ -167,7 +167,7 @@ def _shrunk(bound: Bound, variable: int, scope: Collection[int], most: int) -> B
 
 
 def _parts(tables: Sequence[Bound], most: int) -> list[list[Bound]]:
-    """Each table, the largest first, with the first others that its sum with stays small."""
+    """Return each table, the largest first, with the first others that its sum with stays small."""
     parts: list[tuple[dict[int, int], list[Bound]]] = []
     for bound in sorted(tables, key=lambda bound: -bound.cells.size):
         sizes = dict(zip(bound.scope, bound.cells.shape, strict=True))

@@ -89,11 +89,11 @@ class RowsDevice(Protocol):
     parameter: float
 
     def upload(self, array: NDArray[Any]) -> Any:
-        """An array on the device."""
+        """Return an array on the device."""
         ...
 
     def download(self, array: Any) -> NDArray[Any]:
-        """An array on the host."""
+        """Return an array on the host."""
         ...
 
     def address(self, array: Any) -> int:
@@ -105,7 +105,7 @@ class RowsDevice(Protocol):
         ...
 
     def is_sorted(self, keys: Any) -> bool:
-        """Whether no key is less than the one before it."""
+        """Return whether no key is less than the one before it."""
         ...
 
     def sort(self, keys: Any, values: Any) -> tuple[Any, Any]:
@@ -121,19 +121,19 @@ class RowsDevice(Protocol):
         ...
 
     def semi_join(self, left: Rows, others: Any, group: NDArray[np.uint64]) -> tuple[Any, Any]:
-        """The rows whose bits of ``group`` occur among other sorted keys."""
+        """Return the rows whose bits of ``group`` occur among other sorted keys."""
         ...
 
     def from_dense(self, cells: Any, axes: NDArray[np.int64], sizes: NDArray[np.int64], words: int) -> tuple[Any, Any]:
-        """The feasible cells, in the order of their keys."""
+        """Return the feasible cells, in the order of their keys."""
         ...
 
     def to_dense(self, rows: Rows, terms: NDArray[np.int64], cells: int) -> Any:
-        """A dense table's cells, the semiring's zero where there is no row."""
+        """Return a dense table's cells, the semiring's zero where there is no row."""
         ...
 
     def peaks(self, values: Any) -> tuple[float, float]:
-        """The largest and the smallest value; zeros if there is none."""
+        """Return the largest and the smallest value; zeros if there is none."""
         ...
 
     def scale(self, values: Any, factor: float) -> Any:
@@ -188,7 +188,7 @@ class SparseTables:
         return self._sorted(layout, device.upload(keys), device.upload(np.ascontiguousarray(values, dtype=self.dtype)))
 
     def to_rows(self, rows: Rows) -> tuple[NDArray[np.int32], NDArray[Any]]:
-        """The assignments, int32 of shape (rows, variables), and their values, on the host."""
+        """Return the assignments, int32 of shape (rows, variables), and their values, on the host."""
         keys, layout = self.device.download(rows.keys), rows.layout
         found = np.zeros((len(keys), len(layout.scope)), dtype=np.int32)
         for axis, ((word, shift), size) in enumerate(zip(layout.places, layout.sizes, strict=True)):
@@ -252,13 +252,13 @@ class SparseTables:
         return (own[is_found, word] >> np.uint64(shift) & field).astype(np.int64), values_between[is_found]
 
     def find(self, rows: Rows, values: Mapping[int, int]) -> int | None:
-        """The number of the row with these values of its variables; None if there is none."""
+        """Return the number of the row with these values of its variables; None if there is none."""
         key = _key(rows.layout, values, rows.layout.scope)
         at = self._place(rows, key, 0, len(rows.values))
         return at if at < len(rows.values) and self._key_at(rows, at) == key else None
 
     def _place(self, rows: Rows, key: list[int], low: int, high: int, after: bool = False) -> int:
-        """The place of a key among sorted rows: before equal ones, or after them."""
+        """Return the place of a key among sorted rows: before equal ones, or after them."""
         search = bisect.bisect_right if after else bisect.bisect_left
         return search(range(len(rows.values)), key, low, high, key=lambda number: self._key_at(rows, number))
 
@@ -275,7 +275,7 @@ class SparseTables:
         return Made(Rows(rows.layout.without_last(), keys, values), choices, len(rows.values))
 
     def semi_join(self, left: Rows, right: Rows) -> Rows:
-        """The left table's rows that match a row of the right one; the order of its variables may change."""
+        """Return the left table's rows that match a row of the right one; the order of its variables may change."""
         layout = join_layout(left, right, None)
         shared = [v for v in left.layout.scope if v in right.layout.scope]
         own = tuple(at for at, v in enumerate(layout.scope) if v in left.layout.scope)
@@ -303,7 +303,7 @@ class SparseTables:
             eliminate: A variable that leaves; the joined table is not stored if both tables have it.
             last: A variable of both tables that is to be the least significant one of the result, for a join that
                 eliminates it; implied by ``eliminate``.
-            choose: Whether to keep the eliminated variable's best values.
+            choose: True to keep the eliminated variable's best values.
             tables: Dense tables over variables of the union that are joined too.
             keep: Drops rows of the joint table before anything is eliminated.
             most: Rows of the result at most.
@@ -352,7 +352,7 @@ class SparseTables:
         Args:
             parts: Rows in any layouts.
             eliminate: A variable that leaves.
-            choose: Whether to keep its best values.
+            choose: True to keep its best values.
             tables: Dense tables over variables of the union that are joined too.
             guard: Says which rows of each joint table are kept, before anything is eliminated.
             most: Rows of any table that is made at most.
@@ -431,7 +431,7 @@ def check_semiring(semiring: str, dtype: np.dtype[Any], parameter: float) -> Non
 
 
 def zero_of(semiring: str, parameter: float) -> float:
-    """The value of a forbidden cell."""
+    """Return the value of a forbidden cell."""
     if semiring in ("min-sum", "max-sum"):
         return parameter
     return -math.inf if semiring == "log-sum-exp" else 0
@@ -461,7 +461,7 @@ def _runs(rows: Rows, variable: int) -> float:
 
 
 def _key(layout: Layout, values: Mapping[int, int], scope: Iterable[int]) -> list[int]:
-    """The words of a key with some variables' values, 0 elsewhere."""
+    """Return the words of a key with some variables' values, 0 elsewhere."""
     words = [0] * layout.words
     for v in scope:
         word, shift = layout.places[layout.scope.index(v)]
@@ -470,7 +470,7 @@ def _key(layout: Layout, values: Mapping[int, int], scope: Iterable[int]) -> lis
 
 
 def join_layout(left: Rows, right: Rows, last: int | None) -> Layout:
-    """The layout of a join: shared variables, the left table's own, the right one's own, and ``last``.
+    """Return the layout of a join: shared variables, the left table's own, the right one's own, and ``last``.
 
     Within each part the order is that of the larger table, which then needs no sorting more often.
     """

@@ -94,11 +94,11 @@ class RowsSession:
         self._peaks[:] = peaks
 
     def fetch(self, offset: int, span: int) -> Array:
-        """A copy of elements of the factors; messages have no place in an arena."""
+        """Return a copy of elements of the factors; messages have no place in an arena."""
         return self._factors[offset : offset + span].copy()
 
     def fetch_message(self, number: int) -> NDArray[np.uint8]:
-        """A message as bytes: see ``KeepingSession.fetch_message``."""
+        """Return a message as bytes: see ``KeepingSession.fetch_message``."""
         table = self._messages[number]
         if isinstance(table, Flat):
             head, parts = np.array([1, 0], dtype=np.int64), [np.ascontiguousarray(table.cells)]
@@ -128,12 +128,12 @@ class RowsSession:
         self._put(number, Rows(layout, self._device.upload(keys), self._device.upload(values)))
 
     def message_table(self, number: int) -> Array:
-        """A message as a dense table: see ``KeepingSession.message_table``."""
+        """Return a message as a dense table: see ``KeepingSession.message_table``."""
         step = self._sparse.steps[number]
         return Flat(self._cells(number), step.axes, step.sizes, step.out_strides).view
 
     def factor_table(self, number: int) -> Array:
-        """A factor as a dense table: see ``KeepingSession.factor_table``."""
+        """Return a factor as a dense table: see ``KeepingSession.factor_table``."""
         return self._dense_factor(self._sparse.factors[number]).view
 
     def close(self) -> None:
@@ -280,7 +280,7 @@ class RowsSession:
         inside: dict[int, int],
         offsets: dict[int, int],
     ) -> Step:
-        """A step with its tables at other places; what steps of other programs made is a factor here."""
+        """Return a step with its tables at other places; what steps of other programs made is a factor here."""
         step = self._sparse.steps[number]
         operands = [
             o._replace(source=inside[o.source], offset=offsets[o.source])
@@ -297,7 +297,7 @@ class RowsSession:
         return self._dense_factor(factor) if factor.tuples is None else self._listed_factor(factor)
 
     def _flat(self, operand: Operand) -> Flat:
-        """A table as the arena's elements that the plan gave it, or would give it."""
+        """Return a table as the arena's elements that the plan gave it, or would give it."""
         if operand.source < 0:
             return self._dense_factor(self._sparse.factors[operand.factor])
         step = self._sparse.steps[operand.source]
@@ -323,7 +323,7 @@ class RowsSession:
         return sum(cells_span(factor) for factor in factors if factor.tuples is not None)
 
     def _cells(self, number: int) -> Array:
-        """A message as the elements of an arena."""
+        """Return a message as the elements of an arena."""
         table, step = self._messages[number], self._sparse.steps[number]
         if isinstance(table, Flat):
             return table.cells
@@ -396,7 +396,7 @@ class RowsSession:
         return assignment
 
     def _values(self, table: Rows | Flat, step: Step, assignment: NDArray[np.int32]) -> NDArray[Any]:
-        """A table's value for each value of the step's variable."""
+        """Return a table's value for each value of the step's variable."""
         if isinstance(table, Flat):
             return table.view[tuple(slice(None) if v == step.variable else int(assignment[v]) for v in table.scope)]
         zero = zero_of(self._program.semiring, self._program.parameter)

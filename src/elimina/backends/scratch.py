@@ -43,7 +43,7 @@ class Scratch:
             raise
 
     def array(self, dtype: np.dtype[np.generic], cells: int) -> NDArray[np.generic]:
-        """The file as an array, which keeps it."""
+        """Return the file as an array, which keeps it."""
         return np.frombuffer(self._map, dtype=dtype, count=cells)
 
     def read(self, target: memoryview, offset: int) -> None:

@@ -67,7 +67,7 @@ class TiledSession(ABC):
         self.arena[offset : offset + len(values)] = values
 
     def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
-        """A copy of elements of the arena: see ``Session.fetch``."""
+        """Return a copy of elements of the arena: see ``Session.fetch``."""
         return self.arena[offset : offset + span].copy()
 
     def load_peaks(self, peaks: NDArray[np.float64]) -> None:

@@ -26,7 +26,7 @@ def read_model(path: str, *, no_check: bool = False) -> Model:
 
     Args:
         path: The file.
-        no_check: Whether a network's probabilities are taken as they are.
+        no_check: True if a network's probabilities are taken as they are.
 
     Raises:
         InputError: It cannot be read, or a constraint's table would be too large.

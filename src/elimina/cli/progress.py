@@ -25,7 +25,7 @@ class Progress:
 
     @property
     def is_possible(self) -> bool:
-        """Whether there is a terminal to show it on."""
+        """True if there is a terminal to show it on."""
         return sys.stderr.isatty()
 
     def start(self, plan: Plan, runs: float = 1) -> None:

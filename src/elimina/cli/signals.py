@@ -38,8 +38,8 @@ class _State:
     Attributes:
         came: The first signal's number; None before it.
         deferred: Depth of ``deferred`` blocks.
-        is_over: Whether the command has ended, and the process is about to.
-        is_dropped: Whether Python has dropped the exception of the signal that came.
+        is_over: True if the command has ended, and the process is about to.
+        is_dropped: True if Python has dropped the exception of the signal that came.
         before: Handlers that stood before the command's, by signal.
         hook: What stood before the command's ``sys.unraisablehook``.
     """
@@ -160,7 +160,7 @@ def finish(code: int, is_process: bool = False) -> Any:
 
     Args:
         code: Exit code.
-        is_process: Whether the process has nothing else to do.
+        is_process: True if the process has nothing else to do.
     """
     _State.is_over = True
     signal.setitimer(signal.ITIMER_REAL, 0)

@@ -43,7 +43,7 @@ class Posted(NamedTuple):
 
 
 def tabulate(posted: Posted, solver: CpSolver, rows: int) -> graphical.Model:
-    """The graphical model of what was posted.
+    """Return the graphical model of what was posted.
 
     Args:
         posted: All of it.
@@ -147,7 +147,7 @@ class _Bridge:
         return f"constraint {number + 1}, {name}({', '.join(names)})"
 
     def _enumerated(self, name: str, arguments: Sequence[Sequence[View]], scope: Sequence[int]) -> Words:
-        """The assignments that a constraint allows, by a search of its own."""
+        """Return the assignments that a constraint allows, by a search of its own."""
         place = {v: k for k, v in enumerate(scope)}
         words = [
             np.array([(place.get(x.var, -1), x.scale, x.offset) for x in argument], np.int64).reshape(-1, 3)

@@ -16,7 +16,7 @@ Rule = Callable[[Pieces, Arguments, str], None]
 
 
 def _under(suffix: str, holds: Marks, boolean: Sequence[Words]) -> Marks:
-    """A condition, or what its Boolean makes of it."""
+    """Return a condition, or what its Boolean makes of it."""
     if not suffix:
         return holds
     truth: Marks = boolean[0] == 1
@@ -288,7 +288,7 @@ RULES: dict[str, Rule] = {
 
 
 def rule_of(name: str) -> tuple[Rule, str] | None:
-    """The rule of a constraint and the suffix that it gets; None if there is none."""
+    """Return the rule of a constraint and the suffix that it gets; None if there is none."""
     if name in RULES:
         return RULES[name], ""
     for suffix in ("_reif", "_imp"):

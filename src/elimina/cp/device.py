@@ -29,7 +29,7 @@ class Filterable(Protocol):
 
 @functools.cache
 def cuda_device(number: int = 0) -> CpDevice:
-    """The kernel for a CUDA device, compiled; a solver takes what it needs of it.
+    """Return the kernel for a CUDA device, compiled; a solver takes what it needs of it.
 
     Raises:
         DeviceError: There is no such device, or it cannot be used.

@@ -83,7 +83,7 @@ RULES: dict[str, Rule] = {
 
 
 def distance_matrix(points: Reals, kind: str) -> npt.NDArray[np.int32]:
-    """The distances between all points.
+    """Return the distances between all points.
 
     Args:
         points: (n, 2) or (n, 3).

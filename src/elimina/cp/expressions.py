@@ -175,7 +175,7 @@ def whole_array(numbers: Any) -> Numbers:
 
 
 def is_of_numbers(argument: Any) -> TypeGuard[Numbers]:
-    """Whether it is one array of signed whole numbers."""
+    """Return whether it is one array of signed whole numbers."""
     return isinstance(argument, np.ndarray) and argument.ndim == 1 and np.issubdtype(argument.dtype, np.signedinteger)
 
 

@@ -36,28 +36,28 @@ class Globals(ABC):
 
     @abstractmethod
     def expression(self, x: Operand) -> Expression:
-        """An expression of an operand."""
+        """Return an expression of an operand."""
 
     @abstractmethod
     def post(self, name: str, *arguments: Any) -> None:
         """Post a constraint by its name in the core."""
 
     def product(self, x: Operand, y: Operand) -> Expression:
-        """A new variable that is x times y, bounds consistent."""
+        """Return a new variable that is x times y, bounds consistent."""
         corners = [a * b for a in self.bounds(x) for b in self.bounds(y)]
         z = self.int_var(min(corners), max(corners))
         self.post("int_times", x, y, z)
         return z
 
     def quotient(self, x: Operand, y: Operand) -> Expression:
-        """A new variable that is x divided by y, which is not 0; truncated towards 0, bounds consistent."""
+        """Return a new variable that is x divided by y, which is not 0; truncated towards 0, bounds consistent."""
         largest = max(map(abs, self.bounds(x)))
         z = self.int_var(-largest, largest)
         self.post("int_div", x, y, z)
         return z
 
     def remainder(self, x: Operand, y: Operand) -> Expression:
-        """A new variable that is what `quotient` leaves; its sign is that of x."""
+        """Return a new variable that is what `quotient` leaves; its sign is that of x."""
         largest = min(max(map(abs, self.bounds(x))), max(map(abs, self.bounds(y))))
         z = self.int_var(-largest, largest)
         self.post("int_mod", x, y, z)
@@ -70,11 +70,11 @@ class Globals(ABC):
         return z
 
     def maximum(self, xs: Iterable[Operand]) -> Expression:
-        """A new variable that is the greatest of several, bounds consistent."""
+        """Return a new variable that is the greatest of several, bounds consistent."""
         return self._extreme("array_int_maximum", several(xs, "maximum"), max)
 
     def minimum(self, xs: Iterable[Operand]) -> Expression:
-        """A new variable that is the least of several, bounds consistent."""
+        """Return a new variable that is the least of several, bounds consistent."""
         return self._extreme("array_int_minimum", several(xs, "minimum"), min)
 
     def _extreme(self, name: str, xs: list[Operand], of: Any) -> Expression:
@@ -86,13 +86,13 @@ class Globals(ABC):
         return z
 
     def all_of(self, booleans: Iterable[Operand]) -> Expression:
-        """A new Boolean: whether all of several are 1."""
+        """Return a new Boolean: whether all of several are 1."""
         b = self.bool_var()
         self.post("array_bool_and", several(booleans, "all_of"), b)
         return b
 
     def any_of(self, booleans: Iterable[Operand]) -> Expression:
-        """A new Boolean: whether one of several is 1."""
+        """Return a new Boolean: whether one of several is 1."""
         b = self.bool_var()
         self.post("array_bool_or", several(booleans, "any_of"), b)
         return b
@@ -106,7 +106,7 @@ class Globals(ABC):
         self.post("set_in", x, several(values, "member"))
 
     def element(self, items: Sequence[Operand] | NDArray[np.integer[Any]], index: Operand) -> Expression:
-        """A new variable that is ``items[index]``.
+        """Return a new variable that is ``items[index]``.
 
         Args:
             items: Whole numbers, for example a row of a matrix, which is copied (4 bytes each if they fit, in the
@@ -224,7 +224,7 @@ class Globals(ABC):
         self.post("table_int", xs, [x for row in listed for x in row])
 
     def add_cost(self, xs: Sequence[Operand], costs: ArrayLike | Mapping[tuple[int, ...], float]) -> Expression:
-        """A cost function (a soft constraint): a new variable that is its cost, for an objective to add up.
+        """Return a cost function (a soft constraint): a new variable that is its cost, for an objective to add up.
 
         It is a table with a column for the cost, domain consistent: the cost's bounds are those of what is still
         possible. So a sum of costs is bounded by what each function costs at least, decided or not, as by partial
@@ -255,7 +255,7 @@ class Globals(ABC):
         return self.add_cost_rows(xs, rows, values)
 
     def add_cost_rows(self, xs: Sequence[Operand], rows: NDArray[np.int64], values: NDArray[Any]) -> Expression:
-        """A cost function by rows of values, each at most once: see `add_cost`.
+        """Return a cost function by rows of values, each at most once: see `add_cost`.
 
         Args:
             xs: The variables.
@@ -321,7 +321,7 @@ class Globals(ABC):
         self.post("regular", shifted, states, width, table.ravel(), start + 1, [state + 1 for state in ends])
 
     def count(self, xs: Sequence[Operand], value: Operand) -> Expression:
-        """A new variable: how many variables have a value."""
+        """Return a new variable: how many variables have a value."""
         xs = several(xs, "count")
         z = self.int_var(0, len(xs))
         self.post("count_eq", xs, value, z)
@@ -341,7 +341,7 @@ class Globals(ABC):
         self.post(name, several(xs, "cardinality"), list(counts), list(counts.values()))
 
     def distinct_values(self, xs: Sequence[Operand]) -> Expression:
-        """A new variable: how many different values the variables have."""
+        """Return a new variable: how many different values the variables have."""
         xs = several(xs, "distinct_values")
         z = self.int_var(min(1, len(xs)), len(xs))
         self.post("nvalue", z, xs)
@@ -381,7 +381,7 @@ class Globals(ABC):
 
 
 def _array(name: str, given: Any) -> NDArray[Any]:
-    """An array of what was given, which may be a list."""
+    """Return an array of what was given, which may be a list."""
     try:
         return np.asarray(given)
     except (TypeError, ValueError):

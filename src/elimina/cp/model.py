@@ -169,7 +169,7 @@ class Model(Globals, Displayed):
         return self._objective
 
     def name_of(self, var: int) -> str:
-        """The name of a variable's number."""
+        """Return the name of a variable's number."""
         return self._names.get(var, f"_{var}")
 
     def bounds(self, x: Operand) -> tuple[int, int]:
@@ -214,7 +214,7 @@ class Model(Globals, Displayed):
         self._posts.append((f"int_lin_{relation.name}{suffix}", arguments))
 
     def holds(self, relation: Relation) -> Expression:
-        """A new Boolean that is 1 exactly if a relation holds."""
+        """Return a new Boolean that is 1 exactly if a relation holds."""
         b = self.bool_var()
         self.add(relation, iff=b)
         return b
@@ -375,7 +375,7 @@ class Model(Globals, Displayed):
         return solver.domains()[: len(self._variables)]
 
     def to_model(self, *, rows: int = 1 << 18) -> GraphicalModel:
-        """A graphical model for `elimina.solve` with the same number of solutions and the same optimum.
+        """Return a graphical model for `elimina.solve` with the same number of solutions and the same optimum.
 
         Each constraint becomes a table of the rows that it allows; sums, counts, automata and others over many
         variables become tables over few, with variables that follow from them. Variables keep their names (``_3``
@@ -457,7 +457,7 @@ class Model(Globals, Displayed):
         return np.array([(var, 1, 0) for var in range(len(self._variables))], dtype=np.int64).reshape(-1, 3)
 
     def solution_of(self, search: CpSearch) -> Solution:
-        """The values that a search has found last."""
+        """Return the values that a search has found last."""
         return Solution(self, search.solution(), {name: var for var, name in self._names.items()})
 
     def _check(self, x: Expression) -> None:
@@ -465,11 +465,11 @@ class Model(Globals, Displayed):
             raise InputError(f"{x} belongs to another model: use variables of this one")
 
     def expression(self, x: Operand) -> Expression:
-        """An expression of an operand, which may be a whole number."""
+        """Return an expression of an operand, which may be a whole number."""
         return x if isinstance(x, Expression) else Expression(self, {}, whole(x, "an operand"))
 
     def variable_of(self, x: Operand) -> Expression:
-        """A variable that equals an expression; the expression itself where it is a view of one variable."""
+        """Return a variable that equals an expression; the expression itself where it is a view of one variable."""
         x = self.expression(x)
         self._check(x)
         if _is_view(x):

@@ -28,7 +28,7 @@ class View(NamedTuple):
 
 
 def constant(value: int) -> View:
-    """A view that has one value."""
+    """Return a view that has one value."""
     return View(-1, 0, value)
 
 
@@ -67,7 +67,7 @@ class Pieces:
         self.origin = ""
 
     def values(self, x: View) -> Words:
-        """The values of a view, in the order of its variable's."""
+        """Return the values of a view, in the order of its variable's."""
         return np.array([x.offset]) if x.var < 0 else x.of(self.domains[x.var])
 
     def cells(self, views: Sequence[View]) -> int:
@@ -75,14 +75,14 @@ class Pieces:
         return math.prod(len(self.domains[v]) for v in {x.var for x in views if x.var >= 0})
 
     def too_large(self, what: str) -> InputError:
-        """The error of a table beyond the limit."""
+        """Return the error of a table beyond the limit."""
         return InputError(
             f"{self.origin}: its table would have {what}, more than {self.limit:,}; narrow the variables' domains, "
             "allow more rows, or leave it to the search (Model.solve, fzn-elimina)"
         )
 
     def _grid(self, views: Sequence[View]) -> tuple[list[int], list[Words], list[Words]]:
-        """All assignments: the variables, their columns, and what each view is."""
+        """Return all assignments: the variables, their columns, and what each view is."""
         scope = list(dict.fromkeys(x.var for x in views if x.var >= 0))
         cells = self.cells(views)
         if cells > self.limit:
@@ -167,7 +167,7 @@ def _chosen(columns: Sequence[Words], marks: Marks) -> Words:
 
 
 def views_of(argument: npt.NDArray[Any]) -> list[View]:
-    """The views of an argument of the core: numbers, or rows of variable, scale and offset."""
+    """Return the views of an argument of the core: numbers, or rows of variable, scale and offset."""
     if argument.ndim == 1:
         return [constant(value) for value in argument.tolist()]
     return [View(var, scale if var >= 0 else 0, offset) for var, scale, offset in argument.tolist()]

@@ -63,7 +63,7 @@ class Run:
         Args:
             search: The search, which has not begun.
             limit: Number of solutions to end after; None if there is no limit.
-            keeps: Whether all solutions are part of the answer.
+            keeps: True if all solutions are part of the answer.
             on_solution: Called with each solution; ends the search by returning False.
 
         Raises:
@@ -104,7 +104,7 @@ class Run:
         return "failure-limit" if figures["failures"] >= self._failures else "time-limit"
 
     def result(self, figures: dict[str, Any], ended_by: EndedBy | None) -> Result:
-        """The answer, given the search's figures."""
+        """Return the answer, given the search's figures."""
         aim, last = self._model.objective, self._last
         value = None if last is None or aim is None else last[aim]
         status: Status = "infeasible" if self._is_complete else "unknown"

@@ -17,12 +17,12 @@ _MOST_CELLS = 1 << 20
 
 
 def added(terms: Sequence[Term], values: Sequence[Words]) -> Words:
-    """The sum of factors times values of their views."""
+    """Return the sum of factors times values of their views."""
     return sum((factor * x for (factor, _), x in zip(terms, values, strict=True)), np.zeros(1, np.int64))
 
 
 def condensed(pieces: Pieces, terms: Sequence[Term], rest: Term, told_apart: tuple[int, int]) -> list[Term]:
-    """A few terms whose sum says as much as that of all, which is compared with 0 once the rest is added.
+    """Return a few terms whose sum says as much as that of all, which is compared with 0 once the rest is added.
 
     Partial sums are one value where whatever is still added leaves them at or below the first total, and one where at
     or above the second. Where they are many, digits of them take their place: dense tables of n sums have n times as
@@ -63,7 +63,7 @@ def condensed(pieces: Pieces, terms: Sequence[Term], rest: Term, told_apart: tup
 
 
 def _ends(pieces: Pieces, term: Term) -> tuple[int, int]:
-    """The smallest and the largest value of a term."""
+    """Return the smallest and the largest value of a term."""
     factor, x = term
     values = factor * pieces.values(x)
     return int(values.min()), int(values.max())

@@ -253,7 +253,7 @@ class _Run:
                 seconds *= 2
 
     def _rule_out(self, edges: tuple[list[int], list[int], list[int]], target: int, seconds: float) -> bool:
-        """Whether all tours up to the target are ruled out in time, or the shortest one is found."""
+        """Return whether all tours up to the target are ruled out in time, or the shortest one is found."""
         assert self.bound is not None
         n = self._problem.cities
         model = Model()

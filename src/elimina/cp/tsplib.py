@@ -76,7 +76,7 @@ class Problem:
         return len(self.distances)
 
     def length(self, tour: Sequence[int]) -> int:
-        """The length of a closed tour of all cities, which count from 0."""
+        """Return the length of a closed tour of all cities, which count from 0."""
         here = np.asarray(tour, dtype=np.int64)
         return int(self.distances[here, np.roll(here, -1)].sum(dtype=np.int64))
 
@@ -143,7 +143,7 @@ class _Lines:
                 raise self.fail(f"expected 'KEY : value' or the name of a section, found {text[:40]!r}")
 
     def numbers(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        """The numbers up to the next key or section, and the line of each."""
+        """Return the numbers up to the next key or section, and the line of each."""
         values: list[float] = []
         lines: list[int] = []
         while self.line < len(self._lines):
@@ -188,7 +188,7 @@ class _Reader:
                 raise self.lines.unsupported(section)
 
     def kind(self) -> str:
-        """The first word of the type."""
+        """Return the first word of the type."""
         return next(iter(self.lines.values.get("TYPE", "").split()), "TSP")
 
     def dimension(self) -> int:

@@ -103,7 +103,7 @@ class Agent:
 
     @property
     def has_work(self) -> bool:
-        """Whether a variable is to be eliminated."""
+        """True if a variable is to be eliminated."""
         return bool(self._ready)
 
     def work(self) -> list[Message]:
@@ -120,7 +120,7 @@ class Agent:
 
     @property
     def is_done(self) -> bool:
-        """Whether all of its variables have their values, or are known to have none."""
+        """True if all of its variables have their values, or are known to have none."""
         return all(bucket.is_done for bucket in self._buckets.values())
 
     @property

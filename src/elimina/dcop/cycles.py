@@ -85,7 +85,7 @@ class CycleBucket(Bucket):
             self._silent.discard(child)
 
     def becomes_ready(self, send: Send) -> bool:
-        """Whether there is work to be done now: all children that were asked have answered."""
+        """Return whether there is work to be done now: all children that were asked have answered."""
         if self._cuts is None and self._place.is_done and len(self._labels) == len(self._place.children):
             self._cut(send)
         if self._is_ready or self._context is None or self._silent:
@@ -210,12 +210,12 @@ class CycleBucket(Bucket):
         return super()._collect(fixed, [_fixed(table, self._context) for table in own], best, possible)
 
     def _needs(self, child: int) -> Iterable[int]:
-        """The variables that a child's subtree depends on, those that are cut among them."""
+        """Return the variables that a child's subtree depends on, those that are cut among them."""
         return [v for v, _, _ in self._labels[child].separator]
 
 
 def _fixed(table: Utility, context: Mapping[int, int]) -> Utility:
-    """A table in a context: a view."""
+    """Return a table in a context: a view."""
     if not any(v in context for v in table.scope):
         return table
     left = [number for number, v in enumerate(table.scope) if v not in context]

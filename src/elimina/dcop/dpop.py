@@ -58,7 +58,7 @@ class Bucket:
     Attributes:
         value: The variable's value; None until it is known, or if nothing is allowed.
         bound: At a root: no total of its tree is better, as a cost to be minimised; infinity if nothing is allowed.
-        is_done: Whether the value was told, or that there is none.
+        is_done: True if the value was told, or that there is none.
         effort: What this took.
 
     Args:
@@ -140,7 +140,7 @@ class Bucket:
             heard: The children's messages.
             own: Tables of cost functions.
             best: Their best costs.
-            possible: Whether they allow anything.
+            possible: True if they allow anything.
         """
         utils = [heard[child] for child in self._place.children]
         passed = [table for util in utils for table in util.tables]
@@ -167,7 +167,7 @@ class Bucket:
         return known
 
     def _needs(self, child: int) -> Iterable[int]:
-        """The variables that a child's subtree depends on."""
+        """Return the variables that a child's subtree depends on."""
         return {v: None for table in self._heard[child].tables for v in table.scope}
 
     @property

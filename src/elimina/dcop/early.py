@@ -53,7 +53,7 @@ def early_answer(problem: Problem, agents: Iterable[Finished] = ()) -> Result:
 
 
 def _bound_of_roots(model: Model, agents: Sequence[Finished]) -> int | float | None:
-    """The total of what the roots know; None if one of them knows nothing yet, or there are no trees yet."""
+    """Return the total of what the roots know; None if one of them knows nothing yet, or there are no trees yet."""
     places = {v: place for agent in agents for v, place in agent.places.items()}
     roots = {v: bound for agent in agents for v, bound in agent.bounds.items()}
     if len(places) < len(model.variables) or not all(place.is_done for place in places.values()):
@@ -66,7 +66,7 @@ def _bound_of_roots(model: Model, agents: Sequence[Finished]) -> int | float | N
 
 
 def _bound_of_functions(model: Model) -> int | float | None:
-    """The sum of what each function is at best; None if one of them allows nothing."""
+    """Return the sum of what each function is at best; None if one of them allows nothing."""
     ranges = allowed_ranges(model.factors, model.sense)
     if None in ranges:
         return None

@@ -65,7 +65,7 @@ class _Scale(NamedTuple):
         return np.minimum(wide, self.forbidden).astype(self.dtype)
 
     def table(self, utility: Utility) -> Bound:
-        """A table that was sent, or of an own cost function."""
+        """Return a table that was sent, or of an own cost function."""
         return Bound(utility.scope, self.scaled(row(utility, ()), utility.forbidden))
 
     def rows(self, rows: Rows) -> Rows:
@@ -108,7 +108,7 @@ class FilterBucket(Bucket):
             self._add_up(send)
 
     def becomes_ready(self, send: Send) -> bool:
-        """Whether there is work to be done now: to bound, to pass bounds on, or to make rows."""
+        """Return whether there is work to be done now: to bound, to pass bounds on, or to make rows."""
         if self._limit is None:
             return super().becomes_ready(send)
         if self._is_ready or (self._has_passed and len(self._listed) < len(self._place.children)):
@@ -207,7 +207,7 @@ class FilterBucket(Bucket):
             self.decide(Value(None), send)
 
     def _joined(self, scale: _Scale, limit: Limit, engine: Engine, room: int | None) -> Rows:
-        """The variable's message as rows; those that cannot be wanted are dropped as they are made."""
+        """Return the variable's message as rows; those that cannot be wanted are dropped as they are made."""
         tables = self._finder = engine.rows(*scale)
         parts: list[Rows] = []
         under: dict[int, list[Bound]] = {}
@@ -264,5 +264,5 @@ class FilterBucket(Bucket):
         return total
 
     def _needs(self, child: int) -> Iterable[int]:
-        """The variables that a child's subtree depends on."""
+        """Return the variables that a child's subtree depends on."""
         return self._listed[child].rows.layout.scope if child in self._listed else super()._needs(child)

@@ -45,7 +45,7 @@ class Network(NamedTuple):
 
     @property
     def is_reliable(self) -> bool:
-        """Whether each message arrives once by itself."""
+        """True if each message arrives once by itself."""
         return not (self.loss or self.duplicate or self.crashes)
 
     @property

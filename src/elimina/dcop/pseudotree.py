@@ -34,7 +34,7 @@ def agree_on_tree(problem: Problem, heuristic: Heuristic = "max-degree", seed: i
 
 
 def pseudo_tree(problem: Problem, agents: Iterable[Finished]) -> Tree:
-    """The pseudo-tree that agents have made: in its order children come before their parents.
+    """Return the pseudo-tree that agents have made: in its order children come before their parents.
 
     Raises:
         InternalError: It is no pseudo-tree of the problem.

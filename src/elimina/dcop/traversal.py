@@ -24,14 +24,14 @@ class Traversal:
         parent: The variable that it came from; -1 if there is none.
         children: Those that it went to from here, in this order.
         above: Neighbours that are ancestors, and their visits.
-        is_done: Whether the token has left for good.
+        is_done: True if the token has left for good.
         key: The variable's own wave: its rank and its number.
 
     Args:
         variable: The variable.
         rank: Its rank.
         neighbours: Those that share a cost function with it.
-        prefers_reached: Whether the token goes first to those neighbours that have most visited ones of their own,
+        prefers_reached: True if the token goes first to those neighbours that have most visited ones of their own,
             whatever their ranks.
     """
 

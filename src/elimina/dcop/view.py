@@ -20,13 +20,13 @@ class Settings(NamedTuple):
 
     Attributes:
         sense: ``min-cost`` or ``max-cost``.
-        is_integer: Whether all costs are integers.
+        is_integer: True if all costs are integers.
         ibound: The most variables of a table in a message; None: as many as it takes.
         heuristic: Ranks variables.
         seed: Of the heuristic ``random``.
         memory: Bytes that each agent may use; None: no limit.
         most_cells: Of a message's table (MB-DPOP); None: as many as it takes.
-        is_filtered: Whether tables within the i-bound are bounds only, by which rows of exact ones are left out.
+        is_filtered: True if tables within the i-bound are bounds only, by which rows of exact ones are left out.
     """
 
     sense: Sense
@@ -39,7 +39,7 @@ class Settings(NamedTuple):
     is_filtered: bool = False
 
     def rank(self, variable: int, degree: int) -> int:
-        """The higher, the closer to the root."""
+        """Return the higher, the closer to the root."""
         if self.heuristic == "random":
             return zlib.crc32(f"{self.seed} {variable}".encode())
         return degree if self.heuristic == "max-degree" else -degree

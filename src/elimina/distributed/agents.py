@@ -142,7 +142,7 @@ class _Post:
 
     @property
     def is_lost(self) -> bool:
-        """Whether its worker is gone."""
+        """True if its worker is gone."""
         return self.future.status not in ("pending", "finished")
 
 

@@ -199,7 +199,7 @@ def known_workers(client: Client) -> dict[str, Any]:
 
 
 def workers_for(client: Client, device: str) -> list[Worker]:
-    """The workers that can do what is asked for.
+    """Return the workers that can do what is asked for.
 
     Args:
         client: Of the cluster.

@@ -8,7 +8,7 @@ from elimina.dcop.problem import Problem
 
 
 def in_sequence(problem: Problem) -> list[int]:
-    """The agents' indices, depth first through the graph of those that share cost functions.
+    """Return the agents' indices, depth first through the graph of those that share cost functions.
 
     It begins in each component with the agent of most neighbours and goes on to such ones, as the agents' own token
     does by default, so agents that follow each other are mostly near each other in the pseudo-tree.

@@ -203,7 +203,7 @@ class ClusterSearch(Knowledge):
 
     @property
     def _is_round_due(self) -> bool:
-        """Whether mini-buckets are searched next: one round at a time, and a share of the time in all."""
+        """True if mini-buckets are searched next: one round at a time, and a share of the time in all."""
         if any(running.nodes is None for running in self._running.values()):
             return False
         if self._is_spent:
@@ -219,7 +219,7 @@ class ClusterSearch(Knowledge):
 
     @property
     def _is_ahead(self) -> bool:
-        """Whether soft local consistency has the better bound."""
+        """True if soft local consistency has the better bound."""
         return self.bound is not None and self._bound_of_nodes() == self.bound
 
     def _bound_of_nodes(self) -> int | float | None:
@@ -299,7 +299,7 @@ def _job(problem: Problem, options: Options, seconds: float) -> _Job:
 
 
 def _round(job: _Job, number: int, limits: Limits, tried: Result | None, seconds: float) -> tuple[int, Result]:
-    """A round of mini-buckets on the whole problem."""
+    """Return a round of mini-buckets on the whole problem."""
     limits = limits._replace(deadline=None if math.isinf(seconds) else time.monotonic() + seconds)
     try:
         found = searched_optimum(job.original.problem, job.options, limits, tried, stop_if_unwanted, job.original)

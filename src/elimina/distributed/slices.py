@@ -130,7 +130,7 @@ def plan_on(
         task: Likewise.
         evidence: Likewise.
         options: Of ``options_for``.
-        is_whole: Whether a plan that does not fit is left so.
+        is_whole: True if a plan that does not fit is left so.
     """
     if options.memory is None and options.device == "cpu":
         options = options._replace(memory=least_memory(tasks.workers.values()))
@@ -303,7 +303,7 @@ class _Shares:
             self._run.learn(Result("bounded", task, None, self._sum().log10_z, None, stats=stats))
 
     def _known(self) -> State:
-        """The best solution so far."""
+        """Return the best solution so far."""
         if self._best is None or self._best.assignment is None:
             return {}
         chosen = [v.index(self._best.assignment[v.name]) for v in self._job.problem.model.variables]
@@ -321,7 +321,7 @@ class _Shares:
         return result_between(model, bound, chosen, TOLERANCES[self._job.plan.dtype])
 
     def _joined(self) -> Result:
-        """The answer to the task, of those for all shares."""
+        """Return the answer to the task, of those for all shares."""
         task = self._job.plan.task
         if task == "mpe":
             known = self._best or next((found for found in self._found if found.status == "bounded"), self._found[0])
@@ -331,7 +331,7 @@ class _Shares:
         return self._sum()
 
     def _sum(self) -> Result:
-        """The sum over the slices that have run."""
+        """Return the sum over the slices that have run."""
         logs = [found.log10_z / math.log10(2) for found in self._found if found.log10_z is not None]
         return partition_result(math.log10(2) * log2_sum(logs))
 

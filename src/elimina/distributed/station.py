@@ -207,7 +207,7 @@ class Station:
             self._close()
 
     def _is_unwanted(self) -> bool:
-        """Whether the client has gone, or the worker ends."""
+        """Return whether the client has gone, or the worker ends."""
         return self._key not in self._worker.state.actors or self._worker.status.name in ("closing", "closed", "failed")
 
     def _close(self) -> None:

@@ -123,7 +123,7 @@ class Tasks:
         return self.answer(finished)
 
     def _wait(self, until: float = math.inf) -> Future[Any] | None:
-        """The next task that has finished, as long as there are workers; None if time is up."""
+        """Return the next task that has finished, as long as there are workers; None if time is up."""
         seen = time.monotonic()
         while True:
             now = time.monotonic()

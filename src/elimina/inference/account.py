@@ -88,7 +88,7 @@ def _slices_needed(plan: Plan) -> str:
 
 
 def partition_result(log10_z: float) -> Result:
-    """The answer to the task ``pr``."""
+    """Return the answer to the task ``pr``."""
     if log10_z == -math.inf:
         return Result("infeasible", "pr", 0.0, log10_z=log10_z)
     value = 10.0**log10_z if -307 < log10_z < 308 else None

@@ -31,7 +31,7 @@ class Written:
         self._steps, self._outputs, self._first = steps, outputs, first
 
     def tables(self, zone: Array) -> list[Array]:
-        """Each output as an array."""
+        """Return each output as an array."""
         places = [(self._steps[number], scope) for number, scope in self._outputs]
         return [step_table(step, zone[step.out_offset - self._first :], scope) for step, scope in places]
 
@@ -55,7 +55,7 @@ class Answer(NamedTuple):
         written: Where those are that were asked for.
         log_sum: Natural logarithm of the model's sum given the evidence (``max-sum``: of the best product), a scalar or
             one for each case; None if it was not asked for.
-        logarithmic: Whether tables hold natural logarithms.
+        logarithmic: True if tables hold natural logarithms.
         sound: False if a product may have left the dtype's range: then ask again in ``log-sum-exp``.
     """
 

@@ -124,7 +124,7 @@ class Run:
 
     @property
     def is_over(self) -> bool:
-        """Whether the work is to end."""
+        """True if the work is to end."""
         return stopped() or self.seconds <= 0
 
     @property
@@ -383,7 +383,7 @@ class Part(Run):
 
 
 def is_left_alone() -> bool:
-    """Whether work that would not end is still running, for which the interpreter's end would wait."""
+    """Return whether work that would not end is still running, for which the interpreter's end would wait."""
     return any(thread.is_alive() for thread in _left_alone)
 
 

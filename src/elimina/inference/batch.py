@@ -84,7 +84,7 @@ class Batch:
         self._ways = self._other_ways()
 
     def _other_ways(self) -> list[CaseByCase]:
-        """The other ways on the CPU, if every thread may have their tables, in two semirings at worst."""
+        """Return the other ways on the CPU, if every thread may have their tables, in two semirings at worst."""
         backend = self.planned.backend
         if not isinstance(backend, CpuBackend):
             return []
@@ -153,7 +153,7 @@ class Batch:
         return int(around / max(1e-9, (plan.seconds - 1e-6 * len(plan.steps)) / _UNIT))
 
     def suits(self, columns: Sequence[int], asked: Sequence[int] | None, count: int) -> bool:
-        """Whether it is made for so many cases with these columns and queries."""
+        """Return whether it is made for so many cases with these columns and queries."""
         return (tuple(columns), asked) == (self.columns, self._query) and count <= self._enough
 
     def run(self, values: Codes, progress: Callable[[float], None] | None = None) -> Posteriors:
@@ -189,7 +189,7 @@ class Batch:
         return Posteriors(named, log_sums / math.log(10), variables)
 
     def _choose(self, values: Codes) -> CaseByCase | None:
-        """The way that should take the least time; None: in chunks."""
+        """Return the way that should take the least time; None: in chunks."""
         best, found = self.planned.plan.seconds / self.cases, None
         for way in self._ways if len(values) else ():
             if way.least_seconds(values) < best and (seconds := way.seconds(values)) < best:

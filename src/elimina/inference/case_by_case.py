@@ -64,7 +64,7 @@ class CaseByCase:
         return float(work.mean() / _COMBINATIONS) + self.least_seconds(values)
 
     def sequence(self, values: Codes) -> NDArray[np.intp]:
-        """The order in which cases are best run."""
+        """Return the order in which cases are best run."""
         return np.arange(len(values))
 
     def run(self, own: dict[str, Propagator], values: Codes) -> tuple[dict[int, Floats], Floats]:

@@ -76,7 +76,7 @@ class Checkpoint:
 
     @property
     def is_new(self) -> bool:
-        """Whether no run has left anything."""
+        """True if no run has left anything."""
         return not self._known
 
     @property

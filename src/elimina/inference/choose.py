@@ -201,7 +201,7 @@ def _side(problem: Problem) -> Bound | None:
 
 
 def limits_of(backend: Backend, options: Options) -> tuple[Machine, int]:
-    """A backend as its cost model sees it, and the bytes that may be used there."""
+    """Return a backend as its cost model sees it, and the bytes that may be used there."""
     machine = cpu_machine(backend.threads) if isinstance(backend, CpuBackend) else cuda_machine()
     return machine, backend.memory() if options.memory is None else options.memory
 
@@ -260,7 +260,7 @@ def _with_other_tables(machine: Machine, problem: Problem, order: Sequence[int],
 def _on_rows(
     machine: Machine, memory: int, problem: Problem, order: Sequence[int], options: Options, whole: Plan
 ) -> Plan | None:
-    """A plan with steps on rows, if that may be of use."""
+    """Return a plan with steps on rows, if that may be of use."""
     if whole.dtype == "int16" and options.dtype is None:
         wide = MAX_OPERANDS * cost_bound(problem) > np.iinfo(np.int32).max
         whole = make_plan(problem, order, machine, memory, "int64" if wide else "int32")
@@ -275,7 +275,7 @@ def rows_in_fine_slices(
     Args:
         machine: The device.
         problem: What the plan is for.
-        options: Whether there may be slices.
+        options: True if there may be slices.
         plan: Without slices.
         room: Bytes.
         times: See ``in_rows``.
@@ -291,7 +291,7 @@ def rows_in_fine_slices(
 def _sliced(
     machine: Machine, memory: int, problem: Problem, order: Sequence[int], options: Options, whole: Plan
 ) -> Plan | None:
-    """A plan in slices; None if the task cannot be merged from them, or nothing helps."""
+    """Return a plan in slices; None if the task cannot be merged from them, or nothing helps."""
     if options.slices == "never" or problem.task not in ("mpe", "pr", "count"):
         return None
     from elimina.planning.slicing import make_sliced_plan

@@ -43,8 +43,8 @@ class Turn(NamedTuple):
         bound: No assignment is better, or better than those known.
         chosen: The value of each variable of the model in the best assignment found; None if there is none.
         nodes: In this turn.
-        is_done: Whether nothing better is left.
-        interrupted: Whether the user ended it.
+        is_done: True if nothing better is left.
+        interrupted: True if the user ended it.
     """
 
     bound: int | float
@@ -66,7 +66,7 @@ class Units(NamedTuple):
     unit: int | float
 
     def total(self, cost: int, original: Original) -> int | float:
-        """A cost of the core as a bound in the model's units."""
+        """Return a cost of the core as a bound in the model's units."""
         if isinstance(self.unit, int):
             return original.bound(_sign(original) * (self.offset + cost))
         distance = cost / self.unit
@@ -101,7 +101,7 @@ class Consistency:
             original: The problem, and what its costs were shifted to.
             order: Its free variables in elimination order.
             known: A total that is known to be reached.
-            is_found: Whether only what is better is looked for.
+            is_found: True if only what is better is looked for.
             threads: Of the CPU.
             memory: Bytes that it may take.
         """
@@ -159,7 +159,7 @@ class Consistency:
     def run(
         self, seconds: float, nodes: float, memory: int, poll: Callable[[int | float, list[int] | None, int], bool]
     ) -> Turn:
-        """One turn.
+        """Return one turn.
 
         Args:
             seconds: After which it ends.
@@ -179,7 +179,7 @@ class Consistency:
         return Turn(self.bound, chosen, spent, found["done"], found["interrupted"])
 
     def _whole(self, values: Sequence[int]) -> list[int]:
-        """A value for each variable of the model, given those of the free ones."""
+        """Return a value for each variable of the model, given those of the free ones."""
         moved = self.original.moved
         chosen = [0] * len(moved.model.variables)
         for v, value in (*moved.fixed.items(), *zip(moved.free, values, strict=True)):

@@ -115,7 +115,7 @@ class _Division:
         self.partition: list[list[tuple[int, ...]]] = []
 
     def divide(self, place: int, items: Sequence[Item]) -> Sequence[Sequence[int]]:
-        """The next bucket's mini-buckets."""
+        """Return the next bucket's mini-buckets."""
         own = [self._factors[i.factor] if i.factor >= 0 else self._messages[i.child] for i in items]
         single = [Joined(scope, table, table.min(axis=0), (n,)) for n, (scope, table) in enumerate(own)]
         union = frozenset[int]().union(*(item.scope for item in items))
@@ -211,7 +211,7 @@ class _Division:
 
 
 def _spread(table: Floats, scope: Sequence[int], wider: Sequence[int]) -> Floats:
-    """A table with an axis for each variable of a wider scope."""
+    """Return a table with an axis for each variable of a wider scope."""
     sizes = dict(zip(scope, table.shape, strict=True))
     return table.reshape([sizes.get(v, 1) for v in wider])
 

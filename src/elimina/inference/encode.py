@@ -40,7 +40,7 @@ class Encoded(NamedTuple):
             the base-2 logarithm of the arena's sum (``sum-product``).
         ranges: float64 of shape (factors, 2): largest and smallest positive value of each table (``sum-product``); how
             far its allowed values are apart at most, and 0 (costs and logarithms as floats).
-        impossible: Whether nothing is allowed, seen before the run: a factor without free variables is forbidden or has
+        impossible: True if nothing is allowed, seen before the run: a factor without free variables is forbidden or has
             probability 0 (the model's constant, too), or all integer costs of one table are forbidden.
         exact: False if a product of two positive numbers left the normal range while factors were joined.
     """
@@ -245,7 +245,7 @@ class Distances(NamedTuple):
         tables: For each of the problem's groups the sums of its tables' distances from the best that each of them has:
             int64, or float64, where forbidden ones are infinite.
         offset: The total where all distances are 0, negated where totals are maximised.
-        possible: Whether no table forbids everything.
+        possible: True if no table forbids everything.
     """
 
     tables: list[Array]
@@ -319,7 +319,7 @@ def _side_by_side(
 
 
 def factor_view(arena: Array, factor: FactorLayout) -> Array:
-    """The factor's place in the arena, with its axes; it can be written to."""
+    """Return the factor's place in the arena, with its axes; it can be written to."""
     step = arena.itemsize
     strides = [stride * step for stride in factor.strides]
     return np.ndarray(factor.sizes, arena.dtype, arena, factor.offset * step, strides)
@@ -354,7 +354,7 @@ def scaled(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
 
 
 def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: list[int | float]) -> int | float | None:
-    """The optimum in the model's units from the values of the tree's roots; None if there is no solution.
+    """Return the optimum in the model's units from the values of the tree's roots; None if there is no solution.
 
     Raises:
         InputError: The plan's semiring has no optimum.

@@ -44,7 +44,7 @@ class Execution(NamedTuple):
         return pack(self.plan, len(self.problem.model.variables), semiring, parameter)
 
     def places(self, count: int) -> range:
-        """The slices that are run, of so many: see ``share``."""
+        """Return the slices that are run, of so many: see ``share``."""
         return range(count) if self.share is None else self.share
 
     def check_deadline(self, reached: str) -> None:

@@ -75,7 +75,7 @@ class Known(NamedTuple):
         return [int(bound), self.worst]
 
     def limited(self, worst: int | None) -> Problem:
-        """The shifted problem, where what is worse than a total is no solution."""
+        """Return the shifted problem, where what is worse than a total is no solution."""
         problem = self.original.moved
         if worst is None:
             return problem
@@ -88,7 +88,7 @@ class Known(NamedTuple):
         return prepare(limited, "mpe", problem.fixed)
 
     def answer(self, found: Result) -> Result:
-        """The answer, given that of the limited problem."""
+        """Return the answer, given that of the limited problem."""
         model = self.original.problem.model
         if found.assignment is not None:
             score = model.score([v.index(found.assignment[v.name]) for v in model.variables])
@@ -167,7 +167,7 @@ def _better(
 
 
 def _climb(known: Known, planned: Planned, deadline: float | None, clock: dict[str, float]) -> Result:
-    """One plan, with limit after limit."""
+    """Return one plan, with limit after limit."""
     made = filtered = 0
     for worst in known.rungs:
         problem = known.limited(worst)
@@ -201,7 +201,7 @@ def _first_bounds(problem: Problem, options: Options, limits: Limits, listener: 
 
 
 def filtered_plan(known: Known, backend: Backend, options: Options) -> Planned:
-    """A plan on rows that looks for a better solution than is known.
+    """Return a plan on rows that looks for a better solution than is known.
 
     Raises:
         InputError: The dtype that is asked for does not hold the costs.

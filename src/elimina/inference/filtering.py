@@ -147,7 +147,7 @@ class _Costs(NamedTuple):
         sizes: Of the free variables.
         scopes: Their numbers in each table.
         tables: int64, one after another cell.
-        possible: Whether no table forbids everything.
+        possible: True if no table forbids everything.
     """
 
     problem: Problem
@@ -200,7 +200,7 @@ class _Costs(NamedTuple):
         return ends if self.sign == 1 else ends[::-1]
 
     def result(self, found: dict[str, Any], upper: int, limits: Limits) -> Result:
-        """The answer in the model's units."""
+        """Return the answer in the model's units."""
         distance, bound = found["cost"], found["bound"]
         if distance >= FORBIDDEN_COST:
             if bound >= upper:
@@ -217,7 +217,7 @@ class _Costs(NamedTuple):
         return best.replace(status="bounded", lower_bound=ends[0], upper_bound=ends[1])
 
     def solution(self, chosen: Sequence[int], distance: int) -> Result:
-        """A solution that the core has found, as if it were the best one."""
+        """Return a solution that the core has found, as if it were the best one."""
         model = self.problem.model
         values = [0] * len(model.variables)
         for v, value in {**dict(zip(self.problem.free, chosen, strict=True)), **self.problem.fixed}.items():

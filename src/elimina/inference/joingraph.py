@@ -113,7 +113,7 @@ class JoinGraph:
         return constant
 
     def _collect(self, tables: Sequence[Floats], levelled: bool) -> float:
-        """Every cluster's message moves to its parent; what the roots send is the bound's gain."""
+        """Return every cluster's message moves to its parent; what the roots send is the bound's gain."""
         constant = 0.0
         for bucket in self._buckets:
             if levelled and len(bucket) > 1:
@@ -154,7 +154,7 @@ class JoinGraph:
             tables[number] += share.reshape(tables[number].shape[1:])
 
     def _runs(self, parent: int, child: Node) -> _Runs:
-        """The parent's axes, as a child's message has them."""
+        """Return the parent's axes, as a child's message has them."""
         return _merge([(self._sizes[v], v in child.separator) for v in self.clusters[parent].scope])
 
 

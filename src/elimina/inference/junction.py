@@ -434,7 +434,7 @@ def _check_samples(count: int, variables: int, room: int) -> None:
 
 
 def impossible_text(model: Model, weights: Mapping[int, Array]) -> str:
-    """An error's text for evidence of probability 0."""
+    """Return an error's text for evidence of probability 0."""
     known = []
     for v, w in list(weights.items())[:5]:
         what = model.variables[v].state(int(w.argmax())) if np.count_nonzero(w) == 1 else w.tolist()
@@ -448,7 +448,7 @@ def impossible_text(model: Model, weights: Mapping[int, Array]) -> str:
 def joint_table(
     model: Model, evidence: Mapping[int, int], variables: Sequence[int], options: Options
 ) -> NDArray[np.float64]:
-    """The normalised joint posterior of variables, by elimination of the others; observed ones have length 1.
+    """Return the normalised joint posterior of variables, by elimination of the others; observed ones have length 1.
 
     Raises:
         MemoryLimitError: The plan does not fit.

@@ -31,7 +31,7 @@ class Limits(NamedTuple):
         rounds: After which it ends.
         messages: Estimated seconds of the first round's mini-buckets; each round may take ten times longer than the one
             before.
-        is_alone: Whether mini-buckets go without turns of soft local consistency.
+        is_alone: True if mini-buckets go without turns of soft local consistency.
     """
 
     deadline: float | None = None
@@ -83,13 +83,13 @@ class Knowledge:
 
     @property
     def is_over(self) -> bool:
-        """Whether the bounds are as close as they have to be, or time is up, or the call is to end."""
+        """True if the bounds are as close as they have to be, or time is up, or the call is to end."""
         is_done = self.is_empty or self.is_exhausted or self.is_close
         return is_done or stopped() or self.limits.seconds <= 0
 
     @property
     def is_close(self) -> bool:
-        """Whether the bounds are as close as they have to be."""
+        """True if the bounds are as close as they have to be."""
         if self.chosen is None or self.score is None or self.bound is None:
             return False
         return meet(self.bound, self.score) or self.known(self.score).gap <= self.limits.gap
@@ -98,7 +98,7 @@ class Knowledge:
         """Note that nothing is left to be searched.
 
         Args:
-            is_in_doubt: Whether rounding alone may have made what was found no solution.
+            is_in_doubt: True if rounding alone may have made what was found no solution.
         """
         self.is_exhausted = True
         limits = [limit for limit in (self.problem.model.upper_bound, self.limits.upper_bound) if limit is not None]
@@ -126,7 +126,7 @@ class Knowledge:
             self.bound = value
 
     def known(self, best: int | float | None) -> Bounds:
-        """The bounds, given the value of the best assignment."""
+        """Return the bounds, given the value of the best assignment."""
         ends = (self.bound, best) if self.sign == 1 else (best, self.bound)
         return Bounds(round(time.monotonic() - self.started, 3), *ends, self.stats["nodes"])
 

@@ -88,7 +88,7 @@ def ends_beyond(given: int | float, sign: int, is_integer: bool = True) -> tuple
     Args:
         given: The total.
         sign: 1 where values are minimised, -1 where they are maximised.
-        is_integer: Whether costs are integers.
+        is_integer: True if costs are integers.
     """
     beyond = given + sign if is_integer else given
     return (beyond, None) if sign == 1 else (None, beyond)
@@ -155,7 +155,7 @@ def _descend(chosen: list[int], touching: Mapping[int, Sequence[tuple[tuple[int,
 
 
 def _least(table: Table, sense: Sense) -> tuple[float, Array | None]:
-    """The least cost of a table, and the distances of all from it, those that are forbidden a large one."""
+    """Return the least cost of a table, and the distances of all from it, those that are forbidden a large one."""
     forbidden = forbidden_value(sense, table.values.dtype)
     is_large = table.cells > (_MOST_CELLS if table.rows is None else _MOST_LISTED_CELLS)
     given = table.values if is_large else table.dense()

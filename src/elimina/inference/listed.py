@@ -28,7 +28,7 @@ class Written(NamedTuple):
         ends: Smallest and largest allowed value of each table at the tuples; None if it allows none of them.
         range: Largest and smallest positive value (``products``).
         exponent: Power of two that was taken out (``products``).
-        is_exact: Whether no positive product left the normal range.
+        is_exact: True if no positive product left the normal range.
     """
 
     ends: list[tuple[float, float] | None]
@@ -112,7 +112,7 @@ class ListedValues:
 
 
 def _at(table: Table, scope: Sequence[int], rows: NDArray[np.int32]) -> Array:
-    """A table's values at assignments of a scope that contains its own."""
+    """Return a table's values at assignments of a scope that contains its own."""
     axes = [scope.index(v) for v in table.scope]
     if table.rows is None:
         found: Array = table.values[tuple(rows[:, axis] for axis in axes)]

@@ -81,7 +81,7 @@ def translated(problem: Problem, found: Result) -> Result:
 
 
 def with_known(problem: Problem, assignment: Mapping[str, State] | None) -> dict[str, State] | None:
-    """The assignment of a query and what was known of it before."""
+    """Return the assignment of a query and what was known of it before."""
     if assignment is None:
         return None
     variables = problem.model.variables

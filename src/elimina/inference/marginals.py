@@ -30,7 +30,7 @@ class Inquiry(NamedTuple):
         model: A probability model, with a leaf for each piece of soft evidence.
         evidence: Variable index -> value index.
         asked: The variables whose marginals go into the result.
-        complete: Whether the evidence's probability is asked for too.
+        complete: True if the evidence's probability is asked for too.
         structure: What is eliminated for them.
     """
 
@@ -105,7 +105,7 @@ def _log10_z(inquiry: Inquiry, answer: Answer, execution: Execution, options: Op
 
 
 def _marginal_outputs(plan: Plan) -> list[int]:
-    """The outputs that are marginals; the others are the sums of whole trees."""
+    """Return the outputs that are marginals; the others are the sums of whole trees."""
     return [number for number, output in enumerate(plan.outputs) if output.scope]
 
 

@@ -87,11 +87,11 @@ class Search(NamedTuple):
 
     @property
     def is_asked_for(self) -> bool:
-        """Whether filtering or search is the only way."""
+        """True if filtering or search is the only way."""
         return self.method in ("filter", "search") or (self.method == "auto" and self.upper_bound is not None)
 
     def is_end(self, run: Run) -> bool:
-        """Whether nothing else is to be tried: what is known is exact, or close enough, or time is up."""
+        """Return whether nothing else is to be tried: what is known is exact, or close enough, or time is up."""
         found = run.known
         if found is None:
             return False

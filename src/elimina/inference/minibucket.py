@@ -76,7 +76,7 @@ class Heuristic(NamedTuple):
         return self.total_of(cost - slack)
 
     def cost_of(self, total: int | float) -> float:
-        """A total of the model as a cost of the plan."""
+        """Return a total of the model as a cost of the plan."""
         if self.is_integer:
             return float(self.least * (int(total) - int(self.encoded.offset)))
         return self.sign * math.fsum([total, *(-constant for constant in self.encoded.constants)])
@@ -93,7 +93,7 @@ class Heuristic(NamedTuple):
 
     @property
     def is_integer(self) -> bool:
-        """Whether the plan's costs are integers."""
+        """True if the plan's costs are integers."""
         return self.plan.dtype.startswith("int")
 
     def decode(self, session: GatheringSession, noise: np.random.Generator | None = None) -> list[int]:
@@ -132,7 +132,7 @@ class Heuristic(NamedTuple):
         return float(_UNITS * np.finfo(self.plan.dtype).eps * sizes)
 
     def complete(self, values: Sequence[int]) -> list[int]:
-        """A value for each variable of the model, given those of the plan's order."""
+        """Return a value for each variable of the model, given those of the plan's order."""
         chosen = [0] * len(self.problem.model.variables)
         for variable, value in (*self.problem.fixed.items(), *zip(self.plan.order, values, strict=True)):
             chosen[variable] = value
@@ -232,7 +232,7 @@ def division(plan: Plan) -> dict[str, int | str]:
 
 
 def meet(bound: int | float, score: int | float, tolerance: float = TOLERANCES["float64"]) -> bool:
-    """Whether a bound and an assignment's total are the same number, up to rounding of floats."""
+    """Return whether a bound and an assignment's total are the same number, up to rounding of floats."""
     return bound == score or (not isinstance(score, int) and abs(bound - score) <= tolerance * max(1.0, abs(score)))
 
 

@@ -16,7 +16,7 @@ from elimina.planning.minibuckets import IBound
 MOST_THREADS = 1024
 
 Slices = int | Literal["auto", "never"]
-"""Whether to fix variables where a plan does not fit otherwise, and in how many slices at most."""
+"""Conditioning on variables where a plan does not fit, and the most slices that it may make."""
 
 Tables = Literal["auto", "dense", "sparse"]
 """Whether steps work on rows, the feasible assignments alone: where that is expected to be faster, never, or all."""
@@ -54,21 +54,21 @@ class Options(NamedTuple):
     refined: int = 0
     """How often there were more rows than memory held: so many times ``FINER`` times as many are expected."""
     is_kept: bool = False
-    """Whether a checkpoint keeps what is known, for which tables have to stay on the device."""
+    """True if a checkpoint keeps what is known, for which tables have to stay on the device."""
 
     @property
     def shifts_tables(self) -> bool:
-        """Whether costs are shifted between tables."""
+        """True if costs are shifted between tables."""
         return self.shift in ("tables", "clusters", "all")
 
     @property
     def shifts_clusters(self) -> bool:
-        """Whether costs are shifted between joined tables, too."""
+        """True if costs are shifted between joined tables, too."""
         return self.shift in ("clusters", "all")
 
     @property
     def levels_buckets(self) -> bool:
-        """Whether costs are shifted between mini-buckets."""
+        """True if costs are shifted between mini-buckets."""
         return self.shift in ("buckets", "all")
 
     @property
@@ -78,7 +78,7 @@ class Options(NamedTuple):
 
     @property
     def names_another_way(self) -> bool:
-        """Whether slices, files or rows are asked for, where tables do not fit."""
+        """True if slices, files or rows are asked for, where tables do not fit."""
         return self.scratch is not None or self.tables == "sparse" or self.slices not in ("auto", "never")
 
     def checked(self) -> Options:
@@ -117,7 +117,7 @@ class Options(NamedTuple):
 
 
 def _checked_seconds(seconds: Any) -> float:
-    """A limit of the search for an order, as long as it makes sense."""
+    """Return a limit of the search for an order, as long as it makes sense."""
     checked = arguments.number("order_seconds", seconds, "a number of seconds")
     if checked < 0:
         raise InputError(f"seconds for ordering is {arguments.shown(checked)}; it cannot be negative")
@@ -133,7 +133,7 @@ def _word_or_count(name: str, given: Any, words: tuple[str, ...], taken: str) ->
 
 
 def _checked_order(order: Any) -> Any:
-    """A method's name, which the search for an order checks, or a tuple of names and indices."""
+    """Return a method's name, which the search for an order checks, or a tuple of names and indices."""
     if isinstance(order, str):
         return order
     if not isinstance(order, bytes | Mapping | Set):

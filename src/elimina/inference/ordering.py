@@ -76,7 +76,7 @@ _KEPT_SIZES = (2, 16, 4096)
 
 
 def _order_around(problem: Problem, options: Options) -> tuple[int, ...]:
-    """An order of the free variables where the kept ones are not neighbours: the best one of a few."""
+    """Return an order of the free variables where the kept ones are not neighbours: the best one of a few."""
     number = {v: i for i, v in enumerate((*problem.free, *problem.kept))}
     scopes = [[number[v] for v in group.scope] for group in problem.groups]
     sizes = [problem.model.sizes[v] for v in problem.free]

@@ -255,7 +255,7 @@ class Propagator:
         return self._new_planner(log2_lows(self._encoded.ranges[:, 1]))
 
     def _is_sound(self, outputs: Sequence[int], answer: Answer, peaks: NDArray[np.float64]) -> bool:
-        """Whether no product can have become 0, or what may be missing is nothing beside what is there."""
+        """Return whether no product can have become 0, or what may be missing is nothing beside what is there."""
         if not self._encoded.exact:
             return False
         if not self._scales.may_underflow(self._ranges, peaks):
@@ -293,7 +293,7 @@ class Propagator:
         return np.asarray(total + math.log(2) * exponents + math.fsum(self._taken.values()))
 
     def factor_table(self, number: int) -> tuple[tuple[int, ...], Array]:
-        """A factor as weighed at present, up to a constant: its scope and values."""
+        """Return a factor as weighed at present, up to a constant: its scope and values."""
         factor = self._plan.factors[number]
         if isinstance(self._session, KeepingSession):
             return factor.scope, self._session.factor_table(number)
@@ -310,11 +310,11 @@ class Propagator:
 
     @property
     def logarithmic(self) -> bool:
-        """Whether tables hold natural logarithms."""
+        """True if tables hold natural logarithms."""
         return self._semiring != "sum-product"
 
     def message(self, number: int) -> tuple[tuple[int, ...], Array]:
-        """The output of a step of the last run, up to a constant: its scope and values."""
+        """Return the output of a step of the last run, up to a constant: its scope and values."""
         step = self._plan.steps[number]
         if isinstance(self._session, KeepingSession):
             return step.axes, self._session.message_table(number)

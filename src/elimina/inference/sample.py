@@ -72,7 +72,7 @@ def _logarithms(values: Array, logarithmic: bool) -> NDArray[np.float64]:
 def _at(
     variable: int, scope: tuple[int, ...], values: Array, samples: dict[int, NDArray[np.int64]], rows: slice
 ) -> NDArray[np.float64]:
-    """A table at the values drawn so far, one row a sample, with the variable's values along it."""
+    """Return a table at the values drawn so far, one row a sample, with the variable's values along it."""
     axis = scope.index(variable)
     others = tuple(samples[v][rows] for v in scope if v != variable)
     found: NDArray[np.float64] = np.moveaxis(values, axis, -1)[others]

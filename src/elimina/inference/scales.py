@@ -47,7 +47,7 @@ class Scales:
         return float(self.root_exponents(run.peaks)) + math.fsum(map(math.log2, values))
 
     def root_exponents(self, peaks: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The power of two by which the roots' values have to be multiplied, all of them together.
+        """Return the power of two by which the roots' values have to be multiplied, all of them together.
 
         Args:
             peaks: ``Run.peaks``, of any number of runs.
@@ -95,7 +95,7 @@ class Scales:
 
 
 def roots(plan: Plan, run: Run) -> list[int | float]:
-    """The values whose product (in the plan's semiring) is the whole model's."""
+    """Return the values whose product (in the plan's semiring) is the whole model's."""
     values: list[int | float] = run.zone[root_places(plan)].tolist()
     return values
 
@@ -120,7 +120,7 @@ def log2_lows(smallest: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _exponents(highs: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
-    """The powers of two that readers divide messages by, from their largest values."""
+    """Return the powers of two that readers divide messages by, from their largest values."""
     limit = 126.0 if dtype == "float32" else 1022.0  # as scale_exponent in include/elimina/semiring.hpp
     exponents: NDArray[np.float64] = np.minimum(np.maximum(np.frexp(highs)[1] - 1.0, -limit), limit)
     exponents[highs == 0] = 0

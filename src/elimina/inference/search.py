@@ -144,7 +144,7 @@ class _Search(Knowledge):
 
     @property
     def is_ahead(self) -> bool:
-        """Whether soft local consistency has the better bound."""
+        """True if soft local consistency has the better bound."""
         return self.consistency is not None and self.consistency.bound == self.bound
 
     def search(self, original: Original, heuristic: Heuristic, seconds: float) -> None:
@@ -209,7 +209,7 @@ class _Search(Knowledge):
             self.consistency, self.unit = None, unit
 
     def turn(self, search: Consistency, seconds: float) -> bool:
-        """A turn of one search; whether it is done."""
+        """Give one search its time budget, and return whether it is done."""
         if self.chosen is not None and self.score is not None:
             search.know(self.score, self.chosen)
         before = self.stats["nodes"]
@@ -239,7 +239,7 @@ class _Search(Knowledge):
         return turn.is_done
 
     def begin_consistency(self, original: Original) -> Consistency | None:
-        """A search, if it is possible."""
+        """Return a search, if it is possible."""
         options = self.options
         with self.phase("consistency"):
             order = elimination_order(original.moved, options._replace(order="min-fill", order_seconds=0.0))

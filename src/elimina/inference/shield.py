@@ -24,5 +24,5 @@ def shielded() -> Iterator[None]:
 
 
 def is_shielded(thread: threading.Thread) -> bool:
-    """Whether a thread does such work."""
+    """Return whether a thread does such work."""
     return thread.ident in _threads

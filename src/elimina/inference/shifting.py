@@ -75,13 +75,13 @@ class Shifted(NamedTuple):
         return self.sign * (widened(bound, self.problem.model.constant) - self.slack)
 
     def total(self, total: int | float) -> int | float:
-        """An assignment's total here as its total in the original problem."""
+        """Return an assignment's total here as its total in the original problem."""
         if isinstance(total, int) and isinstance(self.scale, int):
             return self.sign * -(-total // self.scale)
         return self.sign * total / self.scale
 
     def shifted(self, total: int | float) -> int | float:
-        """A total of the original problem as one of this."""
+        """Return a total of the original problem as one of this."""
         return self.sign * total * self.scale
 
 
@@ -97,15 +97,15 @@ class Original(NamedTuple):
         return self.problem if self.shifted is None else self.shifted.problem
 
     def bound(self, bound: int | float) -> int | float:
-        """A bound on totals of the problem that is run as one on this one's."""
+        """Return a bound on totals of the problem that is run as one on this one's."""
         return bound if self.shifted is None else self.shifted.original(bound)
 
     def total(self, total: int | float) -> int | float:
-        """An assignment's total there as its total here."""
+        """Return an assignment's total there as its total here."""
         return total if self.shifted is None else self.shifted.total(total)
 
     def moved_total(self, total: int | float) -> int | float:
-        """An assignment's total here as its total there."""
+        """Return an assignment's total here as its total there."""
         return total if self.shifted is None else self.shifted.shifted(total)
 
 
@@ -264,7 +264,7 @@ def _tables(
     found: Sequence[tuple[list[int], Array]],
     unit: float,
 ) -> list[Table]:
-    """The shifted factors: what rounding to units took from floats is in them."""
+    """Return the shifted factors: what rounding to units took from floats is in them."""
     pairs = list(zip(problem.groups, known, given, strict=True))
     wide = [pair for pair in pairs if len(pair[0].scope) > 1]
     narrow = {pair[0].scope[0]: pair for pair in pairs if len(pair[0].scope) == 1}
@@ -283,7 +283,7 @@ def _tables(
 
 
 def _table(scope: Sequence[int], costs: Array, exact: Array, rounded: Array, unit: float) -> Table:
-    """A shifted table; floats are what they were, and what was shifted."""
+    """Return a shifted table; floats are what they were, and what was shifted."""
     if exact.dtype.kind == "i":
         return Table(scope, np.where(costs >= FORBIDDEN_COST, FORBIDDEN, costs))
     with np.errstate(invalid="ignore"):

@@ -55,11 +55,11 @@ class SliceBounds(NamedTuple):
     slack: float
 
     def is_hopeless(self, number: int, best: int | float) -> bool:
-        """Whether no assignment of a slice is better than a total, negated where totals are maximised."""
+        """Return whether no assignment of a slice is better than a total, negated where totals are maximised."""
         return bool(self.costs[number].item() >= best + self.slack)
 
     def sequence(self, sizes: Sequence[int]) -> list[int]:
-        """All slices such that promising ones come early, and values of slow variables still change seldom.
+        """Return all slices such that promising ones come early, and values of slow variables still change seldom.
 
         Args:
             sizes: Of the fixed variables, the slowest one first.
@@ -117,7 +117,7 @@ def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] |
 
 
 def _spread(problem: Problem) -> float:
-    """The largest sum of the tables' costs, whatever their signs."""
+    """Return the largest sum of the tables' costs, whatever their signs."""
     logs = problem.model.sense == "probability"
     total = abs(float(problem.model.constant))
     for ends in filter(None, allowed_ranges(problem.tables, problem.model.sense)):
@@ -135,7 +135,7 @@ def _bounding_plan(
 
 
 def _costs(original: Original, plan: Plan, slicing: Slicing, backend: CpuBackend) -> NDArray[Any] | None:
-    """The bounds of all slices, by one run; None if integers do not hold them."""
+    """Return the bounds of all slices, by one run; None if integers do not hold them."""
     problem = original.moved
     encoded = encode(problem, plan)
     is_integer = problem.model.is_integer

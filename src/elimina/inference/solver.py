@@ -106,7 +106,7 @@ class Solver:
         """Filter, search, or bound a large sum before anything is planned, if it may be better.
 
         Returns:
-            Whether that is the answer.
+            True if that is the answer.
         """
         task, search = self.question.task, self.search
         if task == "mar":
@@ -240,12 +240,12 @@ class Solver:
                 break
 
     def _is_bounded_instead(self, plan: Plan, options: Options) -> bool:
-        """Whether a sum that does not fit is bounded."""
+        """Return whether a sum that does not fit is bounded."""
         is_free = self.search.method == "auto" and self.question.task == "pr" and self._kept is None
         return is_free and options.ibound is None and not plan.fits
 
     def _is_worth_finer_slices(self, plan: Plan, options: Options) -> bool:
-        """Whether rows that turned out too many may be made in slices, or in more of them."""
+        """Return whether rows that turned out too many may be made in slices, or in more of them."""
         return (
             options.tables == "sparse"
             and plan.fits
@@ -256,7 +256,7 @@ class Solver:
         )
 
     def _prepared(self, options: Options) -> Prepared | None:
-        """A plan to run; None where what was tried is the answer."""
+        """Return a plan to run; None where what was tried is the answer."""
         is_free = self.search.method == "auto" and self.question.task == "mpe" and self._kept is None
         # Who names a number of slices, or a directory, wants elimination with them.
         turns = is_free and options.scratch is None and options.slices in ("auto", "never")

@@ -145,7 +145,7 @@ class _Search:
         return BOTH_PASSES * rough.total_cells / self._speed < _FACTOR_SECONDS * factors
 
     def best(self, relevance: Relevance, tree: _Group) -> list[_Group]:
-        """The cheapest way found.
+        """Return the cheapest way found.
 
         Args:
             relevance: What each variable's posterior depends on.
@@ -213,7 +213,7 @@ def _maximal(groups: Mapping[int, Sequence[int]]) -> list[tuple[int, tuple[int, 
 
 
 def _forest(model: Model, evidence: Mapping[int, int], groups: Sequence[_Group]) -> tuple[Problem, dict[int, int]]:
-    """One problem of all groups, each with variables of its own."""
+    """Return one problem of all groups, each with variables of its own."""
     variables: list[Variable] = []
     factors: list[Table] = []
     wanted: dict[int, int] = {}

@@ -194,7 +194,7 @@ def _touched(problem: Problem, plan: Plan, variables: Sequence[int]) -> list[_To
 
 
 def _digits(number: int, sizes: Sequence[int]) -> list[int]:
-    """A number's digits in mixed radix, the first one the slowest."""
+    """Return a number's digits in mixed radix, the first one the slowest."""
     digits = []
     for size in reversed(sizes):
         number, digit = divmod(number, size)

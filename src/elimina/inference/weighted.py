@@ -204,7 +204,7 @@ def _marginal_map(
     deadline: float | None,
     learn: Listener | None,
 ) -> Result:
-    """One run; ``own``: the options with which all variables are eliminated, the query last."""
+    """Return one run; ``own``: the options with which all variables are eliminated, the query last."""
     problem = joint.problem
     started = time.perf_counter()
     bounding = plan_problem(problem, own)
@@ -238,7 +238,7 @@ def _tell(learn: Listener, problem: Problem, found: Result) -> None:
 
 
 def affordable(problem: Problem, order: Sequence[int], options: Options, deadline: float | None) -> list[IBound]:
-    """The largest i-bounds, ascending, with which a run may take 0.2, 2 and 20 seconds, within the memory.
+    """Return the largest i-bounds, ascending, with which a run may take 0.2, 2 and 20 seconds, within the memory.
 
     With a deadline the longest takes an eighth of the time left at most, the others a tenth and a hundredth of that.
     """
@@ -276,7 +276,7 @@ def _from_below(execution: Execution, options: Options, clock: dict[str, float])
 def _conditioned(
     execution: Execution, options: Options, clock: dict[str, float], chosen: Sequence[Sequence[int]]
 ) -> float:
-    """The logarithm of the sum over what assignments give the variables of divided buckets."""
+    """Return the logarithm of the sum over what assignments give the variables of divided buckets."""
     plan = execution.plan
     assert plan.minibuckets is not None
     nodes = bucket_tree([factor.scope for factor in plan.factors], plan.order, ibound=plan.minibuckets.ibound).nodes
@@ -319,7 +319,7 @@ def _exact(execution: Execution, clock: dict[str, float]) -> float:
 
 
 def _query_order(planned: Planned) -> list[int]:
-    """An order of the variables that stay, by what is left of the problem when the others are summed out."""
+    """Return an order of the variables that stay, by what is left of the problem when the others are summed out."""
     problem, order = planned.problem, planned.plan.order
     tree = bucket_tree([group.scope for group in problem.groups], order, problem.kept)
     number = {v: n for n, v in enumerate(problem.kept)}

@@ -64,7 +64,7 @@ class _Format(Protocol):
     """What the values of a file of this format can mean."""
 
     HOLDS_NAMES: bool
-    """Whether the format has a place for the names of variables and states."""
+    """True if the format has a place for the names of variables and states."""
     IS_OF_NETWORKS: bool
     """Whether the format is for networks alone, rather than also for products of tables that only look like one."""
 
@@ -106,7 +106,7 @@ def read(path: str | os.PathLike[str], *, format: str | None = None, check: bool
     Args:
         path: The file; its suffix (that of one of ``FORMATS``, then perhaps .gz or .xz) names the format.
         format: One of ``FORMATS``, instead of the suffix; .gz and .xz are still recognised.
-        check: Whether rows of a network that miss 1 by more than 0.001 are an error (in UAI and ERGO files, which may
+        check: True if rows of a network that miss 1 by more than 0.001 are an error (in UAI and ERGO files, which may
             hold evidence multiplied in, a warning, and nothing is normalised); False: take all numbers as they are.
 
     Raises:

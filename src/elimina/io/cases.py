@@ -99,7 +99,7 @@ def _read_csv(path: Path, model: Model) -> Cases:
 
 
 def _columns(header: Sequence[str], model: Model) -> tuple[int, ...]:
-    """The variables that the columns are named after."""
+    """Return the variables that the columns are named after."""
     if not header:
         raise InputError("expected the names of variables in the first line, found nothing")
     for number, name in enumerate(header, 1):

@@ -380,7 +380,7 @@ def render(model: Model) -> Iterator[str]:
 
 
 def _finite(table: Table) -> _Values:
-    """All costs of a table that are not forbidden, its default too."""
+    """Return all costs of a table that are not forbidden, its default too."""
     known = np.isfinite(table.values) if table.values.dtype.kind == "f" else np.abs(table.values) != FORBIDDEN
     default = [] if table.default is None or abs(table.default) in (FORBIDDEN, math.inf) else [table.default]
     values: _Values = np.append(table.values[known], np.array(default, dtype=table.values.dtype))

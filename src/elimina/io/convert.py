@@ -142,5 +142,5 @@ def integer_costs(model: Model) -> tuple[Model, int]:
 
 
 def _exact(number: float) -> Fraction:
-    """The number that was meant: 0.07 has two decimals, though its double has not."""
+    """Return the number that was meant: 0.07 has two decimals, though its double has not."""
     return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)

@@ -288,7 +288,7 @@ class GlobalFunctions:
 def _sum_chain(
     scope: Sequence[int], weights: Sequence[Mapping[int, int]], cost: Callable[[int], int], highest: float = math.inf
 ) -> Chain:
-    """A chain whose state is the sum so far; sums above ``highest`` are forbidden at once."""
+    """Return a chain whose state is the sum so far; sums above ``highest`` are forbidden at once."""
 
     def step(position: int, state: int, value: int) -> list[tuple[State, int]]:
         total = state + weights[position].get(value, 0)

@@ -53,7 +53,7 @@ class Document:
         self._open: list[Element] = []
 
     def at_end(self) -> bool:
-        """Whether nothing follows what was read: ``root`` reads everything."""
+        """Return whether nothing follows what was read: ``root`` reads everything."""
         return True
 
     def peek(self) -> bytes:

@@ -48,11 +48,11 @@ class Tokens:
         self._below += line - self.line
 
     def at_end(self) -> bool:
-        """Whether only blanks and comments are left."""
+        """Return whether only blanks and comments are left."""
         return not self.peek()
 
     def peek(self) -> bytes:
-        """The next token, quotation marks included; b"" at the end. It stays unread."""
+        """Return the next token, quotation marks included; b"" at the end. It stays unread."""
         match = _TOKEN.match(self._data, self._next)
         assert match is not None
         self._mark, self._below = match.end() if match[1] is None else match.start(1), 0

@@ -56,7 +56,7 @@ class NetworkBuilder:
         return self._index[name]
 
     def name_of(self, variable: int) -> str:
-        """A variable's name."""
+        """Return a variable's name."""
         return self._variables[variable].name
 
     def states(self, variables: Iterable[int]) -> list[list[str]]:
@@ -118,7 +118,7 @@ def find_cycle(scopes: dict[int, tuple[int, ...]]) -> list[int]:
 
 
 def is_network(model: Model) -> bool:
-    """Whether each variable has exactly one conditional distribution, there is nothing else, and no cycle."""
+    """Return whether each variable has exactly one conditional distribution, there is nothing else, and no cycle."""
     if model.children is None or sorted(model.children) != list(range(len(model.variables))) or model.constant:
         return False
     return not find_cycle({c: f.scope for c, f in zip(model.children, model.factors, strict=True)})

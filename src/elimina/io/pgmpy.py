@@ -73,7 +73,7 @@ def _check_one_each(nodes: list[Any], children: list[Any]) -> None:
 
 
 def _last_first(variables: Any) -> list[Any]:
-    """The scope of a pgmpy factor, whose first variable (the child, if it has one) goes to the end."""
+    """Return the scope of a pgmpy factor, whose first variable (the child, if it has one) goes to the end."""
     return [*variables[1:], *variables[:1]]
 
 

@@ -135,7 +135,7 @@ def _with_increasing_states(model: Model) -> Model:
 
 
 def _merged(model: Model, names: list[str]) -> dict[tuple[str, ...], NDArray[np.float64]]:
-    """The factors, those over the same variables multiplied."""
+    """Return the factors, those over the same variables multiplied."""
     merged: dict[tuple[int, ...], NDArray[np.float64]] = {}
     for scope, values in factors_of(model):
         key = tuple(sorted(scope))

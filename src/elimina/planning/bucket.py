@@ -20,7 +20,7 @@ from elimina.semiring import INTEGERS, Dtype
 
 
 def bucket_dtype(tables: int, spread: int | float) -> Dtype:
-    """The narrowest exact type of integer costs, which start at 0; float64 for floats.
+    """Return the narrowest exact type of integer costs, which start at 0; float64 for floats.
 
     Args:
         tables: Their number.

@@ -64,7 +64,7 @@ def place_steps(
     Args:
         steps: Steps of a plan.
         itemsize: Bytes of a cell.
-        keep: Whether outputs stay after they have been read.
+        keep: True if outputs stay after they have been read.
         machine: Device whose cost model estimates the time.
         levels: Level of each step, ascending (``Slicing.levels``); empty: all are 0.
         runs: How often the steps of each level run.

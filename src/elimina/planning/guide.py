@@ -35,7 +35,7 @@ class Guide(NamedTuple):
     contexts: Sequence[Sequence[int]]
 
     def homes(self) -> list[list[Placed]]:
-        """The tables of each variable."""
+        """Return the tables of each variable."""
         result: list[list[Placed]] = [[] for _ in self.sizes]
         words = self.tables.tolist()
         at = 0

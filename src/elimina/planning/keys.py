@@ -56,7 +56,7 @@ class Layout(NamedTuple):
         return Layout(tuple(scope), tuple(sizes), places, word + 1)
 
     def size(self, variable: int) -> int:
-        """The domain size of a variable of the scope."""
+        """Return the domain size of a variable of the scope."""
         return self.sizes[self.scope.index(variable)]
 
     def low(self) -> int:
@@ -73,7 +73,7 @@ class Layout(NamedTuple):
         return np.array(words, dtype=np.uint64)
 
     def without_last(self) -> Layout:
-        """The layout of what is left when the last variable is eliminated: its bits are zero."""
+        """Return the layout of what is left when the last variable is eliminated: its bits are zero."""
         return Layout(self.scope[:-1], self.sizes[:-1], self.places[:-1], self.words)
 
     def segments(self, target: Layout) -> NDArray[np.int64]:
@@ -118,5 +118,5 @@ def field_bits(size: int) -> int:
 
 
 def signed(word: int) -> int:
-    """A 64-bit word as the signed number of the same bits."""
+    """Return a 64-bit word as the signed number of the same bits."""
     return word - (1 << WORD) if word >> (WORD - 1) else word

@@ -102,7 +102,7 @@ class Arena:
         self._add(start, end)
 
     def _first(self, unit: int, span: int) -> int | None:
-        """The lowest free offset from which a span fits."""
+        """Return the lowest free offset from which a span fits."""
         best = None
         for kind in list(self._alike):
             size, rest = kind
@@ -129,6 +129,6 @@ class Arena:
         return size
 
     def _rounded(self, span: int) -> tuple[int, int]:
-        """The unit that a span's start is a multiple of, and the elements that it takes."""
+        """Return the unit that a span's start is a multiple of, and the elements that it takes."""
         alignment = _ALIGNMENT_BYTES if span * self._item >= _ALIGNMENT_BYTES else _VECTOR_BYTES
         return alignment // self._item, _round_up(max(span, 1), _VECTOR_BYTES // self._item)

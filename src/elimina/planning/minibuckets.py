@@ -42,7 +42,7 @@ def make_bounded_plan(
         memory: Bytes that the plan may use there.
         dtype: Override of the arena's dtype.
         ibound: ``auto``: the largest one that fits the memory.
-        levelled: Whether mini-buckets of a variable are levelled.
+        levelled: True if mini-buckets of a variable are levelled.
         seconds: Estimated time that ``auto`` may take besides the device's start.
         side: From which side a sum is bounded; None for the task ``mpe``.
         divide: The mini-buckets for an i-bound, None where they are to be made by scopes, as without it.
@@ -92,7 +92,7 @@ class _Rough(NamedTuple):
 
 
 def _largest_within(rough: Callable[[int], _Rough], memory: int, seconds: float) -> int:
-    """The largest i-bound that takes no more, or the width where no bucket has to be divided.
+    """Return the largest i-bound that takes no more, or the width where no bucket has to be divided.
 
     Large ones are looked at last: their trees take longer to build than small ones take to run.
     """

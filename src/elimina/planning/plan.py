@@ -136,7 +136,7 @@ class Form(NamedTuple):
     """How a step's output is kept.
 
     Attributes:
-        in_rows: Whether the step joins rows and makes rows; else it is a dense step of the plan.
+        in_rows: True if the step joins rows and makes rows; else it is a dense step of the plan.
         rows: Predicted number of feasible cells of the output.
     """
 
@@ -181,7 +181,7 @@ class Slicing(NamedTuple):
         levels: For each step, how many of the variables, from the first on, it runs again for: those that come before
             the last one that it depends on, and that one.
         unsliced: The plan without slices, which does not fit.
-        allowed: Whether so many slices, and so much time, may be taken.
+        allowed: True if so many slices, and so much time, may be taken.
     """
 
     variables: tuple[int, ...]
@@ -215,8 +215,8 @@ class MiniBuckets(NamedTuple):
         ibound: The most variables of a message.
         divided: Number of buckets that are divided.
         parts: Number of all buckets and mini-buckets.
-        levelled: Whether costs are shifted between the mini-buckets of a variable.
-        by_content: Whether the tables' values decided what goes together.
+        levelled: True if costs are shifted between the mini-buckets of a variable.
+        by_content: True if the tables' values decided what goes together.
     """
 
     ibound: int
@@ -247,8 +247,8 @@ class Plan(NamedTuple):
         outputs: What the answer is made of.
         factor_cells: Elements that the factors take.
         arena_cells: Elements of the whole arena.
-        keep: Whether each message has a place of its own until the end.
-        decode: Whether the assignment is found from them.
+        keep: True if each message has a place of its own until the end.
+        decode: True if the assignment is found from them.
         device: ``cpu`` or ``cuda``.
         memory_limit: Bytes that may be used on the device.
         bytes: Peak bytes by memory tier: ``device``, ``host``, ``disk``.
@@ -264,7 +264,7 @@ class Plan(NamedTuple):
         sparse: Which steps work on rows, the feasible assignments alone; None: all tables are dense. Bytes and seconds
             are then predictions.
         minibuckets: How buckets are divided; None: the plan is exact.
-        fits_sparse: Whether it does not fit, and one on rows, which was ruled out, would.
+        fits_sparse: True if it does not fit, and one on rows, which was ruled out, would.
     """
 
     task: str
@@ -318,7 +318,7 @@ class Plan(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether the plan stays within its memory limits, and in no more slices than are allowed."""
+        """True if the plan stays within its memory limits, and in no more slices than are allowed."""
         within = all(self.bytes.get(tier, 0) <= limit for tier, limit in self.limits)
         within = within and self.peak_bytes <= min(self.memory_limit, MOST_BYTES)
         return within and (self.slicing is None or self.slicing.allowed)
@@ -330,12 +330,12 @@ class Plan(NamedTuple):
 
     @property
     def has_large_factors(self) -> bool:
-        """Whether the factors alone take more memory than there is."""
+        """True if the factors alone take more memory than there is."""
         room = min(self.memory_limit, dict(self.limits).get("host", self.memory_limit))
         return self.factor_cells * self.itemsize > room
 
     def with_room(self, cells: int) -> Plan:
-        """The plan with an arena of so many elements, more than its tables take, in the host's memory."""
+        """Return the plan with an arena of so many elements, more than its tables take, in the host's memory."""
         more = (cells - self.arena_cells) * self.itemsize
         return self._replace(arena_cells=cells, bytes={**self.bytes, "host": self.bytes["host"] + more})
 

@@ -49,7 +49,7 @@ class _Layout(NamedTuple):
         encoding: Numbers of the arena.
         placed: Figures and records, made by the core.
         slices: Order of the sliced variables, and what depends on them.
-        keep: Whether every message stays.
+        keep: True if every message stays.
         seconds: Estimated time.
     """
 
@@ -118,7 +118,7 @@ def make_plan(
         unsliced: The plan without such variables, if there are any.
         ibound: The most variables of a message (``mpe``, ``pr``): buckets that would send a larger one are divided into
             mini-buckets, and the plan makes a bound on the answer. None: the plan is exact.
-        levelled: Whether mini-buckets of a variable are levelled.
+        levelled: True if mini-buckets of a variable are levelled.
         side: From which side a sum is bounded; None for the task ``mpe``, and for exact plans.
         partition: The mini-buckets of each bucket; None: by scopes.
 
@@ -301,7 +301,7 @@ def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | No
 
 
 def exact_integer(operands: int, bound: int, dtype: str | None = None) -> Dtype:
-    """The narrowest integer type, or the given one, that steps of so many tables cannot leave.
+    """Return the narrowest integer type, or the given one, that steps of so many tables cannot leave.
 
     Args:
         operands: Tables that a step adds at most.

@@ -30,8 +30,8 @@ class Program(NamedTuple):
         variables: Number of variables of the model (length of an assignment).
         factor_cells: Elements at the arena's start that hold the factors.
         arena_cells: Elements of the whole arena.
-        keep: Whether every output has a place of its own, so that steps may run in any order that their reads allow.
-        decode: Whether the best assignment is wanted besides the value.
+        keep: True if every output has a place of its own, so that steps may run in any order that their reads allow.
+        decode: True if the best assignment is wanted besides the value.
         outputs: int64 of shape (outputs, 3): step, arena offset and span in elements of each part of the answer.
         work: Combinations of output cells and eliminated values, over all steps, each run once.
         stream: How it passes through a device that is smaller than the arena; None: the arena lies on the device.

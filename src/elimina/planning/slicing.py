@@ -228,7 +228,7 @@ class Cut:
         return filled
 
     def candidates(self, slicer: Slicer, most: int) -> list[int]:
-        """The variables that seem best to fix next, by arithmetic on this tree."""
+        """Return the variables that seem best to fix next, by arithmetic on this tree."""
         count = len(slicer.sizes)
         variables = np.array([node.variable for node in self._tree.nodes], dtype=np.int64)
         saved = self._messages.by_variable(self._messages_cells * self._weights, count)
@@ -286,7 +286,7 @@ class Slicer:
             self.cut = cuts[int(self.score(self.cut, last, *costs).argmin())]
 
     def score(self, cut: Cut, variables: NDArray[np.int64], sizes: Floats, work: Floats) -> Floats:
-        """The work that fixing a variable costs for what it saves, both as logarithms; the least is best.
+        """Return the work that fixing a variable costs for what it saves, both as logarithms; the least is best.
 
         Args:
             cut: What is fixed already.

@@ -142,7 +142,7 @@ def in_rows(
         machine: The device.
         whole: All steps that read a table are to work on rows.
         times: How many times as many rows are expected as independent tables would make.
-        listed: Whether factors may be listed.
+        listed: True if factors may be listed.
 
     Raises:
         UnsupportedError: All steps are to work on rows, and this is not possible.
@@ -218,7 +218,7 @@ class _Chooser:
         self.seconds = machine.start
 
     def choose(self, step: Step, whole: bool, runs: int) -> Form:
-        """The form of the next step; its expected time, so many times, is added up."""
+        """Return the form of the next step; its expected time, so many times, is added up."""
         joint, kept = predicted_shares(step.domain, [self._fill(operand, step.domain) for operand in step.operands])
         self._shares.append(math.exp(kept))
         combinations = log_cells(step)
@@ -258,7 +258,7 @@ class _Chooser:
 
 
 def exp(exponent: float) -> float:
-    """A number by its natural logarithm; infinity where it is beyond a float."""
+    """Return a number by its natural logarithm; infinity where it is beyond a float."""
     return math.exp(exponent) if exponent < 700 else math.inf
 
 

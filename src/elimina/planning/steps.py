@@ -141,7 +141,7 @@ class Steps(Sequence[Step]):
 
     @property
     def is_plain(self) -> bool:
-        """Whether no step levels mini-buckets or has a weight."""
+        """True if no step levels mini-buckets or has a weight."""
         variables, weights = self.words[self.starts + VARIABLE], self.words[self.starts + WEIGHT]
         return bool((variables >= -1).all() and (weights.view(np.float64) == 1).all())
 

@@ -25,7 +25,7 @@ class Window(NamedTuple):
         span: Elements of a part, which is also what is from a slot to the next.
         strides: Elements between two values of each axis of the step's output.
         domain_stride: Elements between two values of the eliminated variable.
-        whole: Whether the one part is the whole table, copied for the first tile.
+        whole: True if the one part is the whole table, copied for the first tile.
     """
 
     place: int
@@ -44,7 +44,7 @@ class StreamedStep(NamedTuple):
         lengths: Of a tile along each axis of the output.
         loops: The axes along which there are several tiles, the one that changes least often first.
         windows: Of the operands, and at last of the output.
-        download: Whether the output is wanted on the host.
+        download: True if the output is wanted on the host.
         after: Steps whose outputs lay where this one's will stay.
     """
 
@@ -348,7 +348,7 @@ class _Output:
 
 
 def tile_record(words: NDArray[np.int64], start: int, tile: Tile) -> list[int]:
-    """The packed step of a tile: other sizes, strides and offsets."""
+    """Return the packed step of a tile: other sizes, strides and offsets."""
     record: list[int] = words[start : start + words[start]].tolist()
     axes, outer, lo = record[3], record[4], record[4] + record[5]
     *windows, output = tile.streamed.windows

@@ -51,7 +51,7 @@ def plan_stream(
         outputs: Steps that are part of the answer.
         itemsize: Bytes of an element.
         cells: Elements that the device holds.
-        decode: Whether decoding reads the messages.
+        decode: True if decoding reads the messages.
         host_work: Combinations of the largest step that the host does.
     """
     unit = _UNIT // itemsize
@@ -99,7 +99,7 @@ def _tile_spans(streamed: StreamedStep) -> tuple[int, int]:
 
 
 def record_of(step: Step) -> Record:
-    """The same as the packed step."""
+    """Return the same as the packed step."""
     tables = [Table(o.offset, o.domain_stride, o.source, o.strides) for o in step.operands]
     output = Table(step.out_offset, 0, -1, step.out_strides)
     return Record(step.domain, step.sizes, step.outer + step.mid, (*tables, output))
@@ -146,7 +146,7 @@ class _Room:
         return True
 
     def before(self, step: int) -> tuple[int, ...]:
-        """The steps whose outputs lay at the place of one."""
+        """Return the steps whose outputs lay at the place of one."""
         place, end = self.places[step], self.places[step] + self._spans[step]
         return tuple(sorted({other for other, first, last in self._gone if first < end and place < last}))
 
@@ -172,7 +172,7 @@ class _Room:
 
 
 def _choose(record: Record, here: Collection[int], stays: bool, itemsize: int, room: int) -> _Choice | None:
-    """The tile and the order of tiles with the least estimated time whose parts have room."""
+    """Return the tile and the order of tiles with the least estimated time whose parts have room."""
     best: _Choice | None = None
     for priority in _priorities(record):
         if best is not None and best.seconds <= _GOOD * _least(record, here, itemsize):
@@ -190,7 +190,7 @@ def _choose(record: Record, here: Collection[int], stays: bool, itemsize: int, r
 
 
 def _least(record: Record, here: Collection[int], itemsize: int) -> float:
-    """The time if everything is copied once."""
+    """Return the time if everything is copied once."""
     operands = [table for table in record.tables[:-1] if table.source not in here]
     whole = [shape_of(record, table, record.sizes, itemsize).span for table in (*operands, record.tables[-1])]
     return max(sum(whole[:-1]), whole[-1]) * itemsize / LINK + _TILE_SECONDS
@@ -246,7 +246,7 @@ class _Part(NamedTuple):
 
 
 def _parts(record: Record, lengths: tuple[int, ...], here: Collection[int], itemsize: int, room: int) -> list[_Part]:
-    """All tables of a step, the output at last; ``room``: elements for parts."""
+    """Return all tables of a step, the output at last; ``room``: elements for parts."""
     unit = _UNIT // itemsize
     parts = []
     for number, table in enumerate(record.tables):

@@ -83,7 +83,7 @@ def in_tiers(plan: Plan, host: int, scratch: str | None) -> Plan:
 
 
 def _from_disk(plan: Plan, outputs: set[int], scratch: str) -> Plan:
-    """The arena of a plan for the CPU in a file; tables pass through memory."""
+    """Return the arena of a plan for the CPU in a file; tables pass through memory."""
     item = plan.itemsize
     arena, factors = plan.arena_cells * item, plan.factor_cells * item
     if arena > _free(scratch):

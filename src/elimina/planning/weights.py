@@ -24,7 +24,7 @@ Bound = Literal["upper", "lower"]
 
 
 def node_weights(tree: Tree, bound: Bound, zeros: Sequence[bool], maximised: Collection[int] = ()) -> list[float]:
-    """The weight of each node's elimination.
+    """Return the weight of each node's elimination.
 
     In upper bounds it is in proportion to a part's variables. Lower bounds are 0 wherever a part of negative weight is,
     so the positive weight goes to a part that may be; then to the one of most variables.
@@ -32,7 +32,7 @@ def node_weights(tree: Tree, bound: Bound, zeros: Sequence[bool], maximised: Col
     Args:
         tree: A bucket tree.
         bound: Which one.
-        zeros: Whether each factor has a value of 0.
+        zeros: True if each factor has a value of 0.
         maximised: Variables that are not summed over (upper bounds only).
     """
     weights = [1.0] * len(tree.nodes)

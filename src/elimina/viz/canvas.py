@@ -34,7 +34,7 @@ def need(module: str) -> Any:
 
 
 def format_of(path: Path) -> str:
-    """The picture's format by the file's suffix.
+    """Return the picture's format by the file's suffix.
 
     Raises:
         InputError: There is no such format.

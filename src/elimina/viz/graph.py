@@ -141,7 +141,7 @@ def _port(towards: float, width: float) -> float:
 
 
 def _between(a: Points, b: Points, width: float, height: float, directed: bool) -> Points:
-    """The segment between two centres; an arrow ends at the box around the second."""
+    """Return the segment between two centres; an arrow ends at the box around the second."""
     if not directed:
         return np.stack([a, b])
     step = a - b

@@ -99,7 +99,7 @@ def _names(scope: Sequence[int], model: Model) -> list[str]:
 
 
 def _ordinates(levels: Sequence[int], radii: Points, below: Sequence[float]) -> Points:
-    """Each level's circles are centred on a line; the levels are as far apart as circles and names need."""
+    """Return the places of the circles: each level centred on a line, levels as far apart as circles and names need."""
     depth = max(levels) + 1
     up, down = np.zeros(depth), np.zeros(depth)
     for level, radius, text in zip(levels, radii, below, strict=True):

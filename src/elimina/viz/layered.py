@@ -128,7 +128,7 @@ def _with_bends(layers: Sequence[int], edges: Sequence[Edge]) -> tuple[list[list
 
 
 def _depth_first(total: int, up: Sequence[Sequence[int]], down: Sequence[Sequence[int]]) -> list[int]:
-    """All nodes, neighbours soon after one another: a first order of the layers."""
+    """Return all nodes, neighbours soon after one another: a first order of the layers."""
     seen = [False] * total
     order = []
     for start in sorted(range(total), key=lambda v: len(up[v])):
@@ -161,7 +161,7 @@ def _sorted_rows(rows: list[list[int]], up: Sequence[Sequence[int]], down: Seque
 
 
 def _median(places: list[float], otherwise: float) -> float:
-    """The weighted median of Gansner et al., figure 3-2."""
+    """Return the weighted median of Gansner et al., figure 3-2."""
     if not places:
         return otherwise
     places.sort()
@@ -230,7 +230,7 @@ def isotonic(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArr
 
 
 def is_acyclic(count: int, edges: Sequence[Edge]) -> bool:
-    """Whether no directed cycle exists."""
+    """Return whether no directed cycle exists."""
     waiting = [0] * count
     children: list[list[int]] = [[] for _ in range(count)]
     for tail, head in edges:

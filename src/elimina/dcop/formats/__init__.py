@@ -128,7 +128,7 @@ def _report_losses(problem: Problem, path: Path, module: str) -> None:
 
 
 def is_distributed(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is one of a distributed problem: by its suffix, and by its content where that is .xml.
+    """Return whether a file is one of a distributed problem: by its suffix, and by its content where that is .xml.
 
     Raises:
         InputError: The content is needed and cannot be read.

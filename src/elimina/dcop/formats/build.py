@@ -101,7 +101,7 @@ class Builder:
 
     Attributes:
         name: The problem's name.
-        sense: Whether costs are minimised or maximised.
+        sense: True if costs are minimised or maximised.
         constant: Added to every assignment's cost.
         upper_bound: See ``elimina.Model``.
         domains: By name.
@@ -135,7 +135,7 @@ class Builder:
         self.domains[domain.name] = domain
 
     def domain(self, name: str) -> Domain:
-        """A domain by its name."""
+        """Return a domain by its name."""
         if name not in self.domains:
             raise TextError(f"expected the name of a domain, found {name[:40]!r}")
         return self.domains[name]

@@ -56,12 +56,12 @@ def column(values: Iterable[Any]) -> Column:
 
 
 def constant(value: Any, count: int) -> Column:
-    """A column of one value."""
+    """Return a column of one value."""
     return np.repeat(column([value]), count)
 
 
 def merged(mask: NDArray[np.bool_], chosen: Column, other: Column) -> Column:
-    """The values of ``chosen`` where the mask is set, those of ``other`` elsewhere, in order."""
+    """Return the values of ``chosen`` where the mask is set, those of ``other`` elsewhere, in order."""
     kinds = {part.dtype.kind for part in (chosen, other)}
     dtype = object if "O" in kinds else float if "f" in kinds else np.int64 if "i" in kinds else bool
     result = np.empty(len(mask), dtype=dtype)
@@ -70,7 +70,7 @@ def merged(mask: NDArray[np.bool_], chosen: Column, other: Column) -> Column:
 
 
 def truth(values: Column) -> NDArray[np.bool_]:
-    """Whether each value counts as true."""
+    """Return whether each value counts as true."""
     return values.astype(bool)
 
 
@@ -113,7 +113,7 @@ def arithmetic(kind: type[ast.operator], left: Column, right: Column) -> Column:
 
 
 def negative(values: Column) -> Column:
-    """The negation of numbers."""
+    """Return the negation of numbers."""
     values = _number(values)
     return column(-v for v in values.tolist()) if values.dtype.kind == "O" else -values
 

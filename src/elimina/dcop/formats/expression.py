@@ -133,7 +133,7 @@ def _evaluate(node: ast.expr, cells: _Cells) -> Column:
 
 
 def _connect(is_and: bool, values: Column, rest: Sequence[ast.expr], cells: _Cells) -> Column:
-    """The value that decides an ``and`` or an ``or``; the rest is evaluated only where it is still open."""
+    """Return the value that decides an ``and`` or an ``or``; the rest is evaluated only where it is still open."""
     if not rest:
         return values
     open_cells = columns.truth(values) if is_and else ~columns.truth(values)
@@ -145,7 +145,7 @@ def _connect(is_and: bool, values: Column, rest: Sequence[ast.expr], cells: _Cel
 
 
 def _compare(left: Column, ops: Sequence[ast.cmpop], comparators: Sequence[ast.expr], cells: _Cells) -> Column:
-    """A chain of comparisons; each one is evaluated only where those before it hold."""
+    """Return a chain of comparisons; each one is evaluated only where those before it hold."""
     op, comparator = ops[0], comparators[0]
     if isinstance(comparator, _DISPLAYS):
         right = left

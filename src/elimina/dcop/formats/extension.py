@@ -20,7 +20,7 @@ def read_tuples(
         file: The file that it is in.
         values: The mapping.
         domains: Of each variable of a tuple.
-        has_blanks: Whether a tuple is one value, with any blanks that are in it.
+        has_blanks: True if a tuple is one value, with any blanks that are in it.
 
     Returns:
         Rows of places in the domains, of shape (n, len(domains)), and n costs.

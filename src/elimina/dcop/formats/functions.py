@@ -28,7 +28,7 @@ def functions(model: Model, *, with_constant: bool) -> Iterator[tuple[str, Table
 
     Args:
         model: The model.
-        with_constant: Whether the constant, where it is not 0, becomes a function of the first variable.
+        with_constant: True if the constant, where it is not 0, becomes a function of the first variable.
 
     Raises:
         InputError: There is a constant but no variable.
@@ -73,5 +73,5 @@ def _joined(words: Sequence[Sequence[str]], rows: NDArray[Any]) -> list[str]:
 
 
 def is_worst(cost: float, model: Model) -> bool:
-    """Whether a cost says that an assignment is forbidden."""
+    """Return whether a cost says that an assignment is forbidden."""
     return cost == forbidden_value(model.sense, np.int64 if isinstance(cost, int) else np.float64)

@@ -69,7 +69,7 @@ def _key(name: str) -> str:
 
 
 def _number(number: float) -> str:
-    """A number as YAML 1.1 reads it: one with an exponent has a point."""
+    """Return a number as YAML 1.1 reads it: one with an exponent has a point."""
     if math.isinf(number):
         return ".inf" if number > 0 else "-.inf"
     text = repr(number)

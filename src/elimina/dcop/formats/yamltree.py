@@ -37,7 +37,7 @@ class Scalar(Node):
 
     Attributes:
         text: As written, without quotes.
-        is_plain: Whether it had no quotes, so that it may be something else than a string.
+        is_plain: True if it had no quotes, so that it may be something else than a string.
     """
 
     text: str
@@ -163,19 +163,19 @@ class YamlFile:
         self.line, self.column = node.line, node.column
 
     def mapping(self, node: Node, what: str) -> Mapping:
-        """A node that has to be a mapping."""
+        """Return a node that has to be a mapping."""
         if not isinstance(node, Mapping):
             self.fail(node, f"expected a mapping in {what}, found {_kind(node)}")
         return node
 
     def text(self, node: Node, what: str) -> str:
-        """A node that has to be a scalar, as written."""
+        """Return a node that has to be a scalar, as written."""
         if not isinstance(node, Scalar):
             self.fail(node, f"expected {what}, found {_kind(node)}")
         return node.text
 
     def value(self, node: Node, what: str) -> Any:
-        """A node that has to be a number, a string or a boolean, as YAML resolves it."""
+        """Return a node that has to be a number, a string or a boolean, as YAML resolves it."""
         text = self.text(node, what)
         assert isinstance(node, Scalar)
         if not node.is_plain or len(text) > _LONGEST_NUMBER:
@@ -191,7 +191,7 @@ class YamlFile:
         return value
 
     def number(self, node: Node, what: str) -> int | float:
-        """A node that has to be a number."""
+        """Return a node that has to be a number."""
         value = self.value(node, what)
         if type(value) not in (int, float) or math.isnan(value):
             self.fail(node, f"expected {what}, found {str(value)[:40]!r}")
@@ -199,7 +199,7 @@ class YamlFile:
         return number
 
     def is_empty(self, node: Node) -> bool:
-        """Whether nothing is written here (or null)."""
+        """Return whether nothing is written here (or null)."""
         return isinstance(node, Scalar) and node.is_plain and node.text in ("", "~", "null", "Null", "NULL")
 
 
@@ -217,7 +217,7 @@ def _resolver() -> tuple[Any, Any]:
 
 @lru_cache(maxsize=1 << 14)
 def _resolved(text: str) -> Any:
-    """A plain scalar as YAML 1.1 reads it."""
+    """Return a plain scalar as YAML 1.1 reads it."""
     yaml, loader = _resolver()
     tag = loader.resolve(yaml.ScalarNode, text, (True, False))
     return loader.construct_object(yaml.ScalarNode(tag, text))

@@ -1,0 +1,147 @@
+"""Rules for the words of the source: openings of docstrings and of descriptions of arguments, and banned terms.
+
+``python -m tests.texts [PART OF A PATH]`` lists the offenders by file and line.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+PYTHON = sorted((ROOT / "src" / "elimina").rglob("*.py"))
+NATIVE = sorted(
+    path
+    for folder in ("core", "src/elimina/include", "src/elimina/kernels")
+    for path in (ROOT / folder).rglob("*")
+    if path.suffix in (".cpp", ".hpp", ".cu", ".cuh", ".h")
+)
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+OPENINGS = re.compile(r"(What|How|Which|Whether|That|Of|To|For|From|Where|As|When|Who|Whose)\b")
+"""Words that begin no docstring and no description."""
+
+NOT_A_VERB = re.compile(r"(A|An|The|Its|Their|One|No|Not|All|Those|Each|Every|It|This|There|Like|Likewise|See|In|Whoever)\b")
+"""Words that begin no summary of a function, which begins with a verb in the imperative."""
+
+THIRD_PERSON = re.compile(r"(?!(Pass|Process|Address|Guess|Miss|Press|Cross|Express|Access|Discuss|Focus|Compress)\b)[A-Z]\w*s\b")
+
+BANNED = re.compile(
+    r"\b(levell\w*|crews?|stations?|climbers?|divers?|searchers?|explorers?|value flows?|peaks|nobody|"
+    r"whose fault|has a say|weighed|sweeps?|a divide|divisions?)\b",
+    re.IGNORECASE,
+)
+"""Terms of the table in the guide of style that have no other meaning here."""
+
+SECTION = re.compile(r"^( *)(Args|Attributes|Returns|Yields):$", re.MULTILINE)
+
+
+class Offence(NamedTuple):
+    """A text that breaks a rule."""
+
+    path: Path
+    line: int
+    rule: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path.relative_to(ROOT)}:{self.line}: {self.rule}: {self.text}"
+
+
+def offences(path: Path) -> list[Offence]:
+    """Return the offences in a file, in order."""
+    found = _python(path) if path.suffix == ".py" else _page(path) if path.suffix == ".md" else _native(path)
+    return sorted(Offence(path, line, rule, text.strip()) for line, rule, text in found)
+
+
+def _python(path: Path) -> Iterator[tuple[int, str, str]]:
+    source = path.read_text()
+    for node in ast.walk(ast.parse(source)):
+        body = getattr(node, "body", None)
+        if not isinstance(body, list):
+            continue
+        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        for number, statement in enumerate(body):
+            if not _is_text(statement):
+                continue
+            if number == 0 and documented:
+                yield from _docstring(statement, node)
+            elif number and isinstance(body[number - 1], ast.Assign | ast.AnnAssign):
+                yield from _docstring(statement, None)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and " " in token.string):
+            yield from _terms(token.string, token.start[0])
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+def _docstring(statement: ast.Expr, node: ast.AST | None) -> Iterator[tuple[int, str, str]]:
+    text: str = statement.value.value  # type: ignore[attr-defined]
+    line = statement.lineno
+    summary = text.strip().partition("\n")[0]
+    if OPENINGS.match(summary):
+        yield line, "opening", summary
+    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _is_attribute(node):
+        if NOT_A_VERB.match(summary) or THIRD_PERSON.match(summary):
+            yield line, "not imperative", summary
+    for section in SECTION.finditer(text):
+        indent = len(section.group(1)) + 4
+        for offset, row in enumerate(text[section.end() + 1 :].split("\n"), text.count("\n", 0, section.end()) + 1):
+            if row and not row.startswith(" " * indent):
+                break
+            name, colon, description = row.strip().partition(": ")
+            if section.group(2) in ("Returns", "Yields"):
+                name, colon, description = "", ":", row.strip()
+            if row[:indent].isspace() and not row[indent:].startswith(" ") and colon and OPENINGS.match(description):
+                yield line + offset, "description", row
+
+
+def _is_attribute(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    names = [ast.unparse(decorator) for decorator in node.decorator_list]
+    return any(name.endswith(("property", ".setter")) for name in names) or (
+        node.name.startswith("__") and node.name.endswith("__")
+    )
+
+
+def _terms(text: str, line: int) -> Iterator[tuple[int, str, str]]:
+    for match in BANNED.finditer(text):
+        row = text.count("\n", 0, match.start())
+        yield line + row, f"term {match.group()!r}", text.split("\n")[row]
+
+
+def _native(path: Path) -> Iterator[tuple[int, str, str]]:
+    is_inside = False
+    for number, row in enumerate(path.read_text().split("\n"), 1):
+        comment = re.search(r"(?:^|\s)//+\s?(.*)", row)
+        if comment is None:
+            is_inside = False
+            continue
+        text = comment.group(1)
+        if not is_inside and OPENINGS.match(text):
+            yield number, "opening", text
+        is_inside = True
+        yield from _terms(text, number)
+
+
+def _page(path: Path) -> Iterator[tuple[int, str, str]]:
+    yield from _terms(path.read_text(), 1)
+
+
+if __name__ == "__main__":
+    part = sys.argv[1] if len(sys.argv) > 1 else ""
+    chosen = [path for path in (*PYTHON, *NATIVE, *PAGES) if part in str(path)]
+    for path in chosen:
+        for offence in offences(path):
+            print(offence)
