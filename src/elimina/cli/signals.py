@@ -41,7 +41,7 @@ class _State:
         is_over: True if the command has ended, and the process is about to.
         is_dropped: True if Python has dropped the exception of the signal that came.
         before: Handlers that stood before the command's, by signal.
-        hook: What stood before the command's ``sys.unraisablehook``.
+        hook: The ``sys.unraisablehook`` to restore.
     """
 
     came: int | None = None

@@ -23,14 +23,14 @@ _MOST_COST = 1 << 60
 
 
 class Posted(NamedTuple):
-    """What a model of constraints consists of.
+    """Everything that was posted to a constraint model.
 
     Attributes:
-        variables: Of each its bounds, and its values where there are holes.
-        names: Of some variables.
+        variables: Bounds of each variable, and its values where the domain has holes.
+        names: Names of the variables that have one.
         constraints: Names in the core, and their arguments.
         objective: Variable -> factor; None without one.
-        constant: Of the objective.
+        constant: Constant term of the objective.
         sense: ``min-cost`` or ``max-cost``.
     """
 
@@ -51,7 +51,7 @@ def tabulate(posted: Posted, solver: CpSolver, rows: int) -> graphical.Model:
         rows: The most that one table may have.
 
     Raises:
-        InputError: A constraint's table would have more, and no division of it is known; or a variable has more values.
+        InputError: A constraint's table would have more cells and cannot be decomposed, or a variable has more values.
     """
     try:
         if not solver.propagate():
@@ -96,7 +96,7 @@ class _Bridge:
             self._constraints.pop(summed)
 
     def _sum_of_objective(self, solver: CpSolver) -> int | None:
-        """The equation that does nothing but define the objective's variable: its terms become the costs instead."""
+        """Return the equation that only defines the objective's variable: its terms become the costs instead."""
         if len(self._costs) != 1:
             return None
         (objective, by), *_ = self._costs.items()
@@ -223,7 +223,7 @@ class _Bridge:
         return graphical.Model(variables, tables, sense=self._posted.sense, constant=constant)
 
     def _table(self, piece: Piece, index: Mapping[int, int]) -> Table | None:
-        """What a piece says of variables that still have a choice; None: nothing."""
+        """Return the table of a piece over the variables that are not fixed; None if it allows everything."""
         domains = self._pieces.domains
         axes = [k for k, v in enumerate(piece.scope) if len(domains[v]) > 1]
         scope = [piece.scope[k] for k in axes]

@@ -18,7 +18,7 @@ _MOST_CELLS = 1 << 22
 
 
 def from_graphical(model: graphical.Model) -> Model:
-    """See `Model.from_model`."""
+    """Build a constraint model from a graphical model: see `Model.from_model`."""
     if not isinstance(model, graphical.Model):
         raise wrong_type("model", model, "an elimina.Model")
     if model.sense == "probability":

@@ -153,7 +153,7 @@ def _element(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
 
 
 def _circuit(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
-    """Each node's place on the way from node 0."""
+    """Number the nodes along the circuit from node 0."""
     (successors,) = arguments
     n = len(successors)
     places = [constant(0)]
@@ -204,7 +204,7 @@ def _regular(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
 
 
 def _table(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
-    """The rows that the variables' values are among; repeated variables agree."""
+    """Restrict the variables to the listed tuples; repeated variables agree."""
     xs, cells = arguments
     rows = np.array([x.offset for x in cells], np.int64).reshape(-1, len(xs))
     columns: dict[int, Words] = {}
@@ -235,7 +235,7 @@ def _bin_packing(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
 
 
 def _cumulative(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
-    """The sum of what runs at each time that a task may begin at."""
+    """Limit the load at each time at which a task may begin."""
     starts, durations, demands, (capacity,) = arguments
     times = np.unique(np.concatenate([pieces.values(s) for s in starts] or [np.zeros(0, np.int64)])).tolist()
     most = max(int(pieces.values(capacity).max()), 0)

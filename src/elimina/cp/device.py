@@ -1,4 +1,4 @@
-"""What filters AllDifferents: the CPU, or a GPU."""
+"""Device that filters AllDifferent constraints: the CPU, or a GPU."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Filterable(Protocol):
     """A solver, or a FlatZinc model, before it is searched."""
 
     def device_delay(self) -> float:
-        """Seconds of search after which a device is worth looking for."""
+        """Return the seconds of search after which it is worth looking for a device."""
 
     def accelerate(self, device: CpDevice, measures: bool) -> None:
         """Let a device filter from now on."""
 
     def accelerate_later(self, find: Callable[[], Future[CpDevice | None]]) -> None:
-        """The same after that time, once a device is found."""
+        """Look for a device once that time has passed, and use it if there is one."""
 
 
 @functools.cache

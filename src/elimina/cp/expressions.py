@@ -31,10 +31,10 @@ class Expression:
     Comparisons make a `Relation`.
 
     Attributes:
-        model: Whose variables they are.
+        model: Model of the variables.
         terms: Number of a variable -> its coefficient, which is not 0.
-        constant: What is added.
-        name: Of a variable; an empty string of anything else.
+        constant: Constant term.
+        name: Name of a variable; empty for other expressions.
     """
 
     __slots__ = ("constant", "model", "name", "terms")

@@ -73,7 +73,7 @@ def read(path: str | os.PathLike[str]) -> Model:
 def _elements(
     name: str, is_array: bool, rows: Views, index_sets: Sequence[tuple[int, int]]
 ) -> list[tuple[str, tuple[int, int, int]]]:
-    """Names and views of what an output shows."""
+    """Return the names and views of the elements of an output."""
     views = [(var, scale, offset) for var, scale, offset in rows.tolist()]
     if not is_array:
         return [(name, view) for view in views]

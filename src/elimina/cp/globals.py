@@ -20,7 +20,7 @@ _MOST_CELLS = 10**8
 
 
 class Globals(ABC):
-    """What a model has besides its variables and its search. All indices count from 0."""
+    """Global constraints and cost functions of a model. All indices count from 0."""
 
     @abstractmethod
     def int_var(self, lo: int | Iterable[int], hi: int | None = None, name: str = "") -> Expression:
@@ -32,7 +32,7 @@ class Globals(ABC):
 
     @abstractmethod
     def bounds(self, x: Operand) -> tuple[int, int]:
-        """What an expression's variables let it be at least and at most."""
+        """Return the smallest and the largest value that an expression can take."""
 
     @abstractmethod
     def expression(self, x: Operand) -> Expression:
@@ -64,7 +64,7 @@ class Globals(ABC):
         return z
 
     def power(self, x: Operand, y: Operand, lo: int, hi: int) -> Expression:
-        """A new variable from ``lo`` to ``hi`` that is x to the power y; 0 to a negative power does not exist."""
+        """Return a new variable from ``lo`` to ``hi`` that is x to the power y; 0 has no negative power."""
         z = self.int_var(lo, hi)
         self.post("int_pow", x, y, z)
         return z
@@ -98,11 +98,11 @@ class Globals(ABC):
         return b
 
     def clause(self, positive: Iterable[Operand], negative: Iterable[Operand] = ()) -> None:
-        """One of some Booleans is 1, or one of some others is 0."""
+        """Require that one of some Booleans is 1, or one of some others is 0."""
         self.post("bool_clause", several(positive, "clause"), several(negative, "clause"))
 
     def member(self, x: Operand, values: Iterable[int]) -> None:
-        """The variable has one of some values; domain consistent."""
+        """Restrict a variable to a set of values; domain consistent."""
         self.post("set_in", x, several(values, "member"))
 
     def element(self, items: Sequence[Operand] | NDArray[np.integer[Any]], index: Operand) -> Expression:
@@ -112,7 +112,7 @@ class Globals(ABC):
             items: Whole numbers, for example a row of a matrix, which is copied (4 bytes each if they fit, in the
                 solver 8): domain consistent, but where they are from the start more than 2^16 apart, of the result the
                 bounds. Or expressions, too: bounds consistent.
-            index: From 0 on.
+            index: Position, from 0 on.
 
         Raises:
             InputError: There are no items, or something is no whole number.
@@ -132,7 +132,7 @@ class Globals(ABC):
         return z
 
     def all_different(self, xs: Iterable[Operand], consistency: Consistency = "domain", side: Side = "auto") -> None:
-        """All variables have different values.
+        """Require different values for all variables.
 
         Args:
             xs: The variables.
@@ -140,7 +140,7 @@ class Globals(ABC):
                 there are solutions with both bounds, holes apart (López-Ortiz, Quimper, Tromp and van Beek, IJCAI
                 2003); ``domain``: there is one with each value (Régin, AAAI 1994), unless values are more than 2^20
                 apart: then it is ``bounds``.
-            side: Of ``domain``: what filters where a GPU is used; ``auto``: for each call the faster one.
+            side: Device that filters where consistency is ``domain``; ``auto``: the faster one, for each call.
 
         Raises:
             InputError: The consistency or the side is another.
@@ -153,7 +153,7 @@ class Globals(ABC):
         self.post(f"all_different_{consistency}{suffix}", several(xs, "all_different"))
 
     def all_different_except_0(self, xs: Iterable[Operand]) -> None:
-        """Variables that are not 0 have different values."""
+        """Require different values for the variables that are not 0."""
         self.post("all_different_except_0", several(xs, "all_different_except_0"))
 
     def circuit(self, successors: Sequence[Operand], side: Side = "auto") -> None:
@@ -165,7 +165,7 @@ class Globals(ABC):
         self.post("circuit" + _suffix("circuit", side), several(successors, "circuit"))
 
     def subcircuit(self, successors: Sequence[Operand], side: Side = "auto") -> None:
-        """Nodes that are not their own successors form one cycle, or there are none; ``side`` as of `all_different`.
+        """Make the nodes that are not their own successors form at most one cycle; ``side`` as in `all_different`.
 
         Raises:
             InputError: The side is another.
@@ -182,7 +182,7 @@ class Globals(ABC):
         and Rueher, Constraints 17, 2012).
 
         Args:
-            successors: Of three nodes at least.
+            successors: Successors of the nodes, at least three.
             edges: Length of each edge between two nodes; others do not exist. One direction each.
 
         Returns:
@@ -211,7 +211,7 @@ class Globals(ABC):
         return length, has
 
     def table(self, xs: Sequence[Operand], rows: Iterable[Sequence[int]]) -> None:
-        """The variables' values are one of the rows; domain consistent (Demeulenaere and others, CP 2016).
+        """Restrict the variables to listed tuples; domain consistent (Demeulenaere and others, CP 2016).
 
         Raises:
             InputError: A row has another length.
@@ -287,11 +287,11 @@ class Globals(ABC):
     def regular(
         self, xs: Sequence[Operand], transitions: Sequence[Mapping[int, int]], start: int, accepting: Iterable[int]
     ) -> None:
-        """The variables' values, in turn, are a word of a finite automaton; domain consistent (Pesant, CP 2004).
+        """Make the values a word of a finite automaton; domain consistent (Pesant, CP 2004).
 
         Args:
             xs: The variables.
-            transitions: For each state, symbol -> next state.
+            transitions: Symbol -> next state, one mapping for each state.
             start: The first state.
             accepting: States that the word may end in.
 
@@ -328,7 +328,7 @@ class Globals(ABC):
         return z
 
     def cardinality(self, xs: Sequence[Operand], counts: Mapping[int, Operand], closed: bool = False) -> None:
-        """How often some values occur; domain consistent, with bounds of the counts (Régin, AAAI 1996).
+        """Bound the number of occurrences of some values; domain consistent (Régin, AAAI 1996).
 
         Args:
             xs: The variables.
@@ -357,11 +357,11 @@ class Globals(ABC):
         self.post("cumulative", *(several(xs, "cumulative") for xs in (starts, durations, demands)), capacity)
 
     def lex_less(self, xs: Sequence[Operand], ys: Sequence[Operand]) -> None:
-        """The first sequence comes before the second one in lexicographic order."""
+        """Order two sequences lexicographically: the first one comes strictly before the second."""
         self.post("lex_less", several(xs, "lex_less"), several(ys, "lex_less"))
 
     def lex_lesseq(self, xs: Sequence[Operand], ys: Sequence[Operand]) -> None:
-        """The first sequence comes before the second one in lexicographic order, or they are equal."""
+        """Order two sequences lexicographically: the first one comes before the second, or equals it."""
         self.post("lex_lesseq", several(xs, "lex_lesseq"), several(ys, "lex_lesseq"))
 
     def inverse(self, xs: Sequence[Operand], ys: Sequence[Operand]) -> None:
@@ -369,12 +369,12 @@ class Globals(ABC):
         self.post("inverse", several(xs, "inverse"), several(ys, "inverse"))
 
     def bin_packing_load(self, loads: Sequence[Operand], bins: Sequence[Operand], sizes: Sequence[int]) -> None:
-        """The sizes of the items in each bin add up to its load.
+        """Make the sizes of the items in each bin add up to its load.
 
         Args:
-            loads: For each bin.
-            bins: Of each item.
-            sizes: Of the items, at least 0.
+            loads: Loads of the bins.
+            bins: Bins of the items.
+            sizes: Sizes of the items, at least 0.
         """
         plain = [whole(x, "a size") for x in several(sizes, "bin_packing_load")]
         self.post("bin_packing_load", *(several(xs, "bin_packing_load") for xs in (loads, bins)), plain)

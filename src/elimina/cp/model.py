@@ -50,7 +50,7 @@ THREADS = 1024
 
 
 class Variable(NamedTuple):
-    """What the solver makes a variable of: the bounds, and the values where there are holes."""
+    """A variable before the solver is built: its bounds, and its values where the domain has holes."""
 
     lo: int
     hi: int
@@ -73,7 +73,7 @@ class Model(Globals, Displayed):
 
     @classmethod
     def from_model(cls, model: GraphicalModel) -> Model:
-        """The constraints and cost functions of a graphical model, by `add_cost`, and their sum as the objective.
+        """Build a constraint model from a graphical model: cost functions by `add_cost`, their sum as the objective.
 
         Variables keep their names; their values are those of the graphical model, from 0 on. Where nothing costs
         anything there is no objective. Assignments that the model's upper bound excludes are no solutions.
@@ -115,7 +115,7 @@ class Model(Globals, Displayed):
         Args:
             lo: Its least value, or all of its values.
             hi: Its greatest value; not with all values.
-            name: For messages and `Solution.to_dict`.
+            name: Name in messages and in `Solution.to_dict`.
 
         Raises:
             InputError: There is no value, or one beyond 2^52.
@@ -173,7 +173,7 @@ class Model(Globals, Displayed):
         return self._names.get(var, f"_{var}")
 
     def bounds(self, x: Operand) -> tuple[int, int]:
-        """What an expression's variables let it be at least and at most, before any constraint."""
+        """Return the smallest and the largest value that an expression can take, before any constraint."""
         if not isinstance(x, Expression):
             return whole(x, "an operand"), whole(x, "an operand")
         low = high = x.constant
@@ -188,7 +188,7 @@ class Model(Globals, Displayed):
         Sums are bounds consistent, two variables domain consistent.
 
         Args:
-            relation: For example ``x + 2 * y <= 7``.
+            relation: Relation such as ``x + 2 * y <= 7``.
             iff: A Boolean that is 1 exactly if the relation holds.
             only_if: A Boolean that is 0 if the relation does not hold.
 
@@ -220,7 +220,7 @@ class Model(Globals, Displayed):
         return b
 
     def sum(self, xs: Iterable[Operand]) -> Expression:
-        """The sum of expressions: Python's own ``sum`` makes one after each, which takes long for thousands."""
+        """Return the sum of expressions, in one step: Python's own ``sum`` takes long for thousands."""
         terms: dict[int, int] = {}
         constant = 0
         for x in map(self.expression, xs):
@@ -285,7 +285,7 @@ class Model(Globals, Displayed):
                 the scale times powers of the growth; ``linear``; ``constant``. What was refuted before is not searched
                 again (nogoods of Lecoutre et al., JSAT 2007), so every search ends, and no solution comes twice.
             restart_scale: Failures.
-            restart_growth: Of ``geometric``.
+            restart_growth: Growth factor of ``geometric`` restarts.
             free: Choose the variable of the last conflict, then variables by failures of their constraints (dom/wdeg),
                 try the values of the last solution first, and restart.
             lns: With an objective, search near the best solution and everywhere by turns (large neighbourhood search,
@@ -293,8 +293,9 @@ class Model(Globals, Displayed):
                 optimum can still be proven.
             threads: Search in so many threads, each with a copy of the model (embarrassingly parallel search, Regin et
                 al., CP 2013). There are as many solutions as with one, in any order; limits are met a little later.
-            seed: Of random values.
-            device: What filters domain-consistent AllDifferents: ``cpu``, ``cuda``, or for each call the faster one.
+            seed: Random seed of the values.
+            device: Device that filters domain-consistent AllDifferent: ``cpu``, ``cuda``, or ``auto`` for the faster
+                one.
             on_solution: Gets each solution; ends the search by returning False.
 
         Returns:
@@ -339,7 +340,7 @@ class Model(Globals, Displayed):
         Args:
             time_limit: Seconds.
             free: See ``solve``.
-            seed: Of random values.
+            seed: Random seed of the values.
             device: See ``solve``.
 
         Raises:
@@ -357,7 +358,7 @@ class Model(Globals, Displayed):
             raise KeyboardInterrupt
 
     def propagated(self) -> list[list[int]] | None:
-        """The values that propagation alone leaves to each variable, in the order they were made; None: infeasible.
+        """Return the values left to each variable by propagation alone; None if it proves infeasibility.
 
         Raises:
             InputError: More values would be listed than memory is for; `bounds` has the ends of domains.
@@ -402,7 +403,7 @@ class Model(Globals, Displayed):
         return tabulate(posted, self._build()[0], min(whole(rows, "a number of rows"), _MOST_ROWS))
 
     def _build(self, deadline: float = math.inf) -> tuple[CpSolver, Words | None]:
-        """The solver, and a view of what is minimised: of a variable that only the solver has, where that is a sum.
+        """Return the solver and a view of the objective; a sum gets a variable that only the solver has.
 
         Raises:
             TimeLimitError: The deadline passed.

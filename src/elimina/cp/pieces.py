@@ -23,7 +23,7 @@ class View(NamedTuple):
     offset: int
 
     def of(self, values: Words) -> Words:
-        """What the view is where its variable has some values."""
+        """Return the view's values, given those of its variable."""
         return self.scale * values + self.offset
 
 
@@ -57,7 +57,7 @@ class Pieces:
         domains: Sorted values of each variable.
         pieces: In the order made.
         limit: Most rows of one of them.
-        origin: Of what is made next.
+        origin: Constraint or objective that the next pieces come from.
     """
 
     def __init__(self, domains: Sequence[Words], limit: int) -> None:
@@ -71,7 +71,7 @@ class Pieces:
         return np.array([x.offset]) if x.var < 0 else x.of(self.domains[x.var])
 
     def cells(self, views: Sequence[View]) -> int:
-        """How many assignments the variables of some views have."""
+        """Return the number of assignments of the variables of some views."""
         return math.prod(len(self.domains[v]) for v in {x.var for x in views if x.var >= 0})
 
     def too_large(self, what: str) -> InputError:
@@ -125,13 +125,13 @@ class Pieces:
         """Add a variable that is a function of some views, or say so of one that is there.
 
         Args:
-            views: What the function is of.
+            views: Arguments of the function.
             function: Gets an array of values for each view.
-            valid: Which of the assignments are allowed at all.
-            to: What the function equals; None: a new variable.
+            valid: Mask of the assignments that are allowed at all.
+            to: Value of the function; None for a new variable.
 
         Returns:
-            That variable.
+            The new variable, or the given one.
 
         Raises:
             InputError: There are too many assignments.
@@ -159,7 +159,7 @@ class Pieces:
 
 
 def _chosen(columns: Sequence[Words], marks: Marks) -> Words:
-    """Rows of some columns; of no columns, too."""
+    """Return the rows of some columns, also of none."""
     rows = np.empty((int(marks.sum()), len(columns)), np.int64)
     for k, column in enumerate(columns):
         rows[:, k] = column[marks]

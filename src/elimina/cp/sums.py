@@ -30,8 +30,8 @@ def condensed(pieces: Pieces, terms: Sequence[Term], rest: Term, told_apart: tup
 
     Args:
         pieces: Get the variables of the partial sums.
-        terms: What is added up.
-        rest: What is added later.
+        terms: Terms to add.
+        rest: Terms that are added later.
         told_apart: Two totals; those below the first one, and those above the second one, are as good as these.
 
     Raises:
@@ -70,7 +70,7 @@ def _ends(pieces: Pieces, term: Term) -> tuple[int, int]:
 
 
 def _cells(pieces: Pieces, terms: Sequence[Term], limits: Sequence[tuple[int, int]]) -> float:
-    """Cells of the largest table of a chain of partial sums, were it dense; infinity where its rows pass the limit."""
+    """Return the cells of the largest dense table of a chain of partial sums; infinity if tuples exceed the limit."""
     largest = 0
     sums: Words = np.zeros(1, np.int64)
     for (factor, x), (low, high) in zip(terms, limits, strict=True):

@@ -30,7 +30,7 @@ _KICKS, _SHOWN_AFTER = 10_000, 0.2  # most kicks and seconds between two looks a
 
 
 class Known(NamedTuple):
-    """What is known after some seconds: the length of the best tour, and that no tour is shorter than the bound."""
+    """State of a run: seconds, the length of the best tour, and a lower bound on all tours."""
 
     seconds: float
     length: int
@@ -49,7 +49,7 @@ def solve_tsp(
     Args:
         problem: The cities.
         time_limit: Seconds.
-        seed: Of the local search.
+        seed: Random seed of the local search.
         on_known: Gets tours and bounds as they improve.
 
     Returns:
@@ -90,7 +90,7 @@ def _with_fixed_edges(problem: Problem) -> tuple[int, Lengths]:
 
 
 def _check_paths(cities: int, edges: list[tuple[int, int]]) -> None:
-    """Raises InputError unless a tour can have all edges."""
+    """Raise InputError unless a tour can have all edges."""
     root = list(range(cities))
 
     def find(city: int) -> int:
@@ -129,7 +129,7 @@ class _Run:
         self.bound: int | None = None
 
     def result(self, ended_by: EndedBy) -> Result:
-        """What is known; ``ended_by`` says what ended the run, unless the tour is proven to be a shortest one."""
+        """Return the result of the run; ``ended_by`` is left out where the tour is proven shortest."""
         length = self.length + self._shift
         bound = None if self.bound is None else min(self.bound, self.length) + self._shift
         status: Status = "feasible" if bound is None else "optimal" if bound == length else "bounded"

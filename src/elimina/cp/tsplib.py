@@ -48,7 +48,7 @@ class Problem:
     """A symmetric travelling salesman problem.
 
     Attributes:
-        name: As the file says.
+        name: Name in the file.
         distances: (n, n) int32, symmetric; any array of whole numbers within 2^31 is taken.
         points: (n, 2) coordinates to draw the cities at; None if the file has none.
         fixed: Edges that each tour has to have; cities count from 0.
@@ -72,7 +72,7 @@ class Problem:
 
     @property
     def cities(self) -> int:
-        """How many there are."""
+        """Number of cities."""
         return len(self.distances)
 
     def length(self, tour: Sequence[int]) -> int:
@@ -123,7 +123,7 @@ class _Lines:
         return UnsupportedError(f"{self.path}:{self.line if line is None else line}: unsupported: {problem}")
 
     def sections(self) -> Iterator[str]:
-        """The sections' names; what precedes them goes to `values`."""
+        """Yield the names of the sections; entries that precede them go to `values`."""
         while self.line < len(self._lines):
             text = self._lines[self.line].strip()
             self.line += 1
@@ -250,7 +250,7 @@ class _Reader:
         return [int(value) - 1 for value in values]
 
     def picture(self) -> Points | None:
-        """Where the cities are drawn; latitudes go up, longitudes to the right."""
+        """Return the coordinates for a picture, latitudes upwards and longitudes to the right."""
         if "DISPLAY_DATA_SECTION" in self.points:
             return self.points["DISPLAY_DATA_SECTION"]
         points = self.points.get("NODE_COORD_SECTION")

@@ -19,7 +19,7 @@ from elimina.errors import DcopError, MemoryLimitError
 
 
 class Finished(Protocol):
-    """What an agent knows in the end: see ``Agent``."""
+    """Final knowledge of an agent: see ``Agent``."""
 
     @property
     def values(self) -> Mapping[int, int | None]:
@@ -27,15 +27,15 @@ class Finished(Protocol):
 
     @property
     def bounds(self) -> Mapping[int, int | float]:
-        """For each root what its tree costs at least."""
+        """Lower bound on the cost of each root's tree."""
 
     @property
     def places(self) -> Mapping[int, Traversal]:
-        """Where its variables are."""
+        """Places of its variables in the pseudo-tree."""
 
     @property
     def efforts(self) -> Sequence[Effort]:
-        """What each variable's elimination took."""
+        """Work of eliminating each variable."""
 
 
 class Agent:
@@ -54,13 +54,13 @@ class Agent:
     Attributes:
         name: Its name.
         engine: Computes; whoever runs the agent sets it.
-        operations: Of all steps so far: tables read, over all combinations of their variables.
+        operations: Tables read in all steps so far, over all combinations of their variables.
 
     Args:
         view: All that it knows.
         engine: Computes; None: it is set before the agent starts.
-        places: Where its variables are, of an agent that starts again when the whole pseudo-tree is known: it then
-            wants no messages but those of UTIL and VALUE.
+        places: Places of the variables of an agent that starts again when the whole pseudo-tree is known. It then takes
+            UTIL and VALUE messages alone.
     """
 
     def __init__(self, view: View, engine: Engine | None = None, places: Mapping[int, Traversal] | None = None) -> None:
@@ -130,17 +130,17 @@ class Agent:
 
     @property
     def bounds(self) -> dict[int, int | float]:
-        """For each root among its variables what its tree costs at least, as a cost to be minimised."""
+        """Lower bound on the cost of the tree of each root among its variables; costs are minimised."""
         return {v: bucket.bound for v, bucket in self._buckets.items() if bucket.bound is not None}
 
     @property
     def places(self) -> dict[int, Traversal]:
-        """Where its variables are in the pseudo-tree."""
+        """Places of its variables in the pseudo-tree."""
         return self._places
 
     @property
     def efforts(self) -> list[Effort]:
-        """What each variable's elimination took."""
+        """Work of eliminating each variable."""
         return [bucket.effort for bucket in self._buckets.values()]
 
     def _finish_turn(self) -> list[Message]:

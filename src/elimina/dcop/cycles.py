@@ -29,12 +29,12 @@ _MOST_CONTEXTS = 1 << 24
 
 
 def cut_ancestors(separator: Mapping[int, int], below: Iterable[int], most_cells: int) -> set[int]:
-    """The ancestors that are fixed for a message: those that descendants fix, and the highest others until it is small.
+    """Return the ancestors to condition a message on: those of descendants, and the highest others until it is small.
 
     Args:
         separator: The ancestors that the message depends on, the highest first, and their numbers of values.
-        below: What descendants fix.
-        most_cells: Of the message.
+        below: Ancestors that descendants condition on.
+        most_cells: Limit on the cells of the message.
     """
     cuts = set(below)
     left = [v for v in separator if v not in cuts]
@@ -167,7 +167,7 @@ class CycleBucket(Bucket):
                 send(child, Context(tuple(needed.items())))
 
     def _stacked(self, slices: Sequence[Util], room: int | None) -> Util:
-        """Tables for each own value as one, on the host."""
+        """Stack the tables of the own values into one, on the host."""
         allowed = [util for util in slices if util.possible]
         if not allowed:
             return Util((), 0, False)
@@ -201,7 +201,7 @@ class CycleBucket(Bucket):
     def _collect(
         self, heard: Mapping[int, Util], own: list[Utility], best: int | float, possible: bool
     ) -> tuple[list[Utility], list[int | float], bool]:
-        """As ``Bucket`` does, in the present context."""
+        """Collect tables as ``Bucket`` does, in the present context."""
         assert self._context is not None
         fixed = {
             child: util._replace(tables=tuple(_fixed(table, self._context) for table in util.tables))

@@ -1,4 +1,4 @@
-"""What a variable does in its place of the pseudo-tree: UTIL messages up, VALUE messages down.
+"""A variable's part of DPOP in its place of the pseudo-tree: UTIL messages up, VALUE messages down.
 
 DPOP: A. Petcu and B. Faltings, "A scalable method for multiagent constraint optimization", IJCAI 2005; its UTIL phase
 is bucket elimination in the order of the tree. ADPOP: the same authors, "Approximations in distributed optimization",
@@ -31,15 +31,15 @@ _WIDEST = 1 << 61
 
 
 class Effort(NamedTuple):
-    """What has been computed so far.
+    """Work done so far.
 
     Attributes:
-        operations: Of all steps: tables read, over all combinations of their variables.
+        operations: Tables read in all steps, over all combinations of their variables.
         bytes: Memory of the largest step, with all tables held.
         width: The most variables of a table in a message, those passed on left out.
         cells: The most cells of such a table.
         parts: Mini-buckets.
-        dtypes: Of messages.
+        dtypes: Number types of the messages.
         rows: Sent, where they are filtered.
     """
 
@@ -59,14 +59,14 @@ class Bucket:
         value: The variable's value; None until it is known, or if nothing is allowed.
         bound: At a root: no total of its tree is better, as a cost to be minimised; infinity if nothing is allowed.
         is_done: True if the value was told, or that there is none.
-        effort: What this took.
+        effort: Work of the elimination.
 
     Args:
         variable: The variable.
         traversal: Its place in the tree.
         functions: All cost functions in which it takes part.
         sizes: Domain sizes of their variables.
-        settings: Of all agents.
+        settings: Settings that all agents share.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Bucket:
         self._heard[child] = util
 
     def becomes_ready(self, send: Send) -> bool:
-        """Whether the variable can now be eliminated: the token has left, and all children have sent their tables.
+        """Return whether the variable can be eliminated: the token has left, and all children have sent their tables.
 
         It is so once only.
         """
@@ -108,7 +108,7 @@ class Bucket:
         Args:
             engine: Computes.
             room: Bytes that may be used besides what the agent holds; None: no limit.
-            send: To other variables.
+            send: Sender of messages to other variables.
 
         Raises:
             InputError: Costs are too far apart.
@@ -176,13 +176,13 @@ class Bucket:
         return sum(int(t.values.nbytes) for util in self._heard.values() for t in util.tables)
 
     def _own_costs(self) -> tuple[list[Utility], int | float, bool]:
-        """The functions whose other variables are all ancestors, and their best costs; whether they allow anything."""
+        """Return the functions that only ancestors share, their best costs, and whether they allow anything."""
         if self._own is None:
             self._own = self._joined_functions()
         return self._own
 
     def _joined_functions(self) -> tuple[list[Utility], int | float, bool]:
-        """See ``_own_costs``; functions of one scope are joined."""
+        """Return the same as ``_own_costs``, with the functions of one scope joined."""
         place = self._place
         visits = {self._variable: place.visit, **place.above}
         groups: dict[frozenset[int], list[Table]] = {}
@@ -204,7 +204,7 @@ class Bucket:
         return tables, sum(bests) if settings.is_integer else math.fsum(bests), possible
 
     def _range(self, ranges: Sequence[tuple[float, float] | None]) -> tuple[int | float, int | float]:
-        """How far costs of functions of one scope are apart at most, and what says 'forbidden'."""
+        """Return the largest spread of costs in functions of one scope, and the number that stands for 'forbidden'."""
         known = [ends for ends in ranges if ends is not None]
         if not self._settings.is_integer:
             largest = sum((max(-float(low), float(high), float(high) - float(low)) for low, high in known), 0.0)
@@ -242,7 +242,7 @@ class Bucket:
         return Utility(separator, order, made.values, made.forbidden, made.spread, (self._place.visit, number))
 
     def _costs(self, known: dict[int, int]) -> NDArray[np.generic]:
-        """What each value of the variable costs, given those of ancestors; forbidden ones cost more than all others."""
+        """Return the cost of each value, given the ancestors' values; forbidden ones cost more than all others."""
         total: NDArray[Any] = np.zeros(
             self._sizes[self._variable], dtype=np.int64 if self._settings.is_integer else np.float64
         )

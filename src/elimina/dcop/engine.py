@@ -1,4 +1,4 @@
-"""What agents compute with: one bucket at a time, by the plans, programs and devices of all other eliminations."""
+"""Computations of agents: one bucket at a time, with the plans, programs and devices of all other eliminations."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Made(NamedTuple):
         spread: Likewise.
         operations: Tables read, over all combinations of their variables.
         bytes: Memory, besides what the agent holds.
-        dtype: Of the values.
+        dtype: Number type of the values.
     """
 
     values: Any
@@ -63,7 +63,7 @@ class Made(NamedTuple):
 
 
 class _Shaped(NamedTuple):
-    """What buckets of one shape have in common."""
+    """Plan and program that buckets of one shape share."""
 
     backend: Backend
     plan: Plan
@@ -78,7 +78,7 @@ class Engine:
 
     Args:
         device: ``cpu``, or ``cuda``, where buckets of little work are left to the CPU.
-        threads: Of the CPU; None for all.
+        threads: Number of CPU threads; None for all.
 
     Attributes:
         deadline: By ``time.perf_counter``.
@@ -155,11 +155,11 @@ class Engine:
             raise TimeLimitError("the time limit passed within an elimination")
 
     def rows(self, forbidden: int, dtype: str) -> SparseTables:
-        """What joins rows of costs below a number: on the CPU, whatever the device."""
+        """Return the join of tuples with costs below a number, on the CPU whatever the device."""
         return SparseTables(CpuRows("min-sum", np.dtype(dtype), forbidden, self._threads))
 
     def memory(self) -> int:
-        """Bytes that the host has left."""
+        """Return the free memory of the host in bytes."""
         return self._backends["cpu"].memory()
 
 
@@ -185,7 +185,7 @@ def _at_once(
 
 
 def row(table: Utility, places: tuple[int | slice, ...]) -> NDArray[Any]:
-    """Cells of a table on the host."""
+    """Return the cells of a table on the host."""
     return _on_host(table.values[places])
 
 

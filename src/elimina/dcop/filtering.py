@@ -46,7 +46,7 @@ class _Scale(NamedTuple):
 
     @staticmethod
     def of(limit: Limit, best: int, spread: int, variable: int) -> _Scale | None:
-        """For costs above ``best``, up to a spread; None: nothing is better than what is known."""
+        """Return the scale of costs above ``best`` up to a spread; None if nothing is better than what is known."""
         most = spread if limit.worst is None else min(spread, limit.worst - 1 - best)
         if most < 0:
             return None
@@ -59,7 +59,7 @@ class _Scale(NamedTuple):
         )
 
     def scaled(self, cells: Any, forbidden: int | float) -> NDArray[Any]:
-        """Cells in these numbers, where those from another number on are forbidden."""
+        """Return the cells in this scale; those from a limit on are forbidden."""
         values = np.asarray(cells)
         wide = np.where(values < forbidden, values, np.int64(self.forbidden))
         return np.minimum(wide, self.forbidden).astype(self.dtype)
@@ -69,12 +69,12 @@ class _Scale(NamedTuple):
         return Bound(utility.scope, self.scaled(row(utility, ()), utility.forbidden))
 
     def rows(self, rows: Rows) -> Rows:
-        """Rows that were sent."""
+        """Return the tuples received."""
         kept = rows.values < self.forbidden
         return Rows(rows.layout, rows.keys[kept], rows.values[kept].astype(self.dtype))
 
     def bounds(self, limit: Limit) -> list[Bound]:
-        """What an ancestor sent; its cells are clipped at a number that is not lower."""
+        """Return the tables received from an ancestor; cells are clipped at a number that is not lower."""
         return [Bound(scope, self.scaled(cells, math.inf)) for scope, cells in limit.bounds]
 
 
@@ -166,7 +166,7 @@ class FilterBucket(Bucket):
         self._limit, self._is_ready = limit, False
 
     def _limit_of(self, child: int, limit: Limit, engine: Engine) -> Limit:
-        """What the child's rows have to be part of: bounds of all other tables, over what its subtree depends on."""
+        """Return the limit on a child's tuples: bounds of all other tables, over the variables of its subtree's message."""
         own, own_best, _ = self._own_costs()
         others = [util for other, util in self._heard.items() if other != child]
         tables = [*own, *(table for util in others for table in util.tables)]
@@ -252,7 +252,7 @@ class FilterBucket(Bucket):
         return made.rows
 
     def _costs(self, known: dict[int, int]) -> NDArray[np.generic]:
-        """As ``Bucket`` does; what no row of a child allows costs more than all others."""
+        """Return costs as ``Bucket`` does; whatever no tuple of a child allows costs more than all others."""
         total: NDArray[Any] = super()._costs(known)
         if self._limit is None or self._finder is None:
             return total

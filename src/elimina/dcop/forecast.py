@@ -1,4 +1,4 @@
-"""What MB-DPOP will take: its pseudo-tree is made, and the ancestors that it will fix are found, but no table."""
+"""Forecast of MB-DPOP: the pseudo-tree and the ancestors to condition on are found, but no table is made."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from elimina.planning.plan import count_text, seconds_text
 from elimina.tree import Tree
 
 _CONTEXT_SECONDS = 1e-4
-"""What a table of few cells takes, with the messages that ask for it and bring it; measured."""
+"""Measured seconds of a small table, with the messages that ask for it and bring it."""
 
 
 class Forecast(NamedTuple):
-    """What a run of MB-DPOP will take.
+    """Cost of a run of MB-DPOP.
 
     Attributes:
-        width: Of the pseudo-tree.
+        width: Width of the pseudo-tree.
         contexts: The most values of fixed ancestors that one variable makes its table for.
-        tables: That all variables make.
+        tables: Number of tables of all variables.
         operations: Tables read, over all combinations of their variables.
         seconds: Estimated time, on the CPU; infinity if it is beyond a float.
     """
@@ -44,9 +44,9 @@ def forecast(problem: Problem, settings: Settings, threads: int) -> Forecast:
     """Look ahead.
 
     Args:
-        problem: Whose variables belong to agents.
+        problem: Problem whose variables belong to agents.
         settings: With a limit on a message's cells.
-        threads: Of the CPU that an agent may use.
+        threads: Number of CPU threads of an agent.
     """
     assert settings.most_cells is not None
     tree, sizes = agree_on_tree(problem, settings.heuristic, settings.seed), problem.model.sizes
@@ -71,7 +71,7 @@ def forecast(problem: Problem, settings: Settings, threads: int) -> Forecast:
 
 
 def _again(tree: Tree, cuts: Sequence[set[int]], sizes: Sequence[int], number: int) -> int:
-    """Tables that a variable makes again, once an ancestor knows its values: at most, for some are those made last."""
+    """Return the most tables that a variable makes again once an ancestor knows its value; the last ones are kept."""
     found, ancestor = 0, tree.nodes[number].parent if cuts[number] else -1
     while ancestor >= 0:
         if cuts[ancestor]:

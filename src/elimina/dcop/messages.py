@@ -1,4 +1,4 @@
-"""What agents say to each other."""
+"""Messages between agents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Utility(NamedTuple):
 
     Attributes:
         scope: Variables, the one eliminated first (of the largest visit) first.
-        visits: When the traversal reached each of them.
+        visits: Number of the traversal's visit to each of them.
         values: An array with an axis for each, on the host or on a device.
         forbidden: Cells from this on are forbidden; infinity among floats.
         spread: No other cell is above it.
@@ -52,7 +52,7 @@ class Elect(NamedTuple):
     """A wave that looks for the highest rank: on the way out, and back (echo with extinction: Chang 1982).
 
     Attributes:
-        rank: Of the variable that began it; of equal ones the higher number wins.
+        rank: Rank of the variable that began it; the higher number wins a tie.
         root: Its number.
     """
 
@@ -87,11 +87,11 @@ class Return(NamedTuple):
 
 
 class Util(NamedTuple):
-    """What a subtree costs at least, to the parent.
+    """Least costs of a subtree, for the parent.
 
     Attributes:
         tables: One; or several, where buckets are divided.
-        best: What has to be added to them.
+        best: Constant to add to them.
         possible: False if the subtree allows nothing.
     """
 
@@ -117,7 +117,7 @@ class Value(NamedTuple):
 
 
 class Label(NamedTuple):
-    """What a subtree depends on, to the parent, where tables may be too large (MB-DPOP: see ``dcop/cycles.py``).
+    """Variables that a subtree depends on, for the parent, where tables may be too large (MB-DPOP: ``dcop/cycles.py``).
 
     Attributes:
         separator: Ancestors, each with its visit and its number of values.
@@ -145,7 +145,7 @@ class Context(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What the values chosen by bounds cost in a subtree, to the parent; None: they are not allowed."""
+    """Costs in a subtree of the values that bounds chose, for the parent; None: they are not allowed."""
 
     total: int | None
 
@@ -156,11 +156,11 @@ class Cost(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """What a child's rows have to be part of to be wanted (filtering: see ``dcop/filtering.py``).
+    """Limit on the tuples of a child that are wanted (filtering: see ``dcop/filtering.py``).
 
     Attributes:
         worst: A total that is known to be reached; only better ones are wanted. None: none is known.
-        best: What is outside the subtree costs that at least, ...
+        best: Lower bound on the costs outside of the subtree.
         bounds: ... and these tables besides: scopes within what the subtree depends on, and arrays with an axis for
             each variable.
         spread: No sum of their cells that is allowed is above it.
@@ -178,11 +178,11 @@ class Limit(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """What a subtree costs exactly, to the parent: the rows that may be part of what is wanted.
+    """Exact costs of a subtree, for the parent: the tuples that may be part of a wanted assignment.
 
     Attributes:
         rows: Assignments and costs, on the host.
-        best: What has to be added to the costs.
+        best: Constant to add to the costs.
         spread: No cost is above it.
     """
 
@@ -203,20 +203,20 @@ KINDS: dict[type, str] = {
     Value: "value", Label: "label", Context: "context", Cost: "cost", Limit: "limit", Listed: "rows",
 }  # fmt: skip
 TRAVERSAL = (Elect, Rank, Mark, Marked, Visit, Return)
-"""What makes the pseudo-tree; most messages are the first of these."""
+"""Messages that build the pseudo-tree; most messages are of the first of these kinds."""
 FIXED: dict[type, int] = {kind: _HEADER + _WORD * len(kind._fields) for kind in TRAVERSAL}
 """Bytes of messages that are all of one size."""
 
 
 class Message(NamedTuple):
-    """From one agent to another.
+    """A message from one agent to another.
 
     Attributes:
         sender: An agent's name.
         receiver: Another one's.
         source: The sender's variable that it comes from.
         target: The receiver's variable that it is for.
-        body: What it says.
+        body: Contents.
     """
 
     sender: str

@@ -1,4 +1,4 @@
-"""What happens to messages on their way."""
+"""Simulated network: delays, losses, duplicates and crashes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _SHOWN = 8
 """Names in an error."""
 
 ORDERS: tuple[Order, ...] = get_args(Order)
-"""Which message is delivered next: the one that arrives first by the agents' clocks, the one sent first, or any."""
+"""Order of deliveries: by the agents' clocks, as sent, or at random."""
 
 
 class Network(NamedTuple):
-    """How messages are delivered, and which of them are not.
+    """Settings of the simulated network.
 
     Attributes:
         order: See ``ORDERS``.
@@ -30,7 +30,7 @@ class Network(NamedTuple):
         retries: Times that a message is repeated before the run fails.
         crashes: Agents that lose all but their log of received messages, each when so many have arrived.
         downtime: Simulated seconds after which such an agent starts again; infinity: never.
-        seed: Of everything random.
+        seed: Random seed.
     """
 
     order: Order = "time"
@@ -78,10 +78,11 @@ class Network(NamedTuple):
 
 
 class Queue:
-    """What is on its way, and what is due at some time.
+    """Messages on their way, and events that are due at some time.
 
     Args:
-        order: Of deliveries; what is due waits until nothing is on its way, unless time orders everything.
+        order: Order of deliveries. Events that are due wait until no message is on its way, unless time orders
+            everything.
         generator: Draws random ones.
     """
 
@@ -103,7 +104,7 @@ class Queue:
             self._any.append((time, event))
 
     def take(self) -> tuple[float, Any] | None:
-        """What happens next, and when; None: nothing is left."""
+        """Return the next event and its time; None if none is left."""
         if self._first:
             return self._first.popleft()
         if self._any:

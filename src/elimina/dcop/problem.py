@@ -12,7 +12,7 @@ from elimina.model import Model
 
 @dataclass(frozen=True)
 class AgentProfile:
-    """What a file says about an agent beyond the variables that it owns.
+    """Properties of an agent in a file besides the variables that it owns.
 
     Attributes:
         name: Unique in its problem.
@@ -70,7 +70,7 @@ class Problem:
         """Give the variables of a model to agents.
 
         Args:
-            model: Of costs.
+            model: Cost model.
             agents: Number of agents, "a0" and so on, that get variables in turn; None: each variable gets an agent of
                 its own, which has the variable's name.
 

@@ -18,9 +18,9 @@ def agree_on_tree(problem: Problem, heuristic: Heuristic = "max-degree", seed: i
     """Let agents make their pseudo-tree, and no more.
 
     Args:
-        problem: Whose variables belong to agents.
+        problem: Problem whose variables belong to agents.
         heuristic: See ``elimina.dcop.solve``.
-        seed: Of the heuristic ``random``.
+        seed: Random seed of the heuristic ``random``.
     """
     settings = Settings(problem.model.sense, problem.model.is_integer, heuristic=heuristic, seed=seed)
     agents = {view.name: Agent(view) for view in views(problem, settings)}
@@ -51,7 +51,7 @@ def pseudo_tree(problem: Problem, agents: Iterable[Finished]) -> Tree:
 
 
 def _order(places: Mapping[int, Traversal]) -> list[int]:
-    """Variables by the roots of their trees, and then those that were visited last first."""
+    """Return the variables by the roots of their trees, those visited last first."""
     roots: dict[int, int] = {}
     for variable in sorted(places, key=lambda v: places[v].visit):
         parent = places[variable].parent

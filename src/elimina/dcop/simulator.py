@@ -27,13 +27,13 @@ _PATIENCE = 256
 
 
 class Figures(NamedTuple):
-    """What a run took.
+    """Figures of a run.
 
     Attributes:
         seconds: Simulated: the latest clock.
         operations: On the longest chain of messages: tables read, over all combinations of their variables.
         messages: Number of messages between agents by kind; each counts once, however often it was transmitted.
-        bytes: Of all of them by kind.
+        bytes: Bytes of all messages by kind.
         largest: Bytes of the largest one.
         repeated: Transmissions that were repeated.
     """
@@ -61,11 +61,11 @@ class _Host:
     """An agent, its clocks, and its end of the links to others.
 
     Attributes:
-        numbers: Of messages that the agent sent, by receiver; after a crash from 0 on again.
+        numbers: Number of messages that the agent sent, by receiver; it starts from 0 again after a crash.
         counted: Those that were counted, by receiver.
-        waiting: What was not acknowledged: packets by receiver and number.
+        waiting: Packets that are not acknowledged, by receiver and number.
         seen: Senders and numbers of what was received.
-        log: What was received, in order; it outlasts crashes, and ``seen`` is made from it.
+        log: Messages received, in order. The log survives crashes, and ``seen`` is made from it.
     """
 
     def __init__(self, agent: Agent) -> None:
@@ -113,7 +113,7 @@ class Simulation:
 
     @property
     def agents(self) -> list[Agent]:
-        """As they are now."""
+        """Present state of the agents."""
         return [host.agent for host in self._hosts.values()]
 
     def run(self) -> Figures:
@@ -147,7 +147,7 @@ class Simulation:
         return self.figures()
 
     def figures(self) -> Figures:
-        """Clocks and messages so far."""
+        """Return the clocks and messages so far."""
         kinds = [kind for kind, number in self._messages.items() if number]
         return Figures(
             max((host.clock for host in self._hosts.values()), default=0.0),

@@ -33,7 +33,7 @@ DTYPES = (*INTEGERS, *FLOATS)
 RELIABLE = Network()
 
 _BYTES_OF_A_CELL = 32
-"""That MB-DPOP allows for a message's cell: in an agent's memory are several tables, larger ones of children too."""
+"""Bytes that MB-DPOP allows for a cell of a message: an agent holds several tables, also larger ones of children."""
 
 MOST_SECONDS = 3600.0
 """Estimated time of MB-DPOP from which on it is not begun without a time limit."""
@@ -60,26 +60,26 @@ def solve(
     """Let agents find the best assignment, each in its turn, in this process.
 
     Args:
-        problem: Whose variables belong to agents.
+        problem: Problem whose variables belong to agents.
         algorithm: ``dpop``: exact; ``adpop``: tables of messages have at most ``ibound`` variables; the answer is then
             bounded by what the roots know, and from the other side by the value of the assignment that the agents agree
             upon. ``mb-dpop``: exact; ancestors of variables with tables too large for ``memory`` are fixed to one value
             after another, and the tables made again for each. It is forecast first.
-        ibound: Of ``adpop``; see above.
-        filtering: Of ``dpop`` on integer costs: tables of so many variables bound first what the parts of the problem
-            cost, and messages are then those rows of the exact tables that may be part of something better than the
-            assignment found meanwhile. None: exact tables are sent whole.
+        ibound: Largest number of variables in a table (``adpop``); see above.
+        filtering: Number of variables of the tables that first bound the costs (``dpop`` on integer costs). Messages
+            then hold only the tuples that may be part of an assignment better than the best one found. None: exact
+            tables are sent whole.
         agents: ``cpu`` or ``cuda``: the device that agents compute on.
-        heuristic: Which variables are roots, and which neighbour the traversal goes to next.
-        seed: Of the heuristic ``random``.
+        heuristic: Heuristic that chooses the roots and the neighbour that the traversal visits next.
+        seed: Random seed of the heuristic ``random``.
         memory: Bytes that each agent may use for tables, a number or text such as ``8GiB``; None: no limit.
-        threads: Of the CPU that one agent may use; None: all.
-        network: What happens to messages.
+        threads: Number of CPU threads of an agent; None for all.
+        network: Simulated network.
         time_limit: Wall seconds; infinity: also for a forecast of more than an hour.
         timer: Measures agents' work for the simulated clocks, in seconds.
         listener: Told of each delivery.
-        on_forecast: Of ``mb-dpop``: told what it will take before it begins.
-        progress: Of ``mb-dpop``: told the share of the work that is done, again and again.
+        on_forecast: Function that receives the forecast of ``mb-dpop`` before it begins.
+        progress: Function that receives the share of the work done (``mb-dpop``), again and again.
 
     Returns:
         Task ``dcop``. Where the time limit or Ctrl-C ends the run: ``bounded``, with the bound of the roots (or of the
@@ -147,7 +147,7 @@ class _Run:
         return phase_seconds({"setup": begun - self._started, "run": now - begun}, now - self._started)
 
     def ended(self, ended_by: EndedBy, given: Mapping[str, Any]) -> Result:
-        """What is known, and what was done so far."""
+        """Return the result of a run that was ended: what is known, and the work so far."""
         simulation = self.simulation
         agents = [] if simulation is None else simulation.agents
         figures = Figures(0.0, 0, {}, {}, 0, 0) if simulation is None else simulation.figures()
@@ -158,7 +158,7 @@ class _Run:
 
 
 def _looked_ahead(problem: Problem, settings: Settings, threads: int, time_limit: float | None) -> Forecast:
-    """What MB-DPOP will take.
+    """Return the forecast of MB-DPOP.
 
     Raises:
         MemoryLimitError: More than an estimated hour, and there is no time limit.
@@ -196,7 +196,7 @@ class _Watch:
 
 
 def _rows(problem: Problem, agents: Iterable[Finished]) -> dict[str, int]:
-    """How many rows were sent, and how many the exact tables have."""
+    """Return the numbers of tuples sent, and of tuples in the exact tables."""
     agents, sizes = list(agents), problem.model.sizes
     separators = [node.separator for node in pseudo_tree(problem, agents).nodes if node.separator]
     return {
@@ -218,7 +218,7 @@ def settings_of(
     memory: int | str | None,
     filtering: int | None = None,
 ) -> Settings:
-    """What all agents know before they start; for the arguments see ``solve``.
+    """Return the settings that all agents share before they start; for the arguments see ``solve``.
 
     Raises:
         TypeError: An option has the wrong type.
@@ -285,12 +285,12 @@ def answer(problem: Problem, agents: Iterable[Finished]) -> Result:
 
 
 def _constants(model: Model) -> list[int | float]:
-    """What functions of no variable add."""
+    """Return the costs of the functions without variables."""
     return Model([], [table for table in model.factors if not table.scope], sense=model.sense).terms([])
 
 
 def statistics(problem: Problem, agents: Iterable[Finished], figures: Figures) -> dict[str, Any]:
-    """Figures of a run, as ``solve`` describes them."""
+    """Return the figures of a run, as ``solve`` describes them."""
     agents = list(agents)
     tree = pseudo_tree(problem, agents)
     depths: list[int] = []
@@ -301,7 +301,7 @@ def statistics(problem: Problem, agents: Iterable[Finished], figures: Figures) -
 
 
 def partial_statistics(number: int, agents: Iterable[Finished], figures: Figures) -> dict[str, Any]:
-    """Figures of a run that may have been ended: the pseudo-tree may be unknown, and its width and depth with it.
+    """Return the figures of a run that may have been ended, without the width and depth of an unknown pseudo-tree.
 
     Args:
         number: Number of agents.

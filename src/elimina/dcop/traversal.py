@@ -1,4 +1,4 @@
-"""How variables become a pseudo-tree: a root is elected, and a token goes from neighbour to neighbour depth first.
+"""Construction of a pseudo-tree: a root is elected, and a token goes from neighbour to neighbour depth first.
 
 Every edge of the graph of cost functions then leads from a variable to an ancestor of it. Where the token comes, all
 neighbours are told before it goes on, so that it takes edges of the tree only (Awerbuch 1985, "A new distributed
@@ -20,7 +20,7 @@ class Traversal:
     """One variable's part in it.
 
     Attributes:
-        visit: When the token came here first, counted in this component from 0 on; -1 before that.
+        visit: Number of the token's first visit within this component, from 0 on; -1 before it.
         parent: The variable that it came from; -1 if there is none.
         children: Those that it went to from here, in this order.
         above: Neighbours that are ancestors, and their visits.
@@ -102,7 +102,7 @@ class Traversal:
             send(neighbour, key)
 
     def _hear(self, source: int, key: Elect, send: Send) -> None:
-        """A wave, or its echo: it ends here if it is lower than the best so far, or than a neighbour, so cannot win."""
+        """Take a wave or its echo, which ends here if it cannot win: it is lower than the best so far, or a neighbour."""
         if key < self._highest:
             return
         if self._wave is None or key > self._wave:

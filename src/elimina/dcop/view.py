@@ -1,4 +1,4 @@
-"""What an agent knows: its own variables, its neighbours, and the cost functions in which its variables take part."""
+"""An agent's knowledge: its own variables, its neighbours, and the cost functions that contain its variables."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from elimina.table import Table
 
 Heuristic = Literal["max-degree", "min-degree", "most-connected", "random"]
 HEURISTICS: tuple[Heuristic, ...] = get_args(Heuristic)
-"""Which variable is a root, and which neighbour is visited next: the one of the most neighbours (as in the GpuBE paper,
-section 6), of the fewest; of the fewest neighbours, then the one with the most neighbours visited; any."""
+"""Heuristic of the root and of the next visit.
+
+The neighbour with most neighbours (GpuBE paper, section 6), with fewest, with fewest and then most of them visited, or
+a random one.
+"""
 
 
 class Settings(NamedTuple):
-    """What all agents agreed upon before.
+    """Settings that all agents agree upon beforehand.
 
     Attributes:
         sense: ``min-cost`` or ``max-cost``.
         is_integer: True if all costs are integers.
         ibound: The most variables of a table in a message; None: as many as it takes.
         heuristic: Ranks variables.
-        seed: Of the heuristic ``random``.
+        seed: Random seed of the heuristic ``random``.
         memory: Bytes that each agent may use; None: no limit.
-        most_cells: Of a message's table (MB-DPOP); None: as many as it takes.
+        most_cells: Largest number of cells of a message's table (MB-DPOP); None: no limit.
         is_filtered: True if tables within the i-bound are bounds only, by which rows of exact ones are left out.
     """
 
@@ -52,7 +55,7 @@ class View(NamedTuple):
         name: The agent's.
         settings: Likewise known to all others.
         variables: Its own ones.
-        owners: For each own variable and each one that shares a cost function with it, the owner's name.
+        owners: Name of the owner of each own variable, and of each variable that shares a cost function with one.
         sizes: Their numbers of values.
         constraints: The cost functions in which own variables take part.
     """
@@ -66,7 +69,7 @@ class View(NamedTuple):
 
 
 def views(problem: Problem, settings: Settings) -> list[View]:
-    """Give each agent its part of a problem; functions of no variable are nobody's."""
+    """Give each agent its part of a problem; functions without variables belong to no agent."""
     model = problem.model
     own: list[list[int]] = [[] for _ in problem.agents]
     for variable, owner in enumerate(problem.owners):

@@ -31,7 +31,7 @@ _TICK = 0.1
 """Seconds between two looks at whether workers are there."""
 
 _NEWS_SECONDS = 2.0
-"""After which all stations are asked for news, should an event have been lost."""
+"""Seconds after which all agent hosts are asked for news, should an event have been lost."""
 
 _ANSWER_SECONDS = 1.0
 """After which it is looked whether a worker that was asked is still there."""
@@ -40,7 +40,7 @@ _REACH_SECONDS = 60.0
 """After which a worker that cannot be reached, but is not lost, ends the run."""
 
 _REPLACEMENT_SECONDS = 20.0
-"""That are waited for new workers when all were lost."""
+"""Seconds to wait for new workers when all were lost."""
 
 
 def solve_agents(
@@ -64,7 +64,7 @@ def solve_agents(
     Args:
         problem: See ``elimina.dcop.solve``.
         algorithm: Likewise.
-        client: Of the cluster.
+        client: Client of the cluster.
         ibound: See ``elimina.dcop.solve``.
         agents: ``cpu`` or ``cuda``: the device that agents compute on; the latter only where a worker announces it.
         heuristic: See ``elimina.dcop.solve``.
@@ -74,7 +74,7 @@ def solve_agents(
         time_limit: Likewise.
 
     Returns:
-        As ``elimina.dcop.solve`` does, without simulated clocks. Besides, ``stats`` has ``workers``,
+        The result, as of ``elimina.dcop.solve`` but without simulated clocks. Besides, ``stats`` has ``workers``,
         ``lost_workers``, ``joined_workers``, ``restarted_agents`` and ``transferred_bytes`` (between workers); messages
         are those that workers sent that are left.
 
@@ -126,11 +126,11 @@ def solve_agents(
 
 
 class _Post:
-    """A station as the client knows it.
+    """An agent host as the client knows it.
 
     Attributes:
         agents: Names of those that it runs.
-        outcomes: What they know in the end, and their traffic; None while they are not done.
+        outcomes: Final knowledge and traffic of its agents; None while they are not done.
     """
 
     def __init__(self, address: str, future: Future[Any]) -> None:
@@ -147,7 +147,7 @@ class _Post:
 
 
 class _Run:
-    """A run of agents: stations, who is where, and what is to be done when a worker is lost.
+    """A run of agents: agent hosts, who is where, and what is to be done when a worker is lost.
 
     Attributes:
         workers: Number of those that it began with.
@@ -211,7 +211,7 @@ class _Run:
         return [found[name] for name in self._views]
 
     def traffic(self) -> Traffic:
-        """What agents of the workers that are left have sent."""
+        """Return the traffic of the agents of the workers that are left."""
         messages: Counter[str] = Counter()
         sizes: Counter[str] = Counter()
         largest = transferred = 0
@@ -223,7 +223,7 @@ class _Run:
         return Traffic(messages, sizes, largest, transferred)
 
     def close(self, is_done: bool) -> None:
-        """End all stations, without waiting for those whose agents still work."""
+        """End all agent hosts, without waiting for those whose agents still work."""
         if self._client.status != "running":
             return
         self._client.unsubscribe_topic(self._topic)
@@ -244,7 +244,7 @@ class _Run:
         return post.outcomes
 
     def _open(self) -> list[int]:
-        """Make a station on each worker that has none; return their numbers."""
+        """Make an agent host on each worker that has none; return their numbers."""
         known, made = {post.address for post in self._posts.values()}, []
         for worker in workers_for(self._client, self._device):
             if worker.address in known:
@@ -266,7 +266,7 @@ class _Run:
         return made
 
     def _is_made(self, post: _Post) -> bool:
-        """Wait for a station, as long as its worker is there."""
+        """Wait for an agent host, as long as its worker is there."""
         asked = time.monotonic()
         while not post.is_lost and post.future.status != "finished":
             time.sleep(_POLL)
@@ -289,7 +289,7 @@ class _Run:
             self._start(number, part)
 
     def _start(self, number: int, part: Sequence[str]) -> None:
-        """Start agents, maybe none, on a station that has none."""
+        """Start agents, maybe none, on an agent host that has none."""
         post = self._posts[number]
         post.agents, post.has_places, post.outcomes = set(part), False, None
         own = [self._views[name] for name in part]
@@ -298,7 +298,7 @@ class _Run:
 
     @property
     def _addresses(self) -> dict[int, tuple[str, str]]:
-        """Of each station: its worker and the actor's key."""
+        """Worker and actor's key of each agent host."""
         return {number: (post.address, str(post.future.key)) for number, post in self._posts.items()}
 
     def _divided(self, names: Sequence[str], count: int) -> list[list[str]]:
@@ -306,7 +306,7 @@ class _Run:
         return [[names[place] for place in part] for part in divide(range(len(names)), weights, count)]
 
     def _read(self, post: _Post) -> None:
-        """Ask a station for its news."""
+        """Ask an agent host for its news."""
         news: News | None = self._ask(post, "news")
         if news is None:
             return
@@ -326,7 +326,7 @@ class _Run:
                 post.outcomes = found
 
     def _ask(self, post: _Post, method: str, *arguments: Any) -> Any:
-        """Call a station until it answers; None if its worker is lost."""
+        """Call an agent host until it answers; None if its worker is lost."""
         ends = time.monotonic() + _REACH_SECONDS
         while not post.is_lost:
             try:
@@ -335,7 +335,7 @@ class _Run:
                     with contextlib.suppress(TimeoutError):
                         return waiting.result(timeout=_ANSWER_SECONDS)
             except (OSError, RuntimeError, ValueError) as error:
-                # What Dask raises when a worker cannot be reached; once it is lost, the station's future says so.
+                # Dask raises one of these when a worker cannot be reached. The future of its agent host tells if it is lost.
                 if time.monotonic() > ends:
                     raise ClusterError(
                         f"worker {post.address} is there, but cannot be reached ({error}); look into the network "
@@ -365,10 +365,10 @@ class _Run:
         self.joined += len(new)
 
     def _adopt(self, gone: Sequence[str], lost: Sequence[int], new: Sequence[int]) -> None:
-        """Give agents that are gone to new stations, or else to all; they are sent again what they were sent."""
+        """Give agents that are gone to new agent hosts, or else to all; they are sent again what they were sent."""
         takers = list(new or self._posts)
         parts = self._divided(gone, len(takers))
-        # Where agents are now, all stations learn last: messages to those that are not there yet wait in the logs.
+        # All agent hosts learn the new places last: messages to agents that have not started yet wait in the logs.
         for number in new:
             self._start(number, ())
         moved = {name: number for number, part in zip(takers, parts, strict=True) for name in part}
@@ -383,7 +383,7 @@ class _Run:
             self._ask(post, "redirect", moved, lost, self._addresses)
 
     def _wait_for_workers(self) -> list[int]:
-        """Go on with new workers, if any come; the numbers of their stations."""
+        """Go on with new workers, if any come; the numbers of their agent hosts."""
         ends = time.monotonic() + _REPLACEMENT_SECONDS
         while True:
             if known_workers(self._client) and (made := self._open()):

@@ -25,11 +25,11 @@ _SHARES = 4
 """Tasks for each worker."""
 
 _LEAST_CASES = 256
-"""Of a task, so that they take longer than what is around them."""
+"""Fewest cases of a task, so that it outweighs the transfers around it."""
 
 
 class _Job(NamedTuple):
-    """What all tasks of a batch have in common; the key names what a worker makes of it once."""
+    """Data that all tasks of a batch share; a worker caches by the key what it makes of them."""
 
     key: str
     model: Model
@@ -43,7 +43,7 @@ class ClusterBatch:
     """Answers cases as ``Batch`` does, on the workers of a cluster; those of a lost worker are answered by others.
 
     Args:
-        client: Of the cluster.
+        client: Client of the cluster.
         model: See ``Batch``.
         columns: Likewise.
         asked: Likewise.

@@ -36,7 +36,7 @@ class Worker(NamedTuple):
     """A worker of a cluster.
 
     Attributes:
-        address: Where it listens.
+        address: Address of the worker.
         threads: Tasks that it runs at a time.
         gpus: Number of GPUs that it announces.
         memory: Bytes that it may use; 0 if it has no limit.
@@ -48,19 +48,19 @@ class Worker(NamedTuple):
     memory: int
 
     def lanes(self, device: str) -> int:
-        """Tasks that it runs at a time."""
+        """Return the number of tasks that it runs at a time."""
         return min(self.threads, self.gpus) if device == "cuda" else self.threads
 
 
 @contextmanager
 def connected(address: str) -> Iterator[Client]:
-    """A client of the cluster whose scheduler is at an address, like ``tcp://host:8786`` or ``tls://host:8786``.
+    """Connect to the cluster whose scheduler is at an address, like ``tcp://host:8786`` or ``tls://host:8786``.
 
     The certificates for ``tls`` are those that Dask's configuration names.
 
     Raises:
         InputError: The extra ``dask`` is not installed, or this is no address.
-        ClusterError: Nobody answers there.
+        ClusterError: No scheduler answers at the address.
     """
     distributed = require("distributed", "dask", "a cluster")
     # Of an empty address Dask makes a cluster of its own; of others without a port, a client that may not end.
@@ -94,7 +94,7 @@ def connected(address: str) -> Iterator[Client]:
 
 @contextmanager
 def local(workers: int, device: str = "cpu") -> Iterator[Client]:
-    """A client of a cluster of worker processes on this machine, which ends with it.
+    """Start a cluster of worker processes on this machine, which ends with the block.
 
     Whoever can connect to a Dask scheduler or worker runs code as its user. All connections are therefore encrypted,
     with a certificate made for this cluster alone, which is never written to a file.
@@ -142,7 +142,7 @@ def local(workers: int, device: str = "cpu") -> Iterator[Client]:
 
 
 def _patience() -> Any:
-    """What makes workers ignore the Ctrl-C that a terminal sends to them, too: the client needs what they know."""
+    """Return a plugin that makes workers ignore a terminal's Ctrl-C: the client needs what they know."""
     from distributed import WorkerPlugin
 
     class Patience(WorkerPlugin):
@@ -153,7 +153,7 @@ def _patience() -> Any:
 
 
 def visible_gpus(wanted: int) -> list[str]:
-    """What ``CUDA_VISIBLE_DEVICES`` is to be for each of so many processes.
+    """Return ``CUDA_VISIBLE_DEVICES`` for each of some processes.
 
     Raises:
         DeviceError: There are fewer GPUs.
@@ -179,13 +179,13 @@ def gpu_count() -> int:
 
 
 async def _announce(dask_worker: Any) -> None:
-    """Make a worker say how many GPUs it has, if nobody did."""
+    """Publish a worker's number of GPUs, unless that was done."""
     if GPU not in dask_worker.state.total_resources and (count := gpu_count()):
         await dask_worker.set_resources(**{GPU: count})
 
 
 def known_workers(client: Client) -> dict[str, Any]:
-    """What the scheduler knows of its workers, by their addresses.
+    """Return the scheduler's information about its workers, by their addresses.
 
     Raises:
         ClusterError: The scheduler is gone.
@@ -202,7 +202,7 @@ def workers_for(client: Client, device: str) -> list[Worker]:
     """Return the workers that can do what is asked for.
 
     Args:
-        client: Of the cluster.
+        client: Client of the cluster.
         device: ``cuda``: only those with GPUs.
 
     Raises:
@@ -249,5 +249,5 @@ def _release(version: str) -> list[str]:
 
 
 def address_of(client: Client) -> str:
-    """Where the scheduler is."""
+    """Return the address of the scheduler."""
     return str(client.scheduler_info(n_workers=0)["address"])

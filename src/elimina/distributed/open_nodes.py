@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _WORDS = 3
-"""Of a decision."""
+"""Numbers that encode a decision."""
 
 Words = NDArray[np.int64]
 

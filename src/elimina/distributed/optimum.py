@@ -48,7 +48,7 @@ def solve_optimum(
 
     Args:
         model: Any model.
-        client: Of the cluster.
+        client: Client of the cluster.
         evidence: See ``elimina.plan``.
         options: See ``solve_slices``.
         method: ``search``: only that, as where an upper bound is given. ``auto``: slices where the plan is estimated at
@@ -62,7 +62,8 @@ def solve_optimum(
         progress: Called with the share of the slices that is done.
 
     Returns:
-        As ``elimina.solve`` does; ``stats`` has ``workers``, ``tasks``, ``lost_workers``, ``joined_workers`` besides.
+        The result, as of ``elimina.solve``; ``stats`` has ``workers``, ``tasks``, ``lost_workers``, ``joined_workers``
+        besides.
 
     Raises:
         InputError: An option does not fit the model.

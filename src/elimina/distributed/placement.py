@@ -1,4 +1,4 @@
-"""Which worker runs which agents."""
+"""Placement of agents on workers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def divide(sequence: Sequence[int], weights: Sequence[int], count: int) -> list[
 
     Args:
         sequence: Agents.
-        weights: Of all agents, in index order.
+        weights: Weights of all agents, in index order.
         count: Number of parts; some may be empty.
     """
     parts: list[list[int]] = [[] for _ in range(count)]

@@ -41,10 +41,10 @@ _FIRST_TURN, _LONGEST_TURN = 0.1, 3.0
 """Seconds of a turn; what it finds is known to others when it ends."""
 
 _TURN_SHARE = 0.03
-"""Of the time so far that a turn may take: what a lost worker costs, too."""
+"""Largest share of the time so far for one time budget: a lost worker costs as much."""
 
 _MOST_NODES = 1024
-"""Of a turn."""
+"""Most nodes that a worker gets for one time budget."""
 
 _MOST_OPEN = 500_000
 """Nodes that the client keeps; if there are more, workers search to the end of each."""
@@ -57,7 +57,7 @@ _GRACE = 2.0
 
 
 class _Job(NamedTuple):
-    """What all tasks have in common; the key names what a worker makes of it once."""
+    """Data that all tasks share; a worker caches by the key what it makes of them."""
 
     key: str
     original: Original
@@ -69,16 +69,16 @@ class _Job(NamedTuple):
 
 
 class _Turn(NamedTuple):
-    """What a turn leaves.
+    """State after a time budget.
 
     Attributes:
         left: Open nodes.
-        bound: Of what is left, or what nothing was found below, in the core's costs.
-        top: What costs as much is not looked for.
-        units: Of these.
+        bound: Lower bound on the open nodes, or on what was ruled out, in the core's costs.
+        top: Cost from which nodes are pruned.
+        units: Units of these costs.
         chosen: The best assignment that the worker found.
         nodes: Number of those searched.
-        bytes: Of tables and cache.
+        bytes: Bytes of tables and cache.
     """
 
     left: Nodes
@@ -101,9 +101,9 @@ class ClusterSearch(Knowledge):
     """A search that goes on where it was left, on whichever workers there are.
 
     Args:
-        problem: Of the task ``mpe``.
+        problem: Problem of the task ``mpe``.
         options: See ``searched_optimum``; ``memory`` and ``threads`` are of each task.
-        limits: When it may end.
+        limits: Limits of the search.
         listener: Called with both bounds whenever a task ends.
 
     Raises:
@@ -131,7 +131,7 @@ class ClusterSearch(Knowledge):
 
         Args:
             tasks: On the workers.
-            seconds: For this call.
+            seconds: Seconds of this call.
 
         Raises:
             TimeLimitError: Time is up, and nothing is known.
@@ -198,7 +198,7 @@ class ClusterSearch(Knowledge):
 
     @property
     def _so_far(self) -> Result | None:
-        """What a round is to know."""
+        """Best result so far, for the next round."""
         return None if self.bound is None else self.result().replace(stats={})
 
     @property
@@ -223,7 +223,7 @@ class ClusterSearch(Knowledge):
         return self.bound is not None and self._bound_of_nodes() == self.bound
 
     def _bound_of_nodes(self) -> int | float | None:
-        """What no assignment below the open nodes is better than, or what nothing better is left than."""
+        """Return the bound that the open nodes prove, or the limit below which nothing is left."""
         if self._units is None or self._job is None or self._top is None:
             return None
         ends = [running.nodes.least for running in self._running.values() if running.nodes is not None]
@@ -232,7 +232,7 @@ class ClusterSearch(Knowledge):
         return self._units.total(min(ends, default=self._top), self._job.original)
 
     def _end(self, number: int, found: _Turn | Result | None) -> None:
-        """Take what a task leaves."""
+        """Take the state after a task."""
         running = self._running.pop(number, None)
         if running is None:
             return
@@ -284,7 +284,7 @@ class ClusterSearch(Knowledge):
 
 
 _PLANNED = ("induced_width", "largest_table", "total_cells", "dtype", "device", "ibound", "divided", "parts")
-"""What a round says of its plan."""
+"""Figures of a round's plan."""
 
 
 def _held(job: _Job) -> _Job:
@@ -337,7 +337,7 @@ def _poll(*_: Any) -> bool:
 
 
 def _search_of(job: _Job) -> Consistency | None:
-    """What this worker made for a turn before, or a new one."""
+    """Return the search that this worker kept from an earlier budget, or a new one."""
     with _taking:
         for key in _idle.keys() - {job.key}:
             del _idle[key]

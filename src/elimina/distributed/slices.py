@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 MEMORY_SHARE = 0.6
-"""Of a worker's memory that its plans may take; Dask halts workers where they use more than 0.8 of it."""
+"""Share of a worker's memory that its plans may take; Dask halts workers that use more than 0.8 of it."""
 
 WORTH_SECONDS = 0.5
 """Estimated time of a plan that fits from which it is divided all the same."""
@@ -54,7 +54,7 @@ _SUMMED = ("slices_skipped", "rows_made", "rows_filtered")
 
 
 class Job(NamedTuple):
-    """What all tasks of a run have in common, and the seconds that it took to make, by phase."""
+    """Data that all tasks of a run share, and the seconds that they took to make, by phase."""
 
     problem: Problem
     plan: Plan
@@ -81,16 +81,17 @@ def solve_slices(
     Args:
         model: Any model.
         task: ``mpe``, ``pr`` or ``count``: see ``elimina.plan``.
-        client: Of the cluster.
+        client: Client of the cluster.
         evidence: See ``elimina.plan``.
-        options: How to plan. ``memory`` is of each worker; None: 60 % of what Dask allows it (on GPUs: what is free).
-            With ``cuda``, only workers with GPUs get tasks, one for each GPU at a time. ``threads``: of a task.
+        options: Planning options. ``memory`` is per worker; None: 60 % of the limit that Dask sets (on GPUs: the free
+            memory). With ``cuda``, only workers with GPUs get tasks, one for each GPU at a time. ``threads`` is per
+            task.
         time_limit: Seconds for the whole call.
         on_plan: Called with the plan before it runs.
         progress: Called now and then with the share of the work that is done.
 
     Returns:
-        As ``elimina.solve`` does; ``stats`` has ``workers``, ``tasks`` and ``lost_workers`` besides.
+        The result, as of ``elimina.solve``; ``stats`` has ``workers``, ``tasks`` and ``lost_workers`` besides.
 
     Raises:
         InputError: The task cannot be divided, or an option does not fit the model.
@@ -129,7 +130,7 @@ def plan_on(
         model: See ``solve_slices``.
         task: Likewise.
         evidence: Likewise.
-        options: Of ``options_for``.
+        options: Options from ``options_for``.
         is_whole: True if a plan that does not fit is left so.
     """
     if options.memory is None and options.device == "cpu":
@@ -150,11 +151,11 @@ def run_slices(
 
     Args:
         tasks: On the workers.
-        job: Of ``plan_on``.
+        job: Job from ``plan_on``.
         run: The call, which keeps what slices find.
         on_plan: See ``solve_slices``.
         progress: Likewise.
-        tried: What is known of the optimum.
+        tried: Known bounds on the optimum.
 
     Raises:
         MemoryLimitError: See ``solve_slices``.
@@ -175,7 +176,7 @@ def run_slices(
 
 
 def options_for(options: Options) -> Options:
-    """How workers are to plan: on one device, on dense tables if nothing else is said, one thread a task."""
+    """Return options for workers: one device, dense tables unless others are asked for, one thread per task."""
     if options.ibound is not None or options.scratch is not None:
         raise InputError("a cluster runs whole slices: leave the i-bound and the scratch directory out")
     options = options.checked()
@@ -185,7 +186,7 @@ def options_for(options: Options) -> Options:
 
 
 def least_memory(workers: Iterable[Worker]) -> int | None:
-    """Bytes that a task may use on each of the workers; None: they have no limit."""
+    """Return the bytes that a task may use on every worker; None if they have no limit."""
     limits = [int(MEMORY_SHARE * worker.memory / worker.threads) for worker in workers if worker.memory]
     return min(limits, default=None)
 
@@ -224,13 +225,13 @@ class _Shares:
 
     Args:
         tasks: On the workers.
-        job: What to run.
+        job: Job to run.
         run: The call, which keeps what they find.
         progress: See ``solve_slices``.
-        tried: What is known of the optimum.
+        tried: Known bounds on the optimum.
 
     Attributes:
-        stats: Of all of them.
+        stats: Figures of all tasks.
     """
 
     def __init__(
@@ -275,7 +276,7 @@ class _Shares:
         return self._joined()
 
     def _seconds(self) -> float | None:
-        """What is left of the time.
+        """Return the seconds left until the deadline.
 
         Raises:
             TimeLimitError: Nothing.

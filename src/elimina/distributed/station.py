@@ -1,4 +1,4 @@
-"""A worker's agents, as one Dask actor: it runs them, and passes messages to the stations of other workers.
+"""A worker's agents, as one Dask actor: it runs them, and passes messages to the agent hosts of other workers.
 
 Messages go from worker to worker. Those of UTIL and VALUE are kept by their sender, for agents that are started again
 after a worker was lost (sender-based message logging: D. Johnson and W. Zwaenepoel, FTCS 1987). That works since each
@@ -26,7 +26,7 @@ from elimina.dcop.traversal import Traversal
 from elimina.dcop.view import View
 
 _LOOK_AFTER = 1.0
-"""Seconds after which an idle station looks whether it is still wanted."""
+"""Seconds after which an idle agent host looks whether it is still wanted."""
 
 _SEND_AGAIN = 0.2
 """Seconds until a message is sent again to a worker that cannot be reached."""
@@ -35,7 +35,7 @@ Places = Mapping[int, Traversal]
 
 
 class Outcome(NamedTuple):
-    """What an agent knows in the end: see ``Agent``."""
+    """Final knowledge of an agent: see ``Agent``."""
 
     values: dict[int, int | None]
     bounds: dict[int, int | float]
@@ -44,11 +44,11 @@ class Outcome(NamedTuple):
 
 
 class Traffic(NamedTuple):
-    """What agents of a station sent.
+    """Traffic that the agents of an agent host sent.
 
     Attributes:
         messages: Number by kind.
-        bytes: Of these by kind.
+        bytes: Bytes of the messages by kind.
         largest: Bytes of the largest one.
         transferred: Bytes of those to other workers.
     """
@@ -60,13 +60,13 @@ class Traffic(NamedTuple):
 
 
 class News(NamedTuple):
-    """How far a station is.
+    """Progress of an agent host.
 
     Attributes:
         epoch: See ``Start``; -1: nothing has begun.
-        places: Of each agent by its name, pickled, once all are known.
-        outcomes: Of each agent by its name, and the traffic, pickled, when all are done.
-        failure: Why the station ended.
+        places: Places of each agent's variables by its name, pickled, once all are known.
+        outcomes: Outcome of each agent by its name, and the traffic, pickled, when all are done.
+        failure: Cause that ended the agent host.
     """
 
     epoch: int
@@ -76,15 +76,15 @@ class News(NamedTuple):
 
 
 class Start(NamedTuple):
-    """What a station needs to begin.
+    """Data with which an agent host begins.
 
     Attributes:
-        epoch: How often all agents were started; messages of earlier ones are not wanted.
-        views: Of the station's agents.
-        stations: The number of each agent's station, by its name.
-        addresses: Of each station: its worker and the actor's key.
-        device: That agents compute on.
-        threads: Of the CPU that one agent may use.
+        epoch: Number of times that all agents were started; messages of earlier epochs are dropped.
+        views: Views of its agents.
+        stations: Number of each agent's host, by the agent's name.
+        addresses: Worker and actor's key of each agent host.
+        device: Device of the agents.
+        threads: Number of CPU threads of an agent.
     """
 
     epoch: int
@@ -115,7 +115,7 @@ class Batch(NamedTuple):
 
 
 class _Link:
-    """Packets to another station, and whether some are on their way."""
+    """Packets to another agent host, and whether some are on their way."""
 
     def __init__(self, address: str, key: str) -> None:
         self.address, self.key = address, key
@@ -127,7 +127,7 @@ class Station:
     """Runs agents in a thread of its own; its methods are called from elsewhere and return at once.
 
     Args:
-        topic: Of the events by which it says that there is news.
+        topic: Topic of the events that announce news.
     """
 
     def __init__(self, topic: str) -> None:
@@ -151,7 +151,7 @@ class Station:
             self._pool.shutdown(wait=False)
 
     async def take(self, batch: Batch) -> None:
-        """Take messages of another station."""
+        """Take messages of another agent host."""
         self._inbox.put(partial(self._take, batch))
 
     async def adopt(self, views: Sequence[View], places: dict[str, Places]) -> None:
@@ -161,11 +161,11 @@ class Station:
     async def redirect(
         self, stations: dict[str, int], lost: Sequence[int], addresses: dict[int, tuple[str, str]]
     ) -> None:
-        """Learn where agents of lost stations are now, and send them again what they were sent."""
+        """Learn where agents of lost agent hosts are now, and send them again what they were sent."""
         self._inbox.put(partial(self._redirect, stations, lost, addresses))
 
     async def news(self) -> News:
-        """How far it is."""
+        """Return the progress."""
         done = self._thread is not None and self._thread.done()
         failure = self._thread.exception() if done and self._thread is not None else None
         return self._news._replace(failure=failure)
@@ -313,7 +313,7 @@ class Station:
             self._worker.loop.add_callback(self._drain, link, self._epoch)
 
     async def _drain(self, link: _Link, epoch: int) -> None:
-        """Send what is there, and what comes meanwhile, until a station answers or is given up."""
+        """Send what is there, and what comes meanwhile, until an agent host answers or is given up."""
         if link.is_busy:
             return
         link.is_busy = True
@@ -333,7 +333,7 @@ class Station:
         try:
             await rpc.actor_execute(actor=link.key, function="take", args=[to_serialize(batch)], kwargs={})
         except (OSError, KeyError):
-            # Nobody is there, or no station; whether the worker is lost is not for us to say.
+            # The worker or its agent host does not answer; the client finds out whether the worker is lost.
             return False
         return True
 

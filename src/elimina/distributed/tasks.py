@@ -23,17 +23,17 @@ _AGAIN_SECONDS = 0.01
 """Between two looks at a task that is done again because its answer was lost with a worker."""
 
 WITHOUT_WORKERS_SECONDS = 20.0
-"""That are waited for new workers when all were lost."""
+"""Seconds to wait for new workers when all were lost."""
 
 _MOST_BYTES = "100GB"
-"""Of a task's arguments: a model goes to the scheduler once, so that it outlasts any worker."""
+"""Limit on a task's arguments: the model travels in them through the scheduler, so that it outlasts any worker."""
 
 
 class Tasks:
     """Calls on workers, those that join later included, and their answers in the sequence in which they come.
 
     Args:
-        client: Of the cluster.
+        client: Client of the cluster.
         device: ``cuda``: each task takes a GPU of its worker.
 
     Attributes:
@@ -97,7 +97,7 @@ class Tasks:
         return self.answer(self._futures.pop(str(future.key)))
 
     def answer(self, future: Future[Any]) -> Any:
-        """What a task that has finished returned: see ``next``."""
+        """Return the value of a finished task: see ``next``."""
         from distributed import KilledWorker
 
         if future.status == "finished":
@@ -148,7 +148,7 @@ class Tasks:
             time.sleep(_AGAIN_SECONDS)
 
     def _look(self) -> None:
-        """See who is there: workers are lost, and others join."""
+        """Look which workers are lost and which have joined."""
         now = set(known_workers(self._client))
         self.lost += len(self.workers.keys() - now)
         self.workers = {address: worker for address, worker in self.workers.items() if address in now}
@@ -166,7 +166,7 @@ class Tasks:
 
 @contextmanager
 def tasks_on(client: Client, device: str) -> Iterator[Tasks]:
-    """Tasks that are given up in the end."""
+    """Make tasks for the workers; those not finished at the end are cancelled."""
     tasks = Tasks(client, device)
     try:
         yield tasks
@@ -175,7 +175,7 @@ def tasks_on(client: Client, device: str) -> Iterator[Tasks]:
 
 
 def stop_if_unwanted(*_: object) -> None:
-    """A listener that ends a task which its client has given up.
+    """End a task that its client has given up, as a listener.
 
     Raises:
         CancelledError: It has.

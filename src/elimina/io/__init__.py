@@ -58,15 +58,15 @@ class _Source(Protocol):
 
 
 class _Format(Protocol):
-    """What a format's module provides (``render`` unless it is in ``READ_ONLY``)."""
+    """Interface of a format's module (without ``render`` if it is in ``READ_ONLY``)."""
 
     SENSES: tuple[Sense, ...]
-    """What the values of a file of this format can mean."""
+    """Senses that a file of this format can have."""
 
     HOLDS_NAMES: bool
     """True if the format has a place for the names of variables and states."""
     IS_OF_NETWORKS: bool
-    """Whether the format is for networks alone, rather than also for products of tables that only look like one."""
+    """True if the format is for networks alone, rather than also for products of tables that only look like one."""
 
     def open_text(self, data: bytes) -> _Source: ...
     def parse(self, text: _Source) -> Model: ...
@@ -153,7 +153,7 @@ def read_evidence(path: str | os.PathLike[str], model: Model) -> dict[str, State
 
     Args:
         path: The file, whatever its suffix; decompressed if it ends in .gz or .xz.
-        model: What the evidence is about.
+        model: Model of the evidence.
 
     Returns:
         Variable name -> observed state, as ``elimina.solve`` takes it.
@@ -183,7 +183,7 @@ def write(model: Model, path: str | os.PathLike[str], *, format: str | None = No
     probabilities) is lost, and a warning is logged.
 
     Args:
-        model: What to write.
+        model: Model to write.
         path: The file; its suffix names the format and the compression, as in ``read``.
         format: One of ``FORMATS``, instead of the suffix.
 

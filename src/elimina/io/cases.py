@@ -49,7 +49,7 @@ def read_cases(path: str | os.PathLike[str], model: Model) -> Cases:
 
     Args:
         path: A .csv file, perhaps with .gz or .xz after that, or a .parquet file.
-        model: What the cases are about.
+        model: Model of the cases.
 
     Raises:
         FormatError: The file is malformed, or names a variable or a value that the model does not have.
@@ -151,7 +151,7 @@ def cases_from_frame(frame: Any, model: Model, *, indices: bool = False) -> Case
         frame: A pandas DataFrame, a mapping from names to sequences of one length, a sequence of mappings (a case
             each; what one lacks is unobserved), a structured NumPy array, or an array of shape ``(cases, variables)``
             with a column for each variable of the model.
-        model: What the cases are about.
+        model: Model of the cases.
         indices: Read the cells as indices of states instead, with -1 for unobserved ones.
 
     Raises:

@@ -30,9 +30,9 @@ def convert_sense(model: Model, sense: Sense, *, decimals: int | None = 7, scale
       so assignments that it excluded, though no entry forbids them, become merely improbable.
 
     Args:
-        model: What to convert; itself returned if it has that sense already.
+        model: Model to convert. It is returned itself if it has that sense already.
         sense: The wanted sense.
-        decimals: Of costs made from probabilities; None: not rounded.
+        decimals: Number of decimals of costs made from probabilities; None: not rounded.
         scale: Multiplies costs before they become probabilities.
 
     Raises:

@@ -111,7 +111,7 @@ def merge(parts: Iterable[tuple[str, Given]]) -> Given:
     """Combine pieces of evidence.
 
     Args:
-        parts: Where each piece is from, for errors, and the piece.
+        parts: Origin of each piece, for errors, and the piece.
 
     Raises:
         InputError: Two pieces name different states of a variable, or both are about it and one of them is soft.

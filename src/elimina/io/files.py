@@ -100,7 +100,7 @@ def _replace(path: Path, data: bytes) -> None:
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        # Nobody may read what they could not read in the old file, not even for a moment.
+        # The new file starts with the old one's permissions, so that no one can read it who could not read the old one.
         created = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600)
         with open(created, "wb") as file:
             file.write(data)

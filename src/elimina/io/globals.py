@@ -70,7 +70,7 @@ class GlobalFunctions:
     Attributes:
         sizes: Domain sizes; those of auxiliary variables are appended.
         limit: Costs from here on are forbidden.
-        tables: What has been built.
+        tables: Tables built so far.
     """
 
     sizes: list[int]
@@ -173,14 +173,14 @@ class GlobalFunctions:
         self.add_dense(scope, np.where(gap <= delta, np.maximum(gap, 0), FORBIDDEN))
 
     def disjunction(self, scope: Sequence[int], shifts: Sequence[int], cost: int) -> None:
-        """A cost unless x >= y + shifts[1] or y >= x + shifts[0]."""
+        """Add a cost unless x >= y + shifts[1] or y >= x + shifts[0]."""
         x, y = self._grid(scope)
         self.add_dense(scope, np.where((x >= y + shifts[1]) | (y >= x + shifts[0]), 0, cost))
 
     def special_disjunction(
         self, scope: Sequence[int], shifts: Sequence[int], tops: Sequence[int], costs: Sequence[int]
     ) -> None:
-        """Variables up to their tops, apart as in ``disjunction`` if below them; a cost for each at its top."""
+        """Add ``disjunction`` for variables below their tops, and a cost for each variable at its top."""
         x, y = self._grid(scope)
         apart = (x >= y + shifts[1]) | (y >= x + shifts[0])
         allowed = (x <= tops[0]) & (y <= tops[1]) & (apart | (x == tops[0]) | (y == tops[1]))
@@ -188,7 +188,7 @@ class GlobalFunctions:
         self.add_dense(scope, np.where(allowed, at_top, FORBIDDEN))
 
     def different_pairs(self, scope: Sequence[int], cost: int) -> None:
-        """A cost for each pair of variables with the same value."""
+        """Add a cost for each pair of variables with the same value."""
         cells = sum(self.sizes[u] * self.sizes[v] for u, v in itertools.combinations(scope, 2))
         if cells > _LARGEST_PAIR:
             raise UnsupportedError(
@@ -215,7 +215,7 @@ class GlobalFunctions:
         self.add([counting(value, low, high) for value, (low, high) in bounds.items()])
 
     def cardinality_by_variables(self, scope: Sequence[int], bounds: Mapping[int, tuple[int, int]], cost: int) -> None:
-        """A cost times the larger of the values' total shortage and total excess.
+        """Add a cost times the larger of the values' total shortage and total excess.
 
         Raises:
             UnsupportedError: The costs are not forbidding, and the function has over a million cells.
@@ -244,7 +244,7 @@ class GlobalFunctions:
         self.add([_sum_chain((*first, *second), [{x: sign} for sign in signs], cost) for x in values])
 
     def overlap(self, first: Sequence[int], second: Sequence[int], cost: Callable[[int], int]) -> None:
-        """A cost of the number of places in which two sequences have the same value other than 0."""
+        """Add a cost of the number of places in which two sequences have the same value other than 0."""
 
         def step(position: int, state: tuple[int, int], value: int) -> list[tuple[State, int]]:
             count, pending = state
@@ -256,7 +256,7 @@ class GlobalFunctions:
         self.add([Chain(scope, {(0, 0): 0}, step, lambda state: cost(state[0]))])
 
     def largest(self, scope: Sequence[int], default: int, costs: Mapping[tuple[int, int], int]) -> None:
-        """The largest of the costs of the variables' values, by position in the scope and value."""
+        """Add the largest of the costs of the variables' values, by position in the scope and value."""
 
         def step(position: int, state: int, value: int) -> list[tuple[State, int]]:
             return [(max(state, costs.get((position, value), default)), 0)]
@@ -271,7 +271,7 @@ class GlobalFunctions:
         transitions: Iterable[tuple[int, int, int, int]],
         change: int | None = None,
     ) -> None:
-        """A weighted automaton (state, value, next state, cost); ``change``: cost of reading another value instead."""
+        """Add a weighted automaton (state, value, next state, cost); ``change`` is the cost of reading another."""
         table: dict[int, list[tuple[int, int, int]]] = {}
         for source, value, target, cost in transitions:
             table.setdefault(source, []).append((value, target, cost))
@@ -332,5 +332,5 @@ def gap_to(comparator: str, bound: int) -> Callable[[int], int]:
 
 
 def auxiliary(sizes: Sequence[int]) -> list[Variable]:
-    """Variables that no file names: _s0, _s1, ..."""
+    """Return new variables with names that no file uses: _s0, _s1, ..."""
     return [Variable(f"_s{i}", size) for i, size in enumerate(sizes)]

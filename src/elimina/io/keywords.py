@@ -1,4 +1,4 @@
-"""What the keywords of WCSP and CFN files mean, once their parameters are read."""
+"""Cost functions that the keywords of WCSP and CFN files stand for, once their parameters are read."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def add_binary(target: GlobalFunctions, keyword: str, scope: Sequence[int], numb
         target: Takes the table.
         keyword: One of ``BINARY``.
         scope: The function's variables.
-        numbers: As many integers as the keyword has.
+        numbers: Integers, as many as the keyword has.
 
     Raises:
         TextError: The numbers or the scope do not fit.

@@ -17,7 +17,7 @@ class Element:
     Attributes:
         tag: Its name.
         attributes: Name -> value, those written in the file.
-        line: Where it starts.
+        line: Line at which it starts.
         children: The elements directly in it.
     """
 
@@ -57,7 +57,7 @@ class Document:
         return True
 
     def peek(self) -> bytes:
-        """What follows."""
+        """Return the rest of the text, unread."""
         return b""
 
     def root(self, tag: str) -> Element:

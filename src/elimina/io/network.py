@@ -32,7 +32,7 @@ class Located(Protocol):
 
 
 class NetworkBuilder:
-    """What has been read of a network; every method raises TextError where the file contradicts itself."""
+    """A network while it is read. Every method raises TextError where the file contradicts itself."""
 
     def __init__(self) -> None:
         self.name = ""

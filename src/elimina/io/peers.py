@@ -1,4 +1,4 @@
-"""What the exchanges of models with other Python packages have in common."""
+"""Common parts of the exchange of models with other Python packages."""
 
 from __future__ import annotations
 

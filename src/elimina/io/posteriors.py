@@ -218,7 +218,7 @@ def write_posteriors(
 
     Args:
         path: See ``open_posteriors``.
-        variables: Whose posteriors they are, in the order of the columns.
+        variables: Variables in the order of the columns.
         posteriors: float64 of shape (cases, sum of the variables' sizes).
         log10_evidence: float64 of shape (cases,).
 

@@ -1,4 +1,4 @@
-"""From listed tuples to tables."""
+"""Conversion of listed tuples to tables."""
 
 from __future__ import annotations
 

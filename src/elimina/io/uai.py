@@ -56,7 +56,7 @@ def parse(text: Text) -> Model:
 
 
 def numbered(sizes: Sequence[int]) -> list[Variable]:
-    """Variables without names of their own: x0, x1, ..."""
+    """Return variables with the names x0, x1, ..."""
     return [Variable(f"x{i}", size) for i, size in enumerate(sizes)]
 
 

@@ -32,14 +32,14 @@ class _Source(Protocol):
 
 
 class _Reader(Protocol):
-    """What a format's module provides for reading."""
+    """Interface of a format's module for reading."""
 
     def open_text(self, data: bytes) -> _Source: ...
     def parse(self, text: _Source) -> Problem: ...
 
 
 class _Writer(Protocol):
-    """What a format's module provides for writing."""
+    """Interface of a format's module for writing."""
 
     def render(self, problem: Problem) -> Iterator[str]: ...
 
@@ -98,7 +98,7 @@ def write(problem: Problem, path: str | os.PathLike[str], *, format: str | None 
     A warning is logged for what is lost.
 
     Args:
-        problem: What to write.
+        problem: Problem to write.
         path: The file; its suffix names the format and the compression, as in ``read``.
         format: One of ``FORMATS``, instead of the suffix.
 

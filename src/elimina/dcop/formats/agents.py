@@ -61,7 +61,7 @@ class AgentReader:
             yield from self.file.mapping(self.top.entries[section][1], section).entries.values()
 
     def _items(self, node: Node, what: str) -> Iterator[tuple[Node, str]]:
-        """Names in a list, or one name."""
+        """Yield the names in a list, or one name."""
         for item in node.items if isinstance(node, Sequence) else [node]:
             yield item, self.file.text(item, what)
 

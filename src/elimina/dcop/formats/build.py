@@ -1,4 +1,4 @@
-"""What the formats of distributed problems share: gathering domains, variables, cost functions and owners."""
+"""Common part of the readers of distributed problems: domains, variables, cost functions and owners."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Domain:
     """The values of some variables.
 
     Attributes:
-        name: What the file calls it.
+        name: Name in the file.
         values: The values: int where all of them are integers, else str (in JSON as they are).
         codes: Index of each value's text.
     """
@@ -97,7 +97,7 @@ def parse_cost(word: str) -> int | float:
 
 
 class Builder:
-    """What has been read of a problem; every method raises TextError where the file contradicts itself.
+    """A problem while it is read. Every method raises TextError where the file contradicts itself.
 
     Attributes:
         name: The problem's name.
@@ -106,7 +106,7 @@ class Builder:
         upper_bound: See ``elimina.Model``.
         domains: By name.
         variables: In the order of the file.
-        index: Of each variable, by name.
+        index: Index of each variable, by name.
         domain_of: Each variable's domain.
         tables: The cost functions.
     """
@@ -149,7 +149,7 @@ class Builder:
         self.domain_of.append(domain)
 
     def scope(self, names: Iterable[str]) -> list[int]:
-        """Indices of variables by their names."""
+        """Return the indices of variables by their names."""
         listed = list(names)
         for name in listed:
             if name not in self.index:
@@ -157,7 +157,7 @@ class Builder:
         return [self.index[name] for name in listed]
 
     def costs(self, costs: Sequence[int | float] | NDArray[Any]) -> NDArray[Any]:
-        """Costs as a table holds them: integers where all are, else doubles."""
+        """Return the costs of a table: integers if all are, else doubles."""
         worst = forbidden_value(self.sense, np.float64)
         try:
             reals = np.array(costs, dtype=np.float64)
@@ -190,7 +190,7 @@ class Builder:
             rows: The listed tuples, of shape (n, len(scope)).
             costs: Their costs.
             default: The cost of what is not listed; None if everything has to be.
-            name: What the file calls the function.
+            name: Name of the function in the file.
         """
         kept = list(dict.fromkeys(scope))
         values = self.costs([*costs, 0 if default is None else default])

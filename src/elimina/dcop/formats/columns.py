@@ -119,7 +119,7 @@ def negative(values: Column) -> Column:
 
 
 def positive(values: Column) -> Column:
-    """Numbers as they are, booleans as integers."""
+    """Return numbers as they are, and booleans as integers."""
     return _number(values)
 
 

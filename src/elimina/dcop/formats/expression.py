@@ -43,7 +43,7 @@ def tabulate(expression: Expression, names: Sequence[str], domains: Sequence[Col
     """Evaluate an expression for every assignment.
 
     Args:
-        expression: What to evaluate.
+        expression: Expression to evaluate.
         names: The variables that it reads, the first one varying slowest.
         domains: The values of each.
 

@@ -19,7 +19,7 @@ def read_tuples(
     Args:
         file: The file that it is in.
         values: The mapping.
-        domains: Of each variable of a tuple.
+        domains: Domains of the variables of a tuple.
         has_blanks: True if a tuple is one value, with any blanks that are in it.
 
     Returns:
@@ -54,7 +54,7 @@ def read_tuples(
 
 
 def _apart(text: str) -> list[str]:
-    """Values, stripped, with the separators between them."""
+    """Return the values, stripped, with the separators between them."""
     words = [word for part in text.split("|") for word in (part.strip(), "|")]
     return words[:-1]
 

@@ -1,4 +1,4 @@
-"""What the writers of distributed problems share: the cost functions with names, and values as words."""
+"""Common part of the writers of distributed problems: cost functions with names, and values as words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from elimina.table import FORBIDDEN, Table
 
 
 def constant_of(model: Model) -> int | float:
-    """What is added to every assignment's cost: the constant and the functions of no variables."""
+    """Return the cost that every assignment has: the constant and the functions without variables."""
     empty = Model((), [f for f in model.factors if not f.scope], sense=model.sense, constant=model.constant)
     return empty.score([])
 

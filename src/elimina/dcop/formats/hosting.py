@@ -1,4 +1,4 @@
-"""Which agent owns a variable, where a file leaves it to hints (pyDCOP's ``distribution_hints``)."""
+"""Owners of variables where a file leaves them to hints (pyDCOP's ``distribution_hints``)."""
 
 from __future__ import annotations
 

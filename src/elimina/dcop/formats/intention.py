@@ -28,7 +28,7 @@ class Expressions:
 
     Attributes:
         external: Variables that are no decisions, with their values.
-        values: What the values of each domain are in expressions, by the domain's name.
+        values: Values of each domain as expressions see them, by the domain's name.
     """
 
     def __init__(self, builder: Builder) -> None:
@@ -79,7 +79,7 @@ class Expressions:
         self.builder.add_full(scope, self._tables[key].reshape(sizes))
 
     def _template(self, text: str) -> tuple[str, dict[str, str]]:
-        """The text with variables replaced by places, and what they stand for; unchanged if that could be ambiguous."""
+        """Return the text with variables replaced by slots, and their names; unchanged if that could be ambiguous."""
         if _NOT_WORDS.search(text):
             return text, {}
         index, external = self.builder.index, self.external

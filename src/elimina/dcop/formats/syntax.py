@@ -16,7 +16,7 @@ from elimina._core import TextError
 from elimina.errors import UnsupportedError
 
 FUNCTIONS = ("abs", "bool", "float", "int", "len", "max", "min", "pow", "round", "str", "sum")
-"""What an expression may call."""
+"""Functions that an expression may call."""
 LONGEST_TEXT = 10_000
 DEEPEST = 100
 MOST_BRANCHES = 50

@@ -32,7 +32,7 @@ _SECTIONS = ("presentation", "agents", "domains", "variables", "relations", "con
 
 @dataclass(frozen=True)
 class _Relation:
-    """What a relation lists: values, tuple after tuple, and a cost for each tuple."""
+    """Contents of a relation: values, tuple after tuple, and a cost for each tuple."""
 
     element: Element
     arity: int
@@ -234,7 +234,7 @@ class _Reader:
             self.tables[key] = self.builder.tables[-1]
 
     def _rows(self, relation: _Relation, domains: list[Domain]) -> NDArray[np.int32]:
-        """Places of a relation's values in the domains."""
+        """Return the indices of a relation's values in the domains."""
         rows = np.empty((len(relation.costs), len(domains)), dtype=np.int32)
         for axis, domain in enumerate(domains):
             try:

@@ -36,7 +36,7 @@ class Scalar(Node):
     """A scalar.
 
     Attributes:
-        text: As written, without quotes.
+        text: Text of the node, without quotes.
         is_plain: True if it had no quotes, so that it may be something else than a string.
     """
 
