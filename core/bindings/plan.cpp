@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,14 @@ Array<T> array_of(std::vector<T> items) {
   auto* kept = new std::vector<T>(std::move(items));
   nb::capsule owner(kept, [](void* data) noexcept { delete static_cast<std::vector<T>*>(data); });
   return Array<T>(kept->data(), {kept->size()}, owner);
+}
+
+// A property that views one of a layout's vectors, and keeps the layout.
+template <auto kMember>
+auto view_of(nb::handle_t<Layout> self) {
+  auto& items = nb::cast<Layout&>(self).*kMember;
+  using T = typename std::remove_reference_t<decltype(items)>::value_type;
+  return Array<T>(items.data(), {items.size()}, self);
 }
 
 template <class T>
@@ -109,12 +118,12 @@ PlannedSteps move_steps(const PlannedSteps& made, Words<const int> sequence) {
 }
 
 Layout place(const PlannedSteps& made, i64 itemsize, bool keep, Words<const int> levels, Words<const double> runs, double bandwidth, double combinations,
-             double step) {
+             double step, i64 most_words) {
   const std::vector<int> own = list_of(levels);
   const std::vector<double> times = list_of(runs);
   nb::gil_scoped_release release;
   const i64 factors = made.tree->scopes.size();
-  return lay_out(made.steps, factors, made.tree->sizes, itemsize, keep, own, times, {bandwidth, combinations, step});
+  return lay_out(made.steps, factors, made.tree->sizes, itemsize, keep, own, times, {bandwidth, combinations, step}, most_words);
 }
 
 // Starts of the tables that each step reads, their sources and factors, and the combinations of each step.
@@ -158,8 +167,9 @@ void bind_plan(nb::module_& m) {
           }, nb::rv_policy::reference, "For each part of the answer its step, and the variable whose marginal it is (-1: none).")
       .def_prop_ro("tables", &tables_of, "Starts of each step's tables, their sources and factors, and each step's combinations.")
       .def("moved", &move_steps, "sequence"_a, "The same steps in another sequence.")
-      .def("place", &place, "itemsize"_a, "keep"_a, "levels"_a, "runs"_a, "bandwidth"_a, "combinations"_a, "step"_a,
-           "Lay the steps' tables out in memory. `levels`: of the steps, empty: all 0; `runs`: how often the steps of each level run.");
+      .def("place", &place, "itemsize"_a, "keep"_a, "levels"_a, "runs"_a, "bandwidth"_a, "combinations"_a, "step"_a, "most_words"_a,
+           "Lay the steps' tables out in memory. `levels`: of the steps, empty: all 0; `runs`: how often the steps of each level run; `most_words`: of records, "
+           "which are left out where there are more.");
   m.def("plan_steps", &make_steps, "tree"_a, "passes"_a, "tables"_a, "levelled"_a, "weights"_a, "wanted"_a,
         "The steps over a tree. `passes`: `upward`, `lasting` (whose messages stay), `postorder`, `both` or `joint`.");
   m.def("row_bounds", &make_bounds, "tree"_a, "tables"_a, "cells"_a,
@@ -167,17 +177,18 @@ void bind_plan(nb::module_& m) {
         "its number, a message -1 less its step's.");
   nb::class_<Layout>(m, "PlannedLayout", "Where the tables of a plan lie, and its steps as records.")
       .def_ro("is_addressable", &Layout::is_addressable, "Whether 64-bit offsets reach all of it; else offsets, strides and spans mean nothing.")
+      .def_ro("record_words", &Layout::record_words, "Words of all records, also where they were left out.")
       .def_ro("factor_cells", &Layout::factor_cells, "Elements that the factors take.")
       .def_ro("arena_cells", &Layout::arena_cells, "Elements of all tables that are there at a time.")
       .def_ro("largest", &Layout::largest, "Cells of the largest table.")
       .def_ro("work", &Layout::work, "Combinations of output cells and eliminated values, over all runs.")
       .def_ro("operations", &Layout::operations, "One for each table and combination.")
       .def_ro("seconds", &Layout::seconds, "Estimated time of the steps, over all runs.")
-      .def_prop_ro("offsets", [](const Layout& own) { return array_of(own.offsets); }, nb::rv_policy::reference, "Of the factors.")
-      .def_prop_ro("spans", [](const Layout& own) { return array_of(own.spans); }, nb::rv_policy::reference, "Of the factors.")
-      .def_prop_ro("strides", [](const Layout& own) { return array_of(own.strides); }, nb::rv_policy::reference, "Of the factors' axes, one factor after the other.")
-      .def_prop_ro("words", [](const Layout& own) { return array_of(own.words); }, nb::rv_policy::reference, "The records.")
-      .def_prop_ro("starts", [](const Layout& own) { return array_of(own.starts); }, nb::rv_policy::reference, "Where each record starts.")
-      .def_prop_ro("out_spans", [](const Layout& own) { return array_of(own.out_spans); }, nb::rv_policy::reference, "Elements of each step's output.")
-      .def_prop_ro("factors", [](const Layout& own) { return array_of(own.factors); }, nb::rv_policy::reference, "The factor of each table that is read; -1: a message.");
+      .def_prop_ro("offsets", &view_of<&Layout::offsets>, "Of the factors.")
+      .def_prop_ro("spans", &view_of<&Layout::spans>, "Of the factors.")
+      .def_prop_ro("strides", &view_of<&Layout::strides>, "Of the factors' axes, one factor after the other.")
+      .def_prop_ro("words", &view_of<&Layout::words>, "The records.")
+      .def_prop_ro("starts", &view_of<&Layout::starts>, "Where each record starts.")
+      .def_prop_ro("out_spans", &view_of<&Layout::out_spans>, "Elements of each step's output.")
+      .def_prop_ro("factors", &view_of<&Layout::factors>, "The factor of each table that is read; -1: a message.");
 }

@@ -17,12 +17,15 @@ class Placer {
     marks_.resize(sizes.size());
   }
 
-  Layout run(bool keep, std::span<const int> levels, std::span<const double> runs) {
+  Layout run(bool keep, std::span<const int> levels, std::span<const double> runs, i64 most_words) {
     place_factors();
     find_readers();
+    count_words();
+    const bool is_recorded = layout_.record_words <= most_words;
+    if (is_recorded) layout_.words.reserve(std::size_t(layout_.record_words));
     for (i64 number = 0; number < count(); ++number) {
       if (last_reader_[number] >= 0) place(number);
-      write(number);
+      if (is_recorded) write(number);
       account(number, runs[levels.empty() ? 0 : levels[number]]);
       if (!keep) make_room(number, levels);
     }
@@ -82,6 +85,13 @@ class Placer {
     // What is read off in the end comes first, so that it can be copied as one piece.
     for (i64 step = 0; step < count(); ++step)
       if (last_reader_[step] < 0) place(step);
+  }
+
+  void count_words() {
+    for (i64 step = 0; step < count(); ++step) {
+      const i64 axes = i64(steps_.axes[step].size()), tables = i64(steps_.reads_of(step).size());
+      layout_.record_words += kHeader + kAxisWords * axes + tables * (kStrides + axes);
+    }
   }
 
   // Gives back what the step was the last one to read.
@@ -163,8 +173,8 @@ class Placer {
 }  // namespace
 
 Layout lay_out(const Steps& steps, i64 factors, std::span<const i64> sizes, i64 itemsize, bool keep, std::span<const int> levels,
-               std::span<const double> runs, const Speed& speed) {
-  return Placer(steps, factors, sizes, itemsize, speed).run(keep, levels, runs);
+               std::span<const double> runs, const Speed& speed, i64 most_words) {
+  return Placer(steps, factors, sizes, itemsize, speed).run(keep, levels, runs, most_words);
 }
 
 }  // namespace elimina::plan

@@ -212,9 +212,9 @@ class PlannedSteps:
     def moved(self, sequence: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> PlannedSteps:
         """The same steps in another sequence."""
 
-    def place(self, itemsize: int, keep: bool, levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], runs: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], bandwidth: float, combinations: float, step: float) -> PlannedLayout:
+    def place(self, itemsize: int, keep: bool, levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], runs: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], bandwidth: float, combinations: float, step: float, most_words: int) -> PlannedLayout:
         """
-        Lay the steps' tables out in memory. `levels`: of the steps, empty: all 0; `runs`: how often the steps of each level run.
+        Lay the steps' tables out in memory. `levels`: of the steps, empty: all 0; `runs`: how often the steps of each level run; `most_words`: of records, which are left out where there are more.
         """
 
 def plan_steps(tree: PlannedTree, passes: str, tables: int, levelled: bool, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> PlannedSteps:
@@ -235,6 +235,10 @@ class PlannedLayout:
         """
         Whether 64-bit offsets reach all of it; else offsets, strides and spans mean nothing.
         """
+
+    @property
+    def record_words(self) -> int:
+        """Words of all records, also where they were left out."""
 
     @property
     def factor_cells(self) -> float:

@@ -58,6 +58,7 @@ def place_steps(
     machine: Machine,
     levels: Sequence[int] = (),
     runs: Sequence[int] = (1,),
+    most_words: int = 1 << 62,
 ) -> PlannedLayout:
     """Lay the steps' tables out in memory.
 
@@ -68,6 +69,7 @@ def place_steps(
         machine: Device whose cost model estimates the time.
         levels: Level of each step, ascending (``Slicing.levels``); empty: all are 0.
         runs: How often the steps of each level run.
+        most_words: Words of records; a layout that needs more has figures alone.
     """
     own, times = np.array(levels, dtype=np.int32), np.array(runs, dtype=np.float64)
-    return steps.place(itemsize, keep, own, times, machine.bandwidth, machine.combinations, machine.step)
+    return steps.place(itemsize, keep, own, times, machine.bandwidth, machine.combinations, machine.step, most_words)

@@ -7,12 +7,19 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
+import numpy as np
+
+from elimina.planning.compiled import plan_tree
 from elimina.planning.estimate import EXPONENTIAL, Machine
 from elimina.planning.plan import Plan
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import LEAST_RECORD_BYTES, RECORD_SHARE, make_plan
 from elimina.planning.prepare import Problem
+from elimina.planning.record import AXIS_WORDS, HEADER, TABLE_STRIDES
 from elimina.planning.weights import Bound
-from elimina.tree import Partition, bucket_tree
+from elimina.tree import Partition
+
+_MOST_BITS = 500.0
+"""Base-2 logarithm of the most cells that are told apart: far more than any machine holds."""
 
 _LEVELLED_PASSES = 2.5
 """Passes over the cells of a bucket that is levelled, for each one otherwise."""
@@ -114,14 +121,20 @@ def _largest_within(rough: Callable[[int], _Rough], memory: int, seconds: float)
 def _rough(problem: Problem, order: Sequence[int], machine: Machine, passes: float, ibound: int) -> _Rough:
     sizes = problem.model.sizes
     itemsize = 4 if problem.model.is_integer else 8
-    nodes = bucket_tree([group.scope for group in problem.groups], order, problem.kept, ibound).nodes
-    cells = [math.prod(sizes[v] for v in node.separator) for node in nodes]
-    work = sum(sizes[node.variable] * count for node, count in zip(nodes, cells, strict=True))
-    size = sum(cells) * itemsize
-    width = max((len(node.separator) for node in nodes), default=0)
+    tree = plan_tree([group.scope for group in problem.groups], sizes, order, problem.kept, ibound)
+    starts, separators = tree.separators
+    domains = np.array(sizes, dtype=np.float64)
+    bits = np.concatenate([[0.0], np.cumsum(np.log2(domains)[separators])])
+    cells = np.rint(np.exp2(np.minimum(bits[starts[1:]] - bits[starts[:-1]], _MOST_BITS)))
+    work = float(domains[tree.variables] @ cells)
+    axes = np.diff(starts)
+    tables = np.diff(tree.factors[0]) + np.diff(tree.children[0])
+    records = 8 * int((HEADER + AXIS_WORDS * axes + tables * (TABLE_STRIDES + axes)).sum())
+    size = float(cells.sum()) * itemsize
+    width = int(axes.max(initial=0))
     return _Rough(
-        size,
-        size / machine.fresh + passes * (work / machine.combinations + len(nodes) * machine.step),
+        max(size, RECORD_SHARE * records if records > LEAST_RECORD_BYTES else 0.0),
+        size / machine.fresh + passes * (work / machine.combinations + len(cells) * machine.step),
         width,
-        len(nodes) > len(order),
+        len(cells) > len(order),
     )

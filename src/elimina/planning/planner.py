@@ -19,13 +19,19 @@ from elimina.planning.dependence import dependence, order_slices
 from elimina.planning.estimate import CELLS_ENCODED, EXPONENTIAL, Machine
 from elimina.planning.factors import Factors
 from elimina.planning.incumbent import incumbent_cost
-from elimina.planning.plan import MiniBuckets, Output, Plan, Slicing, slice_runs
+from elimina.planning.plan import MOST_BYTES, MiniBuckets, Output, Plan, Slicing, slice_runs
 from elimina.planning.prepare import Group, Problem, allowed_ranges, restrict
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.steps import Steps
 from elimina.planning.weights import Bound, node_weights
 from elimina.semiring import FLOATS, INTEGERS, SEMIRINGS, Dtype
 from elimina.tree import Partition
+
+LEAST_RECORD_BYTES = 1 << 24
+"""Bytes of records that a plan may have besides its memory limit: those of some 100,000 small steps."""
+
+RECORD_SHARE = 4
+"""Plans whose records take more, and more than the limit divided by this, have figures alone, and do not fit."""
 
 
 class Encoding(NamedTuple):
@@ -63,7 +69,16 @@ class _Layout(NamedTuple):
     def tiers(self, machine: Machine) -> dict[str, int]:
         """Return the bytes by memory tier."""
         itemsize = np.dtype(self.encoding.dtype).itemsize
-        return machine.tiers(int(self.placed.arena_cells) * itemsize, int(self.placed.factor_cells) * itemsize)
+        tiers = machine.tiers(int(self.placed.arena_cells) * itemsize, int(self.placed.factor_cells) * itemsize)
+        if not self.is_recorded:
+            # The limit that would allow the records.
+            tiers[machine.home] += RECORD_SHARE * self.placed.record_words * 8
+        return tiers
+
+    @property
+    def is_recorded(self) -> bool:
+        """Return whether there are records, for they fit the memory too."""
+        return not self.placed.record_words or len(self.placed.starts) > 0
 
     def is_too_large(self, machine: Machine, memory: int) -> bool:
         """Return whether the arena does not fit where it lies."""
@@ -139,6 +154,8 @@ def make_plan(
     # A GPU has only whole programs' messages in its arena.
     keep = decode or ((minibuckets is not None or bool(weights)) and machine.name == "cuda")
 
+    most_words = max(min(memory // RECORD_SHARE, MOST_BYTES), LEAST_RECORD_BYTES) // 8
+
     @functools.cache
     def steps_of(operands: int) -> tuple[PlannedSteps, _Slices]:
         return _slice_steps(problem, part, _plan_steps(part, tree, operands, levelled, weights), sliced)
@@ -146,7 +163,7 @@ def make_plan(
     def lay_out(bound: int, operands: int = MAX_OPERANDS, keep: bool = keep) -> _Layout:
         steps, slices = steps_of(operands)
         encoding = choose_encoding(problem, steps.most_tables, bound, dtype, bool(weights))
-        return _lay_out(part, steps, slices, encoding, keep, machine)
+        return _lay_out(part, steps, slices, encoding, keep, machine, most_words)
 
     # What holds for the whole problem holds for each slice.
     bound = cost_bound(problem)
@@ -191,7 +208,7 @@ def make_plan(
         width=tree.width,
         factors=Factors.of([group.members for group in part.groups], part.model.sizes, tree, placed),
         steps=steps,
-        outputs=_outputs(steps, chosen.outputs, problem.kept),
+        outputs=_outputs(steps, chosen.outputs, problem.kept) if chosen.is_recorded else (),
         factor_cells=int(placed.factor_cells),
         arena_cells=int(placed.arena_cells),
         keep=chosen.keep,
@@ -344,11 +361,17 @@ def cost_bound(problem: Problem) -> int:
 
 
 def _lay_out(
-    problem: Problem, steps: PlannedSteps, slices: _Slices, encoding: Encoding, keep: bool, machine: Machine
+    problem: Problem,
+    steps: PlannedSteps,
+    slices: _Slices,
+    encoding: Encoding,
+    keep: bool,
+    machine: Machine,
+    most_words: int,
 ) -> _Layout:
     itemsize = np.dtype(encoding.dtype).itemsize
     runs = slice_runs([problem.model.sizes[v] for v in slices.fixed])
-    placed = place_steps(steps, itemsize, keep, machine, slices.levels, runs)
+    placed = place_steps(steps, itemsize, keep, machine, slices.levels, runs, most_words)
     seconds = placed.arena_cells * itemsize / machine.fresh + placed.seconds
     if encoding.semiring == "log-sum-exp":
         seconds *= EXPONENTIAL

@@ -17,6 +17,7 @@ from elimina.planning.plan import Operand, Step
 from elimina.planning.record import (
     AXES,
     AXIS_SIZE,
+    AXIS_STRIDE,
     AXIS_VARIABLE,
     AXIS_WORDS,
     DOMAIN,
@@ -35,6 +36,9 @@ from elimina.planning.record import (
 )
 
 Integers = NDArray[np.int64]
+
+_KEPT_WORDS = 1 << 18
+"""Words of the longest records whose unpacked steps are kept: these take about ten times as much memory."""
 
 
 class Steps(Sequence[Step]):
@@ -85,10 +89,14 @@ class Steps(Sequence[Step]):
     def __getitem__(self, number: slice) -> tuple[Step, ...]: ...
 
     def __getitem__(self, number: int | slice) -> Step | tuple[Step, ...]:
-        return self._unpacked[number]
+        if self._is_small:
+            return self._unpacked[number]
+        if isinstance(number, slice):
+            return tuple(map(self._unpack, range(len(self))[number]))
+        return self._unpack(range(len(self))[number])
 
     def __iter__(self) -> Iterator[Step]:
-        return iter(self._unpacked)
+        return iter(self._unpacked) if self._is_small else map(self._unpack, range(len(self)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Steps) and np.array_equal(self.words, other.words)
@@ -142,19 +150,43 @@ class Steps(Sequence[Step]):
     @property
     def is_plain(self) -> bool:
         """True if no step levels mini-buckets or has a weight."""
-        variables, weights = self.words[self.starts + VARIABLE], self.words[self.starts + WEIGHT]
-        return bool((variables >= -1).all() and (weights.view(np.float64) == 1).all())
+        return bool((self.words[self.starts + VARIABLE] >= -1).all() and (self._weights == 1).all())
+
+    @property
+    def _is_small(self) -> bool:
+        return len(self.words) <= _KEPT_WORDS
 
     @cached_property
     def _unpacked(self) -> tuple[Step, ...]:
-        readers: list[list[int]] = [[] for _ in range(len(self))]
-        for reader, source in zip(self.readers.tolist(), self.sources.tolist(), strict=True):
-            if source >= 0 and (not readers[source] or readers[source][-1] != reader):
-                readers[source].append(reader)
-        words, factors = self.words.tolist(), iter(self.factors.tolist())
-        weights = self.words[self.starts + WEIGHT].view(np.float64).tolist()
-        records = zip(self.starts.tolist(), self.spans.tolist(), weights, readers, strict=True)
-        return tuple(_unpack(words, start, span, weight, tuple(own), factors) for start, span, weight, own in records)
+        words, factors, (starts, readers) = self.words.tolist(), self.factors.tolist(), self._readers
+        ends, firsts, spans = [*self.starts.tolist(), len(words)], self.firsts.tolist(), self.spans.tolist()
+        own = (tuple(readers[a:b]) for a, b in itertools.pairwise(starts))
+        records = (words[a:b] for a, b in itertools.pairwise(ends))
+        factors_of = (factors[a:b] for a, b in itertools.pairwise(firsts))
+        return tuple(map(_unpack, records, spans, self._weights.tolist(), own, factors_of))
+
+    @cached_property
+    def _weights(self) -> NDArray[np.float64]:
+        return self.words[self.starts + WEIGHT].view(np.float64)
+
+    @cached_property
+    def _readers(self) -> tuple[list[int], list[int]]:
+        """Start of each step's readers in the list that follows, and the readers of all steps."""
+        at = np.flatnonzero(self.sources >= 0)
+        at = at[np.argsort(self.sources[at], kind="stable")]
+        sources, readers = self.sources[at], self.readers[at]
+        is_new = np.ones(len(at), dtype=bool)
+        is_new[1:] = (np.diff(sources) != 0) | (np.diff(readers) != 0)
+        starts = np.searchsorted(sources[is_new], np.arange(len(self) + 1))
+        return starts.tolist(), readers[is_new].tolist()
+
+    def _unpack(self, number: int) -> Step:
+        starts, readers = self._readers
+        begin = self.starts[number]
+        words = self.words[begin : begin + self.words[begin + WORDS]].tolist()
+        factors = self.factors[self.firsts[number] : self.firsts[number + 1]].tolist()
+        own = tuple(readers[starts[number] : starts[number + 1]])
+        return _unpack(words, int(self.spans[number]), float(self._weights[number]), own, factors)
 
 
 def _record(step: Step) -> list[int]:
@@ -183,31 +215,30 @@ def _record(step: Step) -> list[int]:
     return words
 
 
-def _unpack(
-    words: list[int], start: int, span: int, weight: float, readers: tuple[int, ...], factors: Iterator[int]
-) -> Step:
-    count, domain = words[start + AXES], words[start + DOMAIN]
-    axes, at = start + HEADER, start + HEADER + AXIS_WORDS * count
-    sizes = words[axes:at:AXIS_WORDS]
+def _unpack(words: Sequence[int], span: int, weight: float, readers: tuple[int, ...], factors: Sequence[int]) -> Step:
+    count, domain = words[AXES], words[DOMAIN]
+    at = HEADER + AXIS_WORDS * count
+    sizes = words[HEADER:at:AXIS_WORDS]
     operands = []
-    for factor in itertools.islice(factors, words[start + TABLES]):
+    for factor in factors:
         offset, domain_stride, source = words[at : at + TABLE_STRIDES]
         strides = words[at + TABLE_STRIDES : at + TABLE_STRIDES + count]
         cells = math.prod(itertools.compress(sizes, strides)) * (domain if domain_stride else 1)
         operands.append(Operand(factor, source, offset, domain_stride, tuple(strides), cells))
         at += TABLE_STRIDES + count
+    axes = words[HEADER : HEADER + AXIS_WORDS * count]
     return Step(
-        variable=words[start + VARIABLE],
+        variable=words[VARIABLE],
         domain=domain,
-        axes=tuple(words[axes + 2 : axes + AXIS_WORDS * count : AXIS_WORDS]),
+        axes=tuple(axes[AXIS_VARIABLE::AXIS_WORDS]),
         sizes=tuple(sizes),
-        out_strides=tuple(words[axes + 1 : axes + AXIS_WORDS * count : AXIS_WORDS]),
-        outer=words[start + OUTER_AXES],
-        mid=words[start + MID_AXES],
+        out_strides=tuple(axes[AXIS_STRIDE::AXIS_WORDS]),
+        outer=words[OUTER_AXES],
+        mid=words[MID_AXES],
         operands=tuple(operands),
-        tables_a=words[start + TABLES_A],
-        tables_b=words[start + TABLES_B],
-        out_offset=words[start + OUT],
+        tables_a=words[TABLES_A],
+        tables_b=words[TABLES_B],
+        out_offset=words[OUT],
         out_span=span,
         readers=readers,
         weight=weight,

@@ -1,0 +1,71 @@
+"""Records of steps: how they are unpacked, and what becomes of plans whose records are too large."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import elimina
+from elimina import Model, Table, Variable, errors
+from elimina.planning import planner, steps
+from elimina.planning.estimate import cpu_machine
+from elimina.planning.minibuckets import make_bounded_plan
+from elimina.planning.planner import make_plan
+from elimina.planning.prepare import prepare
+
+
+def clique(size: int) -> Model:
+    """Return a model in which every two variables share a table, each a probability for every pair."""
+    rng = np.random.default_rng(size)
+    pairs = itertools.combinations(range(size), 2)
+    tables = [Table(pair, rng.random((2, 2)) + 0.1) for pair in pairs]
+    return Model([Variable(f"x{v}", 2) for v in range(size)], tables, sense="probability")
+
+
+@pytest.mark.parametrize("task", ["pr", "mpe", "mar"])
+def test_long_records_are_unpacked_one_by_one_as_short_ones_are_together(task, monkeypatch) -> None:
+    made = elimina.plan(clique(8), task, device="cpu").steps
+    assert isinstance(made, steps.Steps)
+    together = tuple(made)
+    monkeypatch.setattr(steps, "_KEPT_WORDS", 0)
+    alone = steps.Steps(made.words, made.starts, made.spans, made.factors)
+    assert tuple(alone) == together
+    assert tuple(alone[n] for n in range(-len(alone), len(alone))) == together + together
+    assert alone[1:3] == together[1:3]
+    with pytest.raises(IndexError):
+        alone[len(alone)]
+
+
+@pytest.mark.parametrize("task", ["pr", "mpe", "mar"])
+def test_a_plan_whose_records_are_too_large_does_not_fit(task, monkeypatch) -> None:
+    monkeypatch.setattr(planner, "LEAST_RECORD_BYTES", 64)
+    problem = prepare(clique(12), task, {})
+    order = tuple(range(12))
+    whole = make_plan(problem, order, cpu_machine(1), 1 << 30)
+    records = 8 * len(whole.steps.words)
+    assert whole.fits
+    assert len(whole.steps) > 0
+    for memory in (records, 4 * records - 8):
+        plan = make_plan(problem, order, cpu_machine(1), memory)
+        assert not plan.fits
+        assert len(plan.steps) == 0
+        assert plan.bytes["host"] > memory
+        assert (plan.width, plan.largest_table, plan.work) == (whole.width, whole.largest_table, whole.work)
+        assert str(plan)
+
+
+def test_mini_buckets_are_small_enough_for_their_records(monkeypatch) -> None:
+    monkeypatch.setattr(planner, "LEAST_RECORD_BYTES", 64)
+    monkeypatch.setattr("elimina.planning.minibuckets.LEAST_RECORD_BYTES", 64)
+    problem = prepare(clique(30), "mpe", {})
+    plan = make_bounded_plan(problem, tuple(range(30)), cpu_machine(1), 1 << 19, None, "auto", levelled=False)
+    assert plan.fits
+    assert 4 * 8 * len(plan.steps.words) <= 1 << 19
+
+
+def test_a_call_says_that_records_are_too_large(monkeypatch) -> None:
+    monkeypatch.setattr(planner, "LEAST_RECORD_BYTES", 64)
+    with pytest.raises(errors.MemoryLimitError, match="the plan needs"):
+        elimina.solve(clique(12), "mar", device="cpu", memory=1 << 12)
