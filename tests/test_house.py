@@ -23,18 +23,12 @@ KINDS = {
         ["core/case_plan.hpp", "core/consistency/network.hpp", "core/filter/model.hpp", "core/search/problem.hpp"],
     ),
     "builder of bucket trees": (
-        r"^(Tree|def) bucket_tree\(",
-        [
-            "core/filter/tree.cpp",
-            "core/filter/tree.hpp",
-            "core/plan/tree.cpp",
-            "core/plan/tree.hpp",
-            "src/elimina/tree.py",
-        ],
+        r"^Tree bucket_tree\([^;]*\{|towards_roots\(\) \{|placed\[min\(",
+        ["core/case_passes.cpp", "core/plan/tree.cpp"],
     ),
-    "partition of a bucket by scopes": (
-        r"(by_scope|fill_bins)\([^;]*\{$|def by_scope\(",
-        ["core/filter/tables.cpp", "core/plan/tree.cpp", "src/elimina/tree.py"],
+    "partition of a bucket": (
+        r"MiniBuckets::divide\(|def (by_scope|partition_by_content)\(|fill_bins",
+        ["core/plan/mini_buckets.cpp", "src/elimina/inference/content.py"],
     ),
 }
 

@@ -8,7 +8,8 @@ import networkx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elimina.tree import bucket_tree, central_order, junction_tree
+from elimina.tree import junction_tree, plan_tree
+from tests.reference import tree as reference
 
 
 @st.composite
@@ -43,7 +44,8 @@ def forest_of(cliques):
 @given(problems())
 def test_against_the_triangulated_graph(problem):
     scopes, order = problem
-    cliques = junction_tree(bucket_tree(scopes, order))
+    cliques = junction_tree(plan_tree(scopes, [2] * len(order), order))
+    assert cliques == reference.junction_tree(reference.bucket_tree(scopes, order))
     graph = triangulated(scopes, order)
     assert sorted(sorted(c.scope) for c in cliques) == sorted(map(sorted, networkx.find_cliques(graph)))
     forest = forest_of(cliques)
@@ -61,9 +63,10 @@ def test_against_the_triangulated_graph(problem):
 @given(problems())
 def test_central_orders_keep_the_cliques(problem):
     scopes, order = problem
-    tree = bucket_tree(scopes, order)
+    sizes = [2] * len(order)
+    tree = plan_tree(scopes, sizes, order)
     cliques = junction_tree(tree)
-    central = central_order(tree, [2] * len(order))
-    centred = junction_tree(bucket_tree([c.scope for c in cliques], central))
+    central = tree.central_order()
+    centred = junction_tree(plan_tree([c.scope for c in cliques], sizes, central))
     assert {frozenset(c.scope) for c in centred} == {frozenset(c.scope) for c in cliques}
     assert sum(c.parent < 0 for c in centred) == sum(c.parent < 0 for c in cliques)

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "module.hpp"
+#include "plan/mini_buckets.hpp"
 #include "plan/place.hpp"
 
 namespace nb = nanobind;
@@ -154,6 +155,10 @@ void bind_plan(nb::module_& m) {
       .def_prop_ro("separators", [](const PlannedTree& own) { return lists_of(own.tree.separators); }, "Starts and members of the nodes' separators.")
       .def_prop_ro("factors", [](const PlannedTree& own) { return lists_of(own.tree.factors); }, "Starts and members of the nodes' factors.")
       .def_prop_ro("children", [](const PlannedTree& own) { return lists_of(own.tree.children); }, "Starts and members of the nodes' children.")
+      .def("cliques", [](const PlannedTree& own) {
+            const Cliques found = junction_tree(own.tree);
+            return nb::make_tuple(lists_of(found.scopes), lists_of(found.separators), array_of(found.parents));
+          }, "Starts and members of the scopes and of the separators of the maximal cliques, and their parents; -1 for a root.")
       .def("central_order", [](const PlannedTree& own) {
             nb::gil_scoped_release release;
             return central_order(own.tree, own.sizes);
@@ -170,6 +175,10 @@ void bind_plan(nb::module_& m) {
       .def("place", &place, "itemsize"_a, "keep"_a, "levels"_a, "runs"_a, "bandwidth"_a, "combinations"_a, "step"_a, "most_words"_a,
            "Lay the steps' tables out in memory. `levels`: of the steps, empty: all 0; `runs`: how often the steps of each level run; `most_words`: of records, "
            "which are left out where there are more.");
+  m.def("mini_buckets", [](const std::vector<std::vector<int>>& scopes, int ibound) {
+        const std::vector<std::span<const int>> spans(scopes.begin(), scopes.end());
+        return MiniBuckets().divide(spans, ibound + 1);
+      }, "scopes"_a, "ibound"_a, "Divide a bucket: each table, the largest first, joins the mini-bucket that it adds the fewest variables to.");
   m.def("plan_steps", &make_steps, "tree"_a, "passes"_a, "tables"_a, "levelled"_a, "weights"_a, "wanted"_a,
         "The steps over a tree. `passes`: `upward`, `lasting` (whose messages stay), `postorder`, `both` or `joint`.");
   m.def("row_bounds", &make_bounds, "tree"_a, "tables"_a, "cells"_a,

@@ -25,7 +25,6 @@ class Elimination {
       if (message_[b].count() == 0) return out_;
     }
     Value total = 0;
-    for (const TablePtr& f : tree_.nodes[root].factors) total = clamp(total + f->value[0]);
     for (int c : tree_.nodes[root].children) total = clamp(total + message_[c].cost[0]);
     if (total > tree_.budget) return out_;
     out_.cost = total;

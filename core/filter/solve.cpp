@@ -214,7 +214,7 @@ class Solver {
     Model model = part.model;
     model.upper = limit * unit_ + 1;
     if (model.upper - model.constant > never / 2) return {};
-    const Tree tree = bucket_tree(model);
+    const Tree tree = tables_in_tree(model);
     for (const Node& node : tree.nodes)
       if (tree.fields.bits(node.cluster) > 63) return {};
     const Bounds bounds = bound_tree(tree, kBits);
@@ -279,11 +279,12 @@ class Solver {
   }
 
   static double cells(const Model& model) {
-    const Tree tree = bucket_tree(renumber(model, min_fill(model, 1, 1)));
+    const Model ordered = renumber(model, min_fill(model, 1, 1));
+    const plan::Tree tree = plan_tree(ordered);
     double total = 0;
-    for (const Node& node : tree.nodes) {
-      double cluster = 1;
-      for (Var v : node.cluster) cluster *= tree.fields.size(v);
+    for (int b = 0; b < ordered.count(); ++b) {
+      double cluster = ordered.size[b];
+      for (const Var v : tree.separators[b]) cluster *= ordered.size[v];
       total += cluster;
     }
     return total;

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "plan/mini_buckets.hpp"
+
 namespace elimina::filter::ELIMINA_ISA {
 
 Fields::Fields(const std::vector<int>& size) : size_(size) {
@@ -62,11 +64,13 @@ bool within(const Scope& part, const Scope& whole) {
   return std::includes(whole.begin(), whole.end(), part.begin(), part.end());
 }
 
-Table sum(const Fields& fields, const Tables& parts, const Scope& scope, Value budget) {
+Table sum(const Fields& fields, const Tables& parts, Value budget) {
+  Scope scope;
+  for (const TablePtr& part : parts) scope = join(scope, part->scope);
   const std::size_t cells = std::size_t{1} << fields.bits(scope);
-  Table out{scope, std::vector<Value>(cells, 0)};
+  Table out{std::move(scope), std::vector<Value>(cells, 0)};
   for (const TablePtr& part : parts) {
-    const Key mask = fields.mask(part->scope, scope);
+    const Key mask = fields.mask(part->scope, out.scope);
     const Value* value = part->value.data();
     for (std::size_t i = 0; i < cells; ++i) out.value[i] = clamp(out.value[i] + value[extract(i, mask)]);
   }
@@ -88,34 +92,15 @@ Table project(const Fields& fields, const Table& table, const Scope& onto) {
 
 namespace {
 
-struct Bin {
-  Scope scope;
-  Tables parts;
-};
-
-std::vector<Bin> fill_bins(const Fields& fields, Tables parts, int bits) {
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const TablePtr& a, const TablePtr& b) { return a->value.size() > b->value.size(); });
-  std::vector<Bin> bins;
-  for (TablePtr& part : parts) {
-    Bin* chosen = nullptr;
-    int most = -1;
-    for (Bin& bin : bins) {
-      const Scope both = join(bin.scope, part->scope);
-      const int shared = fields.bits(bin.scope) + fields.bits(part->scope) - fields.bits(both);
-      if ((fields.bits(both) > bits && both != bin.scope) || shared <= most) continue;
-      chosen = &bin;
-      most = shared;
-    }
-    if (chosen) {
-      chosen->scope = join(chosen->scope, part->scope);
-      chosen->parts.push_back(std::move(part));
-    } else {
-      Scope scope = part->scope;
-      bins.push_back({std::move(scope), {std::move(part)}});
-    }
+std::vector<Tables> divided(const Fields& fields, const Tables& tables, int bits) {
+  std::vector<std::span<const int>> scopes;
+  for (const TablePtr& table : tables) scopes.emplace_back(table->scope);
+  std::vector<Tables> result;
+  for (const auto& part : plan::MiniBuckets().divide(scopes, bits, fields.widths())) {
+    result.emplace_back();
+    for (const int i : part) result.back().push_back(tables[i]);
   }
-  return bins;
+  return result;
 }
 
 void level(const Fields& fields, std::vector<Table>& tables) {
@@ -149,17 +134,16 @@ Tables eliminate(const Fields& fields, Tables parts, Var v, int bits, Value budg
   Tables out, mine;
   for (TablePtr& part : parts) (holds(part->scope, v) ? mine : out).push_back(std::move(part));
   std::vector<Table> sums;
-  for (Bin& bin : fill_bins(fields, std::move(mine), bits)) sums.push_back(sum(fields, bin.parts, bin.scope, budget));
+  for (const Tables& own : divided(fields, mine, bits)) sums.push_back(sum(fields, own, budget));
   if (sums.size() > 1) level(fields, sums);
   for (Table& t : sums) out.push_back(std::make_shared<Table>(project(fields, t, without(t.scope, v))));
   return out;
 }
 
-Tables pack(const Fields& fields, Tables parts, int bits, Value budget) {
+Tables pack(const Fields& fields, const Tables& parts, int bits, Value budget) {
   Tables out;
-  for (Bin& bin : fill_bins(fields, std::move(parts), bits))
-    out.push_back(bin.parts.size() == 1 ? bin.parts[0]
-                                        : std::make_shared<Table>(sum(fields, bin.parts, bin.scope, budget)));
+  for (const Tables& own : divided(fields, parts, bits))
+    out.push_back(own.size() == 1 ? own[0] : std::make_shared<Table>(sum(fields, own, budget)));
   return out;
 }
 

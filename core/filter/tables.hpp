@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "bits.hpp"
@@ -23,6 +24,7 @@ class Fields {
   explicit Fields(const std::vector<int>& size);
   int bits(Var v) const { return bits_[v]; }
   int size(Var v) const { return size_[v]; }
+  std::span<const int> widths() const { return bits_; }
   int bits(const Scope& scope) const;
   // The bits of `part` in a key over `whole`.
   Key mask(const Scope& part, const Scope& whole) const;
@@ -46,7 +48,7 @@ Scope without(Scope scope, Var v);
 bool holds(const Scope& scope, Var v);
 bool within(const Scope& part, const Scope& whole);
 
-Table sum(const Fields& fields, const Tables& parts, const Scope& scope, Value budget);
+Table sum(const Fields& fields, const Tables& parts, Value budget);
 Table project(const Fields& fields, const Table& table, const Scope& onto);
 
 // Tables over the other variables whose sum is at most the least sum over v: mini-buckets of at most 2^bits cells, whose
@@ -54,6 +56,6 @@ Table project(const Fields& fields, const Table& table, const Scope& onto);
 Tables eliminate(const Fields& fields, Tables parts, Var v, int bits, Value budget);
 
 // Adds tables up while the sums have at most 2^bits cells.
-Tables pack(const Fields& fields, Tables parts, int bits, Value budget);
+Tables pack(const Fields& fields, const Tables& parts, int bits, Value budget);
 
 }  // namespace elimina::filter::ELIMINA_ISA

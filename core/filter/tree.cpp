@@ -1,5 +1,7 @@
 #include "tree.hpp"
 
+#include <numeric>
+
 #include "stop.hpp"
 
 namespace elimina::filter::ELIMINA_ISA {
@@ -26,23 +28,26 @@ TablePtr padded(const Fields& fields, const Factor& factor, Value budget) {
 
 }  // namespace
 
-Tree bucket_tree(const Model& model) {
+plan::Tree plan_tree(const Model& model) {
+  plan::Lists scopes;
+  for (const Factor& f : model.factors) scopes.append(f.scope);
+  std::vector<int> order(model.count());
+  std::iota(order.begin(), order.end(), 0);
+  return plan::bucket_tree(scopes, std::move(order), {}, model.count(), {}, nullptr);
+}
+
+Tree tables_in_tree(const Model& model) {
   const int n = model.count();
+  const plan::Tree planned = plan_tree(model);
   Tree tree{Fields(model.size), std::vector<Node>(n + 1), static_cast<Value>(model.upper - 1 - model.constant)};
-  for (const Factor& f : model.factors) {
-    TablePtr table = padded(tree.fields, f, tree.budget);
-    Node& node = tree.nodes[table->scope.empty() ? n : table->scope[0]];
-    node.cluster = join(node.cluster, table->scope);
-    node.factors.push_back(std::move(table));
-  }
   for (int b = 0; b < n; ++b) {
     Node& node = tree.nodes[b];
-    node.cluster = join(node.cluster, {b});
-    node.separator = without(node.cluster, b);
-    node.parent = node.separator.empty() ? n : node.separator[0];
-    Node& parent = tree.nodes[node.parent];
-    parent.cluster = join(parent.cluster, node.separator);
-    parent.children.push_back(b);
+    const auto separator = planned.separators[b];
+    node.separator.assign(separator.begin(), separator.end());
+    node.cluster = join({b}, node.separator);
+    node.parent = planned.parents[b] < 0 ? n : planned.parents[b];
+    tree.nodes[node.parent].children.push_back(b);
+    for (const int f : planned.factors[b]) node.factors.push_back(padded(tree.fields, model.factors[f], tree.budget));
   }
   return tree;
 }

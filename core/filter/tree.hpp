@@ -1,5 +1,6 @@
 // A bucket tree whose nodes are the variables in elimination order, below one node without variables.
 #pragma once
+#include "plan/tree.hpp"
 #include "tables.hpp"
 
 namespace elimina::filter::ELIMINA_ISA {
@@ -18,8 +19,11 @@ struct Tree {
   int root() const { return static_cast<int>(nodes.size()) - 1; }
 };
 
-// The model's variables are numbered by elimination order; costs above the constant must fit the budget's type.
-Tree bucket_tree(const Model& model);
+// The bucket tree of a model whose variables are numbered by elimination order, and whose factors have variables.
+plan::Tree plan_tree(const Model& model);
+
+// The same with the factors' tables; costs above the constant must fit the budget's type.
+Tree tables_in_tree(const Model& model);
 
 // Bounds from mini-buckets of at most 2^bits cells. The tables of `up[b]` and of `down[b]` are over subsets of b's
 // separator; their sums bound what b's subtree costs at least, and what the rest of the tree does.

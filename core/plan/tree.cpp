@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "plan/mini_buckets.hpp"
+
 namespace elimina::plan {
 namespace {
 
@@ -15,7 +17,6 @@ class Builder {
   Builder(const Lists& scopes, Tree& tree, std::optional<int> ibound, const Partition* partition)
       : scopes_(scopes), tree_(tree), ibound_(ibound), partition_(partition), placed_(tree.order.size() + tree.kept.size()) {
     marks_.resize(tree.position.size());
-    local_.resize(tree.position.size());
     for (i64 number = 0; number < scopes.size(); ++number) placed_[earliest(scopes[number])].push_back({int(number), -1});
   }
 
@@ -29,7 +30,9 @@ class Builder {
         std::iota(all_.begin(), all_.end(), 0);
         add_node(int(place), items, all_);
       } else {
-        for (const auto& part : by_scope(items)) add_node(int(place), items, part);
+        scopes_of_.clear();
+        for (const Item& item : items) scopes_of_.push_back(scope_of(item));
+        for (const auto& part : mini_buckets_.divide(scopes_of_, *ibound_ + 1)) add_node(int(place), items, part);
       }
     }
   }
@@ -71,96 +74,16 @@ class Builder {
     if (next < int(tree_.order.size())) placed_[next].push_back({-1, number});
   }
 
-  // Each table, the largest first, joins the mini-bucket that it adds the fewest variables to.
-  std::vector<std::vector<int>> by_scope(const std::vector<Item>& items) {
-    std::vector<int> sequence(items.size());
-    std::iota(sequence.begin(), sequence.end(), 0);
-    std::stable_sort(sequence.begin(), sequence.end(), [&](int a, int b) { return scope_of(items[a]).size() > scope_of(items[b]).size(); });
-    const std::size_t words = number_locally(items);
-    std::vector<std::vector<int>> parts;
-    std::vector<std::vector<u64>> unions;
-    std::vector<int> counts;
-    std::vector<u64> own(words);
-    for (const int i : sequence) {
-      std::fill(own.begin(), own.end(), 0);
-      for (const int v : scope_of(items[i])) own[local_[v] / 64] |= u64{1} << (local_[v] % 64);
-      int best = -1, fewest = 0;
-      for (std::size_t n = 0; n < parts.size(); ++n) {
-        int more = 0;
-        for (std::size_t w = 0; w < words; ++w) more += __builtin_popcountll(own[w] & ~unions[n][w]);
-        if ((!more || counts[n] + more <= *ibound_ + 1) && (best < 0 || more < fewest)) best = int(n), fewest = more;
-      }
-      if (best < 0) {
-        parts.push_back({i});
-        unions.push_back(own);
-        counts.push_back(int(scope_of(items[i]).size()));
-      } else {
-        parts[best].push_back(i);
-        for (std::size_t w = 0; w < words; ++w) unions[best][w] |= own[w];
-        counts[best] += fewest;
-      }
-    }
-    for (auto& part : parts) std::sort(part.begin(), part.end());
-    return parts;
-  }
-
-  // Numbers the variables of a bucket from 0 on; the words that bits for them take.
-  std::size_t number_locally(const std::vector<Item>& items) {
-    marks_.clear();
-    int count = 0;
-    for (const Item& item : items)
-      for (const int v : scope_of(item))
-        if (marks_.add(v)) local_[v] = count++;
-    return std::size_t(count + 63) / 64;
-  }
-
   const Lists& scopes_;
   Tree& tree_;
   std::optional<int> ibound_;
   const Partition* partition_;
   std::vector<std::vector<Item>> placed_;
-  std::vector<int> separator_, local_, all_;
+  std::vector<int> separator_, all_;
+  std::vector<std::span<const int>> scopes_of_;
+  MiniBuckets mini_buckets_;
   Marks marks_;
 };
-
-// Maximal cliques of the triangulated graph, children before parents.
-struct Cliques {
-  Lists scopes;
-  std::vector<int> parents;
-};
-
-// A bucket's clique is part of a child's exactly if the child's separator is as large as it (Blair and Peyton 1993).
-Cliques junction_tree(const Tree& tree) {
-  std::vector<int> clique_of(tree.size()), base, tops;
-  for (int number = 0; number < int(tree.size()); ++number) {
-    const std::size_t full = tree.separators[number].size() + 1;
-    const auto children = tree.children[number];
-    int holder = -1;
-    for (auto child = children.rbegin(); holder < 0 && child != children.rend(); ++child)
-      if (tree.separators[*child].size() == full) holder = *child;
-    if (holder < 0) {
-      clique_of[number] = int(base.size());
-      base.push_back(number);
-      tops.push_back(number);
-    } else {
-      clique_of[number] = clique_of[holder];
-      tops[clique_of[holder]] = number;
-    }
-  }
-  std::vector<int> by_top(base.size()), place(base.size());
-  std::iota(by_top.begin(), by_top.end(), 0);
-  std::sort(by_top.begin(), by_top.end(), [&](int a, int b) { return tops[a] < tops[b]; });
-  for (std::size_t i = 0; i < by_top.size(); ++i) place[by_top[i]] = int(i);
-  Cliques cliques;
-  for (const int clique : by_top) {
-    cliques.scopes.add(tree.variables[base[clique]]);
-    for (const int v : tree.separators[base[clique]]) cliques.scopes.add(v);
-    cliques.scopes.close();
-    const int parent = tree.parents[tops[clique]];
-    cliques.parents.push_back(parent < 0 ? -1 : place[clique_of[parent]]);
-  }
-  return cliques;
-}
 
 // Walks through a forest from any of its nodes.
 class Forest {
@@ -239,6 +162,40 @@ Tree bucket_tree(const Lists& scopes, std::vector<int> order, std::vector<int> k
   for (const int v : tree.kept) tree.position[v] = place++;
   Builder(scopes, tree, ibound, partition).build();
   return tree;
+}
+
+// A bucket's clique is part of a child's exactly if the child's separator is as large as it (Blair and Peyton 1993).
+Cliques junction_tree(const Tree& tree) {
+  std::vector<int> clique_of(tree.size()), base, tops;
+  for (int number = 0; number < int(tree.size()); ++number) {
+    const std::size_t full = tree.separators[number].size() + 1;
+    const auto children = tree.children[number];
+    int holder = -1;
+    for (auto child = children.rbegin(); holder < 0 && child != children.rend(); ++child)
+      if (tree.separators[*child].size() == full) holder = *child;
+    if (holder < 0) {
+      clique_of[number] = int(base.size());
+      base.push_back(number);
+      tops.push_back(number);
+    } else {
+      clique_of[number] = clique_of[holder];
+      tops[clique_of[holder]] = number;
+    }
+  }
+  std::vector<int> by_top(base.size()), place(base.size());
+  std::iota(by_top.begin(), by_top.end(), 0);
+  std::sort(by_top.begin(), by_top.end(), [&](int a, int b) { return tops[a] < tops[b]; });
+  for (std::size_t i = 0; i < by_top.size(); ++i) place[by_top[i]] = int(i);
+  Cliques cliques;
+  for (const int clique : by_top) {
+    cliques.scopes.add(tree.variables[base[clique]]);
+    for (const int v : tree.separators[base[clique]]) cliques.scopes.add(v);
+    cliques.scopes.close();
+    const int parent = tree.parents[tops[clique]];
+    cliques.separators.append(tree.separators[tops[clique]]);
+    cliques.parents.push_back(parent < 0 ? -1 : place[clique_of[parent]]);
+  }
+  return cliques;
 }
 
 std::vector<int> central_order(const Tree& tree, std::span<const i64> sizes) {

@@ -27,6 +27,13 @@ struct Tree {
 Tree bucket_tree(const Lists& scopes, std::vector<int> order, std::vector<int> kept, i64 variables, std::optional<int> ibound,
                  const Partition* partition);
 
+// Maximal cliques of the triangulated graph, as a junction tree: children before parents.
+struct Cliques {
+  Lists scopes, separators;  // those that are eliminated first come first; separators are shared with the parent
+  std::vector<int> parents;  // -1: a root
+};
+Cliques junction_tree(const Tree& tree);
+
 // An elimination order of the same triangulation whose junction tree is rooted for the fewest levels.
 std::vector<int> central_order(const Tree& tree, std::span<const i64> sizes);
 

@@ -185,6 +185,11 @@ class PlannedTree:
     def children(self) -> tuple:
         """Starts and members of the nodes' children."""
 
+    def cliques(self) -> tuple:
+        """
+        Starts and members of the scopes and of the separators of the maximal cliques, and their parents; -1 for a root.
+        """
+
     def central_order(self) -> list[int]:
         """
         An order of the same triangulation whose junction tree has the fewest levels.
@@ -216,6 +221,11 @@ class PlannedSteps:
         """
         Lay the steps' tables out in memory. `levels`: of the steps, empty: all 0; `runs`: how often the steps of each level run; `most_words`: of records, which are left out where there are more.
         """
+
+def mini_buckets(scopes: Sequence[Sequence[int]], ibound: int) -> list[list[int]]:
+    """
+    Divide a bucket: each table, the largest first, joins the mini-bucket that it adds the fewest variables to.
+    """
 
 def plan_steps(tree: PlannedTree, passes: str, tables: int, levelled: bool, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> PlannedSteps:
     """

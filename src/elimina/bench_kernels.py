@@ -15,12 +15,13 @@ from elimina.backends.base import run_once
 from elimina.backends.cuda import CudaBackend
 from elimina.backends.cuda_kernels import CELL_TYPES, THREADS, policy_type
 from elimina.backends.cuda_session import CudaSession
-from elimina.planning.compiled import place_steps, plan_tree
+from elimina.planning.compiled import place_steps
 from elimina.planning.estimate import cuda_machine
 from elimina.planning.plan import Operand, Step
 from elimina.planning.program import Program
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.steps import Steps
+from elimina.tree import plan_tree
 
 REPEATS = 15
 PAUSE = 1 << 19

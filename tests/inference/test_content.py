@@ -15,7 +15,7 @@ from elimina import InputError, Model
 from elimina.generate import random_model
 from elimina.inference.content import partition_by_content
 from elimina.planning.prepare import prepare
-from elimina.tree import bucket_tree
+from tests.reference.tree import bucket_tree
 from tests.strategies import KINDS, models
 
 

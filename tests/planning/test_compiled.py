@@ -13,12 +13,13 @@ import pytest
 import elimina
 from elimina._core import plan_steps, row_bounds
 from elimina.planning import record
-from elimina.planning.compiled import place_steps, plan_tree, rows_of, tree_of
+from elimina.planning.compiled import place_steps
 from elimina.planning.estimate import cpu_machine
 from elimina.planning.steps import Steps
 from elimina.planning.weights import node_weights
-from elimina.tree import bucket_tree, central_order
+from elimina.tree import plan_tree, rows_of, tree_of
 from tests.reference.planner import Bounds, Passes, build_steps, place
+from tests.reference.tree import bucket_tree, central_order
 
 MACHINE = cpu_machine(2)
 

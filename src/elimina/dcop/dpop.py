@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import TableList
+from elimina._core import TableList, mini_buckets
 from elimina.dcop.engine import IMPOSSIBLE, Engine, row
 from elimina.dcop.messages import Util, Utility, Value
 from elimina.dcop.traversal import Send, Traversal
@@ -24,7 +24,6 @@ from elimina.errors import InputError
 from elimina.inference.encode import distances_of
 from elimina.planning.prepare import allowed_ranges
 from elimina.table import Table
-from elimina.tree import Item, by_scope
 
 _WIDEST = 1 << 61
 """Integer costs of a function may be that far apart."""
@@ -115,8 +114,7 @@ class Bucket:
             MemoryLimitError: There is not enough room.
         """
         sent, bests, possible = self._collect(self._heard, *self._own_costs())
-        items = [Item(frozenset(table.scope), number, -1) for number, table in enumerate(self._tables)]
-        for number, members in enumerate(by_scope(items, self._settings.ibound) if possible and items else ()):
+        for number, members in enumerate(self._mini_buckets() if possible and self._tables else ()):
             made = self._message([self._tables[m] for m in members], number, engine, room)
             if made.scope:
                 sent.append(made)
@@ -130,6 +128,11 @@ class Bucket:
         else:
             self.bound = best if possible else math.inf
             self.decide(Value(() if possible else None), send)
+
+    def _mini_buckets(self) -> Sequence[Sequence[int]]:
+        if self._settings.ibound is None:
+            return [range(len(self._tables))]
+        return mini_buckets([table.scope for table in self._tables], self._settings.ibound)
 
     def _collect(
         self, heard: Mapping[int, Util], own: list[Utility], best: int | float, possible: bool

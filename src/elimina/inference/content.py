@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import FORBIDDEN_COST
+from elimina._core import FORBIDDEN_COST, mini_buckets
 from elimina.inference.encode import distances
 from elimina.planning.prepare import Problem
-from elimina.tree import Item, Partition, bucket_tree, by_scope
+from elimina.tree import Partition, bucket_tree
 
 MOST_CELLS = 2**28
 """Of all joined tables together."""
@@ -91,19 +91,15 @@ def partition_by_content(
     for group, table in zip(problem.groups, known.tables, strict=True):
         axes = sorted(range(len(group.scope)), key=lambda axis: position[group.scope[axis]])
         costs.append(np.where(table < FORBIDDEN_COST, table, math.inf).astype(np.float64).transpose(axes))
-    division = _Division(scopes, costs, order, ibound)
-    bucket_tree(scopes, order, ibound=ibound, divide=division.divide)
-    return division.partition
+    return _Division(scopes, costs, order, ibound).divide()
 
 
 class _Division:
-    """Divides buckets in turn, and makes their messages."""
+    """Divides buckets in turn, and makes their messages; scopes are sorted by the order."""
 
     def __init__(
         self, scopes: Sequence[tuple[int, ...]], tables: Sequence[Floats], order: Sequence[int], ibound: int
     ) -> None:
-        self._factors = list(zip(scopes, tables, strict=True))
-        self._messages: list[tuple[tuple[int, ...], Floats]] = []
         self._position = {v: i for i, v in enumerate(order)}
         self._ibound = ibound
         self._noise = np.random.default_rng(0)
@@ -112,27 +108,31 @@ class _Division:
         self._near: dict[int, set[int]] = {v: set() for v in order}
         for scope in scopes:
             self._meet(scope)
-        self.partition: list[list[tuple[int, ...]]] = []
+        self._buckets: list[list[tuple[tuple[int, ...], Floats]]] = [[] for _ in order]
+        for scope, table in zip(scopes, tables, strict=True):
+            self._buckets[self._position[scope[0]]].append((scope, table))
 
-    def divide(self, place: int, items: Sequence[Item]) -> Sequence[Sequence[int]]:
-        """Return the next bucket's mini-buckets."""
-        own = [self._factors[i.factor] if i.factor >= 0 else self._messages[i.child] for i in items]
-        single = [Joined(scope, table, table.min(axis=0), (n,)) for n, (scope, table) in enumerate(own)]
-        union = frozenset[int]().union(*(item.scope for item in items))
+    def divide(self) -> Partition:
+        """Return the mini-buckets of all buckets."""
+        partition = []
+        for place, bucket in enumerate(self._buckets):
+            parts = self._divide([Joined(scope, t, t.min(axis=0), (n,)) for n, (scope, t) in enumerate(bucket)])
+            self._buckets[place] = []
+            for scope, message in ((part.scope[1:], part.message) for part in parts):
+                self._meet(scope)
+                if scope:
+                    self._buckets[self._position[scope[0]]].append((scope, message))
+            partition.append([tuple(sorted(part.places)) for part in parts] or [()])
+        return partition
+
+    def _divide(self, single: Sequence[Joined]) -> Sequence[Joined]:
+        union = frozenset[int]().union(*(table.scope for table in single))
         if len(union) <= self._ibound + 1:
-            parts = [self._join(single)] if single else []
-        elif len(single) * (len(single) - 1) // 2 > _MOST_PAIRS:
-            parts = [self._join([single[n] for n in places]) for places in by_scope(items, self._ibound)]
-        else:
-            parts = self._merge(self._contain(single))
-        self._messages += [(part.scope[1:], part.message) for part in parts] or [((), np.zeros(()))]
-        for part in parts:
-            self._meet(part.scope[1:])
-        for item in items:
-            if item.child >= 0:
-                self._messages[item.child] = ((), np.zeros(()))
-        self.partition.append([tuple(sorted(part.places)) for part in parts] or [()])
-        return self.partition[-1]
+            return [self._join(single)] if single else []
+        if len(single) * (len(single) - 1) // 2 > _MOST_PAIRS:
+            divided = mini_buckets([table.scope for table in single], self._ibound)
+            return [self._join([single[n] for n in places]) for places in divided]
+        return self._merge(self._contain(single))
 
     def _contain(self, single: Sequence[Joined]) -> list[Joined]:
         """Each table goes to one that has all of its variables, if there is one: to that where it says most."""

@@ -57,8 +57,7 @@ class JoinGraph:
         ibound: int,
         partition: Partition | None = None,
     ) -> None:
-        divide = None if partition is None else lambda place, _: partition[place]
-        self._nodes = bucket_tree(scopes, order, ibound=ibound, divide=divide).nodes
+        self._nodes = bucket_tree(scopes, order, ibound=ibound, partition=partition).nodes
         self._position = {v: i for i, v in enumerate(order)}
         self._sizes = sizes
         self.clusters = tuple(Cluster((node.variable, *node.separator), node.factors) for node in self._nodes)

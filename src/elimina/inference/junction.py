@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina import arguments
+from elimina._core import PlannedTree
 from elimina.backends.host import memory_errors_in_words
 from elimina.display import Displayed, bar, sample
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
@@ -27,7 +28,7 @@ from elimina.order import Method
 from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
 from elimina.planning.prepare import Problem, prepare, with_units
 from elimina.states import Evidence, State, check_mapping, evidence_of, indices_of, state_array
-from elimina.tree import Tree, bucket_tree, junction_tree
+from elimina.tree import junction_tree, plan_tree
 
 if TYPE_CHECKING:
     from elimina.inference.batch import Batch
@@ -476,17 +477,18 @@ def _entropy(table: NDArray[np.float64]) -> float:
 
 def tree_statistics(problem: Problem, order: Sequence[int]) -> Statistics:
     """Sizes of the junction tree of an order."""
-    sizes = dict(enumerate(problem.model.sizes))
-    return _statistics(bucket_tree([group.scope for group in problem.groups], order, problem.kept), sizes)
+    sizes = problem.model.sizes
+    return _statistics(plan_tree([group.scope for group in problem.groups], sizes, order, problem.kept), sizes)
 
 
 def plan_statistics(plan: Plan) -> Statistics:
     """Sizes of the junction tree that a plan's order makes, were its cliques stored."""
-    sizes = {step.variable: step.domain for step in plan.steps}
-    return _statistics(bucket_tree([factor.scope for factor in plan.factors], plan.order, plan.kept), sizes)
+    domains = {step.variable: step.domain for step in plan.steps}
+    sizes = [domains.get(v, 1) for v in range(1 + max((*plan.order, *plan.kept), default=-1))]
+    return _statistics(plan_tree([factor.scope for factor in plan.factors], sizes, plan.order, plan.kept), sizes)
 
 
-def _statistics(tree: Tree, sizes: Mapping[int, int]) -> Statistics:
+def _statistics(tree: PlannedTree, sizes: Sequence[int]) -> Statistics:
     cliques = junction_tree(tree)
     tables = [math.prod(sizes[v] for v in clique.scope) for clique in cliques]
     separators = [math.prod(sizes[v] for v in clique.separator) for clique in cliques if clique.parent >= 0]

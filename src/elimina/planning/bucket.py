@@ -9,7 +9,7 @@ import numpy as np
 
 from elimina._core import plan_steps
 from elimina.errors import InputError
-from elimina.planning.compiled import place_steps, plan_tree
+from elimina.planning.compiled import place_steps
 from elimina.planning.estimate import Machine
 from elimina.planning.factors import Factors
 from elimina.planning.plan import Output, Plan
@@ -17,6 +17,7 @@ from elimina.planning.planner import exact_integer
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.steps import Steps
 from elimina.semiring import INTEGERS, Dtype
+from elimina.tree import plan_tree
 
 
 def bucket_dtype(tables: int, spread: int | float) -> Dtype:

@@ -9,14 +9,13 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from elimina.planning.compiled import plan_tree
 from elimina.planning.estimate import EXPONENTIAL, Machine
 from elimina.planning.plan import Plan
 from elimina.planning.planner import LEAST_RECORD_BYTES, RECORD_SHARE, make_plan
 from elimina.planning.prepare import Problem
 from elimina.planning.record import AXIS_WORDS, HEADER, TABLE_STRIDES
 from elimina.planning.weights import Bound
-from elimina.tree import Partition
+from elimina.tree import Partition, plan_tree
 
 _MOST_BITS = 500.0
 """Base-2 logarithm of the most cells that are told apart: far more than any machine holds."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from elimina._core import PlannedLayout, PlannedSteps, PlannedTree, plan_steps
 from elimina.errors import InputError
-from elimina.planning.compiled import place_steps, plan_tree, tree_of
+from elimina.planning.compiled import place_steps
 from elimina.planning.dependence import dependence, order_slices
 from elimina.planning.estimate import CELLS_ENCODED, EXPONENTIAL, Machine
 from elimina.planning.factors import Factors
@@ -25,7 +25,7 @@ from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.steps import Steps
 from elimina.planning.weights import Bound, node_weights
 from elimina.semiring import FLOATS, INTEGERS, SEMIRINGS, Dtype
-from elimina.tree import Partition
+from elimina.tree import Partition, plan_tree, tree_of
 
 LEAST_RECORD_BYTES = 1 << 24
 """Bytes of records that a plan may have besides its memory limit: those of some 100,000 small steps."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from elimina.errors import InputError
 from elimina.model import Model
 from elimina.order import find_order
-from elimina.tree import Clique, bucket_tree, central_order, junction_tree
+from elimina.tree import Clique, junction_tree, plan_tree
 from elimina.viz.canvas import FAINT, Canvas, need
 from elimina.viz.tidy import tidy_layout
 
@@ -33,9 +33,10 @@ _PAGE, _TALL, _ASPECT, _LANE = 12.0, 3.0, 1.4, 0.3
 def central_cliques(model: Model, seed: int = 0) -> tuple[Clique, ...]:
     """Triangulate with the order that ``find_order`` finds, contract, and root where there are the fewest levels."""
     scopes = [f.scope for f in model.factors if f.scope]
-    found = bucket_tree(scopes, find_order(model.sizes, scopes, seed=seed).order)
-    order = central_order(found, model.sizes)
-    return junction_tree(bucket_tree([clique.scope for clique in junction_tree(found)], order))
+    found = plan_tree(scopes, model.sizes, find_order(model.sizes, scopes, seed=seed).order)
+    return junction_tree(
+        plan_tree([clique.scope for clique in junction_tree(found)], model.sizes, found.central_order())
+    )
 
 
 def draw_tree(model: Model, title: str) -> Canvas:

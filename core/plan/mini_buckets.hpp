@@ -1,0 +1,20 @@
+// Mini-buckets by scopes (Dechter and Rish 2003).
+#pragma once
+#include "plan/lists.hpp"
+
+namespace elimina::plan {
+
+class MiniBuckets {
+ public:
+  // Divide tables: each, the largest first, joins the mini-bucket that it adds least to. A mini-bucket holds at most `most`, or its largest
+  // table. `weights`: of each variable; empty: 1.
+  std::vector<std::vector<int>> divide(std::span<const std::span<const int>> scopes, i64 most, std::span<const int> weights = {});
+
+ private:
+  std::size_t number_locally(std::span<const std::span<const int>> scopes, std::span<const int> weights);
+
+  std::vector<int> local_, weights_;
+  Marks marks_;
+};
+
+}  // namespace elimina::plan
