@@ -120,6 +120,7 @@ def _is_attribute(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def _terms(text: str, line: int) -> Iterator[tuple[int, str, str]]:
+    text = re.sub(r"`[^`\n]*`|^ *\w+(?=: )", lambda name: " " * len(name.group()), text, flags=re.MULTILINE)
     for match in BANNED.finditer(text):
         row = text.count("\n", 0, match.start())
         yield line + row, f"term {match.group()!r}", text.split("\n")[row]

@@ -45,8 +45,8 @@ def wrong_type(name: str, given: Any, taken: str) -> TypeError:
 
     Args:
         name: The argument's name.
-        given: What it was.
-        taken: What is taken instead.
+        given: Value given.
+        taken: Description of the values taken.
     """
     what = "None" if given is None else f"{shown(given)} ({type(given).__name__})"
     return TypeError(f"{name} is {what}; it takes {taken}")
@@ -60,7 +60,7 @@ def integer(name: str, given: Any, least: int | None = None, most: int | None = 
         given: A Python or NumPy integer.
         least: The smallest value allowed.
         most: The largest value allowed.
-        taken: What a TypeError says is taken, if that is more than an integer.
+        taken: Description of the values taken in a TypeError, if that is more than an integer.
 
     Raises:
         TypeError: It is no integer.

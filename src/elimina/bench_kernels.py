@@ -35,7 +35,7 @@ class Bucket(NamedTuple):
     Attributes:
         domain: Values of variable 0.
         sizes: Values of the other variables.
-        scopes: For each table, the other variables in it.
+        scopes: Other variables of each table.
     """
 
     domain: int
@@ -172,7 +172,7 @@ class Bench:
         return float(np.median(times))
 
     def copy_bandwidth(self, size: int = 4 << 30) -> float:
-        """Bytes a second of a device-to-device copy, read and written ones counted."""
+        """Return the bytes per second of a device-to-device copy, read and written ones counted."""
         source = self.cupy.zeros(size // 4, dtype=np.int32)
         target = self.cupy.empty_like(source)
         self.fill(source)
@@ -195,7 +195,7 @@ class Bench:
         self.cupy.cuda.Device().synchronize()
 
     def bucket(self, bucket: Bucket, dtype: str) -> tuple[float, str]:
-        """Seconds of one bucket, all its steps one graph as in a session's later runs, and a word on how it was cut."""
+        """Return the seconds of one bucket, its steps one graph as in a session's later runs, and a word on its cut."""
         program = bucket_program(bucket, dtype)
         session = CudaSession(self.backend, program, np.zeros(0, program.dtype))
         layout = session.part.layout
@@ -221,7 +221,7 @@ class Bench:
             session.close()
 
     def rate(self, dtype: str) -> float:
-        """Rows a second of the innermost instructions alone, in registers."""
+        """Return the tuples per second of the innermost instructions alone, in registers."""
         policy = policy_type("min-sum", np.dtype(dtype))
         kernel = self.backend.function(f"elimina::rate<{policy}>")
         blocks, rounds = self.backend.multiprocessors * 8, 4096
@@ -231,7 +231,7 @@ class Bench:
         return blocks * THREADS * rounds * 32 * width / self.seconds(lambda: kernel((blocks,), (THREADS,), arguments))
 
     def chain(self, length: int = 10000, domain: int = 10) -> tuple[float, float]:
-        """Microseconds a bucket of a chain, to eliminate and to decode."""
+        """Return the microseconds per bucket of a chain, to eliminate and to decode."""
         program, factors = chain_program(length, domain)
         runs = [run_once(self.backend, program, factors).seconds for _ in range(5)]
         run, decode = (1e6 * float(np.median([run[key] for run in runs])) / length for key in ("run", "decode"))

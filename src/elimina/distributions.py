@@ -55,7 +55,7 @@ def checked(
         children: Factor i is the distribution of variable ``children[i]`` given the rest of its scope.
         strict: True if a row that misses 1 by more is an error; if not, a warning is logged, and the factors are
             returned as they are.
-        in_place: True if dense tables may be written to, because nobody else has their arrays.
+        in_place: True if dense tables may be written to, because no other object shares their arrays.
 
     Raises:
         InputError: A row misses 1 by more than ``ROUNDING``.

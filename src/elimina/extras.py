@@ -14,7 +14,7 @@ def require(module: str, extra: str, purpose: str) -> Any:
     Args:
         module: The module's full name; its first part is the package's name.
         extra: The extra of elimina that installs the package.
-        purpose: What it is needed for, as the error says it.
+        purpose: Purpose of the package, as the error states it.
 
     Raises:
         InputError: The package is not installed.

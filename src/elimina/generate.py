@@ -37,7 +37,7 @@ def random_model(n: int, d: int, p1: float, p2: float = 0.5, seed: int = 0) -> M
         d: Number of values of each.
         p1: Density of the graph, from 0 to 1.
         p2: Tightness: the share of forbidden entries in each table, from 0 to 1.
-        seed: Of the random generator.
+        seed: Random seed.
 
     Raises:
         InputError: An argument is out of range, or the density is too low to connect the graph.
@@ -70,7 +70,7 @@ def scale_free_model(n: int, d: int, p2: float = 0.5, seed: int = 0) -> Model:
         n: Number of variables, at least 2.
         d: Number of values of each.
         p2: Tightness: the share of forbidden entries in each table, from 0 to 1.
-        seed: Of the random generator.
+        seed: Random seed.
 
     Raises:
         InputError: An argument is out of range.
@@ -98,7 +98,7 @@ def grid_model(side: int, d: int, p2: float = 0.5, seed: int = 0, columns: int |
         side: Number of rows, and of columns unless these are given.
         d: Number of values of each variable.
         p2: Tightness: the share of forbidden entries in each table, from 0 to 1.
-        seed: Of the random generator.
+        seed: Random seed.
         columns: Number of columns.
 
     Raises:
@@ -123,7 +123,7 @@ def coloring_model(n: int, colors: int, p1: float, seed: int = 0) -> Model:
         n: Number of variables.
         colors: Number of values of each.
         p1: Density of the graph, from 0 to 1.
-        seed: Of the random generator.
+        seed: Random seed.
 
     Raises:
         InputError: An argument is out of range, or the density is too low to connect the graph.

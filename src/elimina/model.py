@@ -23,7 +23,7 @@ Sense = Literal["min-cost", "max-cost", "probability"]
 
 
 def forbidden_value(sense: Sense, dtype: DTypeLike) -> int | float:
-    """What stands for a forbidden assignment in a table of some sense and dtype."""
+    """Return the number that stands for a forbidden assignment in a table of a sense and dtype."""
     if sense == "probability":
         return 0
     worst = FORBIDDEN if np.dtype(dtype).kind == "i" else math.inf
@@ -171,7 +171,7 @@ class Model(Displayed):
         Args:
             strict: True if a row that misses 1 by more than 0.001 is an error; if not, a warning is logged, and nothing
                 is normalised.
-            in_place: True if tables may be written to, because nobody else has their arrays.
+            in_place: True if tables may be written to, because no other object shares their arrays.
 
         Raises:
             InputError: A row misses 1 by more.
@@ -277,7 +277,7 @@ class Model(Displayed):
                 same order: integers (kept as int64) or floats. Forbidden assignments: infinity in float arrays,
                 ``elimina.FORBIDDEN`` in integer arrays (negated where costs are maximised), 0 in probabilities.
             sense: ``min-cost``, ``max-cost`` or ``probability``.
-            constant: What is added to each total.
+            constant: Constant added to each total.
             upper_bound: Totals from it on are forbidden (of maximised costs: up to it).
 
         Raises:
@@ -366,7 +366,7 @@ class Model(Displayed):
         return iter(self.variables)
 
     def terms(self, assignment: Sequence[int]) -> list[int | float]:
-        """What each factor adds to the objective at an assignment: costs, or natural logarithms of probabilities.
+        """Return the contribution of each factor to the objective at an assignment: a cost, or a log probability.
 
         A forbidden integer cost becomes infinity (minus infinity where costs are maximised), a probability of 0 minus
         infinity.
@@ -395,7 +395,7 @@ class Model(Displayed):
         return infinite[0] if infinite else math.fsum([self.constant, *terms])
 
     def is_beyond_bound(self, value: float) -> bool:
-        """Whether ``upper_bound`` makes a total no solution; equal up to rounding counts, unless both are ints."""
+        """Return whether ``upper_bound`` rules a total out; equal up to rounding counts, unless both are ints."""
         if self.upper_bound is None:
             return False
         sign = 1 if self.sense == "min-cost" else -1
@@ -433,11 +433,11 @@ _SENTINELS = {
     ("probability", True): "0",
     ("probability", False): "0",
 }
-"""How a forbidden assignment is written, by the sense, and whether values are integers."""
+"""Notation of a forbidden assignment, by the sense, and by whether values are integers."""
 
 
 def _close(name: str, known: Iterable[str]) -> str:
-    """What an error adds about names that are close to a wrong one, or about a few that there are."""
+    """Return the hint of an error: names close to a wrong one, or a few of those that exist."""
     from difflib import get_close_matches
 
     by_folded: dict[str, str] = {}

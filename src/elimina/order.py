@@ -44,8 +44,8 @@ class Order:
         width: Variables in the largest separator (the induced width). Variables of one value are not counted.
         total_cells: The work: cells of all buckets, each the product of its variable's and its separator's sizes.
         largest_table: Cells of the largest message (a separator's product).
-        method: How the order was found.
-        seconds: How long that took.
+        method: Heuristic that found the order.
+        seconds: Time of the search in seconds.
     """
 
     order: tuple[int, ...]
@@ -107,7 +107,7 @@ def find_order(
         seconds: Time limit; by default 2 s for ``auto`` where `iterations` is not given either.
         iterations: Rounds of the search (each a greedy run or an annealing). The result is then the same for a seed on
             every run, if `seconds` does not end it.
-        seed: Of all random choices.
+        seed: Random seed.
         max_table_cells: Prefer orders whose messages all have at most so many cells, whatever the work.
         threads: Annealings that run side by side.
         cells_per_second: Speed of the backend, or None: use all of the time, however little work is left. Not used
@@ -145,7 +145,7 @@ def find_order(
 def evaluate_order(
     sizes: Sequence[int], scopes: Sequence[Sequence[int]], order: Sequence[int], *, method: str = "given"
 ) -> Order:
-    """Figures of an order.
+    """Return the figures of an order.
 
     Raises:
         InputError: `order` is no permutation of the variables, or the problem is ill-formed.

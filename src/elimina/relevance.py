@@ -1,4 +1,4 @@
-"""Which factors of a Bayesian network a probability query depends on."""
+"""Relevance of a Bayesian network's factors to a probability query."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Relevance:
         evidence: Observed variables.
 
     Attributes:
-        of_evidence: What P(evidence) depends on.
+        of_evidence: Factors that P(evidence) depends on.
         acyclic: True if the distributions are those of a directed acyclic graph; nothing may be left out if not.
     """
 
@@ -120,7 +120,7 @@ class Relevance:
         self._find_parts()
 
     def of(self, variables: Collection[int]) -> int:
-        """What the joint posterior of unobserved variables depends on."""
+        """Return the factors that the joint posterior of unobserved variables depends on."""
         above = self._ancestors(variables) - self._known
         near = {*variables, *(v for factor in above for v in self._scopes[factor])}
         # No observed variable is between an ancestor outside the evidence's and the variable.
@@ -128,7 +128,7 @@ class Relevance:
         return _mask(above.union(*(self._parts[part] for part in parts)))
 
     def _ancestors(self, variables: Collection[int]) -> set[int]:
-        """Factors of the variables and of all that they descend from, without what is above the evidence's."""
+        """Return the factors of the variables and their ancestors, without those above the evidence."""
         found: set[int] = set()
         stack = list(variables)
         while stack:
@@ -170,7 +170,7 @@ def _mask(factors: Collection[int]) -> int:
 
 
 def bits(mask: int) -> list[int]:
-    """Positions of the ones of an integer, ascending."""
+    """Return the positions of the ones of an integer, ascending."""
     text = bin(mask)[:1:-1]
     result, at = [], text.find("1")
     while at >= 0:

@@ -36,13 +36,13 @@ EndedBy = Literal[
 
 
 class Bounds(NamedTuple):
-    """What is known of an optimum at some time.
+    """Bounds on an optimum at some time.
 
     Attributes:
         seconds: Since filtering or search began.
         lower: Nothing is below it; None: nothing is known.
         upper: Likewise from above. The value of an assignment that was found is one of them.
-        nodes: Of the search so far.
+        nodes: Nodes of the search so far.
     """
 
     seconds: float
@@ -64,7 +64,7 @@ class Delivery(NamedTuple):
     Attributes:
         sender: An agent's name.
         receiver: Another one's.
-        kind: Of message.
+        kind: Kind of message.
         size: Bytes.
         sent: Simulated time at which it was sent.
         begun: Simulated time from which the receiver worked on it.

@@ -13,9 +13,9 @@ class Semiring(NamedTuple):
     """A commutative semiring; its operations are in ``include/elimina/semiring.hpp``.
 
     Attributes:
-        dtypes: What backends compute it in: exact ones from the narrowest on, then floats, the more exact one first.
+        dtypes: Number types of the backends: exact ones from the narrowest on, then floats, the more exact one first.
         scaled: True if messages are scaled by powers of two (``scale_exponent`` there).
-        levels: True if mini-buckets can be levelled in it (``include/elimina/level.hpp``).
+        levels: True if mini-buckets can be moment-matched in it (``include/elimina/level.hpp``).
     """
 
     dtypes: tuple[Dtype, ...]

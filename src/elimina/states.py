@@ -210,7 +210,7 @@ def indices_of(model: Model, names: Iterable[str | int], argument: str) -> list[
     Args:
         model: The variables' model.
         names: Names or indices.
-        argument: What a caller calls ``names``, for errors.
+        argument: Name of ``names`` in errors.
 
     Raises:
         InputError: There is no such variable.
@@ -257,7 +257,7 @@ def evidence_of(model: Model, evidence: Evidence) -> dict[int, int | Weights]:
     """Translate evidence to indices.
 
     Args:
-        model: What the evidence is about.
+        model: Model of the evidence.
         evidence: See ``Evidence``.
 
     Returns:

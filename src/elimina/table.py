@@ -172,7 +172,7 @@ class Tables(tuple[Table, ...]):
 
 
 def blocks(sizes: Sequence[int]) -> Iterator[tuple[slice, ...]]:
-    """Boxes of at most ``BLOCK_CELLS`` cells that make up a table of such sizes, in the order of its cells."""
+    """Yield boxes of at most ``BLOCK_CELLS`` cells that make up a table of such sizes, in the order of its cells."""
     whole = (slice(None),) * len(sizes)
     if math.prod(sizes) <= BLOCK_CELLS:
         yield whole

@@ -47,7 +47,7 @@ class Tree(NamedTuple):
         return max((len(node.separator) for node in self.nodes), default=0)
 
     def postorder(self) -> list[int]:
-        """Nodes such that each subtree is finished before the next begins: few messages are alive at a time."""
+        """Return the nodes such that each subtree is finished before the next begins, so that few messages coexist."""
         result: list[int] = []
         stack = [number for number, node in enumerate(self.nodes) if node.parent < 0]
         while stack:

@@ -1,4 +1,4 @@
-"""What a backend is: it runs a whole program, and returns what the answer is made of."""
+"""Interface of backends: they run a whole program, and return the parts of the answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Run(NamedTuple):
-    """What a backend returns.
+    """Output of a run.
 
     Attributes:
         zone: The elements of all outputs, from ``Program.zone``'s start on; of the program's dtype.
@@ -59,7 +59,7 @@ class Session(Protocol):
         ...
 
     def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
-        """Elements of the arena, after a run of a program that keeps its messages; they are read until the next run."""
+        """Return elements of the arena, after a run of a program that keeps its messages; a view until the next run."""
         ...
 
     def load_peaks(self, peaks: NDArray[np.float64]) -> None:
@@ -97,7 +97,8 @@ class SlicingSession(Session, Protocol):
             values: int32 of shape ``(cases, columns)``; -1 where none is given.
 
         Returns:
-            For each case ``Run.zone`` and ``Run.peaks``: shapes ``(cases, elements)`` and ``(cases, steps, 2)``.
+            ``Run.zone`` and ``Run.peaks`` of each case: shapes ``(cases,
+                elements)`` and ``(cases, steps, 2)``.
         """
         ...
 
@@ -107,12 +108,12 @@ class SlicingSession(Session, Protocol):
         """Run a plan of its own for each row of values, in ``sum-product``; all messages of the program are lost.
 
         Args:
-            planner: For the program's arena.
+            planner: Planner of cases in the program's arena.
             variables: int32, the variables of the columns.
             values: int32 of shape ``(cases, columns)``; -1 where none is given.
 
         Returns:
-            For each case ``Run.zone`` without the roots of the program, the natural logarithm of the sum of everything,
+            ``Run.zone`` of each case without the roots of the program, the natural logarithm of the sum of everything,
             and whether both can be relied on: there was a plan that fits, and no product can have become 0.
         """
         ...
@@ -122,7 +123,7 @@ class GatheringSession(Session, Protocol):
     """A session whose arena lies in one piece."""
 
     def gather(self, places: NDArray[np.int64]) -> NDArray[np.generic]:
-        """Elements of the arena at these places, after a run of a program that keeps its messages."""
+        """Return the elements of the arena at these places, after a run of a program that keeps its messages."""
         ...
 
 
@@ -133,11 +134,11 @@ class TableSession(Session, Protocol):
         """Write a table of the arena before a run.
 
         Args:
-            table: Where it lies.
+            table: Address of the table.
             values: An array of its sizes, on the host or on the session's device, of any dtype whose cells below the
                 limit fit.
-            limit: From which on a cell is forbidden; None: cells are written as they are.
-            forbidden: What is written then.
+            limit: Limit from which on a cell is forbidden; None: cells are written as they are.
+            forbidden: Value written for forbidden cells.
         """
         ...
 
@@ -176,7 +177,7 @@ class Backend(Protocol):
         ...
 
     def memory(self) -> int:
-        """Bytes that a program may take at present."""
+        """Return the bytes that a program may take at present."""
         ...
 
     def open(self, program: Program, factors: NDArray[np.generic]) -> Session:

@@ -12,17 +12,17 @@ PIECE_BYTES = 4 << 20
 """Bytes of a file that a thread reads or writes at a time."""
 
 Piece = tuple[int, int, int]
-"""Where some bytes are in memory and in the file, and how many they are."""
+"""Address of some bytes in memory and in the file, and their number."""
 Item = TypeVar("Item")
 
 
 def pieces(part: Copy, itemsize: int, closely: int | None = None) -> Iterator[list[Piece]]:
-    """A box's runs, cut and put together to what a thread takes at once.
+    """Yield a box's runs, cut and joined to amounts that a thread takes at once.
 
     Args:
         part: The box.
         itemsize: Bytes of an element.
-        closely: Where the runs lie in memory, one after another; None: as on the device.
+        closely: Address of the runs in memory, one after another; None: as on the device.
     """
     together: list[Piece] = []
     size = 0
@@ -44,7 +44,7 @@ def pieces(part: Copy, itemsize: int, closely: int | None = None) -> Iterator[li
 
 
 def with_following(items: Iterator[Item], ahead: int) -> Iterator[tuple[Item, list[Item]]]:
-    """Each item with the next ones."""
+    """Yield each item with the next ones."""
     waiting: list[Item] = []
     for item in items:
         waiting.append(item)

@@ -16,7 +16,7 @@ def get_backend(device: str, threads: int | None = None) -> Backend:
 
     Args:
         device: ``cpu`` or ``cuda``.
-        threads: Of the CPU; None for all.
+        threads: Number of CPU threads; None for all.
 
     Raises:
         InputError: Unknown device.

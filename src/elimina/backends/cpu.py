@@ -36,7 +36,7 @@ class CpuBackend:
         return "cpu"
 
     def memory(self) -> int:
-        """Bytes that may be taken: four fifths of what the system and the process' limits leave."""
+        """Return the bytes that may be taken: four fifths of what the system and the process' limits leave."""
         return available_memory() * 4 // 5
 
     def open(self, program: Program, factors: NDArray[np.generic]) -> CpuSession | DiskSession | RowsSession:
@@ -129,11 +129,11 @@ class CpuSession:
         return Run(self._arena[self._zone].copy(), self._peaks.copy(), assignment, seconds)
 
     def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
-        """Elements of the arena itself: see ``Session.fetch``."""
+        """Return elements of the arena itself: see ``Session.fetch``."""
         return self._arena[offset : offset + span]
 
     def gather(self, places: NDArray[np.int64]) -> NDArray[np.generic]:
-        """Elements of the arena at these places: see ``GatheringSession.gather``."""
+        """Return the elements of the arena at these places: see ``GatheringSession.gather``."""
         return self._arena[places]
 
     def put(self, table: FactorLayout, values: Any, limit: float | None, forbidden: float) -> None:
@@ -153,7 +153,7 @@ class CpuSession:
         return np.ndarray(table.sizes, self._arena.dtype, self._arena, item * table.offset, strides)
 
     def load_peaks(self, peaks: NDArray[np.float64]) -> None:
-        """Write the peaks of an earlier session: see ``Session.load_peaks``."""
+        """Write the output ranges of an earlier session: see ``Session.load_peaks``."""
         self._peaks[:] = peaks
 
     def close(self) -> None:

@@ -23,11 +23,11 @@ from elimina.errors import MemoryLimitError
 
 
 class CpuRows:
-    """What ``SparseTables`` needs of a device.
+    """``SparseTables``' operations on the CPU.
 
     Args:
         semiring: A name of ``SEMIRINGS``.
-        dtype: Of the values: one of ``DTYPES`` that the semiring has.
+        dtype: Number type of the values: one of ``DTYPES`` that the semiring has.
         parameter: The forbidden cost of min-sum and max-sum, the modulus of count (0: 2^64).
         threads: Number of threads; None for as many as the process may use.
 
@@ -50,11 +50,11 @@ class CpuRows:
         return array
 
     def address(self, array: NDArray[Any]) -> int:
-        """Where its first element is."""
+        """Return the address of the first element."""
         return int(array.ctypes.data)
 
     def move(self, keys: NDArray[np.uint64], segments: NDArray[np.int64], words: int) -> NDArray[np.uint64]:
-        """Keys in another layout."""
+        """Return the keys in another layout."""
         return rows_move(keys, segments, words, self.threads)
 
     def is_sorted(self, keys: NDArray[np.uint64]) -> bool:
@@ -62,11 +62,11 @@ class CpuRows:
         return rows_sorted(keys, self.threads)
 
     def sort(self, keys: NDArray[np.uint64], values: NDArray[Any]) -> tuple[Any, Any]:
-        """Rows sorted by key."""
+        """Return the tuples sorted by key."""
         return rows_sort(keys, values, self.threads)[:2]
 
     def join(self, left: Rows, right: Rows, order: Order, stage: NDArray[np.int64], budget: float) -> tuple[Any, ...]:
-        """See ``SparseTables.join``.
+        """Join sorted tables: see ``SparseTables.join``.
 
         Raises:
             MemoryLimitError: There are more than ``order.most`` rows.
@@ -83,21 +83,21 @@ class CpuRows:
             ) from error
 
     def project(self, rows: Rows, low: int, choose: bool) -> tuple[Any, Any, Any]:
-        """See ``SparseTables.project``."""
+        """Eliminate the low field: see ``SparseTables.project``."""
         return rows_project(*self._ring, rows.keys, rows.values, low, choose, self.threads)[:3]
 
     def semi_join(self, left: Rows, others: NDArray[np.uint64], group: NDArray[np.uint64]) -> tuple[Any, Any]:
-        """See ``SparseTables.semi_join``."""
+        """Keep the tuples with a match: see ``SparseTables.semi_join``."""
         return rows_semi_join(left.keys, left.values, others, group, self.threads)[:2]
 
     def from_dense(
         self, cells: NDArray[Any], axes: NDArray[np.int64], sizes: NDArray[np.int64], words: int
     ) -> tuple[Any, Any]:
-        """See ``SparseTables.from_dense``."""
+        """List the allowed cells: see ``SparseTables.from_dense``."""
         return rows_from_dense(*self._ring, np.ascontiguousarray(cells), axes, sizes, words)[:2]
 
     def to_dense(self, rows: Rows, terms: NDArray[np.int64], cells: int) -> NDArray[Any]:
-        """See ``SparseTables.to_dense``."""
+        """Write the tuples out: see ``SparseTables.to_dense``."""
         dense = np.full(cells, zero_of(self.semiring, self.parameter), dtype=self.dtype)
         rows_to_dense(rows.keys, rows.values, terms, dense)
         return dense
@@ -107,7 +107,7 @@ class CpuRows:
         return (float(values.max()), float(values.min())) if len(values) else (0.0, 0.0)
 
     def scale(self, values: NDArray[Any], factor: float) -> NDArray[Any]:
-        """Values times a factor."""
+        """Return the values times a factor."""
         scaled: NDArray[Any] = values * self.dtype.type(factor)
         return scaled
 

@@ -1,4 +1,4 @@
-"""Where the arena of a streamed program lies on the host, and how boxes of it get to a device and back."""
+"""Arena of a streamed program on the host, and the copies of its boxes to a device and back."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class PinnedArena:
         """Nothing: see ``Arena.prepare``."""
 
     def upload(self, tile: Tile, base: int, stream: Any) -> None:
-        """See ``Arena.upload``."""
+        """Copy boxes to the device: see ``Arena.upload``."""
         for part in tile.uploads:
             rows = [(n, own * self._item, host * self._item) for n, host, own in part.rows]
             source = self._pointer + part.host * self._item
@@ -103,7 +103,7 @@ class PinnedArena:
             )  # fmt: skip
 
     def download(self, tile: Tile, base: int, stream: Any) -> None:
-        """See ``Arena.download``."""
+        """Copy boxes to the host: see ``Arena.download``."""
         for part in tile.downloads:
             rows = [(n, host * self._item, own * self._item) for n, host, own in part.rows]
             to = self._pointer + part.host * self._item
@@ -115,7 +115,7 @@ class PinnedArena:
         """Nothing: see ``Arena.settle``."""
 
     def close(self) -> None:
-        """See ``Arena.close``."""
+        """Free the arena: see ``Arena.close``."""
         self._runtime.hostUnregister(self._pointer)
         del self.array
 
@@ -158,7 +158,7 @@ class FileArena:
             self._file.read(stage.view[at : at + size], offset)
 
     def upload(self, tile: Tile, base: int, stream: Any) -> None:
-        """See ``Arena.upload``."""
+        """Copy boxes to the device: see ``Arena.upload``."""
         if tile.number not in self._prepared:
             self._finish(tile.written)
             self._begin(tile)
@@ -175,7 +175,7 @@ class FileArena:
         stage.copied.record(stream)
 
     def download(self, tile: Tile, base: int, stream: Any) -> None:
-        """See ``Arena.download``."""
+        """Copy boxes to the host: see ``Arena.download``."""
         self._queued = tile.number
         if not tile.downloads:
             return
@@ -196,7 +196,7 @@ class FileArena:
             self._file.write(stage.view[at : at + size], offset)
 
     def _unwritten(self) -> list[int]:
-        """Tiles whose downloads are not yet in the file."""
+        """Return the tiles whose downloads are not yet in the file."""
         for number in [n for n, jobs in self._writes.items() if all(job.done() for job in jobs)]:
             for job in self._writes.pop(number):
                 job.result()
@@ -208,14 +208,14 @@ class FileArena:
                 job.result()
 
     def settle(self) -> None:
-        """See ``Arena.settle``."""
+        """Wait for the file: see ``Arena.settle``."""
         for stage in self._up:
             stage.finish()
         self._finish(max(self._writes, default=0))
         self._prepared.clear()
 
     def close(self) -> None:
-        """See ``Arena.close``."""
+        """Free the arena: see ``Arena.close``."""
         self._threads.shutdown(cancel_futures=True)
         self._file.close()
         del self.array, self._up, self._down
@@ -244,7 +244,7 @@ class _Stage:
 
 
 def _closely(part: Copy, run: int) -> Iterator[tuple[tuple[int, int, int], int]]:
-    """The rows, and their strides if the runs follow one another."""
+    """Yield the rows, and their strides if the runs follow one another."""
     for row in part.rows:
         yield row, run
         run *= row[0]

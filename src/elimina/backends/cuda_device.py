@@ -87,7 +87,7 @@ class CudaDevice:
         return self._name
 
     def memory(self) -> int:
-        """Bytes that a program may take at present: what is free, less a reserve."""
+        """Return the bytes that a program may take at present: the free memory less a reserve."""
         with self.failing(0), self._device:
             free, _ = self.cupy.cuda.runtime.memGetInfo()
         return max(0, int(free) + int(self.pool.free_bytes()) - RESERVE)

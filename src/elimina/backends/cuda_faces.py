@@ -1,4 +1,4 @@
-"""How a large step whose streamed table lacks some outer axes is cut into blocks for ``kernels/faces.cu``."""
+"""Blocks of ``kernels/faces.cu`` for a large step whose streamed table lacks some outer axes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Shape(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """What the kernel is told: ``outers`` cells of those that share, ``splits`` of ``batch`` mid cells, and so on."""
+    """Parameters of the kernel: ``outers`` cells of those that share, ``splits`` of ``batch`` mid cells, and so on."""
 
     kernel: FacesKernel
     outers: int
@@ -67,7 +67,7 @@ def split_outer(record: list[int]) -> int:
     """Move the outer axes that the only streamed table lacks behind the others.
 
     Returns:
-        How many successive outer cells have the same streamed values then; 1 if there are several streamed tables.
+        Number of successive outer cells with the same streamed values; 1 if there are several streamed tables.
     """
     known = tables(record)
     if len(known) - record[10] - record[11] != 1:
@@ -81,7 +81,7 @@ def split_outer(record: list[int]) -> int:
 
 
 def cuts(shape: Shape, semiring: str, dtype: np.dtype[np.generic]) -> Iterator[Cut]:
-    """All ways to cut a step that the threads and shared memory have room for."""
+    """Yield all ways to cut a step that the threads and shared memory have room for."""
     for kernel in faces_kernels(semiring, dtype):
         for columns in range(1, min(kernel.threads, -(-shape.lo_cells // kernel.cells)) + 1):
             for rows in range(1, min(kernel.threads // columns, -(-shape.mid_cells // kernel.rows)) + 1):
@@ -98,7 +98,7 @@ def cuts(shape: Shape, semiring: str, dtype: np.dtype[np.generic]) -> Iterator[C
 
 
 def shared_bytes(shape: Shape, cut: Cut, itemsize: int) -> int:
-    """Bytes of shared memory of a block, added up as ``map_of`` in ``kernels/tile_parts.cuh`` does."""
+    """Return the shared memory of a block in bytes, added up as ``map_of`` in ``kernels/tile_parts.cuh`` does."""
     count, slab = shape.tables_a + shape.tables_b + 1, 2 * cut.kernel.depth
     size = -(-shape.words // 2) * 2 + cut.outers * (count + 1) + count + (count + 1) * cut.batch + count * cut.chunk
     size = -(-8 * size // 16) * 16 + cut.outers * slab * cut.batch * cut.kernel.lane_bytes
@@ -107,7 +107,7 @@ def shared_bytes(shape: Shape, cut: Cut, itemsize: int) -> int:
 
 
 def blocks(shape: Shape, cut: Cut) -> int:
-    """Blocks of a launch."""
+    """Return the number of blocks of a launch."""
     return shape.outer_cells // shape.sharing * -(-shape.sharing // cut.outers) * cut.splits * cut.chunks
 
 

@@ -1,4 +1,4 @@
-"""Which kernels there are, and the sources they are compiled from; needs no CUDA."""
+"""List of the kernels and the sources they are compiled from; needs no CUDA."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class TileKernel(NamedTuple):
 
 
 class ProductShape(NamedTuple):
-    """What a thread of the product kernel owns, and how many blocks fit a multiprocessor with that.
+    """Part of a thread of the product kernel, and the number of blocks of such threads on a multiprocessor.
 
     ``whole``: whether it is for steps with all values of the eliminated variable in shared memory at once (its
     registers suffice for no others) or for the others (there its few blocks wait less); None: for both.
@@ -134,7 +134,7 @@ class FacesKernel(NamedTuple):
 
 
 class LevelKernel(NamedTuple):
-    """One instantiation of the kernel for large levelling steps (``kernels/level.cu``).
+    """One instantiation of the kernel for large moment-matching steps (``kernels/level.cu``).
 
     Attributes:
         name: The template's name expression.
@@ -246,13 +246,13 @@ def tile_kernel(
 def forest_kernel(semiring: str, dtype: np.dtype[np.generic], tree: bool, levels: bool = False) -> str:
     """Return the name expression of the kernel for small steps.
 
-    ``tree``: they have one chunk and one reader each, at most. ``levels``: some are levelling steps.
+    ``tree``: they have one chunk and one reader each, at most. ``levels``: some are moment-matching steps.
     """
     return f"elimina::forest<{semiring_type(semiring, dtype)}, {str(tree).lower()}, {str(levels).lower()}>"
 
 
 def level_kernel(semiring: str, dtype: np.dtype[np.generic], tables: int, words: bool) -> LevelKernel:
-    """Return the kernel for a large levelling step (``kernels/level.cu``); ``words``: rows are read in 16 bytes."""
+    """Return the kernel for a large moment-matching step (``kernels/level.cu``); ``words``: rows read in 16 bytes."""
     lanes = 16 // dtype.itemsize if words else 1
     return LevelKernel(f"elimina::level<{semiring_type(semiring, dtype)}, {tables}, {lanes}>", lanes)
 

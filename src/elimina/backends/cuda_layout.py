@@ -1,4 +1,4 @@
-"""What a program becomes on a CUDA device: one buffer, and a list of launches; needs no CUDA."""
+"""Translation of a program to a CUDA device: one buffer, and a list of launches; needs no CUDA."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CHUNK_WORK = 1 << 12
 SMALL_WORK = 1 << 22
 """Rows of the largest step that is done that way."""
 JOIN_WORK = 1 << 15
-"""Likewise, of a join or a levelling."""
+"""Likewise, of a join or a moment-matching step."""
 REUSING_WORK = 1 << 14
 """Likewise, where outputs share memory."""
 COMPACT_CELLS = 1 << 12
@@ -52,12 +52,12 @@ class Forest(NamedTuple):
     """A launch of small steps, which blocks take from a queue.
 
     Attributes:
-        queue: Where its queue begins, in entries of 8 bytes.
+        queue: Start of its queue, in entries of 8 bytes.
         ready: Chunks that wait in it at the start.
         slots: Chunks that may pass through it.
         counter: Number of its first counter.
         tree: True if each step has one chunk and one reader at most, so that nothing is ever put into the queue.
-        levels: True if some of its steps are levellings.
+        levels: True if some of its steps are moment-matching steps.
         work: Rows of its steps.
     """
 
@@ -73,19 +73,20 @@ class Forest(NamedTuple):
 class Layout(NamedTuple):
     """A program on the device, or some of its steps.
 
-    One buffer stays as it is for all runs of a program: outputs of compact steps | assignment | peaks | arena. Offsets
-    of compact outputs, relative to the arena, are negative. Another one belongs to the steps that run: words | state.
+    One buffer stays as it is for all runs of a program: outputs of compact steps | assignment | output ranges | arena.
+    Offsets of compact outputs, relative to the arena, are negative. Another one belongs to the steps that run: words |
+    state.
 
     Attributes:
         launches: In order.
-        decode_at: Where the decoding order is in the words.
+        decode_at: Start of the decoding order in the words.
         decode_steps: Number of steps to decode.
         decode_shared: Bytes of shared memory for decoding.
-        links_at: Where the links of small steps are in the words.
-        starts_at: Where the starts of the steps' records are in the words.
-        sequence_at: Where the numbers of the steps that run are in the words.
-        sequence: How many they are.
-        words: What the kernels read.
+        links_at: Start of the links of small steps in the words.
+        starts_at: Start of the steps' record offsets in the words.
+        sequence_at: Start of the numbers of the steps that run in the words.
+        sequence: Number of these steps.
+        words: Words that the kernels read.
         state: Counters and queues as they are before a run, as bytes.
         counters: Number of counters at the state's start; the stop flag is the first.
         assignment_at, peaks_at, arena_at: Byte offsets in the buffer.
@@ -128,7 +129,7 @@ def _ragged(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.
 
 
 def _spans(words: NDArray[np.int64], starts: NDArray[np.int64], axes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Elements from an output's first cell to its last."""
+    """Return the elements from each output's first cell to its last."""
     at = np.repeat(starts + HEADER, axes) + AXIS_WORDS * _ragged(np.zeros_like(axes), axes)
     spans = np.ones(len(starts), dtype=np.int64)
     np.add.at(spans, np.repeat(np.arange(len(starts)), axes), (words[at] - 1) * words[at + 1])
@@ -153,7 +154,7 @@ def lay_out(
     """Lay a program out for a device.
 
     Args:
-        program: What to run.
+        program: Program to run.
         multiprocessors: The device's number of multiprocessors.
         shared_bytes: Shared memory that a block may take.
         sequence: The steps to run, ascending; None: all. The buffer is the same for all of them.
@@ -178,7 +179,7 @@ def lay_out(
     arena_at = peaks_at + _aligned(16 * count)
     _move(words, steps, starts, compact, arena_at // item)
 
-    # A large join or levelling has no chain of small steps about it, and the tile kernels are faster.
+    # A large join or moment matching has no chain of small steps about it, and the tile kernels are faster.
     kept_work = np.where(steps.headers[:, VARIABLE] >= 0, SMALL_WORK, min(JOIN_WORK, SMALL_WORK))
     small = (
         runs & (steps.headers[:, WORDS] <= SMALL_WORDS) & (steps.work <= (kept_work if program.keep else REUSING_WORK))
@@ -302,7 +303,7 @@ def _phases(steps: _Steps, small: NDArray[np.bool_], runs: NDArray[np.bool_]) ->
 def _links(
     steps: _Steps, starts: NDArray[np.int64], small: NDArray[np.bool_], phases: NDArray[np.int64], lists_at: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """How blocks walk on: links (``LinkWord`` in ``kernels/forest.cu``), and lists of readers."""
+    """Return the links between small steps (``LinkWord`` in ``kernels/forest.cu``), and the lists of readers."""
     count = len(small)
     pairs = np.stack([steps.sources, steps.readers], axis=1)[steps.sources >= 0]
     pairs = pairs[small[pairs[:, 0]] & small[pairs[:, 1]]]
@@ -342,7 +343,7 @@ def _launches(
     multiprocessors: int,
     shared_bytes: int,
 ) -> tuple[list[Forest | cuda_tile.Tile], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-    """The launches, the counters, the queues, and the large steps' own records, which will be at `records_at`.
+    """Return the launches, the counters, the queues, and the records of large steps, which will be at `records_at`.
 
     Counters: the stop flag; three for each launch (next slot to take, next slot to fill, steps left); for each step the
     steps that it waits for, then its chunks that are not finished.

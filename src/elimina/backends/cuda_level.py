@@ -1,4 +1,4 @@
-"""How a large levelling step is launched (``kernels/level.cu``)."""
+"""Launch of a large moment-matching step (``kernels/level.cu``)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from elimina.backends.cuda_device import CudaDevice
 
 LEAST_CELLS = 1 << 16
-"""Of a table, below which the array library's own copy is as good."""
+"""Size of a table below which the array library's own copy is as good."""
 LEAST_COLUMNS = 64
 MOST_BLOCKS = (64, 65535)
 
@@ -33,7 +33,7 @@ class Rows(NamedTuple):
 
 
 def rows_of(sizes: Sequence[int], strides: Sequence[int]) -> Rows | None:
-    """A table as rows, the longest that its strides (in cells) allow; None if that takes more than one pitch."""
+    """Return a table as rows, the longest that its strides (in cells) allow; None if that takes more than one pitch."""
     columns, axis = 1, len(sizes)
     while axis > 0 and (strides[axis - 1] == columns or sizes[axis - 1] == 1):
         axis -= 1
@@ -56,7 +56,7 @@ def place(backend: CudaDevice, given: Any, to: Any, limit: float | None = None, 
     Args:
         backend: The device.
         given: Its cells.
-        to: Where they go; maybe of another dtype.
+        to: Destination, possibly of another dtype.
         limit: Cells from here on become ``forbidden``; None: all are copied.
         forbidden: A number of the other dtype.
 

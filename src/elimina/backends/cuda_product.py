@@ -1,4 +1,4 @@
-"""How a large step without streamed tables is cut into blocks for the product kernel (``kernels/product.cu``)."""
+"""Blocks of the product kernel (``kernels/product.cu``) for a large step without streamed tables."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Side(NamedTuple):
     """The tables of A or of B.
 
     Attributes:
-        tables: How many.
+        tables: Number of tables.
         word: Bytes of the words that all may be read in; 0: their cells do not follow each other.
         constant: Bit mask of those that have none of the side's axes.
     """
@@ -48,7 +48,7 @@ class Side(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """What the kernel is told: ``chunks`` of ``chunk`` lo cells, ``splits`` of ``mids`` mid cells, and so on."""
+    """Parameters of the kernel: ``chunks`` of ``chunk`` lo cells, ``splits`` of ``mids`` mid cells, and so on."""
 
     kernel: ProductKernel
     constant: int
@@ -74,12 +74,12 @@ class Shape(NamedTuple):
 
 
 def side(tables: list[list[int]], first: int, sizes: list[int], axes: range, outer: int, itemsize: int) -> Side:
-    """How the tables of one side may be read.
+    """Return the way in which the tables of one side may be read.
 
     Args:
         tables: Offset, domain stride, source and strides of each.
         first: Number of the first one in the step.
-        sizes: Of all axes.
+        sizes: Sizes of all axes.
         axes: Those of the side.
         outer: Number of outer axes.
         itemsize: Bytes of a cell.
@@ -167,7 +167,7 @@ def _fold_cost(kernel: ProductKernel) -> float:
 
 
 def shared_bytes(shape: Shape, cut: Cut, itemsize: int) -> int:
-    """Bytes of shared memory of a block, added up as ``map_of`` in ``kernels/tile_parts.cuh`` does."""
+    """Return the shared memory of a block in bytes, added up as ``map_of`` in ``kernels/tile_parts.cuh`` does."""
     tables = shape.a.tables + shape.b.tables
     size = 8 * (-(-shape.words // 2) * 2 + 2 * tables + 1 + cut.batch)
     size = -(-size // 16) * 16 + cut.slab * cut.batch * cut.kernel.lane_bytes

@@ -21,12 +21,12 @@ PAIRS = 8 * cuda_kernels.THREADS
 
 
 class CudaRows:
-    """What ``SparseTables`` needs of a device; arrays are CuPy's.
+    """``SparseTables``' operations on a device; arrays are CuPy's.
 
     Args:
         backend: The device.
         semiring: A name of ``SEMIRINGS``.
-        dtype: Of the values: one of ``DTYPES`` that the semiring has.
+        dtype: Number type of the values: one of ``DTYPES`` that the semiring has.
         parameter: The forbidden cost of min-sum and max-sum, the modulus of count (0: 2^64).
 
     Raises:
@@ -53,11 +53,11 @@ class CudaRows:
             return found
 
     def address(self, array: Any) -> int:
-        """Where its first element is."""
+        """Return the address of the first element."""
         return int(array.data.ptr)
 
     def move(self, keys: Any, segments: NDArray[np.int64], words: int) -> Any:
-        """Keys in another layout."""
+        """Return the keys in another layout."""
         with self._working(8 * words * len(keys)):
             moved = self._cupy.empty((len(keys), words), dtype=np.uint64)
             name = f"rows_move<{keys.shape[1]}, {words}>"
@@ -72,7 +72,7 @@ class CudaRows:
             return not flag.get()[0]
 
     def sort(self, keys: Any, values: Any) -> tuple[Any, Any]:
-        """Rows sorted by key."""
+        """Return the tuples sorted by key."""
         with self._working(keys.nbytes + values.nbytes):
             order = None
             for word in reversed(range(keys.shape[1])):
@@ -85,7 +85,7 @@ class CudaRows:
             return sorted_keys, sorted_values
 
     def join(self, left: Rows, right: Rows, order: Order, stage: NDArray[np.int64], budget: float) -> tuple[Any, ...]:
-        """See ``SparseTables.join``.
+        """Join sorted tables: see ``SparseTables.join``.
 
         Raises:
             MemoryLimitError: There are more than ``order.most`` rows.
@@ -118,7 +118,7 @@ class CudaRows:
             return keys, values, choices, pairs
 
     def project(self, rows: Rows, low: int, choose: bool) -> tuple[Any, Any, Any]:
-        """See ``SparseTables.project``."""
+        """Eliminate the low field: see ``SparseTables.project``."""
         words = rows.layout.words
         with self._working(rows.keys.nbytes + rows.values.nbytes):
             starts, last = self._starts(rows, low)
@@ -131,7 +131,7 @@ class CudaRows:
             return keys, values, choices
 
     def semi_join(self, left: Rows, others: Any, group: NDArray[np.uint64]) -> tuple[Any, Any]:
-        """See ``SparseTables.semi_join``."""
+        """Keep the tuples with a match: see ``SparseTables.semi_join``."""
         words, rows = left.layout.words, len(left.values)
         with self._working(left.keys.nbytes + left.values.nbytes):
             _, counts = self._match(left, (None, None), others, (None, None), group)
@@ -141,7 +141,7 @@ class CudaRows:
             return keys, values
 
     def from_dense(self, cells: Any, axes: NDArray[np.int64], sizes: NDArray[np.int64], words: int) -> tuple[Any, Any]:
-        """See ``SparseTables.from_dense``."""
+        """List the allowed cells: see ``SparseTables.from_dense``."""
         cupy, number = self._cupy, len(cells)
         with self._working(12 * number):
             flags = cupy.empty(number, dtype=np.int64)
@@ -153,7 +153,7 @@ class CudaRows:
             return keys, values
 
     def to_dense(self, rows: Rows, terms: NDArray[np.int64], cells: int) -> Any:
-        """See ``SparseTables.to_dense``."""
+        """Write the tuples out: see ``SparseTables.to_dense``."""
         number = len(rows.values)
         with self._working(cells * self.dtype.itemsize):
             dense = self._cupy.full(cells, zero_of(self.semiring, self.parameter), dtype=self.dtype)
@@ -167,12 +167,12 @@ class CudaRows:
             return (float(values.max()), float(values.min())) if len(values) else (0.0, 0.0)
 
     def scale(self, values: Any, factor: float) -> Any:
-        """Values times a factor."""
+        """Return the values times a factor."""
         with self._working(values.nbytes):
             return values * self.dtype.type(factor)
 
     def _starts(self, rows: Rows, low: int) -> tuple[Any, Any]:
-        """Where each run starts, and the number of runs; both on the device."""
+        """Return the start of each run, and the number of runs, both on the device."""
         number = len(rows.values)
         heads = self._cupy.empty(number, dtype=np.int64)
         self._launch(f"rows_heads<{rows.layout.words}>", number, rows.keys, number, np.uint64(low), heads)
@@ -189,7 +189,7 @@ class CudaRows:
         other_runs: tuple[Any, Any],
         group: NDArray[np.uint64],
     ) -> tuple[Any, Any]:
-        """For each run on the left the first one of its group among the others, and their number."""
+        """Return, for each run on the left, the first one of its group among the others, and their number."""
         rows = len(left.values)
         first, counts = (self._cupy.empty(rows, dtype=np.int64) for _ in range(2))
         sides = left.keys, *left_runs, rows, others, *other_runs, len(others)

@@ -134,7 +134,7 @@ class CudaSession:
         return values
 
     def gather(self, places: NDArray[np.int64]) -> NDArray[np.generic]:
-        """Elements of the arena at these places: see ``GatheringSession.gather``."""
+        """Return the elements of the arena at these places: see ``GatheringSession.gather``."""
         cupy = self._backend.cupy
         with self._here():
             self._write_loads()
@@ -179,7 +179,7 @@ class CudaSession:
         )
 
     def load_peaks(self, peaks: NDArray[np.float64]) -> None:
-        """Write the peaks of an earlier session: see ``Session.load_peaks``."""
+        """Write the output ranges of an earlier session: see ``Session.load_peaks``."""
         with self._here():
             values = np.ascontiguousarray(peaks).reshape(-1).view(np.uint8)
             self.upload(self._base + self.part.layout.peaks_at, [values])
@@ -197,7 +197,7 @@ class CudaSession:
 
     @property
     def arena(self) -> int:
-        """Where the arena is on the device."""
+        """Address of the arena on the device."""
         return self._base + self.part.layout.arena_at
 
     def allocate(self, size: int) -> Any:
@@ -314,7 +314,7 @@ class CudaSession:
         )  # fmt: skip
 
     def _download(self, layout: Layout) -> tuple[list[NDArray[np.uint8]], Any]:
-        """Queue the copies of assignment, peaks and outputs; they are there when the event is done."""
+        """Queue the copies of assignment, output ranges and outputs; they are there when the event is done."""
         first, last = self._program.zone
         item = self._program.dtype.itemsize
         spans = [
@@ -377,7 +377,7 @@ def _forbid(cupy: Any) -> Any:
 
 
 def _in_parts(to: int, pieces: list[NDArray[np.uint8]]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """Pieces that follow one another from an address on, in parts that fit a stage, and where each one goes."""
+    """Yield pieces that follow one another from an address on, in parts that fit a stage, with their addresses."""
     for piece in pieces:
         for at in range(0, len(piece), STAGE):
             yield to + at, piece[at : at + STAGE]
@@ -385,7 +385,7 @@ def _in_parts(to: int, pieces: list[NDArray[np.uint8]]) -> Iterator[tuple[int, N
 
 
 def _runs(pieces: dict[int, NDArray[np.uint8]]) -> list[tuple[int, list[NDArray[np.uint8]]]]:
-    """Pieces of memory by their places: where each stretch without gaps begins, and its pieces."""
+    """Return stretches of memory without gaps: where each begins, and its pieces."""
     found: list[tuple[int, list[NDArray[np.uint8]]]] = []
     end = -1
     for at in sorted(pieces):

@@ -44,7 +44,7 @@ def share(record: list[int], itemsize: int) -> int:
     """Split a step's axes and tables anew if that saves much reading.
 
     Returns:
-        How many successive outer cells have the same streamed values.
+        Number of successive outer cells with the same streamed values.
     """
     sizes = record[HEADER : HEADER + 3 * record[3] : 3]
     known = tables(record)
@@ -96,7 +96,7 @@ def _split(
 
 
 def _cost(domain: int, outers: int, mid_cells: int, built: int, streamed: int) -> float:
-    """Vectors read and written for one combination."""
+    """Return the vectors read and written for one combination."""
     mids = min(mid_cells, MOST_MIDS)
     moved = outers * domain * built * BUILD + domain * mids * streamed + outers * mids + START
     return moved / (outers * domain * mids)

@@ -50,7 +50,7 @@ class StreamSession(TiledSession):
             self._queues[UP].synchronize()
             place = PinnedArena if program.scratch is None else FileArena
             self._place: Arena = place(backend, program, factors)
-        # The steps' peaks, the stop flag that no one raises, packed tiles, tables.
+        # The steps' output ranges, the stop flag that no one raises, packed tiles, tables.
         self._records_at = self._base + 16 * len(program.starts) + VECTOR_BYTES
         self._tables_at = self._base + self._fixed - MARGIN
         self._launches: dict[tuple[int, ...], tuple[cuda_tile.Tile, list[int], list[int]]] = {}
@@ -75,7 +75,7 @@ class StreamSession(TiledSession):
                 raise
 
     def host_steps_ran(self) -> None:
-        """The device learns the peaks: see ``TiledSession.host_steps_ran``."""
+        """Copy the output ranges to the device: see ``TiledSession.host_steps_ran``."""
         if self.scaled:
             self._copy_peaks(self._base, self.peaks.ctypes.data)
 
@@ -153,7 +153,7 @@ class StreamSession(TiledSession):
         return lambda: kernel((cut.blocks,), (cut.threads,), arguments, shared_mem=cut.shared)
 
     def _cut(self, tile: Tile) -> tuple[cuda_tile.Tile, list[int]]:
-        """How the kernel cuts a tile into blocks, the same for many tiles, and the tile's packed words."""
+        """Return the cut of a tile into blocks, the same for many tiles, and the tile's packed words."""
         program, backend = self.program, self._backend
         vector = VECTOR_BYTES // program.dtype.itemsize
         key = (tile.step, *tile.lengths, *(offset % vector for offset in tile.offsets))

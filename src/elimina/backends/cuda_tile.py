@@ -1,4 +1,4 @@
-"""How a large step is cut into blocks for the tile kernel (``kernels/tile.cu``)."""
+"""Blocks of the tile kernel (``kernels/tile.cu``) for a large step."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WAVES = 6
 BUILD = 8.0
 """Cost of one cell of a table in B, in rows of the product."""
 STREAM_SETUP = 3.5
-"""How much more it costs to start a block that streams: its memory is idle meanwhile; twice that without a ring."""
+"""Relative cost of starting a block that streams, whose memory is idle meanwhile; twice that without a ring."""
 COLUMNS = 128
 """Most threads beside each other along a streamed row: with more, B is large and mid cells are few."""
 LARGE_DOMAIN = 64
@@ -55,11 +55,11 @@ class Tile(NamedTuple):
 
     Attributes:
         kernel: The instantiation.
-        record_at: Where the step's record is in the words.
+        record_at: Start of the step's record in the words.
         arguments: The kernel's arguments between ``record`` and ``arena`` (``kernels/tile.cu``, ``product.cu``,
             ``level.cu``).
         blocks: Number of blocks.
-        threads: Of each.
+        threads: Threads of each block.
         shared: Bytes of shared memory of a block.
         work: Rows of the step.
     """
@@ -276,7 +276,7 @@ def _outers(shape: _Shape, kernel: TileKernel) -> int:
 
 
 def _room(shape: _Shape, kernel: TileKernel, rows: int) -> int:
-    """Bytes of shared memory that a block has for A and B if as many blocks as wanted are to fit."""
+    """Return the shared memory, in bytes, that a block has for A and B if as many blocks as wanted are to fit."""
     words = shape.words + shape.tables + _outers(shape, kernel) * (shape.tables + 1) + 5 + (shape.streamed + 1) * rows
     return SHARED // kernel.blocks - RESERVED - kernel.ring - 8 * words - 64
 

@@ -34,7 +34,7 @@ def decode(program: Program, arena: NDArray[np.generic], peaks: NDArray[np.float
 def _row(
     program: Program, start: int, arena: NDArray[np.generic], peaks: NDArray[np.float64], digits: list[int]
 ) -> NDArray[np.generic]:
-    """The value of each value of the eliminated variable, in the association that the message was computed in."""
+    """Return the total of each state of the eliminated variable, associated as when the message was computed."""
     record = read_record(program.words, start)
     tables_a, tables_b = program.words[start + 10 : start + 12].tolist()
     products = program.semiring == "max-product"
@@ -57,7 +57,7 @@ def _combine(products: bool, a: NDArray[np.generic], b: NDArray[np.generic]) -> 
 
 
 def scale_of(peak: float, dtype: np.dtype[np.generic]) -> float:
-    """What readers multiply a message by, given its largest value: ``scale_exponent`` in ``elimina/semiring.hpp``."""
+    """Return the factor of a message's readers, given its largest value (``scale_exponent``, ``elimina/semiring.hpp``)."""
     limit = 126 if dtype.itemsize == 4 else 1022
     exponent = math.frexp(peak)[1] - 1 if peak > 0 else 0
     return 2.0 ** -max(-limit, min(limit, exponent))

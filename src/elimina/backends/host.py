@@ -84,7 +84,7 @@ def _system_memory(root: Path) -> int:
 
 
 def _address_space(root: Path) -> Iterator[int]:
-    """What the process' own limits leave."""
+    """Yield the bytes that the process' own limits leave."""
     limits = {"VmSize": resource.RLIMIT_AS, "VmData": resource.RLIMIT_DATA}
     soft = {field: resource.getrlimit(limit)[0] for field, limit in limits.items()}
     if any(bound != resource.RLIM_INFINITY for bound in soft.values()):
@@ -95,7 +95,7 @@ def _address_space(root: Path) -> Iterator[int]:
 
 
 def _group_memory(level: Level) -> int | None:
-    """What a control group leaves; None if it has no limit."""
+    """Return the bytes that a control group leaves; None if it has no limit."""
     names = ("memory.max", "memory.high") if level.unified else ("memory.limit_in_bytes",)
     found_bounds = (_number(f"{level.folder}/{name}") for name in names)
     bounds = [bound for bound in found_bounds if bound is not None and bound < _UNLIMITED]
@@ -110,7 +110,7 @@ def _group_memory(level: Level) -> int | None:
 
 
 def _processors(level: Level) -> float | None:
-    """Processors' worth of time that a control group may use; None if it has no quota."""
+    """Return the processors' worth of time that a control group may use; None if it has no quota."""
     if level.unified:
         words = (_read(f"{level.folder}/cpu.max") or "").split()
         quota, period = (*words, "", "")[:2]
@@ -149,10 +149,10 @@ def control_groups(controller: str, root: Path = _ROOT) -> tuple[Level, ...]:
 
 
 def _way_up(top: Path, shown: str, path: str) -> Iterator[Path]:
-    """Folders from a control group up to the one that is mounted.
+    """Yield the folders from a control group up to the one that is mounted.
 
     Args:
-        top: Where it is mounted.
+        top: Folder where it is mounted.
         shown: The group that is mounted there.
         path: The process' group. Containers may see a path that lies outside of what is mounted: then only that counts.
     """

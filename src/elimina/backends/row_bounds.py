@@ -1,4 +1,4 @@
-"""What bounds the rest of a problem while rows are made: the numbers of ``planning.outside``, and how they are used."""
+"""Bounds on the rest of a problem while tuples are made: the tables of ``planning.outside``, and their use."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class RowBounds:
 
     Args:
         host: The backend that makes them: a CPU's.
-        device: Of the rows that are filtered.
+        device: Device of the tuples that are filtered.
         program: The program on rows, of the semiring ``min-sum`` over integers.
-        outside: What its steps are bounded by.
+        outside: Tables that bound its steps.
         factors: The arena's first elements.
     """
 
@@ -59,10 +59,10 @@ class RowBounds:
         return sum(self._trees)
 
     def guard(self, number: int, parts: Sequence[tuple[Operand, Rows]], looked_up: Sequence[Operand]) -> RowGuard:
-        """What drops rows in the making of a step's output.
+        """Return the filter of tuples for a step's output.
 
         Args:
-            number: Of the step.
+            number: Number of the step.
             parts: The tables that are joined as rows, and what they are to the step.
             looked_up: Its other tables, joined as soon as all of their variables are there.
         """
@@ -91,16 +91,16 @@ class RowBounds:
 
 
 class RowGuard:
-    """What drops rows in the making of a table: see ``backends.rows.Guard``.
+    """A filter of tuples while a table is made: see ``backends.rows.Guard``.
 
     Args:
-        device: Of the rows.
+        device: Device of the tuples.
         forbidden: Totals from this on are not wanted.
         rest: Tables that bound what is not to be joined; all are of the rows' dtype, from 0 to ``forbidden``.
-        under: For each table that is joined, by its ``id``, tables that bound it.
+        under: Tables that bound each joined table, by its ``id``.
         dense: Tables that are joined as soon as all of their variables are there.
         others: A number that bounds what is not connected with all of these.
-        cells: Of a table that bounds are joined to, at most; larger ones stay as they are. None: ``CELLS``.
+        cells: Most cells of a table that bounds are joined to; larger ones stay as they are. None: ``CELLS``.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ class Rows(NamedTuple):
     """A sparse table: only the feasible rows.
 
     Attributes:
-        layout: What the keys mean.
+        layout: Layout of the keys.
         keys: uint64 of shape (rows, ``layout.words``), ascending as numbers of that many words; all different.
         values: Shape (rows,), of the semiring's dtype; none is the semiring's zero. Integer costs are not negative, and
             a sum that reaches the forbidden cost is forbidden.
@@ -50,10 +50,10 @@ class Lookup(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """Which rows are kept as they are made: those whose value joined with all bounds is not worse than the budget.
+    """Condition for keeping a tuple: its value joined with all bounds is not worse than the budget.
 
     Attributes:
-        bounds: What the rest of the problem adds at least, as dense tables. No cell may improve a total: for min-sum
+        bounds: Least contribution of the rest of the problem, as dense tables. No cell may improve a total: for min-sum
             they are at least 0, for max-sum at most 0, for products at most 1.
         budget: The worst total that is kept.
     """
@@ -97,11 +97,11 @@ class RowsDevice(Protocol):
         ...
 
     def address(self, array: Any) -> int:
-        """Where an array's first element is."""
+        """Return the address of an array's first element."""
         ...
 
     def move(self, keys: Any, segments: NDArray[np.int64], words: int) -> Any:
-        """Keys in another layout."""
+        """Return the keys in another layout."""
         ...
 
     def is_sorted(self, keys: Any) -> bool:
@@ -109,15 +109,15 @@ class RowsDevice(Protocol):
         ...
 
     def sort(self, keys: Any, values: Any) -> tuple[Any, Any]:
-        """Rows sorted by key."""
+        """Return the tuples sorted by key."""
         ...
 
     def join(self, left: Rows, right: Rows, order: Order, stage: NDArray[np.int64], budget: float) -> tuple[Any, ...]:
-        """Keys, values, choices and number of candidates of the join of sorted tables in one layout."""
+        """Return keys, values, choices and number of candidates of the join of sorted tables in one layout."""
         ...
 
     def project(self, rows: Rows, low: int, choose: bool) -> tuple[Any, Any, Any]:
-        """Keys, values and choices without the low field."""
+        """Return keys, values and choices without the low field."""
         ...
 
     def semi_join(self, left: Rows, others: Any, group: NDArray[np.uint64]) -> tuple[Any, Any]:
@@ -137,12 +137,12 @@ class RowsDevice(Protocol):
         ...
 
     def scale(self, values: Any, factor: float) -> Any:
-        """Values times a factor."""
+        """Return the values times a factor."""
         ...
 
 
 class Order(NamedTuple):
-    """How two tables are joined: ``JoinOrder`` in ``core/rows.hpp``; ``choose`` only with ``eliminate``."""
+    """Order of a join of two tables: ``JoinOrder`` in ``core/rows.hpp``; ``choose`` only with ``eliminate``."""
 
     group: NDArray[np.uint64]
     low: int
@@ -158,14 +158,14 @@ class SparseTables:
     elimination on GPUs', section V), with runs of the eliminated variable instead of stored joint rows.
 
     Args:
-        device: What computes.
+        device: Device that computes.
     """
 
     def __init__(self, device: RowsDevice) -> None:
         self.device, self.dtype = device, device.dtype
 
     def from_dense(self, scope: Sequence[int], cells: Any) -> Rows:
-        """The feasible rows of a dense array (of the device) with an axis for each variable, the last one lowest."""
+        """Return the allowed tuples of a device's dense array with an axis for each variable, the last one lowest."""
         layout = Layout.of(scope, cells.shape)
         axes = _axes(layout, [math.prod(cells.shape[axis + 1 :]) for axis in range(cells.ndim)])
         sizes = np.array(cells.shape, dtype=np.int64)
@@ -197,13 +197,13 @@ class SparseTables:
         return found, self.device.download(rows.values)
 
     def to_dense(self, rows: Rows, scope: Sequence[int]) -> Any:
-        """A dense array of the device with an axis for each variable; the semiring's zero where there is no row."""
+        """Return a dense array of the device, an axis for each variable, the semiring's zero where no tuple is."""
         sizes = [rows.layout.size(v) for v in scope]
         strides = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
         return self.device.to_dense(rows, rows.layout.terms(scope, strides), math.prod(sizes)).reshape(sizes)
 
     def arrange(self, rows: Rows, layout: Layout) -> Rows:
-        """The same rows in another layout (of all their variables, and others whose bits are then zero), sorted."""
+        """Return the tuples in another layout, sorted. Variables that it has besides get zero bits."""
         if layout == rows.layout:
             return rows
         keys = self.device.move(rows.keys, rows.layout.segments(layout), layout.words)
@@ -438,7 +438,7 @@ def zero_of(semiring: str, parameter: float) -> float:
 
 
 def _is_scattered(left: Rows, right: Rows, variable: int) -> bool:
-    """Whether to match a variable's values as other shared ones, instead of each pair of runs over all its values.
+    """Return whether to match a variable's values like other shared ones, rather than pair runs over all its values.
 
     Both are expected of independent tables. A joint row is made and sorted; to meet, runs are read to their ends.
     """

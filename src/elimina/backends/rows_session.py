@@ -90,7 +90,7 @@ class RowsSession:
         self._factors[offset : offset + len(values)] = values
 
     def load_peaks(self, peaks: NDArray[np.float64]) -> None:
-        """Write the peaks of an earlier session: see ``Session.load_peaks``."""
+        """Write the output ranges of an earlier session: see ``Session.load_peaks``."""
         self._peaks[:] = peaks
 
     def fetch(self, offset: int, span: int) -> Array:
@@ -111,7 +111,7 @@ class RowsSession:
         return np.concatenate([part.reshape(-1).view(np.uint8) for part in (head, *parts)])
 
     def load_message(self, number: int, data: NDArray[np.uint8]) -> None:
-        """A message from bytes: see ``KeepingSession.load_message``."""
+        """Read a message from bytes: see ``KeepingSession.load_message``."""
         words = int(data[:8].view(np.int64)[0])
         step = self._sparse.steps[number]
         if words == 1:
@@ -205,14 +205,14 @@ class RowsSession:
         self._keep(number, made.rows)
 
     def _expected(self, step: Step, tables: Sequence[Rows | Flat]) -> float:
-        """Rows that a step is expected to make of these tables."""
+        """Return the number of tuples that a step is expected to make of these tables."""
         fills = [Fill.independent(self._share(table), step.domain) for table in tables]
         return exp(predicted_shares(step.domain, fills)[1] + log_cells(step)) / step.domain
 
     def _split(
         self, operands: Sequence[Operand], tables: Sequence[Rows | Flat]
     ) -> tuple[list[tuple[Operand, Rows]], list[tuple[Operand, Lookup]]]:
-        """What is joined as rows, and what rows are looked up in; the former have all the variables."""
+        """Return the tables to join, which have all the variables, and those that tuples are looked up in."""
         pairs = list(zip(operands, tables, strict=True))
         parts = [(operand, table) for operand, table in pairs if isinstance(table, Rows)]
         known = {v for _, part in parts for v in part.layout.scope}
@@ -318,7 +318,7 @@ class RowsSession:
         return Flat(cells, factor.scope, factor.sizes, factor.strides)
 
     def _listed_cells(self, step: Step) -> int:
-        """Cells that the listed factors that a step reads would have, were they written out."""
+        """Return the cells that the listed factors of a step would have, were they written out."""
         factors = (self._sparse.factors[operand.factor] for operand in step.operands if operand.source < 0)
         return sum(cells_span(factor) for factor in factors if factor.tuples is not None)
 
@@ -338,7 +338,7 @@ class RowsSession:
         self._put(number, rows)
 
     def _scale(self, number: int) -> float:
-        """What readers multiply a message by."""
+        """Return the factor by which readers multiply a message."""
         return scale_of(float(self._peaks[number, 0]), self._program.dtype)
 
     def _put(self, number: int, table: Rows | Flat) -> None:
@@ -360,7 +360,7 @@ class RowsSession:
         return step.out_cells * self._item <= min(rows * row_bytes(step.sizes, self._item) / 2, self._free())
 
     def _free(self) -> int:
-        """Bytes that the memory limit leaves."""
+        """Return the bytes that the memory limit leaves."""
         return self._sparse.memory - self._factors.nbytes - self._taken
 
     def _share(self, table: Rows | Flat) -> float:
@@ -408,5 +408,5 @@ class RowsSession:
 
 
 def _size(table: Rows | Flat) -> int:
-    """Bytes."""
+    """Return the size in bytes."""
     return int(table.cells.nbytes if isinstance(table, Flat) else table.keys.nbytes + table.values.nbytes)

@@ -1,4 +1,4 @@
-"""An arena in a file that nothing else sees, and that is gone as soon as nobody uses it."""
+"""An arena in a file that nothing else sees, and that is deleted once it is no longer used."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Scratch:
     Its space is reserved at once, so that a full disk is an error before the work and not within it.
 
     Args:
-        folder: Where.
+        folder: Folder of the file.
         size: Bytes.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What sessions have in common whose arena is larger than the device: some steps in tiles, the host does the others."""
+"""Common part of sessions whose arena is larger than the device: some steps run in tiles, the host does the others."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TiledSession(ABC):
     Args:
         program: With a stream.
         arena: All tables, the factors among them.
-        threads: For the steps that the host does.
+        threads: Number of threads for the steps that the host does.
         upload: Seconds that it took to get there.
     """
 
@@ -71,7 +71,7 @@ class TiledSession(ABC):
         return self.arena[offset : offset + span].copy()
 
     def load_peaks(self, peaks: NDArray[np.float64]) -> None:
-        """Write the peaks of an earlier session; a run makes all of them anew: see ``Session.load_peaks``."""
+        """Write the output ranges of an earlier session; a run makes all of them anew: see ``Session.load_peaks``."""
         self.peaks[:] = peaks
 
     def close(self) -> None:
@@ -110,16 +110,16 @@ class TiledSession(ABC):
 
     @abstractmethod
     def run_tiles(self, schedule: Schedule, steps: Sequence[StreamedStep], report: Report | None) -> None:
-        """Run consecutive steps in tiles, and wait until the arena and the peaks have what comes of them.
+        """Run consecutive steps in tiles, and wait until the arena and the output ranges have what comes of them.
 
         Args:
-            schedule: Of the whole run.
+            schedule: Schedule of the whole run.
             steps: Some of the stream's.
             report: Called now and then with the work that is done.
         """
 
     def host_steps_ran(self) -> None:
-        """The peaks of some steps are new."""
+        """Take the new output ranges of some steps."""
         return
 
     def _work(self, number: int) -> int:

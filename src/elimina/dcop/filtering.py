@@ -166,7 +166,7 @@ class FilterBucket(Bucket):
         self._limit, self._is_ready = limit, False
 
     def _limit_of(self, child: int, limit: Limit, engine: Engine) -> Limit:
-        """Return the limit on a child's tuples: bounds of all other tables, over the variables of its subtree's message."""
+        """Return the limit on a child's tuples: bounds of all other tables, over its message's variables."""
         own, own_best, _ = self._own_costs()
         others = [util for other, util in self._heard.items() if other != child]
         tables = [*own, *(table for util in others for table in util.tables)]

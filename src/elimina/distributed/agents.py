@@ -335,7 +335,7 @@ class _Run:
                     with contextlib.suppress(TimeoutError):
                         return waiting.result(timeout=_ANSWER_SECONDS)
             except (OSError, RuntimeError, ValueError) as error:
-                # Dask raises one of these when a worker cannot be reached. The future of its agent host tells if it is lost.
+                # Dask raises one of these when a worker cannot be reached. Its agent host's future tells if it is lost.
                 if time.monotonic() > ends:
                     raise ClusterError(
                         f"worker {post.address} is there, but cannot be reached ({error}); look into the network "

@@ -38,7 +38,7 @@ def bucket_dtype(tables: int, spread: int | float) -> Dtype:
 
 
 def forbidden_in(tables: int, dtype: Dtype) -> int | float:
-    """The number that stands for 'forbidden': the largest integer that so many tables may add up; else infinity."""
+    """Return the number for 'forbidden': the largest integer that so many tables may add up, or infinity."""
     return int(np.iinfo(dtype).max) // _operands(tables) if dtype in INTEGERS else math.inf
 
 
@@ -56,8 +56,8 @@ def plan_bucket(
 
     Args:
         sizes: Domain sizes of the eliminated variable and of the message's, the one eliminated next first.
-        scopes: Of the tables, ascending: variable 0 is in each, and each other variable in one.
-        dtype: What ``bucket_dtype`` found.
+        scopes: Scopes of the tables, ascending: variable 0 is in each, and each other variable in one.
+        dtype: Number type from ``bucket_dtype``.
         machine: The device that will run it.
         memory: Bytes that the plan may use there.
     """

@@ -1,4 +1,4 @@
-"""What the core needs to make plans for single cases: what is left when some variables are observed."""
+"""Data with which the core plans single cases: the rest of a problem when some variables are observed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from elimina.planning.program import Program
 
 
 def case_planner(plan: Plan, program: Program, sizes: Sequence[int], least: NDArray[np.float64]) -> CasePlanner:
-    """A planner of cases that run on a plan's factors, in the part of its arena where its own messages would be.
+    """Return a planner of cases that run on a plan's factors, in the part of its arena where its own messages would be.
 
     Args:
-        plan: Of the task ``mar`` without kept variables.
+        plan: Plan of the task ``mar`` without kept variables.
         program: The plan, packed.
         sizes: Domain size of every variable of the model.
         least: Base-2 logarithm of the smallest positive value of each factor, rounded down; infinity if there is none.

@@ -27,7 +27,7 @@ def place_steps(
         keep: True if outputs stay after they have been read.
         machine: Device whose cost model estimates the time.
         levels: Level of each step, ascending (``Slicing.levels``); empty: all are 0.
-        runs: How often the steps of each level run.
+        runs: Number of runs of the steps of each level.
         most_words: Words of records; a layout that needs more has figures alone.
     """
     own, times = np.array(levels, dtype=np.int32), np.array(runs, dtype=np.float64)

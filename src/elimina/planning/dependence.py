@@ -1,4 +1,4 @@
-"""What depends on what among a plan's steps."""
+"""Dependences among a plan's steps."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 
 def dependence(reads: Iterable[Iterable[tuple[int, int]]], factors: Sequence[int]) -> list[int]:
-    """Bit masks of what has a say in each step, itself or through what it reads.
+    """Return bit masks of the factors that each step depends on, itself or through the tables it reads.
 
     Args:
-        reads: For each step, the earlier steps that wrote the tables it reads (-1: none), and their factors.
-        factors: For each factor, the bits that it stands for.
+        reads: Earlier steps that wrote the tables each step reads (-1: none), and their factors.
+        factors: Bits of each factor.
     """
     masks: list[int] = []
     for tables in reads:
@@ -32,7 +32,7 @@ class Reach:
     """Sets of steps that lie on ways from a few steps; they are kept while they take little memory.
 
     Args:
-        following: For each step, those that the ways lead to next.
+        following: Steps to which each step's edges lead.
     """
 
     def __init__(self, following: Sequence[Sequence[int]]) -> None:
@@ -64,8 +64,8 @@ def order_slices(
     """Order the fixed variables such that little runs again when the last ones change, which they do most often.
 
     Args:
-        masks: For each step, which variables have a say in it, by their place.
-        work: Of each step.
+        masks: Variables that each step depends on, by their place.
+        work: Work of each step.
         sizes: Number of values of each variable of the model.
         variables: The fixed variables.
     """

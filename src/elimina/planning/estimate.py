@@ -9,7 +9,7 @@ from typing import NamedTuple
 from elimina.planning.plan import LEVEL, Step
 
 EXPONENTIAL = 20.0
-"""How much longer a combination takes whose exponential is summed."""
+"""Time of a combination with an exponential, relative to one without."""
 
 CELLS_ENCODED = 2e8
 """Cells of factors that are written in a second."""
@@ -48,10 +48,10 @@ class Machine(NamedTuple):
         """Estimated time of the steps, run so many times each; infinity if it is beyond a float.
 
         Args:
-            steps: Of a plan.
+            steps: Steps of a plan.
             itemsize: Bytes of a cell.
             arena: Bytes of the whole arena.
-            runs: How often each step runs.
+            runs: Number of runs of each step.
         """
         try:
             work = sum(times * self._step_seconds(step, itemsize) for times, step in zip(runs, steps, strict=False))
@@ -79,7 +79,7 @@ class Machine(NamedTuple):
         return "device" if self.name == "cuda" else "host"
 
     def tiers(self, arena: int, factors: int) -> dict[str, int]:
-        """Bytes by memory tier for an arena of so many bytes, its factors among them."""
+        """Return the bytes by memory tier for an arena of so many bytes, its factors among them."""
         if self.name == "cuda":
             return {"device": arena, "host": factors}
         return {"host": arena + factors}

@@ -1,4 +1,4 @@
-"""What guides a search: where the tables of a plan lie, and what each variable's subtree depends on.
+"""Guide of a search: the places of a plan's tables, and the variables that each subtree depends on.
 
 A variable's tables are those of all its mini-buckets; the messages among them bound what their subtrees cost at least
 (Kask and Dechter 2001, "A general scheme for automatic generation of search heuristics from specification
@@ -25,8 +25,8 @@ class Guide(NamedTuple):
             first; -1: it is one number), the stride of that variable, its origin (the variable whose mini-bucket sent
             it; -1: it is a factor), the number of its other variables, and each one's number and stride.
         sizes: Domain sizes.
-        parents: Of each variable; -1 for a root.
-        contexts: For each variable the ancestors that its subtree depends on.
+        parents: Parent of each variable; -1 for a root.
+        contexts: Ancestors that each variable's subtree depends on.
     """
 
     tables: NDArray[np.int64]
@@ -49,7 +49,7 @@ class Guide(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Where a table lies: its offset, the stride of its home, and the strides of other variables."""
+    """Place of a table: its offset, the stride of its home, and the strides of other variables."""
 
     offset: int
     stride: int
@@ -89,7 +89,7 @@ def guide_of(plan: Plan, sizes: Sequence[int]) -> Guide:
 
 
 def _leaves(plan: Plan, reached: int) -> Iterator[tuple[int, int]]:
-    """The factors and messages that a step reads, itself or by joins; what levels mini-buckets adds up to nothing."""
+    """Yield the factors and messages that a step reads, itself or by joins; moment matching adds up to nothing."""
     stack = [reached]
     while stack:
         for operand in plan.steps[stack.pop()].operands:

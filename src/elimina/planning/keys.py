@@ -13,11 +13,11 @@ from elimina.errors import UnsupportedError
 WORD = 64
 MOST_WORDS = 4
 DTYPES = ("int32", "int64", "float32", "float64", "uint64")
-"""What the values of sparse tables may be."""
+"""Number types of the values of sparse tables."""
 
 
 class Layout(NamedTuple):
-    """Where each variable's value index is in a key of 64-bit words; no field is cut by the end of a word.
+    """Place of each variable's value index in a key of 64-bit words; no field is cut by the end of a word.
 
     Attributes:
         scope: Variables, the most significant one first; the variable that is eliminated next belongs to the end.
@@ -60,11 +60,11 @@ class Layout(NamedTuple):
         return self.sizes[self.scope.index(variable)]
 
     def low(self) -> int:
-        """Bits of the last variable's field, which is the lowest one of the last word."""
+        """Return the bits of the last variable's field, which is the lowest one of the last word."""
         return (1 << field_bits(self.sizes[-1])) - 1
 
     def mask(self, variables: Iterable[int]) -> NDArray[np.uint64]:
-        """Bits of some variables' fields, a number for each word."""
+        """Return the bits of some variables' fields, a number for each word."""
         words = [0] * self.words
         for variable in variables:
             at = self.scope.index(variable)
@@ -77,7 +77,7 @@ class Layout(NamedTuple):
         return Layout(self.scope[:-1], self.sizes[:-1], self.places[:-1], self.words)
 
     def segments(self, target: Layout) -> NDArray[np.int64]:
-        """How bits move into another layout: int64 of shape (n, 5), see ``SegmentWord`` in ``elimina/rows.hpp``."""
+        """Return the moves of bits to another layout: int64, shape (n, 5), see ``SegmentWord`` in ``elimina/rows.hpp``."""
         merged: list[list[int]] = []
         for at in sorted(range(len(self.scope)), key=lambda at: self.places[at]):
             bits = field_bits(self.sizes[at])
@@ -95,7 +95,7 @@ class Layout(NamedTuple):
         return found
 
     def terms(self, scope: Sequence[int], strides: Sequence[int]) -> NDArray[np.int64]:
-        """How a key is a dense table's cell: int64 of shape (n, 4), see ``TermWord`` in ``elimina/rows.hpp``."""
+        """Return the terms of a key's dense cell: int64, shape (n, 4), see ``TermWord`` in ``elimina/rows.hpp``."""
         merged: list[list[int]] = []
         where = [self.scope.index(v) for v in scope]
         fields = [(*self.places[at], self.sizes[at], stride) for at, stride in zip(where, strides, strict=True)]
@@ -113,7 +113,7 @@ class Layout(NamedTuple):
 
 
 def field_bits(size: int) -> int:
-    """Bits of a field for value indices below ``size``."""
+    """Return the bits of a field for value indices below ``size``."""
     return max(0, size - 1).bit_length()
 
 

@@ -1,4 +1,4 @@
-"""Where each table lies in the arena."""
+"""Places of the tables in the arena."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def row_axes(sizes: Sequence[int]) -> int:
 
 
 def table_strides(sizes: Sequence[int], itemsize: int, rows: int | None = None) -> tuple[tuple[int, ...], int]:
-    """Strides of a table's axes, slow to fast, and the elements that it spans; its rows are padded to whole vectors.
+    """Return a table's strides, slow to fast, and the elements that it spans; rows are padded to whole vectors.
 
     ``rows`` is the position of the rows' first axis; without it, ``row_axes`` tells.
     """

@@ -32,7 +32,7 @@ class Section(NamedTuple):
     """A listed factor's place in an arena, as arrays that can be written to.
 
     Attributes:
-        layout: What the keys mean.
+        layout: Layout of the keys.
         used: One number: how many of the tuples there are.
         keys: uint64 of shape (tuples, ``layout.words``), ascending; the first ``used`` are in use.
         values: Shape (tuples,).

@@ -21,7 +21,7 @@ _MOST_BITS = 500.0
 """Base-2 logarithm of the most cells that are told apart: far more than any machine holds."""
 
 _LEVELLED_PASSES = 2.5
-"""Passes over the cells of a bucket that is levelled, for each one otherwise."""
+"""Passes over the cells of a moment-matched bucket, for each pass over another one."""
 
 IBound = int | Literal["auto"]
 """The most variables of a message, or as many as memory (and time) allow."""
@@ -42,15 +42,15 @@ def make_bounded_plan(
     """Plan mini-bucket elimination.
 
     Args:
-        problem: Of the task ``mpe`` or ``pr``.
+        problem: Problem of the task ``mpe`` or ``pr``.
         order: The free variables in elimination order.
         machine: The device.
         memory: Bytes that the plan may use there.
         dtype: Override of the arena's dtype.
         ibound: ``auto``: the largest one that fits the memory.
-        levelled: True if mini-buckets of a variable are levelled.
+        levelled: True for moment matching between the mini-buckets of a variable.
         seconds: Estimated time that ``auto`` may take besides the device's start.
-        side: From which side a sum is bounded; None for the task ``mpe``.
+        side: Side of the bound on a sum; None for the task ``mpe``.
         divide: The mini-buckets for an i-bound, None where they are to be made by scopes, as without it.
 
     Returns:
@@ -89,7 +89,7 @@ def make_bounded_plan(
 
 
 class _Rough(NamedTuple):
-    """What mini-buckets take, about."""
+    """Rough cost of mini-buckets."""
 
     bytes: float
     seconds: float

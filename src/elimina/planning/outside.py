@@ -29,7 +29,7 @@ class Place(NamedTuple):
     """A table of an arena.
 
     Attributes:
-        offset: Where it starts, in elements.
+        offset: Start, in elements.
         scope: Its variables.
         sizes: Their numbers of values.
         strides: Elements between two values of each.
@@ -47,11 +47,11 @@ class Outside(NamedTuple):
     Attributes:
         steps: Their arena begins with the plan's factors.
         arena_cells: Elements of that arena.
-        factors: Where the plan's factors lie.
-        own: For each step of the plan, tables that bound its output from below, all together.
-        rest: For each step of the plan, tables that bound what neither it nor its subtree has; but for other trees.
-        trees: For each tree, the numbers that bound it.
-        tree_of: For each step of the plan, the number of its tree.
+        factors: Places of the plan's factors.
+        own: Tables that together bound each step's output from below.
+        rest: Tables that bound, for each step, the factors that neither it nor its subtree has, without other trees.
+        trees: Numbers that bound each tree.
+        tree_of: Number of each step's tree.
     """
 
     steps: Steps
@@ -109,7 +109,7 @@ def outside(plan: Plan, sizes: Sequence[int]) -> Outside:
 
 
 class _Places:
-    """Where the tables of both programs lie."""
+    """Places of the tables of both programs."""
 
     def __init__(self, factors: Sequence[FactorLayout], steps: Sequence[Step]) -> None:
         self._factors, self._steps = factors, steps
@@ -118,7 +118,7 @@ class _Places:
         return tuple(self.factor(table) if table >= 0 else self._message(-1 - table) for table in tables)
 
     def under(self, operand: Operand, own: Sequence[tuple[Place, ...]]) -> tuple[Place, ...]:
-        """What bounds a table that a step of the plan reads."""
+        """Return the tables that bound a table that a step of the plan reads."""
         return (self.factor(operand.factor),) if operand.source < 0 else own[operand.source]
 
     def factor(self, number: int) -> Place:

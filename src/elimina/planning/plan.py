@@ -28,7 +28,7 @@ class Operand(NamedTuple):
     Attributes:
         factor: Index of the prepared factor, or -1 if the table is a message.
         source: Index of the step that wrote the message, or -1 if the table is a factor.
-        offset: Where it starts in the arena, in elements.
+        offset: Start in the arena, in elements.
         domain_stride: Elements between two values of the eliminated variable (0 if there is none).
         strides: Elements between two values of each axis of the step's output; 0 where the table lacks the axis.
         cells: Number of cells.
@@ -43,10 +43,10 @@ class Operand(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One fused aggregation and elimination; or a join, or a levelling of mini-buckets, with ``domain`` 1.
+    """One fused aggregation and elimination; or a join, or a moment matching of mini-buckets, with ``domain`` 1.
 
     The output's axes come in the order outer, mid, lo (see ``include/elimina/program.hpp``); operands in the order A,
-    B, streamed. Those of a levelling are the marginals of all mini-buckets.
+    B, streamed. Those of a moment-matching step are the marginals of all mini-buckets.
 
     Attributes:
         variable: The eliminated variable, ``JOIN`` or ``LEVEL``.
@@ -57,13 +57,13 @@ class Step(NamedTuple):
         outer: Number of outer axes.
         mid: Number of mid axes.
         operands: The tables read.
-        tables_a: How many of them have no lo axis; of a levelling, the number of the mini-bucket that it is for.
-        tables_b: How many of the next ones have no mid axis.
-        out_offset: Where the output starts in the arena, in elements.
+        tables_a: Number of tables without a lo axis; of a moment-matching step, the number of its mini-bucket.
+        tables_b: Number of the next tables without a mid axis.
+        out_offset: Start of the output in the arena, in elements.
         out_span: Elements that the output takes there, padding included.
         readers: The steps that read the output, in order; none if it is part of the answer.
-        weight: Of a step in ``log-sum-exp`` (``include/elimina/semiring.hpp``); of a levelling there, the share of the
-            marginals' sum that its mini-bucket gets. Of no matter in other semirings.
+        weight: Weight of a step in ``log-sum-exp`` (``include/elimina/semiring.hpp``); of a moment-matching step there,
+            the share of the marginals' sum that its mini-bucket gets. Unused in other semirings.
     """
 
     variable: int
@@ -93,7 +93,7 @@ class Step(NamedTuple):
 
 
 class FactorLayout(NamedTuple):
-    """Where a group of factors lies in the arena, joined to one table.
+    """Place in the arena of a group of factors, joined to one table.
 
     Attributes:
         members: Indices into the prepared tables.
@@ -133,7 +133,7 @@ class Output(NamedTuple):
 
 
 class Form(NamedTuple):
-    """How a step's output is kept.
+    """Storage of a step's output.
 
     Attributes:
         in_rows: True if the step joins rows and makes rows; else it is a dense step of the plan.
@@ -150,10 +150,10 @@ class Sparse(NamedTuple):
     Attributes:
         factors: The plan's, at the start of the arena.
         steps: The plan's; those that rows do not reach come first.
-        forms: Of each step.
+        forms: Storage of each step's output.
         memory: Bytes that all tables together may take.
-        outside: What bounds the rest of the problem for each step, so that rows are dropped that can be part of no
-            solution; None: rows are only dropped for their own values.
+        outside: Bounds on the rest of the problem for each step: tuples that can be part of no solution are dropped.
+            None: tuples are only dropped for their own values.
         lasting: Steps whose outputs stay, for in other slices they are read again.
     """
 
@@ -178,8 +178,8 @@ class Slicing(NamedTuple):
         variables: Those fixed, the one that changes least often first.
         names: Their names.
         sizes: Their numbers of values.
-        levels: For each step, how many of the variables, from the first on, it runs again for: those that come before
-            the last one that it depends on, and that one.
+        levels: Number of variables, from the first on, that each step runs again for: those up to the last one it
+            depends on.
         unsliced: The plan without slices, which does not fit.
         allowed: True if so many slices, and so much time, may be taken.
     """
@@ -198,7 +198,7 @@ class Slicing(NamedTuple):
 
     @property
     def runs(self) -> list[int]:
-        """How often each step runs."""
+        """Number of runs of each step."""
         by_level = slice_runs(self.sizes)
         return [by_level[level] for level in self.levels]
 
@@ -227,7 +227,7 @@ class MiniBuckets(NamedTuple):
 
 
 def slice_runs(sizes: Sequence[int]) -> list[int]:
-    """How often a step of each level runs (see ``Slicing.levels``), from 0 on."""
+    """Return the numbers of runs of a step of each level (see ``Slicing.levels``), from 0 on."""
     return list(itertools.accumulate(sizes, operator.mul, initial=1))
 
 
@@ -237,14 +237,14 @@ class Plan(NamedTuple):
     Attributes:
         task: ``mpe``, ``pr``, ``mar`` or ``count``.
         semiring: See ``Program.semiring``.
-        dtype: Of every table in the arena.
+        dtype: Number type of every table in the arena.
         forbidden: The value that stands for 'forbidden'.
         order: Variables (indices) in elimination order.
         kept: Variables that are not eliminated.
         width: Induced width of the order.
         factors: Tables at the start of the arena.
         steps: In the order in which they run.
-        outputs: What the answer is made of.
+        outputs: Tables that the answer is made of.
         factor_cells: Elements that the factors take.
         arena_cells: Elements of the whole arena.
         keep: True if each message has a place of its own until the end.
@@ -256,14 +256,14 @@ class Plan(NamedTuple):
         largest_table: Cells of the largest table.
         work: Combinations of output cells and eliminated values, over all steps and slices.
         operations: Semiring operations: one for each table and combination.
-        slicing: How it is cut into slices that fit; None if it is not. Steps, width, tables and bytes are then those of
-            a slice, without the variables that are fixed.
+        slicing: Slices that fit; None if there are none. Steps, width, tables and bytes are then those of a slice,
+            without the variables that it conditions on.
         limits: Bytes that may be used of other tiers than the device's own.
-        stream: How the tables pass through a device that is smaller than the arena; None: they lie there.
+        stream: Passage of the tables through a device that is smaller than the arena; None: they lie there.
         scratch: The directory of the file that the arena lies in; None: it lies in memory.
-        sparse: Which steps work on rows, the feasible assignments alone; None: all tables are dense. Bytes and seconds
-            are then predictions.
-        minibuckets: How buckets are divided; None: the plan is exact.
+        sparse: Steps on sparse tables, which hold the allowed tuples alone; None: all tables are dense. Bytes and
+            seconds are then predictions.
+        minibuckets: Partition of the buckets; None: the plan is exact.
         fits_sparse: True if it does not fit, and one on rows, which was ruled out, would.
     """
 
@@ -298,7 +298,7 @@ class Plan(NamedTuple):
 
     @property
     def runs(self) -> Sequence[int]:
-        """How often each step runs."""
+        """Number of runs of each step."""
         return [1] * len(self.steps) if self.slicing is None else self.slicing.runs
 
     @property
@@ -380,7 +380,9 @@ class Plan(NamedTuple):
             return []
         ibound, divided, parts, levelled, by_content = self.minibuckets
         text = f"i-bound {ibound}: {divided} of {len(self.order)} buckets divided, {parts} parts"
-        return [("mini-buckets", text + (", by content" if by_content else "") + (", levelled" if levelled else ""))]
+        return [
+            ("mini-buckets", text + (", by content" if by_content else "") + (", moment matching" if levelled else ""))
+        ]
 
     def _on_rows(self) -> list[tuple[str, str]]:
         if self.sparse is None:
@@ -391,7 +393,7 @@ class Plan(NamedTuple):
 
 
 def _slicing_rows(plan: Plan, slicing: Slicing) -> list[tuple[str, str]]:
-    """What slices cost."""
+    """Return the rows of the plan's text on the cost of slices."""
     whole = slicing.unsliced
     fixed = ", ".join(f"{name} ({size})" for name, size in zip(slicing.names, slicing.sizes, strict=True))
     allowed = "" if slicing.allowed else ", more than are allowed"

@@ -35,11 +35,11 @@ RECORD_SHARE = 4
 
 
 class Encoding(NamedTuple):
-    """How a model's values become a semiring's.
+    """Encoding of a model's values in a semiring.
 
     Attributes:
         semiring: See ``Program.semiring``.
-        dtype: Of the arena.
+        dtype: Number type of the arena.
         forbidden: The smallest forbidden integer; infinity of the right sign for floats; 0 where 0 says it.
     """
 
@@ -98,7 +98,7 @@ _WORTH_A_SOLUTION = 0.5
 
 _SLICE_SECONDS = 2e-4
 _TABLE_SECONDS = 5e-5
-"""What a slice costs besides its steps, and each table that changes."""
+"""Cost of a slice besides its steps, and of each table that changes."""
 
 _HOPELESS = 1e9
 """Estimated seconds from which a plan is for its figures alone."""
@@ -123,7 +123,7 @@ def make_plan(
     """Lay out a whole elimination.
 
     Args:
-        problem: What has to be eliminated.
+        problem: Problem to eliminate.
         order: The free variables in elimination order.
         machine: The device that will run it, as its cost model sees it.
         memory: Bytes that the plan may use there.
@@ -133,8 +133,8 @@ def make_plan(
         unsliced: The plan without such variables, if there are any.
         ibound: The most variables of a message (``mpe``, ``pr``): buckets that would send a larger one are divided into
             mini-buckets, and the plan makes a bound on the answer. None: the plan is exact.
-        levelled: True if mini-buckets of a variable are levelled.
-        side: From which side a sum is bounded; None for the task ``mpe``, and for exact plans.
+        levelled: True for moment matching between the mini-buckets of a variable.
+        side: Side of the bound on a sum; None for the task ``mpe``, and for exact plans.
         partition: The mini-buckets of each bucket; None: by scopes.
 
     Raises:
@@ -281,14 +281,14 @@ def _slice_steps(
 
 
 def _factor_masks(problem: Problem, part: Problem, sliced: Sequence[int]) -> list[int]:
-    """For each factor of a slice, the sliced variables that its tables have: bits by place."""
+    """Return the sliced variables of each factor of a slice: bits by place."""
     bits = {v: 1 << i for i, v in enumerate(sliced)}
     tables = [sum(bits.get(v, 0) for v in table.scope) for table in problem.tables]
     return [functools.reduce(operator.or_, (tables[m] for m in group.members)) for group in part.groups]
 
 
 def _operand_limits(bound: int, dtype: Dtype) -> list[int]:
-    """How many tables a step may add for each narrower type of integers to do."""
+    """Return the most tables that a step may add in each narrower type of integers."""
     limits = [int(np.iinfo(name).max // bound) for name in INTEGERS[: INTEGERS.index(dtype)]]
     return [min(limit, MAX_OPERANDS) for limit in limits if limit >= _FEWEST_OPERANDS]
 
@@ -322,8 +322,8 @@ def exact_integer(operands: int, bound: int, dtype: str | None = None) -> Dtype:
 
     Args:
         operands: Tables that a step adds at most.
-        bound: What stands for 'forbidden', above any sum of allowed costs; these are not negative.
-        dtype: Of integers; None for the narrowest.
+        bound: Number that stands for 'forbidden', above any sum of allowed costs, which are not negative.
+        dtype: Integer type; None for the narrowest.
 
     Raises:
         InputError: It is not wide enough.
@@ -347,7 +347,7 @@ def _asked(dtype: str | None, allowed: tuple[Dtype, ...], what: str) -> Dtype:
 
 
 def cost_bound(problem: Problem) -> int:
-    """A number that can stand for 'forbidden' among integer costs shifted to be non-negative; 1 for other models."""
+    """Return a number for 'forbidden' among integer costs shifted to be non-negative; 1 for other models."""
     if problem.task != "mpe" or not problem.model.is_integer:
         return 1
     ranges = cast(list[tuple[int, int] | None], allowed_ranges(problem.tables, problem.model.sense))

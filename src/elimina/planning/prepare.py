@@ -1,4 +1,4 @@
-"""From a model, a task and evidence to the tables that have to be eliminated."""
+"""Preparation of a problem: the tables to eliminate, from a model, a task and evidence."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Group(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """What remains of a model for a task.
+    """Part of a model that matters to a task.
 
     Attributes:
-        model: As given.
+        model: The model as given.
         task: ``mpe``, ``pr``, ``mar``, ``mmap``, ``count`` or ``joint``.
         fixed: Value of each variable that is observed or has one value only.
         free: The variables to be eliminated; without those that cannot matter to the task.
@@ -62,7 +62,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
 
     Args:
         model: Any model.
-        task: What is asked.
+        task: Task.
         evidence: Variable index -> value index.
         query: ``mar``: the variables whose marginals are asked for; None for all. ``joint``: those whose joint
             distribution is asked for. What they do not depend on is left out, so the sum of what remains is then not
@@ -127,7 +127,7 @@ def restrict(problem: Problem, values: Mapping[int, int]) -> Problem:
     """Fix more variables; the groups stay, for what is joined depends on all that its parts depend on.
 
     Args:
-        problem: Of the task ``mpe``, ``pr`` or ``count``.
+        problem: Problem of the task ``mpe``, ``pr`` or ``count``.
         values: Free variable -> value index.
     """
     tables = Tables([table.restrict(values) for table in problem.tables])
@@ -167,7 +167,7 @@ def prepare_batch(model: Model, observed: Collection[int], query: Collection[int
         observed: The variables that some case may observe.
         query: The variables whose marginals are asked for; None for all. What neither they nor the observed ones
             depend on is left out.
-        cases: How many; 1 for a problem without such a variable.
+        cases: Number of cases; 1 for a problem without such a variable.
 
     Raises:
         InputError: The model has costs.
@@ -198,7 +198,7 @@ def prepare_batch(model: Model, observed: Collection[int], query: Collection[int
 def _relevant_factors(
     model: Model, children: Sequence[int], evidence: Collection[int], query: Collection[int] | None
 ) -> Sequence[int]:
-    """The factors that the answer depends on; barren ones that do not sum to 1 stay, and all if a variable has two."""
+    """Return the factors that the answer depends on. Barren ones that do not sum to 1 stay; all if a variable has two."""
     from elimina.relevance import prune_barren
 
     if len(set(children)) < len(children):
@@ -212,7 +212,7 @@ def _relevant_factors(
 
 
 def are_distributions(factors: Sequence[Table], children: Sequence[int]) -> bool:
-    """Whether all factors are conditional distributions, of distinct children: only then is a barren one worth 1."""
+    """Return whether all factors are distributions of distinct children: only then is a barren one worth 1."""
     return len(set(children)) == len(children) and all(distributions.are_distributions(factors, children))
 
 

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class Program(NamedTuple):
-    """What a backend runs.
+    """Input of a backend.
 
     Attributes:
         semiring: ``min-sum``, ``max-sum``, ``max-product``, ``sum-product``, ``log-sum-exp`` or ``count``.
-        dtype: Of every table in the arena.
+        dtype: Number type of every table in the arena.
         parameter: ``min-sum`` / ``max-sum``: the forbidden value; ``count``: the modulus, 0 for 2^64; else unused.
         words: int64, the packed steps one after another, in an order in which every message is written before it is
             read.
@@ -34,7 +34,7 @@ class Program(NamedTuple):
         decode: True if the best assignment is wanted besides the value.
         outputs: int64 of shape (outputs, 3): step, arena offset and span in elements of each part of the answer.
         work: Combinations of output cells and eliminated values, over all steps, each run once.
-        stream: How it passes through a device that is smaller than the arena; None: the arena lies on the device.
+        stream: Passage of the arena through a device that is smaller; None: the arena lies on the device.
         scratch: The directory of the file that the arena lies in; None: it lies in memory.
         sparse: The steps, where some of them work on rows; they are not packed then.
     """
@@ -64,7 +64,7 @@ class Program(NamedTuple):
 
 
 def work_of(program: Program, steps: NDArray[np.int64]) -> int:
-    """Combinations of output cells and eliminated values of some steps."""
+    """Return the combinations of output cells and eliminated values of some steps."""
     headers = program.words[program.starts[steps][:, None] + np.array([DOMAIN, OUTER_CELLS, MID_CELLS, LO_CELLS])]
     return int(headers.prod(axis=1).sum())
 

@@ -18,26 +18,26 @@ from elimina.tree import bucket_tree
 
 MOST_SLICES = 1 << 40
 MOST_SECONDS = 1e9
-"""Beyond these nobody need know how many slices it would be; slices save memory, but no work."""
+"""Most slices to count; slices save memory, but no work, so that more are of no use."""
 
 _ROUNDS = 20
 """Plans made in search of one that fits."""
 
 _SHRINK = 0.99
-"""Of the bytes that slices take: the next target, where there are to be more of them."""
+"""Share of the present bytes that is the next target, where more slices are needed."""
 
 _SPARED = 4
 """Variables fixed that are looked at in the end, whether the others do without."""
 
 _OVERHEAD = 0.02
-"""What a value of a fixed variable costs besides work, as a share of the work: it decides where no work is lost."""
+"""Cost of a value of a conditioned variable besides work, as a share of the work: it decides where no work is lost."""
 
 _LOOKED_AT = 8
 _PAIRS = 20000
 """Variables that are tried before one is fixed; fewer where scopes have more variables in all than this."""
 
 _TABLE_BYTES = 16
-"""Of the smallest table in an arena."""
+"""Size of the smallest table in an arena."""
 
 _NORM = 6
 
@@ -52,7 +52,7 @@ def make_sliced_plan(
     """Plan with as many variables fixed as it takes to fit; None if that takes more slices than anyone could run.
 
     Args:
-        problem: Of the task ``mpe``, ``pr`` or ``count``.
+        problem: Problem of the task ``mpe``, ``pr`` or ``count``.
         order: The free variables in elimination order.
         machine: The device.
         memory: Bytes that the plan may use there.
@@ -93,7 +93,7 @@ def make_finer_plan(
     """Plan with so many slices at least, for as many that run them at the same time; as it is, if nothing is gained.
 
     Args:
-        problem: Of the task ``mpe``, ``pr`` or ``count``.
+        problem: Problem of the task ``mpe``, ``pr`` or ``count``.
         order: The free variables in elimination order.
         machine: The device.
         plan: On dense tables, with fewer slices or none.
@@ -121,10 +121,10 @@ def rows_in_slices(
     plan is far from fitting.
 
     Args:
-        problem: Of the task ``mpe``, ``pr`` or ``count``.
+        problem: Problem of the task ``mpe``, ``pr`` or ``count``.
         machine: The device.
         on_rows: The plan without slices; slices list factors only if it does.
-        most_bytes: What a slice may take as expected.
+        most_bytes: Expected bytes that a slice may take.
         most: Slices.
         times: See ``in_rows``.
     """
@@ -165,14 +165,14 @@ class Cut:
     """A problem's bucket tree with some variables fixed.
 
     Args:
-        slicer: What is sliced.
+        slicer: Problem that is sliced.
         fixed: Variables.
 
     Attributes:
         fixed: The variables.
         bytes: Estimate of what a slice needs.
-        pressure: What should become less: the bytes, or, where messages make room for others, a norm of what is in
-            memory at each bucket's turn, since to lower one of many peaks is of use, too.
+        pressure: Quantity to reduce: the bytes, or, where messages make room for others, a norm of the memory at each
+            bucket's elimination, since lowering one of many high points helps, too.
         work: Combinations over all slices.
     """
 
@@ -217,7 +217,7 @@ class Cut:
         self.pairs = self._messages.pairs
 
     def _filled(self, spans: Floats, levels: Sequence[int]) -> Floats:
-        """Bytes of the messages in memory at each bucket's turn: from it until their parent's, or for good."""
+        """Return the bytes of the messages in memory at each bucket's elimination. They stay until their parent's."""
         nodes, sizes = self._tree.nodes, spans.tolist()
         filled = np.zeros(len(nodes))
         now = 0.0
@@ -252,13 +252,13 @@ class Slicer:
     buckets' scopes; buckets above its own, which depend on it without having it, run once for each of its values.
 
     Args:
-        problem: What is to be sliced.
+        problem: Problem to slice.
         order: The free variables in elimination order.
-        machine: Where it would run.
+        machine: Machine that the plan is for.
         unsliced: Its plan.
 
     Attributes:
-        cut: What is fixed so far.
+        cut: Variables conditioned on so far.
     """
 
     def __init__(self, problem: Problem, order: Sequence[int], machine: Machine, unsliced: Plan) -> None:
@@ -289,7 +289,7 @@ class Slicer:
         """Return the work that fixing a variable costs for what it saves, both as logarithms; the least is best.
 
         Args:
-            cut: What is fixed already.
+            cut: Variables conditioned on already.
             variables: Those to compare.
             sizes: ``Cut.pressure`` with each of them fixed.
             work: Likewise.
@@ -310,7 +310,7 @@ class _Scopes:
         self._cells = np.exp(np.minimum(sums, _LARGEST_LOG))
 
     def cells(self) -> Floats:
-        """Of each table; those beyond any memory are all alike."""
+        """Return the cells of each table; those beyond any memory are all alike."""
         return self._cells
 
     def by_variable(self, weights: Floats, variables: int) -> Floats:

@@ -1,4 +1,4 @@
-"""Which steps of a plan work on rows, the feasible assignments alone, instead of dense tables."""
+"""Choice of the steps that work on sparse tables, which hold allowed tuples alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_LOOKED_AT = 1 << 22
 """Cells of a factor whose joint support is counted."""
 
 _SORTED = 3
-"""What sorting a table that is read costs, in rows made."""
+"""Cost of sorting a table that is read, in tuples made."""
 
 
 def why_dense(problem: Problem) -> str | None:
@@ -38,7 +38,7 @@ def why_dense(problem: Problem) -> str | None:
 
 
 class Fill(NamedTuple):
-    """How full a table is.
+    """Density of a table.
 
     Attributes:
         share: Share of its cells that are feasible.
@@ -50,18 +50,18 @@ class Fill(NamedTuple):
 
     @staticmethod
     def independent(share: float, domain: int) -> Fill:
-        """Of a table whose cells are feasible independently."""
+        """Return the density of a table whose cells are allowed independently."""
         return Fill(share, -math.expm1(domain * math.log1p(-min(share, 1 - 1e-16))))
 
 
 def fills(
     problem: Problem, factors: Sequence[FactorLayout], sliced: Sequence[int] = (), tuples: Sequence[int | None] = ()
 ) -> list[Fill]:
-    """How full each factor is, for the first variable of its scope; large and listed ones by their members' shares.
+    """Return the density of each factor, for the first variable of its scope; large and listed ones by their members.
 
     Args:
         problem: Without slices.
-        factors: Of a slice.
+        factors: Factors of a slice.
         sliced: The variables that slices fix: the mean over them is taken.
         tuples: Most tuples of each factor; None for one that may not be listed.
     """
@@ -124,7 +124,7 @@ def _any(share: float, number: float) -> float:
 
 
 def row_bytes(sizes: Sequence[int], itemsize: int) -> int:
-    """Bytes of a row: its key's words and its value."""
+    """Return the bytes of a tuple: its key's words and its value."""
     return 8 * max(1, -(-sum(map(field_bits, sizes)) // WORD)) + itemsize
 
 
@@ -138,10 +138,10 @@ def in_rows(
 
     Args:
         plan: Dense, in a dtype of ``DTYPES``.
-        problem: What it was made for, without slices.
+        problem: Problem that it was made for, without slices.
         machine: The device.
         whole: All steps that read a table are to work on rows.
-        times: How many times as many rows are expected as independent tables would make.
+        times: Factor of the tuples expected, relative to independent tables.
         listed: True if factors may be listed.
 
     Raises:
@@ -170,7 +170,7 @@ def in_rows(
 
 
 class _Known(NamedTuple):
-    """What is known of a plan's factors: how full they are, and their tuples where they may be listed."""
+    """Knowledge of a plan's factors: their density, and their tuples where they may be listed."""
 
     fills: Sequence[Fill]
     tuples: Sequence[int | None]
@@ -263,7 +263,7 @@ def exp(exponent: float) -> float:
 
 
 def _dense_first(steps: Sequence[Step], forms: Sequence[Form], levels: Sequence[int]) -> list[int]:
-    """The steps in a new sequence: of each level, dense ones that need no rows come first, to run together."""
+    """Return the steps in a new sequence: on each level, dense ones that read no tuples come first, to run together."""
     late: list[bool] = []
     for step, form in zip(steps, forms, strict=True):
         late.append(form.in_rows or any(late[o.source] for o in step.operands if o.source >= 0))
@@ -290,7 +290,7 @@ def _place_outputs(steps: list[Step], outputs: Sequence[Output], first: int) -> 
 
 
 def _peak(sparse: Sparse, item: int, keep: bool) -> int:
-    """Bytes that the messages are expected to take at most at a time, and what the largest step takes besides."""
+    """Return the most bytes that messages are expected to take at a time, and those of the largest step besides."""
     sizes = [
         math.ceil(min(form.rows, 2.0**62)) * row_bytes(step.sizes, item) if form.in_rows else step.out_span * item
         for step, form in zip(sparse.steps, sparse.forms, strict=True)
@@ -314,6 +314,6 @@ def _peak(sparse: Sparse, item: int, keep: bool) -> int:
 
 
 def groups(sparse: Sparse) -> list[tuple[bool, list[int]]]:
-    """Steps that follow one another and are of one kind: whether they work on rows, and their numbers."""
+    """Return runs of consecutive steps of one kind: whether they work on tuples, and their numbers."""
     numbers = range(len(sparse.steps))
     return [(kind, list(group)) for kind, group in itertools.groupby(numbers, lambda n: sparse.forms[n].in_rows)]

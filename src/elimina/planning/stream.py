@@ -17,10 +17,10 @@ UNIT_BYTES = 64
 
 
 class Window(NamedTuple):
-    """What the device sees of a table.
+    """Window of the device on a table.
 
     Attributes:
-        place: Where the first slot begins on the device, or the whole table, in elements.
+        place: Start of the first slot on the device, or of the whole table, in elements.
         slots: Parts of the table that have room at a time; 0: all of it lies there, until its last reader has run.
         span: Elements of a part, which is also what is from a slot to the next.
         strides: Elements between two values of each axis of the step's output.
@@ -41,9 +41,9 @@ class StreamedStep(NamedTuple):
 
     Attributes:
         step: Its number in the plan.
-        lengths: Of a tile along each axis of the output.
+        lengths: Lengths of a tile along each axis of the output.
         loops: The axes along which there are several tiles, the one that changes least often first.
-        windows: Of the operands, and at last of the output.
+        windows: Windows of the operands, and at last of the output.
         download: True if the output is wanted on the host.
         after: Steps whose outputs lay where this one's will stay.
     """
@@ -100,8 +100,8 @@ class Copy(NamedTuple):
     """A box of a table: runs of elements that follow each other, repeated in rows.
 
     Attributes:
-        host: Where it starts in the arena.
-        device: Where it starts on the device.
+        host: Start in the arena.
+        device: Start on the device.
         run: Elements of a run.
         rows: Count, stride in the arena and stride on the device, fastest first.
     """
@@ -118,16 +118,16 @@ class Copy(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """What one tile of a step does. Numbers of tiles count from 1; 0: nothing to wait for.
+    """Work of one tile of a step. Numbers of tiles count from 1; 0: no tile to wait for.
 
     Attributes:
-        number: Of the tile among all of a run.
+        number: Number of the tile in the run.
         step: The step.
         lengths: Cells along each axis of the output.
-        offsets: Of the operands and then of the output on the device.
-        streamed: How its tables lie there.
-        uploads: What is copied to the device before it runs.
-        downloads: What is copied back afterwards.
+        offsets: Offsets of the operands and then of the output on the device.
+        streamed: Layout of its tables on the device.
+        uploads: Copies to the device before it runs.
+        downloads: Copies back afterwards.
         written: The tile whose download wrote the last of what is uploaded.
         ran: The tile that has to have run before the uploads.
         fetched: The tile whose download has to be over before the uploads.
@@ -159,7 +159,7 @@ def read_record(words: NDArray[np.int64], start: int) -> Record:
 
 
 class Shape(NamedTuple):
-    """How a box of a table lies on the device; ``rows``: axis (-1: the eliminated variable), count, arena stride."""
+    """Layout of a box on the device; ``rows``: axis (-1: the eliminated variable), count, arena stride."""
 
     strides: tuple[int, ...]
     domain_stride: int
@@ -169,7 +169,7 @@ class Shape(NamedTuple):
 
 
 def shape_of(record: Record, table: Table, lengths: Sequence[int], itemsize: int) -> Shape:
-    """How the box of a tile lies on the device.
+    """Return the layout on the device of the box of a tile.
 
     What the box has in full lies as in the arena, paddings included; slower axes follow closely. The output's lo axes
     stay contiguous, for that is what kernels rely on.
@@ -177,7 +177,7 @@ def shape_of(record: Record, table: Table, lengths: Sequence[int], itemsize: int
     Args:
         record: The step.
         table: One of its tables.
-        lengths: Of the tile along each axis of the output.
+        lengths: Lengths of the tile along each axis of the output.
         itemsize: Bytes of an element.
     """
     unit = UNIT_BYTES // itemsize
@@ -208,7 +208,7 @@ class Schedule:
 
     Args:
         words: The packed program.
-        starts: Where its steps start.
+        starts: Starts of its steps.
         itemsize: Bytes of an element.
     """
 
@@ -218,7 +218,7 @@ class Schedule:
         self.number = 0
 
     def tiles(self, streamed: StreamedStep) -> Iterator[Tile]:
-        """The tiles of the next step; steps come in the plan's order."""
+        """Yield the tiles of the next step; steps come in the plan's order."""
         record = read_record(self._words, int(self._starts[streamed.step]))
         *operands, output = zip(record.tables, streamed.windows, strict=True)
         views = [_Operand(table, window, self.number) for table, window in operands]
@@ -283,11 +283,11 @@ def _copy(box: _Box, table: Table, window: Window, device: int) -> Copy:
 
 
 class _Operand:
-    """Which part of an operand is in which of its slots.
+    """Contents of an operand's slots.
 
     Args:
         table: The operand.
-        window: What the device sees of it.
+        window: Window of the device on it.
         before: The last tile of earlier steps, which had the slots' memory.
     """
 
@@ -330,7 +330,7 @@ class _Operand:
 
 
 class _Output:
-    """Where the parts of an output go; ``after``: the last tile that downloads what lay where it will stay."""
+    """Destinations of the parts of an output; ``after``: the last tile that downloads the table it overwrites."""
 
     def __init__(self, table: Table, window: Window, before: int, after: int) -> None:
         self.table, self.window = table, window

@@ -47,7 +47,7 @@ def plan_stream(
     first (Belady 1966). Every message that decoding, the host or a later upload needs is copied back as it is made.
 
     Args:
-        steps: Of the plan.
+        steps: Steps of the plan.
         outputs: Steps that are part of the answer.
         itemsize: Bytes of an element.
         cells: Elements that the device holds.
@@ -93,7 +93,7 @@ def plan_stream(
 
 
 def _tile_spans(streamed: StreamedStep) -> tuple[int, int]:
-    """Elements of the slots that a tile fills, and of a part of the output."""
+    """Return the elements of the slots that a tile fills, and of a part of the output."""
     *operands, output = streamed.windows
     return sum(window.span for window in operands if window.slots), output.span
 
@@ -110,7 +110,7 @@ class _Room:
 
     Args:
         cells: Elements.
-        unit: What places are multiples of.
+        unit: Unit that places are multiples of.
     """
 
     def __init__(self, cells: int, unit: int) -> None:
@@ -197,7 +197,7 @@ def _least(record: Record, here: Collection[int], itemsize: int) -> float:
 
 
 def _priorities(record: Record) -> Iterator[tuple[int, ...]]:
-    """Axes in the order in which they are cut: the slowest ones first; then another one, or two, in front of these."""
+    """Yield orders in which axes are cut: the slowest ones first; then with another one, or two, before these."""
     strides = record.tables[-1].strides
     natural = sorted((a for a, n in enumerate(record.sizes) if n > 1), key=lambda a: -strides[a])
     yield tuple(natural)
@@ -217,7 +217,7 @@ def _cuts(sizes: Sequence[int], priority: Sequence[int]) -> Iterator[tuple[tuple
 
 
 def _in_one_row(record: Record, lengths: Sequence[int], stays: bool) -> bool:
-    """Whether the lo cells of every tile follow each other where they are written, as kernels take for granted.
+    """Return whether the lo cells of every tile follow each other where they are written, as kernels assume.
 
     In the whole output (``stays``) they do so only if the axes behind the first one along which a tile has several
     cells are not cut; in a slot, if these are cut into equal parts.
@@ -229,7 +229,7 @@ def _in_one_row(record: Record, lengths: Sequence[int], stays: bool) -> bool:
 
 
 def _orders(cut: tuple[int, ...], front: int) -> Iterator[tuple[int, ...]]:
-    """Orders of the loops: as cut, and with what was cut first as the fastest."""
+    """Yield orders of the loops: as cut, and with the axis that was cut first as the fastest."""
     yield cut
     if len(cut) > 1 and cut[0] == front:
         yield (*cut[1:], cut[0])
@@ -282,14 +282,14 @@ def _estimate(
 
 
 def _charge(part: _Part, itemsize: int) -> int:
-    """Bytes of a copy, and what its runs cost besides."""
+    """Return the bytes of a copy, and the cost of its runs besides."""
     return part.span * itemsize + _RUN_BYTES * math.prod(count for _, count, _ in part.shape.rows)
 
 
 def _windows(
     record: Record, lengths: tuple[int, ...], room: _Room, stays: int, itemsize: int, staging: int
 ) -> tuple[Window, ...]:
-    """Slots one after another behind the room; ``stays``: the step, if its output has a place of its own."""
+    """Return slots one after another behind the room; ``stays``: the step, if its output has a place of its own."""
     windows: list[Window] = []
     at = room.cells
     parts = _parts(record, lengths, room.places, itemsize, staging)

@@ -1,4 +1,4 @@
-"""Which memory tier the arena of a plan lies in: the device, the host, or a file."""
+"""Memory tier of a plan's arena: the device, the host, or a file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fixed_bytes(steps: int) -> int:
 
 
 def stage_bytes(stream: Stream, itemsize: int) -> int:
-    """Bytes of pinned memory between a file and a device."""
+    """Return the bytes of pinned memory between a file and a device."""
     return itemsize * (UPLOAD_STAGES * stream.upload_span + DOWNLOAD_STAGES * stream.download_span)
 
 

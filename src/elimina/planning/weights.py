@@ -16,11 +16,11 @@ from typing import Literal
 from elimina.tree import Tree
 
 _NEGATIVE = 2.0
-"""Of all other parts of a bucket together, in bounds from below: nearly the best one that rounding allows."""
+"""Weight of all other mini-buckets of a bucket together, in bounds from below: nearly the best that rounding allows."""
 
 
 Bound = Literal["upper", "lower"]
-"""Of a sum."""
+"""Sides of the bounds on a sum."""
 
 
 def node_weights(tree: Tree, bound: Bound, zeros: Sequence[bool], maximised: Collection[int] = ()) -> list[float]:
@@ -31,7 +31,7 @@ def node_weights(tree: Tree, bound: Bound, zeros: Sequence[bool], maximised: Col
 
     Args:
         tree: A bucket tree.
-        bound: Which one.
+        bound: Side of the bound.
         zeros: True if each factor has a value of 0.
         maximised: Variables that are not summed over (upper bounds only).
     """
@@ -55,6 +55,6 @@ def node_weights(tree: Tree, bound: Bound, zeros: Sequence[bool], maximised: Col
 
 
 def shares(weights: Sequence[float]) -> list[float]:
-    """Weights as parts of their sum; equal ones where all are 0."""
+    """Return weights as parts of their sum; equal ones where all are 0."""
     total = sum(weights)
     return [weight / total for weight in weights] if total else [1 / len(weights)] * len(weights)

@@ -1,4 +1,4 @@
-"""What the pictures are drawn on: a page in inches, and the few kinds of marks that they need."""
+"""Canvas of the pictures: a page in inches, and the few kinds of marks that they need."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Canvas(Picture):
         return self._low, self._high
 
     def text_width(self, text: str, points: float) -> float:
-        """Inches that a line of text takes."""
+        """Return the width of a line of text in inches."""
         font = need("matplotlib.font_manager").FontProperties(size=points)
         width: float = self._measure.get_text_width_height_descent(text, font, False)[0]
         return width / _POINTS_PER_INCH
@@ -142,7 +142,7 @@ class Canvas(Picture):
         self._cover(corners + np.stack([widths, np.full(len(widths), height)], axis=1))
 
     def circles(self, centres: Points, radii: Points, gid: str, fill: Any = FILL) -> None:
-        """Circles with outlines; ``fill`` is a colour or one for each."""
+        """Draw circles with outlines; ``fill`` is a colour or one for each."""
         paths = [self._path.circle(tuple(c), r) for c, r in zip(centres, radii, strict=True)]
         self._paths(paths, gid, facecolor=fill, edgecolor=OUTLINE, linewidth=0.7, zorder=3)
         self._cover(centres - radii[:, None])
@@ -153,7 +153,7 @@ class Canvas(Picture):
         self._strokes([self._path(run) for run in runs], runs, gid, widths)
 
     def curves(self, runs: Sequence[Points], gid: str, widths: float | Sequence[float] = 0.8) -> None:
-        """Curves that go straight up or down through the inner points, and towards the next point at the ends."""
+        """Draw curves that go straight up or down through the inner points, and towards the next point at the ends."""
         self._strokes([self._curve(run) for run in runs], runs, gid, widths)
 
     def _curve(self, run: Points) -> Any:
@@ -166,7 +166,7 @@ class Canvas(Picture):
         return self._path(np.concatenate([run[:1], controls]), codes)
 
     def links(self, starts: Points, ends: Points, gid: str, widths: Sequence[float]) -> None:
-        """Curves that leave downwards and arrive downwards."""
+        """Draw curves that leave downwards and arrive downwards."""
         codes = [self._path.MOVETO] + [self._path.CURVE4] * 3
         paths = []
         for (x0, y0), (x1, y1) in zip(starts, ends, strict=True):

@@ -136,7 +136,7 @@ class _Rows:
 
 
 def _port(towards: float, width: float) -> float:
-    """Where along a box's side an edge meets it: nearer to where it goes."""
+    """Return the place along a box's side where an edge meets it: nearer to its other end."""
     return float(np.clip(towards * 0.2, -0.35 * width, 0.35 * width))
 
 

@@ -113,7 +113,7 @@ def _ordinates(levels: Sequence[int], radii: Points, below: Sequence[float]) -> 
 def _places(
     cliques: Sequence[Clique], widths: Points, radii: Points, below: Sequence[float]
 ) -> tuple[Points, list[int]]:
-    """Centres of the circles, and the band of each: a tall tree is cut into bands of levels that stand side by side."""
+    """Return the centres of the circles and their bands: a tall tree is cut into bands of levels, side by side."""
     x, levels = tidy_layout([clique.parent for clique in cliques], [w + _GAP for w in widths])
     y = _ordinates(levels, radii, below)
     width, height = float(np.ptp(x)) + 1.0, float(np.ptp(y)) + 1.0
@@ -168,7 +168,7 @@ def _draw_links(
 
 
 def _detour(start: Points, end: Points, left: float, lane: int, lanes: int) -> Points:
-    """From the foot of one band to the head of the next one, through a lane of the gap between them."""
+    """Return a line from the foot of one band to the head of the next one, through a lane of the gap between them."""
     share = lane / (lanes + 1)
     middle = left - _LANE * lane
     dip, rise = start[1] - _DROP * share, end[1] + _DROP * share
@@ -181,7 +181,7 @@ def _points(size: float, digits: Points) -> float:
 
 
 def _draw_legend(canvas: Canvas, digits: Points) -> None:
-    """Circles and lines of a few round sizes below the tree."""
+    """Draw circles and lines of a few round sizes below the tree."""
     low, _ = canvas.bounds
     largest = max(1, math.ceil(float(digits.max())))
     sizes = np.array([math.log10(2), 1.0] if largest == 1 else sorted({1, math.ceil(largest / 2), largest}))

@@ -18,15 +18,15 @@ Edge = tuple[int, int]
 _SORTING_ROUNDS = 24
 _PLACING_ROUNDS = 60
 _STRAIGHTNESS = 8.0
-"""How much more a segment between two bends pulls than one between two nodes."""
+"""Pull of a segment between two bends, relative to one between two nodes."""
 
 
 class Layered(NamedTuple):
-    """Where nodes are and how edges run.
+    """Places of nodes and courses of edges.
 
     Attributes:
         places: Float array of shape ``(nodes, 2)``; layers have the ordinates 0, -1, -2, ...
-        bends: For each edge the points between its ends, from the tail on.
+        bends: Points between the ends of each edge, from the tail on.
     """
 
     places: NDArray[np.float64]
@@ -39,7 +39,7 @@ def layered_layout(count: int, edges: Sequence[Edge], widths: Sequence[float], m
     Args:
         count: Number of nodes.
         edges: Pairs (tail, head).
-        widths: Of each node, the gap to the next one included.
+        widths: Width of each node, the gap to the next one included.
         most: Nodes that a layer may hold before the next one begins.
     """
     layers = assign_layers(count, edges, most)
@@ -101,7 +101,7 @@ def assign_layers(count: int, edges: Sequence[Edge], most: int) -> list[int]:
 
 
 def _heights(children: Sequence[set[int]], parents: Sequence[set[int]]) -> list[int]:
-    """Edges on the longest path down from each node."""
+    """Return the number of edges on the longest path down from each node."""
     waiting = [len(c) for c in children]
     order = [v for v, n in enumerate(waiting) if not n]
     heights = [0] * len(children)
@@ -115,7 +115,7 @@ def _heights(children: Sequence[set[int]], parents: Sequence[set[int]]) -> list[
 
 
 def _with_bends(layers: Sequence[int], edges: Sequence[Edge]) -> tuple[list[list[int]], list[int]]:
-    """The nodes and bends along each edge, and the layer of each bend (bends are numbered after the nodes)."""
+    """Return the nodes and bends along each edge, and the layer of each bend (bends are numbered after the nodes)."""
     levels: list[int] = []
     chains = []
     for tail, head in edges:
@@ -177,7 +177,7 @@ def _median(places: list[float], otherwise: float) -> float:
 
 
 def _crossings(rows: Sequence[Sequence[int]], down: Sequence[Sequence[int]]) -> int:
-    """Pairs of segments that cross, by counting inversions."""
+    """Return the number of pairs of segments that cross, by counting inversions."""
     total = 0
     for upper, lower in pairwise(rows):
         place = {v: i for i, v in enumerate(lower)}
@@ -196,7 +196,7 @@ def _abscissas(
     spans: NDArray[np.float64],
     count: int,
 ) -> NDArray[np.float64]:
-    """Places along the layers: each row in turn goes as near to its neighbours as the spans allow."""
+    """Return places along the layers: each row in turn goes as near to its neighbours as the spans allow."""
     x = np.zeros(len(spans))
     offsets = []
     for row in rows:

@@ -33,11 +33,11 @@ _CURVE = np.hstack([(1 - _SHARES) ** 2, 2 * _SHARES * (1 - _SHARES), _SHARES**2]
 
 
 def back_edges(tree: Tree, scopes: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-    """Nodes whose variables share a cost function and are not child and parent: the lower one first.
+    """Return the pairs that share a cost function and are not child and parent, the lower node first.
 
     Args:
         tree: A pseudo-tree over all variables of the scopes, one node for each.
-        scopes: Of the cost functions.
+        scopes: Scopes of the cost functions.
     """
     number = {node.variable: n for n, node in enumerate(tree.nodes)}
     pairs = {tuple(sorted((number[u], number[v]))) for scope in scopes for u, v in combinations(scope, 2)}
@@ -49,9 +49,9 @@ def draw_pseudotree(tree: Tree, scopes: Sequence[Sequence[int]], labels: Sequenc
 
     Args:
         tree: One node for each variable.
-        scopes: Of the cost functions; each lies on a path to a root.
-        labels: Of the variables.
-        title: What stands above the picture, before its figures.
+        scopes: Scopes of the cost functions; each lies on a path to a root.
+        labels: Labels of the variables.
+        title: Title above the picture, before its figures.
     """
     canvas = Canvas()
     count = len(tree.nodes)
@@ -87,8 +87,8 @@ def _arc(centres: Points, levels: Sequence[int], halves: Points, low: int, high:
     Of both sides and several distances, what runs over the fewest boxes of others; of equal ones the nearest.
 
     Args:
-        centres: Of all boxes.
-        levels: Of all nodes.
+        centres: Centres of all boxes.
+        levels: Levels of all nodes.
         halves: Half the width and the height of each box.
         low: The lower end.
         high: The upper end.

@@ -17,7 +17,7 @@ Places = NDArray[np.float64]
 
 
 def stress_layout(count: int, edges: Sequence[tuple[int, int]], seed: int = 0) -> Places:
-    """Places of the nodes, float array of shape ``(nodes, 2)``; an edge is about 1 long.
+    """Return places of the nodes, a float array of shape ``(nodes, 2)``; an edge is about 1 long.
 
     Connected parts stand side by side. Each begins with pivots (Brandes, Pich, 2007, "Eigensolver methods for
     progressive multidimensional scaling of large data") and minimises the stress by majorisation (Gansner, Koren,
@@ -26,7 +26,7 @@ def stress_layout(count: int, edges: Sequence[tuple[int, int]], seed: int = 0) -
     Args:
         count: Number of nodes.
         edges: Pairs of nodes.
-        seed: Of the small displacements that keep nodes of equal distances apart.
+        seed: Random seed of the small displacements that keep nodes of equal distances apart.
     """
     neighbours: list[list[int]] = [[] for _ in range(count)]
     for a, b in edges:
@@ -66,7 +66,7 @@ def _part_layout(part: Sequence[int], neighbours: Sequence[Sequence[int]], rng: 
 
 
 def _far_apart(local: Sequence[Sequence[int]], count: int) -> list[int]:
-    """Nodes of which each is as far as can be from those before it."""
+    """Return nodes of which each is as far as possible from those before it."""
     chosen = [0]
     nearest = _distances(local, 0)
     while len(chosen) < count:

@@ -13,7 +13,7 @@ def tidy_layout(parents: Sequence[int], widths: Sequence[float]) -> tuple[NDArra
 
     Args:
         parents: Each node's parent; -1 for a root. Several roots stand side by side.
-        widths: Of each node, the gap to the next one included.
+        widths: Width of each node, the gap to the next one included.
     """
     children: list[list[int]] = [[] for _ in parents]
     roots: list[int] = []

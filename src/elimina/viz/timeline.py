@@ -44,7 +44,7 @@ def draw_timeline(
         deliveries: All of the run.
         agents: Their names, from top to bottom.
         path: The picture: .svg, or .html around the same drawing.
-        title: What stands above it.
+        title: Title above the picture.
 
     Raises:
         InputError: There is too much to be drawn, the suffix is unknown, or the file cannot be written.

@@ -19,7 +19,7 @@ def draw_tour(points: Points, tour: Sequence[int] | None, title: str) -> Canvas:
     Args:
         points: (n, 2) places of the cities.
         tour: The cities in turn, from 0 on; None for the cities alone.
-        title: What stands above.
+        title: Title above the picture.
 
     Raises:
         InputError: matplotlib is not installed.

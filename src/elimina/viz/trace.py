@@ -17,8 +17,8 @@ def draw_trace(known: Sequence[Bounds], title: str) -> Picture:
     """Draw the bounds of a run over its time, which is on a logarithmic axis.
 
     Args:
-        known: As they improved.
-        title: What stands above it.
+        known: Bounds over time.
+        title: Title above the picture.
 
     Raises:
         InputError: There are no bounds, or matplotlib is not installed.
