@@ -97,31 +97,33 @@ def _docstring(statement: ast.Expr, node: ast.AST | None) -> Iterator[tuple[int,
     summary = text.strip().partition("\n")[0]
     if OPENINGS.match(summary):
         yield line, "opening", summary
-    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _is_attribute(node):
-        if NOT_A_VERB.match(summary) or THIRD_PERSON.match(summary):
-            yield line, "not imperative", summary
+    elif _is_called(node) and (NOT_A_VERB.match(summary) or THIRD_PERSON.match(summary)):
+        yield line, "not imperative", summary
     for section in SECTION.finditer(text):
         indent = len(section.group(1)) + 4
         for offset, row in enumerate(text[section.end() + 1 :].split("\n"), text.count("\n", 0, section.end()) + 1):
             if row and not row.startswith(" " * indent):
                 break
-            name, colon, description = row.strip().partition(": ")
+            _, colon, description = row.strip().partition(": ")
             if section.group(2) in ("Returns", "Yields"):
-                name, colon, description = "", ":", row.strip()
+                colon, description = ":", row.strip()
             if row[:indent].isspace() and not row[indent:].startswith(" ") and colon and OPENINGS.match(description):
                 yield line + offset, "description", row
 
 
-def _is_attribute(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    names = [ast.unparse(decorator) for decorator in node.decorator_list]
-    return any(name.endswith(("property", ".setter")) for name in names) or (
-        node.name.startswith("__") and node.name.endswith("__")
-    )
+def _is_called(node: ast.AST | None) -> bool:
+    """Return whether a definition is a function that is called by its name, not an attribute or an operator."""
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    decorators = [ast.unparse(one) for one in node.decorator_list]
+    is_special = node.name.startswith("__") and node.name.endswith("__")
+    return not is_special and not any(one.endswith(("property", ".setter")) for one in decorators)
 
 
 def _terms(text: str, line: int) -> Iterator[tuple[int, str, str]]:
-    text = re.sub(r"`[^`\n]*`|^ *\w+(?=: )", lambda name: " " * len(name.group()), text, flags=re.MULTILINE)
-    for match in BANNED.finditer(text):
+    """Yield banned terms outside of code and of names that are described."""
+    bare = re.sub(r"(`+)[^`\n]*\1|^ *\w+(?=: )", lambda name: " " * len(name.group()), text, flags=re.MULTILINE)
+    for match in BANNED.finditer(bare):
         row = text.count("\n", 0, match.start())
         yield line + row, f"term {match.group()!r}", text.split("\n")[row]
 

@@ -30,7 +30,7 @@ def test_mini_buckets(elimina, grid):
 
 
 def test_mini_buckets_by_content(elimina, grid):
-    assert "parts, by content" in elimina("plan", grid, "--ibound", 2, "--partition", "content").out
+    assert "mini-buckets, by content" in elimina("plan", grid, "--ibound", 2, "--partition", "content").out
     assert "by content" not in elimina("plan", grid, "--ibound", 2, "--partition", "scope").out
     failed = elimina("solve", grid, "--task", "pr", "--method", "mbe", "--partition", "content")
     assert (failed.code, failed.out) == (1, "")

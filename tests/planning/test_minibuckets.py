@@ -55,7 +55,7 @@ def test_a_plan_says_what_is_divided():
     assert plan.width == 2
     assert plan.minibuckets is not None
     assert not plan.minibuckets.levelled
-    assert f"i-bound 2: {plan.minibuckets.divided} of 25 buckets divided" in str(plan)
+    assert f"i-bound 2: {plan.minibuckets.divided} of 25 buckets partitioned" in str(plan)
     assert elimina.plan(GRID, ibound=9, device="cpu").minibuckets is None
 
 
@@ -65,7 +65,7 @@ def test_levelled_mini_buckets_have_steps_for_it():
         1 for v in levelled.order if sum(step.variable == v for step in plain.steps) == 1
     )
     assert not any(step.variable == LEVEL for step in plain.steps)
-    assert "levelled" in str(levelled)
+    assert "moment matching" in str(levelled)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.9])

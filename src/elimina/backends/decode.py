@@ -57,7 +57,7 @@ def _combine(products: bool, a: NDArray[np.generic], b: NDArray[np.generic]) -> 
 
 
 def scale_of(peak: float, dtype: np.dtype[np.generic]) -> float:
-    """Return the factor of a message's readers, given its largest value (``scale_exponent``, ``elimina/semiring.hpp``)."""
+    """Return the factor of a message's readers by its largest value (``scale_exponent``, ``elimina/semiring.hpp``)."""
     limit = 126 if dtype.itemsize == 4 else 1022
     exponent = math.frexp(peak)[1] - 1 if peak > 0 else 0
     return 2.0 ** -max(-limit, min(limit, exponent))

@@ -102,7 +102,7 @@ class Traversal:
             send(neighbour, key)
 
     def _hear(self, source: int, key: Elect, send: Send) -> None:
-        """Take a wave or its echo, which ends here if it cannot win, being lower than the best so far or a neighbour."""
+        """Take a wave or its echo. It ends here if it cannot win: it is lower than the best so far, or a neighbour."""
         if key < self._highest:
             return
         if self._wave is None or key > self._wave:

@@ -77,7 +77,7 @@ class Layout(NamedTuple):
         return Layout(self.scope[:-1], self.sizes[:-1], self.places[:-1], self.words)
 
     def segments(self, target: Layout) -> NDArray[np.int64]:
-        """Return the moves of bits to another layout: int64, shape (n, 5), see ``SegmentWord`` in ``elimina/rows.hpp``."""
+        """Return the moves of bits to another layout: int64 of (n, 5), see ``SegmentWord`` in ``elimina/rows.hpp``."""
         merged: list[list[int]] = []
         for at in sorted(range(len(self.scope)), key=lambda at: self.places[at]):
             bits = field_bits(self.sizes[at])

@@ -379,7 +379,7 @@ class Plan(NamedTuple):
         if self.minibuckets is None:
             return []
         ibound, divided, parts, levelled, by_content = self.minibuckets
-        text = f"i-bound {ibound}: {divided} of {len(self.order)} buckets divided, {parts} parts"
+        text = f"i-bound {ibound}: {divided} of {len(self.order)} buckets partitioned, {parts} mini-buckets"
         return [
             ("mini-buckets", text + (", by content" if by_content else "") + (", moment matching" if levelled else ""))
         ]

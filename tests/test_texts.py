@@ -1,0 +1,39 @@
+"""The words of the source keep the rules of the guide of style: see ``tests/texts.py``."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import texts
+
+PYTHON = [path for path in texts.PYTHON if path.parent.name not in ("inference",) and path.name != "api.py"]
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in PYTHON}), ids=lambda folder: folder.name)
+def test_openings_and_terms_of_docstrings(folder):
+    found = [offence for path in PYTHON if path.parent == folder for offence in texts.offences(path)]
+    assert not found, "\n".join(map(str, found))
+
+
+def test_offences_are_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(texts, "ROOT", tmp_path)
+    path = tmp_path / "module.py"
+    path.write_text(
+        '"""What it is."""\n'
+        "class A:\n"
+        '    """A class.\n\n    Attributes:\n        x: Of the search.\n            That is fine.\n    """\n\n'
+        "    x = 1\n"
+        '    """Where it is."""\n\n'
+        "    def f(self):\n"
+        '        """Returns nothing."""\n\n'
+        "    @property\n"
+        "    def g(self):\n"
+        '        """The value of ``levelling``."""  # nobody reads this\n'
+    )
+    assert [str(one).split(": ", 2)[:2] for one in texts.offences(path)] == [
+        ["module.py:1", "opening"],
+        ["module.py:6", "description"],
+        ["module.py:11", "opening"],
+        ["module.py:14", "not imperative"],
+        ["module.py:18", "term 'nobody'"],
+    ]
