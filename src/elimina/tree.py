@@ -58,7 +58,7 @@ class Tree(NamedTuple):
 
 
 Partition = Sequence[Sequence[Sequence[int]]]
-"""For each variable of an order the mini-buckets of its bucket: places of tables, factors first, then messages."""
+"""Mini-buckets of each variable of an order: places of tables, factors first, then messages."""
 
 
 def plan_tree(

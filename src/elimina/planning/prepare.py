@@ -198,7 +198,7 @@ def prepare_batch(model: Model, observed: Collection[int], query: Collection[int
 def _relevant_factors(
     model: Model, children: Sequence[int], evidence: Collection[int], query: Collection[int] | None
 ) -> Sequence[int]:
-    """Return the factors that the answer depends on; barren ones that do not sum to 1 stay, or all if a child has two."""
+    """Return the factors that the answer depends on; barren ones that do not sum to 1 stay, all if a child has two."""
     from elimina.relevance import prune_barren
 
     if len(set(children)) < len(children):
