@@ -6,12 +6,10 @@ import pytest
 
 from tests import texts
 
-PYTHON = [path for path in texts.PYTHON if path.parent.name not in ("inference",) and path.name != "api.py"]
 
-
-@pytest.mark.parametrize("folder", sorted({path.parent for path in PYTHON}), ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", sorted({path.parent for path in texts.PYTHON}), ids=lambda folder: folder.name)
 def test_openings_and_terms_of_docstrings(folder):
-    found = [offence for path in PYTHON if path.parent == folder for offence in texts.offences(path)]
+    found = [offence for path in texts.PYTHON if path.parent == folder for offence in texts.offences(path)]
     assert not found, "\n".join(map(str, found))
 
 

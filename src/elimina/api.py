@@ -64,25 +64,25 @@ def plan(
             a reserve.
         order: A method of ``elimina.order.find_order``, or the variables (names or indices) in elimination order.
         order_seconds: Time limit of the search for an order.
-        seed: Of the search for an order.
+        seed: Random seed of the order search.
         threads: CPU threads; None for all that the process may use.
         dtype: Override of the tables' dtype; by default the narrowest one that is exact.
-        slices: What to do where the plan does not fit (``mpe``, ``pr``, ``count``). ``auto``: fix variables to each
-            combination of their values in turn, if that takes no more than 65,536 slices and an estimated hour; a
-            number: if it takes no more slices than that, however long; ``never``: do not.
+        slices: Conditioning where the plan does not fit (``mpe``, ``pr``, ``count``). ``auto``: the problem is solved
+            for each combination of some variables' values, if that takes at most 65,536 slices and an estimated hour; a
+            number: in at most so many slices, however long; ``never``: no slices.
         scratch: A directory for tables that memory does not hold; nothing is left there. None: none are kept on disk.
         tables: Layout of the tables. ``dense``: all cells; ``sparse``: tuples, the allowed assignments alone; ``auto``:
             tuples where so much is forbidden that they are expected to be faster, or nothing else fits.
         ibound: ``mpe``, ``pr``: divide buckets into mini-buckets, so that no message has more variables than this; the
             plan then bounds the optimum, or (by weights) the sum from above. ``auto``: as many variables as the memory
             holds.
-        shift: Where costs are shifted for better bounds: ``tables``: between tables, before anything is planned
-            (``mpe``); ``clusters``: then between tables joined as mini-buckets do, too, where time and memory suffice
-            for the i-bound (``mpe``); ``buckets``: between mini-buckets of a variable; ``all``: everywhere; ``none``:
-            nowhere. What is solved by ``mbe`` runs without shifts, too, and the better bounds count.
-        partition: How buckets are divided: ``scope``: tables that share most variables go together; ``content``
-            (``mpe``): those whose joint message says most more than theirs apart, if the host has the memory for all
-            of them; ``auto``: that, where it is quick.
+        shift: Cost shifting for tighter bounds. ``tables``: between tables, before the plan is made (``mpe``);
+            ``clusters``: then also between tables joined as mini-buckets do, if time and memory suffice for the i-bound
+            (``mpe``); ``buckets``: between the mini-buckets of a variable; ``all``: everywhere; ``none``: nowhere. The
+            method ``mbe`` runs without shifting, too, and keeps the better bounds.
+        partition: Partition of buckets into mini-buckets. ``scope``: tables that share most variables go together;
+            ``content`` (``mpe``): tables whose joint message tells most more than theirs apart, if the host's memory
+            holds all of them; ``auto``: by content where that is quick.
 
     Returns:
         The plan; ``plan.fits`` says whether it stays within the memory.

@@ -139,7 +139,7 @@ class Relevance:
         return found
 
     def _find_parts(self) -> None:
-        """Number what paths of unobserved variables join among the evidence's factors, for each such variable."""
+        """Group the evidence's factors that paths of unobserved variables join, and number the groups by variable."""
         touching: dict[int, list[int]] = {}
         for factor in sorted(self._known):
             for v in self._scopes[factor]:

@@ -216,7 +216,7 @@ def joined_values(tables: Sequence[Table]) -> Values:
 
 
 def cell_numbers(rows: NDArray[np.int32], sizes: Sequence[int], axes: Sequence[int]) -> NDArray[np.int64]:
-    """Number of each row's cell in a table with some of the rows' columns as axes, the last one fastest."""
+    """Return the number of each row's cell in a table whose axes are some of the columns, the last one fastest."""
     numbers = np.zeros(len(rows), dtype=np.int64)
     for axis in axes:
         numbers *= sizes[axis]

@@ -117,7 +117,7 @@ class RowGuard:
         self._rest, self._under, self._dense, self._others = rest, under, dense, others
 
     def __call__(self, scope: frozenset[int], waiting: Sequence[Rows]) -> Filter:
-        """The filter of rows over some variables, while these tables wait to be joined."""
+        """Return the filter of tuples over some variables, while these tables wait to be joined."""
         tables = [*self._rest, *(bound for rows in waiting for bound in self._under[id(rows)])]
         tables += [bound for bound in self._dense if not scope.issuperset(bound.scope)]
         missing = set().union(*(bound.scope for bound in tables)).difference(scope)

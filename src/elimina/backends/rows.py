@@ -451,7 +451,7 @@ def _is_scattered(left: Rows, right: Rows, variable: int) -> bool:
 
 
 def _runs(rows: Rows, variable: int) -> float:
-    """Expected number of runs over a variable."""
+    """Return the expected number of runs over a variable."""
     fields = zip(rows.layout.scope, rows.layout.sizes, strict=True)
     logarithm = sum(math.log(size) for v, size in fields if v != variable)
     if logarithm > _MANY_RUNS:

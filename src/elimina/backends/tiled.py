@@ -29,7 +29,7 @@ def dense_session(
     peaks: NDArray[np.float64],
     threads: int,
 ) -> DenseSession:
-    """Some packed steps of a program for the compiled core, without decoding."""
+    """Pack some steps of a program for the compiled core, without decoding."""
     return DenseSession(
         program.semiring,
         float(program.parameter),

@@ -153,7 +153,7 @@ def _element(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
 
 
 def _circuit(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
-    """Number the nodes along the circuit from node 0."""
+    """Assign each node its position along the circuit from node 0."""
     (successors,) = arguments
     n = len(successors)
     places = [constant(0)]

@@ -97,7 +97,7 @@ class Model(Globals, Displayed):
         ]
 
     def __getitem__(self, name: str) -> Expression:
-        """The variable of a name.
+        """Return the variable of a name.
 
         Raises:
             InputError: There is none.

@@ -168,7 +168,7 @@ def visible_gpus(wanted: int) -> list[str]:
 
 
 def gpu_count() -> int:
-    """Number of CUDA devices that this process sees, by the driver."""
+    """Return the number of CUDA devices that this process sees, by the driver."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:

@@ -1,4 +1,4 @@
-"""What every way of answering says of itself: figures, why a plan does not fit, whether a value is right."""
+"""Common accounts of all methods: figures of a run, advice where a plan does not fit, checks of values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMES_SHOWN = 5
 
 
 def statistics(execution: Execution, clock: Mapping[str, float]) -> dict[str, Any]:
-    """Figures of a run for ``Result.stats``; the clock has seconds by phase."""
+    """Return the figures of a run for ``Result.stats``; the clock has seconds by phase."""
     plan = execution.plan
     slicing = plan.slicing
     sliced = {} if slicing is None else {"slices": slicing.number, "sliced": list(slicing.names)}
@@ -34,7 +34,7 @@ def statistics(execution: Execution, clock: Mapping[str, float]) -> dict[str, An
 
 
 def does_not_fit(plan: Plan) -> str:
-    """What a plan would need, and which options help."""
+    """Return the error of a plan that does not fit: what it would need, and which options help."""
     whole = plan.whole
     tiers = [(whole.device, whole.peak_bytes, whole.memory_limit)]
     tiers += [(tier, whole.bytes.get(tier, 0), limit) for tier, limit in whole.limits]
@@ -98,14 +98,14 @@ def partition_result(log10_z: float) -> Result:
 def check_value(
     dtype: str, value: int | float, score: int | float, terms: Sequence[int | float], slack: float = 0.0
 ) -> None:
-    """The assignment's value on the original model must be the value that elimination found.
+    """Check that the assignment's value on the original model is the value that elimination found.
 
     Args:
         dtype: It was computed in.
-        value: What was found.
-        score: What the assignment is worth.
-        terms: That make up the score, for the tolerance of floats.
-        slack: What rounding may have changed of the value besides.
+        value: Value that elimination found.
+        score: Value of the assignment.
+        terms: Terms of the score, for the tolerance of floats.
+        slack: Largest rounding error besides.
 
     Raises:
         InternalError: They differ.

@@ -1,4 +1,4 @@
-"""What a propagation gives, and posteriors of it."""
+"""Output of a propagation, and posteriors from it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _SAFE_TOTAL = 1e-280
 
 
 class Written:
-    """Where outputs of a program lie in the zone.
+    """Places of a program's outputs in the zone.
 
     Args:
-        steps: Of the plan.
+        steps: Steps of the plan.
         outputs: Some of ``Plan.outputs``.
         first: Arena offset of the zone.
     """
@@ -37,7 +37,7 @@ class Written:
 
     @functools.cached_property
     def vectors(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], list[slice]]:
-        """Of outputs with one axis each, one after another: their places, starts, sizes and slices."""
+        """Places, starts, sizes and slices of the outputs with one axis each, one after another."""
         numbers = np.array([number for number, _ in self._outputs], dtype=np.int64)
         sizes = self._steps.first_sizes[numbers]
         starts = np.cumsum(sizes) - sizes
@@ -48,11 +48,11 @@ class Written:
 
 
 class Answer(NamedTuple):
-    """What a propagation gives.
+    """Output of a propagation.
 
     Attributes:
         zone: The elements of the program's outputs; the last axis, if there is one for runs of one case after another.
-        written: Where those are that were asked for.
+        written: Places of the outputs that were asked for.
         log_sum: Natural logarithm of the model's sum given the evidence (``max-sum``: of the best product), a scalar or
             one for each case; None if it was not asked for.
         logarithmic: True if tables hold natural logarithms.
@@ -67,11 +67,11 @@ class Answer(NamedTuple):
 
     @property
     def tables(self) -> list[Array]:
-        """For each asked-for output, unnormalised, its axes those of ``Plan.outputs``."""
+        """Unnormalised tables that were asked for, with the axes of ``Plan.outputs``."""
         return self.written.tables(self.zone)
 
     def vectors(self, scale: str = "sum") -> list[NDArray[np.float64]]:
-        """Marginals of one variable each, without an axis of cases in the tables, divided by their sum.
+        """Return the normalised marginals of one variable each, where the tables have no axis of cases.
 
         Args:
             scale: ``max``: by the largest.
@@ -103,7 +103,7 @@ class Answer(NamedTuple):
 
 
 def step_table(step: Step, values: Array, scope: Sequence[int]) -> Array:
-    """A step's output as an array whose axes are those of the scope (of length 1 where the output lacks one)."""
+    """Return a step's output as an array with the axes of a scope (of length 1 where the output lacks one)."""
     if not step.sizes:
         return values[:1].reshape((1,) * len(scope)) if scope else values[0]
     item = values.itemsize
@@ -115,7 +115,7 @@ def step_table(step: Step, values: Array, scope: Sequence[int]) -> Array:
 
 
 def normalised(table: Array, logarithmic: bool) -> NDArray[np.float64]:
-    """Probabilities along axis 0: divided by their sum; zeros where all of them are 0."""
+    """Return probabilities along axis 0: values divided by their sum; zeros where all of them are 0."""
     if not logarithmic and table.dtype == np.float64:
         totals = table.sum(axis=0)
         if totals.min(initial=1.0) > _SAFE_TOTAL:

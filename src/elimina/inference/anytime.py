@@ -24,31 +24,31 @@ T = TypeVar("T")
 logger = logging.getLogger("elimina")
 
 SOFT_SECONDS = 0.05
-"""For the work to end by itself once it is asked to."""
+"""Seconds for the work to end by itself once it is asked to."""
 
 HARD_SECONDS = 0.05
 """Then for an exception to end it, before it is left alone."""
 
 _WRITING_SECONDS = 2.0
-"""For a checkpoint to be written."""
+"""Seconds for a checkpoint to be written."""
 
 LONG_SECONDS, _FIRST_SECONDS = 1.0, 5.0
 """Age of a call that has found nothing from which first bounds are made, and their limit in seconds."""
 
 _TURNS = 100
-"""Of a loop, within which an exception that was raised in a thread has surely come."""
+"""Iterations of a loop within which an exception that was raised in a thread arrives."""
 
 _INTERRUPT_SECONDS = 2.0
-"""For first bounds after an interrupt, where the time limit leaves so many."""
+"""Seconds for first bounds after an interrupt, where the time limit leaves so many."""
 
 _LOOK_SECONDS = 0.05
 """Between looks at signals."""
 
 _LISTENER_SECONDS = 5.0
-"""For the work to end by itself when a listener has raised an exception."""
+"""Seconds for the work to end by itself when a listener has raised an exception."""
 
 _EXIT_SECONDS = 60.0
-"""For work that was left alone to end before the interpreter does."""
+"""Seconds for work that was left alone to end before the interpreter does."""
 
 _left_alone: list[Thread] = []
 
@@ -82,7 +82,7 @@ class Run:
         gap: Gap of the bounds at which the work ends.
 
     Attributes:
-        known: What is known, replaced as a whole.
+        known: Best result so far, replaced as a whole.
         sign: 1 where values are minimised, -1 where they are maximised.
         deadline: By ``time.monotonic``.
         fallback: Bounds that are made only if the call ends before anything better is known; it is given the seconds
@@ -355,8 +355,8 @@ class Part(Run):
 
     Args:
         whole: The call.
-        translated: What an answer of the part says of the call's task.
-        name: What its phases are marked by.
+        translated: Translation of the part's answer to the call's task.
+        name: Prefix of its phases.
     """
 
     def __init__(self, whole: Run, translated: Callable[[Result], Result], name: str) -> None:
@@ -406,7 +406,7 @@ _REASONS: dict[type[BaseException], EndedBy] = {
 
 
 def _reason(error: BaseException) -> EndedBy | None:
-    """What an exception of the work says of its end; None: it is no end but a failure."""
+    """Return the cause of the run's end that an exception means; None if it is a failure."""
     return next((reason for kind, reason in _REASONS.items() if isinstance(error, kind)), None)
 
 

@@ -34,16 +34,16 @@ _UNIT = 16
 """Cases of a chunk are a multiple of it where memory allows: whole vectors."""
 
 _CACHE_BYTES = 4 << 20
-"""What a chunk's tables may take, so that they stay in a core's cache."""
+"""Bytes of a chunk's tables, so that they stay in a core's cache."""
 
 _CASES_IN_TURN = 64
 """Cases that a thread runs one after another before it writes their posteriors."""
 
 _ROOM = 2
-"""How much larger than a plan's arena the one is that plans for single cases may use."""
+"""Size of the arena for plans of single cases, relative to a plan's own."""
 
 _COLUMN_SECONDS = 4e-5
-"""What each observed or asked-for variable of a chunk costs besides the run."""
+"""Seconds of each observed or queried variable of a chunk, besides the run."""
 
 Floats = NDArray[np.float64]
 _Rows = slice | NDArray[np.intp]
@@ -61,7 +61,7 @@ class Batch:
         model: A probability model.
         columns: The variables that some case may observe.
         asked: The variables whose marginals are asked for; None for all.
-        options: How to plan.
+        options: Planning options.
         count: The cases to expect, which the choice of the device and of a chunk's size depends on.
 
     Raises:
@@ -141,14 +141,14 @@ class Batch:
 
     @property
     def peak_bytes(self) -> int:
-        """What the tables of all threads may take, in two semirings at worst."""
+        """Bytes that the tables of all threads may take, in two semirings at worst."""
         return 2 * self.threads * max(p.plan.peak_bytes for p in (self.planned, *(way.planned for way in self._ways)))
 
     def _cached_cases(self, plan: Plan) -> int:
         return _CACHE_BYTES // max(1, _case_bytes(plan))
 
     def _amortised_cases(self, plan: Plan) -> int:
-        """Cases whose run takes as long as what each chunk costs besides."""
+        """Return the number of cases whose run takes as long as the overhead of a chunk."""
         around = _COLUMN_SECONDS * (len(self.columns) + len(plan.outputs)) + 1e-6 * len(plan.steps)
         return int(around / max(1e-9, (plan.seconds - 1e-6 * len(plan.steps)) / _UNIT))
 
@@ -259,11 +259,11 @@ def _rounded(cases: int) -> int:
 
 
 def _static_bytes(plan: Plan) -> int:
-    """Of tables that do not depend on the case."""
+    """Return the bytes of the tables that do not depend on the case."""
     item = np.dtype(plan.dtype).itemsize
     return item * sum(factor.span for factor in plan.factors if plan.kept[0] not in factor.scope)
 
 
 def _case_bytes(plan: Plan) -> int:
-    """What a case takes, from a plan for a few."""
+    """Return the bytes of a case, from a plan for a few."""
     return (plan.peak_bytes - _static_bytes(plan)) // _UNIT

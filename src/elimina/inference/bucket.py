@@ -30,7 +30,7 @@ def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
     """Answer the plan's task.
 
     Args:
-        execution: What to run, and where.
+        execution: Plan and backend to run.
         seconds: Time spent so far by phase; it goes into the result's statistics.
 
     Raises:
@@ -52,7 +52,7 @@ def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
 
 
 def _resumed(execution: Execution) -> dict[str, int]:
-    """What a checkpoint saves: whole slices, and steps of one that was not finished."""
+    """Return the figures of what a checkpoint saved: whole slices, and steps of an unfinished one."""
     if execution.checkpoint is None:
         return {}
     steps = execution.checkpoint.steps.get("done", 0)
@@ -126,7 +126,7 @@ def _tell_best(execution: Execution, state: State, bounds: SliceBounds | None) -
 
 
 def first_state(execution: Execution) -> State:
-    """What a run would find before its first slice, for several runs that share them: see ``Execution.known``."""
+    """Return the state before the first slice, for several runs that share it: see ``Execution.known``."""
     state: State = {"best": None, "chosen": [], **execution.state}
     if execution.plan.task == "mpe" and execution.plan.slicing is not None:
         _slice_bounds(execution, state)
@@ -134,7 +134,7 @@ def first_state(execution: Execution) -> State:
 
 
 def _slice_bounds(execution: Execution, state: State) -> SliceBounds | None:
-    """What bounds the slices, kept in the state: it decides in which sequence they run; and a first solution."""
+    """Return the bounds of the slices, kept in the state because they decide the sequence, after a first solution."""
     from elimina.inference.slice_bounds import SliceBounds, bound_slices
 
     if state["done"] == 0 and "bounds" not in state:
@@ -149,7 +149,7 @@ def _slice_bounds(execution: Execution, state: State) -> SliceBounds | None:
 def _promising(
     execution: Execution, sweep: Sweep, state: State, bounds: SliceBounds | None, sign: int
 ) -> Iterator[int]:
-    """The slices that are left, but for those that turn out to be no better than the best one so far."""
+    """Yield the slices that are left, without those that turn out to be no better than the best one so far."""
     sequence: Sequence[int] = range(sweep.count)
     if bounds is not None and execution.plan.slicing is not None:
         sequence = bounds.sequence(execution.plan.slicing.sizes)

@@ -1,4 +1,4 @@
-"""From a call's arguments to a plan: what ``plan`` and ``solve`` have in common."""
+"""Common part of ``plan`` and ``solve``: from a call's arguments to a plan."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Prepared(NamedTuple):
 
 
 class First(NamedTuple):
-    """What a call knows before it plans: its problem, and a quick order, if one was found."""
+    """Knowledge of a call before it plans: its problem, and a quick order, if one was found."""
 
     problem: Problem
     rough: Order | None
@@ -58,9 +58,9 @@ def plan_call(
         query: Likewise.
         options: Likewise; ``checked``.
         time_limit: Seconds for the whole call.
-        checkpoint: Where what is planned is kept, or was kept by a run that was ended.
+        checkpoint: Checkpoint that keeps the plan, or has one from a run that was ended.
         shift_seconds: After which no further pass of shifts is begun.
-        first: What is known of it; None: nothing, or the task is ``mar`` or ``mmap``.
+        first: Prepared problem and quick order; None: not known, or the task is ``mar`` or ``mmap``.
 
     Raises:
         InputError: An option or the evidence does not fit the model.

@@ -27,15 +27,15 @@ _SAMPLE = 64
 
 _STEP_SECONDS = 6e-7
 _COMBINATIONS = 3e9
-"""Of a step, and in a second: the tables of one case stay in a core's cache."""
+"""Seconds of a step, and combinations per second: the tables of one case stay in a core's cache."""
 
 _OWN_STEP_SECONDS = 2e-7
 _PLAN_SECONDS = 8e-7
 _PLAN_SHARE = 0.1
-"""Of each step of a plan made for one case, to run and to plan; how much of its run the search for an order takes."""
+"""Seconds of running and of planning a step for one case, and the share of its run that the order search takes."""
 
 _CASE_SECONDS = 2e-6
-"""Of a case besides its steps."""
+"""Seconds of a case besides its steps."""
 
 
 class CaseByCase:
@@ -51,7 +51,7 @@ class CaseByCase:
         self._asked = [output.scope[0] for output in planned.plan.outputs if output.scope]
 
     def least_seconds(self, values: Codes) -> float:
-        """What a case takes on one thread at least, known at once."""
+        """Return a lower bound on the seconds of a case on one thread, known at once."""
         return _STEP_SECONDS * len(self.planned.plan.steps)
 
     def seconds(self, values: Codes) -> float:
@@ -103,7 +103,7 @@ class PlannedCases(CaseByCase):
     """Answers each case alone, on a plan of its own; on those of the one plan where its own one is too large."""
 
     def least_seconds(self, values: Codes) -> float:
-        """What a case takes on one thread at least, known at once: two steps for each variable."""
+        """Return a lower bound on the seconds of a case on one thread, known at once: two steps for each variable."""
         return 2 * _OWN_STEP_SECONDS * (len(self.planned.plan.order) - float((values >= 0).sum(axis=1).mean()))
 
     def seconds(self, values: Codes) -> float:
@@ -122,7 +122,7 @@ class PlannedCases(CaseByCase):
         return float(run + (_OWN_STEP_SECONDS + _PLAN_SECONDS * plans) * steps + _CASE_SECONDS)
 
     def sequence(self, values: Codes) -> NDArray[np.intp]:
-        """Cases that observe the same variables follow each other, and share a plan."""
+        """Return the cases so that those which observe the same variables follow each other, and share a plan."""
         return np.argsort(_patterns(values), kind="stable")
 
     def _answer(self, own: dict[str, Propagator], values: Codes) -> tuple[Answer, NDArray[np.bool_]]:
@@ -146,7 +146,7 @@ def _sample(values: Codes) -> Codes:
 
 
 def _patterns(values: Codes) -> NDArray[np.intp]:
-    """For each case a number: the same for cases that observe the same columns."""
+    """Return a number for each case: the same for cases that observe the same columns."""
     if not values.shape[1]:
         return np.zeros(len(values), dtype=np.intp)
     numbers: NDArray[np.intp] = np.unique(np.packbits(values >= 0, axis=1), axis=0, return_inverse=True)[1]
@@ -154,7 +154,7 @@ def _patterns(values: Codes) -> NDArray[np.intp]:
 
 
 def _work(plan: Plan, variables: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Logarithms of the sizes of each step's variables, and what one combination of their values costs."""
+    """Return the logarithms of the sizes of each step's variables, and the cost of one combination of their values."""
     logs = np.zeros((len(plan.steps), variables))
     for row, step in zip(logs, plan.steps, strict=True):
         _set_logs(row, (*step.axes, step.variable), (*step.sizes, step.domain))

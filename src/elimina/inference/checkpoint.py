@@ -26,7 +26,7 @@ from elimina.planning.prepare import Problem
 from elimina.planning.steps import Steps
 
 State = dict[str, Any]
-"""What a run knows."""
+"""State of a run."""
 
 SAVE_SECONDS = 1.0
 """Seconds between two writes of the state."""
@@ -49,7 +49,7 @@ class Checkpoint:
         InputError: The directory cannot be written, is in use by another process, or holds a damaged checkpoint.
 
     Attributes:
-        state: What the run that goes on knows; empty for a new one.
+        state: State of the run to resume; empty for a new one.
     """
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
@@ -81,7 +81,7 @@ class Checkpoint:
 
     @property
     def choice(self) -> Choice:
-        """What the plan of the run that goes on was made from."""
+        """Basis of the plan of the run to resume."""
         return Choice(*self._known["choice"])
 
     def check(self, model: Model, problem: Problem, options: Options) -> None:
@@ -125,7 +125,7 @@ class Checkpoint:
 
     @property
     def steps(self) -> State:
-        """What is known of a sweep's only slice that was not finished."""
+        """State of the one unfinished slice of a sweep."""
         known: State = self._known["state"].get("steps", {})
         return known
 
@@ -217,7 +217,7 @@ class Checkpoint:
 
     @contextlib.contextmanager
     def _replacing(self, name: str) -> Iterator[BinaryIO]:
-        """A file that takes its name once it is on the disk as a whole."""
+        """Open a file that takes its name once it is on the disk as a whole."""
         partial = self._directory / f"{name}.part"
         with shielded(), self._writing():
             try:
@@ -242,7 +242,7 @@ _DIGESTS = ("model", "evidence")
 
 
 def _identity(model: Model, problem: Problem, options: Options) -> State:
-    """What a run is for; the keys are what errors call it."""
+    """Return the identity of a run; the keys are the names in errors."""
     order = options.order if isinstance(options.order, str) else " ".join(map(str, options.order))
     return {
         "model": _model_digest(model),

@@ -1,4 +1,4 @@
-"""From a problem to a plan on a device: the search for an order, and the choice between CPU and GPU."""
+"""Planning of a problem on a device: the search for an order, and the choice between CPU and GPU."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LISTED_SECONDS = 0.05
 """Likewise, of writing out the cells of tables that list their tuples."""
 
 FINER = 16
-"""How many times as many rows are expected each time that there were more than fit."""
+"""Factor of the expected tuples, each time that more were made than memory holds."""
 
 
 class Planned(NamedTuple):
@@ -57,8 +57,8 @@ def plan_problem(problem: Problem, options: Options, rough: Order | None = None)
     """Find an order, and plan on the device that is asked for, or (``auto``) on the one that finishes first.
 
     Args:
-        problem: What to plan.
-        options: How.
+        problem: Problem to plan.
+        options: Planning options.
         rough: See ``elimination_order``.
 
     Raises:
@@ -83,10 +83,10 @@ def plan_within(problem: Problem, order: Sequence[int], options: Options, share:
     """Plan mini-buckets whose messages go to the host.
 
     Args:
-        problem: Of the task ``mpe`` or ``pr``.
+        problem: Problem of the task ``mpe`` or ``pr``.
         order: The free variables in elimination order.
-        options: How; without an i-bound, it is the largest possible.
-        share: Of the host's memory that the messages may take.
+        options: Planning options; without an i-bound, it is the largest possible.
+        share: Share of the host's memory that the messages may take.
         seconds: Estimated time that they may take.
 
     Raises:
@@ -107,7 +107,7 @@ def plan_within(problem: Problem, order: Sequence[int], options: Options, share:
 
 
 def host_memory(options: Options) -> int:
-    """Bytes of the host that may be used."""
+    """Return the bytes of the host that may be used."""
     free = CpuBackend().memory()
     return free if options.memory is None or options.device == "cuda" else options.memory
 
@@ -118,11 +118,11 @@ def host_threads(options: Options) -> int:
 
 
 class Choice(NamedTuple):
-    """What a plan can be made from again, in another process.
+    """Data from which a plan can be made again, in another process.
 
     Attributes:
         device: ``cpu`` or ``cuda``.
-        threads: Of the CPU, as the cost model sees it.
+        threads: Number of CPU threads, as the cost model sees it.
         memory: Bytes that the plan may use.
         order: The order of the plan.
         sliced: The variables fixed.
@@ -138,7 +138,7 @@ class Choice(NamedTuple):
 
 
 def choice_of(planned: Planned) -> Choice:
-    """What a plan was made from."""
+    """Return the data that a plan was made from."""
     plan, backend = planned.plan, planned.backend
     sliced = () if plan.slicing is None else plan.slicing.variables
     threads = backend.threads if isinstance(backend, CpuBackend) else 1
@@ -187,7 +187,7 @@ def bounding_plan(
 def _divide(
     problem: Problem, order: Sequence[int], options: Options, seconds: float = DIVISION_SECONDS
 ) -> Callable[[int], Partition | None] | None:
-    """What divides buckets by content, where that is asked for, or thought to take no longer."""
+    """Return the partition by content, if it is asked for, or expected to take no longer than the messages."""
     if options.partition == "scope" or problem.task != "mpe":
         return None
     from elimina.inference.content import partition_by_content
@@ -272,11 +272,11 @@ def _on_rows(
 def rows_in_fine_slices(
     machine: Machine, problem: Problem, options: Options, plan: Plan, room: int, times: float = 1.0
 ) -> Plan:
-    """A plan on rows in slices that are expected to take so many bytes; as it is, where that is too many slices.
+    """Return a plan on tuples in slices of an expected size; the plan itself where that is too many slices.
 
     Args:
         machine: The device.
-        problem: What the plan is for.
+        problem: Problem of the plan.
         options: True if there may be slices.
         plan: Without slices.
         room: Bytes.

@@ -30,14 +30,14 @@ _FINEST = 2.0**60
 """Units of a float cost of 1, at most."""
 
 _STEP = 5e-10
-"""Of floats, relative: solutions that are better by less are not looked for."""
+"""Relative step between float costs: solutions that are better by less do not count."""
 
 _SLACK = 1e-6
-"""Of the distance of the bounds: float costs that are too small to be shifted on."""
+"""Share of the gap below which float costs are not shifted any more."""
 
 
 class Turn(NamedTuple):
-    """What a turn knows, in the model's units.
+    """State after a time budget, in the model's units.
 
     Attributes:
         bound: No assignment is better, or better than those known.
@@ -55,11 +55,11 @@ class Turn(NamedTuple):
 
 
 class Units(NamedTuple):
-    """What the core counts costs in.
+    """Units of the core's costs.
 
     Attributes:
         offset: The total of the problem that is run where the core's cost is 0.
-        unit: Of the core's costs in one of that problem.
+        unit: Size of one of the core's cost units in that problem.
     """
 
     offset: int | float
@@ -73,7 +73,7 @@ class Units(NamedTuple):
         return original.bound(_sign(original) * widened(self.offset + distance, self.offset, distance))
 
     def cost(self, total: int | float, original: Original) -> int:
-        """A total in the model's units as a cost of the core, rounded down; beyond what it counts, the largest one."""
+        """Return a total of the model as a cost of the core, rounded down, and the largest one beyond its range."""
         distance = _sign(original) * original.moved_total(total) - self.offset
         return math.floor(min(max(0, distance * self.unit), 2 * MOST_TOTAL))
 
@@ -82,8 +82,8 @@ class Consistency:
     """A search that goes on where the turn before has ended.
 
     Attributes:
-        units: Of the core's costs.
-        bytes: Of the tables.
+        units: Units of the core's costs.
+        bytes: Bytes of the tables.
     """
 
     def __init__(self, original: Original, core: ConsistencySearch, units: Units, cells: int) -> None:
@@ -102,7 +102,7 @@ class Consistency:
             order: Its free variables in elimination order.
             known: A total that is known to be reached.
             is_found: True if only what is better is looked for.
-            threads: Of the CPU.
+            threads: Number of CPU threads.
             memory: Bytes that it may take.
         """
         problem = original.moved
@@ -193,7 +193,7 @@ def _sign(original: Original) -> int:
 
 
 def _units(original: Original, most: float, known: int | float | None) -> tuple[int | float, int]:
-    """Units of a cost, and the least difference in them that is of interest."""
+    """Return the unit of a cost, and the least difference between costs that counts."""
     if original.moved.model.is_integer:
         return 1, 1 if original.shifted is None else int(original.shifted.scale)
     unit = min(_FINEST, 2.0 ** math.floor(math.log2((MOST_TOTAL // 2) / max(most, 1e-9))))
@@ -201,7 +201,7 @@ def _units(original: Original, most: float, known: int | float | None) -> tuple[
 
 
 def _in_units(table: Array, unit: int | float, limit: float, top: int) -> NDArray[np.int64]:
-    """Costs as the core reads them, rounded down; those from `top` on are as good as forbidden."""
+    """Return the costs as the core reads them, rounded down; those from `top` on are as good as forbidden."""
     costs = np.full(table.size, FORBIDDEN_COST)
     # A cost that overflows is beyond the top as well.
     with np.errstate(over="ignore"):

@@ -22,10 +22,10 @@ from elimina.planning.prepare import Problem
 from elimina.tree import Partition, bucket_tree
 
 MOST_CELLS = 2**28
-"""Of all joined tables together."""
+"""Most cells of all joined tables together."""
 
 CELL_BYTES = 32
-"""Of tables joined, what they are joined from and in, and their messages: 64 bits each."""
+"""Bytes per cell of joined tables, their sources and targets, and their messages."""
 
 _MOST_PAIRS = 2**15
 """Pairs of tables of one bucket that are compared; buckets of more are divided by scopes."""
@@ -36,10 +36,10 @@ _EXACT, _SAMPLES = 2**16, 2**11
 _CELL_SECONDS = 2e-8
 _PAIR_SECONDS = 1.5e-5
 _NODE_SECONDS = 1e-4
-"""Of joined tables, of pairs of tables, and of mini-buckets."""
+"""Seconds of a cell of joined tables, of a pair of tables, and of a mini-bucket."""
 
 _PLAN_SECONDS = 1e-3
-"""Of a mini-bucket in the plan: no longer than that is nothing beside it."""
+"""Seconds of a mini-bucket in the plan; shorter runs are dominated by planning."""
 
 Floats = NDArray[np.float64]
 
@@ -51,7 +51,7 @@ class Joined(NamedTuple):
         scope: Earliest eliminated first: the bucket's variable, and those of the message.
         table: Their sum.
         message: The least of it over the bucket's variable.
-        places: Of the tables in the bucket.
+        places: Places of the tables in the bucket.
     """
 
     scope: tuple[int, ...]
@@ -66,7 +66,7 @@ def partition_by_content(
     """Divide each bucket by the tables' values; None where that takes too much, or nothing is allowed.
 
     Args:
-        problem: Of the task ``mpe``.
+        problem: Problem of the task ``mpe``.
         order: The free variables in elimination order.
         ibound: The most variables of a message.
         memory: Bytes that it may take.
@@ -135,7 +135,7 @@ class _Division:
         return self._merge(self._contain(single))
 
     def _contain(self, single: Sequence[Joined]) -> list[Joined]:
-        """Each table goes to one that has all of its variables, if there is one: to that where it says most."""
+        """Join each table to one that has all of its variables, if there is one: to the one where it tells most."""
         parts: list[Joined] = []
         for table in sorted(single, key=lambda table: -len(table.scope)):
             holders = [n for n, part in enumerate(parts) if set(table.scope) <= set(part.scope)]
@@ -162,7 +162,7 @@ class _Division:
     def _gains(
         self, parts: Mapping[int, Joined], pairs: Iterable[tuple[int, int]]
     ) -> dict[tuple[int, int], tuple[float, int, int]]:
-        """What the pairs that may be joined gain.
+        """Return the gains of the pairs that may be joined.
 
         Of equals those are better whose message meets more tables on its way, then those that add fewer variables.
         """
@@ -217,7 +217,7 @@ def _spread(table: Floats, scope: Sequence[int], wider: Sequence[int]) -> Floats
 
 
 def _column(part: Joined, at: Mapping[int, NDArray[np.int64]]) -> Floats:
-    """Rows of the bucket's variable, at assignments of the others."""
+    """Return the rows of the bucket's variable, at assignments of the others."""
     picked: tuple[Any, ...] = (slice(None), *(at[v] for v in part.scope[1:]))
     rows: Floats = part.table[picked]
     return rows.reshape(len(part.table), -1)

@@ -27,8 +27,13 @@ from elimina.table import Table
 Array = NDArray[Any]
 
 Rule = Literal["support", "distances", "sums", "logs", "products"]
-"""What becomes of values: 1 where they are allowed, else 0; integer costs less the best one of each table; costs as
-floats likewise; logarithms likewise; each factor scaled by a power of two, so that its largest value is in [1, 2)."""
+"""Encoding of values.
+
+- ``support``: 1 where they are allowed, else 0.
+- ``distances``: integer costs less the best one of each table; ``sums``: the same of float costs; ``logs``: the same of
+  logarithms.
+- ``products``: each factor scaled by a power of two, so that its largest value is in [1, 2).
+"""
 
 
 class Encoded(NamedTuple):
@@ -36,8 +41,8 @@ class Encoded(NamedTuple):
 
     Attributes:
         arena: The first ``plan.factor_cells`` elements.
-        constants: What has to be added to the arena's optimum (costs, in the model's direction; or logarithms), or to
-            the base-2 logarithm of the arena's sum (``sum-product``).
+        constants: Constant to add to the arena's optimum (costs, in the model's direction; or logarithms), or to the
+            base-2 logarithm of the arena's sum (``sum-product``).
         ranges: float64 of shape (factors, 2): largest and smallest positive value of each table (``sum-product``); how
             far its allowed values are apart at most, and 0 (costs and logarithms as floats).
         impossible: True if nothing is allowed, seen before the run: a factor without free variables is forbidden or has
@@ -64,8 +69,8 @@ class Encoder:
     rounding changes them by a small part of themselves, however much the tables cancel each other.
 
     Args:
-        problem: What is encoded.
-        plan: Where the factors lie.
+        problem: Problem to encode.
+        plan: Plan with the places of the factors.
         semiring: Another one than the plan's, over the same dtype and layout.
         whole: The problem of all slices, if the other one is a slice.
 
@@ -180,13 +185,13 @@ def write_factors(
     """Write factors into an arena.
 
     Args:
-        tables: That the factors' members are numbers of.
-        sense: Of the tables.
-        rule: What becomes of their values.
+        tables: Tables that the factors' members are indices of.
+        sense: Sense of the tables.
+        rule: Encoding of their values.
         limit: ``distances``: what stands for forbidden costs, above all others.
-        factors: Where they lie.
-        arena: What is written to.
-        numbers: Of the factors to write; None: all.
+        factors: Places of the factors.
+        arena: Arena to write to.
+        numbers: Numbers of the factors to write; None: all.
 
     Returns:
         ``products``, of each factor that was written: the largest and the smallest positive value; the power of two
@@ -242,8 +247,8 @@ class Distances(NamedTuple):
     """A problem of the task ``mpe`` as costs to be minimised.
 
     Attributes:
-        tables: For each of the problem's groups the sums of its tables' distances from the best that each of them has:
-            int64, or float64, where forbidden ones are infinite.
+        tables: Sums of distances for each of the problem's groups: each table's from the best value it has; int64, or
+            float64, where forbidden ones are infinite.
         offset: The total where all distances are 0, negated where totals are maximised.
         possible: True if no table forbids everything.
     """
@@ -257,8 +262,8 @@ def distances(problem: Problem, forbidden: int) -> Distances:
     """Join the tables of each group.
 
     Args:
-        problem: Of the task ``mpe``.
-        forbidden: What stands for forbidden integer costs; allowed distances are below it.
+        problem: Problem of the task ``mpe``.
+        forbidden: Number for forbidden integer costs; allowed distances are below it.
     """
     sizes, groups = problem.model.sizes, problem.groups
     shapes = [tuple(sizes[v] for v in group.scope) for group in groups]
@@ -275,10 +280,10 @@ def distances_of(
     Args:
         tables: Their scopes are within the scope; all of integers if there is a number for 'forbidden'.
         count: Their number.
-        scope: Of the joined table.
+        scope: Scope of the joined table.
         sizes: Domain sizes of its variables.
-        sense: Of the tables.
-        forbidden: What stands for forbidden integer costs; allowed distances are below it. None: costs are floats.
+        sense: Sense of the tables.
+        forbidden: Number for forbidden integer costs; allowed distances are below it. None: costs are floats.
     """
     return _distances(tables, sense, forbidden, list(_side_by_side([range(count)], [scope], [sizes])))
 

@@ -22,9 +22,9 @@ class Execution(NamedTuple):
 
     Attributes:
         part: The number of this run, and of all, for the report of progress.
-        checkpoint: Where it keeps what it knows.
+        checkpoint: Checkpoint that keeps the state.
         share: The slices that are run, as places in the sequence in which all would run; None: all of them.
-        known: What is known before it begins: some of the state.
+        known: Known part of the state before it begins.
         learn: Called with what slices say of the answer so far.
     """
 
@@ -61,7 +61,7 @@ class Execution(NamedTuple):
 
     @property
     def state(self) -> State:
-        """What is known from before; ``done`` is the number of slices that have run, in all sweeps."""
+        """State from before; ``done`` is the number of slices that have run, in all sweeps."""
         known = self.known or {} if self.checkpoint is None else self.checkpoint.state
         return {"done": 0, **{key: value for key, value in known.items() if key != "steps"}}
 

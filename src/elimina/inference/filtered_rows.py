@@ -39,13 +39,13 @@ _SHIFT_SECONDS, _ORDER_SECONDS = 1.0, 0.5
 
 
 class Known(NamedTuple):
-    """What is known before rows are made.
+    """Knowledge before tuples are made.
 
     Attributes:
         result: Bounds, and the best solution so far.
         upper_bound: A total that is known to be reached; None if none is.
         original: The problem, and the one with its costs shifted.
-        order: Of elimination.
+        order: Elimination order.
     """
 
     result: Result
@@ -110,8 +110,8 @@ def optimum_on_rows(
     """Find the optimum and an assignment, or bounds on it where time ends before.
 
     Args:
-        problem: Of the task ``mpe``.
-        options: How; the device makes the rows (``auto``: the CPU).
+        problem: Problem of the task ``mpe``.
+        options: Planning options; the device makes the tuples (``auto``: the CPU).
         deadline: By ``time.monotonic``.
         upper_bound: A total that is known to be reached: what is worse is not looked for. None if none is known.
         gap: The gap of the bounds that is close enough.

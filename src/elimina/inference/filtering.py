@@ -28,10 +28,10 @@ MOST_COST = 2**38
 """Sums of costs stay below it, in parts of a thousandth they fit the core's type."""
 
 MOST_CELLS = 2**26
-"""Of all tables together: they are kept as dense ones, their sizes rounded up to powers of two."""
+"""Most cells of all tables together: they are kept as dense ones, their sizes rounded up to powers of two."""
 
 _ROW_BYTES = 64
-"""Of a row in the making: key, cost and bound, in arrays that grow by doubling, and what sorting takes besides."""
+"""Bytes of a tuple in the making: key, cost and bound, in arrays that grow by doubling, and the memory of sorting."""
 
 _LEAST_ROWS = 1 << 12
 
@@ -39,14 +39,14 @@ Listener = Callable[[Result], None]
 
 
 class Limits(NamedTuple):
-    """What a run may take.
+    """Limits of a run.
 
     Attributes:
         memory: Bytes for rows.
         seconds: After which it stops with bounds.
         upper_bound: A total that is known to be reached (costs; the other way round where they are maximised): what is
             worse is not looked for. None if none is known.
-        seed: Of the search for a first solution, and of orders.
+        seed: Random seed of the search for a first solution, and of orders.
         gap: The gap of the bounds that is close enough.
     """
 
@@ -75,8 +75,8 @@ def filtered_optimum(problem: Problem, limits: Limits, listener: Listener | None
     """Find the optimum and an assignment, or bounds on it where time ends before.
 
     Args:
-        problem: Of the task ``mpe``.
-        limits: What the run may take.
+        problem: Problem of the task ``mpe``.
+        limits: Limits of the run.
         listener: Called now and then with what is known.
 
     Returns:
@@ -142,9 +142,9 @@ class _Costs(NamedTuple):
     """A problem as distances from the best that each table has, which the core minimises.
 
     Attributes:
-        problem: As given.
+        problem: Problem as given.
         offset: The model's total where all distances are 0.
-        sizes: Of the free variables.
+        sizes: Sizes of the free variables.
         scopes: Their numbers in each table.
         tables: int64, one after another cell.
         possible: True if no table forbids everything.
@@ -181,7 +181,7 @@ class _Costs(NamedTuple):
         return 1 if self.problem.model.sense == "min-cost" else -1
 
     def upper(self, given: int | None) -> int:
-        """Distances from here on are no solution, or worse than a total that is known to be reached."""
+        """Return the distance from which on assignments are no solutions, or worse than a total known to be reached."""
         limits = [MOST_COST + 1]
         bound = self.problem.model.upper_bound
         if bound is not None:
@@ -191,7 +191,7 @@ class _Costs(NamedTuple):
         return min(limits)
 
     def total(self, distance: int) -> int:
-        """In the model's units."""
+        """Return the total of a distance in the model's units."""
         return self.offset + self.sign * distance
 
     def bounds(self, least: int, most: int) -> tuple[int | None, int | None]:
@@ -210,7 +210,7 @@ class _Costs(NamedTuple):
         return best if bound >= distance else self.bounded(bound, best)
 
     def bounded(self, least: int, best: Result | None) -> Result:
-        """What a bound and the best solution, if there is one, say of the optimum."""
+        """Return the result that a bound and the best solution, if there is one, prove."""
         if best is None:
             return Result("bounded", "mpe", None, *self.bounds(least, FORBIDDEN_COST), stats=_statistics({}, {}))
         ends = (self.total(least), best.value) if self.sign == 1 else (best.value, self.total(least))
@@ -232,7 +232,7 @@ class _Costs(NamedTuple):
         return Result("optimal", "mpe", score, score, score, assignment, stats=_statistics({}, {}))
 
     def _nothing_better(self, limits: Limits) -> tuple[float | None, float | None]:
-        """Bounds where nothing reaches the total that was given."""
+        """Return the bounds where nothing reaches the total that was given."""
         if limits.upper_bound is None:
             return None, None
         return ends_beyond(limits.upper_bound, self.sign)

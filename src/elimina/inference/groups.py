@@ -23,11 +23,11 @@ GROUP_SECONDS = 5.0
 
 _PAYS = 4
 _DISK_BYTES = 5e8
-"""How much longer than writing its messages, at so many bytes a second, a group takes at least."""
+"""Least time of a group, relative to that of writing its messages, and bytes per second of a disk."""
 
 
 def ends_of_groups(plan: Plan) -> list[int]:
-    """The numbers of the steps before which a plan's groups end; one number if it is not worth more than a group."""
+    """Return the numbers of the steps before which a plan's groups end; one number if one group is best."""
     item = np.dtype(plan.dtype).itemsize
     work, sizes = [step.work for step in plan.steps], [step.out_span * item for step in plan.steps]
     if plan.sparse is not None:
@@ -56,9 +56,9 @@ class Groups:
 
     Args:
         plan: A plan without slices, whose messages can be fetched after each group.
-        checkpoint: Where.
-        semiring: What is computed.
-        key: What tells this run from others of the same plan.
+        checkpoint: Checkpoint that keeps them.
+        semiring: Semiring of the run.
+        key: Key of this run among others of the same plan.
     """
 
     def __init__(self, plan: Plan, checkpoint: Checkpoint, semiring: str, key: str) -> None:

@@ -20,14 +20,14 @@ from elimina.tree import Node, Partition, bucket_tree
 
 _CELL_SECONDS = 1e-7
 _NODE_SECONDS = 1e-4
-"""Of a pass."""
+"""Seconds of a pass, for each cell and each cluster."""
 
 Floats = NDArray[np.float64]
 _Runs = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
 class Cluster(NamedTuple):
-    """What a mini-bucket joins.
+    """Tables that a mini-bucket joins.
 
     Attributes:
         scope: The variable, and its message's variables, earliest eliminated first.
@@ -43,7 +43,7 @@ class JoinGraph:
 
     Args:
         sizes: Number of values of each variable of the model.
-        scopes: Of the tables; every variable of theirs occurs in the order.
+        scopes: Scopes of the tables; every variable of theirs occurs in the order.
         order: Variables in elimination order.
         ibound: The most variables of a message.
         partition: The mini-buckets of each bucket; None: by scopes.
@@ -66,7 +66,7 @@ class JoinGraph:
 
     @property
     def cells(self) -> int:
-        """Of all clusters' tables."""
+        """Cells of all clusters' tables."""
         return sum(math.prod(self._sizes[v] for v in cluster.scope) for cluster in self.clusters)
 
     @property
@@ -93,9 +93,9 @@ class JoinGraph:
         """Move costs until a pass gains too little; every assignment keeps its total, with the constant.
 
         Args:
-            tables: Of the clusters, which are changed.
+            tables: Tables of the clusters, which are changed.
             seconds: After which no further pass is begun.
-            least_gain: What a pass has to raise the constant by, or it is the last one.
+            least_gain: Least gain of the constant in a pass; a pass with less is the last one.
 
         Returns:
             The constant, which was 0: a lower bound, for what stays in the tables is not negative. Infinity: nothing is
@@ -128,7 +128,7 @@ class JoinGraph:
         return constant
 
     def _level(self, tables: Sequence[Floats], clusters: Sequence[Cluster]) -> None:
-        """Clusters of one variable share their least costs for each assignment of what all of them have."""
+        """Equalise the least costs of a variable's clusters for each assignment of the variables that all share."""
         common = set(clusters[0].scope).intersection(*(cluster.scope for cluster in clusters[1:]))
         runs = [_merge([(self._sizes[v], v in common) for v in cluster.scope]) for cluster in clusters]
         least = [_least(table, run) for table, run in zip(tables, runs, strict=True)]
@@ -140,7 +140,7 @@ class JoinGraph:
             _add(table, run, np.where(np.isinf(total), np.inf, moved))
 
     def _hand_down(self, tables: Sequence[Floats]) -> None:
-        """Every parent shares what it has among the children, which have given all that they had."""
+        """Distribute every parent's costs among its children, which have given all that they had."""
         waiting = [len(node.children) for node in self._nodes]
         for number in reversed(range(len(self._nodes))):
             node = self._nodes[number]

@@ -40,7 +40,7 @@ _IN_WORDS = memory_errors_in_words("while it propagated")
 
 
 _DRAWN_BYTES, _KEPT_BYTES = 8, 8
-"""Of a sample of one variable: while it is drawn, and at most in the array that is returned."""
+"""Bytes of a sample of one variable: while it is drawn, and at most in the array that is returned."""
 
 
 class Statistics(NamedTuple):
@@ -49,7 +49,7 @@ class Statistics(NamedTuple):
     Attributes:
         cliques: Number of maximal cliques.
         levels: Cliques on the longest way from a root.
-        total_cells: Of all cliques.
+        total_cells: Cells of all cliques.
         largest_clique, average_clique, smallest_clique: Table sizes.
         largest_separator, average_separator, smallest_separator: Likewise; 0 where there is none.
     """
@@ -92,7 +92,7 @@ class JunctionTree(Displayed):
             a reserve.
         order: A method of ``elimina.order.find_order``, or the variables in elimination order.
         order_seconds: Time limit of the search for an order.
-        seed: Of the search for an order.
+        seed: Random seed of the order search.
         threads: CPU threads; None for all that the process may use.
         dtype: ``float64`` (the default) or ``float32``.
 
@@ -129,7 +129,7 @@ class JunctionTree(Displayed):
 
     @property
     def plan(self) -> Plan:
-        """What a propagation does; ``print`` it to see its figures."""
+        """Plan of a propagation; ``print`` it to see its figures."""
         return self._planned.plan
 
     def _details(self) -> str:
@@ -188,7 +188,7 @@ class JunctionTree(Displayed):
         return self._tables("sum-product", variables)
 
     def max_marginals(self, variables: Sequence[str | int] | None = None) -> dict[str, NDArray[np.float64]]:
-        """For each value, the best probability with it, relative to the best of all: see ``marginals``."""
+        """Return the best probability with each state, relative to the best of all: see ``marginals``."""
         return self._tables("max-sum", variables)
 
     @property
@@ -284,7 +284,7 @@ class JunctionTree(Displayed):
 
     @_IN_WORDS
     def mpe(self) -> tuple[dict[str, State], float]:
-        """The most probable assignment given the evidence: name -> state, and the natural logarithm of its product.
+        """Return the most probable assignment given the evidence (name -> state), and the logarithm of its product.
 
         The product is that of all factors and likelihoods; less the logarithm of the evidence's probability it is the
         assignment's posterior.
@@ -476,13 +476,13 @@ def _entropy(table: NDArray[np.float64]) -> float:
 
 
 def tree_statistics(problem: Problem, order: Sequence[int]) -> Statistics:
-    """Sizes of the junction tree of an order."""
+    """Return the sizes of the junction tree of an order."""
     sizes = problem.model.sizes
     return _statistics(plan_tree([group.scope for group in problem.groups], sizes, order, problem.kept), sizes)
 
 
 def plan_statistics(plan: Plan) -> Statistics:
-    """Sizes of the junction tree that a plan's order makes, were its cliques stored."""
+    """Return the sizes of the junction tree that a plan's order makes, were its cliques stored."""
     domains = {step.variable: step.domain for step in plan.steps}
     sizes = [domains.get(v, 1) for v in range(1 + max((*plan.order, *plan.kept), default=-1))]
     return _statistics(plan_tree([factor.scope for factor in plan.factors], sizes, plan.order, plan.kept), sizes)

@@ -1,4 +1,4 @@
-"""What is known of an optimum while it is looked for: the best assignment, the bound, and how they came."""
+"""Knowledge of an optimum during a search: the best assignment, the bound, and their origins."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ FIRST_SECONDS = 0.05
 
 
 class Limits(NamedTuple):
-    """When a search may end before the optimum is proven.
+    """Conditions that end a search before the optimum is proven.
 
     Attributes:
         deadline: By ``time.monotonic``; None: there is none.
         gap: The gap of the bounds that is close enough.
         upper_bound: A total that is known to be reached; None if none is known.
-        nodes: Of the search tree, in each round.
+        nodes: Most nodes of the search tree in each round.
         rounds: After which it ends.
         messages: Estimated seconds of the first round's mini-buckets; each round may take ten times longer than the one
             before.
@@ -49,11 +49,11 @@ class Limits(NamedTuple):
 
 
 class Knowledge:
-    """What is known so far, in the units of the problem's model.
+    """Knowledge so far, in the units of the problem's model.
 
     Args:
-        problem: Of the task ``mpe``.
-        limits: When the bounds are close enough.
+        problem: Problem of the task ``mpe``.
+        limits: Limits of the gap and the time.
         listener: Called with what is known.
     """
 
@@ -152,7 +152,7 @@ class Knowledge:
             self.clock[name] = self.clock.get(name, 0.0) + time.perf_counter() - started
 
     def result(self) -> Result:
-        """What is known.
+        """Return the result of the search so far.
 
         Raises:
             TimeLimitError: Nothing is.

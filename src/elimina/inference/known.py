@@ -1,4 +1,4 @@
-"""What is known of an answer before it is exact: how it is put together, and first bounds that take next to no time."""
+"""Answers before they are exact: their combination, and first bounds that take very little time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOOK = 256
 """Tables between looks at the clock."""
 
 _MOST_CELLS = 1 << 20
-"""Of a table whose variables are charged."""
+"""Most cells of a table whose variables are charged."""
 
 _MOST_LISTED_CELLS = 1 << 16
 """Likewise, of a table that lists its tuples: writing it out takes more than reading it."""
@@ -51,8 +51,8 @@ def combine(known: Result | None, found: Result, sign: int) -> Result:
     """Return what two answers to one question say together; the figures are those of the second.
 
     Args:
-        known: What is known so far; None: nothing.
-        found: What was found.
+        known: Known result; None: there is none.
+        found: New result.
         sign: 1 where values are minimised, -1 where they are maximised.
     """
     if known is None or found.status not in ("bounded", "feasible"):
@@ -73,7 +73,7 @@ def combine(known: Result | None, found: Result, sign: int) -> Result:
 
 
 def _is_better(one: Result, other: Result, sign: int) -> bool:
-    """Whether one answer has an assignment that is better than another one's, or whose value is known to be."""
+    """Return whether an answer has a better assignment than another one, or one whose value is known to be better."""
     if one.assignment is None or other.assignment is None:
         return other.assignment is None
     ends = [(r.upper_bound if sign == 1 else r.lower_bound) if r.value is None else r.value for r in (one, other)]
@@ -182,7 +182,7 @@ def _cost(value: float, sense: Sense, forbidden: float) -> float:
 
 
 def _between(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
-    """What the least cost of all tables, and an assignment, say of the task's answer."""
+    """Return the answer that the least cost of all tables and an assignment prove."""
     model = problem.model
     number = math.prod(model.sizes[v] for v in problem.free)
     stats = {**_STATS, "method": "first bounds", "seconds": {}}

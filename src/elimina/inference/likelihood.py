@@ -30,7 +30,7 @@ def weights_of(variable: Variable, known: int | Array) -> Array:
     """Return one weight for each state; bool if the variable is observed.
 
     Args:
-        variable: What the evidence is about.
+        variable: Variable of the evidence.
         known: Index of the observed state, or likelihoods.
     """
     if not isinstance(known, int):

@@ -22,7 +22,7 @@ Array = NDArray[Any]
 
 
 class Written(NamedTuple):
-    """What is to be known of a listed factor that was written.
+    """Properties of a listed factor that was written.
 
     Attributes:
         ends: Smallest and largest allowed value of each table at the tuples; None if it allows none of them.
@@ -45,10 +45,10 @@ def write_listed(
     Args:
         factor: Its layout.
         tables: Tables within its scope; one of them lists its tuples.
-        sense: Of the tables.
-        rule: What becomes of their values.
+        sense: Sense of the tables.
+        rule: Encoding of their values.
         limit: See ``write_factors``.
-        arena: Where the factor lies.
+        arena: Arena of the factor.
     """
     place = section(arena, factor)
     table = listing_table(tables, factor.scope, sense)
@@ -73,7 +73,7 @@ def write_listed(
 
 
 def _zero(rule: Rule, sense: Sense, limit: int) -> float:
-    """What stands for a forbidden assignment."""
+    """Return the value of a forbidden assignment."""
     if rule in ("support", "products"):
         return 0
     if rule == "distances":
@@ -85,7 +85,7 @@ class ListedValues:
     """Values of a listed factor, to be changed in place.
 
     Args:
-        arena: Where the factor lies.
+        arena: Arena of the factor.
         factor: Its layout.
 
     Attributes:

@@ -32,7 +32,7 @@ def marginal_map(
     """Sum out, and maximise.
 
     Args:
-        planned: Of the task ``mmap``.
+        planned: Plan of the task ``mmap``.
         spent: Seconds so far by phase.
         optimise: Finds the optimum of a model.
         progress: Called now and then with the share of the summation that is done.
@@ -67,7 +67,7 @@ def marginal_map(
 
 
 def summation_does_not_fit(planned: Planned) -> str:
-    """What a plan would need, and what helps."""
+    """Return the error of a plan that does not fit: what it would need, and what helps."""
     problem = planned.problem
     return (
         f"{does_not_fit(planned.plan)}. That is for summing out {len(problem.free)} variables, with "

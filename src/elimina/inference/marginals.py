@@ -24,14 +24,14 @@ from elimina.states import State
 
 
 class Inquiry(NamedTuple):
-    """Whose posteriors are asked for.
+    """Posteriors that are asked for.
 
     Attributes:
         model: A probability model, with a leaf for each piece of soft evidence.
         evidence: Variable index -> value index.
         asked: The variables whose marginals go into the result.
         complete: True if the evidence's probability is asked for too.
-        structure: What is eliminated for them.
+        structure: Structure whose elimination gives them.
     """
 
     model: Model
@@ -45,9 +45,9 @@ def posteriors(inquiry: Inquiry, execution: Execution, options: Options, seconds
     """Run the plan of an inquiry's structure.
 
     Args:
-        inquiry: What is asked.
+        inquiry: Posteriors that are asked for.
         execution: The structure's problem, its plan, and where to run it.
-        options: For the elimination that finds the evidence's probability where the structure does not tell it.
+        options: Options of the elimination that finds the evidence's probability where the structure does not give it.
         seconds: Time spent so far by phase; it goes into the result's statistics.
 
     Raises:
@@ -85,7 +85,7 @@ def _propagate(execution: Execution, clock: dict[str, float]) -> Answer:
 
 
 def _log10_z(inquiry: Inquiry, answer: Answer, execution: Execution, options: Options) -> float | None:
-    """Minus infinity for evidence that is seen to be impossible; None where the structure does not tell."""
+    """Return minus infinity for evidence that is seen to be impossible; None where the structure does not tell."""
     model, evidence, structure = inquiry.model, inquiry.evidence, inquiry.structure
     assert answer.log_sum is not None
     log_sum = float(answer.log_sum)

@@ -1,4 +1,4 @@
-"""How an optimum is found: by which of elimination, filtering, mini-buckets and search, and in which turns."""
+"""Strategies for optima: elimination, filtering, mini-buckets and search, and their time budgets."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SHARE = 1e-9
 
 
 class Search(NamedTuple):
-    """How the optimum is looked for.
+    """Method for an optimum, and when it is good enough.
 
     Attributes:
         method: ``filter``, ``search``, ``mbe``, ``eliminate``: only so; ``auto``: filtering and search first where
@@ -102,9 +102,9 @@ class Search(NamedTuple):
         """Filter before a plan is made, if that may be better (as long as it takes, where it is asked for).
 
         Args:
-            problem: Of the task ``mpe``.
+            problem: Problem of the task ``mpe``.
             rough: Finds a quick order.
-            options: How to plan.
+            options: Planning options.
             run: The call.
 
         Raises:
@@ -130,7 +130,7 @@ class Search(NamedTuple):
 
         Args:
             planned: A plan without slices and scratch files.
-            options: How to search.
+            options: Search options.
             run: The call.
         """
         plan, most = planned.plan, LONGEST_TRY

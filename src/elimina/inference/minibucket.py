@@ -26,7 +26,7 @@ from elimina.planning.prepare import Problem
 from elimina.result import Result
 
 _ROUNDING = 1e-6
-"""Of bounds on integers."""
+"""Rounding error of bounds on integers."""
 
 _UNITS = 8
 """Units in the last place that a table of a sum may be off."""
@@ -40,10 +40,10 @@ class Heuristic(NamedTuple):
     """Messages of mini-buckets on the host, as a search looks them up.
 
     Attributes:
-        problem: What they are for.
-        plan: That made them.
+        problem: Problem that they belong to.
+        plan: Plan that made them.
         encoded: The problem's factors.
-        guide: Where they lie.
+        guide: Places of the messages.
         arena: All tables; empty while they are in a session.
         cost: The bound in the plan's units, minimised; an int if costs are, infinity if nothing is allowed.
     """
@@ -61,7 +61,7 @@ class Heuristic(NamedTuple):
         return sign_of(self.plan)
 
     def total_of(self, cost: int | float) -> int | float:
-        """A bound on costs of the plan as one on the model's totals; integers are rounded to what is reached."""
+        """Return a bound on the plan's costs as one on the model's totals; integers are rounded to the next total."""
         if self.is_integer:
             whole = cost if isinstance(cost, int) else math.ceil(cost - _ROUNDING)
             return int(self.encoded.offset) + self.least * whole
@@ -71,7 +71,7 @@ class Heuristic(NamedTuple):
         """Return a bound on costs of the plan as one on the model's totals, rounding errors included."""
         if self.is_integer:
             return self.total_of(cost)
-        # Levelling, and a search of the messages, add as often once more.
+        # Moment matching, and a search of the messages, add as often once more.
         slack = 2 * rounding(self.plan, cost, self.encoded.constants, len(self.plan.order))
         return self.total_of(cost - slack)
 
@@ -83,7 +83,7 @@ class Heuristic(NamedTuple):
 
     @property
     def tables(self) -> _Tables:
-        """What the core's search is given of them."""
+        """Arguments of the core's search."""
         return (self.arena, *self.guide, float(abs(self.plan.forbidden)), self.sign, self.is_integer)
 
     @property
@@ -97,11 +97,12 @@ class Heuristic(NamedTuple):
         return self.plan.dtype.startswith("int")
 
     def decode(self, session: GatheringSession, noise: np.random.Generator | None = None) -> list[int]:
-        """The assignment that gives each variable, the last one eliminated first, the value of the least bound.
+        """Return the assignment that gives each variable, the last one eliminated first, the value of the least bound.
 
         Args:
-            session: Where the messages are.
-            noise: Of sums: for a value drawn by its share instead (costs less Gumbel noise are least so often).
+            session: Session that holds the messages.
+            noise: Random generator for sums: values are drawn in proportion to their shares, by Gumbel noise. None: the
+                best values.
         """
         values = [0] * len(self.plan.order)
         homes = self.guide.homes()
@@ -115,10 +116,10 @@ class Heuristic(NamedTuple):
         return self.complete(values)
 
     def rounding(self, session: GatheringSession, chosen: Sequence[int]) -> float:
-        """What rounding may have changed of a sum's bound: a few units in the last place of each table.
+        """Return the rounding error of a sum's bound: a few units in the last place of each table.
 
         Args:
-            session: Where the tables are.
+            session: Session that holds the tables.
             chosen: A value for each variable of the model, where their size is seen.
         """
         values = [chosen[v] for v in self.plan.order]
@@ -148,7 +149,7 @@ def heuristic_of(execution: Execution, clock: dict[str, float]) -> Heuristic:
     """Run a plan with mini-buckets, and fetch its messages.
 
     Args:
-        execution: Of the task ``mpe``; it keeps its messages.
+        execution: Execution of the task ``mpe`` that keeps its messages.
         clock: Seconds by phase, which are added to.
 
     Raises:
@@ -202,9 +203,9 @@ def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original
     """Bound the optimum by one run of mini-buckets, and follow them to an assignment, whose value is the other bound.
 
     Args:
-        execution: Of the task ``mpe``. Where nothing is divided, the bounds meet.
+        execution: Execution of the task ``mpe``. Where no bucket is partitioned, the bounds meet.
         seconds: Time spent so far by phase.
-        original: What the execution's problem was made from.
+        original: Problem that the execution's problem was made from.
 
     Raises:
         MemoryLimitError: The plan does not fit.
@@ -223,7 +224,7 @@ def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original
 
 
 def division(plan: Plan) -> dict[str, int | str]:
-    """Figures of mini-buckets for ``Result.stats``."""
+    """Return the figures of mini-buckets for ``Result.stats``."""
     if plan.minibuckets is None:
         return {}
     known = plan.minibuckets
@@ -237,7 +238,7 @@ def meet(bound: int | float, score: int | float, tolerance: float = TOLERANCES["
 
 
 def sum_between(lower: float, upper: float) -> Result:
-    """What is known from bounds on the base-10 logarithm of a sum."""
+    """Return the result that bounds on the base-10 logarithm of a sum prove."""
     if upper == -math.inf or meet(lower, upper):
         return partition_result(upper)
     return Result("bounded", "pr", None, lower, upper)
@@ -249,10 +250,10 @@ def result_between(
     chosen: Sequence[int] | None,
     tolerance: float = TOLERANCES["float64"],
 ) -> Result:
-    """What is known from a bound (None: nothing is allowed) and an assignment.
+    """Return the result that a bound (None: nothing is allowed) and an assignment prove.
 
     Args:
-        model: Whose optimum it is.
+        model: Model of the optimum.
         bound: No assignment is better, in the model's units.
         chosen: A value for each variable of the model; None if no assignment is known.
         tolerance: The relative gap from which on the assignment is not the optimum.

@@ -1,4 +1,4 @@
-"""How to plan: what users may ask for, and the checks of it."""
+"""Planning options of users, and their checks."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ Slices = int | Literal["auto", "never"]
 """Conditioning on variables where a plan does not fit, and the most slices that it may make."""
 
 Tables = Literal["auto", "dense", "sparse"]
-"""Whether steps work on rows, the feasible assignments alone: where that is expected to be faster, never, or all."""
+"""Table layout: sparse tables hold allowed tuples alone; ``auto``: sparse where that is expected to be faster."""
 TABLES: tuple[Tables, ...] = get_args(Tables)
 
 Shift = Literal["none", "tables", "clusters", "buckets", "all"]
-"""Where costs are shifted for better bounds: between tables before; also between clusters of these; between
-mini-buckets; everywhere."""
+"""Cost shifting for tighter bounds: none; between tables; also between clusters of these; between mini-buckets; all."""
 SHIFTS: tuple[Shift, ...] = get_args(Shift)
 
 Division = Literal["auto", "scope", "content"]
-"""Whether buckets are divided by their tables' variables alone, or by their values: always, or where that is quick."""
+"""Partition of buckets by the scopes of tables, or by their contents; ``auto``: by content where that is quick."""
 DIVISIONS: tuple[Division, ...] = get_args(Division)
 
 ORDER_SECONDS = 2.0
@@ -36,7 +35,7 @@ ORDER_SECONDS = 2.0
 
 
 class Options(NamedTuple):
-    """How to plan; see ``elimina.plan`` for what the fields mean."""
+    """Planning options; ``elimina.plan`` describes the fields."""
 
     device: str = "auto"
     memory: int | None = None
@@ -52,7 +51,7 @@ class Options(NamedTuple):
     shift: Shift = "all"
     partition: Division = "auto"
     refined: int = 0
-    """How often there were more rows than memory held: so many times ``FINER`` times as many are expected."""
+    """Number of times that tuples exceeded the memory: each time, ``FINER`` times as many are expected."""
     is_kept: bool = False
     """True if a checkpoint keeps what is known, for which tables have to stay on the device."""
 

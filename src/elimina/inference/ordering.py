@@ -20,7 +20,7 @@ _ROUGH_SECONDS = 0.5
 """Limit of a quick order; what takes longer is large."""
 
 _VARIABLE_SECONDS = 1e-5
-"""What reductions and a greedy run may take for each variable, whatever the limit: half an order is worth nothing."""
+"""Seconds of reductions and a greedy run for each variable, whatever the limit: half an order is useless."""
 
 
 def rough_order(problem: Problem, options: Options) -> Order:
@@ -36,9 +36,9 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
     """Return an order of the free variables: searched for, or the given one without the variables that are fixed.
 
     Args:
-        problem: Whose variables are ordered.
-        options: How.
-        rough: What ``rough_order`` found, if it is known: a search does not go on from a small problem's.
+        problem: Problem whose variables are ordered.
+        options: Planning options.
+        rough: Order from ``rough_order``, if it is known: a search does not go on from a small problem's.
     """
     if not isinstance(options.order, str):
         return _given_order(problem, options.order)

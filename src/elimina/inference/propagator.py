@@ -124,7 +124,7 @@ class Propagator:
         """Observe values in each case, instead of those before; for variables with a factor over them and the cases.
 
         Args:
-            variables: Of the rows.
+            variables: Variables of the rows.
             values: Shape ``(variables, cases)``; -1 where nothing is observed.
         """
         for v, row in zip(variables, values, strict=True):
@@ -136,7 +136,7 @@ class Propagator:
         self._stale[:] = True
 
     def _levels(self, variable: int) -> Array:
-        """A factor of a variable and cases for each value that is observed in a case (columns; the last one: none)."""
+        """Return a factor over a variable and cases: a column for each value that cases observe, then one for none."""
         if variable not in self._levels_of:
             values = factor_view(self._encoded.arena, self._plan.factors[self._homes[variable]])[:, :1]
             forbidden = 0.0 if self._semiring == "sum-product" else -math.inf
@@ -219,7 +219,7 @@ class Propagator:
         """Compute everything for one row of observations after another, instead of what was observed before.
 
         Args:
-            variables: Of the columns.
+            variables: Variables of the columns.
             values: int32 array of shape ``(cases, columns)``: value indices, -1 where there is none.
 
         Returns:
@@ -293,7 +293,7 @@ class Propagator:
         return np.asarray(total + math.log(2) * exponents + math.fsum(self._taken.values()))
 
     def factor_table(self, number: int) -> tuple[tuple[int, ...], Array]:
-        """Return a factor as weighed at present, up to a constant: its scope and values."""
+        """Return a factor with the present evidence, up to a constant: its scope and values."""
         factor = self._plan.factors[number]
         if isinstance(self._session, KeepingSession):
             return factor.scope, self._session.factor_table(number)
@@ -305,7 +305,7 @@ class Propagator:
 
     @property
     def constant(self) -> float:
-        """Where tables hold logarithms: what they all together lack; minus infinity if nothing is possible."""
+        """Constant that logarithmic tables lack, all together; minus infinity if nothing is possible."""
         return -math.inf if self._encoded.impossible else self._encoded.offset + math.fsum(self._taken.values())
 
     @property
@@ -328,7 +328,7 @@ class Propagator:
         return step.axes, table
 
     def _given(self, scope: Sequence[int]) -> tuple[int | slice, ...]:
-        """Indices of the cells with the given values."""
+        """Return the indices of the cells with the given values."""
         return tuple(int(self._values[v]) if self._values[v] >= 0 else slice(None) for v in scope)
 
     def _nothing(self, sizes: Sequence[int]) -> Array:

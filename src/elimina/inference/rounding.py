@@ -42,7 +42,7 @@ def rounding(plan: Plan, cost: float, constants: Iterable[float], more: int = 0)
     Args:
         plan: It adds floats.
         cost: The sum of the plan's roots.
-        constants: What was taken out of its tables.
+        constants: Constants taken out of its tables.
         more: Additions besides those of the plan.
     """
     slack = (additions(plan) + more) * epsilon(plan.dtype) * abs(cost)

@@ -28,7 +28,7 @@ def draw(propagator: Propagator, plan: Plan, count: int, random: np.random.Gener
         propagator: After a run that computed the sum, so that all messages towards the roots are known.
         plan: The propagator's, with its messages kept.
         count: Number of samples.
-        random: Where randomness comes from.
+        random: Random generator.
 
     Returns:
         Variable -> value indices, shape ``(count,)``, for each variable of the plan's order.
@@ -61,7 +61,7 @@ def _blocks(count: int, size: int) -> Iterator[slice]:
 
 
 def _logarithms(values: Array, logarithmic: bool) -> NDArray[np.float64]:
-    """Products of messages may leave a float's range where sums of logarithms do not."""
+    """Return logarithms: products of messages may leave a float's range where sums of logarithms do not."""
     if logarithmic:
         return values.astype(np.float64)
     with np.errstate(divide="ignore"):

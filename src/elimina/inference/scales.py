@@ -1,4 +1,4 @@
-"""What scaled messages stand for: readers divide each by a power of two, which has to be accounted for."""
+"""Scales of messages: readers divide each by a power of two, which the answer has to account for."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Scales:
         return np.asarray(_exponents(peaks[..., self._below, 0], self._plan.dtype).sum(axis=-1))
 
     def may_underflow(self, ranges: NDArray[np.float64], peaks: NDArray[np.float64]) -> bool:
-        """Whether a product of values, each as small as its table holds, could leave the dtype's normal range.
+        """Return whether a product of values, each as small as its table holds, could leave the dtype's normal range.
 
         Args:
             ranges: ``Encoded.ranges``.
@@ -72,7 +72,7 @@ class Scales:
         return bool(products.min() < self._smallest)
 
     def errors(self, ranges: NDArray[np.float64], peaks: NDArray[np.float64]) -> list[float]:
-        """For each step, the base-2 logarithm of a bound on what its values lack because products became 0.
+        """Return, for each step, the base-2 logarithm of a bound on the loss of products that became 0.
 
         A product below the smallest normal number is lost at most as a whole; what a message lacks is carried on by the
         steps that read it, multiplied by the largest values of their other tables (below 2 once scaled) and divided by
@@ -101,7 +101,7 @@ def roots(plan: Plan, run: Run) -> list[int | float]:
 
 
 def root_places(plan: Plan) -> NDArray[np.int64]:
-    """Where in ``Run.zone`` the values are whose product is the whole model's."""
+    """Return the places in ``Run.zone`` of the values whose product is the whole model's."""
     steps = plan.steps
     if isinstance(steps, Steps):
         offsets = steps.offsets[[output.step for output in plan.outputs]].tolist()

@@ -29,7 +29,7 @@ MOST_COST = 2**50
 """Sums of integer costs stay below it: the core adds them as floats."""
 
 STEP = 1e-9
-"""Of a total that is known to be reached, relative: what a worse one may differ by where costs are floats."""
+"""Relative tolerance of a total known to be reached, where costs are floats."""
 
 LONGEST_MESSAGES = 300.0
 """Estimated time of mini-buckets beyond which none are tried."""
@@ -65,10 +65,10 @@ def searched_optimum(
     """Find the optimum and an assignment, or bounds on it where time ends before (``bounded``).
 
     Args:
-        problem: Of the task ``mpe``.
+        problem: Problem of the task ``mpe``.
         options: ``ibound``: that of the only round; ``auto`` or None: it rises. The device makes the messages.
-        limits: When it may end.
-        tried: What is known from before.
+        limits: Limits of the search.
+        tried: Result from before.
         listener: Called now and then with what is known.
         original: The problem with its costs shifted; None: they are shifted here.
 
@@ -148,7 +148,7 @@ class _Search(Knowledge):
         return self.consistency is not None and self.consistency.bound == self.bound
 
     def search(self, original: Original, heuristic: Heuristic, seconds: float) -> None:
-        """One round."""
+        """Run one round."""
         self.is_empty = math.isinf(heuristic.cost)
         self.raise_bound(original, heuristic, heuristic.cost)
         if self.is_over:
@@ -193,7 +193,7 @@ class _Search(Knowledge):
             raise KeyboardInterrupt
 
     def propagate(self, original: Original, seconds: float) -> None:
-        """A turn of soft local consistency."""
+        """Run soft local consistency for one time budget."""
         while not (self.is_over or self.is_consistency_spent):
             if self.consistency is None:
                 self.consistency = self.begin_consistency(original)

@@ -28,7 +28,7 @@ from elimina.planning.prepare import Problem, allowed_ranges, prepare
 from elimina.table import FORBIDDEN, Table
 
 MOST_CELLS = 2**26
-"""Of all tables together."""
+"""Most cells of all tables together."""
 
 CELL_BYTES = 48
 """Distances, in the core's units, there, shifted, and as tables, twice: 64 bits each."""
@@ -36,7 +36,7 @@ CELL_BYTES = 48
 Array = NDArray[Any]
 
 _MOST_TOTAL = 2**48
-"""What the core can add up."""
+"""Largest total that the core can add up."""
 
 LONGEST_SHIFT = 10.0
 """Seconds after which no further pass is begun by default."""
@@ -60,7 +60,7 @@ class Shifted(NamedTuple):
             the original problem, negated where that is maximised.
         scale: An int if costs are integers, else 1.0.
         sign: -1 where the original's totals are maximised.
-        slack: How far an assignment's total may have moved besides, where costs are floats.
+        slack: Largest change of an assignment's total by rounding, where costs are floats.
     """
 
     problem: Problem
@@ -69,7 +69,7 @@ class Shifted(NamedTuple):
     slack: float = 0.0
 
     def original(self, bound: int | float) -> int | float:
-        """A bound on this problem's totals as one on the original's, whose integers no total comes between."""
+        """Return a bound on this problem's totals as one on the original's, rounded to the next total of integers."""
         if isinstance(self.scale, int):
             return self.total(bound)
         return self.sign * (widened(bound, self.problem.model.constant) - self.slack)
@@ -113,8 +113,8 @@ def shift_tables(problem: Problem, options: Options, seconds: float) -> Original
     """Shift costs between tables if that is asked for and possible.
 
     Args:
-        problem: Of the task ``mpe``.
-        options: Whether, and the memory that it may take.
+        problem: Problem of the task ``mpe``.
+        options: Options of the shifts, with the memory that they may take.
         seconds: After which no further pass is begun.
     """
     return Original(problem, shift(problem, seconds, host_memory(options)) if options.shifts_tables else None)
@@ -124,7 +124,7 @@ def shift_all(problem: Problem, options: Options, seconds: float) -> tuple[Origi
     """Shift costs between tables and between clusters, whichever is asked for and possible.
 
     Args:
-        problem: Of the task ``mpe``.
+        problem: Problem of the task ``mpe``.
         options: With an i-bound.
         seconds: After which no further pass of either is begun.
 
@@ -142,7 +142,7 @@ def shift_clusters(original: Original, options: Options, order: Sequence[int], s
     """Join tables to clusters of mini-buckets, and shift costs between these, if time and memory suffice.
 
     Args:
-        original: Whose costs were shifted between tables.
+        original: Problem whose costs were shifted between tables.
         options: With the most variables of a cluster's message, and the memory that it may take.
         order: Its free variables in elimination order.
         seconds: After which no further pass is begun.
@@ -168,7 +168,7 @@ def shift_clusters(original: Original, options: Options, order: Sequence[int], s
 
 
 def _shifted_in(graph: JoinGraph, problem: Problem, seconds: float) -> tuple[Problem, float] | None:
-    """The problem with the clusters' tables, and its slack; None if all is forbidden, or costs are too large."""
+    """Return the problem with the clusters' tables, and its slack; None if all is forbidden, or costs are too large."""
     model = problem.model
     known = distances(problem, FORBIDDEN_COST)
     if not known.possible:
@@ -209,7 +209,7 @@ def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
     """Shift costs between tables; None if these are too large for it, or forbid everything.
 
     Args:
-        problem: Of the task ``mpe``.
+        problem: Problem of the task ``mpe``.
         seconds: After which no further pass is begun.
         memory: Bytes that it may take.
     """
@@ -251,7 +251,7 @@ def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
 
 
 def _in_units(table: Array, unit: float, limit: float) -> Array:
-    """Distances in the core's units."""
+    """Return the distances in the core's units."""
     costs = np.full(table.shape, FORBIDDEN_COST)
     np.copyto(costs, np.rint(table * unit), where=table < limit, casting="unsafe")
     return costs

@@ -1,4 +1,4 @@
-"""What each slice of a problem is worth at best, before any of them runs: most need not run then.
+"""Bounds on the slices of a problem before any of them runs: most need not run then.
 
 One elimination by mini-buckets (Dechter and Rish 2003) with the fixed variables left in the tables bounds all slices at
 once.
@@ -36,19 +36,19 @@ _LONGEST = 10.0
 _SHARE = 0.1
 
 _MOST_OFFSET = 2**62
-"""What all slices have in common, where the rest is at most as far from it as a search's costs."""
+"""Largest common cost of all slices, where the rest is at most as far from it as a search's costs."""
 
 _ROUNDING = 1e-9
-"""Of sums of floats, relative to the largest costs."""
+"""Rounding error of sums of floats, relative to the largest costs."""
 
 
 class SliceBounds(NamedTuple):
     """Lower bounds on slices, as costs that are minimised.
 
     Attributes:
-        costs: For each slice what its total is at least, negated where totals are maximised; the largest number of the
+        costs: Lower bound on the total of each slice, negated where totals are maximised; the largest number of the
             dtype where nothing is allowed.
-        slack: What a bound may be off by.
+        slack: Rounding error of a bound.
     """
 
     costs: NDArray[Any]
@@ -62,7 +62,7 @@ class SliceBounds(NamedTuple):
         """Return all slices such that promising ones come early, and values of slow variables still change seldom.
 
         Args:
-            sizes: Of the fixed variables, the slowest one first.
+            sizes: Sizes of the conditioned variables, the slowest one first.
         """
         costs = self.costs.reshape(sizes)
         keys: list[NDArray[np.generic]] = []
@@ -78,7 +78,7 @@ def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] |
     """Bound all slices, and find a first assignment by greedy decoding and local search.
 
     Args:
-        execution: Of a plan in slices, for the task ``mpe``.
+        execution: Execution of a plan in slices, for the task ``mpe``.
 
     Returns:
         The bounds, and a value for each variable of the model (None if none was found); None where slices are too
@@ -165,7 +165,7 @@ def _costs(original: Original, plan: Plan, slicing: Slicing, backend: CpuBackend
 def _tables(
     plan: Plan, arena: NDArray[np.generic], execution: Execution, kept: Sequence[int]
 ) -> list[tuple[tuple[int, ...], NDArray[Any]]]:
-    """What is left over kept variables: messages of the roots, and factors."""
+    """Return the tables left over the kept variables: messages of the roots, and factors."""
     program = execution.program()
     zone = run_once(execution.backend, program, arena).zone
     tables: list[tuple[tuple[int, ...], NDArray[Any]]] = []

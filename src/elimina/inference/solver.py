@@ -38,17 +38,17 @@ _MANY_TABLES = 200
 """Tables from which first bounds are made before there is need of them."""
 
 _TABLE_SECONDS = 3e-5
-"""What each table costs in first bounds. They are made beside the work of a call whose age is about that."""
+"""Seconds of each table in first bounds. They are made beside the work of a call of about that age."""
 
 _LEAST_SECONDS = 1e-3
-"""That a plan is made for, however little time is left."""
+"""Least seconds that a plan is made for, however little time is left."""
 
 _MOST_REFINED = 6
 """Times that rows are made again in finer slices."""
 
 
 class Question(NamedTuple):
-    """What is asked: see ``elimina.solve``."""
+    """Arguments of a question: see ``elimina.solve``."""
 
     model: Model
     task: Task
@@ -60,9 +60,9 @@ class Solver:
     """The ways to answer a question, in turn.
 
     Args:
-        question: What is asked.
-        options: How to plan.
-        search: How optima are looked for.
+        question: Question to answer.
+        options: Planning options.
+        search: Strategy for optima.
         run: The call, which keeps what is found.
 
     Attributes:
@@ -127,7 +127,7 @@ class Solver:
         return search.is_asked_for or self._is_over
 
     def _bound_first(self, problem: Problem) -> None:
-        """See to first bounds: at the end of the call, or now where they would take too long then."""
+        """Provide first bounds: at the end of the call, or now if they would take too long then."""
         if self.run.deadline is None or len(problem.tables) < _MANY_TABLES:
             self.run.fallback = lambda seconds: first_bounds(problem, seconds, self.search.upper_bound)
             self.run.fallback_after = max(LONG_SECONDS, _TABLE_SECONDS * len(problem.tables))

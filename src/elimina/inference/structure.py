@@ -1,4 +1,4 @@
-"""How to get marginals with little work: one junction tree, or several eliminations without what is irrelevant."""
+"""Structure for marginals with little work: one junction tree, or several eliminations without irrelevant factors."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from elimina.table import Table
 JUNCTION_TREE = "junction tree"
 
 _FACTOR_SECONDS = 3e-4
-"""What each factor of an elimination costs in planning and start."""
+"""Seconds of planning and starting for each factor of an elimination."""
 
 _ESTIMATE_SECONDS = 5e-6
-"""What each factor costs in an estimate of an elimination's work."""
+"""Seconds of estimating an elimination's work for each factor."""
 
 _COLLECT_SECONDS = 5e-7
-"""What each factor that a variable's posterior depends on costs while these are collected."""
+"""Seconds of collecting each factor that a variable's posterior depends on."""
 
 _SEARCH = 0.5
 """Share of the one tree's estimated time that these estimates may take."""
 
 
 class Structure(NamedTuple):
-    """What is eliminated for the marginals of some variables.
+    """Eliminations for the marginals of some variables.
 
     Attributes:
-        problem: Of the task ``mar``.
+        problem: Problem of the task ``mar``.
         wanted: Variable of the model -> the one of the problem's model whose marginal is its posterior.
         trees: Number of eliminations that the problem is made of; 1: a junction tree.
         left_out: Factors that P(evidence) depends on, and the problem does not have.
@@ -53,7 +53,7 @@ class Structure(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As in ``Result.stats``."""
+        """Name in ``Result.stats``."""
         return JUNCTION_TREE if self.trees == 1 else f"{self.trees} eliminations"
 
 
@@ -77,7 +77,7 @@ def choose_structure(
         model: A probability model.
         evidence: Variable index -> value index.
         query: The variables whose marginals are asked for; None: all.
-        options: How to plan; a given order names all variables, so nothing is left out then.
+        options: Planning options; a given order names all variables, so nothing is left out then.
 
     Raises:
         InputError: The task does not fit the model.
@@ -148,7 +148,7 @@ class _Search:
         """Return the cheapest way found.
 
         Args:
-            relevance: What each variable's posterior depends on.
+            relevance: Factors that each variable's posterior depends on.
             tree: One elimination of everything, with the variables asked for.
         """
         running = self._running(tree.factors)
@@ -203,7 +203,7 @@ class _Search:
 
 
 def _maximal(groups: Mapping[int, Sequence[int]]) -> list[tuple[int, tuple[int, ...]]]:
-    """The sets that are in no other one, largest first; the others' variables go to the smallest one around them."""
+    """Return the sets that no other one contains, largest first; others' variables go to the smallest around them."""
     result: dict[int, list[int]] = {}
     for factors in sorted(groups, key=lambda factors: (-factors.bit_count(), factors)):
         around = [other for other in result if factors & ~other == 0]

@@ -27,7 +27,7 @@ class Slice(NamedTuple):
         number: Its number: that of the last fixed variable's value changes fastest.
         problem: The problem with the slice's values fixed.
         encoded: Its factors.
-        run: What the backend returned; None if the factors alone say that nothing is allowed.
+        run: Output of the backend; None if the factors alone show that nothing is allowed.
     """
 
     number: int
@@ -83,7 +83,8 @@ class Sweep:
         """Run slices; the session is closed when they are finished, or the iterator is.
 
         Args:
-            numbers: Of the slices, in any sequence; neighbours that differ in fast variables alone share most steps.
+            numbers: Numbers of the slices, in any sequence; neighbours that differ in fast variables alone share most
+                steps.
             parameter: Another one than the plan's: see ``Program.parameter``.
             part: The number of this sweep, and of all, for the report of progress.
 
@@ -178,7 +179,7 @@ class Sweep:
 
 
 class _Touched(NamedTuple):
-    """What a fixed variable's value is part of."""
+    """Tables and steps that a conditioned variable's value is part of."""
 
     tables: tuple[int, ...]
     factors: tuple[int, ...]

@@ -32,12 +32,12 @@ from elimina.result import Result
 from elimina.tree import bucket_tree
 
 _SECONDS = 20.0
-"""Of the first of four runs by default, as estimated; the others take twice that together."""
+"""Estimated seconds of the first of four runs by default; the others take twice that together."""
 
 
 QUICK_ORDER: Method = "min-degree"
 QUICK_ORDER_SECONDS = 0.2
-"""How an order for first bounds is found, and the limit in seconds."""
+"""Heuristic of the order for first bounds, and its limit in seconds."""
 
 _QUICK_SECONDS = 0.05
 """Estimated time of the first bounds of a long call."""
@@ -69,8 +69,8 @@ def bounded_sum(
     counts.
 
     Args:
-        execution: Of the task ``pr``, with mini-buckets that bound it from above.
-        options: How it was planned.
+        execution: Execution of the task ``pr``, with mini-buckets that bound it from above.
+        options: Options of the plan.
         seconds: Time spent so far by phase.
         learn: Called with each bound as soon as it is known.
 
@@ -103,7 +103,7 @@ def quick_bounds(problem: Problem, options: Options, deadline: float | None, lea
 
     Args:
         problem: A problem of the task ``pr``.
-        options: How to plan; the order and the i-bound are its own.
+        options: Planning options; the order and the i-bound are its own.
         deadline: Deadline by ``time.monotonic``.
         learn: Called with each bound as soon as it is known.
 
@@ -125,7 +125,7 @@ def rungs(problem: Problem, order: Sequence[int], options: Options, left: float)
     Args:
         problem: A problem of the task ``mpe`` or ``pr``.
         order: The free variables in elimination order.
-        options: How to plan, with an i-bound.
+        options: Planning options, with an i-bound.
         left: Seconds until the deadline.
     """
     seconds, last = _QUICK_SECONDS, 0
@@ -155,8 +155,8 @@ def bounded_marginal_map(
     """Bound the largest sum from above, and value the assignment of the query that this leads to.
 
     Args:
-        planned: Of the task ``mmap``; its plan need not fit.
-        options: How to plan mini-buckets; without an i-bound, it is ``affordable``.
+        planned: Plan of the task ``mmap``, which need not fit.
+        options: Options of mini-buckets; without an i-bound, it is ``affordable``.
         progress: Called now and then with the share of the bound that is done.
         deadline: By ``time.monotonic``.
         learn: Called with each bound as soon as it is known.
@@ -298,7 +298,7 @@ def _conditioned(
 def _value(
     execution: Execution, given: Mapping[int, int], options: Options, clock: dict[str, float]
 ) -> tuple[float, bool]:
-    """The logarithm of the sum with some values given, or a bound on it from below; and whether it is exact."""
+    """Return the logarithm of the sum with some values given, or a lower bound on it; and whether it is exact."""
     started = time.perf_counter()
     part = restrict(execution.problem, given)
     order = options.order if isinstance(options.order, str) else [v for v in execution.plan.order if v not in given]

@@ -133,7 +133,7 @@ class Canvas(Picture):
         self._cover(np.array([[left, low], [left + width, low + height]]))
 
     def boxes(self, centres: Points, widths: Points, height: float, gid: str) -> None:
-        """Rounded boxes with outlines."""
+        """Draw rounded boxes with outlines."""
         style = need("matplotlib.patches").BoxStyle.Round(pad=0, rounding_size=height * 0.3)
         corners = centres - np.stack([widths / 2, np.full(len(widths), height / 2)], axis=1)
         paths = [style(x, y, w, height, 1) for (x, y), w in zip(corners, widths, strict=True)]
@@ -188,7 +188,7 @@ class Canvas(Picture):
             self._cover(points)
 
     def arrow_heads(self, tips: Points, directions: Points, length: float, gid: str) -> None:
-        """Filled triangles at the ends of edges; directions are unit vectors."""
+        """Draw filled triangles at the ends of edges; directions are unit vectors."""
         across = np.stack([-directions[:, 1], directions[:, 0]], axis=1) * (length * 0.36)
         tails = tips - directions * length
         shapes = np.stack([tips, tails + across, tails - across, tips], axis=1)

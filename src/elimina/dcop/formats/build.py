@@ -49,7 +49,7 @@ class Domain:
 
     @classmethod
     def of(cls, name: str, values: Iterable[State]) -> Domain:
-        """Number the values.
+        """Assign indices to the values.
 
         Raises:
             TextError: There is none, or the text of one occurs twice.
@@ -66,7 +66,7 @@ class Domain:
 
     @classmethod
     def of_texts(cls, name: str, texts: Iterable[str]) -> Domain:
-        """Number the values of a format that has no types: they are integers if all of them are written as such."""
+        """Assign indices to values of a format without types: integers if all are written as such."""
         listed = tuple(texts)
         integers = [integer for text in listed if (integer := integer_of(text)) is not None]
         return cls.of(name, integers if len(integers) == len(listed) else listed)
@@ -224,7 +224,7 @@ class Builder:
         self.tables.append(Table(kept, values))
 
     def claim(self, scope: Sequence[int], name: str) -> int:
-        """Number of cells of a table that is about to be filled.
+        """Return the number of cells of a table that is about to be filled.
 
         Raises:
             MemoryLimitError: It, or all such tables of the file, are too large.
