@@ -13,6 +13,7 @@
 namespace elimina {
 namespace {
 
+constexpr i64 kFarthest = 1 << 12;  // powers of two beyond which a double is 0 or infinite
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 template <class V>
@@ -33,16 +34,22 @@ class Reader {
   }
 
   // Readers divided each message by a power of two, which was lost but for what the roots hold.
-  double log_sum() const {
-    double log = 0;
-    i64 exponent = 0;
+  CaseAnswer answer() const {
+    double log = 0, sum = 1;
+    i64 exponent = 0, own_exponent = 0;
+    const auto multiply = [&](double part) {
+      log += std::log(part);
+      int own = 0;
+      sum = std::frexp(sum * part, &own);
+      own_exponent += own;
+    };
     for (i64 number = 0; number < program_.upward; ++number) exponent += scale_exponent<V>(peaks_[2 * number]);
     for (const i64 number : program_.roots) {
       exponent -= scale_exponent<V>(peaks_[2 * number]);
-      log += std::log(double(arena_[step(number)[kOut]]));
+      multiply(double(arena_[step(number)[kOut]]));
     }
-    for (const i64 at : program_.constants) log += std::log(double(arena_[at]));
-    return log + double(exponent) * std::numbers::ln2;
+    for (const i64 at : program_.constants) multiply(double(arena_[at]));
+    return {log + double(exponent) * std::numbers::ln2, std::ldexp(sum, int(std::clamp(exponent + own_exponent, -kFarthest, kFarthest))), sound()};
   }
 
   // Whether products of values, each as small as its table holds, stay in the normal range, as `Scales.may_underflow` has it.
@@ -73,7 +80,7 @@ template <class V>
 CaseAnswer read(const CaseProgram& program, const CaseModel& model, const int* values, const void* arena, const double* peaks, void* zone) {
   const Reader<V> reader(program, model, static_cast<const V*>(arena), peaks);
   reader.copy_marginals(values, static_cast<V*>(zone));
-  return {reader.log_sum(), reader.sound()};
+  return reader.answer();
 }
 
 }  // namespace

@@ -7,6 +7,7 @@ namespace elimina {
 
 struct CaseAnswer {
   double log_sum;  // natural logarithm of the sum of everything
+  double sum;      // and itself, where a double holds it
   bool sound;      // false: a product may have left the normal range of the arena's values
 };
 

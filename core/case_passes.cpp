@@ -31,6 +31,7 @@ class Passes final : public CasePasses {
     place_factors();
     towards_roots();
     outward();
+    program.end = end_;
   }
 
  private:

@@ -37,6 +37,7 @@ struct CaseProgram {
   std::vector<i64> constants;  // where in the arena lie the values of factors whose variables are all observed
   i64 upward = 0;              // number of the steps of the pass towards the roots, which come first
   double work = 0;             // combinations, those that read several large tables counted more
+  i64 end = 0;                 // of the arena that messages take
   i64 steps() const { return i64(starts.size()); }
 };
 

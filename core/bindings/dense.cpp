@@ -2,6 +2,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <array>
@@ -13,11 +14,12 @@
 #include <utility>
 #include <vector>
 
-#include "case_answer.hpp"
+#include "case_network.hpp"
 #include "case_plan.hpp"
 #include "dense.hpp"
 #include "module.hpp"
 #include "stop.hpp"
+#include "table_list.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -62,6 +64,47 @@ std::optional<std::pair<double, i64>> measure(CasePlanner& planner, Words<const 
   const CaseProgram* program = planner.plan(values.data());
   if (!program) return std::nullopt;
   return std::pair(program->work, program->steps());
+}
+
+// What ended a run: a request to stop, or the exception that the listener or Ctrl-C left.
+[[noreturn]] void raise() {
+  if (PyErr_Occurred()) throw nb::python_error();
+  throw Stopped{};
+}
+
+DensePoll poll_of(nb::object progress) {
+  return [progress](double done) {
+    if (stopped()) return false;
+    nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) return false;
+    if (progress.is_none()) return true;
+    PyObject* answer = PyObject_CallFunction(progress.ptr(), "d", done);
+    Py_XDECREF(answer);
+    return answer != nullptr;
+  };
+}
+
+void make_network(CaseNetwork* to, const TableList& tables, const std::string& sense, const std::string& rule, std::vector<i64> sizes, i64 cells, double work) {
+  new (to) CaseNetwork(tables.tables, sense_of(sense), rule_of(rule), std::move(sizes), cells, work);
+}
+
+// Posteriors as an array, the natural logarithm of the sum, the sum, and figures of the run.
+nb::object answer_case(CaseNetwork& network, nb::dict evidence) {
+  std::vector<int> values(network.sizes().size(), -1);
+  for (const auto& [variable, value] : evidence) values.at(nb::cast<std::size_t>(variable)) = nb::cast<int>(value);
+  std::optional<CasePosteriors> found;
+  const DensePoll poll = poll_of(nb::none());
+  try {
+    nb::gil_scoped_release release;
+    found = network.answer(values.data(), poll);
+  } catch (const Stopped&) {
+    raise();
+  }
+  if (!found) return nb::none();
+  auto* kept = new std::vector<double>(std::move(found->shares));
+  nb::capsule owner(kept, [](void* data) noexcept { delete static_cast<std::vector<double>*>(data); });
+  const nb::ndarray<nb::numpy, double, nb::ndim<1>> shares(kept->data(), {kept->size()}, owner);
+  return nb::make_tuple(shares, found->log_sum, found->sum, found->width, found->largest, i64(found->work), found->cells);
 }
 
 // A program and the arrays that it works on, which the session keeps alive.
@@ -131,24 +174,6 @@ class DenseSession {
   }
 
  private:
-  // What ended a run: a request to stop, or the exception that the listener or Ctrl-C left.
-  [[noreturn]] static void raise() {
-    if (PyErr_Occurred()) throw nb::python_error();
-    throw Stopped{};
-  }
-
-  static DensePoll poll_of(nb::object progress) {
-    return [progress](double done) {
-      if (stopped()) return false;
-      nb::gil_scoped_acquire gil;
-      if (PyErr_CheckSignals() != 0) return false;
-      if (progress.is_none()) return true;
-      PyObject* answer = PyObject_CallFunction(progress.ptr(), "d", done);
-      Py_XDECREF(answer);
-      return answer != nullptr;
-    };
-  }
-
   Words<const i64> words_, starts_;
   Arena arena_;
   ValueKind kind_;
@@ -166,6 +191,14 @@ void bind_dense(nb::module_& m) {
            "Scopes in compressed rows, their strides and places in an arena, log2 of each factor's least value; what is asked for and "
            "where it goes; the part of the arena that messages may take.")
       .def("measure", &measure, "values"_a, "The work of the plan for what these values observe (-1: nothing), and its number of steps; None if none fits.");
+  nb::class_<CaseNetwork>(m, "CaseNetwork", "A small network that answers one set of observations after another; one call at a time.")
+      .def("__init__", &make_network, "tables"_a, "sense"_a, "rule"_a, "sizes"_a, "cells"_a, "work"_a,
+           "Factors of a model and the sizes of all variables; the cells that tables and messages may take, and the combinations of a run. `rule`: "
+           "`products` of probabilities, or `support` to count what is allowed.")
+      .def("answer", &answer_case, "evidence"_a,
+           "Posteriors of all variables given observations, variable -> index of its state. Returns the probabilities, one variable after the other, the "
+           "natural logarithm of the sum of everything, the sum itself where a float holds it, the induced width, the cells of the largest table, the combinations, and the cells of all tables; "
+           "None where that takes too much room or time, or may have left the range of doubles.");
   nb::class_<DenseSession>(m, "DenseSession", "A packed program translated for an arena; one run at a time.")
       .def(nb::init<const std::string&, double, i64, Words<const i64>, Words<const i64>, Words<const i64>, Arena, Words<double>,
                     std::optional<Words<int>>, int>(),

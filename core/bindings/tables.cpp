@@ -11,6 +11,7 @@
 
 #include "module.hpp"
 #include "network/incumbent.hpp"
+#include "table_list.hpp"
 #include "tables/encode.hpp"
 
 namespace nb = nanobind;
@@ -58,11 +59,6 @@ struct View {
   }
 
   Py_buffer buffer;
-};
-
-struct TableList {
-  Tables tables;
-  std::vector<nb::object> arrays;  // each table's numbers
 };
 
 // What is read of a table.
@@ -121,11 +117,6 @@ void replace(TableList& list, i64 number, nb::handle table) {
     throw nb::value_error("a table is replaced by one of another scope");
   list.tables.replace(number, found.source, found.strides);
   list.arrays[number] = found.arrays;
-}
-
-Sense sense_of(const std::string& name) {
-  if (name == "probability") return Sense::probability;
-  return name == "min-cost" ? Sense::min_cost : Sense::max_cost;
 }
 
 nb::list ends(const TableList& own, const std::string& sense) {
@@ -188,15 +179,6 @@ i64 largest(const TableList& own) {
   for (i64 number = 0; number < own.tables.size(); ++number)
     if (found < 0 || own.tables.cells(number) > own.tables.cells(found)) found = number;
   return found;
-}
-
-Rule rule_of(const std::string& name) {
-  if (name == "support") return Rule::support;
-  if (name == "distances") return Rule::distances;
-  if (name == "sums") return Rule::sums;
-  if (name == "logs") return Rule::logs;
-  if (name == "products") return Rule::products;
-  throw nb::value_error("unknown rule of encoding");
 }
 
 nb::tuple encode_factors(const TableList& own, const std::string& sense, const std::string& rule, i64 limit, Words<i64> member_starts, Words<int> members,

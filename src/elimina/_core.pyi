@@ -317,6 +317,21 @@ class CasePlanner:
         The work of the plan for what these values observe (-1: nothing), and its number of steps; None if none fits.
         """
 
+class CaseNetwork:
+    """
+    A small network that answers one set of observations after another; one call at a time.
+    """
+
+    def __init__(self, tables: TableList, sense: str, rule: str, sizes: Sequence[int], cells: int, work: float) -> None:
+        """
+        Factors of a model and the sizes of all variables; the cells that tables and messages may take, and the combinations of a run. `rule`: `products` of probabilities, or `support` to count what is allowed.
+        """
+
+    def answer(self, evidence: dict) -> object:
+        """
+        Posteriors of all variables given observations, variable -> index of its state. Returns the probabilities, one variable after the other, the natural logarithm of the sum of everything, the sum itself where a float holds it, the induced width, the cells of the largest table, the combinations, and the cells of all tables; None where that takes too much room or time, or may have left the range of doubles.
+        """
+
 class DenseSession:
     """A packed program translated for an arena; one run at a time."""
 

@@ -10,11 +10,13 @@ from elimina import arguments
 from elimina.backends.host import memory_errors_in_words
 from elimina.errors import InputError
 from elimina.inference.anytime import Run
+from elimina.inference.at_once import answer_at_once
 from elimina.inference.call import plan_call
 from elimina.inference.method import METHODS, OptimumMethod, Search
 from elimina.inference.options import ORDER_SECONDS, Division, Options, Shift, Slices, Tables
 from elimina.inference.solver import Question, Solver
 from elimina.io import ModelLike, as_model
+from elimina.model import Model
 from elimina.order import Method
 from elimina.planning.minibuckets import IBound
 from elimina.planning.plan import Plan
@@ -241,6 +243,12 @@ def solve(
     if checkpoint is not None:
         options = options._replace(is_kept=options.scratch is None)
         options = options if options.tables == "sparse" else options._replace(tables="dense")
+
+    is_plain = method in ("auto", "eliminate") and query is None and checkpoint is None
+    if is_plain and on_plan is None and progress is None and isinstance(model, Model):
+        found = answer_at_once(model, chosen, evidence, options, time_limit, run.started)
+        if found is not None:
+            return found
 
     def work() -> None:
         with run.phase("read"):

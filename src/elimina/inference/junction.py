@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
@@ -16,8 +18,9 @@ from elimina.display import Displayed, bar, sample
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
 from elimina.inference.account import does_not_fit
 from elimina.inference.answer import Answer, normalised
+from elimina.inference.at_once import SmallAnswer, SmallNetwork, is_small
 from elimina.inference.bucket import eliminate
-from elimina.inference.choose import host_memory, plan_problem
+from elimina.inference.choose import Planned, host_memory, plan_problem
 from elimina.inference.execution import Execution
 from elimina.inference.likelihood import weights_of, with_factors, with_leaves
 from elimina.inference.options import ORDER_SECONDS, Options
@@ -118,14 +121,37 @@ class JunctionTree(Displayed):
         self.model = as_model(model)
         room = arguments.memory_size("memory", memory)
         self._options = Options(device, room, order, order_seconds, seed, threads, dtype).checked()
-        problem = prepare(with_units(self.model), "mar", {})
-        self._planned = plan_problem(problem, self._options)
-        if not self.plan.fits:
-            raise MemoryLimitError(does_not_fit(self.plan))
-        self._weights: dict[int, Array] = {}
+        # Index of the observed state, or likelihoods.
+        self._known: dict[int, int | Array] = {}
         self._propagators: dict[str, Propagator] = {}
         self._batch: Batch | None = None
-        self._output = {output.scope[0]: n for n, output in enumerate(self.plan.outputs) if output.scope}
+        self._small: SmallNetwork | None = None
+        self._answer: SmallAnswer | None = None
+        if is_small(self.model, self._options) and self.model.sense == "probability":
+            self._small = SmallNetwork(self.model)
+            self._answer = self._small.answer({})
+        if self._answer is None:
+            # What is small is planned when it is asked for more than posteriors.
+            self._small, _ = None, self._planned
+
+    @functools.cached_property
+    def _planned(self) -> Planned:
+        planned = plan_problem(prepare(with_units(self.model), "mar", {}), self._options)
+        if not planned.plan.fits:
+            raise MemoryLimitError(does_not_fit(planned.plan))
+        return planned
+
+    @functools.cached_property
+    def _ends(self) -> list[int]:
+        return list(itertools.accumulate(self.model.sizes, initial=0))
+
+    @functools.cached_property
+    def _output(self) -> dict[int, int]:
+        return {output.scope[0]: n for n, output in enumerate(self.plan.outputs) if output.scope}
+
+    @property
+    def _weights(self) -> dict[int, Array]:
+        return {v: weights_of(self.model.variables[v], what) for v, what in self._known.items()}
 
     @property
     def plan(self) -> Plan:
@@ -161,19 +187,18 @@ class JunctionTree(Displayed):
             InputError: There is no such variable or state, or likelihoods are negative, NaN or of the wrong number.
             TypeError: ``evidence`` is no mapping.
         """
-        given = self._parse(evidence)
-        self._change({**dict.fromkeys(self._weights.keys() - given.keys()), **given})
+        self._replace(evidence_of(self.model, evidence))
 
     def update(self, changes: Evidence) -> None:
         """Change some of the evidence: as in ``set_evidence``; None takes back what is known of a variable."""
         check_mapping("changes", changes)
         gone = [name for name, known in changes.items() if known is None]
-        withdrawn = dict.fromkeys(indices_of(self.model, gone, "changes"))
-        given = self._parse({name: known for name, known in changes.items() if known is not None})
-        if both := given.keys() & withdrawn.keys():
+        withdrawn = set(indices_of(self.model, gone, "changes"))
+        given = evidence_of(self.model, {name: known for name, known in changes.items() if known is not None})
+        if both := given.keys() & withdrawn:
             name = self.model.variables[min(both)].name
             raise InputError(f"evidence about variable {name!r} is given and taken back at once")
-        self._change({**withdrawn, **given})
+        self._replace({**{v: known for v, known in self._known.items() if v not in withdrawn}, **given})
 
     def marginals(self, variables: Sequence[str | int] | None = None) -> dict[str, NDArray[np.float64]]:
         """Posterior of each variable given the evidence: name -> probabilities, shape (size,).
@@ -199,9 +224,10 @@ class JunctionTree(Displayed):
     @property
     def log10_evidence(self) -> float:
         """Base-10 logarithm of the evidence's probability (of the sum of the model); minus infinity if it is 0."""
-        answer = self._run("sum-product", [])
-        assert answer.log_sum is not None
-        return float(answer.log_sum) / math.log(10)
+        known = self._at_once()
+        log_sum = self._run("sum-product", []).log_sum if known is None else known.log_sum
+        assert log_sum is not None
+        return float(log_sum) / math.log(10)
 
     @_IN_WORDS
     def joint(self, variables: Sequence[str | int]) -> NDArray[np.float64]:
@@ -366,24 +392,22 @@ class JunctionTree(Displayed):
         if taken + size > self.plan.memory_limit:
             self.close()
 
-    def _parse(self, evidence: Evidence) -> dict[int, Array]:
-        known = evidence_of(self.model, evidence)
-        return {v: weights_of(self.model.variables[v], what) for v, what in known.items()}
+    def _replace(self, known: dict[int, int | Array]) -> None:
+        before, self._known = self._known, known
+        if self._propagators:
+            changed = [v for v in before.keys() | known.keys() if not _is_same(before.get(v), known.get(v))]
+            weights = self._weights
+            for propagator in self._propagators.values():
+                propagator.weigh(self._effective({v: weights.get(v) for v in changed}))
+        self._answer = None
 
-    def _change(self, changes: Mapping[int, Array | None]) -> None:
-        changed = {
-            v: weights
-            for v, weights in changes.items()
-            if (weights is None) != (v not in self._weights)
-            or (weights is not None and not np.array_equal(weights, self._weights[v]))
-        }
-        for propagator in self._propagators.values():
-            propagator.weigh(self._effective(changed))
-        for v, weights in changed.items():
-            if weights is None:
-                del self._weights[v]
-            else:
-                self._weights[v] = weights
+    def _at_once(self) -> SmallAnswer | None:
+        """What a small network says, if there is no soft evidence."""
+        if self._answer is None and self._small is not None:
+            observed = {v: what for v, what in self._known.items() if isinstance(what, int)}
+            if len(observed) == len(self._known):
+                self._answer = self._small.answer(observed)
+        return self._answer
 
     def _effective(self, weights: Mapping[int, Array | None]) -> dict[int, Array | None]:
         """Without those of variables of one value, which no table has."""
@@ -415,6 +439,12 @@ class JunctionTree(Displayed):
     def _tables(self, semiring: str, variables: Sequence[str | int] | None) -> dict[str, NDArray[np.float64]]:
         everything = range(len(self.model.variables))
         asked = everything if variables is None else indices_of(self.model, variables, "variables")
+        known = self._at_once() if semiring == "sum-product" else None
+        if known is not None:
+            if known.log_sum == -math.inf:
+                raise ImpossibleEvidenceError(impossible_text(self.model, self._weights))
+            ends, shares = self._ends, known.shares.copy()
+            return {self.model.variables[v].name: shares[ends[v] : ends[v + 1]] for v in asked}
         free = [v for v in asked if v in self._output]
         answer = self._run(semiring, [self._output[v] for v in free])
         if answer.log_sum == -math.inf:
@@ -422,6 +452,12 @@ class JunctionTree(Displayed):
         vectors = answer.vectors("max" if semiring == "max-sum" else "sum")
         tables = dict(zip(free, vectors, strict=True))
         return {self.model.variables[v].name: tables[v] if v in tables else np.ones(1) for v in asked}
+
+
+def _is_same(one: int | Array | None, other: int | Array | None) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return np.array_equal(one, other)
+    return type(one) is type(other) and one == other
 
 
 def _check_samples(count: int, variables: int, room: int) -> None:

@@ -1,0 +1,113 @@
+#include "case_network.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+#include <utility>
+
+#include "elimina/program.hpp"
+#include "stop.hpp"
+
+namespace elimina {
+namespace {
+
+constexpr i64 kVector = 8;           // elements that a large table starts at a multiple of
+constexpr i64 kBlock = i64{1} << 16;  // cells that are encoded at a time
+
+}  // namespace
+
+CaseNetwork::CaseNetwork(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, std::vector<i64> sizes, i64 cells, double work)
+    : sizes_(std::move(sizes)), most_work_(work) {
+  std::vector<char> covered(sizes_.size());
+  i64 all = 0;
+  for (i64 f = 0; f < tables.size(); ++f) {
+    all += std::min(tables.cells(f), cells + 1) + kVector;
+    for (const int v : tables.scope(f)) covered[v] = 1;
+  }
+  usable_ = all <= cells && std::find(covered.begin(), covered.end(), 0) == covered.end();
+  if (!usable_) return;
+  CaseModel model;
+  model.sizes = sizes_;
+  encode(tables, sense, rule, model);
+  model.first = i64(arena_.size());
+  model.last = cells;
+  i64 place = 0;
+  for (i64 v = 0; v < i64(sizes_.size()); place += sizes_[v++]) {
+    model.asked.push_back(v);
+    model.places.push_back(place);
+  }
+  planner_.emplace(std::move(model));
+}
+
+void CaseNetwork::encode(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, CaseModel& model) {
+  const i64 count = tables.size();
+  model.starts.push_back(0);
+  std::vector<int> scopes;
+  i64 end = 0;
+  for (i64 f = 0; f < count; ++f) {
+    const auto scope = tables.scope(f);
+    const auto own = tables.sizes(f);
+    if (tables.cells(f) >= kVector) end = (end + kVector - 1) / kVector * kVector;
+    model.offsets.push_back(end);
+    scopes.insert(scopes.end(), scope.begin(), scope.end());
+    model.members.insert(model.members.end(), scope.begin(), scope.end());
+    model.starts.push_back(i64(scopes.size()));
+    model.strides.resize(scopes.size());
+    i64 stride = 1;
+    for (i64 a = i64(scope.size()) - 1; a >= 0; stride *= own[a--]) model.strides[model.starts[f] + a] = stride;
+    end += tables.cells(f);
+  }
+  arena_.resize(end);
+  std::vector<i64> starts(count + 1), own_sizes;
+  std::iota(starts.begin(), starts.end(), i64(0));
+  const std::vector<int> members(starts.begin(), starts.end() - 1);
+  for (const int v : scopes) own_sizes.push_back(sizes_[v]);
+  const tables::Places places{starts, members, model.starts, scopes, own_sizes, model.strides, model.offsets};
+  const std::span<const i64> numbers(starts.data(), count);
+  const auto written = tables::encode(tables, sense, rule, 0, places, numbers, tables::Number::f64, reinterpret_cast<char*>(arena_.data()), kBlock);
+  // Of a support all values are 0 or 1.
+  exponent_ = std::accumulate(written.exponents.begin(), written.exponents.end(), i64(0));
+  usable_ = std::find(written.exact.begin(), written.exact.end(), 0) == written.exact.end();
+  model.least.assign(count, 0);
+  for (std::size_t f = 0; f < written.exponents.size(); ++f) {
+    const double low = written.ranges[2 * f + 1];
+    model.least[f] = low > 0 ? double(std::ilogb(low)) : std::numeric_limits<double>::infinity();
+  }
+}
+
+std::optional<CasePosteriors> CaseNetwork::answer(const int* values, const DensePoll& poll) {
+  const CaseProgram* program = usable_ ? planner_->plan(values) : nullptr;
+  if (!program || program->work > most_work_) return std::nullopt;
+  if (!executor_ || program->end > i64(arena_.size())) {
+    arena_.resize(std::max(program->end, i64(arena_.size())));
+    executor_ = dense_function()({SemiringKind::sum_product, ValueKind::float64, 0, 0, nullptr, nullptr, 0, nullptr, 0, arena_.data(), nullptr, nullptr, 1});
+  }
+  peaks_.resize(2 * program->steps());
+  if (!executor_->run_other(program->words.data(), program->starts.data(), program->steps(), peaks_.data(), poll)) throw Stopped{};
+  CasePosteriors found{std::vector<double>(std::accumulate(sizes_.begin(), sizes_.end(), i64(0))), 0, 0, 0, 1, program->work, program->end};
+  const CaseAnswer answer = read_case(*program, planner_->model(), values, ValueKind::float64, arena_.data(), peaks_.data(), found.shares.data());
+  if (!answer.sound) return std::nullopt;
+  found.log_sum = answer.log_sum + double(exponent_) * std::numbers::ln2;
+  found.sum = std::ldexp(answer.sum, int(exponent_));
+  for (i64 number = 0; number < program->steps(); ++number) {
+    const StepView step{program->words.data() + program->starts[number]};
+    if (number < program->upward) found.width = std::max(found.width, step[kAxes]);
+    found.largest = std::max(found.largest, step.cells());
+  }
+  divide(found.shares);
+  return found;
+}
+
+void CaseNetwork::divide(std::vector<double>& zone) const {
+  double* own = zone.data();
+  for (const i64 size : sizes_) {
+    const double high = *std::max_element(own, own + size);
+    double sum = 0;
+    for (i64 x = 0; x < size; ++x) sum += own[x] /= high;
+    for (i64 x = 0; x < size; ++x) own[x] /= sum;
+    own += size;
+  }
+}
+
+}  // namespace elimina

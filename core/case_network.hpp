@@ -1,0 +1,44 @@
+// A small network that answers one set of observations after another, each by a plan of its own (case_plan.hpp): its factors are encoded
+// once, and from the observations to the posteriors nothing leaves the core.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "case_answer.hpp"
+#include "tables/encode.hpp"
+
+namespace elimina {
+
+struct CasePosteriors {
+  std::vector<double> shares;  // each variable's probabilities, one variable after the other; meaningless where the sum is 0
+  double log_sum, sum;         // natural logarithm of the sum of everything, and the sum itself where a double holds it
+  i64 width, largest;          // induced width, and cells of the largest table
+  double work;                 // combinations
+  i64 cells;                   // of all tables
+};
+
+class CaseNetwork {
+ public:
+  // `rule`: `products`, or `support` to count what is allowed. `sizes`: of all variables. `cells`: that the tables and messages may take at most; `work`: combinations of a run at most.
+  CaseNetwork(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, std::vector<i64> sizes, i64 cells, double work);
+
+  // Posteriors of all variables, `values`: the index of each one's observed state, -1 where there is none. Nothing where they would take
+  // too much room or time, or a product may have left the range of doubles. Throws Stopped if `poll` ends it.
+  std::optional<CasePosteriors> answer(const int* values, const DensePoll& poll);
+
+  const std::vector<i64>& sizes() const { return sizes_; }
+
+ private:
+  void encode(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, CaseModel& model);
+  void divide(std::vector<double>& zone) const;
+
+  std::vector<i64> sizes_;
+  double most_work_;
+  i64 exponent_ = 0;       // power of two that was taken out of the factors
+  bool usable_ = true;     // every variable has a factor, and encoding kept every product
+  std::vector<double> arena_, peaks_;
+  std::optional<CasePlanner> planner_;
+  std::unique_ptr<DenseExecutor> executor_;
+};
+
+}  // namespace elimina
