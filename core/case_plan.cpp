@@ -11,10 +11,10 @@ namespace {
 constexpr double kTrySeconds = 1.5e-6;   // of a greedy run, for each variable
 constexpr double kCellSeconds = 1.5e-9;  // of both passes, for each cell of a clique
 constexpr double kTryShare = 0.1;        // of the time of a run that may go into the search for an order
-constexpr i64 kMostTries = 64;
+constexpr i64 kMostTries = 64, kFewTries = 3;
 
-// The best of a few greedy orders of what reductions leave: of more where it leaves more to do.
-order::Order find_order(const order::Graph& whole) {
+// The best of a few greedy orders of what reductions leave: of more where it leaves more to do, and messages have at most `cells`.
+order::Order find_order(const order::Graph& whole, i64 cells) {
   using namespace order;
   constexpr Rule rules[] = {Rule::weighted_min_fill, Rule::min_weight, Rule::min_fill};
   const Clock clock(std::numeric_limits<double>::infinity());
@@ -22,14 +22,16 @@ order::Order find_order(const order::Graph& whole) {
   Remainder rest(whole);
   Order result = reduce(rest, clock), best;
   const auto [graph, names] = rest.graph();
-  double work = std::numeric_limits<double>::infinity();
+  double work = std::numeric_limits<double>::infinity(), largest = 0;
   for (i64 turn = 0; turn < kMostTries; ++turn) {
+    if (turn >= kFewTries && largest > std::log2(double(cells))) break;
     if (turn && double(turn) * kTrySeconds * graph.count() > kTryShare * kCellSeconds * std::exp2(work)) break;
     const double noise = turn < 3 ? 0 : 0.05 * double(turn / 3 % 4);
     auto found = greedy(graph, rules[turn % 3], noise, work, random, clock);
     if (!found) continue;
     best = std::move(*found);
-    work = cost_of(graph, best).total;
+    const Cost cost = cost_of(graph, best);
+    work = cost.total, largest = cost.largest;
   }
   for (const Vertex v : best) result.push_back(names[v]);
   return result;
@@ -60,7 +62,7 @@ void CasePlanner::make(const int* values) {
   std::vector<char> seen(observed_.size());
   for (const i64 v : model_.members)
     if (!observed_[v] && !std::exchange(seen[v], 1)) left.push_back(order::Vertex(v));
-  order::Order found = find_order(order::induced(graph_, left));
+  order::Order found = find_order(order::induced(graph_, left), model_.last - model_.first);
   for (order::Vertex& v : found) v = left[v];
   try {
     passes_->write(found, program_);

@@ -195,7 +195,7 @@ void bind_dense(nb::module_& m) {
       .def("__init__", &make_network, "tables"_a, "sense"_a, "rule"_a, "sizes"_a, "cells"_a, "work"_a,
            "Factors of a model and the sizes of all variables; the cells that tables and messages may take, and the combinations of a run. `rule`: "
            "`products` of probabilities, or `support` to count what is allowed.")
-      .def("answer", &answer_case, "evidence"_a,
+      .def("answer", &answer_case, "evidence"_a, nb::sig("def answer(self, evidence: dict[int, int]) -> tuple[NDArray[numpy.float64], float, float, int, int, int, int] | None"),
            "Posteriors of all variables given observations, variable -> index of its state. Returns the probabilities, one variable after the other, the "
            "natural logarithm of the sum of everything, the sum itself where a float holds it, the induced width, the cells of the largest table, the combinations, and the cells of all tables; "
            "None where that takes too much room or time, or may have left the range of doubles.");

@@ -154,7 +154,7 @@ def test_products_that_would_underflow_are_done_in_logarithms():
 
 
 def test_only_what_changed_is_computed_again():
-    tree = JunctionTree(chain(200), device="cpu")
+    tree = JunctionTree(chain(200), device="cpu", dtype="float32")
     tree.marginals()
     propagator = tree._propagators["sum-product"]
     ran = []

@@ -1,0 +1,130 @@
+"""Small networks, answered by one call of the core, against sums over all assignments and the long way."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elimina import ImpossibleEvidenceError, InputError, JunctionTree, Model, solve
+from elimina.inference import anytime, at_once
+from elimina.model import Variable
+from elimina.table import Table
+from tests.reference import brute
+
+few = settings(max_examples=60, deadline=None)
+
+
+@pytest.fixture
+def no_threads(monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("a thread was started")
+
+    monkeypatch.setattr(anytime, "Thread", refuse)
+
+
+def covered(rng, sense="probability"):
+    """A few variables, each in a factor."""
+    count = int(rng.integers(1, 8))
+    sizes = [int(size) for size in rng.integers(1, 5, count)]
+    scopes = [[v] for v in range(count)]
+    scopes += [[int(v) for v in rng.permutation(count)[: rng.integers(0, min(count, 4) + 1)]] for _ in range(6)]
+    factors = []
+    for scope in scopes:
+        shape = [sizes[v] for v in scope]
+        values = rng.random(shape) * (rng.random(shape) >= 0.1)
+        factors.append((scope, values if sense == "probability" else np.where(values == 0, np.inf, values)))
+    return Model.from_arrays(sizes, factors, sense=sense)
+
+
+@given(seed=st.integers(0, 2**32))
+@few
+def test_sums_and_posteriors(seed):
+    rng = np.random.default_rng(seed)
+    model = covered(rng)
+    evidence = {v: int(rng.integers(size)) for v, size in enumerate(model.sizes) if rng.random() < 0.3}
+    total = brute.partition(model, evidence)
+    network = at_once.SmallNetwork(model)
+    found = network.answer(evidence)
+    assert found is not None
+    assert found.log_sum / math.log(10) == pytest.approx(total)
+    assert at_once.SmallNetwork(model, is_counted=True).answer(evidence).sum == brute.count(model, evidence)
+    result = solve(model, "mar", evidence=evidence, device="cpu")
+    if total == -math.inf:
+        assert result.status == "infeasible"
+        return
+    weights = {v: np.eye(model.sizes[v])[x].tolist() for v, x in evidence.items()}
+    expected = brute.posteriors(model, weights)[1]
+    for variable, own in zip(model.variables, expected, strict=True):
+        assert list(result.marginals[variable.name].values()) == pytest.approx(own)
+    again = network.answer({})
+    assert again.log_sum / math.log(10) == pytest.approx(brute.partition(model))
+
+
+@pytest.mark.parametrize("sense", ["probability", "min-cost", "max-cost"])
+def test_counts_of_all_senses(sense, no_threads):
+    rng = np.random.default_rng(3)
+    model = covered(rng, "probability" if sense == "probability" else "min-cost")
+    if sense == "max-cost":
+        model = Model(model.variables, [Table(f.scope, -f.values) for f in model.factors], sense=sense)
+    assert solve(model, "count", device="cpu").value == brute.count(model)
+
+
+def chain(count, low=0.5):
+    factors = [([v, v + 1], np.array([[low, 1.0], [1.0, low]])) for v in range(count - 1)]
+    return Model.from_arrays([2] * count, factors, sense="probability")
+
+
+def test_small_questions_take_no_thread(no_threads):
+    model = chain(30)
+    assert sum(solve(model, "mar", evidence={"x3": 1}).marginals["x0"].values()) == pytest.approx(1)
+    assert solve(model, "pr").log10_z == pytest.approx(29 * math.log10(1.5) + math.log10(2))
+    assert solve(chain(50), "count").value == 2**50
+    stats = solve(model, "mar").stats
+    assert stats["induced_width"] == 1
+    assert stats["largest_table"] >= 2
+    assert stats["seconds"]["total"] == pytest.approx(sum(v for k, v in stats["seconds"].items() if k != "total"))
+
+
+def test_what_is_not_small_goes_the_long_way():
+    assert solve(chain(60), "count").value == 2**60
+    assert solve(chain(600), "mar").stats["structure"] == "junction tree"
+    # Products leave the range of doubles on the way to any one posterior.
+    tiny = Model.from_arrays([2] * 3, [([v], np.array([1e-300, 1.0])) for v in range(3)], sense="probability")
+    evidence = dict.fromkeys(range(3), 0)
+    assert solve(tiny, "pr", evidence=evidence).log10_z == pytest.approx(-900)
+    pairs = [([u, v], np.ones((8, 8))) for v in range(9) for u in range(v)]
+    crowd = Model.from_arrays([8] * 9, pairs, sense="probability")
+    assert at_once.SmallNetwork(crowd).answer({}) is None
+    assert solve(crowd, "pr").log10_z == pytest.approx(9 * math.log10(8))
+
+
+def test_mistakes_are_told_as_ever():
+    model = chain(4)
+    with pytest.raises(InputError, match="y"):
+        solve(model, "mar", evidence={"y": 0})
+    costs = Model([Variable("a", 2)], [Table([0], [1, 2])])
+    with pytest.raises(InputError, match="sums probabilities"):
+        solve(costs, "mar")
+
+
+def test_a_junction_tree_is_planned_when_a_plan_is_needed():
+    tree = JunctionTree(chain(8), device="cpu")
+    before = tree.marginals()
+    assert "_planned" not in vars(tree)
+    # What is returned belongs to the caller.
+    before["x0"][:] = 7
+    np.testing.assert_allclose(tree.marginals(["x0"])["x0"], [0.5, 0.5])
+    tree.set_evidence({"x0": 1})
+    hard = tree.marginals()["x7"]
+    tree.set_evidence({"x0": [0.0, 1.0]})
+    np.testing.assert_allclose(tree.marginals()["x7"], hard)
+    assert "_planned" in vars(tree)
+    impossible = JunctionTree(chain(3, low=0.0), device="cpu")
+    impossible.set_evidence({"x0": 0, "x1": 0})
+    assert impossible.log10_evidence == -math.inf
+    with pytest.raises(ImpossibleEvidenceError):
+        impossible.marginals()
