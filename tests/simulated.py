@@ -11,6 +11,7 @@ from elimina.backends import cuda
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.cpu_rows import CpuRows
 from elimina.backends.rows_session import RowsSession
+from elimina.inference import at_once
 from elimina.planning import tiers
 
 
@@ -54,3 +55,4 @@ def simulate(patch: pytest.MonkeyPatch, device: int, host: int | None = None) ->
     patch.setattr(tiers, "RECORD_BYTES", 64)
     if host is not None:
         patch.setattr(CpuBackend, "memory", lambda self: host)
+        patch.setattr(at_once, "MOST_CELLS", min(at_once.MOST_CELLS, host // 8))

@@ -21,7 +21,7 @@ from elimina.result import Result, phase_seconds
 from elimina.states import Evidence, State, evidence_of
 
 _MOST_VARIABLES = 512
-_MOST_CELLS = 1 << 18
+MOST_CELLS = 1 << 18
 """Of all tables, in 8 bytes each."""
 
 _MOST_COMBINATIONS = 4e6
@@ -67,7 +67,7 @@ class SmallNetwork:
     def __init__(self, model: Model, is_counted: bool = False) -> None:
         rule = "support" if is_counted else "products"
         tables = TableList(model.factors)
-        self._core = CaseNetwork(tables, model.sense, rule, model.sizes, _MOST_CELLS, _MOST_COMBINATIONS)
+        self._core = CaseNetwork(tables, model.sense, rule, model.sizes, MOST_CELLS, _MOST_COMBINATIONS)
         self._constant = 0.0 if is_counted else float(model.constant)
 
     def answer(self, evidence: Mapping[int, int]) -> SmallAnswer | None:
@@ -83,6 +83,7 @@ def is_small(model: Model, options: Options) -> bool:
     """Return whether a model may be small, and nothing is asked of its plan."""
     return (
         len(model.variables) <= _MOST_VARIABLES
+        and math.isfinite(model.constant)
         and options.device in ("auto", "cpu")
         and options.memory is None
         and options.order == "auto"

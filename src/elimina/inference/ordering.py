@@ -23,6 +23,13 @@ _VARIABLE_SECONDS = 1e-5
 """Seconds of reductions and a greedy run for each variable, whatever the limit: half an order is useless."""
 
 
+_GREEDY_SECONDS = 2e-6
+"""What a greedy run takes for each variable of a sparse model: VM, one thread."""
+
+_SEARCH_SHARE = 0.25
+"""Of the run's time that a search may take (core/order_search.hpp)."""
+
+
 def rough_order(problem: Problem, options: Options) -> Order:
     """Find an order of the free variables quickly, which says how large a problem is."""
     scopes = _scopes(problem, problem.free)
@@ -45,8 +52,11 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
     if problem.task == "mmap":
         return _order_around(problem, options)
     speed = CELLS_PER_SECOND / (BOTH_PASSES if problem.task == "mar" else 1)
-    if rough is not None and options.order == "auto" and rough.total_cells < WORTH_A_SEARCH * speed:
-        return rough.order
+    if rough is not None and options.order == "auto":
+        # One more greedy run of many variables would take longer than it may.
+        worth = max(WORTH_A_SEARCH, _GREEDY_SECONDS * len(problem.free) / _SEARCH_SHARE)
+        if rough.total_cells < worth * speed:
+            return rough.order
     # Kept variables stay neighbours of each other throughout, which makes what is joined there part of the work.
     variables = (*problem.free, *problem.kept)
     sizes = problem.model.sizes
