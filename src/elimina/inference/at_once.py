@@ -16,9 +16,9 @@ from elimina.inference.account import partition_result
 from elimina.inference.options import Options
 from elimina.inference.structure import JUNCTION_TREE
 from elimina.model import Model
-from elimina.planning.prepare import Task
 from elimina.result import Result, phase_seconds
 from elimina.states import Evidence, State, evidence_of
+from elimina.tasks import Task
 
 _MOST_VARIABLES = 512
 MOST_CELLS = 1 << 18
