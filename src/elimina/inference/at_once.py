@@ -22,20 +22,20 @@ from elimina.tasks import Task
 
 _MOST_VARIABLES = 512
 MOST_CELLS = 1 << 18
-"""Of all tables, in 8 bytes each."""
+"""Largest number of cells of all tables, 8 bytes each."""
 
 _MOST_COMBINATIONS = 4e6
-"""Of output cells and eliminated values: a few ms. Longer runs are worth a better order, and a thread to wait for."""
+"""Most combinations of output cells and eliminated values: a few ms. Longer runs are worth a better order."""
 
 _LEAST_SECONDS = 1.0
-"""Of a time limit that nothing here can reach."""
+"""Shortest time limit that no small network reaches."""
 
 _EXACT_COUNT = 2.0**53
-"""Up to which doubles hold all counts."""
+"""Largest count up to which doubles hold all of them."""
 
 
 class SmallAnswer(NamedTuple):
-    """What a small network says.
+    """The answer of a small network.
 
     Attributes:
         shares: Probabilities, one variable after the other; NaN where the sum is 0.
@@ -44,7 +44,7 @@ class SmallAnswer(NamedTuple):
         width: Induced width.
         largest: Cells of the largest table.
         work: Combinations of output cells and eliminated values.
-        cells: Of all tables.
+        cells: Cells of all tables.
     """
 
     shares: NDArray[np.float64]
@@ -61,7 +61,7 @@ class SmallNetwork:
 
     Args:
         model: Any model; of probabilities, for sums and posteriors.
-        is_counted: Whether its allowed assignments are counted.
+        is_counted: The allowed assignments are counted, not the probabilities added.
     """
 
     def __init__(self, model: Model, is_counted: bool = False) -> None:
@@ -98,9 +98,9 @@ def answer_at_once(
 
     Args:
         model: Any model.
-        task: What is asked, of all variables.
+        task: Task, for all variables.
         evidence: See ``elimina.solve``.
-        options: How to plan.
+        options: Options of the plan.
         limit: Seconds for the whole call.
         begun: Its start by ``time.monotonic``.
 

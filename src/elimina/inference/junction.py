@@ -402,7 +402,7 @@ class JunctionTree(Displayed):
         self._answer = None
 
     def _at_once(self) -> SmallAnswer | None:
-        """What a small network says, if there is no soft evidence."""
+        """Return the answer of a small network; None if it is not small, or there is soft evidence."""
         if self._answer is None and self._small is not None:
             observed = {v: what for v, what in self._known.items() if isinstance(what, int)}
             if len(observed) == len(self._known):

@@ -24,10 +24,10 @@ _VARIABLE_SECONDS = 1e-5
 
 
 _GREEDY_SECONDS = 2e-6
-"""What a greedy run takes for each variable of a sparse model: VM, one thread."""
+"""Time of a greedy run for each variable of a sparse model (VM, one thread)."""
 
 _SEARCH_SHARE = 0.25
-"""Of the run's time that a search may take (core/order_search.hpp)."""
+"""Largest share of the run's time for a search (core/order_search.hpp)."""
 
 
 def rough_order(problem: Problem, options: Options) -> Order:
