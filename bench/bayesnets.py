@@ -126,7 +126,9 @@ def full_run(engine: elimina.JunctionTree, subject: Subject, given: dict[str, st
 
 def compiled(subject: Subject, device: str, args: argparse.Namespace) -> tuple[elimina.JunctionTree, float]:
     started = time.perf_counter()
-    engine = elimina.JunctionTree(subject.model, device=device, threads=args.threads, dtype=args.dtype)
+    engine = elimina.JunctionTree(
+        subject.model, device=device, options=elimina.Options(threads=args.threads, dtype=args.dtype)
+    )
     return engine, time.perf_counter() - started
 
 
@@ -218,7 +220,9 @@ def mpe(subject: Subject, args: argparse.Namespace, means: Means) -> Iterator[st
             for case in cases.values[cases.kinds == kind]:
                 given = evidence_of(subject.model, case)
                 started = time.perf_counter()
-                result = elimina.solve(subject.model, "mpe", evidence=given, device=device, threads=args.threads)
+                result = elimina.solve(
+                    subject.model, "mpe", evidence=given, device=device, options=elimina.Options(threads=args.threads)
+                )
                 seconds = time.perf_counter() - started
                 slowest = max(slowest, (seconds, result.stats), key=operator.itemgetter(0))
                 best = result.assignment or {}

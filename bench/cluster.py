@@ -99,7 +99,7 @@ def bench_agents(count: int, workers: int, repeat: int) -> None:
 
 def bench_slices(side: int, domain: int, workers: int, repeat: int) -> None:
     model = grid_model(side, domain)
-    expected = solve_here(model, device="cpu", threads=1, method="eliminate").value
+    expected = solve_here(model, options=Options("cpu", threads=1, method="eliminate")).value
     print(f"optimum of a grid of {side} x {side}, {domain} values")
     for number in (1, workers):
         with local(number) as client:
@@ -133,10 +133,10 @@ def _searched(model: Model, client: Client | None) -> tuple[float, float, float,
     """Seconds, CPU seconds in all and of the busiest process, and the answer; without a client by one process."""
     before = _cpu_seconds(client)
     if client is None:
-        seconds, found = timed(lambda: solve_here(model, device="cpu", threads=1, method="search"))
+        seconds, found = timed(lambda: solve_here(model, device="cpu", options=Options(threads=1, method="search")))
     else:
-        options = Options(threads=1)
-        seconds, found = timed(lambda: solve_optimum(model, client=client, options=options, method="search"))
+        options = Options(threads=1, method="search")
+        seconds, found = timed(lambda: solve_optimum(model, client=client, options=options))
     assert found.status == "optimal"
     spent = [after - start for after, start in zip(_cpu_seconds(client), before, strict=True)]
     return seconds, sum(spent), max(spent), found

@@ -39,9 +39,9 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-def rows_alone(model: elimina.Model, optimum: int, way: str, options: dict[str, Any]) -> elimina.Result:
+def rows_alone(model: elimina.Model, optimum: int, way: str, options: Options, limit: float) -> elimina.Result:
     """Costs shifted, and one plan on rows up to the optimum."""
-    own = Options(options["device"], options["memory"], order_seconds=0.5, threads=options["threads"], slices="never")
+    own = options._replace(order_seconds=0.5, slices="never")
     problem, backend = prepare(model, "mpe", {}), get_backend(own.device, own.threads)
     original = shift_tables(problem, own._replace(device="cpu"), 1.0)
     order = elimination_order(original.moved, own)
@@ -50,16 +50,18 @@ def rows_alone(model: elimina.Model, optimum: int, way: str, options: dict[str, 
     plan = planned.plan
     if way == "limit" and plan.sparse is not None:
         plan = plan._replace(sparse=plan.sparse._replace(outside=None))
-    found = eliminate(
-        Execution(planned.problem, plan, backend, None, time.monotonic() + options["time_limit"]), planned.seconds
-    )
+    found = eliminate(Execution(planned.problem, plan, backend, None, time.monotonic() + limit), planned.seconds)
     return known.answer(found).replace(stats=found.stats)
 
 
-def solved(model: elimina.Model, optimum: int, way: str, options: dict[str, Any]) -> tuple[str, ...]:
+def solved(model: elimina.Model, optimum: int, way: str, options: Options, limit: float) -> tuple[str, ...]:
     started = time.perf_counter()
     try:
-        result = rows_alone(model, optimum, way, options) if not WAYS[way] else elimina.solve(model, **options)
+        result = (
+            rows_alone(model, optimum, way, options, limit)
+            if not WAYS[way]
+            else elimina.solve(model, time_limit=limit, options=options)
+        )
     except (elimina.MemoryLimitError, elimina.TimeLimitError) as error:
         return type(error).__name__, f"{time.perf_counter() - started:.2f}", "", "", ""
     seconds = time.perf_counter() - started
@@ -87,10 +89,11 @@ def main() -> None:
         name = Path(row["file"]).name.partition(".")[0]
         for device in args.device:
             for way in args.ways if device == "cpu" else [way for way in args.ways if way != "core"]:
-                options = {"device": device, "time_limit": args.limit, "threads": args.threads, **WAYS[way]}
-                options["memory"] = args.memory
+                options = Options(device=device, memory=args.memory, threads=args.threads, **WAYS[way])
                 optimum = int(row["optimum"])
-                figures = [solved(model, optimum, way, options) for _ in range(1 if device == "cpu" else 2)][-1]
+                figures = [
+                    solved(model, optimum, way, options, args.limit) for _ in range(1 if device == "cpu" else 2)
+                ][-1]
                 found, seconds, made, dropped, slices = figures
                 print(
                     f"{name:22} {row['optimum']:>9}  {way + ' ' + device:16} {found:>16} {seconds:>9} {made:>11} "

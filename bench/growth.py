@@ -19,7 +19,7 @@ import time
 
 import numpy as np
 
-from elimina import Model, solve
+from elimina import Model, Options, solve
 from elimina.model import Variable
 from elimina.table import Table
 
@@ -72,7 +72,7 @@ def measure(family: str, n: int, task: str, threads: int, seconds: float | None)
     problem = model(family, n, task)
     before = peak()
     started, cpu = time.perf_counter(), time.process_time()
-    result = solve(problem, task, threads=threads, device="cpu", time_limit=seconds)
+    result = solve(problem, task, device="cpu", time_limit=seconds, options=Options(threads=threads))
     return {
         "seconds": time.perf_counter() - started,
         "cpu": time.process_time() - cpu,

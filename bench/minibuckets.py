@@ -17,7 +17,7 @@ import argparse
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -89,20 +89,24 @@ def run(
     model: elimina.Model, z: int, way: tuple[str, str], device: str, order: list[int], limit: float
 ) -> elimina.Result | None:
     """One core or the GPU; None where it would take too long."""
-    options: dict[str, Any] = {"ibound": z, "device": device, "order": order, "threads": 1}
-    plan = elimina.plan(model, shift="none", partition="scope", **options)
+    options = elimina.Options(device=device, order=order, threads=1, ibound=z)
+    plan = elimina.plan(model, options=options._replace(shift="none", partition="scope"))
     if not plan.fits or (device == "cpu" and 3 * plan.seconds > limit):
         return None
     shift, partition = way
     # A tenth of the time is for shifting before.
     limit = max(60.0, 10 * limit)
-    return elimina.solve(model, method="mbe", shift=shift, partition=partition, time_limit=limit, **options)
+    options = options._replace(method="mbe", shift=shift, partition=partition)
+    return elimina.solve(model, time_limit=limit, options=options)
 
 
 def ibounds(model: elimina.Model, order: list[int], devices: list[str], most: int) -> list[int]:
     """As the paper has them."""
     least = max(len(factor.scope) for factor in model.factors)
-    plans = [elimina.plan(model, ibound="auto", shift="none", device=device, order=order) for device in devices]
+    plans = [
+        elimina.plan(model, device=device, options=elimina.Options(ibound="auto", shift="none", order=order))
+        for device in devices
+    ]
     largest = min(plan.width if plan.minibuckets is None else plan.minibuckets.ibound for plan in plans)
     largest = max(least, min(largest, most))
     return [least + (largest - least) * third // 3 for third in range(4)]
@@ -135,7 +139,9 @@ def main() -> None:
     print(HEAD)
     for name, row, model in instances(args.data, args.match):
         order = find_order(model.sizes, [f.scope for f in model.factors], seconds=2).order
-        width = elimina.plan(model, device="cpu", order=order, slices="never", tables="dense").width
+        width = elimina.plan(
+            model, device="cpu", options=elimina.Options(order=order, slices="never", tables="dense")
+        ).width
         for place, z in enumerate(ibounds(model, order, args.device, args.most)):
             found = {way: [run(model, z, way, device, order, args.limit) for device in args.device] for way in WAYS}
             columns = []

@@ -73,10 +73,13 @@ def main() -> None:
         path = next(path for path in sorted(options.folder.glob(f"{name}.bif*")))
         model = elimina.read(path)
         theirs = median_ms(peer(model), options.repeat)
-        ours = median_ms(lambda model=model: elimina.solve(model, "mar", threads=1, device="cpu"), options.repeat)
+        ours = median_ms(
+            lambda model=model: elimina.solve(model, "mar", device="cpu", options=elimina.Options(threads=1)),
+            options.repeat,
+        )
 
         def tree(model: elimina.Model = model) -> None:
-            engine = elimina.JunctionTree(model, threads=1, device="cpu")
+            engine = elimina.JunctionTree(model, device="cpu", options=elimina.Options(threads=1))
             engine.marginals()
             engine.close()
 

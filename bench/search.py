@@ -78,12 +78,9 @@ def ours(model: elimina.Model, method: str, args: argparse.Namespace) -> tuple[s
     try:
         result = elimina.solve(
             model,
-            method=method,
             device=args.device,
             time_limit=args.limit,
-            on_bounds=known.append,
-            seed=args.seed,
-            threads=args.threads,
+            options=elimina.Options(method=method, on_bounds=known.append, seed=args.seed, threads=args.threads),
         )
     except (elimina.TimeLimitError, elimina.MemoryLimitError, elimina.UnsupportedError) as error:
         return f"{time.perf_counter() - started:.1f}", "", "", type(error).__name__
@@ -124,7 +121,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, read in instances(args.data, args.match):
             model = read()
-            cells = elimina.plan(model, device="cpu", slices="never", tables="dense").largest_table
+            cells = elimina.plan(
+                model, device="cpu", options=elimina.Options(slices="never", tables="dense")
+            ).largest_table
             if cells < args.least:
                 continue
             ways = [(method, ours(model, method, args)) for method in args.methods]

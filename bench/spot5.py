@@ -46,7 +46,11 @@ def ours(model: elimina.Model, method: str, device: str, args: argparse.Namespac
     started = time.perf_counter()
     try:
         result = elimina.solve(
-            model, method=method, device=device, memory=memory, time_limit=args.limit, threads=args.threads
+            model,
+            device=device,
+            memory=memory,
+            time_limit=args.limit,
+            options=elimina.Options(method=method, threads=args.threads),
         )
     except elimina.MemoryLimitError:
         plan = elimina.plan(model, device=device, memory=memory)

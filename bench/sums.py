@@ -49,7 +49,9 @@ def bounds(model: elimina.Model, evidence: dict[str, Any], options: dict[str, An
     backend = CpuBackend(1)
     plan = bounding_plan(backend, problem, own.order, own, "upper")
     if plan.minibuckets is None:
-        return elimina.solve(model, "pr", evidence=evidence, method="eliminate", order=own.order, device="cpu")
+        return elimina.solve(
+            model, "pr", evidence=evidence, device="cpu", options=elimina.Options(method="eliminate", order=own.order)
+        )
     return bounded_sum(Execution(problem, plan, backend), own, {})
 
 
@@ -90,10 +92,16 @@ def main() -> None:
         scopes = [[number[v] for v in group.scope] for group in problem.groups]
         found = find_order([model.sizes[v] for v in problem.free], scopes, seconds=2).order
         order = [problem.free[i] for i in found]
-        whole = elimina.plan(model, "pr", evidence=evidence, device="cpu", order=order, slices="never", tables="dense")
+        whole = elimina.plan(
+            model,
+            "pr",
+            evidence=evidence,
+            device="cpu",
+            options=elimina.Options(order=order, slices="never", tables="dense"),
+        )
         for z in args.ibounds:
             options: dict[str, Any] = {"device": "cpu", "order": order, "threads": 1, "ibound": z}
-            rough = elimina.plan(model, "pr", evidence=evidence, shift="none", **options)
+            rough = elimina.plan(model, "pr", evidence=evidence, options=elimina.Options(**options, shift="none"))
             if not rough.fits or 4 * rough.seconds > args.limit:
                 break
             if args.plain:

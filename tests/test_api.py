@@ -19,12 +19,13 @@ from elimina.model import Model, Variable
 from elimina.result import number_text
 from elimina.states import StateIndex
 from elimina.table import FORBIDDEN, Table
+from tests import calls
 
 INT64 = np.iinfo(np.int64)
 
 
 def solve(model, *arguments, **options):
-    return elimina.solve(model, *arguments, device="cpu", **options)
+    return calls.solve(model, *arguments, device="cpu", **options)
 
 
 def weather():
@@ -46,12 +47,12 @@ def triangle():
 class TestOrders:
     @pytest.mark.parametrize("order", [["c", "a", "b"], [2, 0, 1], ("c", 0, "b"), np.array([2, 0, 1])])
     def test_names_and_indices(self, order):
-        assert elimina.plan(triangle(), order=order).order == (2, 0, 1)
+        assert calls.plan(triangle(), order=order).order == (2, 0, 1)
         assert solve(triangle(), order=order).value == 7
 
     def test_fixed_variables_are_left_out(self):
         for order in (["c", "a", "b"], ["c", "b"]):
-            assert elimina.plan(triangle(), order=order, evidence={"a": 1}).order == (2, 1)
+            assert calls.plan(triangle(), order=order, evidence={"a": 1}).order == (2, 1)
 
     @pytest.mark.parametrize(
         ("order", "problem"),
@@ -84,7 +85,7 @@ class TestOrders:
         monkeypatch.setattr(
             ordering, "find_order", lambda *problem, **options: search(*problem, **{**options, "iterations": 5})
         )
-        orders = [elimina.plan(model, order="min-fill", seed=seed).order for seed in (5, 5, 5, 6, 7, 8)]
+        orders = [calls.plan(model, order="min-fill", seed=seed).order for seed in (5, 5, 5, 6, 7, 8)]
         assert orders[0] == orders[1] == orders[2]
         assert len(set(orders)) > 1
 
@@ -178,7 +179,7 @@ class TestOptions:
 
     def test_memory_limit(self):
         model = grid_model(8, 6, 0.0, seed=1)
-        plan = elimina.plan(model, device="cpu", memory=10**5, order="min-fill", slices="never")
+        plan = calls.plan(model, device="cpu", memory=10**5, order="min-fill", slices="never")
         assert not plan.fits
         with pytest.raises(MemoryLimitError) as caught:
             solve(model, method="eliminate", memory=10**5, order="min-fill", slices="never")
@@ -190,7 +191,7 @@ class TestOptions:
         assert solve(model, memory=plan.peak_bytes, order=plan.order).status in ("optimal", "infeasible")
 
     def test_no_machine_has_as_much_memory_as_is_allowed(self):
-        plan = elimina.plan(grid_model(40, 10, 0.0), device="cpu", memory=10**99, order="min-fill", order_seconds=0.1)
+        plan = calls.plan(grid_model(40, 10, 0.0), device="cpu", memory=10**99, order="min-fill", order_seconds=0.1)
         assert plan.peak_bytes > 2**63
         assert not plan.fits
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import elimina
 from elimina import table as table_module
 from elimina.errors import InputError
 from elimina.inference.encode import encode
@@ -19,13 +18,14 @@ from elimina.planning.estimate import cpu_machine
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import allowed_ranges, prepare
 from elimina.table import FORBIDDEN, Table
+from tests import calls
 from tests.reference import brute
 from tests.reference import encode as plain
 from tests.strategies import KINDS, models
 
 
 def solve(model, *arguments, **options):
-    return elimina.solve(model, *arguments, device="cpu", **options)
+    return calls.solve(model, *arguments, device="cpu", **options)
 
 
 def planned(model, task, order):

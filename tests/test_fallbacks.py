@@ -16,6 +16,7 @@ from elimina.inference import choose
 from elimina.inference import method as method_module
 from elimina.inference.batch import Batch
 from elimina.inference.options import Options
+from tests import calls
 from tests.reference import broadcast
 from tests.simulated import simulate
 
@@ -81,7 +82,7 @@ def check(model: Model, task: str, result, query=(), tolerance=1e-8) -> None:
 
 def solved(model, task, **options):
     """Solve and check."""
-    result = elimina.solve(model, task, **options)
+    result = calls.solve(model, task, **options)
     check(model, task, result, [model.index(v) for v in options.get("query", ())])
     return result
 
@@ -135,7 +136,7 @@ def test_more_rows_than_expected_are_made_in_finer_slices(monkeypatch, task):
     model = Model.from_arrays([3] * 10, pairs, sense="probability")
     plans = []
     options = {"tables": "sparse", "method": "eliminate", "memory": 8_000, "device": "cpu"}
-    result = elimina.solve(model, task, on_plan=plans.append, **options)
+    result = calls.solve(model, task, on_plan=plans.append, **options)
     check(model, task, result)
     assert len(plans) > 1
     assert plans[-1].slicing is not None
@@ -149,7 +150,7 @@ def test_more_rows_than_fit_become_dense_tables(monkeypatch, task):
     pairs = [((i, j), values + 0.0) for j in range(9) for i in range(j)]
     model = Model.from_arrays([3] * 9, pairs, sense="probability")
     plans = []
-    result = elimina.solve(model, task, on_plan=plans.append, method="eliminate", memory=8_000, device="cpu")
+    result = calls.solve(model, task, on_plan=plans.append, method="eliminate", memory=8_000, device="cpu")
     check(model, task, result)
     assert [plan.sparse is not None for plan in plans] == [True, False]
     assert plans[-1].slicing is not None
@@ -204,7 +205,7 @@ def test_costs_too_large_for_a_search_say_what_is_needed(monkeypatch):
     simulate(monkeypatch, 1 << 20)
     model = Model.from_arrays([2], [([0], [0, 3 * 10**18])])
     with pytest.raises(MemoryLimitError, match="the plan needs"):
-        elimina.solve(model, device="cuda", memory=3, slices=1)
+        calls.solve(model, device="cuda", memory=3, slices=1)
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

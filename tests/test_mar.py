@@ -18,13 +18,14 @@ from elimina.inference.structure import choose_structure
 from elimina.io.convert import convert_sense
 from elimina.model import Model, Variable
 from elimina.table import Table
+from tests import calls
 from tests.reference import brute
 from tests.strategies import models
 from tests.test_relevance import networks
 
 
 def solve(model, **options):
-    return elimina.solve(model, "mar", device="cpu", **options)
+    return calls.solve(model, "mar", device="cpu", **options)
 
 
 def network_model(network) -> Model:
@@ -230,7 +231,7 @@ def test_likelihoods_in_the_other_tasks():
 )
 def test_what_is_refused(options, problem):
     with pytest.raises(InputError, match=problem):
-        elimina.solve(naive_bayes(3, 2), **{"task": "mar", **options})
+        calls.solve(naive_bayes(3, 2), **{"task": "mar", **options})
 
 
 def test_costs_have_no_marginals():

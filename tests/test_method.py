@@ -12,6 +12,7 @@ from elimina import InputError, Model, TimeLimitError, UnsupportedError
 from elimina.generate import grid_model, random_model
 from elimina.inference import method as method_module
 from elimina.inference import solver
+from tests import calls
 from tests.reference import brute
 from tests.strategies import models
 
@@ -21,7 +22,7 @@ LARGE = grid_model(12, 4, 0.3, seed=1)
 
 def test_large_problems_are_filtered_small_ones_are_not(monkeypatch):
     seen = []
-    result = elimina.solve(LARGE, device="cpu", on_bounds=seen.append)
+    result = calls.solve(LARGE, device="cpu", on_bounds=seen.append)
     assert (result.status, result.stats["method"]) == ("optimal", "filter")
     assert LARGE.score([v.index(result.assignment[v.name]) for v in LARGE.variables]) == result.value
     assert all(known.lower <= result.value for known in seen)
@@ -54,15 +55,15 @@ def test_bounds_are_the_answer_where_elimination_ends_too_late(monkeypatch):
 
 def test_methods_agree():
     model = random_model(16, 6, 0.3, 0.3, seed=4)
-    one, other = (elimina.solve(model, method=m, device="cpu") for m in ("eliminate", "filter"))
+    one, other = (calls.solve(model, method=m, device="cpu") for m in ("eliminate", "filter"))
     assert (one.status, one.value) == (other.status, other.value)
 
 
 @pytest.mark.parametrize("method", ["auto", "filter"])
 def test_bounds_from_outside(method):
     best = elimina.solve(LARGE, device="cpu").value
-    assert elimina.solve(LARGE, device="cpu", method=method, upper_bound=best).value == best
-    result = elimina.solve(LARGE, device="cpu", method=method, upper_bound=best - 1)
+    assert calls.solve(LARGE, device="cpu", method=method, upper_bound=best).value == best
+    result = calls.solve(LARGE, device="cpu", method=method, upper_bound=best - 1)
     assert (result.status, result.value, result.lower_bound) == ("infeasible", None, best)
 
 
@@ -84,7 +85,7 @@ def test_a_bound_means_the_same_to_all_methods(options, model, off):
     sign = 1 if model.sense == "min-cost" else -1
     upper = (expected or 0) + off
     seen = []
-    result = elimina.solve(model, device="cpu", upper_bound=upper, on_bounds=seen.append, **options)
+    result = calls.solve(model, device="cpu", upper_bound=upper, on_bounds=seen.append, **options)
     assert all(known.lower is None or known.upper is None or known.lower <= known.upper for known in seen)
     if expected is not None and sign * expected <= sign * upper:
         brute.check_optimum(model, result)
@@ -96,7 +97,7 @@ def test_a_bound_means_the_same_to_all_methods(options, model, off):
 
 def test_no_total_is_the_next_one_where_costs_are_floats():
     model = Model.from_arrays([1], [([], 1.0), ([], 2.6)], sense="max-cost")
-    result = elimina.solve(model, method="search", upper_bound=4)
+    result = calls.solve(model, method="search", upper_bound=4)
     assert (result.status, result.lower_bound, result.upper_bound) == ("infeasible", None, 4)
 
 
@@ -105,7 +106,7 @@ def test_an_upper_bound_of_a_model_whose_costs_lie_far_apart(bound):
     factors = [([0], [-1e15, 1.0]), ([0, 1], [[0.0, 1.0], [2.0, 3.0]])]
     model = Model.from_arrays([2, 2], factors, upper_bound=bound)
     for method in ("eliminate", "search"):
-        brute.check_optimum(model, elimina.solve(model, method=method, device="cpu"))
+        brute.check_optimum(model, calls.solve(model, method=method, device="cpu"))
 
 
 @pytest.mark.parametrize(
@@ -121,11 +122,11 @@ def test_an_upper_bound_of_a_model_whose_costs_lie_far_apart(bound):
 )
 def test_what_is_refused(options, error, problem):
     with pytest.raises(error, match=problem):
-        elimina.solve(LARGE, **options)
+        calls.solve(LARGE, **options)
 
 
 def test_floats_are_not_filtered():
     model = Model.from_arrays([2], [((0,), np.array([0.5, 1.5]))])
     assert elimina.solve(model, device="cpu").value == 0.5
     with pytest.raises(UnsupportedError, match="integer costs"):
-        elimina.solve(model, method="filter")
+        calls.solve(model, method="filter")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina import InputError, MemoryLimitError, Model
+from tests import calls
 from tests.devices import on_devices
 from tests.reference import brute
 from tests.strategies import models
@@ -36,7 +37,7 @@ def test_small_models(device, data):
     evidence = {v: data.draw(st.integers(0, model.sizes[v] - 1)) for v in observed}
     method = data.draw(st.sampled_from(["auto", "eliminate", "search"]))
     known = {model.variables[v].name: model.variables[v].state(x) for v, x in evidence.items()}
-    result = elimina.solve(model, "mmap", query=query, evidence=known, device=device, method=method)
+    result = calls.solve(model, "mmap", query=query, evidence=known, device=device, method=method)
     best, sums = best_marginal(model, query, evidence)
     if best == -math.inf:
         assert result.status == "infeasible"
@@ -85,12 +86,12 @@ def test_bad_calls():
     with pytest.raises(InputError, match="this model has costs"):
         elimina.solve(Model.from_arrays([2], [([0], [1, 2])]), "mmap", query=["x0"])
     with pytest.raises(InputError, match="not with mmap"):
-        elimina.solve(network(), "mmap", query=["x1"], checkpoint="somewhere")
+        calls.solve(network(), "mmap", query=["x1"], checkpoint="somewhere")
     with pytest.raises(MemoryLimitError, match="summing out 8 variables, with 2 that stay"):
         elimina.solve(network(), "mmap", query=["x1", "x4"], memory=10, device="cpu")
 
 
 def test_mini_buckets_without_an_i_bound():
     model = Model.from_arrays([1], [], sense="probability")
-    result = elimina.solve(model, "mmap", query=["x0"], method="mbe")
+    result = calls.solve(model, "mmap", query=["x0"], method="mbe")
     assert (result.status, result.value) == ("optimal", 0.0)

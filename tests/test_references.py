@@ -8,6 +8,7 @@ import pytest
 
 import elimina
 from elimina.io.marginals import read_marginals
+from tests import calls
 
 pytestmark = pytest.mark.data
 MEMORY = 8 << 30
@@ -33,10 +34,10 @@ def answer(path, task, evidence=None):
     given = elimina.read_evidence(evidence, model) if evidence else {}
     # How long rows take is not known before.
     options = {"evidence": given, "device": "cpu", "memory": MEMORY, "tables": "dense"}
-    plan = elimina.plan(model, task, order_seconds=0.05, **options)
+    plan = calls.plan(model, task, order_seconds=0.05, **options)
     if not plan.fits or plan.seconds > SECONDS:
         return None
-    return elimina.solve(model, task, order=plan.order, **options)
+    return calls.solve(model, task, order=plan.order, **options)
 
 
 def test_proven_optima(data_dir):
@@ -91,7 +92,7 @@ def test_bounds_on_partition_functions(data_dir):
         path = data_dir / "uai" / "2014_MAR" / f"{name}.uai"
         model = elimina.read(path)
         published = float(path.with_suffix(".uai.PR").read_text().split()[1])
-        result = elimina.solve(
+        result = calls.solve(
             model, "pr", evidence=elimina.read_evidence(f"{path}.evid", model), method="mbe", ibound=5, device="cpu"
         )
         assert result.lower_bound - 1e-3 <= published <= result.upper_bound + 1e-3, name

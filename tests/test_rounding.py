@@ -15,6 +15,7 @@ import elimina
 from elimina import InputError, Model
 from elimina.inference import choose
 from elimina.inference.rounding import TOLERANCES
+from tests import calls
 from tests.simulated import simulate
 
 WAYS = [
@@ -68,7 +69,7 @@ def unary_costs_that_cancel() -> Model:
 
 @pytest.mark.parametrize("options", [way for way in WAYS if "ibound" not in way])
 def test_constants_that_cancel_decide_nothing(options):
-    result = elimina.solve(unary_costs_that_cancel(), device="cpu", time_limit=60, **options)
+    result = calls.solve(unary_costs_that_cancel(), device="cpu", time_limit=60, **options)
     assert (result.status, result.value, result.lower_bound) == ("optimal", -1.0, -1.0)
 
 
@@ -77,7 +78,7 @@ def test_bounds_widen_where_sums_lose_what_decides(options):
     """One of both states costs 1e17, whichever it is, and -1e17 makes up for it."""
     factors = [([0], [0, 1e17]), ([0], [0, -1e17]), ([0, 1], [[3.0, 1], [2, -1]])]
     model = Model.from_arrays([2, 2], factors)
-    result = elimina.solve(model, device="cpu", time_limit=60, **options)
+    result = calls.solve(model, device="cpu", time_limit=60, **options)
     assert result.status == "bounded"
     assert -1000 < result.lower_bound <= -1 or options.get("dtype")
     check(model, result, 0.0)
@@ -87,7 +88,7 @@ def test_integers_beyond_the_floats_digits_are_exact():
     """A float among the factors makes floats of all: what integers differ by stays."""
     factors = [([0], [2**60 + 1, 2**60]), ([1], [-(2**60), 5 - 2**60]), ([0, 1], [[0.5, 0.25], [0.0, 4.0]])]
     model = Model.from_arrays([2, 2], factors)
-    result = elimina.solve(model, device="cpu", method="eliminate")
+    result = calls.solve(model, device="cpu", method="eliminate")
     assert result.status == "optimal"
     assert [v.index(result.assignment[v.name]) for v in model.variables] == [1, 0]
 
@@ -95,7 +96,7 @@ def test_integers_beyond_the_floats_digits_are_exact():
 def test_differences_that_no_float_holds_are_refused():
     model = Model.from_arrays([2], [([0], [1.5e308, -1.5e308])])
     with pytest.raises(InputError, match="scale them down"):
-        elimina.solve(model, device="cpu", method="eliminate")
+        calls.solve(model, device="cpu", method="eliminate")
 
 
 @st.composite
@@ -131,7 +132,7 @@ def cancelling(draw) -> Model:
 @given(cancelling(), st.sampled_from(WAYS))
 def test_no_bound_passes_the_optimum(model, options):
     try:
-        result = elimina.solve(model, device="cpu", time_limit=60, **options)
+        result = calls.solve(model, device="cpu", time_limit=60, **options)
     except InputError as error:
         if "float32 cannot hold" in str(error):
             return
@@ -147,7 +148,7 @@ def test_no_bound_of_slices_passes_the_optimum(model, dtype):
         simulate(patch, 1 << 30)
         patch.setattr(choose, "MOST_SLICES", 1 << 16)
         try:
-            result = elimina.solve(model, method="eliminate", device="cuda", memory=200, dtype=dtype, tables="dense")
+            result = calls.solve(model, method="eliminate", device="cuda", memory=200, dtype=dtype, tables="dense")
         except elimina.MemoryLimitError:
             return
         except InputError as error:

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import elimina
 from elimina.backends.scratch import Scratch
 from elimina.errors import InputError, MemoryLimitError
 from elimina.model import Model
 from elimina.planning import tiers
+from tests import calls
 
 
 def grid(rng, rows, columns, size, sense):
@@ -54,8 +54,8 @@ def test_streamed_runs_are_the_same(device, on_disk, task, sense, tmp_path, monk
         # What is fixed on a GPU is some 260 KiB.
         shape = (5, 6, 5) if device == "cpu" else (6, 8, 6)
         model, order = grid(np.random.default_rng(seed), *shape, sense)
-        expected = elimina.solve(model, task, device="cpu", order=order)
-        whole = elimina.plan(model, task, device="cpu", order=order, memory=1, slices="never")
+        expected = calls.solve(model, task, device="cpu", order=order)
+        whole = calls.plan(model, task, device="cpu", order=order, memory=1, slices="never")
         room = (whole.arena_cells - whole.factor_cells) * whole.itemsize // 2
         fixed = whole.factor_cells * whole.itemsize if device == "cpu" else tiers.fixed_bytes(len(whole.steps))
         plans = []
@@ -63,7 +63,7 @@ def test_streamed_runs_are_the_same(device, on_disk, task, sense, tmp_path, monk
             if on_disk:
                 size = whole.arena_cells * whole.itemsize
                 patch.setattr("elimina.backends.cpu.available_memory", lambda size=size: size)
-            found = elimina.solve(
+            found = calls.solve(
                 model, task, device=device, order=order, memory=room + fixed,
                 method="eliminate" if task == "mpe" else "auto", slices="never",
                 scratch=str(tmp_path) if on_disk else None, on_plan=plans.append,
@@ -90,14 +90,14 @@ def wide(rng):
 def solve_on_disk(model, order, folder, **options):
     """Solve with more tables than memory."""
     given = {"device": "cpu", "method": "eliminate", "slices": "never", "memory": 1 << 20}
-    return elimina.solve(model, order=order, scratch=str(folder), **given, **options)
+    return calls.solve(model, order=order, scratch=str(folder), **given, **options)
 
 
 @pytest.mark.usefixtures("all_streamed")
 def test_without_a_directory_it_does_not_fit():
     model, order = wide(np.random.default_rng(0))
     with pytest.raises(MemoryLimitError, match=r"1\.0 MiB.*--scratch"):
-        elimina.solve(model, device="cpu", method="eliminate", slices="never", order=order, memory=1 << 20)
+        calls.solve(model, device="cpu", method="eliminate", slices="never", order=order, memory=1 << 20)
 
 
 @pytest.mark.parametrize(("folder", "problem"), [("missing", "no directory"), ("file", "no directory")])
@@ -105,7 +105,7 @@ def test_a_directory_that_is_none(folder, problem, tmp_path):
     (tmp_path / "file").touch()
     model, order = wide(np.random.default_rng(0))
     with pytest.raises(InputError, match=f"{folder}.*{problem}"):
-        elimina.solve(
+        calls.solve(
             model, device="cpu", method="eliminate", slices="never", order=order, scratch=str(tmp_path / folder)
         )
 
@@ -119,7 +119,7 @@ def test_a_directory_without_permission(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     model, order = wide(np.random.default_rng(0))
     with pytest.raises(InputError, match="cannot be written to"):
-        elimina.plan(model, device="cpu", order=order, scratch=str(tmp_path))
+        calls.plan(model, device="cpu", order=order, scratch=str(tmp_path))
 
 
 def test_a_disk_that_is_too_small(tmp_path, monkeypatch):
@@ -159,12 +159,12 @@ def test_a_kill_leaves_nothing_behind(tmp_path):
     code = f"""
 import os, signal
 import numpy as np
-import elimina
+from tests import calls
 from tests.test_tiers import wide
 model, order = wide(np.random.default_rng(0))
 kill = lambda share: os.kill(os.getpid(), signal.SIGKILL)
 options = dict(device="cpu", method="eliminate", slices="never", order=order, memory=1 << 20, scratch={str(tmp_path)!r})
-elimina.solve(model, **options, progress=kill)
+calls.solve(model, **options, progress=kill)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1], check=False)
     assert done.returncode == -signal.SIGKILL

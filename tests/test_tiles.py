@@ -20,6 +20,7 @@ from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
 from elimina.table import FORBIDDEN
 from elimina.tree import bucket_tree
+from tests import calls
 from tests.devices import on_devices
 from tests.reference import broadcast, planner
 
@@ -53,7 +54,7 @@ def test_integers(device, width, shape):
         factors.append((scope, np.where(rng.random(values.shape) < 0.3 * rng.random(), FORBIDDEN, values)))
     model = Model.from_arrays(sizes, factors)
     order = list(range(len(sizes)))
-    result = elimina.solve(model, order=order, device=device)
+    result = calls.solve(model, order=order, device=device)
     joint = broadcast.costs(model)
     best = int(joint.min())
     if best == FORBIDDEN:
@@ -75,7 +76,7 @@ def test_float_costs(device, dtype, shape):
     sizes, scopes, seed = shape
     rng = np.random.default_rng(seed)
     model = Model.from_arrays(sizes, [(scope, rng.normal(size=[sizes[v] for v in scope])) for scope in scopes])
-    result = elimina.solve(model, order=list(range(len(sizes))), device=device, dtype=dtype)
+    result = calls.solve(model, order=list(range(len(sizes))), device=device, dtype=dtype)
     assert result.value == pytest.approx(float(broadcast.costs(model).min()), abs=1e-5 if dtype == "float32" else 1e-12)
 
 
@@ -92,9 +93,9 @@ def test_probabilities(device, shape):
     model = Model.from_arrays(sizes, factors, sense="probability")
     joint = broadcast.products(model)
     order = list(range(len(sizes)))
-    total = elimina.solve(model, "pr", order=order, device=device)
-    best = elimina.solve(model, "mpe", order=order, device=device)
-    number = elimina.solve(model, "count", order=order, device=device)
+    total = calls.solve(model, "pr", order=order, device=device)
+    best = calls.solve(model, "mpe", order=order, device=device)
+    number = calls.solve(model, "count", order=order, device=device)
     assert number.value == int(np.count_nonzero(joint))
     if joint.max() == 0:
         assert total.status == best.status == "infeasible"
@@ -155,4 +156,4 @@ def test_a_root_of_many_values(device, size):
     model = Model.from_arrays([size], [((0,), values + 1.0)], sense="probability")
     assert elimina.solve(model, "pr", device=device).value == pytest.approx(size * (size + 1) / 2, rel=1e-12)
     pair = Model.from_arrays([size, 2], [((0, 1), np.arange(2 * size).reshape(size, 2))])
-    assert elimina.solve(pair, order=[1, 0], device=device).value == 0
+    assert calls.solve(pair, order=[1, 0], device=device).value == 0

@@ -44,6 +44,7 @@ __all__ = [
     "JunctionTree",
     "MemoryLimitError",
     "Model",
+    "Options",
     "Plan",
     "Result",
     "StateIndex",
@@ -61,6 +62,7 @@ __all__ = [
 _HOMES = {
     "api": ("plan", "solve"),
     "inference.junction": ("JunctionTree",),
+    "inference.options": ("Options",),
     "io": ("read", "read_evidence", "write"),
     "model": ("Model", "Variable"),
     "planning.plan": ("Plan",),

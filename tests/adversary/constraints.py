@@ -7,8 +7,8 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-import elimina
 from elimina import cp
+from tests import calls
 from tests.adversary.case import Case, Defect, Setting
 from tests.adversary.rules import RULES
 
@@ -130,12 +130,12 @@ def _check_domains(built: _Built) -> None:
 
 def _check_bridge(built: _Built) -> None:
     graphical = built.model.to_model()
-    result = elimina.solve(graphical, threads=1, device="cpu")
+    result = calls.solve(graphical, threads=1, device="cpu")
     if (result.status == "infeasible") != (not built.solutions):
         raise Defect(f"the graphical model is {result.status}, with {len(built.solutions)} solutions")
     if built.solutions and built.sign and result.value != built.best():
         raise Defect(f"the optimum of the graphical model is {result.value}, not {built.best()}")
-    count = elimina.solve(graphical, "count", threads=1, device="cpu").value
+    count = calls.solve(graphical, "count", threads=1, device="cpu").value
     if (count or 0) != len(built.solutions):
         raise Defect(f"the graphical model has {count} solutions, not {len(built.solutions)}")
 

@@ -48,21 +48,23 @@ WRONG = (
 )
 """Source of what is given for an argument."""
 
-SOLVE = (
-    *("task", "evidence", "query", "device", "memory", "order", "order_seconds", "seed", "threads", "dtype", "slices"),
-    *("scratch", "tables", "ibound", "shift", "partition", "method", "upper_bound", "gap", "time_limit", "on_plan"),
-    *("on_bounds", "progress", "checkpoint"),
-)
-TREE = ("device", "memory", "order", "order_seconds", "seed", "threads", "dtype")
+ARGUMENTS = ("task", "evidence", "query", "device", "memory", "options")
+TREE = ("order", "order_seconds", "seed", "threads", "dtype")
+PLANNING = ("device", "memory", *TREE, "slices", "scratch", "tables", "ibound", "shift", "partition")
+SOLVING = (*PLANNING, "method", "upper_bound", "gap", "on_plan", "on_bounds", "progress", "checkpoint")
 SEARCH = (
     *("all_solutions", "solution_limit", "time_limit", "node_limit", "fail_limit", "restarts", "restart_scale"),
     *("restart_growth", "free", "lns", "threads", "seed", "device", "on_solution"),
 )
 CALLS = (
-    *(f"solve(costs, {name}=@)" for name in SOLVE),
-    *(f"solve(network, 'mar', {name}=@)" for name in SOLVE if name != "task"),
-    *(f"plan(costs, {name}=@)" for name in SOLVE[:16]),
-    *(f"JunctionTree(network, {name}=@).marginals()" for name in TREE),
+    *(f"solve(costs, {name}=@)" for name in (*ARGUMENTS, "time_limit")),
+    *(f"solve(network, 'mar', {name}=@)" for name in (*ARGUMENTS[1:], "time_limit")),
+    *(f"plan(costs, {name}=@)" for name in ARGUMENTS),
+    *(f"solve(costs, options=Options({name}=@))" for name in SOLVING),
+    *(f"solve(network, 'mar', options=Options({name}=@))" for name in SOLVING),
+    *(f"plan(costs, options=Options({name}=@))" for name in PLANNING),
+    *(f"JunctionTree(network, {name}=@).marginals()" for name in ("device", "memory", "options")),
+    *(f"JunctionTree(network, options=Options({name}=@)).marginals()" for name in TREE),
     *(f"problem().solve({name}=@)" for name in SEARCH),
     *("solve(@)", "plan(@)", "JunctionTree(@)", "read(@)", "write(@, '/tmp/x.uai')", "write(costs, @)"),
     *("JunctionTree(network).set_evidence(@)", "JunctionTree(network).update(@)", "JunctionTree(network).marginals(@)"),
@@ -116,7 +118,7 @@ HEADER = """from fractions import Fraction
 from math import inf, nan
 from pathlib import Path
 import numpy as np
-from elimina import JunctionTree, Model, Table, Variable, cp, plan, read, solve, write
+from elimina import JunctionTree, Model, Options, Table, Variable, cp, plan, read, solve, write
 costs = Model.from_arrays([2, 3], [([0, 1], [[1, 2, 3], [3, 2, 1]])])
 network = Model(
     [Variable('x0', 2, ['a', 'b']), Variable('x1', 2)],

@@ -11,10 +11,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from elimina import solve
 from elimina.errors import EliminaError
 from elimina.model import Model
 from elimina.result import Bounds, Result
+from tests import calls
 from tests.adversary import answers
 from tests.adversary.case import Case, Defect, Setting
 from tests.adversary.evidence import make_evidence, observed_of, shown, smaller_evidence, stated, weights_of
@@ -74,13 +74,13 @@ def _solve(model: Model, case: Case, listener: Any) -> Result:
     if case["task"] == "mpe":
         call["on_bounds"] = _Interrupting(listener, left) if left else listener
     if "scratch" not in options and "checkpoint" not in options:
-        return solve(model, case["task"], **call, **options)
+        return calls.solve(model, case["task"], **call, **options)
     with tempfile.TemporaryDirectory() as folder:
         for name in ("scratch", "checkpoint"):
             if options.get(name):
                 options[name] = os.path.join(folder, name)
                 os.mkdir(options[name])
-        result = solve(model, case["task"], **call, **options)
+        result = calls.solve(model, case["task"], **call, **options)
         left = [file for _, _, files in os.walk(folder) for file in files]
         if left and not {"time_limit", "interrupt"} & case["options"].keys():
             raise Defect(f"files are left: {left}")
@@ -163,7 +163,8 @@ def script(case: Case) -> str:
             "import tempfile" if folders else "",
             "from math import inf",
             "import numpy as np",
-            "from elimina import FORBIDDEN, Model, Table, Variable, solve",
+            "from elimina import FORBIDDEN, Model, Table, Variable",
+            "from tests.calls import solve",
             *text(case["model"]),
             f"print(solve({', '.join(arguments)}).to_json())",
             f"# expected: {answers.expected(case, oracle)}",

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from elimina.errors import ImpossibleEvidenceError, MemoryLimitError
-from elimina.inference.junction import JunctionTree
 from tests.adversary.case import Case, Defect, Setting
 from tests.adversary.evidence import make_evidence, smaller_evidence, state_of
 from tests.adversary.models import build, make_model, smaller_models, text
 from tests.adversary.oracle import Oracle
+from tests.calls import junction_tree
 
 OFF = 1e-9
 """Rounding of a probability."""
@@ -91,7 +91,7 @@ class _Session:
         self.model = build(self.spec)
         self.names = [name for name, *_ in self.spec["variables"]]
         self.known: Known = {}
-        self.tree = JunctionTree(self.model, **case["options"])
+        self.tree = junction_tree(self.model, **case["options"])
         self._oracles: dict[str, Oracle] = {}
 
     def oracle(self, known: Known | None = None) -> Oracle:
@@ -311,9 +311,10 @@ def script(case: Case) -> str:
     lines = [
         "from math import inf",
         "import numpy as np",
-        "from elimina import FORBIDDEN, JunctionTree, Model, Table, Variable",
+        "from elimina import FORBIDDEN, Model, Table, Variable",
+        "from tests.calls import junction_tree",
         *text(spec),
-        f"tree = JunctionTree(model{options})",
+        f"tree = junction_tree(model{options})",
     ]
     for what, *arguments in case["calls"]:
         if what in ("set_evidence", "update"):

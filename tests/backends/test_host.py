@@ -155,7 +155,8 @@ def limited(body):
 
 
 def test_a_plan_knows_the_limit_of_the_address_space():
-    body = "plan = elimina.plan(grid_model(12, 6, 0), device='cpu', slices='never', order='min-fill')\n"
+    how = "options=elimina.Options(slices='never', order='min-fill')"
+    body = f"plan = elimina.plan(grid_model(12, 6, 0), device='cpu', {how})\n"
     run = limited(body + "assert 100 << 20 < plan.memory_limit < 1500000 << 10, plan.memory_limit\nprint(plan.fits)")
     assert run.stdout == "False\n", run.stderr
 
@@ -170,10 +171,10 @@ task = {task!r}
 tables = [(edge, rng.integers(1, 90, (10, 10)) if task == "mpe" else rng.random((10, 10))) for edge in edges]
 model = elimina.Model.from_arrays([10] * 10, tables, sense="min-cost" if task == "mpe" else "probability")
 try:
-    elimina.solve(
-        model, task, device="cpu", method="eliminate", memory=64 << 30, slices="never", tables="dense", threads=1,
-        dtype="int64" if task == "mpe" else "float64",
+    options = elimina.Options(
+        method="eliminate", slices="never", tables="dense", threads=1, dtype="int64" if task == "mpe" else "float64"
     )
+    elimina.solve(model, task, device="cpu", memory=64 << 30, options=options)
 except elimina.MemoryLimitError as error:
     print("MemoryLimitError:", error)
 """

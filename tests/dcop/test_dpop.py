@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-import elimina
 from elimina import FORBIDDEN, Model, Table, Variable
 from elimina.backends.cpu import CpuBackend
 from elimina.dcop import Problem, solve
@@ -20,6 +19,7 @@ from elimina.inference.minibucket import heuristic_of
 from elimina.planning.estimate import cpu_machine
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Group, prepare
+from tests import calls
 from tests.dcop.running import random_problem, run_agents, settings_of
 from tests.devices import on_devices
 
@@ -29,7 +29,7 @@ KINDS = ("random", "scale-free", "grid")
 def check_optimum(problem: Problem, **options) -> None:
     """The answer is that of bucket elimination, and the assignment has that value."""
     model = problem.model
-    expected = elimina.solve(model, method="eliminate", device="cpu", order="min-fill")
+    expected = calls.solve(model, method="eliminate", device="cpu", order="min-fill")
     found = solve(problem, **options)
     assert found.status == expected.status
     if expected.value is None:
@@ -81,7 +81,7 @@ def test_devices(device: str, least: int, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("elimina.dcop.engine.LEAST_WORK", least)
     monkeypatch.setattr("elimina.dcop.engine.AT_ONCE", 0)
     for model in (random_model(10, 6, 0.3), scale_free_model(10, 5), grid_model(4, 5)):
-        expected = elimina.solve(model, method="eliminate", device="cpu")
+        expected = calls.solve(model, method="eliminate", device="cpu")
         found = solve(Problem.from_model(model), agents=device)
         assert (found.status, found.value) == (expected.status, expected.value)
     # Large enough for tables to be joined before the elimination.
@@ -134,7 +134,7 @@ def test_bounds_of_binary_networks(ibound: int) -> None:
         agents, _ = run_agents(problem, settings_of(problem, ibound=ibound))
         order = pseudo_tree(problem, agents).order
         how = {"method": "mbe", "ibound": ibound, "shift": "none", "partition": "scope", "device": "cpu"}
-        expected = elimina.solve(model, order=order, **how)
+        expected = calls.solve(model, order=order, **how)
         found = solve(problem, "adpop", ibound=ibound)
         assert found.stats["divided"] > 0 or ibound == 4
         assert found.lower_bound == expected.lower_bound
@@ -148,7 +148,7 @@ def test_ties_go_to_the_smallest_value_as_in_bucket_elimination() -> None:
     problem = Problem.from_model(model)
     agents, _ = run_agents(problem, settings_of(problem))
     order = pseudo_tree(problem, agents).order
-    assert solve(problem).assignment == elimina.solve(model, order=order, method="eliminate").assignment
+    assert solve(problem).assignment == calls.solve(model, order=order, method="eliminate").assignment
 
 
 def test_many_functions_of_one_variable() -> None:

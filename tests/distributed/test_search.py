@@ -22,6 +22,7 @@ from elimina.generate import random_model
 from elimina.inference.options import Options
 from elimina.io import read, write
 from elimina.result import Bounds
+from tests import calls
 from tests.conftest import cuda_devices
 from tests.distributed.clusters import addresses, cluster_of, kill_at, workers
 from tests.distributed.test_slices import grid
@@ -36,11 +37,11 @@ TURN = ("elimina.inference.consistency", "Consistency", "run")
 
 
 def searched(model, client, **options):
-    return solve_optimum(model, client=client, options=Options(), method="search", **options)
+    return calls.with_options(solve_optimum, model, client=client, method="search", **options)
 
 
 def assert_optimal(model, found) -> None:
-    expected = solve(model, device="cpu", method="search")
+    expected = calls.solve(model, device="cpu", method="search")
     assert found.status == expected.status == "optimal"
     assert found.value == pytest.approx(expected.value, rel=0 if model.is_integer else 1e-8)
     assert model.score([v.index(found.assignment[v.name]) for v in model.variables]) == found.value
@@ -79,9 +80,9 @@ def test_evidence(client) -> None:
 def test_an_upper_bound(client, method) -> None:
     model = grid(5, 3, seed=3)
     best = solve(model, device="cpu").value
-    options = {"client": client, "options": Options(), "method": method}
-    assert solve_optimum(model, upper_bound=best, **options).value == best
-    found = solve_optimum(model, upper_bound=best - 1, **options)
+    options = {"client": client, "method": method}
+    assert calls.with_options(solve_optimum, model, upper_bound=best, **options).value == best
+    found = calls.with_options(solve_optimum, model, upper_bound=best - 1, **options)
     assert (found.status, found.lower_bound) == ("infeasible", best)
 
 
@@ -232,8 +233,8 @@ def test_auto_runs_short_plans_and_searches_what_does_not_fit(client, monkeypatc
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "filter"}, "not by 'filter'"),
-        ({"gap": -1.0}, "gap is -1"),
+        ({"options": Options(method="filter")}, "not by 'filter'"),
+        ({"options": Options(gap=-1.0)}, "gap is -1"),
         ({"options": Options(ibound=3)}, "leave the i-bound"),
         ({"options": Options(device="tpu")}, "tpu"),
         ({"evidence": {"nobody": "1"}}, "nobody"),
@@ -241,7 +242,7 @@ def test_auto_runs_short_plans_and_searches_what_does_not_fit(client, monkeypatc
 )
 def test_bad_options(client, options, message) -> None:
     with pytest.raises(InputError, match=message):
-        solve_optimum(grid(3, 2), **{"client": client, "options": Options(), "method": "search", **options})
+        solve_optimum(grid(3, 2), client=client, **options)
 
 
 def test_command(client, tmp_path, capsys) -> None:
@@ -262,7 +263,7 @@ def test_mini_buckets_on_gpus() -> None:
     """Messages are made on the device, and searched on the host."""
     model = random_model(20, 6, 0.35, 0.1, seed=1)
     with local(cuda_devices(), "cuda") as other:
-        found = solve_optimum(model, client=other, options=Options("cuda"), method="search")
+        found = solve_optimum(model, client=other, options=Options("cuda", method="search"))
     assert_optimal(model, found)
 
 

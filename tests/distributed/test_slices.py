@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-from elimina import FORBIDDEN, MemoryLimitError, Model, Table, TimeLimitError, Variable, plan, solve
+from elimina import FORBIDDEN, MemoryLimitError, Model, Table, TimeLimitError, Variable, solve
 from elimina.backends.cpu import CpuBackend
 from elimina.distributed import ClusterBatch, local, solve_slices
 from elimina.distributed.tasks import Tasks
@@ -26,6 +26,7 @@ from elimina.inference.options import Options
 from elimina.planning.estimate import cpu_machine
 from elimina.planning.prepare import prepare
 from elimina.planning.slicing import make_finer_plan
+from tests import calls
 from tests.conftest import cuda_devices
 from tests.distributed.clusters import addresses, cluster_of, count_calls, kill_at, slow_down, workers
 
@@ -47,7 +48,7 @@ def grid(width: int, domain: int, sense: str = "min-cost", seed: int = 0, forbid
 
 def short(model: Model, task: str, device: str = "cpu", **options) -> Options:
     """Options by which a plan gets less memory than it would take."""
-    whole = plan(model, task, device=device, tables="dense", order=range(len(model.variables)))
+    whole = calls.plan(model, task, device=device, tables="dense", order=range(len(model.variables)))
     return Options(device, memory=whole.peak_bytes * 2 // 3, order=range(len(model.variables)), **options)
 
 
@@ -62,7 +63,7 @@ def assert_same(found, expected) -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_slices_on_workers(client, task, seed) -> None:
     model = grid(5, 3, SENSES[task], seed)
-    expected = solve(model, task, device="cpu", method="eliminate")
+    expected = calls.solve(model, task, device="cpu", method="eliminate")
     found = solve_slices(model, task, client=client, options=short(model, task))
     assert found.stats["slices"] >= found.stats["tasks"] > 1
     assert_same(found, expected)
@@ -130,7 +131,7 @@ def test_a_plan_that_fits_is_divided_where_it_is_long(client, monkeypatch) -> No
     model = grid(7, 7, forbidden=0.0)
     found = solve_slices(model, client=client, options=Options())
     assert found.stats["slices"] >= 3
-    assert found.value == solve(model, device="cpu", method="eliminate").value
+    assert found.value == calls.solve(model, device="cpu", method="eliminate").value
     alone = solve_slices(model, client=client, options=Options(slices="never"))
     assert "slices" not in alone.stats
     assert alone.value == found.value
@@ -143,7 +144,7 @@ def test_slices_of_a_lost_worker_are_done_again(task) -> None:
         kill_at(client, addresses(client)[0], "elimina.inference.sweep", "Sweep", "_move", 1)
         found = solve_slices(model, task, client=client, options=Options(memory=20_000))
         assert found.stats["tasks"] >= 12
-    assert_same(found, solve(model, task, device="cpu", method="eliminate"))
+    assert_same(found, calls.solve(model, task, device="cpu", method="eliminate"))
     assert found.stats["lost_workers"] == 1
 
 
@@ -161,7 +162,7 @@ def test_workers_that_join_run_slices(tmp_path) -> None:
             joined.touch()
             thread.join()
             done = client.run(lambda dask_worker: dask_worker.state.executed_count)
-    assert answers[0].value == solve(model, device="cpu", method="eliminate").value
+    assert answers[0].value == calls.solve(model, device="cpu", method="eliminate").value
     assert (answers[0].stats["workers"], answers[0].stats["joined_workers"]) == (2, 1)
     assert all(done[address] > 1 for address in done.keys() - {first})
 
@@ -259,7 +260,7 @@ def test_a_model_of_costs_has_no_cases(client) -> None:
 def test_one_worker_a_gpu(task) -> None:
     """As many workers as there are GPUs answer what one does."""
     model = grid(6, 4, SENSES[task], 2)
-    expected = solve(model, task, device="cpu", method="eliminate")
+    expected = calls.solve(model, task, device="cpu", method="eliminate")
     for count in sorted({1, cuda_devices()}):
         with local(count, "cuda") as client:
             opened = count_calls(client, "elimina.backends.cuda", "CudaBackend", "open")

@@ -25,6 +25,7 @@ from elimina.inference.known import combine, first_bounds
 from elimina.order import find_order
 from elimina.planning.prepare import prepare
 from elimina.result import Result
+from tests import calls
 from tests.reference import brute
 
 HARD = random_model(40, 10, 0.5, 0.0, seed=3)
@@ -87,9 +88,9 @@ def test_an_interrupt_in_any_phase(monkeypatch, module, name):
     thread = interrupting(monkeypatch, module, name)
     if name == "prepare":
         with pytest.raises(KeyboardInterrupt):
-            elimina.solve(model, device="cpu", **options)
+            calls.solve(model, device="cpu", **options)
     else:
-        result = elimina.solve(model, device="cpu", order_seconds=0.1, **options)
+        result = calls.solve(model, device="cpu", order_seconds=0.1, **options)
         assert (result.status, result.ended_by) == ("bounded", "interrupt")
         assert result.lower_bound <= result.upper_bound == result.value
     thread.join()
@@ -101,7 +102,7 @@ def test_a_time_limit_in_work_that_never_looks_at_it(monkeypatch, task):
     query = {"query": ["x0", "x1"]} if task == "mmap" else {}
     monkeypatch.setattr(ordering, "find_order", lambda *_, **__: time.sleep(20))
     started = time.monotonic()
-    result = elimina.solve(model, task, device="cpu", time_limit=0.5, **query)
+    result = calls.solve(model, task, device="cpu", time_limit=0.5, **query)
     assert time.monotonic() - started < 0.5 + SLACK
     assert result.ended_by == "time-limit"
     assert result.lower_bound <= result.upper_bound
@@ -206,7 +207,7 @@ def test_a_call_that_ends_at_once_keeps_to_the_upper_bound():
     for limit in (1e-9, 1e-4, 1e-3, 10.0):
         # On a loaded machine the call may end before the problem is known.
         with contextlib.suppress(TimeLimitError):
-            result = elimina.solve(model, tables="sparse", upper_bound=1_000_000, time_limit=limit)
+            result = calls.solve(model, tables="sparse", upper_bound=1_000_000, time_limit=limit)
             assert result.status == "infeasible"
     assert limit == 10.0
     assert result.status == "infeasible"
@@ -255,7 +256,7 @@ def test_the_exception_of_a_listener_ends_the_work():
         raise Stop
 
     with pytest.raises(Stop):
-        elimina.solve(HARD, device="cpu", method="search", on_bounds=stop)
+        calls.solve(HARD, device="cpu", method="search", on_bounds=stop)
 
 
 def test_seconds_sum_to_the_wall_time():
@@ -306,7 +307,7 @@ def test_first_bounds_of_sums_hold():
 def test_mini_buckets_leave_the_bound_of_the_largest_that_finished(monkeypatch):
     # A clique of tables whose largest mini-buckets take far longer than the limit.
     model = random_model(40, 4, 0.5, 0.0, seed=2)
-    result = elimina.solve(model, method="mbe", device="cpu", time_limit=6)
+    result = calls.solve(model, method="mbe", device="cpu", time_limit=6)
     assert result.status == "bounded"
     assert result.stats["method"] == "mbe"
     assert result.lower_bound <= result.upper_bound == result.value

@@ -13,6 +13,7 @@ from elimina import ImpossibleEvidenceError, InputError, JunctionTree, MemoryLim
 from elimina.inference import batch as batch_module
 from elimina.inference.case_by_case import CaseByCase, PlannedCases
 from elimina.io.cases import Cases
+from tests import calls
 from tests.devices import on_devices
 from tests.reference import brute
 from tests.strategies import models
@@ -70,7 +71,7 @@ def test_equal_to_one_set_of_evidence_after_another(way, device, network, seed, 
         sense="probability",
     )
     cases = random_cases(model, rng, 37)
-    engine = JunctionTree(model, device=device, dtype=dtype)
+    engine = calls.junction_tree(model, device=device, dtype=dtype)
     posteriors = engine.batch(cases, indices=True)
     tolerance = 1e-12 if dtype == "float64" else 1e-5
     for row, case in enumerate(cases):
@@ -138,7 +139,7 @@ def test_chunks_and_progress(monkeypatch):
     model = naive_bayes(6, 3)
     cases = random_cases(model, np.random.default_rng(1), 100)
     shares = []
-    engine = JunctionTree(model, device="cpu", threads=2)
+    engine = calls.junction_tree(model, device="cpu", threads=2)
     small = engine.batch(cases, progress=shares.append, indices=True)
     chunks = math.ceil(100 / engine._batch.cases)
     assert chunks > 1
@@ -154,7 +155,7 @@ def test_chunks_and_progress(monkeypatch):
 def test_chunks_are_of_one_size(monkeypatch):
     monkeypatch.setattr(batch_module, "_MOST_CASES", 64)
     model = naive_bayes(6, 3)
-    engine = JunctionTree(model, device="cpu", threads=1)
+    engine = calls.junction_tree(model, device="cpu", threads=1)
     for count, cases in ((64, 64), (65, 48), (129, 48), (200, 64), (20, 32), (3, 3), (1, 2)):
         engine.batch(random_cases(model, np.random.default_rng(1), count), indices=True)
         assert engine._batch.cases == cases

@@ -20,6 +20,7 @@ from elimina.inference import checkpoint as module
 from elimina.inference import groups, slice_bounds
 from elimina.model import Model
 from elimina.table import FORBIDDEN
+from tests import calls
 from tests.devices import on_devices
 
 
@@ -83,14 +84,14 @@ def at_once(monkeypatch):
 def test_going_on(device, task, sliced, tmp_path, at_once):
     model = grid(task)
     options = {"device": device, "order": range(36)}
-    options["memory"] = elimina.plan(model, task, **options).peak_bytes * (2 if sliced else 3) // 3
-    expected = elimina.solve(model, task, **options, method="eliminate")
+    options["memory"] = calls.plan(model, task, **options).peak_bytes * (2 if sliced else 3) // 3
+    expected = calls.solve(model, task, **options, method="eliminate")
     assert ("slices" in expected.stats) == sliced
     for part in (0.1, 0.4, 0.7):
         with pytest.raises(Stop):
-            elimina.solve(model, task, **options, checkpoint=tmp_path / "c", progress=stop_at(part))
+            calls.solve(model, task, **options, checkpoint=tmp_path / "c", progress=stop_at(part))
         assert (tmp_path / "c").is_dir()
-    found = elimina.solve(model, task, **options, checkpoint=tmp_path / "c")
+    found = calls.solve(model, task, **options, checkpoint=tmp_path / "c")
     same(found, expected, task)
     if sliced:
         assert found.stats["resumed_slices"] >= expected.stats["slices"] // 2
@@ -105,9 +106,9 @@ def test_going_on_where_messages_make_room_for_others(task, tmp_path, at_once):
     model = grid(task)
     options = {"device": "cpu", "order": range(36)}
     with pytest.raises(Stop):
-        elimina.solve(model, task, **options, checkpoint=tmp_path, progress=stop_at(0.7))
-    found = elimina.solve(model, task, **options, checkpoint=tmp_path)
-    same(found, elimina.solve(model, task, **options), task)
+        calls.solve(model, task, **options, checkpoint=tmp_path, progress=stop_at(0.7))
+    found = calls.solve(model, task, **options, checkpoint=tmp_path)
+    same(found, calls.solve(model, task, **options), task)
     assert found.stats["resumed_steps"] > 10
 
 
@@ -120,11 +121,11 @@ def test_rows_go_on(device, task, forms, tmp_path, at_once, monkeypatch):
         monkeypatch.setattr(RowsSession, "_is_smaller_dense", lambda *_: False)
     model = grid(task, side=5)
     options = {"device": device, "order": range(25), "tables": "sparse"}
-    expected = elimina.solve(model, task, **options, method="eliminate")
+    expected = calls.solve(model, task, **options, method="eliminate")
     for part in (0.1, 0.4, 0.7):
         with pytest.raises(Stop):
-            elimina.solve(model, task, **options, checkpoint=tmp_path / "c", progress=stop_at(part))
-    found = elimina.solve(model, task, **options, checkpoint=tmp_path / "c")
+            calls.solve(model, task, **options, checkpoint=tmp_path / "c", progress=stop_at(part))
+    found = calls.solve(model, task, **options, checkpoint=tmp_path / "c")
     same(found, expected, task)
     assert found.stats["resumed_steps"] > 10
     assert not (tmp_path / "c").exists()
@@ -135,14 +136,14 @@ def test_rows_go_on(device, task, forms, tmp_path, at_once, monkeypatch):
 def test_rows_in_slices_go_on(device, task, tmp_path, at_once):
     model = grid(task, side=4)
     options = {"device": device, "order": range(16), "tables": "sparse"}
-    options["memory"] = elimina.plan(model, task, **options).peak_bytes // 3
-    expected = elimina.solve(model, task, **options, method="eliminate")
+    options["memory"] = calls.plan(model, task, **options).peak_bytes // 3
+    expected = calls.solve(model, task, **options, method="eliminate")
     assert expected.stats["slices"] > 1
-    same(expected, elimina.solve(model, task, device="cpu", tables="dense", method="eliminate"), task)
+    same(expected, calls.solve(model, task, device="cpu", tables="dense", method="eliminate"), task)
     for part in (0.1, 0.4, 0.7):
         with pytest.raises(Stop):
-            elimina.solve(model, task, **options, checkpoint=tmp_path / "c", progress=stop_at(part))
-    found = elimina.solve(model, task, **options, checkpoint=tmp_path / "c")
+            calls.solve(model, task, **options, checkpoint=tmp_path / "c", progress=stop_at(part))
+    found = calls.solve(model, task, **options, checkpoint=tmp_path / "c")
     same(found, expected, task)
     assert found.stats["resumed_slices"] >= expected.stats["slices"] // 2
 
@@ -155,20 +156,21 @@ def test_slices_by_their_bounds_go_on(share, tmp_path, at_once, monkeypatch):
     monkeypatch.setattr(slice_bounds, "_SHARE", 1e9)
     model = grid("mpe")
     options = {"device": "cpu", "order": range(36)}
-    options["memory"] = elimina.plan(model, **options).peak_bytes // 4
+    options["memory"] = calls.plan(model, **options).peak_bytes // 4
     reports: list[float] = []
-    expected = elimina.solve(model, **options, method="eliminate", progress=reports.append)
+    expected = calls.solve(model, **options, method="eliminate", progress=reports.append)
     assert expected.stats["slices_skipped"] > 0
     with pytest.raises(Stop):
-        elimina.solve(model, **options, checkpoint=tmp_path / "c", progress=stop_after(int(share * len(reports))))
+        calls.solve(model, **options, checkpoint=tmp_path / "c", progress=stop_after(int(share * len(reports))))
     monkeypatch.setattr(slice_bounds, "bound_slices", None)
-    found = elimina.solve(model, **options, checkpoint=tmp_path / "c")
+    found = calls.solve(model, **options, checkpoint=tmp_path / "c")
     same(found, expected, "mpe")
     assert found.stats["slices_skipped"] == expected.stats["slices_skipped"]
 
 
 KILLED = """
-import os, signal, elimina
+import os, signal
+from tests import calls
 from elimina.inference import checkpoint, groups
 from tests.inference.test_checkpoint import grid
 checkpoint.SAVE_SECONDS = groups.GROUP_SECONDS = groups._PAYS = 0.0
@@ -176,7 +178,7 @@ def kill(share):
     if share >= 0.7:
         os.kill(os.getpid(), signal.SIGKILL)
 options = dict(device="cpu", order=range(36), method="eliminate", tables={tables!r})
-elimina.solve(grid("mpe"), **options, checkpoint={folder!r}, progress=kill)
+calls.solve(grid("mpe"), **options, checkpoint={folder!r}, progress=kill)
 """
 
 
@@ -186,8 +188,8 @@ def test_a_killed_run_without_slices_goes_on(tables, tmp_path, at_once):
     ran = subprocess.run([sys.executable, "-c", KILLED.format(folder=str(tmp_path), tables=tables)], check=False)
     assert ran.returncode == -signal.SIGKILL
     model, options = grid("mpe"), {"device": "cpu", "order": range(36), "method": "eliminate", "tables": tables}
-    found = elimina.solve(model, **options, checkpoint=tmp_path)
-    same(found, elimina.solve(model, **options), "mpe")
+    found = calls.solve(model, **options, checkpoint=tmp_path)
+    same(found, calls.solve(model, **options), "mpe")
     assert found.stats["resumed_steps"] > 10
 
 
@@ -198,15 +200,15 @@ def test_underflow_is_made_up_for_after_an_interruption(tmp_path, at_once):
     factors.append(((9, 10, 11), np.linspace(0.5, 1.0, 64).reshape(4, 4, 4)))
     model = Model.from_arrays([2] * 9 + [4] * 3, factors, sense="probability")
     order = list(range(11, -1, -1))
-    whole = elimina.solve(model, "pr", device="cpu", order=order)
+    whole = calls.solve(model, "pr", device="cpu", order=order)
     options = {"device": "cpu", "order": order, "memory": whole.stats["peak_bytes"] * 2 // 3}
-    sliced = elimina.solve(model, "pr", **options)
+    sliced = calls.solve(model, "pr", **options)
     assert sliced.stats["slices"] > 1
     same(sliced, whole, "pr")
     for _ in range(2 * sliced.stats["slices"]):
         with pytest.raises(Stop):
-            elimina.solve(model, "pr", **options, checkpoint=tmp_path / "c", progress=stop_after(0))
-    found = elimina.solve(model, "pr", **options, checkpoint=tmp_path / "c")
+            calls.solve(model, "pr", **options, checkpoint=tmp_path / "c", progress=stop_after(0))
+    found = calls.solve(model, "pr", **options, checkpoint=tmp_path / "c")
     same(found, whole, "pr")
     assert found.stats["resumed_slices"] == 2 * sliced.stats["slices"]
 
@@ -215,7 +217,7 @@ def interrupted(tmp_path, reports=10, **options):
     model = grid("mpe")
     options = {"device": "cpu", "memory": 15000, "slices": 10**6, **options}
     with pytest.raises(Stop):
-        elimina.solve(model, **options, checkpoint=tmp_path, progress=stop_after(reports))
+        calls.solve(model, **options, checkpoint=tmp_path, progress=stop_after(reports))
     return model, options
 
 
@@ -233,18 +235,18 @@ def interrupted(tmp_path, reports=10, **options):
 def test_something_else_cannot_go_on(tmp_path, change, culprit):
     model, options = interrupted(tmp_path)
     with pytest.raises(InputError, match=culprit):
-        elimina.solve(model, **{**options, **change}, checkpoint=tmp_path)
+        calls.solve(model, **{**options, **change}, checkpoint=tmp_path)
 
 
 def test_another_model_cannot_go_on(tmp_path):
     _, options = interrupted(tmp_path)
     with pytest.raises(InputError, match=f"the checkpoint in {tmp_path} was made for another model: go on with"):
-        elimina.solve(grid_model(5, 3, 0.1, seed=5), **options, checkpoint=tmp_path)
+        calls.solve(grid_model(5, 3, 0.1, seed=5), **options, checkpoint=tmp_path)
 
 
 def test_another_search_for_an_order_goes_on(tmp_path):
     model, options = interrupted(tmp_path)
-    result = elimina.solve(model, **options, seed=3, order_seconds=0.1, threads=1, checkpoint=tmp_path)
+    result = calls.solve(model, **options, seed=3, order_seconds=0.1, threads=1, checkpoint=tmp_path)
     assert result.stats["resumed_slices"] > 0
 
 
@@ -253,7 +255,7 @@ def test_a_damaged_checkpoint(tmp_path, at_once):
     path = tmp_path / "elimina-checkpoint.json"
     path.write_bytes(path.read_bytes().replace(b'"done": ', b'"done": 1'))
     with pytest.raises(InputError, match=r"is damaged \(elimina-checkpoint.json\): remove it to start again"):
-        elimina.solve(model, **options, checkpoint=tmp_path)
+        calls.solve(model, **options, checkpoint=tmp_path)
 
 
 def test_damaged_messages(tmp_path, at_once):
@@ -263,10 +265,10 @@ def test_damaged_messages(tmp_path, at_once):
     data[0] ^= 1
     path.write_bytes(data)
     with pytest.raises(InputError, match=rf"is damaged \({path.name}\)"):
-        elimina.solve(model, **options, checkpoint=tmp_path)
+        calls.solve(model, **options, checkpoint=tmp_path)
     path.unlink()
     with pytest.raises(InputError, match=rf"is damaged \({path.name}: No such file"):
-        elimina.solve(model, **options, checkpoint=tmp_path)
+        calls.solve(model, **options, checkpoint=tmp_path)
 
 
 def test_directories_that_cannot_be_used(tmp_path):
@@ -275,9 +277,9 @@ def test_directories_that_cannot_be_used(tmp_path):
     file.write_text("x")
     for path, problem in ((file, "Not a directory"), (tmp_path / "no" / "way", "No such file"), ("/proc/x", "No such")):
         with pytest.raises(InputError, match=f"cannot write the checkpoint in {path}: {problem}"):
-            elimina.solve(model, device="cpu", checkpoint=path)
+            calls.solve(model, device="cpu", checkpoint=path)
     with pytest.raises(InputError, match="mpe, pr and count, not with mar"):
-        elimina.solve(grid("pr"), "mar", checkpoint=tmp_path)
+        calls.solve(grid("pr"), "mar", checkpoint=tmp_path)
 
 
 def test_a_full_disk(tmp_path, at_once, monkeypatch):
@@ -289,26 +291,26 @@ def test_a_full_disk(tmp_path, at_once, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(InputError, match=f"cannot write the checkpoint in {tmp_path}: No space left on device"):
-        elimina.solve(model, **options, checkpoint=tmp_path)
+        calls.solve(model, **options, checkpoint=tmp_path)
     monkeypatch.undo()
     assert [path.name for path in tmp_path.iterdir()] == ["elimina-checkpoint.json"]
     assert (tmp_path / "elimina-checkpoint.json").read_bytes() == before
-    assert elimina.solve(model, **options, checkpoint=tmp_path).stats["resumed_slices"] > 0
+    assert calls.solve(model, **options, checkpoint=tmp_path).stats["resumed_slices"] > 0
 
 
 def test_two_runs_cannot_share_a_directory(tmp_path):
     kept = module.Checkpoint(tmp_path)
     with pytest.raises(InputError, match=f"another process uses the checkpoint in {tmp_path}"):
-        elimina.solve(grid("mpe"), device="cpu", checkpoint=tmp_path)
+        calls.solve(grid("mpe"), device="cpu", checkpoint=tmp_path)
     kept.close()
-    elimina.solve(grid("mpe"), device="cpu", checkpoint=tmp_path)
+    calls.solve(grid("mpe"), device="cpu", checkpoint=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_time_limit_leaves_what_is_known(tmp_path):
     model = grid_model(9, 4, 0.1, seed=4)
     options = {"device": "cpu", "memory": 30000, "slices": 10**9, "order": "min-fill"}
-    result = elimina.solve(model, **options, time_limit=6, checkpoint=tmp_path)
+    result = calls.solve(model, **options, time_limit=6, checkpoint=tmp_path)
     assert (result.status, result.ended_by) == ("bounded", "time-limit")
     known = json.loads((tmp_path / "elimina-checkpoint.json").read_bytes().partition(b"\n")[2])
     assert known["state"]["done"] > 0

@@ -15,6 +15,7 @@ from elimina import InputError, Model
 from elimina.generate import random_model
 from elimina.inference.content import partition_by_content
 from elimina.planning.prepare import prepare
+from tests import calls
 from tests.reference.tree import bucket_tree
 from tests.strategies import KINDS, models
 
@@ -61,7 +62,7 @@ def test_triangles_stay_together(kind):
         )
     bounds = {}
     for partition in ("scope", "content"):
-        found = elimina.solve(
+        found = calls.solve(
             model, method="mbe", ibound=2, shift="none", order=range(5), partition=partition, device="cpu"
         )
         bounds[partition] = found.lower_bound if kind == "cost" else -found.upper_bound
@@ -76,15 +77,15 @@ def test_costs_decide_what_goes_together():
     tables = [((0, 1), opposed[0]), ((0, 2), np.zeros((2, 2), dtype=int)), ((0, 3), opposed[1])]
     model = Model.from_arrays(sizes, [(scope, np.array(table)) for scope, table in tables])
     options = {"method": "mbe", "ibound": 2, "shift": "none", "order": range(4), "device": "cpu"}
-    assert elimina.solve(model, partition="scope", **options).lower_bound == 0
-    assert elimina.solve(model, partition="content", **options).lower_bound == 9
+    assert calls.solve(model, partition="scope", **options).lower_bound == 0
+    assert calls.solve(model, partition="content", **options).lower_bound == 9
 
 
 def test_large_tables_are_compared_at_samples():
     model = random_model(6, 50, 1.0, 0.0, seed=3)
-    best = elimina.solve(model, device="cpu", method="search", time_limit=20)
+    best = calls.solve(model, device="cpu", method="search", time_limit=20)
     options = {"method": "mbe", "ibound": 2, "shift": "none", "order": range(6), "device": "cpu"}
-    scope, content = (elimina.solve(model, partition=kind, **options).lower_bound for kind in ("scope", "content"))
+    scope, content = (calls.solve(model, partition=kind, **options).lower_bound for kind in ("scope", "content"))
     assert scope <= best.upper_bound
     assert content <= best.upper_bound
 
@@ -107,7 +108,7 @@ def test_by_scope_where_it_takes_too_much():
     assert partition_by_content(large, range(12), 4, 1 << 40, 0.0) is None
     assert partition_by_content(large, range(12), 4, 1 << 40, 60.0) is not None
     assert partition_by_content(problem, range(12), 3, 10_000, 5.0) is None
-    found = elimina.solve(model, method="mbe", ibound=3, shift="none", memory=100_000, device="cpu")
+    found = calls.solve(model, method="mbe", ibound=3, shift="none", memory=100_000, device="cpu")
     assert found.stats["partition"] == "scope"
 
 
@@ -119,6 +120,6 @@ def test_nothing_allowed():
 def test_refused():
     model = Model.from_arrays([2], [((0,), [0.5, 0.5])], sense="probability")
     with pytest.raises(InputError, match="unknown partition 'some'"):
-        elimina.plan(model, ibound=2, partition="some")
+        calls.plan(model, ibound=2, partition="some")
     with pytest.raises(InputError, match="--partition content is for optima"):
-        elimina.solve(model, "pr", method="mbe", partition="content")
+        calls.solve(model, "pr", method="mbe", partition="content")

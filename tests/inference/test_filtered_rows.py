@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import elimina
 from elimina import FORBIDDEN, MemoryLimitError, Model, TimeLimitError, UnsupportedError
 from elimina.backends import row_bounds
 from elimina.backends.choose import get_backend
@@ -28,6 +27,7 @@ from elimina.inference.shifting import Original, shift_tables
 from elimina.planning import outside
 from elimina.planning.prepare import prepare
 from elimina.result import Result
+from tests import calls
 from tests.devices import on_devices
 from tests.reference import brute
 from tests.strategies import models
@@ -140,7 +140,7 @@ def test_bounds_are_lower_bounds(data):
 @on_devices
 def test_bounds_drop_rows(device):
     model = random_model(16, 4, 0.35, 0.1, seed=5)
-    expected = elimina.solve(model, device="cpu", method="eliminate", tables="dense")
+    expected = calls.solve(model, device="cpu", method="eliminate", tables="dense")
     loose = filtered(known_of(model, True), device)
     close = filtered(known_of(model, True, expected.value), device)
     assert loose.value == close.value == expected.value
@@ -160,9 +160,9 @@ def test_bounds_drop_rows(device):
 def test_whole_calls(device, off):
     """The method, from the first bounds on; rows are made where these do not meet."""
     model = random_model(24, 5, 0.3, 0.2, seed=8)
-    expected = elimina.solve(model, device="cpu", method="eliminate", tables="dense").value
+    expected = calls.solve(model, device="cpu", method="eliminate", tables="dense").value
     upper = None if off is None else expected + off
-    result = elimina.solve(model, device=device, method="filter", tables="sparse", upper_bound=upper)
+    result = calls.solve(model, device=device, method="filter", tables="sparse", upper_bound=upper)
     assert result.stats["method"] == "filter"
     assert result.stats["rows_made"] > 0
     if off == -1:
@@ -175,12 +175,12 @@ def test_whole_calls(device, off):
 def test_what_is_infeasible():
     forbidden = np.where(np.eye(3, dtype=bool), FORBIDDEN, 0)
     model = Model.from_arrays([3, 3, 3, 3], [(pair, forbidden) for pair in itertools.combinations(range(4), 2)])
-    assert elimina.solve(model, method="filter", tables="sparse", device="cpu").status == "infeasible"
+    assert calls.solve(model, method="filter", tables="sparse", device="cpu").status == "infeasible"
 
 
 def test_what_is_not_integers():
     with pytest.raises(UnsupportedError, match="integer costs"):
-        elimina.solve(
+        calls.solve(
             Model.from_arrays([2], [([0], np.array([0.5, 1.5]))]), method="filter", tables="sparse", device="cpu"
         )
 
@@ -192,7 +192,7 @@ def test_more_rows_than_fit(device):
     known = known_of(model, shifted=False)
     options = Options(device=device, memory=500 << 10)
     backend = get_backend(device)
-    expected = elimina.solve(model, device="cpu", method="eliminate", tables="dense")
+    expected = calls.solve(model, device="cpu", method="eliminate", tables="dense")
     with pytest.raises(MemoryLimitError, match="memory"):
         filtered_rows._better(known, backend, options._replace(slices="never"), None, {})
     found = filtered_rows._better(known, backend, options, None, {})
@@ -204,7 +204,7 @@ def test_time_that_is_up_leaves_bounds(monkeypatch):
         raise TimeLimitError("the time limit passed")
 
     monkeypatch.setattr(filtered_rows, "eliminate", late)
-    result = elimina.solve(random_model(24, 5, 0.3, 0.2, seed=8), method="filter", tables="sparse", device="cpu")
+    result = calls.solve(random_model(24, 5, 0.3, 0.2, seed=8), method="filter", tables="sparse", device="cpu")
     assert result.status == "bounded"
     assert result.lower_bound < result.upper_bound == result.value
 
@@ -212,4 +212,4 @@ def test_time_that_is_up_leaves_bounds(monkeypatch):
 def test_float_tables_are_refused():
     model = Model.from_arrays([2, 2], [((0, 1), [[0, -5], [0, 1]]), ((1,), [4, 0])])
     with pytest.raises(UnsupportedError, match="dtype is float64; leave it out"):
-        elimina.solve(model, method="filter", tables="sparse", dtype="float64", device="cpu")
+        calls.solve(model, method="filter", tables="sparse", dtype="float64", device="cpu")

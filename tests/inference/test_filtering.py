@@ -18,6 +18,7 @@ from elimina.generate import random_model
 from elimina.inference import filtering
 from elimina.inference.filtering import Limits, filtered_optimum
 from elimina.planning.prepare import prepare
+from tests import calls
 from tests.reference import brute
 from tests.strategies import models
 from tests.test_bucket import some_evidence
@@ -86,7 +87,7 @@ def test_few_rows_cut_and_slice(rows, seed):
         patch.setattr(filtering, "_LEAST_ROWS", rows)
         patch.setattr(filtering, "_ROW_BYTES", ROOM)
         result = filtered(model)
-    expected = elimina.solve(model, device="cpu", order_seconds=0.05)
+    expected = calls.solve(model, device="cpu", order_seconds=0.05)
     assert (result.status, result.value) == (expected.status, expected.value)
     if rows == 3 and result.stats["eliminations"] > 3:
         assert result.stats["largest_table"] <= 3
@@ -121,7 +122,7 @@ def test_ctrl_c_leaves_bounds():
     model = random_model(40, 10, 0.5, 0.0, seed=3)
     timer = threading.Timer(0.7, lambda: signal.raise_signal(signal.SIGINT))
     timer.start()
-    result = elimina.solve(model, method="filter", device="cpu", time_limit=60)
+    result = calls.solve(model, method="filter", device="cpu", time_limit=60)
     assert (result.status, result.ended_by) == ("bounded", "interrupt")
     assert result.lower_bound < result.upper_bound == result.value
 

@@ -16,6 +16,7 @@ from elimina.planning.dependence import Reach
 from elimina.planning.layout import Arena
 from elimina.planning.prepare import prepare
 from elimina.planning.program import pack
+from tests import calls
 
 FEW, MANY = 250, 2000
 """Variables. Calls of quadratic time or memory take 64 times as much for many as for few."""
@@ -73,13 +74,13 @@ def assert_linear(make, call):
 def test_time_is_linear(family, task):
     sense = "min-cost" if task == "mpe" else "probability"
     assert_linear(
-        lambda n: model(family, n, sense), lambda m: elimina.solve(m, task, threads=1, device="cpu", order="min-fill")
+        lambda n: model(family, n, sense), lambda m: calls.solve(m, task, threads=1, device="cpu", order="min-fill")
     )
 
 
 def test_time_of_much_evidence_and_of_samples_is_linear():
     def query(chain):
-        tree = elimina.JunctionTree(chain, device="cpu", threads=1, order="min-fill")
+        tree = calls.junction_tree(chain, device="cpu", threads=1, order="min-fill")
         tree.set_evidence(dict.fromkeys(range(0, len(chain.variables), 2), 1))
         tree.marginals()
         tree.sample(2)
@@ -90,7 +91,7 @@ def test_time_of_much_evidence_and_of_samples_is_linear():
 def test_posteriors_of_a_long_chain_take_little_memory():
     chain = model("chain", 3000)
     tracemalloc.start()
-    elimina.solve(chain, "mar", threads=1, device="cpu")
+    calls.solve(chain, "mar", threads=1, device="cpu")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 50 << 20
@@ -99,7 +100,7 @@ def test_posteriors_of_a_long_chain_take_little_memory():
 def test_evidence_and_queries_of_a_long_chain_take_little_memory():
     chain = model("chain", 2000)
     tracemalloc.start()
-    tree = elimina.JunctionTree(chain, threads=1, device="cpu")
+    tree = calls.junction_tree(chain, threads=1, device="cpu")
     for v in range(0, 2000, 100):
         tree.set_evidence({v: 1})
         tree.marginals([v + 1])
@@ -143,11 +144,11 @@ def test_queries_in_other_semirings_stay_within_the_memory():
 
 def test_a_batch_and_queries_stay_within_the_memory():
     chain = model("chain", 20)
-    free = elimina.JunctionTree(chain, device="cpu", threads=1)
+    free = calls.junction_tree(chain, device="cpu", threads=1)
     cases = {"x3": [1] * 40}
     expected = free.batch(cases)
     for memory in range(4 * free.plan.peak_bytes, 2 * free._batch.peak_bytes, free._batch.peak_bytes // 8):
-        tree = elimina.JunctionTree(chain, device="cpu", threads=1, memory=memory)
+        tree = calls.junction_tree(chain, device="cpu", threads=1, memory=memory)
         tree.marginals()
         tree.max_marginals()
         found = tree.batch(cases)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina import ImpossibleEvidenceError, InputError, JunctionTree, MemoryLimitError, Model
+from tests import calls
 from tests.devices import on_devices
 
 few = settings(max_examples=40, deadline=None)
@@ -122,7 +123,7 @@ def chain(length, size=3, seed=0, low=0.0):
 def test_long_chains_do_not_underflow(device, dtype):
     model = chain(3000)
     scaled = Model(model.variables, [type(f)(f.scope, f.values * 1e-30) for f in model.factors], sense="probability")
-    tree = JunctionTree(scaled, device=device, dtype=dtype)
+    tree = calls.junction_tree(scaled, device=device, dtype=dtype)
     tree.set_evidence({0: 1, 2999: 2})
     forward = np.eye(3)[1]
     for factor in model.factors:
@@ -154,7 +155,7 @@ def test_products_that_would_underflow_are_done_in_logarithms():
 
 
 def test_only_what_changed_is_computed_again():
-    tree = JunctionTree(chain(200), device="cpu", dtype="float32")
+    tree = calls.junction_tree(chain(200), device="cpu", dtype="float32")
     tree.marginals()
     propagator = tree._propagators["sum-product"]
     ran = []
@@ -233,7 +234,7 @@ def test_observed_values_are_left_out_rightly(data):
     tables = [(scope, rng.random([sizes[v] for v in scope]) + 0.1) for scope in scopes]
     model = Model.from_arrays(sizes, tables, sense="probability")
     dtype = data.draw(st.sampled_from(["float64", "float32"]))
-    hard, soft = (JunctionTree(model, device="cpu", dtype=dtype) for _ in range(2))
+    hard, soft = (calls.junction_tree(model, device="cpu", dtype=dtype) for _ in range(2))
     tolerance = 1e-12 if dtype == "float64" else 1e-5
     for _ in range(4):
         values = {v: int(rng.integers(size)) for v, size in enumerate(sizes) if rng.random() < 0.4}

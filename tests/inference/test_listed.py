@@ -21,6 +21,7 @@ from elimina.backends.rows import SparseTables
 from elimina.inference.known import first_bounds
 from elimina.planning import listing
 from elimina.planning.prepare import prepare
+from tests import calls
 
 SIZE = 100_000
 
@@ -58,7 +59,7 @@ def sparse_models(draw, sense: str):
 
 
 def is_listed(model: Model, task: str, **options) -> bool:
-    plan = elimina.plan(model, task, device="cpu", tables="sparse", **options)
+    plan = calls.plan(model, task, device="cpu", tables="sparse", **options)
     return plan.sparse is not None and any(factor.tuples is not None for factor in plan.factors)
 
 
@@ -90,8 +91,8 @@ def test_listed_factors_give_the_answers_of_dense_ones(listed, sense, data):
         options = {"device": "cpu", "evidence": evidence, "method": "eliminate"}
         if task in ("count", "mar", "pr"):
             del options["method"]
-        one = elimina.solve(model, task, tables="sparse", **options)
-        other = elimina.solve(model, task, tables="dense", **options)
+        one = calls.solve(model, task, tables="sparse", **options)
+        other = calls.solve(model, task, tables="dense", **options)
         assert one.status == other.status
         for key in ("value", "log10_z", "marginals"):
             assert is_close(getattr(one, key), getattr(other, key))
@@ -117,13 +118,13 @@ def probabilities(number: int = 1000) -> tuple[Model, np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("tables", ["auto", "sparse"])
 def test_two_tuples_of_ten_billion(tables):
     model = costs(np.array([[5, 7], [99_999, 12]]), np.array([8, 3]))
-    found = elimina.solve(model, "mpe", device="cpu", tables=tables, memory="64MiB")
+    found = calls.solve(model, "mpe", device="cpu", tables=tables, memory="64MiB")
     assert (found.status, found.value, found.assignment) == ("optimal", 3, {"a": 99_999, "b": 12})
     assert found.stats["peak_bytes"] < 1 << 20
-    assert elimina.solve(model, "count", device="cpu", tables=tables, memory="64MiB").value == 2
-    assert elimina.solve(model, device="cpu", tables=tables, evidence={"a": 5}).value == 8
-    assert elimina.solve(model, device="cpu", tables=tables, evidence={"a": 6}).status == "infeasible"
-    assert elimina.solve(model, "count", device="cpu", tables=tables, evidence={"b": 6}).value == 0
+    assert calls.solve(model, "count", device="cpu", tables=tables, memory="64MiB").value == 2
+    assert calls.solve(model, device="cpu", tables=tables, evidence={"a": 5}).value == 8
+    assert calls.solve(model, device="cpu", tables=tables, evidence={"a": 6}).status == "infeasible"
+    assert calls.solve(model, "count", device="cpu", tables=tables, evidence={"b": 6}).value == 0
 
 
 @pytest.mark.parametrize("tables", ["auto", "sparse"])
@@ -133,15 +134,15 @@ def test_sums_and_marginals_in_closed_form(tables):
     likelihoods = np.random.default_rng(2).random(SIZE)
     for evidence, weights in (({}, np.ones(SIZE)), ({"a": likelihoods}, likelihoods)):
         weighed = values * weights[rows[:, 0]]
-        assert elimina.solve(model, "pr", evidence=evidence, **options).value == pytest.approx(weighed.sum())
-        found = elimina.solve(model, "mar", evidence=evidence, **options)
+        assert calls.solve(model, "pr", evidence=evidence, **options).value == pytest.approx(weighed.sum())
+        found = calls.solve(model, "mar", evidence=evidence, **options)
         for name, column in (("a", rows[:, 0]), ("b", rows[:, 1])):
             expected = np.bincount(column, weighed, SIZE) / weighed.sum()
             np.testing.assert_allclose(list(found.marginals[name].values()), expected, rtol=1e-9, atol=1e-15)
         best = rows[weighed.argmax()].tolist()
-        assert elimina.solve(model, "mpe", evidence=evidence, **options).assignment == {"a": best[0], "b": best[1]}
+        assert calls.solve(model, "mpe", evidence=evidence, **options).assignment == {"a": best[0], "b": best[1]}
     state = int(rows[0, 1])
-    found = elimina.solve(model, "mar", evidence={"b": state}, **options)
+    found = calls.solve(model, "mar", evidence={"b": state}, **options)
     chosen = rows[:, 1] == state
     expected = np.bincount(rows[chosen, 0], values[chosen], SIZE) / values[chosen].sum()
     np.testing.assert_allclose(list(found.marginals["a"].values()), expected, rtol=1e-9, atol=1e-15)
@@ -169,9 +170,9 @@ def test_slices_read_their_own_tuples():
         rows = np.argwhere(rng.random((300, 300)) < 0.05)
         factors.append(Table(scope, rng.random(len(rows)), sizes=(300, 300), rows=rows, default=0))
     model = Model([Variable(f"v{n}", 300) for n in range(4)], factors, sense="probability")
-    expected = elimina.solve(model, "pr", device="cpu", tables="sparse")
-    plan = elimina.plan(model, "pr", device="cpu", tables="sparse")
-    sliced = elimina.solve(model, "pr", device="cpu", tables="sparse", memory=plan.peak_bytes // 2, slices=1000)
+    expected = calls.solve(model, "pr", device="cpu", tables="sparse")
+    plan = calls.plan(model, "pr", device="cpu", tables="sparse")
+    sliced = calls.solve(model, "pr", device="cpu", tables="sparse", memory=plan.peak_bytes // 2, slices=1000)
     assert all(factor.tuples is not None for factor in plan.factors)
     assert sliced.stats["slices"] > 1
     assert sliced.value == pytest.approx(expected.value)
@@ -216,20 +217,20 @@ def test_advice_that_works(options):
     """Dense tables do not fit, no file and no order would help; sparse ones do."""
     model = costs(np.array([[5, 7], [99_999, 12]]), np.array([8, 3]))
     with pytest.raises(elimina.MemoryLimitError) as caught:
-        elimina.solve(model, device="cpu", memory="1GiB", **options)
+        calls.solve(model, device="cpu", memory="1GiB", **options)
     text = str(caught.value)
     assert "the model's own tables take 18.6 GiB of that: more memory (--memory) or evidence would help" in text
     assert "elimination on sparse tables would fit (--method eliminate --tables sparse)" in text
     assert "--scratch" not in text
     assert "--method mbe" not in text
-    found = elimina.solve(model, device="cpu", memory="1GiB", method="eliminate", tables="sparse")
+    found = calls.solve(model, device="cpu", memory="1GiB", method="eliminate", tables="sparse")
     assert found.value == 3
 
 
 def test_a_default_that_is_allowed_is_not_listed():
     model = costs(np.array([[5, 7]]), np.array([8]), default=1)
     with pytest.raises(elimina.MemoryLimitError, match="the plan needs"):
-        elimina.solve(model, device="cpu", tables="sparse", memory="1GiB")
+        calls.solve(model, device="cpu", tables="sparse", memory="1GiB")
 
 
 @pytest.mark.parametrize("variable", [0, 1, 2])
@@ -292,7 +293,8 @@ rows, values = np.stack(np.divmod(codes, size), axis=1).astype(np.int32), rng.ra
 table = elimina.Table([0, 1], values, sizes=(size, size), rows=rows, default=0)
 model = elimina.Model([elimina.Variable(v, size) for v in "ab"], [table], sense="probability")
 before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
-answers = [elimina.solve(model, task, device="cpu", threads=2) for task in ("pr", "mpe", "mar", "count")]
+two = elimina.Options(device="cpu", threads=2)
+answers = [elimina.solve(model, task, options=two) for task in ("pr", "mpe", "mar", "count")]
 seconds = time.process_time() - started
 assert abs(answers[0].value - values.sum()) < 1e-9 * values.sum()
 assert answers[3].value == number

@@ -16,6 +16,7 @@ from elimina.inference.batch import Batch
 from elimina.inference.case_by_case import CaseByCase, PlannedCases
 from elimina.inference.options import Options
 from elimina.planning.case_plans import case_planner
+from tests import calls
 from tests.inference.test_batch import chain, random_cases, take
 from tests.strategies import models
 from tests.test_mar import naive_bayes
@@ -159,7 +160,7 @@ def test_rows_stay_in_their_places(monkeypatch):
     found = []
     for way in (None, PlannedCases):
         take(monkeypatch, way)
-        found.append(JunctionTree(model, device="cpu", threads=2).batch(cases, indices=True))
+        found.append(calls.junction_tree(model, device="cpu", threads=2).batch(cases, indices=True))
     assert found[1].log10_evidence == pytest.approx(found[0].log10_evidence, abs=1e-12)
     for name, table in found[0].marginals.items():
         assert found[1].marginals[name] == pytest.approx(table, abs=1e-12)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import elimina
 from elimina import InputError, Model, UnsupportedError
 from elimina.generate import grid_model, random_model
 from elimina.inference import search as search_module
@@ -20,6 +19,7 @@ from elimina.inference.options import Options
 from elimina.inference.search import searched_optimum
 from elimina.planning.prepare import prepare
 from elimina.table import Table
+from tests import calls
 from tests.devices import on_devices
 from tests.reference import brute
 from tests.strategies import KINDS, models
@@ -46,7 +46,7 @@ def test_small_models(device, kind, data):
     with pytest.MonkeyPatch.context() as patch:
         if data.draw(st.booleans(), label="mini-buckets alone"):
             patch.setattr(Consistency, "of", staticmethod(lambda *_: None))
-        brute.check_optimum(model, elimina.solve(model, method="search", **options))
+        brute.check_optimum(model, calls.solve(model, method="search", **options))
 
 
 @pytest.mark.parametrize("kind", ["integer", "max-integer", "probability"])
@@ -70,8 +70,8 @@ def test_bounds_after_a_few_nodes(kind, data):
 def test_evidence():
     model = grid_model(4, 3, 0.3, seed=2)
     evidence = {"x0": 1, "x5": 2}
-    result = elimina.solve(model, method="search", evidence=evidence, device="cpu")
-    assert result.value == elimina.solve(model, method="eliminate", evidence=evidence, device="cpu").value
+    result = calls.solve(model, method="search", evidence=evidence, device="cpu")
+    assert result.value == calls.solve(model, method="eliminate", evidence=evidence, device="cpu").value
     assert (result.assignment["x0"], result.assignment["x5"]) == (1, 2)
 
 
@@ -82,12 +82,12 @@ def test_rounds_have_rising_ibounds(monkeypatch):
     result = searched_optimum(prepare(model, "mpe", {}), Options(device="cpu"), Limits(messages=1e-6))
     assert result.status == "optimal"
     assert result.stats["rounds"] > 1
-    assert result.value == elimina.solve(model, method="eliminate", device="cpu").value
+    assert result.value == calls.solve(model, method="eliminate", device="cpu").value
 
 
 def test_a_time_limit_gives_bounds_that_improve():
     seen = []
-    result = elimina.solve(HARD, method="search", device="cpu", time_limit=3, on_bounds=seen.append)
+    result = calls.solve(HARD, method="search", device="cpu", time_limit=3, on_bounds=seen.append)
     assert result.status == "bounded"
     assert result.lower_bound < result.upper_bound == result.value
     lowers = [known.lower for known in seen if known.lower is not None]
@@ -101,7 +101,7 @@ def test_a_time_limit_gives_bounds_that_improve():
 @pytest.mark.parametrize("method", ["search", "filter", "auto"])
 def test_a_gap_ends_it(method):
     limit = 600
-    result = elimina.solve(HARD, method=method, device="cpu", gap=1.5, time_limit=limit)
+    result = calls.solve(HARD, method=method, device="cpu", gap=1.5, time_limit=limit)
     assert result.status in ("bounded", "optimal")
     assert result.upper_bound - result.lower_bound <= 1.5 * result.lower_bound
     assert sum(result.stats["seconds"].values()) < limit / 5
@@ -121,43 +121,43 @@ def test_a_model_that_is_not_divided_is_planned_once(monkeypatch):
     made = []
     plan_within = search_module.plan_within
     monkeypatch.setattr(search_module, "plan_within", lambda *given: made.append(given) or plan_within(*given))
-    assert elimina.solve(grid_model(4, 3, 0.3), method="search", device="cpu").status == "optimal"
+    assert calls.solve(grid_model(4, 3, 0.3), method="search", device="cpu").status == "optimal"
     assert len(made) == 1
 
 
 def test_an_interruption_returns_what_is_known():
     timer = threading.Timer(1.5, lambda: signal.raise_signal(signal.SIGINT))
     timer.start()
-    result = elimina.solve(HARD, method="search", device="cpu", order_seconds=0.1, time_limit=60)
+    result = calls.solve(HARD, method="search", device="cpu", order_seconds=0.1, time_limit=60)
     assert (result.status, result.ended_by) == ("bounded", "interrupt")
     assert result.stats["seconds"]["total"] < 30
 
 
 def test_upper_bounds():
     model = random_model(12, 5, 0.5, 0.2, seed=4)
-    best = elimina.solve(model, method="eliminate", device="cpu").value
+    best = calls.solve(model, method="eliminate", device="cpu").value
     for given_bound in (best, best + 7):
-        result = elimina.solve(model, method="search", upper_bound=given_bound, device="cpu")
+        result = calls.solve(model, method="search", upper_bound=given_bound, device="cpu")
         assert (result.status, result.value) == ("optimal", best)
-    result = elimina.solve(model, method="search", upper_bound=best - 1, device="cpu")
+    result = calls.solve(model, method="search", upper_bound=best - 1, device="cpu")
     assert (result.status, result.lower_bound, result.assignment) == ("infeasible", best, None)
 
 
 def test_costs_that_search_cannot_add():
     model = Model.from_arrays([2, 2], [([0, 1], [[2**60, 0], [1, -(2**60)]])])
     with pytest.raises(UnsupportedError, match="search adds costs up to"):
-        elimina.solve(model, method="search", device="cpu")
+        calls.solve(model, method="search", device="cpu")
 
 
 @pytest.mark.parametrize("gap", [-0.1, math.inf, math.nan])
 def test_bad_gaps(gap):
     with pytest.raises(InputError, match=r"^gap is"):
-        elimina.solve(HARD, method="search", gap=gap)
+        calls.solve(HARD, method="search", gap=gap)
 
 
 def test_auto_searches_where_nothing_fits():
     model = grid_model(14, 3, 0.0, seed=6)
     model = Model(model.variables, [Table(f.scope, f.values + 0.25) for f in model.factors])
-    result = elimina.solve(model, device="cpu", memory=4 << 20, slices="never", time_limit=60)
+    result = calls.solve(model, device="cpu", memory=4 << 20, slices="never", time_limit=60)
     assert result.stats["method"] == "search"
     assert result.status == "optimal"

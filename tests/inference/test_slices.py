@@ -17,6 +17,7 @@ from elimina.inference.execution import Execution
 from elimina.inference.options import Options
 from elimina.inference.slice_bounds import bound_slices
 from elimina.planning.prepare import prepare
+from tests import calls
 from tests.devices import on_devices
 from tests.reference import brute
 from tests.strategies import KINDS, models
@@ -24,13 +25,13 @@ from tests.strategies import KINDS, models
 
 def sliced_solve(data, model, task, device, **options):
     """Solve in less memory than the unsliced plan needs; None if not even slices of one value each fit."""
-    needed = elimina.plan(model, task, device=device, **options).peak_bytes
+    needed = calls.plan(model, task, device=device, **options).peak_bytes
     share = data.draw(st.sampled_from([0.3, 0.5, 0.7, 0.9]))
     memory = max(int(needed * share), 1)
-    plan = elimina.plan(model, task, device=device, memory=memory, slices=10**6, **options)
+    plan = calls.plan(model, task, device=device, memory=memory, slices=10**6, **options)
     if not plan.fits or plan.slicing is None:
         return None
-    result = elimina.solve(model, task, device=device, memory=memory, slices=10**6, **options)
+    result = calls.solve(model, task, device=device, memory=memory, slices=10**6, **options)
     assert result.stats["slices"] == math.prod(model.variables[model.index(v)].size for v in result.stats["sliced"])
     assert result.stats["slices"] > 1
     assert result.stats["peak_bytes"] <= memory
@@ -129,8 +130,8 @@ def test_bounds_of_slices(kind, data, always_bounded):
 
 def test_slices_that_need_not_run(always_bounded):
     model = grid_model(8, 4, 0.0, seed=2)
-    plain = elimina.solve(model, device="cpu", method="eliminate")
+    plain = calls.solve(model, device="cpu", method="eliminate")
     plan = elimina.plan(model, device="cpu")
-    result = elimina.solve(model, device="cpu", method="eliminate", memory=plan.peak_bytes // 8, slices=10**6)
+    result = calls.solve(model, device="cpu", method="eliminate", memory=plan.peak_bytes // 8, slices=10**6)
     assert result.value == pytest.approx(plain.value)
     assert result.stats["slices_skipped"] > result.stats["slices"] / 2

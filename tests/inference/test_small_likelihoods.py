@@ -15,6 +15,7 @@ from elimina.errors import ImpossibleEvidenceError
 from elimina.inference.batch import Batch
 from elimina.inference.likelihood import with_leaves
 from elimina.inference.options import Options
+from tests import calls
 from tests.reference import brute
 from tests.test_mmap import best_marginal
 
@@ -104,7 +105,7 @@ def test_a_tree_with_any_likelihoods(model, data):
     """One after another, so that weights that are taken back leave nothing behind."""
     dtype = data.draw(st.sampled_from(["float64", "float64", "float32"]))
     tolerance = 1e-9 if dtype == "float64" else 1e-4
-    tree = JunctionTree(model, device="cpu", dtype=dtype)
+    tree = calls.junction_tree(model, device="cpu", dtype=dtype)
     for _ in range(2):
         weights = data.draw(likelihoods(model))
         expected = brute.posteriors(model, weights)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import elimina
 from elimina import MemoryLimitError
 from elimina.backends.rows_session import RowsSession
 from elimina.generate import grid_model
@@ -18,6 +17,7 @@ from elimina.inference.search import MOST_COST
 from elimina.planning import tiers
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import prepare
+from tests import calls
 from tests.devices import on_devices
 from tests.reference import brute
 from tests.strategies import KINDS, models
@@ -37,7 +37,7 @@ def answers(model, task, chosen):
     """What each way says; rows may turn out to be more than were expected, and than their slices have room for."""
     for way, options in chosen.items():
         try:
-            found = elimina.solve(model, task, **options)
+            found = calls.solve(model, task, **options)
         except MemoryLimitError:
             if way != "rows in slices":
                 raise
@@ -53,7 +53,7 @@ def ways(data, model, task, device, folder):
         plain["method"] = "eliminate"
     known = {"dense": {**plain, "tables": "dense"}, "rows": {**plain, "tables": "sparse"}}
     planned = {name: value for name, value in known["dense"].items() if name != "method"}
-    whole = elimina.plan(model, task, **planned)
+    whole = calls.plan(model, task, **planned)
     share = data.draw(st.sampled_from([0.3, 0.6, 0.9]))
     fixed = tiers.fixed_bytes(len(whole.steps)) if device == "cuda" else 0
     for name, own in (
@@ -63,12 +63,12 @@ def ways(data, model, task, device, folder):
             {"memory": max(1, int(whole.peak_bytes * share)) + fixed, "slices": "never", "scratch": str(folder)},
         ),
     ):
-        plan = elimina.plan(model, task, **planned, **own)
+        plan = calls.plan(model, task, **planned, **own)
         if plan.fits and (plan.slicing, plan.stream) != (None, None):
             known[name] = {**known["dense"], **own}
-    on_rows = elimina.plan(model, task, **planned | {"tables": "sparse"})
+    on_rows = calls.plan(model, task, **planned | {"tables": "sparse"})
     known["rows in slices"] = {**known["rows"], "memory": max(1, int(on_rows.peak_bytes * share)), "slices": 10**6}
-    if not elimina.plan(model, task, **{k: v for k, v in known["rows in slices"].items() if k != "method"}).fits:
+    if not calls.plan(model, task, **{k: v for k, v in known["rows in slices"].items() if k != "method"}).fits:
         del known["rows in slices"]
     if device == "cpu" and why_unsupported(prepare(model, task, {})) is None:
         known["filtered"] = {"device": "cpu", "method": "filter"}
@@ -119,7 +119,7 @@ def test_marginals(device, data, forms, tmp_path):
     model = data.draw(models("probability").filter(lambda model: model.variables))
     total, expected = brute.posteriors(model)
     for tables in ("dense", "sparse"):
-        result = elimina.solve(model, "mar", device=device, tables=tables)
+        result = calls.solve(model, "mar", device=device, tables=tables)
         if total == -math.inf:
             assert (tables, result.status) == (tables, "infeasible")
             continue
@@ -133,7 +133,7 @@ def test_large_enough_for_everything(device, forms, tmp_path):
     """A model with tables of thousands of rows, where the few allowed ones decide."""
     model = grid_model(7, 5, 0.5, seed=3)
     results = [
-        elimina.solve(model, task, device=device, order="min-fill", tables=tables, **options)
+        calls.solve(model, task, device=device, order="min-fill", tables=tables, **options)
         for task, options in (("mpe", {"method": "eliminate"}), ("count", {}))
         for tables in ("dense", "sparse")
     ]

@@ -13,6 +13,7 @@ import elimina
 from elimina import InputError, MemoryLimitError, Model
 from elimina.planning.weights import node_weights, shares
 from elimina.tree import bucket_tree
+from tests import calls
 from tests.devices import on_devices
 from tests.reference import brute
 from tests.strategies import models
@@ -55,7 +56,7 @@ def test_bounds_are_sound(device, data):
     )
     evidence = {v: data.draw(st.integers(0, model.sizes[v] - 1)) for v in observed}
     ibound, shift = data.draw(st.integers(1, 6)), data.draw(st.sampled_from(SHIFTS))
-    result = elimina.solve(
+    result = calls.solve(
         model, "pr", evidence=evidence, method="mbe", ibound=ibound, shift=shift, device=device, order="min-fill"
     )
     check(result, brute.partition(model, evidence), exact=ibound == 6)
@@ -67,12 +68,12 @@ def test_bounds_are_sound(device, data):
 def test_every_ibound_of_a_larger_model(device, shift, zeros):
     model = lattice(6, seed=1, zeros=zeros, size=3)
     known = {"x7": 0, "x22": 1}
-    exact = elimina.solve(model, "pr", evidence=known, method="eliminate", device="cpu")
+    exact = calls.solve(model, "pr", evidence=known, method="eliminate", device="cpu")
     assert math.isfinite(exact.log10_z)
     plan = elimina.plan(model, "pr", evidence=known, device="cpu")
     gaps = []
     for ibound in range(1, plan.width + 1):
-        result = elimina.solve(
+        result = calls.solve(
             model, "pr", evidence=known, method="mbe", ibound=ibound, shift=shift, device=device, order=plan.order
         )
         check(result, exact.log10_z, exact=ibound == plan.width)
@@ -86,8 +87,8 @@ def test_every_ibound_of_a_larger_model(device, shift, zeros):
 def test_both_ends_are_of_use():
     """Without zeros Hölder's bound from below is near."""
     model = lattice(9, seed=3, coupling=0.5)
-    exact = elimina.solve(model, "pr", method="eliminate", device="cpu").log10_z
-    result = elimina.solve(model, "pr", method="mbe", ibound=5, device="cpu")
+    exact = calls.solve(model, "pr", method="eliminate", device="cpu").log10_z
+    result = calls.solve(model, "pr", method="mbe", ibound=5, device="cpu")
     assert result.upper_bound - exact < 0.02 * exact
     assert exact - result.lower_bound < 0.02 * exact
 
@@ -95,7 +96,7 @@ def test_both_ends_are_of_use():
 def test_bounds_from_below_survive_zeros():
     """Where several parts of a bucket have zeros, Hölder's bound from below is 0; fixing variables is not."""
     model = lattice(7, seed=3, coupling=0.5, zeros=0.1)
-    result = elimina.solve(model, "pr", method="mbe", ibound=3, device="cpu")
+    result = calls.solve(model, "pr", method="mbe", ibound=3, device="cpu")
     assert math.isfinite(result.lower_bound)
 
 
@@ -105,7 +106,7 @@ def test_levelling_helps():
     gains = []
     for ibound in (2, 3, 4, 5):
         plain, levelled = (
-            elimina.solve(model, "pr", method="mbe", ibound=ibound, shift=shift, **options)
+            calls.solve(model, "pr", method="mbe", ibound=ibound, shift=shift, **options)
             for shift in ("none", "buckets")
         )
         assert plain.lower_bound <= levelled.lower_bound <= levelled.upper_bound <= plain.upper_bound
@@ -137,34 +138,34 @@ def test_what_does_not_fit_is_bounded():
     model = lattice(14, seed=4)
     options = {"memory": 1 << 16, "device": "cpu", "slices": "never"}
     with pytest.raises(MemoryLimitError, match="--method mbe"):
-        elimina.solve(model, "pr", method="eliminate", **options)
-    result = elimina.solve(model, "pr", **options)
+        calls.solve(model, "pr", method="eliminate", **options)
+    result = calls.solve(model, "pr", **options)
     assert result.status == "bounded"
     assert result.stats["peak_bytes"] <= 1 << 16
-    check(result, elimina.solve(model, "pr", method="eliminate", device="cpu").log10_z)
+    check(result, calls.solve(model, "pr", method="eliminate", device="cpu").log10_z)
     with pytest.raises(MemoryLimitError, match="the plan needs"):
-        elimina.solve(model, "pr", **{**options, "memory": 1000})
+        calls.solve(model, "pr", **{**options, "memory": 1000})
 
 
 def test_evidence_that_is_impossible_and_models_without_variables():
     model = Model.from_arrays([2, 2, 2], [((0, 1), [[1, 0], [1, 2]]), ((1, 2), np.ones((2, 2)))], sense="probability")
-    result = elimina.solve(model, "pr", evidence={"x0": 0, "x1": 1}, method="mbe", ibound=1, device="cpu")
+    result = calls.solve(model, "pr", evidence={"x0": 0, "x1": 1}, method="mbe", ibound=1, device="cpu")
     assert (result.status, result.log10_z) == ("infeasible", -math.inf)
-    assert elimina.solve(Model.from_arrays([], [], sense="probability"), "pr", method="mbe").log10_z == 0
+    assert calls.solve(Model.from_arrays([], [], sense="probability"), "pr", method="mbe").log10_z == 0
 
 
 def test_bad_calls():
     model = lattice(3)
     with pytest.raises(InputError, match="not with mar"):
-        elimina.solve(model, "mar", method="mbe")
+        calls.solve(model, "mar", method="mbe")
     with pytest.raises(InputError, match="is for optima"):
-        elimina.solve(model, "pr", method="mbe", shift="tables")
+        calls.solve(model, "pr", method="mbe", shift="tables")
     with pytest.raises(InputError, match="dtype float32 does not fit bounds on sums"):
-        elimina.solve(model, "pr", method="mbe", ibound=1, dtype="float32", device="cpu")
+        calls.solve(model, "pr", method="mbe", ibound=1, dtype="float32", device="cpu")
     with pytest.raises(InputError, match="not with pr"):
-        elimina.solve(model, "pr", method="search")
+        calls.solve(model, "pr", method="search")
     with pytest.raises(InputError, match="checkpoint"):
-        elimina.solve(model, "pr", method="mbe", checkpoint="somewhere")
+        calls.solve(model, "pr", method="mbe", checkpoint="somewhere")
 
 
 def sums_of(model, query, evidence):
@@ -189,7 +190,7 @@ def test_marginal_map_is_bounded(device, data):
     sums = sums_of(model, query, known)
     best = max(sums.values())
     try:
-        result = elimina.solve(
+        result = calls.solve(
             model, "mmap", query=query, evidence=known, memory=memory, method="mbe", ibound=ibound, shift=shift,
             device=device,
         )  # fmt: skip

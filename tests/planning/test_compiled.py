@@ -18,6 +18,7 @@ from elimina.planning.estimate import cpu_machine
 from elimina.planning.steps import Steps
 from elimina.planning.weights import node_weights
 from elimina.tree import plan_tree, rows_of, tree_of
+from tests import calls
 from tests.reference.planner import Bounds, Passes, build_steps, place
 from tests.reference.tree import bucket_tree, central_order
 
@@ -196,7 +197,7 @@ def test_steps_in_another_sequence():
 def test_plans_that_no_machine_holds_have_figures():
     """A clique of 300 variables: its tables have more cells than 64 bits count."""
     pairs = [((i, j), np.ones((9, 9))) for j in range(300) for i in range(j)]
-    plan = elimina.plan(elimina.Model.from_arrays([9] * 300, pairs, sense="probability"), "pr", slices="never")
+    plan = calls.plan(elimina.Model.from_arrays([9] * 300, pairs, sense="probability"), "pr", slices="never")
     assert plan.width == 299
     assert math.isclose(plan.largest_table, 9**299, rel_tol=1e-9)
     assert not plan.fits

@@ -14,6 +14,7 @@ from elimina.planning import incumbent, planner
 from elimina.planning.estimate import cpu_machine
 from elimina.planning.incumbent import incumbent_cost
 from elimina.planning.prepare import allowed_ranges, prepare
+from tests import calls
 from tests.reference import brute
 from tests.strategies import models
 
@@ -60,18 +61,18 @@ def test_a_solution_narrows_the_integers(monkeypatch):
     model = Model.from_arrays([4] * 41, soft + hard)
     plan = elimina.plan(model, device="cpu")
     assert plan.dtype == "int16"
-    assert elimina.solve(model, device="cpu").value == elimina.solve(model, device="cpu", dtype="int64").value
+    assert elimina.solve(model, device="cpu").value == calls.solve(model, device="cpu", dtype="int64").value
 
 
 def test_slices_do_not_look_for_a_solution_again(monkeypatch):
-    calls = []
-    monkeypatch.setattr(planner, "incumbent_cost", lambda problem: calls.append(problem))
+    looks = []
+    monkeypatch.setattr(planner, "incumbent_cost", lambda problem: looks.append(problem))
     random = np.random.default_rng(0)
     scopes = [(i, j) for i in range(9) for j in range(i)]
     model = Model.from_arrays([3] * 9, [(scope, random.integers(0, 2**33, (3, 3))) for scope in scopes])
-    plan = elimina.plan(model, device="cpu", memory=300, tables="dense")
+    plan = calls.plan(model, device="cpu", memory=300, tables="dense")
     assert plan.slicing is not None
-    assert len(calls) <= 1
+    assert len(looks) <= 1
 
 
 def test_steps_alone_are_not_worth_a_solution(monkeypatch) -> None:

@@ -11,6 +11,7 @@ from elimina import InputError
 from elimina.generate import grid_model, random_model
 from elimina.planning.plan import LEVEL
 from elimina.tree import bucket_tree
+from tests import calls
 
 GRID = grid_model(5, 3, 0.3, seed=2)
 
@@ -51,16 +52,16 @@ def test_a_large_ibound_divides_nothing(problem):
 
 
 def test_a_plan_says_what_is_divided():
-    plan = elimina.plan(GRID, ibound=2, shift="none", device="cpu")
+    plan = calls.plan(GRID, ibound=2, shift="none", device="cpu")
     assert plan.width == 2
     assert plan.minibuckets is not None
     assert not plan.minibuckets.levelled
     assert f"i-bound 2: {plan.minibuckets.divided} of 25 buckets partitioned" in str(plan)
-    assert elimina.plan(GRID, ibound=9, device="cpu").minibuckets is None
+    assert calls.plan(GRID, ibound=9, device="cpu").minibuckets is None
 
 
 def test_levelled_mini_buckets_have_steps_for_it():
-    plain, levelled = (elimina.plan(GRID, ibound=2, shift=shift, device="cpu") for shift in ("none", "buckets"))
+    plain, levelled = (calls.plan(GRID, ibound=2, shift=shift, device="cpu") for shift in ("none", "buckets"))
     assert sum(step.variable == LEVEL for step in levelled.steps) == levelled.minibuckets.parts - sum(
         1 for v in levelled.order if sum(step.variable == v for step in plain.steps) == 1
     )
@@ -73,27 +74,27 @@ def test_auto_takes_the_largest_that_fits(share):
     model = random_model(14, 4, 0.5, 0.1, seed=3)
     order = elimina.plan(model, device="cpu").order
     options = {"device": "cpu", "order": order, "shift": "none"}
-    memory = int(elimina.plan(model, **options).peak_bytes * share)
-    plan = elimina.plan(model, ibound="auto", memory=memory, **options)
+    memory = int(calls.plan(model, **options).peak_bytes * share)
+    plan = calls.plan(model, ibound="auto", memory=memory, **options)
     assert plan.fits
-    larger = elimina.plan(model, ibound=plan.minibuckets.ibound + 1, memory=memory, **options)
+    larger = calls.plan(model, ibound=plan.minibuckets.ibound + 1, memory=memory, **options)
     assert not larger.fits
 
 
 def test_auto_divides_nothing_where_everything_fits():
-    assert elimina.plan(GRID, ibound="auto", device="cpu").minibuckets is None
+    assert calls.plan(GRID, ibound="auto", device="cpu").minibuckets is None
 
 
 @pytest.mark.parametrize("ibound", [0, -3, "most"])
 def test_bad_ibounds(ibound):
     with pytest.raises(InputError, match="ibound is"):
-        elimina.plan(GRID, ibound=ibound, device="cpu")
+        calls.plan(GRID, ibound=ibound, device="cpu")
 
 
 def test_ibounds_of_other_tasks_and_methods():
     with pytest.raises(InputError, match="goes with the tasks mpe and pr"):
-        elimina.plan(GRID, "count", ibound=2, device="cpu")
+        calls.plan(GRID, "count", ibound=2, device="cpu")
     with pytest.raises(InputError, match="goes with the method"):
-        elimina.solve(GRID, ibound=2, method="eliminate")
+        calls.solve(GRID, ibound=2, method="eliminate")
     with pytest.raises(InputError, match="unknown shift 'some'"):
-        elimina.plan(GRID, ibound=2, shift="some")
+        calls.plan(GRID, ibound=2, shift="some")

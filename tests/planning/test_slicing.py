@@ -17,6 +17,7 @@ from elimina.planning.estimate import cpu_machine
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
 from elimina.planning.slicing import Slicer
+from tests import calls
 
 
 def test_dependence():
@@ -55,10 +56,10 @@ def test_estimates_are_those_of_the_plan(task, model):
 def test_a_slice_keeps_what_later_slices_read(data):
     """Nothing that a step of a higher level reads shares memory with anything but factors written before it."""
     model = random_model(data.draw(st.integers(6, 14)), 3, 0.4, 0.1, seed=data.draw(st.integers(0, 50)))
-    whole = elimina.plan(model, "count", device="cpu", order="min-fill")
+    whole = calls.plan(model, "count", device="cpu", order="min-fill")
     share = data.draw(st.sampled_from([0.4, 0.6, 0.8]))
     memory = int(whole.peak_bytes * share)
-    plan = elimina.plan(model, "count", device="cpu", order="min-fill", memory=memory, slices=2**40)
+    plan = calls.plan(model, "count", device="cpu", order="min-fill", memory=memory, slices=2**40)
     if plan.slicing is None:
         return
     levels = plan.slicing.levels
@@ -75,17 +76,17 @@ def test_a_slice_keeps_what_later_slices_read(data):
 def test_limits():
     model = grid_model(10, 5, 0.2)
     # An order that is searched for is another one when the machine is busy.
-    order = elimina.plan(model, device="cpu", order="min-fill").order
+    order = calls.plan(model, device="cpu", order="min-fill").order
     options = {"device": "cpu", "memory": 20 << 20, "order": order}
-    plan = elimina.plan(model, **options)
+    plan = calls.plan(model, **options)
     slicing = plan.slicing
     assert plan.fits
     assert 1 < slicing.number == 5 ** len(slicing.variables)
     assert [model.variables[v].name for v in slicing.variables] == list(slicing.names)
     assert not slicing.unsliced.fits
-    assert not elimina.plan(model, **options, slices=slicing.number - 1).fits
-    assert elimina.plan(model, **options, slices=slicing.number).fits
-    assert elimina.plan(model, **options, slices="never") == slicing.unsliced
+    assert not calls.plan(model, **options, slices=slicing.number - 1).fits
+    assert calls.plan(model, **options, slices=slicing.number).fits
+    assert calls.plan(model, **options, slices="never") == slicing.unsliced
     text = str(plan)
     assert f"variables fixed:      {len(slicing.names)}: {slicing.names[0]} (5)" in text
     assert f"{plan.work / slicing.unsliced.work:.2f}"[:3] in text.rpartition("cost of slicing:")[2]
@@ -94,20 +95,20 @@ def test_limits():
 def test_too_many_slices_are_named_in_the_error():
     model = grid_model(14, 4, 0.2)
     with pytest.raises(elimina.EliminaError, match=r"fixing \d+ variables \(x.*, \.\.\.\) would do it in .* slices of"):
-        elimina.solve(model, device="cpu", memory=8 << 20, order="min-fill", slices=4, method="eliminate")
+        calls.solve(model, device="cpu", memory=8 << 20, order="min-fill", slices=4, method="eliminate")
 
 
 def test_where_slices_are_of_no_use_none_are_looked_for():
     model = random_model(400, 10, 0.05, 0.1, seed=1)
     options = {"device": "cpu", "order": "min-fill", "memory": 2**30}
     started = time.perf_counter()
-    assert elimina.plan(model, **options, slices="never").slicing is None
+    assert calls.plan(model, **options, slices="never").slicing is None
     without = time.perf_counter() - started
-    assert elimina.plan(model, **options).slicing is None
+    assert calls.plan(model, **options).slicing is None
     assert time.perf_counter() - started < 3 * without + 0.5
 
 
 @pytest.mark.parametrize("slices", [0, -3, "some"])
 def test_slices_that_make_no_sense(slices):
     with pytest.raises(elimina.EliminaError, match=r"^slices is (0|-3|'some'); it "):
-        elimina.plan(grid_model(3, 2, 0.1), slices=slices)
+        calls.plan(grid_model(3, 2, 0.1), slices=slices)

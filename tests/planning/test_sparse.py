@@ -21,6 +21,7 @@ from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
 from elimina.planning.sparse import Fill, in_rows, predicted_shares
 from elimina.table import FORBIDDEN
+from tests import calls
 from tests.devices import on_devices
 from tests.strategies import models
 
@@ -83,8 +84,8 @@ def test_less_memory_has_more_steps_on_rows():
     assert 0 < quickest.sparse.predicted[0] < smaller.sparse.predicted[0]
     assert quickest.fits
     assert smaller.fits
-    expected = elimina.solve(model, "count", device="cpu", tables="dense").value
-    assert elimina.solve(model, "count", device="cpu", tables="sparse").value == expected
+    expected = calls.solve(model, "count", device="cpu", tables="dense").value
+    assert calls.solve(model, "count", device="cpu", tables="sparse").value == expected
 
 
 def test_expected_rows_of_independent_tables():
@@ -145,7 +146,7 @@ def test_every_step_runs_once_and_after_what_it_reads(kind, data):
 def test_more_rows_than_expected_change_over_to_dense_tables(monkeypatch):
     """What no longer fits as rows is made dense, step by step."""
     model = chain(0.5, length=5, size=12)
-    expected = elimina.solve(model, "count", tables="dense", device="cpu").value
+    expected = calls.solve(model, "count", tables="dense", device="cpu").value
     ran = []
     own = RowsSession._run_dense
     monkeypatch.setattr(
@@ -155,21 +156,21 @@ def test_more_rows_than_expected_change_over_to_dense_tables(monkeypatch):
     for most, dense in ((1 << 40, False), (0, True)):
         ran.clear()
         monkeypatch.setattr("elimina.backends.rows_session._IN_WORK", 1 if most else 1 << 40)
-        assert elimina.solve(model, "count", tables="sparse", device="cpu").value == expected
+        assert calls.solve(model, "count", tables="sparse", device="cpu").value == expected
         assert bool(ran) == dense
 
 
 def test_rows_that_do_not_fit_after_all(monkeypatch):
     """Asked for, they are an error that says so; else the dense plan runs."""
     model = chain(0.002, length=4, size=400)
-    expected = elimina.solve(model, "count", tables="dense", device="cpu").value
+    expected = calls.solve(model, "count", tables="dense", device="cpu").value
     monkeypatch.setattr(RowsSession, "_free", lambda self: 100)
     monkeypatch.setattr(RowsSession, "_is_smaller_dense", lambda *_: False)
     with pytest.raises(MemoryLimitError, match=r"more rows than the [0-9]+ that the memory limit leaves room for"):
-        elimina.solve(model, "count", tables="sparse", device="cpu")
+        calls.solve(model, "count", tables="sparse", device="cpu")
     monkeypatch.setattr(choose, "LONG_SECONDS", 0.0)
     plans = []
-    assert elimina.solve(model, "count", device="cpu", on_plan=plans.append).value == expected
+    assert calls.solve(model, "count", device="cpu", on_plan=plans.append).value == expected
     assert [plan.sparse is None for plan in plans] == [False, True]
 
 
@@ -178,7 +179,7 @@ def test_rows_that_do_not_fit_where_nothing_else_does(monkeypatch):
     monkeypatch.setattr(RowsSession, "_free", lambda self: 100)
     monkeypatch.setattr(RowsSession, "_is_smaller_dense", lambda *_: False)
     with pytest.raises(MemoryLimitError, match=r"the plan needs .* Rows were tried, too: a table over 2 variables has"):
-        elimina.solve(model, "count", device="cpu", memory=11 << 20, slices="never", order="min-fill")
+        calls.solve(model, "count", device="cpu", memory=11 << 20, slices="never", order="min-fill")
 
 
 def test_a_model_that_no_dense_table_holds():
@@ -201,7 +202,7 @@ def test_a_model_that_no_dense_table_holds():
 )
 def test_errors(options, error, culprit):
     with pytest.raises(error, match=culprit):
-        elimina.solve(random_model(6, 3, 0.5, 0.2, seed=1), method="eliminate", device="cpu", **options)
+        calls.solve(random_model(6, 3, 0.5, 0.2, seed=1), method="eliminate", device="cpu", **options)
 
 
 def test_marginals_that_no_dense_table_holds():
@@ -211,7 +212,7 @@ def test_marginals_that_no_dense_table_holds():
     whole = [np.linalg.matrix_power(step, n) for n in range(3)]
     factors += [((j, i), whole[(i - j) % 3]) for i in range(size) for j in range(i - 1)]
     model = elimina.Model.from_arrays([3] * size, factors, sense="probability")
-    result = elimina.solve(model, "mar", device="cpu", memory=1 << 26, order="min-fill")
+    result = calls.solve(model, "mar", device="cpu", memory=1 << 26, order="min-fill")
     for n, table in enumerate(result.marginals.values()):
         np.testing.assert_allclose(list(table.values()), np.roll([0.5, 0.25, 0.25], n))
 
@@ -220,11 +221,11 @@ def test_marginals_that_no_dense_table_holds():
 @pytest.mark.parametrize("task", ["mpe", "count"])
 def test_more_rows_than_expected_are_made_in_slices(device, task, monkeypatch):
     model = grid_model(6, 4, 0.3, seed=1)
-    expected = elimina.solve(model, task, device="cpu", tables="dense").value
+    expected = calls.solve(model, task, device="cpu", tables="dense").value
     monkeypatch.setattr(sparse, "predicted_shares", lambda domain, tables: (-8.0, -8.0))
     options = {"device": device, "tables": "sparse", "memory": 48 << 10}
     options |= {"method": "eliminate"} if task == "mpe" else {}
     with pytest.raises(MemoryLimitError, match="memory"):
-        elimina.solve(model, task, **options, slices="never")
-    result = elimina.solve(model, task, **options)
+        calls.solve(model, task, **options, slices="never")
+    result = calls.solve(model, task, **options)
     assert (result.value, result.stats["slices"] > 1) == (expected, True)

@@ -11,7 +11,6 @@ import numpy as np
 from elimina.cli.options import planning_of, query_of
 from elimina.cli.progress import Progress
 from elimina.inference.batch import Batch
-from elimina.inference.options import Options
 from elimina.io.cases import read_cases
 from elimina.io.posteriors import open_posteriors
 from elimina.model import Model
@@ -43,7 +42,7 @@ def solve_cases(
     named = query_of(options["query"], model)
     asked = None if named is None else indices_of(model, named, "query")
     count = len(cases.values)
-    planning = Options(**planning_of(options, model))
+    planning = planning_of(options, model)
     variables = model.variables if asked is None else [model.variables[v] for v in asked]
     rows = _CELLS_AT_ONCE // sum(v.size for v in variables)
     batch: Batch | ClusterBatch

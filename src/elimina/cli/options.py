@@ -17,7 +17,7 @@ from elimina import arguments
 from elimina.backends.choose import DEVICES
 from elimina.cli.help import Decorated, Group, option
 from elimina.errors import InputError
-from elimina.inference.options import DIVISIONS, ORDER_SECONDS, SHIFTS, TABLES
+from elimina.inference.options import DIVISIONS, ORDER_SECONDS, SHIFTS, TABLES, Options
 from elimina.io import read_evidence
 from elimina.io.evidence import Given, merge, parse_assignments, parse_names
 from elimina.model import Model
@@ -370,12 +370,10 @@ def _one_query(source: str, model: Model) -> list[int]:
     return parse_names(source, model)
 
 
-def planning_of(options: dict[str, Any], model: Model) -> dict[str, Any]:
-    """Return the planning options by the field names of ``elimina.inference.options.Options``."""
-    names = ("device", "memory", "seed", "threads", "dtype", "slices", "scratch", "tables")
-    bounds = ("ibound", "shift", "partition")
-    kept = {name: options[name] for name in (*names, *bounds)}
-    return {**kept, "order": _order_of(options["order"], model), "order_seconds": options["order_time"]}
+def planning_of(options: dict[str, Any], model: Model) -> Options:
+    """Return the options of the same names in Python."""
+    given = {name: value for name, value in options.items() if name in Options._fields}
+    return Options(**{**given, "order": _order_of(options["order"], model), "order_seconds": options["order_time"]})
 
 
 def _order_of(given: str, model: Model) -> Any:

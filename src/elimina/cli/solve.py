@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -31,16 +30,12 @@ from elimina.cli.progress import Progress
 from elimina.cli.trace import tracing
 from elimina.errors import InputError
 from elimina.inference.anytime import Run
-from elimina.inference.method import METHODS, OptimumMethod
-from elimina.inference.options import Options
+from elimina.inference.options import METHODS, OptimumMethod
 from elimina.io.files import save
 from elimina.io.marginals import write_marginals
 from elimina.model import Model
 from elimina.planning.plan import bytes_text, count_text, seconds_text
 from elimina.result import Bounds, Result, marginals_table, number_text, with_reading
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 FORMATS = ("human", "json", "uai")
 
@@ -103,15 +98,11 @@ def _gap_of(text: str | float) -> float:
 @reading_options
 def solve(
     file: str,
-    method: OptimumMethod,
-    upper_bound: int | None,
-    gap: float,
     trace: str | None,
     time_limit: float | None,
     format_: str,
     output: str | None,
     cases: str | None,
-    checkpoint: str | None,
     cluster: str | None,
     local: int | None,
     no_check: bool,
@@ -125,7 +116,7 @@ def solve(
     if output is not None:
         check_writable(Path(output))
     if cases is None and (cluster is not None or local is not None):
-        _check_goes_with_clusters(method, options["task"])
+        _check_goes_with_clusters(options["method"], options["task"])
     model = Run("read", time_limit).result(lambda: read_model(file, no_check=no_check))
     reading = time.monotonic() - started
     device = "cuda" if options["device"] == "cuda" else "cpu"
@@ -142,24 +133,21 @@ def solve(
             progress.bounds(known)
             note(known)
 
+        asked, evidence = planning_of(options, model), evidence_of(options["evidence"], model)
+        can_tell = client is not None or progress.is_possible
+        told = asked._replace(
+            on_plan=progress.start, on_bounds=on_bounds, progress=progress.update if can_tell else None
+        )
+        task = options["task"]
         if client is not None:
-            result = _solve_on(client, model, progress, on_bounds, method, upper_bound, gap, time_limit, options)
+            from elimina.distributed import solve_optimum, solve_slices
+
+            call: dict[str, Any] = {"client": client, "evidence": evidence, "options": told, "time_limit": time_limit}
+            sliced = asked.method == "eliminate" or task != "mpe"
+            result = solve_slices(model, task, **call) if sliced else solve_optimum(model, **call)
         else:
-            result = api.solve(
-                model,
-                options["task"],
-                evidence=evidence_of(options["evidence"], model),
-                query=query_of(options["query"], model),
-                **planning_of(options, model),
-                method=method,
-                upper_bound=upper_bound,
-                gap=gap,
-                time_limit=time_limit,
-                on_plan=progress.start,
-                on_bounds=on_bounds,
-                progress=progress.update if progress.is_possible else None,
-                checkpoint=checkpoint,
-            )
+            query = query_of(options["query"], model)
+            result = api.solve(model, task, evidence=evidence, query=query, time_limit=time_limit, options=told)
     with signals.deferred():
         result = signals.attributed(with_reading(result, reading))
         text = {"human": _human, "json": _json, "uai": _uai}[format_](result, model)
@@ -193,47 +181,6 @@ def _check_goes_with_clusters(method: OptimumMethod, task: str) -> None:
         reject_given(_OF_SEARCH, "elimination on a cluster", "they belong to --method search of the task mpe")
 
 
-def _solve_on(
-    client: Client,
-    model: Model,
-    progress: Progress,
-    on_bounds: Callable[[Bounds], None],
-    method: OptimumMethod,
-    upper_bound: int | None,
-    gap: float,
-    time_limit: float | None,
-    options: dict[str, Any],
-) -> Result:
-    """Run slices or a search on the workers of a cluster."""
-    from elimina.distributed import solve_optimum, solve_slices
-
-    asked, evidence = Options(**planning_of(options, model)), evidence_of(options["evidence"], model)
-    if method == "eliminate" or options["task"] != "mpe":
-        return solve_slices(
-            model,
-            options["task"],
-            client=client,
-            evidence=evidence,
-            options=asked,
-            time_limit=time_limit,
-            on_plan=progress.start,
-            progress=progress.update,
-        )
-    return solve_optimum(
-        model,
-        client=client,
-        evidence=evidence,
-        options=asked,
-        method=method,
-        upper_bound=upper_bound,
-        gap=gap,
-        time_limit=time_limit,
-        on_plan=progress.start,
-        on_bounds=on_bounds,
-        progress=progress.update,
-    )
-
-
 @click.command(cls=Command, short_help="Show the cost of solving a model.")
 @click.argument("file", type=click.Path())
 @model_options
@@ -249,7 +196,7 @@ def plan(file: str, no_check: bool, **options: Any) -> None:
         options["task"],
         evidence=evidence_of(options["evidence"], model),
         query=query_of(options["query"], model),
-        **planning_of(options, model),
+        options=planning_of(options, model),
     )
     click.echo(str(made))
     if made.task == "mar":

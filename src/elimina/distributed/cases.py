@@ -66,7 +66,7 @@ class ClusterBatch:
     ) -> None:
         device = "cpu" if options.device == "auto" else options.device
         workers = workers_for(client, device)
-        memory = least_memory(workers) if options.memory is None and device == "cpu" else options.memory
+        memory = least_memory(workers) if options.room is None and device == "cpu" else options.room
         options = options._replace(device=device, memory=memory, threads=options.threads or 1)
         self._client, self._device = client, device
         self._lanes = sum(worker.lanes(device) for worker in workers)

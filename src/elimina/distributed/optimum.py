@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from elimina import arguments
@@ -14,12 +13,11 @@ from elimina.errors import InputError, TimeLimitError, UnsupportedError
 from elimina.inference.anytime import Run
 from elimina.inference.call import observe
 from elimina.inference.knowledge import Limits
-from elimina.inference.method import LONG_SECONDS, LONGEST_TRY, OptimumMethod, Search
-from elimina.inference.options import Options
+from elimina.inference.method import LONG_SECONDS, LONGEST_TRY
+from elimina.inference.options import DEFAULT, Options
 from elimina.model import Model
-from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, prepare
-from elimina.result import Bounds, Result
+from elimina.result import Result
 from elimina.states import Evidence
 
 if TYPE_CHECKING:
@@ -31,14 +29,8 @@ def solve_optimum(
     *,
     client: Client,
     evidence: Evidence | None = None,
-    options: Options,
-    method: OptimumMethod = "auto",
-    upper_bound: int | None = None,
-    gap: float | str = 0.0,
     time_limit: float | None = None,
-    on_plan: Callable[[Plan], None] | None = None,
-    on_bounds: Callable[[Bounds], None] | None = None,
-    progress: Callable[[float], None] | None = None,
+    options: Options = DEFAULT,
 ) -> Result:
     """Find the optimum (the task ``mpe``) on the workers of a cluster.
 
@@ -50,16 +42,11 @@ def solve_optimum(
         model: Any model.
         client: Client of the cluster.
         evidence: See ``elimina.plan``.
-        options: See ``solve_slices``.
-        method: ``search``: only that, as where an upper bound is given. ``auto``: slices where the plan is estimated at
-            less than 2 s; else search for as long as workers would take, or for a minute if nothing fits; then slices,
-            or what was begun.
-        upper_bound: See ``elimina.solve``.
-        gap: Likewise.
         time_limit: Seconds for the whole call. What is known by then is the answer: ``bounded``.
-        on_plan: Called with the plan of slices before it runs.
-        on_bounds: Called with what is known whenever a task of the search ends.
-        progress: Called with the share of the slices that is done.
+        options: See ``solve_slices``. ``method`` is ``search``: only that, as where an upper bound is given; or
+            ``auto``: slices where the plan is estimated at less than 2 s; else search for as long as workers would
+            take, or for a minute if nothing fits; then slices, or what was begun. ``on_bounds`` is called whenever a
+            task of the search ends.
 
     Returns:
         The result, as of ``elimina.solve``; ``stats`` has ``workers``, ``tasks``, ``lost_workers``, ``joined_workers``
@@ -74,21 +61,24 @@ def solve_optimum(
         KeyboardInterrupt: The user interrupted likewise; else the answer is what is known.
         ClusterError: There are no usable workers (any more).
     """
-    if method not in ("auto", "search"):
-        raise InputError(f"a cluster finds optima by the methods auto and search, and runs slices; not by {method!r}")
-    time_limit, gap = arguments.seconds("time_limit", time_limit), arguments.share("gap", gap)
-    search = Search(method, upper_bound, gap)
-    search.check("mpe")
-    run = Run("mpe", time_limit, on_bounds, gap)
+    time_limit = arguments.seconds("time_limit", time_limit)
+    planning = options_for(options)
+    asked = options._replace(ibound=None).checked("mpe", is_run=True)
+    if asked.method not in ("auto", "search"):
+        raise InputError(
+            f"a cluster finds optima by the methods auto and search, and runs slices; not by {asked.method!r}"
+        )
+    gap = float(asked.gap)
+    run = Run("mpe", time_limit, asked.on_bounds, gap)
     run.sign = 1 if model.sense == "min-cost" else -1
-    optimum = _Optimum(model, client, evidence, options_for(options), Limits(run.deadline, gap, upper_bound), run)
+    optimum = _Optimum(model, client, evidence, planning, Limits(run.deadline, gap, asked.upper_bound), run)
 
     def work() -> None:
-        if search.is_asked_for:
+        if asked.looks_for_optimum:
             observed = observe(model, "mpe", evidence or {})
             run.strategy("search", lambda: optimum.search(prepare(observed.model, "mpe", observed.values), math.inf))
         else:
-            run.strategy("eliminate", lambda: optimum.auto(on_plan, progress))
+            run.strategy("eliminate", lambda: optimum.auto(asked))
 
     return run.answer(work)
 
@@ -114,19 +104,19 @@ class _Optimum:
         with tasks_on(self.client, self.options.device) as tasks:
             if self.begun is None:
                 options = self.options
-                if options.memory is None and options.device == "cpu":
+                if options.room is None and options.device == "cpu":
                     options = options._replace(memory=least_memory(tasks.workers.values()))
                 self.begun = ClusterSearch(problem, options, self.limits, self.run.learn)
             return self.begun.run(tasks, seconds)
 
-    def auto(self, on_plan: Callable[[Plan], None] | None, progress: Callable[[float], None] | None) -> Result:
+    def auto(self, asked: Options) -> Result:
         """Search first where slices take long; then slices, if they fit."""
         is_free = self.options.slices in ("auto", "never")
         with tasks_on(self.client, self.options.device) as tasks:
             job = self.plan(tasks, is_whole=is_free)
             plan, lanes = job.plan, tasks.lanes
             if not is_free or (plan.fits and (plan.seconds < LONG_SECONDS or plan.device == "cuda")):
-                return run_slices(tasks, job, self.run, on_plan, progress)
+                return run_slices(tasks, job, self.run, asked)
         most = min(plan.seconds / lanes, LONGEST_TRY) if plan.fits else LONGEST_TRY
         tried = self.try_search(job.problem, most)
         if tried is not None and (self.begun is None or self.begun.is_over):
@@ -136,7 +126,7 @@ class _Optimum:
                 job = self.plan(tasks)
             if job.plan.fits or tried is None:
                 try:
-                    return run_slices(tasks, job, self.run, on_plan, progress, tried)
+                    return run_slices(tasks, job, self.run, asked, tried)
                 except TimeLimitError:
                     if tried is None:
                         raise

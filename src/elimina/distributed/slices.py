@@ -23,7 +23,7 @@ from elimina.inference.choose import Planned, limits_of
 from elimina.inference.execution import Execution
 from elimina.inference.known import first_bounds
 from elimina.inference.minibucket import result_between
-from elimina.inference.options import Options
+from elimina.inference.options import DEFAULT, Options
 from elimina.inference.rounding import TOLERANCES
 from elimina.model import Model
 from elimina.planning.plan import Plan
@@ -68,10 +68,8 @@ def solve_slices(
     *,
     client: Client,
     evidence: Evidence | None = None,
-    options: Options,
     time_limit: float | None = None,
-    on_plan: Callable[[Plan], None] | None = None,
-    progress: Callable[[float], None] | None = None,
+    options: Options = DEFAULT,
 ) -> Result:
     """Answer a task by elimination, its slices on the workers of a cluster.
 
@@ -83,12 +81,10 @@ def solve_slices(
         task: ``mpe``, ``pr`` or ``count``: see ``elimina.plan``.
         client: Client of the cluster.
         evidence: See ``elimina.plan``.
-        options: Planning options. ``memory`` is per worker; None: 60 % of the limit that Dask sets (on GPUs: the free
-            memory). With ``cuda``, only workers with GPUs get tasks, one for each GPU at a time. ``threads`` is per
-            task.
         time_limit: Seconds for the whole call.
-        on_plan: Called with the plan before it runs.
-        progress: Called now and then with the share of the work that is done.
+        options: Planning options, and ``on_plan`` and ``progress``. ``memory`` is per worker; None: 60 % of the limit
+            that Dask sets (on GPUs: the free memory). With ``cuda``, only workers with GPUs get tasks, one for each GPU
+            at a time. ``threads`` is per task.
 
     Returns:
         The result, as of ``elimina.solve``; ``stats`` has ``workers``, ``tasks`` and ``lost_workers`` besides.
@@ -104,7 +100,7 @@ def solve_slices(
     task = task_of(task)
     if task not in ("mpe", "pr", "count"):
         raise InputError(f"a cluster runs slices of the tasks mpe, pr and count, and cases of mar; not {task}")
-    options = options_for(options)
+    asked, options = options, options_for(options)
     run = Run(task, time_limit)
     run.sign = 1 if model.sense == "min-cost" else -1
 
@@ -112,7 +108,7 @@ def solve_slices(
         with tasks_on(client, options.device) as tasks:
             job = plan_on(tasks, model, task, evidence, options)
             run.fallback = lambda seconds: first_bounds(job.problem, seconds)
-            return run_slices(tasks, job, run, on_plan, progress)
+            return run_slices(tasks, job, run, asked)
 
     def work() -> None:
         run.strategy("eliminate", slices)
@@ -133,7 +129,7 @@ def plan_on(
         options: Options from ``options_for``.
         is_whole: True if a plan that does not fit is left so.
     """
-    if options.memory is None and options.device == "cpu":
+    if options.room is None and options.device == "cpu":
         options = options._replace(memory=least_memory(tasks.workers.values()))
     found: Job = tasks.wait_for(tasks.keep(_plan, model, task, evidence, options, tasks.lanes, WORTH_SECONDS, is_whole))
     return found
@@ -143,8 +139,7 @@ def run_slices(
     tasks: Tasks,
     job: Job,
     run: Run,
-    on_plan: Callable[[Plan], None] | None,
-    progress: Callable[[float], None] | None,
+    asked: Options,
     tried: Result | None = None,
 ) -> Result:
     """Run a plan's slices as tasks.
@@ -153,8 +148,7 @@ def run_slices(
         tasks: On the workers.
         job: Job from ``plan_on``.
         run: The call, which keeps what slices find.
-        on_plan: See ``solve_slices``.
-        progress: Likewise.
+        asked: Options that say who is told: see ``solve_slices``.
         tried: Known bounds on the optimum.
 
     Raises:
@@ -165,10 +159,10 @@ def run_slices(
     """
     if not job.plan.fits:
         raise MemoryLimitError(does_not_fit(job.plan))
-    if on_plan is not None:
-        run.tell(on_plan, job.plan)
+    if asked.on_plan is not None:
+        run.tell(asked.on_plan, job.plan)
     begun = time.perf_counter()
-    shares = _Shares(tasks, job, run, progress, tried)
+    shares = _Shares(tasks, job, run, asked.progress, tried)
     answer = shares.answer()
     clock = {**job.seconds, "run": time.perf_counter() - begun}
     seconds = {phase: round(value, 6) for phase, value in clock.items()}
@@ -179,7 +173,7 @@ def options_for(options: Options) -> Options:
     """Return options for workers: one device, dense tables unless others are asked for, one thread per task."""
     if options.ibound is not None or options.scratch is not None:
         raise InputError("a cluster runs whole slices: leave the i-bound and the scratch directory out")
-    options = options.checked()
+    options = options.planning.checked()
     device = "cpu" if options.device == "auto" else options.device
     options = options if options.tables == "sparse" else options._replace(tables="dense")
     return options._replace(device=device, threads=options.threads or 1)

@@ -89,7 +89,7 @@ class Batch:
         if not isinstance(backend, CpuBackend):
             return []
         single = self._plan_on(backend, self._prepare(1))
-        memory = backend.memory() if self._options.memory is None else self._options.memory
+        memory = backend.memory() if self._options.room is None else self._options.room
         memory //= 2 * self.threads
         if not single.plan.keep or single.plan.peak_bytes > memory:
             return []
@@ -114,7 +114,7 @@ class Batch:
             if cuda is not None:
                 backend = cuda
                 first = self._plan_on(backend, probe)
-        memory = backend.memory() if self._options.memory is None else self._options.memory
+        memory = backend.memory() if self._options.room is None else self._options.room
         # A chunk may have to be run again in another semiring, with tables of its own.
         memory //= 2
         is_cpu = isinstance(backend, CpuBackend)

@@ -49,7 +49,7 @@ def plan_call(
     shift_seconds: float = math.inf,
     first: First | None = None,
 ) -> Prepared:
-    """Check a call's arguments, prepare its problem, shift its costs if mini-buckets are asked for, and plan.
+    """Prepare a call's problem, shift its costs if mini-buckets are asked for, and plan.
 
     Args:
         model: See ``elimina.plan``.
@@ -67,7 +67,7 @@ def plan_call(
         DeviceError: The device is missing or cannot be used.
     """
     given = options
-    asked = check_call(model, task, query, options)
+    asked = indices_asked(model, task, query)
     inquiry: Inquiry | None = None
     if time_limit is not None:
         options = options._replace(order_seconds=min(options.order_seconds, time_limit / 2))
@@ -102,18 +102,12 @@ def plan_call(
     return Prepared(inquiry, planned._replace(seconds=seconds), original)
 
 
-def check_call(model: Model, task: Task, query: Sequence[str | int] | None, options: Options) -> tuple[int, ...] | None:
-    """Check which options go with a task, and return the indices of the query's variables.
+def indices_asked(model: Model, task: Task, query: Sequence[str | int] | None) -> tuple[int, ...] | None:
+    """Return the indices of the query's variables; None for all.
 
     Raises:
-        InputError: Some do not.
+        InputError: The query does not go with the task, or names no variable.
     """
-    if options.ibound is not None and task not in ("mpe", "pr"):
-        raise InputError(f"an i-bound goes with the tasks mpe and pr, not with {task}")
-    if options.ibound is not None and task == "pr" and options.shift in ("tables", "clusters"):
-        raise InputError(f"--shift {options.shift} is for optima (task mpe); use none, buckets or all")
-    if options.partition == "content" and task != "mpe":
-        raise InputError(f"--partition content is for optima (task mpe), not for {task}; use scope")
     if query is not None and task not in ("mar", "mmap"):
         raise InputError(f"a query goes with the tasks mar and mmap, not with {task}")
     asked = None if query is None else tuple(dict.fromkeys(indices_of(model, query, "query")))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from elimina import arguments
 from elimina.backends.base import Backend
 from elimina.backends.choose import find_cuda, get_backend
 from elimina.backends.cpu import CpuBackend
@@ -109,7 +110,7 @@ def plan_within(problem: Problem, order: Sequence[int], options: Options, share:
 def host_memory(options: Options) -> int:
     """Return the bytes of the host that may be used."""
     free = CpuBackend().memory()
-    return free if options.memory is None or options.device == "cuda" else options.memory
+    return free if options.room is None or options.device == "cuda" else options.room
 
 
 def host_threads(options: Options) -> int:
@@ -163,7 +164,7 @@ def plan_again(problem: Problem, choice: Choice, options: Options) -> Planned:
         plan = make_plan(problem, choice.order, machine, choice.memory, dtype, choice.sliced, plan)
         if options.tables == "sparse":
             plan = in_rows(plan, problem, machine, whole=True) or plan
-    if options.memory is None:
+    if options.room is None:
         plan = plan._replace(memory_limit=min(choice.memory, backend.memory()))
     return Planned(problem, plan, backend, {"order": 0.0, "plan": time.perf_counter() - started})
 
@@ -203,7 +204,7 @@ def _side(problem: Problem) -> Bound | None:
 def limits_of(backend: Backend, options: Options) -> tuple[Machine, int]:
     """Return a backend as its cost model sees it, and the bytes that may be used there."""
     machine = cpu_machine(backend.threads) if isinstance(backend, CpuBackend) else cuda_machine()
-    return machine, backend.memory() if options.memory is None else options.memory
+    return machine, backend.memory() if options.room is None else options.room
 
 
 def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], options: Options) -> Plan:
@@ -237,7 +238,11 @@ def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], optio
         return on_rows if on_rows is not None and is_better else whole
     from elimina.planning.tiers import in_tiers
 
-    tiered = whole if options.is_kept else in_tiers(whole, CpuBackend(options.threads).memory(), options.scratch)
+    tiered = (
+        whole
+        if options.is_kept
+        else in_tiers(whole, CpuBackend(options.threads).memory(), arguments.path("scratch", options.scratch))
+    )
     sliced = _sliced(machine, memory, problem, order, options, whole)
     others = [plan for plan in (tiered, sliced, on_rows) if plan is not None]
     # What nothing makes fit is explained by its slices, or else by its tiers.

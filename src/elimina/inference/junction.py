@@ -23,11 +23,10 @@ from elimina.inference.bucket import eliminate
 from elimina.inference.choose import Planned, host_memory, plan_problem
 from elimina.inference.execution import Execution
 from elimina.inference.likelihood import weights_of, with_factors, with_leaves
-from elimina.inference.options import ORDER_SECONDS, Options
+from elimina.inference.options import DEFAULT, Options, options_of
 from elimina.inference.propagator import Propagator
 from elimina.io import ModelLike, as_model
 from elimina.model import Model
-from elimina.order import Method
 from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
 from elimina.planning.prepare import Problem, prepare, with_units
 from elimina.states import Evidence, State, check_mapping, evidence_of, indices_of, state_array
@@ -41,6 +40,9 @@ Array = NDArray[Any]
 
 _IN_WORDS = memory_errors_in_words("while it propagated")
 
+
+_TAKEN = ("order", "order_seconds", "seed", "threads", "dtype")
+"""Options that a junction tree takes."""
 
 _DRAWN_BYTES, _KEPT_BYTES = 8, 8
 """Bytes of a sample of one variable: while it is drawn, and at most in the array that is returned."""
@@ -90,14 +92,10 @@ class JunctionTree(Displayed):
 
     Args:
         model: A probability model, or the path of a file that ``elimina.read`` takes.
-        device: ``cpu``, ``cuda``, or ``auto``.
-        memory: Bytes that may be used on the device, a number or text such as ``8GiB``; None: what is free there, less
-            a reserve.
-        order: A method of ``elimina.order.find_order``, or the variables in elimination order.
-        order_seconds: Time limit of the search for an order.
-        seed: Random seed of the order search.
-        threads: CPU threads; None for all that the process may use.
-        dtype: ``float64`` (the default) or ``float32``.
+        device: See ``elimina.plan``.
+        memory: Likewise.
+        options: Settings for experts: the order and its search, ``threads``, and ``dtype`` (``float64`` by default, or
+            ``float32``). Others do not go with a junction tree.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -110,17 +108,12 @@ class JunctionTree(Displayed):
         self,
         model: ModelLike,
         *,
-        device: str = "auto",
+        device: str | None = None,
         memory: int | str | None = None,
-        order: Method | Sequence[int | str] = "auto",
-        order_seconds: float = ORDER_SECONDS,
-        seed: int = 0,
-        threads: int | None = None,
-        dtype: str | None = None,
+        options: Options = DEFAULT,
     ) -> None:
         self.model = as_model(model)
-        room = arguments.memory_size("memory", memory)
-        self._options = Options(device, room, order, order_seconds, seed, threads, dtype).checked()
+        self._options = options_of(options, device, memory).only(*_TAKEN, what="a junction tree").checked()
         # Index of the observed state, or likelihoods.
         self._known: dict[int, int | Array] = {}
         self._propagators: dict[str, Propagator] = {}

@@ -7,14 +7,13 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple
 
-from elimina import arguments
 from elimina.backends.cpu import CpuBackend
-from elimina.errors import InputError, MemoryLimitError, TimeLimitError, UnsupportedError
+from elimina.errors import MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.inference.account import does_not_fit
 from elimina.inference.choose import Planned
-from elimina.inference.options import Options
+from elimina.inference.options import OptimumMethod, Options
 from elimina.order import Order
 from elimina.planning.plan import count_text
 from elimina.planning.prepare import Problem
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
     from elimina.inference.anytime import Run
 
 logger = logging.getLogger("elimina")
-
-OptimumMethod = Literal["auto", "eliminate", "filter", "mbe", "search"]
-METHODS: tuple[OptimumMethod, ...] = get_args(OptimumMethod)
 
 LARGE_WORK = 10**8
 """Cells of a quick order's buckets from which filtering is tried first."""
@@ -59,37 +55,6 @@ class Search(NamedTuple):
     upper_bound: int | None = None
     gap: float = 0.0
 
-    def check(self, task: str, has_checkpoint: bool = False) -> None:
-        """Check what does not depend on a model.
-
-        Raises:
-            TypeError: The method is no text, or the bound no integer.
-            InputError: There is no such method, it is not for the task, or the bound is of no use to it.
-        """
-        arguments.choice("method", self.method, METHODS)
-        if self.upper_bound is not None:
-            arguments.integer("upper_bound", self.upper_bound, taken="an integer, as the costs are, or None")
-        is_known = self.method == "filter" or self.upper_bound is not None
-        methods: dict[str, tuple[str, ...]] = {
-            "filter": ("mpe",),
-            "search": ("mpe", "mmap"),
-            "mbe": ("mpe", "mmap", "pr"),
-        }
-        if task not in methods.get(self.method, (task,)) or (task != "mpe" and is_known):
-            raise InputError(
-                "the methods filter and search and an upper bound go with the task mpe, the method mbe with mpe, mmap "
-                f"and pr; not with {task}"
-            )
-        if has_checkpoint and (self.method in ("mbe", "search") or self.is_asked_for):
-            raise InputError("a checkpoint keeps what elimination knows, not what other methods do; leave one out")
-        if self.method in ("eliminate", "mbe") and self.upper_bound is not None:
-            raise InputError("an upper bound goes with the methods auto, filter and search; others make no use of it")
-
-    @property
-    def is_asked_for(self) -> bool:
-        """True if filtering or search is the only way."""
-        return self.method in ("filter", "search") or (self.method == "auto" and self.upper_bound is not None)
-
     def is_end(self, run: Run) -> bool:
         """Return whether nothing else is to be tried: what is known is exact, or close enough, or time is up."""
         found = run.known
@@ -113,7 +78,7 @@ class Search(NamedTuple):
         from elimina.inference.filtering import why_unsupported
 
         most = math.inf
-        if not self.is_asked_for:
+        if not options.looks_for_optimum:
             if options.device == "cuda" or options.dtype is not None or why_unsupported(problem) is not None:
                 return
             order = rough()
@@ -186,7 +151,7 @@ class Search(NamedTuple):
             self.by_search(problem, options, run, time.monotonic() + most)
 
     def _filter(self, problem: Problem, options: Options, run: Run, most: float, upper: int | None) -> None:
-        if self.is_asked_for and (options.device == "cuda" or options.tables == "sparse"):
+        if options.looks_for_optimum and (options.device == "cuda" or options.tables == "sparse"):
             from elimina.inference.filtered_rows import optimum_on_rows
 
             until = run.deadline if most == math.inf else min(time.monotonic() + most, run.deadline or math.inf)
@@ -199,4 +164,4 @@ class Search(NamedTuple):
 
 
 def _memory(options: Options) -> int:
-    return CpuBackend(options.threads).memory() if options.memory is None else options.memory
+    return CpuBackend(options.threads).memory() if options.room is None else options.room

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from typing import Any, Literal, NamedTuple, get_args
+import os
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from elimina.backends.choose import DEVICES
 from elimina.errors import InputError
 from elimina.order import LARGEST_SEED, Method
 from elimina.planning.minibuckets import IBound
+from elimina.planning.plan import Plan
+from elimina.result import Bounds
+from elimina.tasks import Task
 
 MOST_THREADS = 1024
 
@@ -34,26 +38,85 @@ ORDER_SECONDS = 2.0
 """Default limit on the search for an order; it ends earlier where the plan would not gain."""
 
 
+OptimumMethod = Literal["auto", "eliminate", "filter", "mbe", "search"]
+METHODS: tuple[OptimumMethod, ...] = get_args(OptimumMethod)
+
+
 class Options(NamedTuple):
-    """Planning options; ``elimina.plan`` describes the fields."""
+    """Settings for experts: options of ``elimina.plan`` and ``elimina.solve`` besides their arguments.
+
+    Attributes:
+        device: Device, where the call's argument names none.
+        memory: Limit on the device's memory, likewise.
+        order: A method of ``elimina.order.find_order``, or the variables (names or indices) in elimination order.
+        order_seconds: Time limit of the search for an order.
+        seed: Random seed of the order search.
+        threads: CPU threads; None for all that the process may use.
+        dtype: Override of the tables' dtype; by default the narrowest one that is exact.
+        slices: Conditioning where the plan does not fit (``mpe``, ``pr``, ``count``). ``auto``: the problem is solved
+            for each combination of some variables' values, if that takes at most 65,536 slices and an estimated hour; a
+            number: in at most so many slices, however long; ``never``: no slices.
+        scratch: A directory for tables that memory does not hold; nothing is left there. None: none are kept on disk.
+        tables: Layout of the tables. ``dense``: all cells; ``sparse``: tuples, the allowed assignments alone; ``auto``:
+            tuples where so much is forbidden that they are expected to be faster, or nothing else fits.
+        ibound: ``mpe``, ``pr``: divide buckets into mini-buckets, so that no message has more variables than this; the
+            plan then bounds the optimum, or (by weights) the sum from above. ``auto``: as many variables as the memory
+            holds. With the methods ``mbe``, which takes ``auto`` by default, and ``search``, which starts with a small
+            one and raises it.
+        shift: Cost shifting for tighter bounds. ``tables``: between tables, before the plan is made (``mpe``);
+            ``clusters``: then also between tables joined as mini-buckets do, if time and memory suffice for the i-bound
+            (``mpe``); ``buckets``: between the mini-buckets of a variable; ``all``: everywhere; ``none``: nowhere. The
+            method ``mbe`` runs without shifting, too, and keeps the better bounds.
+        partition: Partition of buckets into mini-buckets. ``scope``: tables that share most variables go together;
+            ``content`` (``mpe``): tables whose joint message tells most more than theirs apart, if the host's memory
+            holds all of them; ``auto``: by content where that is quick.
+        method: ``eliminate``: run the plan. ``mbe``: mini-bucket elimination. ``mpe``: it bounds the optimum from one
+            side by itself, and from the other by the value of an assignment that it leads to (``bounded``, or
+            ``optimal`` where both are the same). ``pr``: weighted mini-buckets (Liu and Ihler 2011) bound log10 Z from
+            both sides. ``mmap``: where the summation does not fit, they bound the answer from above, and from below by
+            the assignment that this leads to, whose sum is ``value`` if it is known exactly. ``filter``: filtered
+            elimination (``mpe`` of integer costs; with ``cuda``, or ``sparse`` tables, by the plan's steps on rows).
+            ``search`` (``mpe``; ``mmap``, of what is left): branch and bound, guided by mini-buckets and by soft local
+            consistency in turns, which knows both bounds at any time. ``auto``: ``mpe``: filtered elimination and
+            search first where a plan takes long, and by turns where nothing fits (neither with a checkpoint, for what
+            they know is not kept); ``pr``, ``mmap``: elimination, or bounds of about a minute where nothing fits.
+        upper_bound: ``mpe`` of integer costs: a total that is known to be reached, the optimum at best; what is worse
+            is not looked for. If nothing reaches it, the answer is ``infeasible`` and its bound the next total, by
+            ``auto``, ``filter`` and ``search`` alike.
+        gap: A distance of the bounds, relative to the one closer to 0, at which filtering and search end (``bounded``);
+            a number or text such as ``1%``.
+        checkpoint: A directory to keep what a long run knows in (``mpe``, ``pr``, ``count``); the same call goes on
+            from there after the process was ended in any way. It is emptied when the answer is known.
+        on_plan: Called with the plan before it runs.
+        on_bounds: Called now and then with the bounds that are known.
+        progress: Called now and then with the share of the work that is done, from 0 to 1.
+        refined: Number of times that tuples exceeded the memory: each time, ``FINER`` times as many are expected. Set
+            by a run.
+        is_kept: True if a checkpoint keeps what is known, for which tables have to stay on the device. Set by a run.
+    """
 
     device: str = "auto"
-    memory: int | None = None
+    memory: int | str | None = None
     order: Method | Sequence[int | str] = "auto"
     order_seconds: float = ORDER_SECONDS
     seed: int = 0
     threads: int | None = None
     dtype: str | None = None
     slices: Slices = "auto"
-    scratch: str | None = None
+    scratch: str | os.PathLike[str] | None = None
     tables: Tables = "auto"
     ibound: IBound | None = None
     shift: Shift = "all"
     partition: Division = "auto"
+    method: OptimumMethod = "auto"
+    upper_bound: int | None = None
+    gap: float | str = 0.0
+    checkpoint: str | os.PathLike[str] | None = None
+    on_plan: Callable[[Plan], None] | None = None
+    on_bounds: Callable[[Bounds], None] | None = None
+    progress: Callable[[float], None] | None = None
     refined: int = 0
-    """Number of times that tuples exceeded the memory: each time, ``FINER`` times as many are expected."""
     is_kept: bool = False
-    """True if a checkpoint keeps what is known, for which tables have to stay on the device."""
 
     @property
     def shifts_tables(self) -> bool:
@@ -80,12 +143,45 @@ class Options(NamedTuple):
         """True if slices, files or rows are asked for, where tables do not fit."""
         return self.scratch is not None or self.tables == "sparse" or self.slices not in ("auto", "never")
 
-    def checked(self) -> Options:
+    @property
+    def planning(self) -> Options:
+        """The options that say how to plan; those of a run are as by default."""
+        run = {name: Options._field_defaults[name] for name in _OF_A_RUN}
+        return self._replace(**run)
+
+    @property
+    def room(self) -> int | None:
+        """Bytes that may be used on the device; None: what is free there. Of checked options."""
+        return cast(int | None, self.memory)
+
+    @property
+    def looks_for_optimum(self) -> bool:
+        """True if filtering or search is the only way."""
+        return self.method in ("filter", "search") or (self.method == "auto" and self.upper_bound is not None)
+
+    def only(self, *names: str, what: str) -> Options:
+        """Return the options where no others than these, ``device`` and ``memory`` are given.
+
+        Raises:
+            InputError: Another one is given.
+        """
+        for name, default in self._field_defaults.items():
+            given = getattr(self, name)
+            is_default = given is default or (isinstance(given, str | float) and given == default)
+            if name not in ("device", "memory", *names) and not is_default:
+                raise InputError(f"{what} does not take the option {name}; it takes {', '.join(names)}")
+        return self
+
+    def checked(self, task: Task | None = None, is_run: bool = False) -> Options:
         """Return the options with plain values: memory in bytes, paths as text; checks what does not depend on a model.
+
+        Args:
+            task: The task of a call, whose options have to go with it and with each other; None: values alone matter.
+            is_run: True if the plan is run, too.
 
         Raises:
             TypeError: A field has the wrong type.
-            InputError: A field makes no sense.
+            InputError: A field makes no sense, or does not go with the others or the task.
         """
         options = self._replace(
             device=arguments.choice("device", self.device, DEVICES),
@@ -103,16 +199,104 @@ class Options(NamedTuple):
             else _word_or_count("ibound", self.ibound, ("auto",), "auto, a number of variables, or None"),
             shift=arguments.choice("shift", self.shift, SHIFTS),
             partition=arguments.choice("partition", self.partition, DIVISIONS),
+            method=arguments.choice("method", self.method, METHODS),
+            upper_bound=None
+            if self.upper_bound is None
+            else arguments.integer("upper_bound", self.upper_bound, taken="an integer, as the costs are, or None"),
+            gap=arguments.share("gap", self.gap),
+            checkpoint=arguments.path("checkpoint", self.checkpoint),
         )
-        if options.ibound is not None and options.names_another_way:
-            raise InputError(
-                "mini-buckets are small enough for the memory themselves; leave slices, scratch and sparse tables out"
-            )
+        if is_run and options.method == "mbe" and options.ibound is None and task != "mmap":
+            options = options._replace(ibound="auto")
+        for name in ("on_plan", "on_bounds", "progress"):
+            arguments.function(name, getattr(self, name))
+        clashes = (*_CLASHES, *(() if task is None else _CLASHES_WITH_TASKS), *(_CLASHES_OF_RUNS if is_run else ()))
+        for is_broken, reason in clashes:
+            if is_broken(options, task or ""):
+                raise InputError(reason.format(task=task, **options._asdict()))
         if options.scratch is not None:
             from elimina.planning.tiers import check_scratch
 
-            check_scratch(options.scratch)
+            check_scratch(str(options.scratch))
         return options
+
+
+DEFAULT = Options()
+
+
+def options_of(options: Options, device: str | None = None, memory: int | str | None = None) -> Options:
+    """Return a call's options, with its arguments where these are given.
+
+    Raises:
+        TypeError: The options are something else.
+    """
+    if not isinstance(options, Options):
+        raise arguments.wrong_type("options", options, "elimina.Options")
+    given: dict[str, Any] = {"device": device, "memory": memory}
+    return options._replace(**{name: value for name, value in given.items() if value is not None})
+
+
+_OF_A_RUN = ("method", "upper_bound", "gap", "checkpoint", "on_plan", "on_bounds", "progress", "refined", "is_kept")
+
+_Clash = tuple[Callable[[Options, str], object], str]
+
+_CLASHES: tuple[_Clash, ...] = (
+    (
+        lambda o, _: o.ibound is not None and o.names_another_way,
+        "mini-buckets are small enough for the memory themselves; leave slices, scratch and sparse tables out",
+    ),
+)
+"""Options that do not go together, whatever the task, and why."""
+
+_METHODS_OF = {"filter": ("mpe",), "search": ("mpe", "mmap"), "mbe": ("mpe", "mmap", "pr")}
+"""Tasks of each method that is not for all."""
+
+_BOUNDED_REST = {("mmap", "mbe"), ("mmap", "search")}
+"""Tasks and methods where mini-buckets may bound what is left to be maximised."""
+
+_CLASHES_WITH_TASKS: tuple[_Clash, ...] = (
+    (
+        lambda o, task: (
+            task not in _METHODS_OF.get(o.method, (task,))
+            or (task != "mpe" and (o.method == "filter" or o.upper_bound is not None))
+        ),
+        "the methods filter and search and an upper bound go with the task mpe, the method mbe with mpe, mmap and pr; "
+        "not with {task}",
+    ),
+    (
+        lambda o, _: o.checkpoint is not None and (o.method == "mbe" or o.looks_for_optimum),
+        "a checkpoint keeps what elimination knows, not what other methods do; leave one out",
+    ),
+    (
+        lambda o, _: o.method in ("eliminate", "mbe") and o.upper_bound is not None,
+        "an upper bound goes with the methods auto, filter and search; others make no use of it",
+    ),
+    (
+        lambda o, task: o.checkpoint is not None and task in ("mar", "mmap"),
+        "a checkpoint goes with the tasks mpe, pr and count, not with {task}",
+    ),
+    (
+        lambda o, task: o.ibound is not None and task not in ("mpe", "pr") and (task, o.method) not in _BOUNDED_REST,
+        "an i-bound goes with the tasks mpe and pr, not with {task}",
+    ),
+    (
+        lambda o, task: o.ibound is not None and task == "pr" and o.shift in ("tables", "clusters"),
+        "--shift {shift} is for optima (task mpe); use none, buckets or all",
+    ),
+    (
+        lambda o, task: o.partition == "content" and task != "mpe",
+        "--partition content is for optima (task mpe), not for {task}; use scope",
+    ),
+)
+"""Options that do not go together or with a task."""
+
+_CLASHES_OF_RUNS: tuple[_Clash, ...] = (
+    (
+        lambda o, _: o.ibound is not None and o.method not in ("mbe", "search"),
+        "an i-bound goes with the methods mbe and search",
+    ),
+)
+"""Options that do not go together where a plan is run."""
 
 
 def _checked_seconds(seconds: Any) -> float:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from elimina.errors import InputError, MemoryLimitError
 from elimina.inference.anytime import LONG_SECONDS, Part, Run
 from elimina.inference.bucket import eliminate
-from elimina.inference.call import First, Prepared, check_call, observe, plan_call
+from elimina.inference.call import First, Prepared, indices_asked, observe, plan_call
 from elimina.inference.choose import LISTED_SECONDS, Planned
 from elimina.inference.execution import Execution
 from elimina.inference.known import first_bounds
@@ -61,20 +61,14 @@ class Solver:
 
     Args:
         question: Question to answer.
-        options: Planning options.
-        search: Strategy for optima.
+        options: Options of the plan and the strategy for optima.
         run: The call, which keeps what is found.
-
-    Attributes:
-        on_plan: Called with the plan before it runs.
-        progress: Called now and then with the share of the work that is done.
     """
 
-    def __init__(self, question: Question, options: Options, search: Search, run: Run) -> None:
-        self.question, self.options, self.search, self.run = question, options, search, run
+    def __init__(self, question: Question, options: Options, run: Run) -> None:
+        self.question, self.options, self.run = question, options, run
+        self.search = Search(options.method, options.upper_bound, float(options.gap))
         run.sign = 1 if question.model.sense == "min-cost" else -1
-        self.on_plan: Callable[[Plan], None] | None = None
-        self.progress: Callable[[float], None] | None = None
         self._kept: Checkpoint | None = None
         self._order: tuple[int, ...] = ()
         self._first: Problem | None = None
@@ -84,8 +78,7 @@ class Solver:
         """Answer, and keep what elimination knows in a checkpoint."""
         self._kept = kept
         model, task, _, query = self.question
-        # What is left to be maximised may be bounded by mini-buckets.
-        check_call(model, task, query, self.options._replace(ibound=None) if task == "mmap" else self.options)
+        indices_asked(model, task, query)
         try:
             if self.question.task == "mmap":
                 self._marginal_map()
@@ -122,9 +115,9 @@ class Solver:
             return self._is_over
         if search.method == "search":
             search.by_search(problem, self.options, self.run)
-        elif problem.model.is_integer or search.is_asked_for:
+        elif problem.model.is_integer or self.options.looks_for_optimum:
             search.try_filtering(problem, self._rough_order, self.options, self.run)
-        return search.is_asked_for or self._is_over
+        return self.options.looks_for_optimum or self._is_over
 
     def _bound_first(self, problem: Problem) -> None:
         """Provide first bounds: at the end of the call, or now if they would take too long then."""
@@ -208,8 +201,8 @@ class Solver:
         if self._is_bounded_instead(planned.plan, options):
             self._bounds_instead(planned, options)
             return None
-        if self.on_plan is not None:
-            self.run.tell(self.on_plan, planned.plan)
+        if self.options.on_plan is not None:
+            self.run.tell(self.options.on_plan, planned.plan)
         try:
             return self._execute(prepared, options)
         except MemoryLimitError as error:
@@ -305,8 +298,8 @@ class Solver:
         return run.strategy("bounds", lambda: bounded_sum(execution, options, {}, run.learn))
 
     def _tell_progress(self, share: float) -> None:
-        if self.progress is not None:
-            self.run.tell(self.progress, share)
+        if self.options.progress is not None:
+            self.run.tell(self.options.progress, share)
 
     def _marginal_map(self) -> None:
         """Sum out, and find the best values of what is left by the method that is asked for."""
@@ -326,16 +319,20 @@ class Solver:
                 "bounds", lambda: bounded_marginal_map(planned, options, self._tell_progress, run.deadline, run.learn)
             )
             return
-        if self.on_plan is not None:
-            run.tell(self.on_plan, planned.plan)
+        if self.options.on_plan is not None:
+            run.tell(self.options.on_plan, planned.plan)
 
         def optimise(rest: Model) -> Result:
             part = Part(run, lambda found: translated(problem, found), "max")
             own = options._replace(
-                order=options.order if isinstance(options.order, str) else "auto", refined=0, is_kept=False
+                order=options.order if isinstance(options.order, str) else "auto",
+                on_plan=None,
+                progress=None,
+                refined=0,
+                is_kept=False,
             )
             own = own._replace(ibound="auto" if search.method == "mbe" and own.ibound is None else own.ibound)
-            Solver(Question(rest, "mpe", {}, None), own, search, part).solve()
+            Solver(Question(rest, "mpe", {}, None), own, part).solve()
             assert part.known is not None
             return part.known
 

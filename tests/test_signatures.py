@@ -1,0 +1,89 @@
+"""Signatures of what users call: at most eight parameters, the rest in ``Options``."""
+
+import importlib
+import inspect
+
+import pytest
+
+import elimina
+from elimina import InputError, Model, Options
+from tests import calls
+
+MOST = 8
+MODULES = ("elimina", "elimina.distributed", "elimina.dcop", "elimina.cp", "elimina.io", "elimina.viz")
+DATA = {"Network", "Options", "Plan", "Result"}
+"""Classes that are data: each field may be given."""
+
+EXPERT = {"dcop.solve", "cp.Model.solve", "distributed.solve_agents"}
+"""Functions that still take settings for experts one by one."""
+
+COSTS = Model.from_arrays([2, 3], [([0, 1], [[1, 2, 3], [3, 2, 1]])])
+SUMS = Model.from_arrays([2], [([0], [0.25, 0.75])], sense="probability")
+
+
+def functions():
+    for module in map(importlib.import_module, MODULES):
+        prefix = module.__name__.partition(".")[2]
+        for name in getattr(module, "__all__", vars(module)):
+            found = getattr(module, name)
+            if name.startswith("_") or not getattr(found, "__module__", "").startswith("elimina"):
+                continue
+            if inspect.isclass(found):
+                if name not in DATA and not issubclass(found, Exception):
+                    yield f"{prefix}.{name}()", found
+                for method, function in inspect.getmembers(found, inspect.isfunction):
+                    if not method.startswith("_"):
+                        yield f"{prefix}.{name}.{method}", function
+            elif inspect.isfunction(found):
+                yield f"{prefix}.{name}", found
+
+
+def test_public_functions_have_at_most_eight_parameters():
+    counts = {}
+    for name, function in functions():
+        counts[name] = len([p for p in inspect.signature(function).parameters if p != "self"])
+    assert len(counts) > 100
+    assert {name for name, count in counts.items() if count > MOST} == EXPERT
+
+
+def test_arguments_come_before_options():
+    options = Options(device="cuda", memory="1KiB", order="min-fill")
+    plan = elimina.plan(COSTS, device="cpu", memory=1 << 20, options=options)
+    assert (plan.device, plan.memory_limit) == ("cpu", 1 << 20)
+    assert elimina.plan(COSTS, options=Options(device="cpu", memory="2KiB")).memory_limit == 2048
+
+
+def test_options_are_of_their_class():
+    for call in (elimina.plan, elimina.solve, elimina.JunctionTree):
+        with pytest.raises(TypeError, match=r"options is \{'seed': 1\} \(dict\); it takes elimina.Options"):
+            call(SUMS, options={"seed": 1})
+
+
+def test_a_junction_tree_takes_few_options():
+    with pytest.raises(InputError, match="a junction tree does not take the option slices; it takes order, order_sec"):
+        elimina.JunctionTree(SUMS, options=Options(slices=4))
+
+
+def test_a_plan_ignores_options_of_a_run():
+    given = {"device": "cpu", "memory": 1 << 20}
+    assert calls.plan(COSTS, method="search", gap=0.5, upper_bound=3, **given) == elimina.plan(COSTS, **given)
+
+
+@pytest.mark.parametrize(
+    ("task", "given", "problem"),
+    [
+        ("count", {"method": "search"}, "go with the task mpe"),
+        ("pr", {"upper_bound": 1}, "go with the task mpe"),
+        ("mpe", {"method": "eliminate", "upper_bound": 1}, "an upper bound goes with the methods auto, filter"),
+        ("mpe", {"method": "search", "checkpoint": "x"}, "a checkpoint keeps what elimination knows"),
+        ("mar", {"checkpoint": "x"}, "a checkpoint goes with the tasks mpe, pr and count, not with mar"),
+        ("mpe", {"ibound": 2}, "an i-bound goes with the methods mbe and search"),
+        ("count", {"ibound": 2, "method": "auto"}, "an i-bound goes with the tasks mpe and pr, not with count"),
+        ("mpe", {"ibound": 2, "method": "mbe", "tables": "sparse"}, "mini-buckets are small enough"),
+        ("pr", {"ibound": 2, "method": "mbe", "shift": "tables"}, "--shift tables is for optima"),
+        ("pr", {"partition": "content"}, "--partition content is for optima"),
+    ],
+)
+def test_options_that_do_not_go_together(task, given, problem):
+    with pytest.raises(InputError, match=problem):
+        elimina.solve(SUMS, task, options=Options(**given))
