@@ -1,6 +1,5 @@
 // Executing the steps of a program on the CPU, one after another.
 #pragma once
-#include <omp.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +13,7 @@
 #include "dense_tile.hpp"
 #include "elimina/program.hpp"
 #include "elimina/semiring.hpp"
+#include "threads.hpp"
 
 namespace elimina::ELIMINA_ISA {
 

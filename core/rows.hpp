@@ -1,7 +1,5 @@
 // Sparse tables on the CPU (elimina/rows.hpp says what a row is): what the bindings call.
 #pragma once
-#include <sys/mman.h>
-
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -9,6 +7,7 @@
 
 #include "dense.hpp"
 #include "elimina/rows.hpp"
+#include "pages.hpp"
 
 namespace elimina::sparse {
 
@@ -22,14 +21,8 @@ class Buffer {
       if (!at_) throw std::bad_alloc();
       return;
     }
-    at_ = mmap(nullptr, std::size_t(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at_ == MAP_FAILED) {
-      at_ = nullptr;
-      throw std::bad_alloc();
-    }
-#if defined(MADV_HUGEPAGE)
-    madvise(at_, std::size_t(bytes), MADV_HUGEPAGE);
-#endif
+    at_ = map_pages(std::size_t(bytes));
+    if (!at_) throw std::bad_alloc();
   }
   Buffer(Buffer&& other) noexcept : at_(std::exchange(other.at_, nullptr)), bytes_(other.bytes_) {}
   Buffer& operator=(Buffer&& other) noexcept {
@@ -38,16 +31,14 @@ class Buffer {
     return *this;
   }
   ~Buffer() {
-    if (at_ && bytes_ >= kMapped) munmap(at_, std::size_t(bytes_));
+    if (at_ && bytes_ >= kMapped) unmap_pages(at_, std::size_t(bytes_));
     else std::free(at_);
   }
   // Gives back what lies beyond so many bytes.
   void shrink(i64 bytes) {
     if (bytes_ < kMapped) return;
-    const i64 kept = (bytes + kPage - 1) / kPage * kPage;
-    if (kept < kMapped || kept >= bytes_) return;
-    munmap(static_cast<char*>(at_) + kept, std::size_t(bytes_ - kept));
-    bytes_ = kept;
+    const i64 page = i64(kHugePage), kept = (bytes + page - 1) / page * page;
+    if (kept >= kMapped && kept < bytes_) bytes_ = i64(cut_pages(at_, std::size_t(bytes_), std::size_t(kept)));
   }
   template <class T>
   T* as() const {
@@ -55,7 +46,7 @@ class Buffer {
   }
 
  private:
-  static constexpr i64 kPage = i64(1) << 21, kMapped = i64(1) << 22;
+  static constexpr i64 kMapped = i64(1) << 22;
   void* at_ = nullptr;
   i64 bytes_ = 0;
 };

@@ -1,6 +1,5 @@
 // Rows that several threads make block by block, put together in the blocks' order without gaps.
 #pragma once
-#include <omp.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,6 +9,7 @@
 #include <stdexcept>
 
 #include "rows.hpp"
+#include "threads.hpp"
 
 namespace elimina::sparse {
 

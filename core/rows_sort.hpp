@@ -1,7 +1,6 @@
 // Sorting rows by key: rows are dealt out by the most significant bits that differ, then each bucket is sorted in the cache by a
 // radix sort from the least significant digit.
 #pragma once
-#include <omp.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "rows.hpp"
+#include "threads.hpp"
 
 namespace elimina::sparse {
 

@@ -168,7 +168,7 @@ nb::list groups(const TableList& own) {
   for (i64 group = 0; group < found.size(); ++group) {
     const auto members = found[group];
     nb::tuple one = nb::steal<nb::tuple>(PyTuple_New(Py_ssize_t(members.size())));
-    for (std::size_t m = 0; m < members.size(); ++m) PyTuple_SET_ITEM(one.ptr(), Py_ssize_t(m), nb::int_(members[m]).release().ptr());
+    for (std::size_t m = 0; m < members.size(); ++m) PyTuple_SetItem(one.ptr(), Py_ssize_t(m), nb::int_(members[m]).release().ptr());
     result.append(one);
   }
   return result;

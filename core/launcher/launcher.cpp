@@ -7,15 +7,29 @@
 #include <string>
 #include <unistd.h>
 #include <vector>
+#if defined(__APPLE__)
+#include <mach-o/dyld.h>
+#endif
 
 namespace {
 
+// The path of this program; empty if the system does not tell it.
+std::string own_path() {
+  char path[PATH_MAX];
+#if defined(__APPLE__)
+  uint32_t size = sizeof path;
+  char resolved[PATH_MAX];
+  return _NSGetExecutablePath(path, &size) == 0 && realpath(path, resolved) ? resolved : "";
+#else
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  return length <= 0 || length == static_cast<ssize_t>(sizeof path) ? "" : std::string(path, static_cast<std::size_t>(length));
+#endif
+}
+
 // The interpreter beside this program, where there is one: installers put both into one directory.
 std::string interpreter_beside() {
-  char path[PATH_MAX];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-  if (length <= 0 || length == static_cast<ssize_t>(sizeof path)) return "";
-  const std::string own(path, static_cast<std::size_t>(length));
+  const std::string own = own_path();
+  if (own.empty()) return "";
   const std::string found = own.substr(0, own.rfind('/') + 1) + "python3";
   return access(found.c_str(), X_OK) == 0 ? found : "";
 }

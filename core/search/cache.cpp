@@ -4,9 +4,7 @@
 #include <bit>
 #include <new>
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
+#include "pages.hpp"
 
 namespace elimina::search {
 
@@ -67,12 +65,7 @@ Cache::Cache(const Problem& problem, std::size_t bytes, bool shared) {
   // Fresh pages are zeros, and not there before they are used.
   cells_.reset(static_cast<Word*>(std::calloc(buckets_, bucket_words_ * sizeof(Word))));
   if (!cells_) throw std::bad_alloc();
-#if defined(__linux__)
-  constexpr std::size_t huge = std::size_t{1} << 21;
-  const auto from = (reinterpret_cast<std::uintptr_t>(cells_.get()) + huge - 1) / huge * huge;
-  const auto to = reinterpret_cast<std::uintptr_t>(cells_.get() + buckets_ * bucket_words_) / huge * huge;
-  if (from < to) madvise(reinterpret_cast<void*>(from), to - from, MADV_HUGEPAGE);
-#endif
+  prefer_huge_pages(cells_.get(), buckets_ * bucket_words_ * sizeof(Word));
   if (shared) locks_ = std::make_unique<std::atomic_flag[]>(stripes);
 }
 

@@ -201,7 +201,7 @@ def test_generate(elimina, tmp_path, arguments, variables, functions):
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["solve"], ["plan"], ["convert"], ["generate"], ["generate", "grid"], ["plot"], ["bench"]]
+    "command", [[], ["solve"], ["plan"], ["convert"], ["generate"], ["generate", "grid"], ["plot"]]
 )
 def test_help(elimina, command):
     code, out, err = elimina(*command, "--help")

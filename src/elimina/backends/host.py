@@ -7,11 +7,11 @@ import functools
 import math
 import os
 import re
-import resource
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from elimina import system
 from elimina.errors import MemoryLimitError
 from elimina.planning.plan import bytes_text
 
@@ -55,7 +55,7 @@ def available_threads(root: Path = _ROOT) -> int:
         root: Folder of ``proc`` and ``sys``.
     """
     quotas = [_processors(level) for level in control_groups("cpu", root)]
-    return max(1, min([len(os.sched_getaffinity(0)), *(math.ceil(quota) for quota in quotas if quota is not None)]))
+    return max(1, min([system.processors(), *(math.ceil(quota) for quota in quotas if quota is not None)]))
 
 
 @contextlib.contextmanager
@@ -80,18 +80,16 @@ def _system_memory(root: Path) -> int:
     found = re.search(r"^MemAvailable:\s+(\d+) kB", _read(f"{root}/proc/meminfo") or "", re.MULTILINE)
     if found is not None:
         return int(found[1]) * 1024
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return system.free_memory()
 
 
 def _address_space(root: Path) -> Iterator[int]:
     """Yield the bytes that the process' own limits leave."""
-    limits = {"VmSize": resource.RLIMIT_AS, "VmData": resource.RLIMIT_DATA}
-    soft = {field: resource.getrlimit(limit)[0] for field, limit in limits.items()}
-    if any(bound != resource.RLIM_INFINITY for bound in soft.values()):
+    limits = system.address_limits()
+    if limits:
         mapped = dict(re.findall(r"^(\w+):\s+(\d+) kB", _read(f"{root}/proc/self/status") or "", re.MULTILINE))
-        for field, bound in soft.items():
-            if bound != resource.RLIM_INFINITY:
-                yield bound - int(mapped.get(field, 0)) * 1024
+        for field, bound in limits.items():
+            yield bound - int(mapped.get(field, 0)) * 1024
 
 
 def _group_memory(level: Level) -> int | None:

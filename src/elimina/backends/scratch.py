@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import mmap
 import os
-import tempfile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina import system
 from elimina.errors import InputError, MemoryLimitError
 
 
@@ -30,7 +29,7 @@ class Scratch:
     def __init__(self, folder: str, size: int) -> None:
         self._file = _open(folder)
         try:
-            os.posix_fallocate(self._file, 0, max(1, size))
+            system.reserve(self._file, max(1, size))
             self._map = mmap.mmap(self._file, max(1, size))
         except OSError as error:
             os.close(self._file)
@@ -48,15 +47,11 @@ class Scratch:
 
     def read(self, target: memoryview, offset: int) -> None:
         """Read bytes from an offset on."""
-        done = 0
-        while done < len(target):
-            done += os.preadv(self._file, [target[done:]], offset + done)
+        system.read_at(self._file, target, offset)
 
     def write(self, source: memoryview, offset: int) -> None:
         """Write bytes from an offset on."""
-        done = 0
-        while done < len(source):
-            done += os.pwritev(self._file, [source[done:]], offset + done)
+        system.write_at(self._file, source, offset)
 
     def close(self) -> None:
         """Close the file; its space is free once no array uses it."""
@@ -67,15 +62,7 @@ class Scratch:
 
 def _open(folder: str) -> int:
     try:
-        try:
-            return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
-                raise
-        # A file system without nameless files.
-        file, path = tempfile.mkstemp(prefix="elimina-", dir=folder)
-        os.unlink(path)
-        return file
+        return system.nameless_file(folder)
     except OSError as error:
         raise InputError(
             f"the scratch directory {folder!r} cannot be used ({error.strerror}); name another one (--scratch)"

@@ -8,7 +8,6 @@ import sys
 import click
 
 from elimina import __version__
-from elimina.cli.bench import bench
 from elimina.cli.convert import convert
 from elimina.cli.dcop import dcop
 from elimina.cli.generate import generate
@@ -32,7 +31,7 @@ def commands() -> None:
     show_notices()
 
 
-for command in (solve, plan, tsp, dcop, convert, generate, plot, bench, install_minizinc):
+for command in (solve, plan, tsp, dcop, convert, generate, plot, install_minizinc):
     commands.add_command(command)
 
 

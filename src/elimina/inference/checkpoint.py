@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -16,6 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina import system
 from elimina.errors import InputError
 from elimina.inference.choose import Choice, Planned, choice_of
 from elimina.inference.options import Options
@@ -62,12 +62,11 @@ class Checkpoint:
             if not self._directory.exists():
                 self._directory.mkdir()
                 self._made = True
-            self._lock = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self.close()
-            raise InputError(f"another process uses the checkpoint in {directory}; wait for it or end it") from error
+            try:
+                self._lock = system.lock(self._directory)
+            except BlockingIOError as error:
+                problem = f"another process uses the checkpoint in {directory}; wait for it or end it"
+                raise InputError(problem) from error
         try:
             self._known = self._read()
         except BaseException:

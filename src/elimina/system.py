@@ -1,0 +1,121 @@
+"""Services of the operating system that not every system has, each with a portable fall-back."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import tempfile
+from collections.abc import Mapping
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+_ASSUMED_MEMORY = 4 << 30
+"""Bytes of free memory where the system tells nothing."""
+
+_FREE_SHARE = 2
+"""One part in so many of the installed memory counts as free where the system tells no more."""
+
+_BLOCK = bytes(1 << 20)
+
+
+def processors() -> int:
+    """Return the number of processors that this process may use."""
+    with contextlib.suppress(AttributeError):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def free_memory() -> int:
+    """Return the bytes of physical memory that are free, or an estimate."""
+    for pages, share in (("SC_AVPHYS_PAGES", 1), ("SC_PHYS_PAGES", _FREE_SHARE)):
+        with contextlib.suppress(AttributeError, ValueError, OSError):
+            return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE") // share
+    return _ASSUMED_MEMORY
+
+
+def address_limits() -> Mapping[str, int]:
+    """Return the limits of this process' memory in bytes, by the field of ``/proc/self/status`` that they bound."""
+    limits = {"VmSize": "RLIMIT_AS", "VmData": "RLIMIT_DATA"}
+    known = {field: getattr(resource, name) for field, name in limits.items() if hasattr(resource, name)}
+    soft = {field: resource.getrlimit(limit)[0] for field, limit in known.items()}
+    return {field: bound for field, bound in soft.items() if bound != resource.RLIM_INFINITY}
+
+
+def nameless_file(folder: str) -> int:
+    """Open a file that has no name in its folder, or loses it at once, and return its descriptor.
+
+    Raises:
+        OSError: The folder cannot be written to.
+    """
+    nameless = getattr(os, "O_TMPFILE", None)
+    if nameless is not None:
+        try:
+            return os.open(folder, nameless | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            # A file system without nameless files.
+            if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
+                raise
+    file, path = tempfile.mkstemp(prefix="elimina-", dir=folder)
+    os.unlink(path)
+    return file
+
+
+def reserve(file: int, size: int) -> None:
+    """Give an empty file a size, with its space on the disk.
+
+    Raises:
+        OSError: There is no room.
+    """
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, size)
+        return
+    # A file that only claims its size would end the process where the disk is full.
+    done = 0
+    while done < size:
+        done += os.write(file, _BLOCK[: size - done])
+
+
+def read_at(file: int, target: memoryview, offset: int) -> None:
+    """Fill a buffer from a file, from an offset on."""
+    done = 0
+    while done < len(target):
+        if hasattr(os, "preadv"):
+            done += os.preadv(file, [target[done:]], offset + done)
+        else:
+            part = os.pread(file, len(target) - done, offset + done)
+            target[done : done + len(part)] = part
+            done += len(part)
+
+
+def write_at(file: int, source: memoryview, offset: int) -> None:
+    """Write a buffer to a file, from an offset on."""
+    done = 0
+    while done < len(source):
+        done += os.pwrite(file, source[done:], offset + done)
+
+
+def lock(folder: str | os.PathLike[str]) -> int:
+    """Open a folder that no other process has locked, lock it until it is closed, and return its descriptor.
+
+    Where the system has no such locks, the folder is only opened.
+
+    Raises:
+        BlockingIOError: Another process has it.
+        OSError: It is no folder that can be read.
+    """
+    file = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    try:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(file)
+        raise
+    return file
