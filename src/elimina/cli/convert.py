@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from elimina.cli.help import Command
+from elimina.cli.models import read_model, source_of, source_option
 from elimina.cli.notices import reading_options
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 @click.command(cls=Command, short_help="Write a model in another format.")
 @click.argument("source", type=click.Path())
 @click.argument("target", type=click.Path())
+@source_option
 @reading_options
 def convert(source: str, target: str, no_check: bool) -> None:
     """Write the model in SOURCE to TARGET. The suffixes name the formats (.wcsp, .uai, .cfn, .bif, .xmlbif, .erg).
@@ -29,9 +31,9 @@ def convert(source: str, target: str, no_check: bool) -> None:
     gets one for each variable. A probability model in an .xml file is XMLBIF.
     """
     from elimina import dcop
-    from elimina.cli.models import read_model
     from elimina.dcop.formats import is_distributed
 
+    source = source_of(source)
     if is_distributed(source):
         problem = dcop.read(source)
         save(problem.model, target, problem)

@@ -15,6 +15,7 @@ import click
 from elimina import dcop as distributed
 from elimina.cli import signals
 from elimina.cli.help import Command, option
+from elimina.cli.models import source_of, source_option
 from elimina.cli.notices import verbose_option
 from elimina.cli.options import (
     bytes_of,
@@ -181,6 +182,7 @@ def _crash_of(text: str) -> tuple[str, int]:
 @option("--timeline", type=click.Path(), metavar="FILE", group="output", help="Picture of the run, .svg or .html.")
 @format_options("human", "json")
 @cluster_options
+@source_option
 @verbose_option
 def dcop(
     file: str,
@@ -208,7 +210,7 @@ def dcop(
         signals.alarm(time_limit)
     if timeline is not None:
         check_timeline(timeline)
-    problem = read_problem(file)
+    problem = read_problem(source_of(file))
     read = time.monotonic() - started
     seen: list[Delivery] = []
 

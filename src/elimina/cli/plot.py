@@ -9,7 +9,7 @@ import click
 
 from elimina.cli.dcop import read_problem
 from elimina.cli.help import Command, option
-from elimina.cli.models import read_model
+from elimina.cli.models import read_model, source_of, source_option
 from elimina.cli.notices import reading_options
 from elimina.cli.options import number_option
 from elimina.cli.trace import read_trace
@@ -41,9 +41,11 @@ from elimina.io.files import suffix_of
     help=f"Heuristic of the pseudo-tree: {', '.join(HEURISTICS)}.",
 )
 @number_option("--seed", group="expert", help="Random seed of the heuristic random.")
+@source_option
 @reading_options
 def plot(file: str, what: Any, tour: str | None, output: str, heuristic: Heuristic, seed: int, no_check: bool) -> None:
     """Draw the model, distributed problem, .tsp problem or trace of bounds (solve --trace) in FILE."""
+    file = source_of(file)
     what = what or {"jsonl": "trace", "tsp": "tour"}.get(suffix_of(Path(file)), "graph")
     if tour is not None and what != "tour":
         raise click.UsageError(f"--tour cannot be combined with --what {what}: use --what tour")

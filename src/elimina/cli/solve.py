@@ -12,7 +12,7 @@ from elimina import api, arguments
 from elimina.cli import signals
 from elimina.cli.cases import solve_cases
 from elimina.cli.help import Command, option
-from elimina.cli.models import read_model
+from elimina.cli.models import read_model, source_of, source_option
 from elimina.cli.notices import reading_options
 from elimina.cli.options import (
     check_writable,
@@ -95,6 +95,7 @@ def _gap_of(text: str | float) -> float:
 @option("-o", "--output", type=click.Path(), metavar="FILE", group="output", help="File for the answer.")
 @option("--cases", type=click.Path(), metavar="FILE", help="Table of cases, .csv or .parquet (mar).")
 @cluster_options
+@source_option
 @reading_options
 def solve(
     file: str,
@@ -117,6 +118,7 @@ def solve(
         check_writable(Path(output))
     if cases is None and (cluster is not None or local is not None):
         _check_goes_with_clusters(options["method"], options["task"])
+    file = source_of(file)
     model = Run("read", time_limit).result(lambda: read_model(file, no_check=no_check))
     reading = time.monotonic() - started
     device = "cuda" if options["device"] == "cuda" else "cpu"
@@ -184,13 +186,14 @@ def _check_goes_with_clusters(method: OptimumMethod, task: str) -> None:
 @click.command(cls=Command, short_help="Show the cost of solving a model.")
 @click.argument("file", type=click.Path())
 @model_options
+@source_option
 @reading_options
 def plan(file: str, no_check: bool, **options: Any) -> None:
     """Show the induced width, tables, memory and time that solving the model in FILE would take.
 
     No tables are allocated.
     """
-    model = read_model(file, no_check=no_check)
+    model = read_model(source_of(file), no_check=no_check)
     made = api.plan(
         model,
         options["task"],

@@ -2,7 +2,7 @@
 
 from elimina._core import cp_constraint_names as constraint_names
 from elimina.cp.expressions import Expression, Relation
-from elimina.cp.flatzinc import read
+from elimina.cp.files import read
 from elimina.cp.model import Model
 from elimina.cp.result import Solution
 from elimina.result import Result

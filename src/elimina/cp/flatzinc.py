@@ -20,11 +20,7 @@ Views = npt.NDArray[np.int64]
 
 
 def read(path: str | os.PathLike[str]) -> Model:
-    """Read a FlatZinc model, text or JSON, for the Python API.
-
-    Its variables have the names of its outputs (``x``, ``q[1]``, ``cell[1,2]``), or else those of their declarations:
-    ``model["q[1]"]``. Variables that equations make the same are one. Annotations of the search are not taken over:
-    that is what ``fzn-elimina`` is for.
+    """Read a FlatZinc model, text or JSON: see ``elimina.cp.read``.
 
     Args:
         path: The file; decompressed if it ends in .gz or .xz.

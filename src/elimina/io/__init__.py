@@ -32,9 +32,13 @@ FORMATS = {
     "xml": "xmlbif",
     "net": "net",
     "xdsl": "xdsl",
+    "cnf": "cnf",
+    "wcnf": "cnf",
+    "qpbo": "qpbo",
+    "lg": "lg",
 }
 """Suffix of each format and the module of this package that handles it."""
-READ_ONLY = ("net", "xdsl")
+READ_ONLY = ("net", "xdsl", "cnf", "wcnf", "qpbo", "lg")
 """Formats that are not written."""
 
 DISTRIBUTED = ("yaml", "yml", "json")

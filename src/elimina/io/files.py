@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
@@ -22,14 +24,14 @@ def shown(token: bytes) -> str:
 
 
 def load(path: Path) -> bytes:
-    """Return the whole file, decompressed if its name ends in .gz or .xz.
+    """Return the whole file, decompressed if its name ends in .gz or .xz; a name such as ``-.uai`` is standard input.
 
     Raises:
         InputError: The file cannot be read.
         TextError: The compressed data are damaged, truncated or followed by something else.
     """
     try:
-        data = path.read_bytes()
+        data = _standard_input() if path.name.startswith("-.") else path.read_bytes()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
     if path.suffix.lower() == ".gz":
@@ -37,6 +39,12 @@ def load(path: Path) -> bytes:
     if path.suffix.lower() == ".xz":
         return _unxz(data)
     return data
+
+
+@functools.cache
+def _standard_input() -> bytes:
+    # It can be read once, and some formats are looked at before they are read.
+    return sys.stdin.buffer.read()
 
 
 def _gunzip(data: bytes) -> bytes:

@@ -40,6 +40,13 @@ def open_text(data: bytes) -> Text:
 
 def parse(text: Text) -> Model:
     """Read a model; the arrays of its factors are views of one array."""
+    sizes, scopes, children = read_preamble(text)
+    factors = read_tables(text, scopes, sizes)
+    return Model(numbered(sizes), factors, sense="probability", children=children, check=False)
+
+
+def read_preamble(text: Text) -> tuple[list[int], list[list[int]], list[int] | None]:
+    """Read the domain sizes, the tables' scopes, and the children of a BAYES file's tables."""
     kind = text.token("MARKOV or BAYES")
     if kind not in (b"MARKOV", b"BAYES"):
         raise TextError(f"expected MARKOV or BAYES, found {shown(kind)}")
@@ -50,9 +57,8 @@ def parse(text: Text) -> Model:
         raise TextError("expected a child variable in every scope of a BAYES file, found an empty scope")
     flat, ends = members.tolist(), offsets.tolist()
     scopes = [flat[a:b] for a, b in pairwise(ends)]
-    factors = read_tables(text, scopes, sizes)
     children = [scope[-1] for scope in scopes] if kind == b"BAYES" else None
-    return Model(numbered(sizes), factors, sense="probability", children=children, check=False)
+    return sizes, scopes, children
 
 
 def numbered(sizes: Sequence[int]) -> list[Variable]:

@@ -1,0 +1,33 @@
+"""Reading constraint models: one module a format, chosen by the file's suffix."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from pathlib import Path
+
+from elimina.cp.model import Model
+from elimina.io.files import suffix_of
+
+FORMATS = {"fzn": "flatzinc", "opb": "opb"}
+"""Suffix of each format and the module of this package that reads it."""
+
+
+def read(path: str | os.PathLike[str]) -> Model:
+    """Read a model of constraints: FlatZinc, text or JSON, and linear pseudo-Boolean problems (.opb).
+
+    A FlatZinc model's variables have the names of its outputs (``x``, ``q[1]``, ``cell[1,2]``), or else those of their
+    declarations: ``model["q[1]"]``. Variables that equations make the same are one. Annotations of the search are not
+    taken over: that is what ``fzn-elimina`` is for.
+
+    Args:
+        path: The file; its suffix names the format, FlatZinc by default. Decompressed if it ends in .gz or .xz.
+
+    Raises:
+        FormatError: The file is malformed; it names the line.
+        UnsupportedError: An item is well formed, but not supported.
+        InputError: The file cannot be read.
+    """
+    name = FORMATS.get(suffix_of(Path(path)), "flatzinc")
+    model: Model = import_module(f"elimina.cp.{name}").read(path)
+    return model

@@ -1,0 +1,184 @@
+"""CNF, WCNF, QPBO, LG and OPB against brute force, and against peers' readers where these are installed."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import elimina
+from elimina import cp
+from elimina.errors import FormatError, InputError, UnsupportedError
+from elimina.table import FORBIDDEN
+
+
+def best(count, cost):
+    """The least cost of all assignments of Booleans; None if all are forbidden."""
+    found = min(map(cost, itertools.product((0, 1), repeat=count)))
+    return None if found >= FORBIDDEN else found
+
+
+def violated(clause, values):
+    return all(values[abs(literal) - 1] == (literal < 0) for literal in clause)
+
+
+def random_clauses(rng, count):
+    number = rng.integers(3, 14)
+    clauses = [(rng.integers(1, count + 1, rng.integers(1, 4)) * rng.choice([-1, 1])).tolist() for _ in range(number)]
+    return [[int(literal * rng.choice([-1, 1])) for literal in clause] for clause in clauses]
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("dialect", ["cnf", "old", "new"])
+def test_clauses(tmp_path, seed, dialect):
+    rng = np.random.default_rng(seed)
+    count = 5
+    clauses = random_clauses(rng, count)
+    weights = [None if dialect == "cnf" or rng.random() < 0.3 else int(rng.integers(0, 9)) for _ in clauses]
+    lines = ["c a comment"]
+    if dialect != "new":
+        top = " 50" if dialect == "old" else ""
+        lines.append(f"p {'cnf' if dialect == 'cnf' else 'wcnf'} {count} {len(clauses)}{top}")
+    hard = {"cnf": "", "old": "50 ", "new": "h "}[dialect]
+    for clause, weight in zip(clauses, weights, strict=True):
+        lines.append((hard if weight is None else f"{weight} ") + " ".join(map(str, [*clause, 0])))
+    path = tmp_path / ("x.cnf" if dialect == "cnf" else "x.wcnf")
+    path.write_text("\n".join(lines) + "\n")
+    costs = [FORBIDDEN if weight is None else weight for weight in weights]
+
+    def cost(values):
+        return sum(c for clause, c in zip(clauses, costs, strict=True) if violated(clause, values))
+
+    model = elimina.read(path)
+    result = elimina.solve(model)
+    expected = best(len(model.variables), cost)
+    assert (result.status, result.value) == (("infeasible", None) if expected is None else ("optimal", expected))
+
+
+def test_a_peer_reads_the_same(tmp_path):
+    formula = pytest.importorskip("pysat.formula")
+    path = tmp_path / "x.wcnf"
+    path.write_text("c x\nh 1 -2 0\n3 2 3 0\n1 -3 0\n")
+    peer = formula.WCNF(from_file=str(path))
+    ours = elimina.read(path)
+    scopes = [tuple(v + 1 for v in factor.scope) for factor in ours.factors]
+    assert scopes == [tuple(map(abs, clause)) for clause in [*peer.hard, *peer.soft]]
+    assert [factor.values.tolist() for factor in ours.factors] == [[FORBIDDEN], *([w] for w in peer.wght)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line", "problem"),
+    [
+        ("x.cnf", "p cnf 2 2\n1 0\n", 2, "expected 2 clauses, found 1"),
+        ("x.cnf", "p cnf 2 1\n1 3 0\n", 2, "a clause names variable 3; there are 2"),
+        ("x.cnf", "p cnf 2 1\n1 2\n", 2, "the last clause does not end with 0"),
+        ("x.cnf", "p cnf 2 1\n1 x 0\n", 2, "expected a literal, found 'x'"),
+        ("x.cnf", "p dnf 2 1\n", 1, "expected 'p cnf VARIABLES CLAUSES'"),
+        ("x.wcnf", "h 1 2\n", 1, "expected a weight, literals and 0 on a line"),
+        ("x.wcnf", "-1 1 0\n", 1, "expected a weight of at least 0, found -1"),
+        ("x.wcnf", "", 1, "expected a header, or clauses, found neither"),
+        ("x.qpbo", "2 1\n1 3 4\n", 2, "expected variables from 1 to 2 in a term, found 1 and 3"),
+        ("x.qpbo", "2 1\n1 2 inf\n", 2, "found"),
+    ],
+)
+def test_errors(tmp_path, name, text, line, problem):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(FormatError) as caught:
+        elimina.read(tmp_path / name)
+    assert f"{name}:{line}: " in str(caught.value)
+    assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_quadratic_functions(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    count, sign, direction = 4, rng.choice([1, -1]), rng.choice([1, -1])
+    pairs = [(i, j) for i in range(count) for j in range(i, count) if rng.random() < 0.7]
+    weights = rng.integers(-9, 10, len(pairs)).tolist() if seed % 2 else rng.normal(size=len(pairs)).tolist()
+    terms = [f"{i + 1} {j + 1} {w!r}" for (i, j), w in zip(pairs, weights, strict=True)]
+    path = tmp_path / "x.qpbo"
+    path.write_text(f"{sign * count} {direction * len(pairs)}\n" + "\n".join(terms) + "\n")
+    matrix = np.zeros((count, count))
+    for (i, j), w in zip(pairs, weights, strict=True):
+        matrix[i, j] = matrix[j, i] = w
+    values = [np.array(x) for x in itertools.product((0, 1) if sign > 0 else (1, -1), repeat=count)]
+    totals = [float(x @ matrix @ x) for x in values]
+    result = elimina.solve(path)
+    assert result.value == pytest.approx(min(totals) if direction > 0 else max(totals))
+    chosen = np.array([result.assignment[f"x{i + 1}"] for i in range(count)])
+    assert chosen @ matrix @ chosen == pytest.approx(result.value)
+    assert elimina.read(path).is_integer == bool(seed % 2)
+
+
+def test_logarithms(tmp_path):
+    path = tmp_path / "x.LG"
+    path.write_text("MARKOV 2 2 2 2 1 0 2 0 1\n2 -1000.5 -1001.5\n4 0 -inf 2 3\n")
+    logs = [-1000.5 + 0, -math.inf, -1001.5 + 2, -1001.5 + 3]
+    result = elimina.solve(path, "pr")
+    peak = max(logs)
+    expected = (peak + math.log(sum(math.exp(x - peak) for x in logs))) / math.log(10)
+    assert result.log10_z == pytest.approx(expected)
+    assert elimina.solve(path).value == pytest.approx(peak)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_pseudo_boolean_problems(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    count = 5
+
+    def linear():
+        chosen = rng.permutation(count)[: rng.integers(1, count + 1)]
+        return [
+            (int(w), int(v) + 1, bool(rng.random() < 0.3)) for v, w in zip(chosen, rng.integers(-5, 6, 9), strict=False)
+        ]
+
+    def text(terms):
+        return " ".join(f"{w:+d} {'~' if negated else ''}x{v}" for w, v, negated in terms)
+
+    def total(terms, values):
+        return sum(w * (1 - values[v - 1] if negated else values[v - 1]) for w, v, negated in terms)
+
+    aim = linear() + [(0, v, False) for v in range(1, count + 1)]
+    constraints = [(linear(), str(rng.choice([">=", "<=", "="])), int(rng.integers(-3, 4))) for _ in range(3)]
+    path = tmp_path / "x.opb"
+    lines = [f"{text(terms)} {relation} {bound};" for terms, relation, bound in constraints]
+    path.write_text("* #variable= 5\n" + f"min: {text(aim)};\n" + "\n".join(lines) + "\n")
+    holds = {">=": int.__ge__, "<=": int.__le__, "=": int.__eq__}
+
+    def cost(values):
+        is_allowed = all(holds[relation](total(terms, values), bound) for terms, relation, bound in constraints)
+        return total(aim, values) if is_allowed else FORBIDDEN
+
+    expected = best(count, cost)
+    model = cp.read(path)
+    result = model.solve()
+    assert result.value == expected
+    assert elimina.solve(model.to_model()).value == expected
+    if expected is not None:
+        assert cost([result.assignment[f"x{v}"] for v in range(1, count + 1)]) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "problem"),
+    [
+        ("* x\n+1 x1 >= 1;\nmin: +1 x1;\n", FormatError, ":3: the objective comes once"),
+        ("+1 x1 >= 1\n", FormatError, ":1: the last statement does not end with ;"),
+        ("\n+1 x1 > 1;\n", FormatError, ":2: expected an objective or a constraint"),
+        ("+1 x1 +1 x2 x3 >= 1;\n", UnsupportedError, ":1: the product of variables at 'x3"),
+        ("+1 x1 >= 99999999999999999999;\n", UnsupportedError, "beyond 2^52"),
+        ("soft: 6 ;\n", UnsupportedError, "soft constraints"),
+    ],
+)
+def test_errors_of_pseudo_boolean_problems(tmp_path, text, kind, problem):
+    (tmp_path / "x.opb").write_text(text)
+    with pytest.raises(kind) as caught:
+        cp.read(tmp_path / "x.opb")
+    assert problem in str(caught.value)
+
+
+def test_they_are_only_read(tmp_path):
+    model = elimina.Model.from_arrays([2], [])
+    with pytest.raises(InputError, match="only read"):
+        elimina.write(model, tmp_path / "x.cnf")
