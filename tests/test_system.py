@@ -56,8 +56,8 @@ def test_scratch_files(without, tmp_path):
 def test_runs(without, tmp_path):
     model = grid_model(4, 3, 1)
     expected = elimina.solve(model).value
-    assert elimina.solve(model, scratch=tmp_path).value == expected
-    assert elimina.solve(model, checkpoint=tmp_path / "kept").value == expected
+    assert elimina.solve(model, options=elimina.Options(scratch=tmp_path)).value == expected
+    assert elimina.solve(model, options=elimina.Options(checkpoint=tmp_path / "kept")).value == expected
 
 
 def test_a_folder_is_locked_once(tmp_path):
