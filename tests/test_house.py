@@ -20,7 +20,7 @@ KINDS = {
     ),
     "class of a cost-function network": (
         r"#pragma once[\s\S]*^struct (Model|Network|Problem|CaseModel) \{",
-        ["core/case_plan.hpp", "core/consistency/network.hpp", "core/filter/model.hpp", "core/search/problem.hpp"],
+        ["core/case_plan.hpp", "core/consistency/network.hpp", "core/network/network.hpp", "core/search/problem.hpp"],
     ),
     "builder of bucket trees": (
         r"^Tree bucket_tree\([^;]*\{|towards_roots\(\) \{|placed\[min\(",

@@ -26,14 +26,14 @@ void check_value(const Network& network, const std::vector<int>& value) {
 void make_search(Search* self, std::vector<int> sizes, std::vector<std::vector<Var>> scopes, const std::vector<Costs>& tables,
                  std::vector<Var> order, Cost upper, Cost step, Cost slack, int threads) {
   if (step < 1 || slack < 0) throw nb::value_error("the step is at least 1, the slack at least 0");
-  if (upper < 0 || upper > elimina::filter::forbidden / 4) throw nb::value_error("the upper bound is from 0 to a quarter of what is forbidden");
+  if (upper < 0 || upper > elimina::network::forbidden / 4) throw nb::value_error("the upper bound is from 0 to a quarter of what is forbidden");
   if (threads < 1 || threads > 1024) throw nb::value_error("1 to 1024 threads are possible");
   for (const int size : sizes)
     if (size < 1) throw nb::value_error("each variable has a value");
   for (const Costs& table : tables)
     for (std::size_t i = 0; i < table.size(); ++i)
       if (table(i) < 0) throw nb::value_error("costs are at least 0");
-  elimina::filter::Model model = model_of(std::move(sizes), std::move(scopes), tables, 0, upper);
+  elimina::network::Network model = network_of(std::move(sizes), std::move(scopes), tables, 0, upper);
   nb::gil_scoped_release release;
   new (self) Search(std::move(model), std::move(order), step, slack, threads);
 }
@@ -128,7 +128,7 @@ void bind_consistency(nb::module_& m) {
       }, "cost"_a, "value"_a, "Only what is better than a solution is looked for, where it has its values first.")
       .def("at_root", [](const Search& search, const std::vector<int>& value) {
         check_value(search.network(), value);
-        return std::min(search.root().at(search.network().inner(value)), elimina::filter::forbidden);
+        return std::min(search.root().at(search.network().inner(value)), elimina::network::forbidden);
       }, "value"_a, "What an assignment costs by the costs shifted.")
       .def("take_open", &take_open,
            "What is left to search, which is no longer its own: bounds and numbers of decisions, and all decisions, three words each.")

@@ -20,13 +20,13 @@ Poll listener_of(const nb::object& poll, Ended& ended) {
 
 nb::dict minimise_costs(std::vector<int> sizes, std::vector<std::vector<Var>> scopes, const std::vector<Costs>& tables, Cost constant,
                         Cost upper, double seconds, std::size_t most_rows, std::uint64_t seed, nb::object poll) {
-  const Model model = model_of(std::move(sizes), std::move(scopes), tables, constant, upper);
+  const Network network = network_of(std::move(sizes), std::move(scopes), tables, constant, upper);
   Ended ended;
   const Poll listener = listener_of(poll, ended);
   Report report;
   {
     nb::gil_scoped_release release;
-    report = minimise(model, {seconds, most_rows, seed, listener});
+    report = minimise(network, {seconds, most_rows, seed, listener});
   }
   if (ended.raised) throw nb::python_error();
   nb::dict result;
@@ -51,22 +51,22 @@ nb::dict minimise_costs(std::vector<int> sizes, std::vector<std::vector<Var>> sc
 
 nb::tuple shift_costs(std::vector<int> sizes, std::vector<std::vector<Var>> scopes, const std::vector<Costs>& tables, Cost upper,
                       double seconds, Cost least_gain, nb::object poll) {
-  const Model model = model_of(std::move(sizes), std::move(scopes), tables, 0, upper);
+  const Network network = network_of(std::move(sizes), std::move(scopes), tables, 0, upper);
   Ended ended;
   const Poll listener = listener_of(poll, ended);
-  Model shifted;
+  Network shifted;
   {
     nb::gil_scoped_release release;
-    shifted = shift(model, seconds, least_gain, listener);
+    shifted = shift(network, seconds, least_gain, listener);
   }
   if (elimina::stopped()) throw elimina::Stopped{};
   if (ended.interrupted) PyErr_SetNone(PyExc_KeyboardInterrupt);
   if (ended.raised || ended.interrupted) throw nb::python_error();
   nb::list factors;
-  for (const Factor& factor : shifted.factors) {
-    auto* cells = new std::vector<Cost>(factor.cost);
+  for (const Function& function : shifted.functions) {
+    auto* cells = new std::vector<Cost>(function.cost);
     nb::capsule owner(cells, [](void* p) noexcept { delete static_cast<std::vector<Cost>*>(p); });
-    factors.append(nb::make_tuple(factor.scope, nb::ndarray<nb::numpy, Cost, nb::ndim<1>>(cells->data(), {cells->size()}, owner)));
+    factors.append(nb::make_tuple(function.scope, nb::ndarray<nb::numpy, Cost, nb::ndim<1>>(cells->data(), {cells->size()}, owner)));
   }
   return nb::make_tuple(shifted.constant, factors);
 }

@@ -10,57 +10,51 @@ namespace {
 // Positions are bits of a word.
 constexpr int most_arity = 32;
 
-Cost stored(Cost cost) { return cost < filter::forbidden ? cost : forbidden; }
+Cost stored(Cost cost) { return cost < network::forbidden ? cost : forbidden; }
 
-Function function_of(const filter::Factor& factor, const std::vector<int>& size) {
-  Function f{factor.scope, std::vector<std::size_t>(factor.scope.size(), 1), {}, {}, {}};
+Function function_of(network::Function&& given, const std::vector<int>& size) {
+  Function f{std::move(given), {}, {}};
   if (f.arity() > most_arity) throw std::invalid_argument("a scope has too many variables");
   std::vector<Var> sorted = f.scope;
   std::sort(sorted.begin(), sorted.end());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) throw std::invalid_argument("a scope names a variable twice");
-  for (std::size_t i = f.scope.size(); i-- > 1;) f.stride[i - 1] = f.stride[i] * static_cast<std::size_t>(size[f.scope[i]]);
-  f.table.resize(factor.cost.size());
-  std::transform(factor.cost.begin(), factor.cost.end(), f.table.begin(), stored);
+  std::transform(f.cost.begin(), f.cost.end(), f.cost.begin(), stored);
   if (f.arity() != 2) return f;
   const auto rows = static_cast<std::size_t>(size[f.scope[0]]), columns = static_cast<std::size_t>(size[f.scope[1]]);
-  f.transposed.resize(f.table.size());
+  f.transposed.resize(f.cost.size());
   for (std::size_t r = 0; r < rows; ++r)
-    for (std::size_t c = 0; c < columns; ++c) f.transposed[c * rows + r] = f.table[r * columns + c];
+    for (std::size_t c = 0; c < columns; ++c) f.transposed[c * rows + r] = f.cost[r * columns + c];
   return f;
 }
 
 }  // namespace
 
-Network::Network(filter::Model model, std::vector<Var> elimination) : order(std::move(elimination)), constant(model.constant), upper(model.upper) {
+Network::Network(network::Network model, std::vector<Var> elimination) : order(std::move(elimination)), constant(model.constant), upper(model.upper) {
   std::reverse(order.begin(), order.end());
   std::vector<Var> sorted = order;
   std::sort(sorted.begin(), sorted.end());
   bool permutes = sorted.size() == model.size.size();
   for (std::size_t i = 0; permutes && i < sorted.size(); ++i) permutes = sorted[i] == static_cast<Var>(i);
   if (!permutes) throw std::invalid_argument("the order has other variables than the model");
-  model = filter::renumber(model, order);
+  model = network::renumber(model, order);
   size = model.size;
   touching.resize(size.size());
   for (const int n : size) {
     first.push_back(cells.size());
     cells.resize(cells.size() + static_cast<std::size_t>(n), 0);
   }
-  for (const filter::Factor& factor : model.factors) {
-    if (factor.scope.empty()) {
-      constant = filter::add(constant, factor.cost[0]);
-      continue;
+  for (network::Function& f : model.functions) {
+    if (f.arity() == 1) {
+      Cost* unary = cells.data() + first[f.scope[0]];
+      for (std::size_t x = 0; x < f.cost.size(); ++x) unary[x] = std::min(forbidden, unary[x] + stored(f.cost[x]));
+    } else {
+      functions.push_back(function_of(std::move(f), size));
     }
-    if (factor.scope.size() == 1) {
-      Cost* unary = cells.data() + first[factor.scope[0]];
-      for (std::size_t x = 0; x < factor.cost.size(); ++x) unary[x] = std::min(forbidden, unary[x] + stored(factor.cost[x]));
-      continue;
-    }
-    functions.push_back(function_of(factor, size));
   }
   for (std::size_t i = 0; i < functions.size(); ++i) {
     Function& f = functions[i];
     for (int p = 0; p < f.arity(); ++p) {
-      touching[f.scope[p]].push_back({static_cast<int>(i), p});
+      touching[f.scope[p]].push_back({{static_cast<int>(i), p}});
       f.shift.push_back(cells.size());
       cells.resize(cells.size() + static_cast<std::size_t>(size[f.scope[p]]), 0);
     }
@@ -83,11 +77,7 @@ void Network::note_fresh() {
 Cost Network::at(const std::vector<int>& value) const {
   Cost total = constant;
   for (Var v = 0; v < count(); ++v) total = std::min(forbidden, total + cells[first[v] + value[v]]);
-  for (const Function& f : functions) {
-    std::size_t cell = 0;
-    for (int p = 0; p < f.arity(); ++p) cell += f.stride[p] * value[f.scope[p]];
-    total = std::min(forbidden, total + f.table[cell]);
-  }
+  for (const Function& f : functions) total = std::min(forbidden, total + f.cost[f.cell(value)]);
   return total;
 }
 

@@ -5,29 +5,23 @@
 #include <utility>
 #include <vector>
 
-#include "filter/model.hpp"
+#include "network/network.hpp"
 
 namespace elimina::consistency {
 
-using Var = filter::Var;
-using Cost = filter::Cost;
+using network::Cost;
+using network::Var;
 
 // What a table has for forbidden cells: whatever is shifted, they stay above all that is allowed.
 inline constexpr Cost forbidden = Cost{1} << 60;
 
-struct Function {
-  std::vector<Var> scope;
-  std::vector<std::size_t> stride;
-  std::vector<Cost> table;       // the last variable of the scope varies fastest
-  std::vector<Cost> transposed;  // of two variables: the first one varies fastest
+struct Function : network::Function {
+  std::vector<Cost> transposed;    // of two variables: the first one varies fastest
   std::vector<std::size_t> shift;  // for each position: where the costs shifted to the variable are, one for each value
-
-  int arity() const { return static_cast<int>(scope.size()); }
 };
 
-// Of a function at a variable. Bits of `fresh`: the positions of variables that no earlier function at the variable has.
-struct Place {
-  int function, position;
+// Bits of `fresh`: the positions of variables that no earlier function at the variable has.
+struct Place : network::Place {
   std::uint32_t fresh = ~std::uint32_t{0};
 };
 
@@ -35,7 +29,7 @@ struct Place {
 struct Network {
   // Costs of the model are at least 0, its variables are eliminated in the order. Throws std::invalid_argument if that is none, or a variable
   // occurs twice in a scope.
-  Network(filter::Model model, std::vector<Var> order);
+  Network(network::Network model, std::vector<Var> order);
 
   int count() const { return static_cast<int>(size.size()); }
 

@@ -49,7 +49,7 @@ Propagator::Propagator(const Network& network)
 }
 
 Propagator::View Propagator::view(const Function& f, int p, int q) const {
-  View result{f.table.data(), f.stride[p], f.stride[q], 0, state_.shift(f, p), state_.shift(f, q), f.scope[q]};
+  View result{f.cost.data(), f.stride[p], f.stride[q], 0, state_.shift(f, p), state_.shift(f, q), f.scope[q]};
   if (f.arity() == 2) {
     if (p == 1) result.table = f.transposed.data(), result.major = network_.size[f.scope[0]], result.minor = 1;
     return result;
@@ -421,7 +421,7 @@ void Propagator::marginal(const Function& f, int p, std::span<const int> values,
   Cost sum = fixed;
   for (int k = 0; k < count; ++k) at += axes_[k].offset[0], sum += axes_[k].cost[0];
   while (true) {
-    const Cost* cells = f.table.data() + at;
+    const Cost* cells = f.cost.data() + at;
     for (std::size_t i = 0; i < values.size(); ++i) marginal_[i] = std::min(marginal_[i], cells[f.stride[p] * values[i]] + sum);
     int k = count;
     while (k-- > 0) {
@@ -457,7 +457,7 @@ Cost Propagator::at(const std::vector<int>& value) const {
       cell += f.stride[k] * value[f.scope[k]];
       total -= state_.shift(f, k)[value[f.scope[k]]];
     }
-    total += f.table[cell];
+    total += f.cost[cell];
     if (total >= forbidden / 2) return forbidden;
   }
   return total;

@@ -13,7 +13,7 @@ constexpr std::uint64_t turn = 32, most_failures = 1 << 14;
 
 }  // namespace
 
-Search::Search(filter::Model model, std::vector<Var> order, Cost step, Cost slack, int threads)
+Search::Search(network::Network model, std::vector<Var> order, Cost step, Cost slack, int threads)
     : network_(std::move(model), std::move(order)), step_(step), slack_(slack), active_(static_cast<std::size_t>(threads), forbidden), top_(network_.upper) {
   Explorer root(network_);
   is_possible_ = root.prepare(limits());

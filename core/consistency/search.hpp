@@ -25,7 +25,7 @@ struct Limits {
 class Search {
  public:
   // Solutions that differ do so by at least `step`, or no smaller difference is of interest.
-  Search(filter::Model model, std::vector<Var> order, Cost step, Cost slack, int threads);
+  Search(network::Network model, std::vector<Var> order, Cost step, Cost slack, int threads);
 
   // Only what is better than a solution is looked for, where it has its values first.
   void know(Cost cost, const std::vector<int>& value);
@@ -71,9 +71,9 @@ class Search {
   bool is_possible_ = true;       // whether anything is below the top at the root
   std::vector<Cost> active_;      // of each thread, the bound of its node; `forbidden` if it has none
   std::vector<int> best_, preferred_;
-  std::atomic<Cost> cost_ = filter::forbidden, top_, lower_ = 0;
+  std::atomic<Cost> cost_ = network::forbidden, top_, lower_ = 0;
   std::atomic<std::uint64_t> nodes_ = 0, failures_ = 1;
-  Cost told_ = filter::forbidden;  // the best solution that was last passed on
+  Cost told_ = network::forbidden;  // the best solution that was last passed on
   std::uint64_t most_nodes_ = 0;
   std::size_t most_open_ = 0;
   std::atomic<bool> stop_ = false, has_room_ = true;

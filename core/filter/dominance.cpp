@@ -8,20 +8,15 @@ namespace elimina::filter::ELIMINA_ISA {
 
 namespace {
 
-struct Place {
-  const Factor* factor;
-  std::size_t stride;
-};
-
-// The most that b costs above a in a factor; forbidden if b is forbidden where a is not.
-Cost worst(const Place& place, int size, int a, int b) {
-  const auto& cost = place.factor->cost;
-  const std::size_t block = place.stride * size;
+// The most that b costs above a in a function; forbidden if b is forbidden where a is not.
+Cost worst(const Function& f, std::size_t stride, int size, int a, int b) {
+  const auto& cost = f.cost;
+  const std::size_t block = stride * size;
   Cost most = -forbidden;
   for (std::size_t start = 0; start < cost.size(); start += block) {
-    const Cost* at_a = &cost[start + a * place.stride];
-    const Cost* at_b = &cost[start + b * place.stride];
-    for (std::size_t i = 0; i < place.stride; ++i) {
+    const Cost* at_a = &cost[start + a * stride];
+    const Cost* at_b = &cost[start + b * stride];
+    for (std::size_t i = 0; i < stride; ++i) {
       if (at_a[i] >= forbidden) continue;
       if (at_b[i] >= forbidden) return forbidden;
       most = std::max(most, at_b[i] - at_a[i]);
@@ -30,39 +25,35 @@ Cost worst(const Place& place, int size, int a, int b) {
   return most;
 }
 
-// The value of the least mean cost in the factors.
-int cheapest(const std::vector<Place>& places, int size) {
+// The value of the least mean cost in the functions.
+int cheapest(const Network& network, const std::vector<Place>& places, int size) {
   std::vector<double> mean(size, 0);
   for (const Place& place : places) {
-    const auto& cost = place.factor->cost;
+    const Function& f = network.functions[place.function];
+    const auto& cost = f.cost;
+    const std::size_t stride = f.stride[place.position];
     for (std::size_t i = 0; i < cost.size(); ++i)
-      mean[i / place.stride % size] += static_cast<double>(cost[i]) * size / static_cast<double>(cost.size());
+      mean[i / stride % size] += static_cast<double>(cost[i]) * size / static_cast<double>(cost.size());
   }
   return static_cast<int>(std::min_element(mean.begin(), mean.end()) - mean.begin());
 }
 
 }  // namespace
 
-bool drop_dominated(const Model& model, std::vector<std::vector<int>>& kept) {
-  std::vector<std::vector<Place>> touching(model.count());
-  for (const Factor& f : model.factors) {
-    std::size_t stride = 1;
-    for (std::size_t i = f.scope.size(); i-- > 0;) {
-      touching[f.scope[i]].push_back({&f, stride});
-      stride *= model.size[f.scope[i]];
-    }
-  }
+bool drop_dominated(const Network& network, std::vector<std::vector<int>>& kept) {
+  const auto touching = network.touching();
   bool changed = false;
-  for (Var v = 0; v < model.count(); ++v) {
+  for (Var v = 0; v < network.count(); ++v) {
     check_stop();
     // Testing all pairs costs a domain's size more and removes little more.
-    const int b = cheapest(touching[v], model.size[v]);
+    const int b = cheapest(network, touching[v], network.size[v]);
     std::vector<int> left{b};
     for (int a : kept[v]) {
       if (a == b) continue;
       Cost total = 0;
       for (const Place& place : touching[v]) {
-        total += worst(place, model.size[v], a, b);
+        const Function& f = network.functions[place.function];
+        total += worst(f, f.stride[place.position], network.size[v], a, b);
         if (total >= forbidden / 2) break;
       }
       if (total > 0) left.push_back(a);

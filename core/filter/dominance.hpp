@@ -1,10 +1,10 @@
 // Removal of values that another value of the variable replaces in every solution at no higher cost.
 #pragma once
-#include "model.hpp"
+#include "filter.hpp"
 
 namespace elimina::filter::ELIMINA_ISA {
 
 // Soft neighbourhood substitutability; at least one optimal assignment is left. Updates the lists of kept values.
-bool drop_dominated(const Model& model, std::vector<std::vector<int>>& kept);
+bool drop_dominated(const Network& network, std::vector<std::vector<int>>& kept);
 
 }  // namespace elimina::filter::ELIMINA_ISA

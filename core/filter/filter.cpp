@@ -3,12 +3,12 @@
 namespace elimina::filter {
 
 namespace baseline {
-Report solve(const Model& model, const Options& options);
-Model shifted(const Model& model, double seconds, Cost least_gain, const Poll& poll);
+Report solve(const Network& network, const Options& options);
+Network shifted(const Network& network, double seconds, Cost least_gain, const Poll& poll);
 }
 namespace bmi2 {
-Report solve(const Model& model, const Options& options);
-Model shifted(const Model& model, double seconds, Cost least_gain, const Poll& poll);
+Report solve(const Network& network, const Options& options);
+Network shifted(const Network& network, double seconds, Cost least_gain, const Poll& poll);
 }
 
 namespace {
@@ -22,18 +22,18 @@ bool has_bmi2() {
 
 }  // namespace
 
-Report minimise(const Model& model, const Options& options) {
+Report minimise(const Network& network, const Options& options) {
 #if defined(ELIMINA_X86_DISPATCH)
-  if (has_bmi2()) return bmi2::solve(model, options);
+  if (has_bmi2()) return bmi2::solve(network, options);
 #endif
-  return baseline::solve(model, options);
+  return baseline::solve(network, options);
 }
 
-Model shift(const Model& model, double seconds, Cost least_gain, const Poll& poll) {
+Network shift(const Network& network, double seconds, Cost least_gain, const Poll& poll) {
 #if defined(ELIMINA_X86_DISPATCH)
-  if (has_bmi2()) return bmi2::shifted(model, seconds, least_gain, poll);
+  if (has_bmi2()) return bmi2::shifted(network, seconds, least_gain, poll);
 #endif
-  return baseline::shifted(model, seconds, least_gain, poll);
+  return baseline::shifted(network, seconds, least_gain, poll);
 }
 
 }  // namespace elimina::filter

@@ -2,9 +2,11 @@
 #pragma once
 #include <functional>
 
-#include "model.hpp"
+#include "network/network.hpp"
 
 namespace elimina::filter {
+
+using namespace network;
 
 // Called now and then with bounds on the optimum, and with the best solution if it is new (else null); false: stop.
 using Poll = std::function<bool(Cost lower, Cost upper, const std::vector<int>* value)>;
@@ -27,11 +29,11 @@ struct Report {
 
 // Costs are at least 0; their sum, of those that are not forbidden, is below 2^38. The optimum is proven if the bound is at least its
 // cost (or the model's upper bound, where no solution was found).
-Report minimise(const Model& model, const Options& options);
+Report minimise(const Network& network, const Options& options);
 
 // An equivalent model whose constant is a strong lower bound, unary costs as its last factors; solutions from the model's upper bound
 // on are lost, and the constant is above it where no others are. Ends when a pass gains less, after so many seconds, or when `poll`
 // (with the bound, and the model's upper one) says so.
-Model shift(const Model& model, double seconds, Cost least_gain, const Poll& poll);
+Network shift(const Network& network, double seconds, Cost least_gain, const Poll& poll);
 
 }  // namespace elimina::filter

@@ -6,32 +6,30 @@
 
 namespace elimina::filter::ELIMINA_ISA {
 
-Shifter::Shifter(const Model& model)
-    : size_(model.size),
-      unary_(model.size.size()),
-      touching_(model.size.size()),
-      constant_(model.constant),
-      limit_(model.upper - 1),
-      upper_(model.upper) {
-  for (Var v = 0; v < model.count(); ++v) unary_[v].assign(size_[v], 0);
-  for (const Factor& f : model.factors) {
-    if (f.scope.size() == 1) {
+Shifter::Shifter(const Network& network)
+    : size_(network.size),
+      unary_(network.size.size()),
+      touching_(network.size.size()),
+      constant_(network.constant),
+      limit_(network.upper - 1),
+      upper_(network.upper) {
+  for (Var v = 0; v < network.count(); ++v) unary_[v].assign(size_[v], 0);
+  for (const Function& f : network.functions) {
+    if (f.arity() == 1) {
       for (int x = 0; x < size_[f.scope[0]]; ++x) unary_[f.scope[0]][x] = add(unary_[f.scope[0]][x], f.cost[x]);
       continue;
     }
     const auto [low, high] = std::minmax_element(f.scope.begin(), f.scope.end());
-    std::size_t stride = 1;
-    for (std::size_t i = f.scope.size(); i-- > 0;) {
-      const Var v = f.scope[i];
-      touching_[v].push_back({static_cast<int>(factors_.size()), stride, v == *low, v == *high});
-      stride *= size_[v];
+    for (int p = f.arity(); p-- > 0;) {
+      const Var v = f.scope[p];
+      touching_[v].push_back({static_cast<int>(functions_.size()), f.stride[p], v == *low, v == *high});
     }
-    factors_.push_back(f);
+    functions_.push_back(f);
   }
 }
 
 void Shifter::least(const Place& place, Var v) {
-  const auto& cost = factors_[place.factor].cost;
+  const auto& cost = functions_[place.function].cost;
   const std::size_t size = size_[v], stride = place.stride, block = stride * size;
   message_.assign(size, forbidden);
   Cost* low = message_.data();
@@ -50,7 +48,7 @@ void Shifter::least(const Place& place, Var v) {
 }
 
 void Shifter::shift(const Place& place, Var v) {
-  auto& cost = factors_[place.factor].cost;
+  auto& cost = functions_[place.function].cost;
   const std::size_t size = size_[v], stride = place.stride, block = stride * size;
   const Cost* by = message_.data();
   const auto moved = [](Cost c, Cost by) { return c >= forbidden || by >= forbidden ? forbidden : c + by; };
@@ -104,19 +102,15 @@ void Shifter::visit(Var v, bool forward) {
 }
 
 void Shifter::drop_cells() {
-  for (Factor& f : factors_) {
-    std::vector<int> digit(f.scope.size(), 0);
-    for (Cost& c : f.cost) {
-      if (c < forbidden) {
-        Cost total = constant_ + c;
-        for (std::size_t i = 0; i < digit.size(); ++i) total = add(total, unary_[f.scope[i]][digit[i]]);
-        if (total > limit_) c = forbidden;
-      }
-      for (std::size_t i = digit.size(); i-- > 0;) {
-        if (++digit[i] < size_[f.scope[i]]) break;
-        digit[i] = 0;
-      }
-    }
+  for (Function& f : functions_) {
+    Cost* next = f.cost.data();
+    for_each_cell(size_, f.scope, [&](const std::vector<int>& digit) {
+      Cost& c = *next++;
+      if (c >= forbidden) return;
+      Cost total = constant_ + c;
+      for (std::size_t i = 0; i < digit.size(); ++i) total = add(total, unary_[f.scope[i]][digit[i]]);
+      if (total > limit_) c = forbidden;
+    });
   }
 }
 
@@ -140,13 +134,9 @@ std::vector<std::vector<int>> Shifter::kept() const {
   return result;
 }
 
-Model Shifter::model() const {
-  Model result;
-  result.size = size_;
-  result.factors = factors_;
-  result.constant = constant_;
-  result.upper = std::min(upper_, limit_ + 1);
-  for (std::size_t v = 0; v < size_.size(); ++v) result.factors.push_back({{static_cast<Var>(v)}, unary_[v]});
+Network Shifter::network() const {
+  Network result{size_, functions_, constant_, std::min(upper_, limit_ + 1)};
+  for (std::size_t v = 0; v < size_.size(); ++v) result.add_function({static_cast<Var>(v)}, unary_[v]);
   return result;
 }
 

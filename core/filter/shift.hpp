@@ -1,14 +1,14 @@
 // Cost shifting (reparametrisation) along unary separators until the constant is a strong lower bound.
 #pragma once
-#include "model.hpp"
+#include "filter.hpp"
 
 namespace elimina::filter::ELIMINA_ISA {
 
-// Sequential reweighted message passing (Kolmogorov, 2015) on factors of any arity, in integers, with values and cells
+// Sequential reweighted message passing (Kolmogorov, 2015) on functions of any arity, in integers, with values and cells
 // removed that no solution below the upper bound can have. The objective of every such solution is unchanged.
 class Shifter {
  public:
-  explicit Shifter(const Model& model);
+  explicit Shifter(const Network& network);
 
   // Runs passes (a forward and a backward one) until the bound gains less than `least_gain` in one, or the thread is to stop.
   void run(int passes, Cost least_gain);
@@ -21,12 +21,12 @@ class Shifter {
   Var blamed() const { return blamed_; }
   const std::vector<Cost>& unary(Var v) const { return unary_[v]; }
   std::vector<std::vector<int>> kept() const;
-  // The equivalent model, unary costs as factors.
-  Model model() const;
+  // The equivalent network, unary costs as functions.
+  Network network() const;
 
  private:
   struct Place {
-    int factor;
+    int function;
     std::size_t stride;
     bool first, last;
   };
@@ -36,7 +36,7 @@ class Shifter {
   void drop_cells();
 
   std::vector<int> size_;
-  std::vector<Factor> factors_;
+  std::vector<Function> functions_;
   std::vector<std::vector<Cost>> unary_;
   std::vector<std::vector<Place>> touching_;
   std::vector<Cost> message_;

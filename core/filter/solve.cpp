@@ -22,23 +22,23 @@ constexpr Cost kRungs = 8;                   // attempts that may raise the boun
 constexpr std::size_t kSliceRows = 1 << 14;  // of a message in a slice, which is divided further where that is too few
 constexpr double kSliceCells = 1e9;          // a slice is eliminated when its dense tables would have this many cells
 constexpr Cost kPatience = 50;               // cost shifting stops when a pass gains less than this part of the gap
-constexpr Cost kUnit = 1000;                 // costs are shifted in such parts of the model's unit
+constexpr Cost kUnit = 1000;                 // costs are shifted in such parts of the network's unit
 constexpr std::uint64_t kVisits = 5000;      // of a local search, for each value of a variable
 constexpr std::uint64_t kMostVisits = 10'000'000;
 constexpr int kOrders = 20;                  // of min-fill
 constexpr double kPasses = 16;               // over a slice's cells that shifting is taken to make
 
-// A model with fewer values than the original, and what its variables and values were called there.
+// A network with fewer values than the original, and what its variables and values were called there.
 struct Part {
-  Model model;
+  Network network;
   std::vector<Var> name;
   std::vector<std::vector<int>> values;
-  std::vector<int> fixed;  // values of the original's variables that are not in the model, -1 for the others
+  std::vector<int> fixed;  // values of the original's variables that are not in the network, -1 for the others
 };
 
-Part narrow(const Part& part, const Model& shifted, const std::vector<std::vector<int>>& kept) {
+Part narrow(const Part& part, const Network& shifted, const std::vector<std::vector<int>>& kept) {
   Part out{restrict(shifted, kept), {}, {}, part.fixed};
-  absorb(out.model);
+  absorb(out.network);
   for (Var v = 0; v < shifted.count(); ++v) {
     std::vector<int> values;
     for (int x : kept[v]) values.push_back(part.values[v][x]);
@@ -53,7 +53,7 @@ Part narrow(const Part& part, const Model& shifted, const std::vector<std::vecto
 }
 
 Part reorder(const Part& part, const std::vector<Var>& order) {
-  Part out{renumber(part.model, order), {}, {}, part.fixed};
+  Part out{renumber(part.network, order), {}, {}, part.fixed};
   for (Var v : order) {
     out.name.push_back(part.name[v]);
     out.values.push_back(part.values[v]);
@@ -63,10 +63,10 @@ Part reorder(const Part& part, const std::vector<Var>& order) {
 
 class Solver {
  public:
-  Solver(const Model& model, const Options& options) : options_(options), model_(model) { absorb(model_); }
+  Solver(const Network& network, const Options& options) : options_(options), network_(network) { absorb(network_); }
 
   Report run() {
-    const Model original = model_;
+    const Network original = network_;
     const TimeLimit limit(options_.seconds);
     try {
       search();
@@ -80,11 +80,11 @@ class Solver {
 
  private:
   void search() {
-    blame_.assign(model_.count(), 1);
+    blame_.assign(network_.count(), 1);
     prepare();
-    Part part{model_, std::vector<Var>(model_.count()), {}, std::vector<int>(model_.count(), -1)};
+    Part part{network_, std::vector<Var>(network_.count()), {}, std::vector<int>(network_.count(), -1)};
     std::iota(part.name.begin(), part.name.end(), 0);
-    for (int s : model_.size) {
+    for (int s : network_.size) {
       part.values.emplace_back(s);
       std::iota(part.values.back().begin(), part.values.back().end(), 0);
     }
@@ -100,14 +100,14 @@ class Solver {
     return now() < options_.seconds && options_.poll(lower_, upper_, is_new ? &report_.value : nullptr);
   }
 
-  // Shifts costs in fractions of the model's unit, as fine as the tables' type allows for the gap that is left.
+  // Shifts costs in fractions of the network's unit, as fine as the tables' type allows for the gap that is left.
   void prepare() {
-    const Model plain = model_;
+    const Network plain = network_;
     for (unit_ = kUnit;; unit_ = std::max<Cost>(1, never / 4 / (upper_ - lower_))) {
-      model_ = plain;
-      scale(model_, unit_);
+      network_ = plain;
+      scale(network_, unit_);
       double t = now();
-      Shifter shifter(model_);
+      Shifter shifter(network_);
       shifter.run(100, unit_ / 20);
       lower_ = (shifter.bound() + unit_ - 1) / unit_;
       t = timed(report_.shifting, t);
@@ -116,24 +116,24 @@ class Solver {
         timed(report_.climbing, t);
         if (!goes_on()) throw Stopped{};
       }
-      model_ = shifter.model();
+      network_ = shifter.network();
       if (unit_ == 1 || upper_ == forbidden || (upper_ - lower_) * unit_ < never / 2) return;
     }
   }
 
   void find_incumbent(const Shifter& shifter) {
     std::vector<int> start;
-    for (Var v = 0; v < model_.count(); ++v) {
+    for (Var v = 0; v < network_.count(); ++v) {
       const auto& unary = shifter.unary(v);
       start.push_back(static_cast<int>(std::min_element(unary.begin(), unary.end()) - unary.begin()));
     }
-    const Model shifted = shifter.model();
+    const Network shifted = shifter.network();
     network::LocalSearch local(shifted.view(), options_.seed);
     local.start(start);
     const auto values = std::accumulate(shifted.size.begin(), shifted.size.end(), std::uint64_t{0});
     local.run(std::min(kMostVisits, kVisits * values));
     const Cost cost = shifted.at(local.best());
-    upper_ = model_.upper == forbidden ? forbidden : model_.upper / unit_;
+    upper_ = network_.upper == forbidden ? forbidden : network_.upper / unit_;
     if (cost >= upper_ * unit_) return;
     upper_ = cost / unit_;
     report_.value = local.best();
@@ -180,28 +180,28 @@ class Solver {
   bool shrink(const Part& part, Cost limit, Part& left) {
     double t = now();
     left = part;
-    for (const Factor& f : part.model.factors) shifted_ += kPasses * double(f.cost.size());
+    for (const Function& f : part.network.functions) shifted_ += kPasses * double(f.cost.size());
     for (int round = 0; round < 4; ++round) {
-      Shifter shifter(left.model);
+      Shifter shifter(left.network);
       shifter.set_limit(limit * unit_);
-      shifter.run(30, std::max<Cost>(unit_ / 20, (limit * unit_ - left.model.constant) / kPatience));
+      shifter.run(30, std::max<Cost>(unit_ / 20, (limit * unit_ - left.network.constant) / kPatience));
       timed(report_.shifting, t);
       if (shifter.infeasible()) {
         if (shifter.blamed() >= 0) ++blame_[left.name[shifter.blamed()]];
         return false;
       }
-      const Model shifted = shifter.model();
+      const Network shifted = shifter.network();
       auto kept = shifter.kept();
-      const std::size_t before = std::accumulate(left.model.size.begin(), left.model.size.end(), std::size_t{0});
+      const std::size_t before = std::accumulate(left.network.size.begin(), left.network.size.end(), std::size_t{0});
       Part next = narrow(left, shifted, kept);
-      auto strong = std::vector<std::vector<int>>(next.model.count());
-      for (Var v = 0; v < next.model.count(); ++v) {
-        strong[v].resize(next.model.size[v]);
+      auto strong = std::vector<std::vector<int>>(next.network.count());
+      for (Var v = 0; v < next.network.count(); ++v) {
+        strong[v].resize(next.network.size[v]);
         std::iota(strong[v].begin(), strong[v].end(), 0);
       }
-      const bool dropped = drop_dominated(next.model, strong);
-      left = dropped ? narrow(next, next.model, strong) : std::move(next);
-      const std::size_t after = std::accumulate(left.model.size.begin(), left.model.size.end(), std::size_t{0});
+      const bool dropped = drop_dominated(next.network, strong);
+      left = dropped ? narrow(next, next.network, strong) : std::move(next);
+      const std::size_t after = std::accumulate(left.network.size.begin(), left.network.size.end(), std::size_t{0});
       t = now();
       if (!dropped || after * 10 > before * 9) break;
     }
@@ -210,11 +210,11 @@ class Solver {
 
   Attempt eliminate_part(const Part& left, Cost limit, std::size_t rows, std::uint64_t most_made) {
     double t = now();
-    const Part part = reorder(left, min_fill(left.model, kOrders, options_.seed));
-    Model model = part.model;
-    model.upper = limit * unit_ + 1;
-    if (model.upper - model.constant > never / 2) return {};
-    const Tree tree = tables_in_tree(model);
+    const Part part = reorder(left, min_fill(left.network, kOrders, options_.seed));
+    Network network = part.network;
+    network.upper = limit * unit_ + 1;
+    if (network.upper - network.constant > never / 2) return {};
+    const Tree tree = tables_in_tree(network);
     for (const Node& node : tree.nodes)
       if (tree.fields.bits(node.cluster) > 63) return {};
     const Bounds bounds = bound_tree(tree, kBits);
@@ -233,10 +233,10 @@ class Solver {
     report_.kept += out.kept;
     report_.bytes = std::max(report_.bytes, out.bytes);
     report_.largest = std::max(report_.largest, out.largest);
-    if (out.value) take(part, *out.value, (model.constant + out.cost) / unit_);
-    const Cost unseen = (model.constant + std::min(out.unseen, bounds.total > out.unseen ? bounds.total : out.unseen) + unit_ - 1) / unit_;
+    if (out.value) take(part, *out.value, (network.constant + out.cost) / unit_);
+    const Cost unseen = (network.constant + std::min(out.unseen, bounds.total > out.unseen ? bounds.total : out.unseen) + unit_ - 1) / unit_;
     if (out.unseen > tree.budget) return {true, true, limit + 1};
-    return {true, false, std::min(limit + 1, std::min(unseen, out.value ? (model.constant + out.cost) / unit_ : limit + 1))};
+    return {true, false, std::min(limit + 1, std::min(unseen, out.value ? (network.constant + out.cost) / unit_ : limit + 1))};
   }
 
   void take(const Part& part, const std::vector<int>& value, Cost cost) {
@@ -257,29 +257,29 @@ class Solver {
       ++report_.slices;
       Part left;
       if (!shrink(part, upper_ - 1, left)) continue;
-      if (left.model.count() == 0) {
-        take(left, {}, left.model.constant / unit_);
+      if (left.network.count() == 0) {
+        take(left, {}, left.network.constant / unit_);
         continue;
       }
-      if (cells(left.model) <= kSliceCells && eliminate_part(left, upper_ - 1, std::min(kSliceRows, options_.most_rows), 64 * kSliceRows).exact)
+      if (cells(left.network) <= kSliceCells && eliminate_part(left, upper_ - 1, std::min(kSliceRows, options_.most_rows), 64 * kSliceRows).exact)
         continue;
       const Var v = divide_on(left);
       std::vector<std::vector<int>> kept;
-      for (int s : left.model.size) {
+      for (int s : left.network.size) {
         kept.emplace_back(s);
         std::iota(kept.back().begin(), kept.back().end(), 0);
       }
-      const int x = cheapest(left.model, v);
+      const int x = cheapest(left.network, v);
       std::erase(kept[v], x);
-      open_.push_back(narrow(left, left.model, kept));
+      open_.push_back(narrow(left, left.network, kept));
       kept[v] = {x};
-      open_.push_back(narrow(left, left.model, kept));
+      open_.push_back(narrow(left, left.network, kept));
     }
     if (open_.empty()) lower_ = upper_;
   }
 
-  static double cells(const Model& model) {
-    const Model ordered = renumber(model, min_fill(model, 1, 1));
+  static double cells(const Network& network) {
+    const Network ordered = renumber(network, min_fill(network, 1, 1));
     const plan::Tree tree = plan_tree(ordered);
     double total = 0;
     for (int b = 0; b < ordered.count(); ++b) {
@@ -290,31 +290,29 @@ class Solver {
     return total;
   }
 
-  // Mean cost that each value of each variable has in the factors.
-  static std::vector<std::vector<double>> weights(const Model& model, double cap) {
+  // Mean cost that each value of each variable has in the functions.
+  static std::vector<std::vector<double>> weights(const Network& network, double cap) {
     std::vector<std::vector<double>> out;
-    for (int s : model.size) out.emplace_back(s, 0.0);
-    for (const Factor& f : model.factors) {
-      std::size_t stride = 1;
-      for (std::size_t i = f.scope.size(); i-- > 0;) {
-        const Var v = f.scope[i];
+    for (int s : network.size) out.emplace_back(s, 0.0);
+    for (const Function& f : network.functions) {
+      for (int p = f.arity(); p-- > 0;) {
+        const Var v = f.scope[p];
         for (std::size_t c = 0; c < f.cost.size(); ++c)
-          out[v][c / stride % model.size[v]] +=
-              std::min(cap, static_cast<double>(f.cost[c])) / (static_cast<double>(f.cost.size()) / model.size[v]);
-        stride *= model.size[v];
+          out[v][c / f.stride[p] % network.size[v]] +=
+              std::min(cap, static_cast<double>(f.cost[c])) / (static_cast<double>(f.cost.size()) / network.size[v]);
       }
     }
     return out;
   }
 
   Var divide_on(const Part& part) const {
-    const Model& model = part.model;
-    const auto weight = weights(model, static_cast<double>(upper_ * unit_ - model.constant));
+    const Network& network = part.network;
+    const auto weight = weights(network, static_cast<double>(upper_ * unit_ - network.constant));
     Var best = 0;
     double most = -1;
-    for (Var v = 0; v < model.count(); ++v) {
-      const double mean = std::accumulate(weight[v].begin(), weight[v].end(), 1.0) / model.size[v];
-      const double score = mean * blame_[part.name[v]] / model.size[v];
+    for (Var v = 0; v < network.count(); ++v) {
+      const double mean = std::accumulate(weight[v].begin(), weight[v].end(), 1.0) / network.size[v];
+      const double score = mean * blame_[part.name[v]] / network.size[v];
       if (score > most) {
         most = score;
         best = v;
@@ -323,13 +321,13 @@ class Solver {
     return best;
   }
 
-  int cheapest(const Model& model, Var v) const {
-    const auto weight = weights(model, static_cast<double>(upper_ * unit_ - model.constant))[v];
+  int cheapest(const Network& network, Var v) const {
+    const auto weight = weights(network, static_cast<double>(upper_ * unit_ - network.constant))[v];
     return static_cast<int>(std::min_element(weight.begin(), weight.end()) - weight.begin());
   }
 
   Options options_;
-  Model model_;
+  Network network_;
   Report report_;
   std::vector<double> blame_;  // how often each variable's costs closed a slice
   std::vector<Part> open_;      // slices that are left
@@ -341,6 +339,6 @@ class Solver {
 
 }  // namespace
 
-Report solve(const Model& model, const Options& options) { return Solver(model, options).run(); }
+Report solve(const Network& network, const Options& options) { return Solver(network, options).run(); }
 
 }  // namespace elimina::filter::ELIMINA_ISA

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bits.hpp"
-#include "model.hpp"
+#include "filter.hpp"
 
 namespace elimina::filter::ELIMINA_ISA {
 

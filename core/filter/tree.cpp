@@ -8,38 +8,36 @@ namespace elimina::filter::ELIMINA_ISA {
 
 namespace {
 
-TablePtr padded(const Fields& fields, const Factor& factor, Value budget) {
-  Scope scope = factor.scope;
+TablePtr padded(const Fields& fields, const Function& function, const Network& network, Value budget) {
+  Scope scope = function.scope;
   std::sort(scope.begin(), scope.end());
   Table out{scope, std::vector<Value>(std::size_t{1} << fields.bits(scope), never)};
-  std::vector<int> shift, digit(scope.size(), 0);
-  for (Var v : factor.scope) shift.push_back(fields.shift(v, scope));
-  for (Cost c : factor.cost) {
+  std::vector<int> shift;
+  for (Var v : function.scope) shift.push_back(fields.shift(v, scope));
+  const Cost* next = function.cost.data();
+  for_each_cell(network.size, function.scope, [&](const std::vector<int>& digit) {
+    const Cost c = *next++;
     std::size_t place = 0;
     for (std::size_t i = 0; i < digit.size(); ++i) place |= static_cast<std::size_t>(digit[i]) << shift[i];
     out.value[place] = c > budget ? never : static_cast<Value>(c);
-    for (std::size_t i = digit.size(); i-- > 0;) {
-      if (++digit[i] < fields.size(factor.scope[i])) break;
-      digit[i] = 0;
-    }
-  }
+  });
   return std::make_shared<Table>(std::move(out));
 }
 
 }  // namespace
 
-plan::Tree plan_tree(const Model& model) {
+plan::Tree plan_tree(const Network& network) {
   plan::Lists scopes;
-  for (const Factor& f : model.factors) scopes.append(f.scope);
-  std::vector<int> order(model.count());
+  for (const Function& f : network.functions) scopes.append(f.scope);
+  std::vector<int> order(network.count());
   std::iota(order.begin(), order.end(), 0);
-  return plan::bucket_tree(scopes, std::move(order), {}, model.count(), {}, nullptr);
+  return plan::bucket_tree(scopes, std::move(order), {}, network.count(), {}, nullptr);
 }
 
-Tree tables_in_tree(const Model& model) {
-  const int n = model.count();
-  const plan::Tree planned = plan_tree(model);
-  Tree tree{Fields(model.size), std::vector<Node>(n + 1), static_cast<Value>(model.upper - 1 - model.constant)};
+Tree tables_in_tree(const Network& network) {
+  const int n = network.count();
+  const plan::Tree planned = plan_tree(network);
+  Tree tree{Fields(network.size), std::vector<Node>(n + 1), static_cast<Value>(network.upper - 1 - network.constant)};
   for (int b = 0; b < n; ++b) {
     Node& node = tree.nodes[b];
     const auto separator = planned.separators[b];
@@ -47,7 +45,7 @@ Tree tables_in_tree(const Model& model) {
     node.cluster = join({b}, node.separator);
     node.parent = planned.parents[b] < 0 ? n : planned.parents[b];
     tree.nodes[node.parent].children.push_back(b);
-    for (const int f : planned.factors[b]) node.factors.push_back(padded(tree.fields, model.factors[f], tree.budget));
+    for (const int f : planned.factors[b]) node.factors.push_back(padded(tree.fields, network.functions[f], network, tree.budget));
   }
   return tree;
 }

@@ -19,11 +19,11 @@ struct Tree {
   int root() const { return static_cast<int>(nodes.size()) - 1; }
 };
 
-// The bucket tree of a model whose variables are numbered by elimination order, and whose factors have variables.
-plan::Tree plan_tree(const Model& model);
+// The bucket tree of a network whose variables are numbered by elimination order.
+plan::Tree plan_tree(const Network& network);
 
-// The same with the factors' tables; costs above the constant must fit the budget's type.
-Tree tables_in_tree(const Model& model);
+// The same with the functions' tables; costs above the constant must fit the budget's type.
+Tree tables_in_tree(const Network& network);
 
 // Bounds from mini-buckets of at most 2^bits cells. The tables of `up[b]` and of `down[b]` are over subsets of b's
 // separator; their sums bound what b's subtree costs at least, and what the rest of the tree does.

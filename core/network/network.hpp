@@ -1,0 +1,84 @@
+// A cost-function network with integer costs, all at least 0, and what is known of its optimum.
+#pragma once
+#include <vector>
+
+#include "network/view.hpp"
+
+namespace elimina::network {
+
+using Cost = std::int64_t;
+// Sums of a few thousand forbidden costs still fit.
+inline constexpr Cost forbidden = Cost{1} << 50;
+
+inline Cost add(Cost a, Cost b) { return a + b < forbidden ? a + b : forbidden; }
+
+// The last variable of the scope varies fastest.
+struct Function {
+  std::vector<Var> scope;
+  std::vector<std::size_t> stride;
+  std::vector<Cost> cost;
+
+  int arity() const { return static_cast<int>(scope.size()); }
+  std::size_t cell(const std::vector<int>& value) const {
+    std::size_t cell = 0;
+    for (std::size_t i = 0; i < scope.size(); ++i) cell += stride[i] * static_cast<std::size_t>(value[scope[i]]);
+    return cell;
+  }
+};
+
+// Of a function at a variable.
+struct Place {
+  int function, position;
+};
+
+struct Network {
+  std::vector<int> size;
+  std::vector<Function> functions;  // each has variables
+  Cost constant = 0;
+  Cost upper = forbidden;  // a solution costs less
+
+  int count() const { return static_cast<int>(size.size()); }
+
+  // Add a function; one of no variables to the constant.
+  void add_function(std::vector<Var> scope, std::vector<Cost> cost);
+
+  // The cost of an assignment.
+  Cost at(const std::vector<int>& value) const;
+
+  // The places of each variable.
+  std::vector<std::vector<Place>> touching() const;
+
+  // The functions where they lie.
+  View view() const;
+};
+
+// Call with the digits of each cell of a table over a scope in turn.
+template <class Visit>
+void for_each_cell(const std::vector<int>& size, const std::vector<Var>& scope, Visit visit) {
+  std::vector<int> digit(scope.size(), 0);
+  for (;;) {
+    visit(digit);
+    std::size_t i = scope.size();
+    for (;; digit[i] = 0) {
+      if (i-- == 0) return;
+      if (++digit[i] < size[scope[i]]) break;
+    }
+  }
+}
+
+// Multiply all costs, so that fractions of the original unit can be shifted.
+void scale(Network& network, Cost by);
+
+// Add up functions of one scope, and add each function to one that contains it.
+void absorb(Network& network);
+
+// Remove values (of which `kept` lists the others in order); variables of one value vanish from the functions.
+Network restrict(const Network& network, const std::vector<std::vector<int>>& kept);
+
+// Return a quick elimination order: the best of a few randomised ones.
+std::vector<Var> min_fill(const Network& network, int rounds, std::uint64_t seed);
+
+// Rename the variables by their place in the order.
+Network renumber(const Network& network, const std::vector<Var>& order);
+
+}  // namespace elimina::network
