@@ -48,3 +48,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def data_dir() -> Path:
     """Folder of the third-party benchmark files."""
     return DATA
+
+
+@pytest.fixture(scope="module")
+def planned():
+    """Send small networks the long way: their short cut has tests of its own (``test_at_once``)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("elimina.inference.at_once.MOST_CELLS", 0)
+        yield

@@ -15,6 +15,8 @@ from tests.devices import on_devices
 from tests.reference import brute
 from tests.strategies import KINDS, models
 
+pytestmark = pytest.mark.usefixtures("planned")
+
 COSTS = [kind for kind in KINDS if kind != "probability"]
 
 

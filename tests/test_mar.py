@@ -23,6 +23,8 @@ from tests.reference import brute
 from tests.strategies import models
 from tests.test_relevance import networks
 
+pytestmark = pytest.mark.usefixtures("planned")
+
 
 def solve(model, **options):
     return calls.solve(model, "mar", device="cpu", **options)

@@ -11,6 +11,8 @@ from elimina import ImpossibleEvidenceError, InputError, JunctionTree, MemoryLim
 from tests import calls
 from tests.devices import on_devices
 
+pytestmark = pytest.mark.usefixtures("planned")
+
 few = settings(max_examples=40, deadline=None)
 
 
@@ -155,7 +157,7 @@ def test_products_that_would_underflow_are_done_in_logarithms():
 
 
 def test_only_what_changed_is_computed_again():
-    tree = calls.junction_tree(chain(200), device="cpu", dtype="float32")
+    tree = calls.junction_tree(chain(200), device="cpu")
     tree.marginals()
     propagator = tree._propagators["sum-product"]
     ran = []

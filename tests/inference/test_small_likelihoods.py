@@ -19,6 +19,8 @@ from tests import calls
 from tests.reference import brute
 from tests.test_mmap import best_marginal
 
+pytestmark = pytest.mark.usefixtures("planned")
+
 EDGES = [0.0, 5e-324, 2e-310, 1e-300, 1e-170, 1e-123, 0.5, 1.0, 3.0, 1e123, 1e300, 1.5e308]
 NUMBERS = st.sampled_from(EDGES) | st.floats(0.0, 1.7e308) | st.floats(1e-4, 1.0)
 

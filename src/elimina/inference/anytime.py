@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import gc
 import logging
 import math
 import time
@@ -223,6 +224,7 @@ class Run:
         """Do the work in a thread; return what ended it, None if it came to its end."""
         thread = Thread(target=self._work, args=(work,), name="elimina", daemon=True)
         ended_by: EndedBy | None = None
+        is_collected = gc.isenabled()
         try:
             thread.start()
             ended_by = self._attend()
@@ -232,6 +234,9 @@ class Run:
             # What a listener raises is in no hurry.
             self._end(thread, _LISTENER_SECONDS)
             raise
+        finally:
+            if is_collected:
+                gc.enable()
         if ended_by is not None:
             self._end(thread)
         return ended_by

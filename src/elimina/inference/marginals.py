@@ -15,6 +15,7 @@ from elimina.inference.choose import Planned, plan_problem
 from elimina.inference.execution import Execution
 from elimina.inference.options import Options
 from elimina.inference.propagator import Propagator
+from elimina.inference.shield import uncollected
 from elimina.inference.structure import Structure
 from elimina.model import Model
 from elimina.planning.plan import Plan
@@ -109,6 +110,7 @@ def _marginal_outputs(plan: Plan) -> list[int]:
     return [number for number, output in enumerate(plan.outputs) if output.scope]
 
 
+@uncollected()
 def _marginals(inquiry: Inquiry, plan: Plan, answer: Answer) -> dict[str, dict[State, float]]:
     variables = [plan.outputs[number].scope[0] for number in _marginal_outputs(plan)]
     found = dict(zip(variables, answer.lists(), strict=True))

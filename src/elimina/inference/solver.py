@@ -18,6 +18,7 @@ from elimina.inference.known import first_bounds
 from elimina.inference.method import LARGE_WORK, Search
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order, rough_order
+from elimina.inference.shield import uncollected
 from elimina.inference.shifting import Original
 from elimina.model import Model
 from elimina.order import Order
@@ -127,6 +128,7 @@ class Solver:
         elif (found := first_bounds(problem, math.inf, self.search.upper_bound)) is not None:
             self.run.fallback = lambda _: found
 
+    @uncollected()
     def _problem(self) -> Problem:
         observed = observe(self.question.model, self.question.task, self.question.evidence)
         return prepare(observed.model, self.question.task, observed.values)
@@ -265,6 +267,7 @@ class Solver:
             return None
         return prepared
 
+    @uncollected()
     def _plan(self, options: Options) -> Prepared:
         model, task, evidence, query = self.question
         limit = max(_LEAST_SECONDS, self.run.seconds)
