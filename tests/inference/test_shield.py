@@ -7,7 +7,7 @@ import gc
 import numpy as np
 import pytest
 
-from elimina import Model, solve
+from elimina import Model, Options, solve
 from elimina.inference import solver
 from elimina.inference.shield import uncollected
 
@@ -49,10 +49,10 @@ def test_plans_are_made_without_collections(monkeypatch, task, failure):
 
     monkeypatch.setattr(solver, "plan_call", watched)
     if failure is None:
-        solve(chain(), task, device="cpu", method="eliminate")
+        solve(chain(), task, device="cpu", options=Options(method="eliminate"))
     else:
         with pytest.raises((ValueError, KeyboardInterrupt)):
-            solve(chain(), task, device="cpu", method="eliminate")
+            solve(chain(), task, device="cpu", options=Options(method="eliminate"))
     assert seen
     assert not any(seen)
     assert gc.isenabled()
