@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import signal
 import subprocess
 import sys
@@ -328,3 +329,17 @@ def test_long_calls_of_the_core_end_once_they_are_asked_to():
     finally:
         obey(None)
     assert time.monotonic() - started < 5
+
+
+def test_first_bounds_keep_no_more_copies_than_their_memory(monkeypatch) -> None:
+    """The bound is that of all tables, whatever the assignment is improved on."""
+    rng = np.random.default_rng(4)
+    model = Model.from_arrays([6] * 12, [((v, v + 1), rng.integers(0, 99, (6, 6))) for v in range(11)])
+    problem = prepare(model, "mpe", {})
+    kept: list[int] = []
+    monkeypatch.setattr(
+        known, "_descend", lambda chosen, touching, until: kept.append(sum(map(len, touching.values())))
+    )
+    found = [known.first_bounds(problem, 60, None, memory) for memory in (math.inf, 8 * 36 * 5, 0)]
+    assert kept == [22, 10, 0]
+    assert len({result.lower_bound for result in found if result is not None}) == 1

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina import InputError, Model, UnsupportedError
+from elimina import InputError, MemoryLimitError, Model, UnsupportedError
 from elimina.generate import random_model
 from elimina.inference import filtering
 from elimina.inference.filtering import Limits, filtered_optimum
@@ -148,3 +148,16 @@ def test_tables_that_are_too_large():
     model = Model([elimina.Variable(f"v{i}", 3) for i in range(16)], [table])
     with pytest.raises(UnsupportedError, match="tables of at most"):
         filtered(model)
+
+
+def test_copies_of_tables_keep_the_memory_limit():
+    """Nine tables of 10^6 cells; what is forbidden leaves nothing to do once they are there."""
+    rng = np.random.default_rng(0)
+    factors = [((v, v + 1), rng.integers(0, 9, (1000, 1000))) for v in range(9)]
+    model = Model.from_arrays([1000] * 10, factors)
+    with pytest.raises(MemoryLimitError, match=r"copies of the tables and may use 64\.0 MiB.*--memory"):
+        elimina.solve(model, options=elimina.Options(method="filter"), device="cpu", memory="64MiB")
+    assert elimina.solve(model, device="cpu", memory="64MiB").status == "optimal"
+    assert (
+        elimina.solve(model, options=elimina.Options(method="filter"), device="cpu", memory="2GiB").status == "optimal"
+    )

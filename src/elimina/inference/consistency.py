@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from elimina._core import FORBIDDEN_COST, ConsistencySearch
 from elimina.inference.encode import distances
 from elimina.inference.rounding import widened
-from elimina.inference.shifting import CELL_BYTES, MOST_CELLS, Array, Original
+from elimina.inference.shifting import Array, Original, most_cells
 
 MOST_TOTAL = 2**48
 """Costs from here on are not looked for: the core adds them up."""
@@ -108,7 +108,7 @@ class Consistency:
         problem = original.moved
         sizes = problem.model.sizes
         cells = sum(math.prod(sizes[v] for v in group.scope) for group in problem.groups)
-        if cells > min(MOST_CELLS, memory // CELL_BYTES) or not problem.free:
+        if cells > most_cells(memory) or not problem.free:
             return None
         given = distances(problem, FORBIDDEN_COST)
         if not given.possible:

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import FORBIDDEN_COST, minimise_costs
-from elimina.errors import InternalError, UnsupportedError
+from elimina.errors import InternalError, MemoryLimitError, UnsupportedError
 from elimina.inference.known import ends_beyond
 from elimina.model import forbidden_value
+from elimina.planning.plan import bytes_text
 from elimina.planning.prepare import Problem, allowed_ranges
 from elimina.result import Bounds, Result
 from elimina.table import Table
@@ -34,6 +35,12 @@ _ROW_BYTES = 64
 """Bytes of a tuple in the making: key, cost and bound, in arrays that grow by doubling, and the memory of sorting."""
 
 _LEAST_ROWS = 1 << 12
+
+_CELL_BYTES = 12
+"""Of a cell of a padded table, copied; measured on the scen07 network of CELAR."""
+
+_LEAST_COPIES = 1 << 23
+"""Bytes of copies that are always allowed."""
 
 Listener = Callable[[Result], None]
 
@@ -61,14 +68,27 @@ def why_unsupported(problem: Problem) -> str | None:
     """Why a problem cannot be filtered; None if it can."""
     if problem.task != "mpe" or not problem.model.is_integer:
         return "filtering needs the task mpe and integer costs"
-    padded = [1 << (size - 1).bit_length() for size in problem.model.sizes]
-    if sum([math.prod([padded[v] for v in table.scope]) for table in problem.tables]) > MOST_CELLS:
+    if _cells(problem) > MOST_CELLS:
         return f"filtering needs tables of at most {MOST_CELLS} cells together"
     ranges = allowed_ranges(problem.tables, problem.model.sense)
     spread = sum([known[1] - known[0] for known in ranges if known is not None])
     if spread >= MOST_COST:
         return f"filtering adds costs up to {MOST_COST}, and the tables' ranges add up to {spread}"
     return None
+
+
+def why_too_large(problem: Problem, memory: int) -> str | None:
+    """Return why the copies that filtering makes of a problem's tables pass a memory limit in bytes, or None."""
+    copies = _CELL_BYTES * _cells(problem)
+    if copies <= max(memory, _LEAST_COPIES):
+        return None
+    return f"filtering needs {bytes_text(copies)} for copies of the tables and may use {bytes_text(memory)}"
+
+
+def _cells(problem: Problem) -> int:
+    """Return the cells of all tables over domains that are padded to powers of two."""
+    padded = [1 << (size - 1).bit_length() for size in problem.model.sizes]
+    return sum([math.prod([padded[v] for v in table.scope]) for table in problem.tables])
 
 
 def filtered_optimum(problem: Problem, limits: Limits, listener: Listener | None = None) -> Result:
@@ -84,11 +104,15 @@ def filtered_optimum(problem: Problem, limits: Limits, listener: Listener | None
 
     Raises:
         UnsupportedError: The problem has other than integer costs, or too large ones.
+        MemoryLimitError: Copies of its tables do not fit.
         InternalError: The assignment's value, recomputed on the model, is not the value found.
     """
     reason = why_unsupported(problem)
     if reason is not None:
         raise UnsupportedError(f"{reason}; use --method eliminate")
+    large = why_too_large(problem, limits.memory)
+    if large is not None:
+        raise MemoryLimitError(f"{large}; give it more (--memory), or use --method search")
     started = time.perf_counter()
     costs = _Costs.of(problem)
     upper = costs.upper(limits.upper_bound)

@@ -94,15 +94,16 @@ def ends_beyond(given: int | float, sign: int, is_integer: bool = True) -> tuple
     return (beyond, None) if sign == 1 else (None, beyond)
 
 
-def first_bounds(problem: Problem, seconds: float, given: int | None = None) -> Result | None:
+def first_bounds(problem: Problem, seconds: float, given: int | None = None, memory: float = math.inf) -> Result | None:
     """Bound an answer by each table's best value alone, and by an assignment that these lead to.
 
     Args:
         problem: A problem of the task ``mpe``, ``pr``, ``mmap`` or ``count``.
         seconds: Limit after which it is given up: then the answer is None.
         given: A total that the answer of ``mpe`` has to reach; None: any will do.
+        memory: Bytes that copies of tables may take; the assignment is improved on those alone.
     """
-    found = _first_bounds(problem, seconds)
+    found = _first_bounds(problem, seconds, memory)
     if given is None or found is None:
         return found
     sign = 1 if problem.model.sense == "min-cost" else -1
@@ -113,7 +114,7 @@ def first_bounds(problem: Problem, seconds: float, given: int | None = None) -> 
     return Result("infeasible", "mpe", None, *ends, stats=found.stats)
 
 
-def _first_bounds(problem: Problem, seconds: float) -> Result | None:
+def _first_bounds(problem: Problem, seconds: float, memory: float) -> Result | None:
     until = time.monotonic() + seconds
     sign = 1.0 if problem.model.sense == "min-cost" else -1.0
     wanted: dict[int, Array] = {v: np.zeros(problem.model.sizes[v]) for v in (*problem.free, *problem.kept)}
@@ -127,7 +128,9 @@ def _first_bounds(problem: Problem, seconds: float) -> Result | None:
         if costs is not None:
             for axis, v in enumerate(table.scope):
                 wanted[v] += costs.min(axis=tuple(a for a in range(costs.ndim) if a != axis))
-                touching[v].append((table.scope, costs))
+                if costs.nbytes <= memory:
+                    touching[v].append((table.scope, costs))
+            memory -= costs.nbytes
         best, size = best + least, size + abs(least)
     slack = _SLACK * size if math.isfinite(size) else 0.0
     chosen = [0] * len(problem.model.variables)

@@ -75,11 +75,9 @@ class Search(NamedTuple):
         Raises:
             UnsupportedError: Filtering is asked for, and not possible.
         """
-        from elimina.inference.filtering import why_unsupported
-
         most = math.inf
         if not options.looks_for_optimum:
-            if options.device == "cuda" or options.dtype is not None or why_unsupported(problem) is not None:
+            if options.dtype is not None or not _can_filter(problem, options):
                 return
             order = rough()
             if order.total_cells < LARGE_WORK:
@@ -113,11 +111,9 @@ class Search(NamedTuple):
         Raises:
             MemoryLimitError: Not even the factors fit the memory, or the costs are too large for both.
         """
-        from elimina.inference.filtering import why_unsupported
-
         problem = planned.problem
         logger.info("search and filter to the end, as no plan fits")
-        if run.known is None or options.device == "cuda" or why_unsupported(problem) is not None:
+        if run.known is None or not _can_filter(problem, options):
             try:
                 self.by_search(problem, options, run)
             except (MemoryLimitError, UnsupportedError) as error:
@@ -161,6 +157,14 @@ class Search(NamedTuple):
 
         limits = Limits(_memory(options), min(most, run.seconds), upper, options.seed, self.gap)
         run.strategy("filter", lambda: filtered_optimum(problem, limits, run.learn))
+
+
+def _can_filter(problem: Problem, options: Options) -> bool:
+    from elimina.inference.filtering import why_too_large, why_unsupported
+
+    if options.device == "cuda":
+        return False
+    return why_unsupported(problem) is None and why_too_large(problem, _memory(options)) is None
 
 
 def _memory(options: Options) -> int:

@@ -27,11 +27,14 @@ from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem, allowed_ranges, prepare
 from elimina.table import FORBIDDEN, Table
 
-MOST_CELLS = 2**26
+_MOST_CELLS = 2**26
 """Most cells of all tables together."""
 
-CELL_BYTES = 48
+_CELL_BYTES = 48
 """Distances, in the core's units, there, shifted, and as tables, twice: 64 bits each."""
+
+_SHARE = 2
+"""Part of the memory for them: a search keeps messages and what it learns besides."""
 
 Array = NDArray[Any]
 
@@ -109,6 +112,11 @@ class Original(NamedTuple):
         return total if self.shifted is None else self.shifted.shifted(total)
 
 
+def most_cells(memory: int) -> int:
+    """Return the cells of all tables together that may be shifted, or made consistent, within so many bytes."""
+    return min(_MOST_CELLS, memory // (_SHARE * _CELL_BYTES))
+
+
 def shift_tables(problem: Problem, options: Options, seconds: float) -> Original:
     """Shift costs between tables if that is asked for and possible.
 
@@ -155,9 +163,8 @@ def shift_clusters(original: Original, options: Options, order: Sequence[int], s
     if options.partition != "scope":
         partition = partition_by_content(problem, order, ibound, memory, seconds)
     graph = JoinGraph(problem.model.sizes, [group.scope for group in problem.groups], order, ibound, partition)
-    most_cells = min(MOST_CELLS, memory // CELL_BYTES)
     # Smaller clusters than those of the run would stand in the way of its mini-buckets.
-    if graph.cells > most_cells or _LEAST_PASSES * graph.pass_seconds > seconds:
+    if graph.cells > most_cells(memory) or _LEAST_PASSES * graph.pass_seconds > seconds:
         return original
     found = _shifted_in(graph, problem, seconds)
     if found is None:
@@ -216,7 +223,7 @@ def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
     model = problem.model
     sizes = model.sizes
     cells = sum(math.prod(sizes[v] for v in group.scope) for group in problem.groups)
-    if cells > min(MOST_CELLS, memory // CELL_BYTES):
+    if cells > most_cells(memory):
         return None
     known = distances(problem, FORBIDDEN_COST)
     limit = FORBIDDEN_COST if model.is_integer else math.inf

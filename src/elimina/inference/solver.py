@@ -12,7 +12,7 @@ from elimina.errors import InputError, MemoryLimitError
 from elimina.inference.anytime import LONG_SECONDS, Part, Run
 from elimina.inference.bucket import eliminate
 from elimina.inference.call import First, Prepared, indices_asked, observe, plan_call
-from elimina.inference.choose import LISTED_SECONDS, Planned
+from elimina.inference.choose import LISTED_SECONDS, Planned, host_memory
 from elimina.inference.execution import Execution
 from elimina.inference.known import first_bounds
 from elimina.inference.method import LARGE_WORK, Search
@@ -37,6 +37,9 @@ logger = logging.getLogger("elimina")
 
 _MANY_TABLES = 200
 """Tables from which first bounds are made before there is need of them."""
+
+_FIRST_SHARE = 8
+"""Part of the memory for their copies of tables: others come beside them."""
 
 _TABLE_SECONDS = 3e-5
 """Seconds of each table in first bounds. They are made beside the work of a call of about that age."""
@@ -122,10 +125,14 @@ class Solver:
 
     def _bound_first(self, problem: Problem) -> None:
         """Provide first bounds: at the end of the call, or now if they would take too long then."""
+
+        def bounds(seconds: float) -> Result | None:
+            return first_bounds(problem, seconds, self.search.upper_bound, host_memory(self.options) / _FIRST_SHARE)
+
         if self.run.deadline is None or len(problem.tables) < _MANY_TABLES:
-            self.run.fallback = lambda seconds: first_bounds(problem, seconds, self.search.upper_bound)
+            self.run.fallback = bounds
             self.run.fallback_after = max(LONG_SECONDS, _TABLE_SECONDS * len(problem.tables))
-        elif (found := first_bounds(problem, math.inf, self.search.upper_bound)) is not None:
+        elif (found := bounds(math.inf)) is not None:
             self.run.fallback = lambda _: found
 
     @uncollected()
