@@ -226,7 +226,7 @@ def test_likelihoods_in_the_other_tasks():
         ({"evidence": {"v9": "x"}}, "variable 'v9' has no state 'x'"),
         ({"query": ["z"]}, "the model has no variable 'z'"),
         ({"task": "joint"}, "unknown task 'joint'; it is one of mpe, map, pr, partition"),
-        ({"task": "pr", "query": ["v0"]}, "a query goes with the tasks mar and mmap, not with pr"),
+        ({"task": "pr", "query": ["v0"]}, "a query is for the tasks mar and mmap: leave it out for pr"),
         ({"task": "count", "evidence": {"v0": [1, 2]}}, "which a count cannot take"),
         ({"dtype": "int32"}, "dtype int32 does not fit sums of probabilities"),
     ],

@@ -34,7 +34,7 @@ def test_mini_buckets_by_content(elimina, grid):
     assert "by content" not in elimina("plan", grid, "--ibound", 2, "--partition", "scope").out
     failed = elimina("solve", grid, "--task", "pr", "--method", "mbe", "--partition", "content")
     assert (failed.code, failed.out) == (1, "")
-    assert "--partition content is for optima (task mpe), not for pr" in failed.err
+    assert "partition content is for the task mpe: use scope or auto for pr" in failed.err
 
 
 def test_search(elimina, grid):
@@ -93,7 +93,7 @@ def test_wrong_options(elimina, grid, options, message):
 
 def test_an_ibound_needs_a_method(elimina, grid):
     code, _, error = elimina("solve", grid, "--ibound", 3)
-    assert (code, "goes with the methods mbe and search" in error) == (1, True)
+    assert (code, "cannot use an i-bound" in error) == (1, True)
 
 
 def test_gaps_in_percent(elimina, grid):

@@ -101,7 +101,10 @@ def test_files_that_cannot_be_read(elimina, tmp_path):
         (["--memory", "1KB"], "may use 1000 bytes (induced width"),
         (["--memory", "1MB", "--slices", "never", "--method", "eliminate"], "may use 976.6 KiB (induced width"),
         (["--checkpoint", "no/where"], "cannot write the checkpoint in no/where: No such file or directory"),
-        (["--checkpoint", "x", "--task", "mar"], "a checkpoint goes with the tasks mpe, pr and count, not with mar"),
+        (
+            ["--checkpoint", "x", "--task", "mar"],
+            "a checkpoint is for the tasks mpe, pr and count: leave it out for mar",
+        ),
         (["--dtype", "int16"], "more than int16 holds exactly"),
         (["--dtype", "uint64"], "dtype uint64 does not fit integer costs"),
         (["--format", "uai", "--task", "count"], "format uai cannot hold a count"),

@@ -106,9 +106,9 @@ def test_no_cases(elimina, asia, tmp_path):
 @pytest.mark.parametrize(
     ("options", "code", "problem"),
     [
-        (["--task", "pr", "-o", "o.csv"], 2, "--cases goes with --task mar and -o"),
-        (["--task", "mar"], 2, "--cases goes with --task mar and -o"),
-        (["--task", "mar", "-o", "o.csv", "--evidence", "x0=1"], 2, "not with --evidence"),
+        (["--task", "pr", "-o", "o.csv"], 2, "--task pr: use --task mar"),
+        (["--task", "mar"], 2, "add -o FILE"),
+        (["--task", "mar", "-o", "o.csv", "--evidence", "x0=1"], 2, "combined with --evidence"),
         (["--task", "mar", "-o", "o.csv", "--format", "json"], 2, "--cases cannot be combined with --format: leave"),
         (["--task", "mar", "-o", "o.csv", "--scratch", ".", "--slices", "9"], 2, "combined with --slices, --scratch:"),
         (["--task", "mar", "-o", "o.txt"], 1, "posteriors are written to"),

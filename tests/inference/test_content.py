@@ -121,5 +121,5 @@ def test_refused():
     model = Model.from_arrays([2], [((0,), [0.5, 0.5])], sense="probability")
     with pytest.raises(InputError, match="unknown partition 'some'"):
         calls.plan(model, ibound=2, partition="some")
-    with pytest.raises(InputError, match="--partition content is for optima"):
+    with pytest.raises(InputError, match="partition content is for the task mpe"):
         calls.solve(model, "pr", method="mbe", partition="content")

@@ -158,7 +158,7 @@ def test_bad_calls():
     model = lattice(3)
     with pytest.raises(InputError, match="not with mar"):
         calls.solve(model, "mar", method="mbe")
-    with pytest.raises(InputError, match="is for optima"):
+    with pytest.raises(InputError, match="is for the task mpe"):
         calls.solve(model, "pr", method="mbe", shift="tables")
     with pytest.raises(InputError, match="dtype float32 does not fit bounds on sums"):
         calls.solve(model, "pr", method="mbe", ibound=1, dtype="float32", device="cpu")

@@ -34,10 +34,12 @@ def solve_cases(
         FormatError: The file of cases is malformed.
         MemoryLimitError: Not even a few cases fit.
     """
-    if options["task"] != "mar" or output is None or options["evidence"]:
-        raise click.UsageError(
-            "--cases goes with --task mar and -o POSTERIORS (.csv, .parquet, .npz), not with --evidence"
-        )
+    if options["task"] != "mar":
+        raise click.UsageError(f"--cases cannot be combined with --task {options['task']}: use --task mar")
+    if output is None:
+        raise click.UsageError("--cases needs a file for the posteriors: add -o FILE (.csv, .parquet or .npz)")
+    if options["evidence"]:
+        raise click.UsageError("--cases cannot be combined with --evidence: add a column to the file instead")
     cases = read_cases(file, model)
     named = query_of(options["query"], model)
     asked = None if named is None else indices_of(model, named, "query")

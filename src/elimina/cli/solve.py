@@ -29,6 +29,7 @@ from elimina.cli.options import (
 from elimina.cli.progress import Progress
 from elimina.cli.trace import tracing
 from elimina.errors import InputError
+from elimina.inference.account import advice_on
 from elimina.inference.anytime import Run
 from elimina.inference.options import METHODS, OptimumMethod
 from elimina.io.files import save
@@ -202,6 +203,9 @@ def plan(file: str, no_check: bool, **options: Any) -> None:
         options=planning_of(options, model),
     )
     click.echo(str(made))
+    advice = advice_on(made)
+    if advice is not None:
+        click.echo(f"{'advice:':22}{advice}")
     if made.task == "mar":
         from elimina.inference.junction import plan_statistics
 

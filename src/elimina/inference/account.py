@@ -13,6 +13,12 @@ from elimina.inference.execution import Execution
 from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
 from elimina.result import Result
 
+LONG_SECONDS = 60.0
+"""Estimated time of a plan from which advice is given."""
+
+_SMALLEST = 2
+"""Memory of the smallest mini-buckets, relative to the factors."""
+
 _NAMES_SHOWN = 5
 
 
@@ -33,6 +39,21 @@ def statistics(execution: Execution, clock: Mapping[str, float]) -> dict[str, An
     }
 
 
+def advice_on(plan: Plan) -> str | None:
+    """Return the advice on a plan that does not fit or takes long; None for other plans."""
+    if plan.fits and plan.seconds < LONG_SECONDS:
+        return None
+    if plan.minibuckets is not None:
+        return "a smaller i-bound (--ibound)" if plan.minibuckets.ibound > 1 else _what_helps(plan)
+    if plan.task == "mpe":
+        return (
+            "solve it with a time limit (elimina solve --time-limit): search keeps both bounds and the best assignment"
+        )
+    if plan.task in ("pr", "mmap"):
+        return "bound the answer with mini-buckets (elimina solve --method mbe)"
+    return _what_helps(plan.whole)
+
+
 def does_not_fit(plan: Plan) -> str:
     """Return the error of a plan that does not fit: what it would need, and which options help."""
     whole = plan.whole
@@ -43,7 +64,7 @@ def does_not_fit(plan: Plan) -> str:
     return (
         f"the plan needs {needs} "
         f"(induced width {whole.width}, largest table {count_text(whole.largest_table)} cells, {whole.dtype}); "
-        f"{_what_helps(whole)}{_slices_needed(plan)}{_bounds_instead(whole)}{_tuples_instead(plan)}"
+        f"{_what_helps(whole)}{_slices_needed(plan)}{_bounds_instead(plan)}{_tuples_instead(plan)}"
     )
 
 
@@ -62,12 +83,15 @@ def _what_helps(plan: Plan) -> str:
 
 def _bounds_instead(plan: Plan) -> str:
     """Return the advice to take mini-buckets, or smaller ones, where that is possible."""
-    if plan.sparse is not None or plan.has_large_factors:
+    whole = plan.whole
+    if whole.sparse is not None or whole.has_large_factors:
         return ""
-    if plan.minibuckets is not None:
-        return "; a smaller i-bound (--ibound) takes less" if plan.minibuckets.ibound > 1 else ""
-    is_possible = plan.task in ("mpe", "pr", "mmap")
-    return "; mini-buckets would bound the answer in less (--method mbe)" if is_possible else ""
+    if whole.minibuckets is not None:
+        return "; a smaller i-bound (--ibound) takes less" if whole.minibuckets.ibound > 1 else ""
+    if whole.task not in ("mpe", "pr", "mmap") or _SMALLEST * whole.factor_cells * whole.itemsize > whole.memory_limit:
+        return ""
+    others = " without --slices and --scratch" if plan.slicing is not None or whole.scratch is not None else ""
+    return f"; mini-buckets bound the answer in less memory (--method mbe{others})"
 
 
 def _tuples_instead(plan: Plan) -> str:

@@ -109,10 +109,12 @@ def indices_asked(model: Model, task: Task, query: Sequence[str | int] | None) -
         InputError: The query does not go with the task, or names no variable.
     """
     if query is not None and task not in ("mar", "mmap"):
-        raise InputError(f"a query goes with the tasks mar and mmap, not with {task}")
+        raise InputError(f"a query is for the tasks mar and mmap: leave it out for {task}")
     asked = None if query is None else tuple(dict.fromkeys(indices_of(model, query, "query")))
     if task == "mmap" and not asked:
-        raise InputError("the task mmap needs a query: the variables whose most probable values are asked for")
+        raise InputError(
+            "the task mmap needs a query: name the variables whose most probable states are wanted (--query A,B)"
+        )
     return asked
 
 

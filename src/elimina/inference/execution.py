@@ -54,10 +54,13 @@ class Execution(NamedTuple):
             TimeLimitError: The deadline passed.
         """
         if self.deadline is not None and time.monotonic() > self.deadline:
-            raise TimeLimitError(
-                f"the time limit passed with {reached}; exact elimination has no answer before its end: "
-                "allow more time, or use another order or device"
-            )
+            if self.plan.minibuckets is not None:
+                advice = "allow more time, or a smaller i-bound (--ibound)"
+            else:
+                advice = (
+                    "exact elimination has no answer before its end; allow more time, or use another order or device"
+                )
+            raise TimeLimitError(f"the time limit passed with {reached}: {advice}")
 
     @property
     def state(self) -> State:

@@ -243,7 +243,7 @@ _Clash = tuple[Callable[[Options, str], object], str]
 _CLASHES: tuple[_Clash, ...] = (
     (
         lambda o, _: o.ibound is not None and o.names_another_way,
-        "mini-buckets are small enough for the memory themselves; leave slices, scratch and sparse tables out",
+        "an i-bound cannot be combined with slices, a scratch directory or sparse tables: leave these out",
     ),
 )
 """Options that do not go together, whatever the task, and why."""
@@ -256,36 +256,36 @@ _BOUNDED_REST = {("mmap", "mbe"), ("mmap", "search")}
 
 _CLASHES_WITH_TASKS: tuple[_Clash, ...] = (
     (
-        lambda o, task: (
-            task not in _METHODS_OF.get(o.method, (task,))
-            or (task != "mpe" and (o.method == "filter" or o.upper_bound is not None))
-        ),
-        "the methods filter and search and an upper bound go with the task mpe, the method mbe with mpe, mmap and pr; "
-        "not with {task}",
+        lambda o, task: task not in _METHODS_OF.get(o.method, (task,)),
+        "the method {method} cannot answer the task {task}: use auto or eliminate",
+    ),
+    (
+        lambda o, task: task != "mpe" and o.upper_bound is not None,
+        "an upper bound is for the task mpe: leave it out for {task}",
     ),
     (
         lambda o, _: o.checkpoint is not None and (o.method == "mbe" or o.looks_for_optimum),
-        "a checkpoint keeps what elimination knows, not what other methods do; leave one out",
+        "a checkpoint keeps the state of elimination only: leave it out, or use the method eliminate and no upper bound",
     ),
     (
         lambda o, _: o.method in ("eliminate", "mbe") and o.upper_bound is not None,
-        "an upper bound goes with the methods auto, filter and search; others make no use of it",
+        "the method {method} cannot use an upper bound: leave it out, or use filter or search",
     ),
     (
         lambda o, task: o.checkpoint is not None and task in ("mar", "mmap"),
-        "a checkpoint goes with the tasks mpe, pr and count, not with {task}",
+        "a checkpoint is for the tasks mpe, pr and count: leave it out for {task}",
     ),
     (
         lambda o, task: o.ibound is not None and task not in ("mpe", "pr") and (task, o.method) not in _BOUNDED_REST,
-        "an i-bound goes with the tasks mpe and pr, not with {task}",
+        "an i-bound is for the tasks mpe and pr: leave it out for {task}",
     ),
     (
         lambda o, task: o.ibound is not None and task == "pr" and o.shift in ("tables", "clusters"),
-        "--shift {shift} is for optima (task mpe); use none, buckets or all",
+        "shift {shift} is for the task mpe: use none, buckets or all",
     ),
     (
         lambda o, task: o.partition == "content" and task != "mpe",
-        "--partition content is for optima (task mpe), not for {task}; use scope",
+        "partition content is for the task mpe: use scope or auto for {task}",
     ),
 )
 """Options that do not go together or with a task."""
@@ -293,7 +293,7 @@ _CLASHES_WITH_TASKS: tuple[_Clash, ...] = (
 _CLASHES_OF_RUNS: tuple[_Clash, ...] = (
     (
         lambda o, _: o.ibound is not None and o.method not in ("mbe", "search"),
-        "an i-bound goes with the methods mbe and search",
+        "the method {method} cannot use an i-bound: leave it out, or use mbe or search",
     ),
 )
 """Options that do not go together where a plan is run."""
