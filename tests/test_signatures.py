@@ -72,16 +72,20 @@ def test_a_plan_ignores_options_of_a_run():
 @pytest.mark.parametrize(
     ("task", "given", "problem"),
     [
-        ("count", {"method": "search"}, "go with the task mpe"),
-        ("pr", {"upper_bound": 1}, "go with the task mpe"),
-        ("mpe", {"method": "eliminate", "upper_bound": 1}, "an upper bound goes with the methods auto, filter"),
-        ("mpe", {"method": "search", "checkpoint": "x"}, "a checkpoint keeps what elimination knows"),
-        ("mar", {"checkpoint": "x"}, "a checkpoint goes with the tasks mpe, pr and count, not with mar"),
-        ("mpe", {"ibound": 2}, "an i-bound goes with the methods mbe and search"),
-        ("count", {"ibound": 2, "method": "auto"}, "an i-bound goes with the tasks mpe and pr, not with count"),
-        ("mpe", {"ibound": 2, "method": "mbe", "tables": "sparse"}, "mini-buckets are small enough"),
-        ("pr", {"ibound": 2, "method": "mbe", "shift": "tables"}, "--shift tables is for optima"),
-        ("pr", {"partition": "content"}, "--partition content is for optima"),
+        ("count", {"method": "search"}, "method search cannot answer the task count: use auto"),
+        ("pr", {"upper_bound": 1}, "an upper bound is for the task mpe: leave it out for pr"),
+        ("mpe", {"method": "eliminate", "upper_bound": 1}, "the method eliminate cannot use an upper bound: leave"),
+        ("mpe", {"method": "search", "checkpoint": "x"}, "a checkpoint keeps the state of elimination only"),
+        ("mar", {"checkpoint": "x"}, "a checkpoint is for the tasks mpe, pr and count: leave it out for mar"),
+        ("mpe", {"ibound": 2}, "the method auto cannot use an i-bound: leave it out"),
+        ("count", {"ibound": 2, "method": "auto"}, "an i-bound is for the tasks mpe and pr: leave it out for count"),
+        (
+            "mpe",
+            {"ibound": 2, "method": "mbe", "tables": "sparse"},
+            "a scratch directory or sparse tables: leave these out",
+        ),
+        ("pr", {"ibound": 2, "method": "mbe", "shift": "tables"}, "shift tables is for the task mpe: use none"),
+        ("pr", {"partition": "content"}, "partition content is for the task mpe: use scope"),
     ],
 )
 def test_options_that_do_not_go_together(task, given, problem):

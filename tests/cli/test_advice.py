@@ -44,7 +44,7 @@ ADVICE = [
      f"{RADIO} --method filter --upper-bound 1400"),
     (f"{RADIO} --method eliminate --upper-bound 1400", "leave it out, or use filter or search",
      f"{RADIO} --method search --upper-bound 1400"),
-    (f"{RADIO} --method search --checkpoint kept", "leave it out, or use the method eliminate",
+    (f"{RADIO} --method search --checkpoint kept", "leave it out, or use eliminate",
      f"{RADIO} --method eliminate --checkpoint kept"),
     (f"{PUMP} --checkpoint kept", "leave it out for mar", PUMP),
     (f"{RADIO} --task count --method filter", "use auto or eliminate", f"{RADIO} --task count --method eliminate"),
@@ -132,7 +132,7 @@ def test_advice_of_mini_buckets_speaks_of_mini_buckets():
 
     model = library.generate.grid_model(4, 3, 0.1, seed=1)
     for ibound, advice in ((2, "a smaller i-bound"), (None, "another order or device")):
-        plan = library.plan(model, ibound=ibound, device="cpu")
+        plan = library.plan(model, device="cpu", options=library.Options(ibound=ibound))
         execution = Execution(None, plan, None, None, 0.0)  # type: ignore[arg-type]
         with pytest.raises(TimeLimitError, match=advice):
             execution.check_deadline("half of it done")
@@ -141,7 +141,7 @@ def test_advice_of_mini_buckets_speaks_of_mini_buckets():
 def test_counts_and_marginals_are_not_told_to_use_mini_buckets():
     model = library.generate.grid_model(10, 4, 0.1, seed=1)
     with pytest.raises(MemoryLimitError) as failed:
-        library.solve(model, "count", memory=1000, device="cpu", slices="never")
+        library.solve(model, "count", memory=1000, device="cpu", options=library.Options(slices="never"))
     assert "mbe" not in str(failed.value)
 
 

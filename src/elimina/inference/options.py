@@ -265,7 +265,7 @@ _CLASHES_WITH_TASKS: tuple[_Clash, ...] = (
     ),
     (
         lambda o, _: o.checkpoint is not None and (o.method == "mbe" or o.looks_for_optimum),
-        "a checkpoint keeps the state of elimination only: leave it out, or use the method eliminate and no upper bound",
+        "a checkpoint keeps the state of elimination only: leave it out, or use eliminate without an upper bound",
     ),
     (
         lambda o, _: o.method in ("eliminate", "mbe") and o.upper_bound is not None,
