@@ -30,6 +30,7 @@ KINDS = {
         r"MiniBuckets::divide\(|def (by_scope|partition_by_content)\(|fill_bins",
         ["core/plan/mini_buckets.cpp", "src/elimina/inference/content.py"],
     ),
+    "array for Python that owns a vector": (r"delete static_cast<std::vector", ["core/bindings/arrays.hpp"]),
 }
 
 

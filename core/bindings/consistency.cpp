@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "arrays.hpp"
 #include "costs.hpp"
 #include "listener.hpp"
 #include "module.hpp"
@@ -59,14 +60,6 @@ nb::dict run(Search& search, double seconds, double nodes, double memory, nb::ob
   return result;
 }
 
-using Words = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-nb::object array_of(std::vector<std::int64_t> words) {
-  auto* kept = new std::vector<std::int64_t>(std::move(words));
-  const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<std::int64_t>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
-}
-
 nb::tuple take_open(Search& search) {
   std::vector<std::int64_t> bounds, lengths, words;
   const auto put = [&](const Decision& made) { words.insert(words.end(), {made.var, made.value, static_cast<std::int64_t>(made.rule)}); };
@@ -87,7 +80,7 @@ Decision decision_of(const Network& network, const std::int64_t* words) {
   return {v, static_cast<int>(words[1]), static_cast<Rule>(words[2])};
 }
 
-void replace_open(Search& search, const Words& bounds, const Words& lengths, const Words& words) {
+void replace_open(Search& search, const Words<const std::int64_t>& bounds, const Words<const std::int64_t>& lengths, const Words<const std::int64_t>& words) {
   if (bounds.size() != lengths.size()) throw nb::value_error("each node has a bound and a length");
   std::vector<Open> open(bounds.size());
   std::size_t at = 0;

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "network/network.hpp"
+#include "arrays.hpp"
 
-using Costs = nanobind::ndarray<const elimina::network::Cost, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
+using Costs = Words<const elimina::network::Cost>;
 
 inline elimina::network::Network network_of(std::vector<int> sizes, std::vector<std::vector<elimina::network::Var>> scopes,
                                        const std::vector<Costs>& tables, elimina::network::Cost constant, elimina::network::Cost upper) {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "arrays.hpp"
 #include "case_network.hpp"
 #include "case_plan.hpp"
 #include "dense.hpp"
@@ -27,8 +28,6 @@ using namespace elimina;
 
 namespace {
 
-template <class T>
-using Words = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Rows = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using AnyRows = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -52,11 +51,9 @@ ValueKind value_kind(const Arena& arena, SemiringKind semiring) {
   throw nb::value_error("the semiring has no kernel for the arena's dtype");
 }
 
-std::vector<i64> list(Words<const i64> words) { return {words.data(), words.data() + words.size()}; }
-
 void make_planner(CasePlanner* to, Words<const i64> sizes, Words<const i64> starts, Words<const i64> members, Words<const i64> strides, Words<const i64> offsets,
                   Words<const double> least, Words<const i64> asked, Words<const i64> places, i64 first, i64 last) {
-  new (to) CasePlanner({list(sizes), list(starts), list(members), list(strides), list(offsets), {least.data(), least.data() + least.size()}, list(asked), list(places), first, last});
+  new (to) CasePlanner({list_of(sizes), list_of(starts), list_of(members), list_of(strides), list_of(offsets), list_of(least), list_of(asked), list_of(places), first, last});
 }
 
 // The work of a plan, and its number of steps; None: no plan fits.
@@ -101,10 +98,7 @@ nb::object answer_case(CaseNetwork& network, nb::dict evidence) {
     raise();
   }
   if (!found) return nb::none();
-  auto* kept = new std::vector<double>(std::move(found->shares));
-  nb::capsule owner(kept, [](void* data) noexcept { delete static_cast<std::vector<double>*>(data); });
-  const nb::ndarray<nb::numpy, double, nb::ndim<1>> shares(kept->data(), {kept->size()}, owner);
-  return nb::make_tuple(shares, found->log_sum, found->sum, found->width, found->largest, i64(found->work), found->cells);
+  return nb::make_tuple(array_of(std::move(found->shares)), found->log_sum, found->sum, found->width, found->largest, i64(found->work), found->cells);
 }
 
 // A program and the arrays that it works on, which the session keeps alive.

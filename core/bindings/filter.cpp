@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "arrays.hpp"
 #include "costs.hpp"
 #include "listener.hpp"
 #include "module.hpp"
@@ -63,11 +64,8 @@ nb::tuple shift_costs(std::vector<int> sizes, std::vector<std::vector<Var>> scop
   if (ended.interrupted) PyErr_SetNone(PyExc_KeyboardInterrupt);
   if (ended.raised || ended.interrupted) throw nb::python_error();
   nb::list factors;
-  for (const Function& function : shifted.functions) {
-    auto* cells = new std::vector<Cost>(function.cost);
-    nb::capsule owner(cells, [](void* p) noexcept { delete static_cast<std::vector<Cost>*>(p); });
-    factors.append(nb::make_tuple(function.scope, nb::ndarray<nb::numpy, Cost, nb::ndim<1>>(cells->data(), {cells->size()}, owner)));
-  }
+  for (const Function& function : shifted.functions)
+    factors.append(nb::make_tuple(function.scope, array_of(function.cost)));
   return nb::make_tuple(shifted.constant, factors);
 }
 

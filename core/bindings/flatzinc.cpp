@@ -9,6 +9,7 @@
 
 #include "cp/flatzinc/instance.hpp"
 #include "cp/flatzinc/record.hpp"
+#include "arrays.hpp"
 #include "device_kind.hpp"
 #include "module.hpp"
 #include "searching.hpp"
@@ -119,14 +120,11 @@ class FlatZinc {
   bool searched_ = false;
 };
 
-using Rows = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<2>>;
-
 // A row of variable (-1: a constant), scale and offset for each view.
-Rows rows_of(const Argument& views) {
-  auto* rows = new Values;
-  for (const View x : views) rows->insert(rows->end(), {x.var, x.scale, x.offset});
-  nb::capsule owner(rows, [](void* p) noexcept { delete static_cast<Values*>(p); });
-  return Rows(rows->data(), {views.size(), 3}, owner);
+Array<std::int64_t, 2> rows_of(const Argument& views) {
+  Values rows;
+  for (const View x : views) rows.insert(rows.end(), {x.var, x.scale, x.offset});
+  return array_of(std::move(rows), std::array<std::size_t, 2>{views.size(), 3});
 }
 
 // Those of its elements that are numbers or variables; and the bounds of its index sets.

@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "arrays.hpp"
 #include "module.hpp"
 #include "order_search.hpp"
 
@@ -69,22 +70,7 @@ Order search_interruptibly(const Graph& graph, const Options& options, double se
   return order;
 }
 
-template <class T>
-using Words = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-std::vector<T> list_of(const Words<T>& words) {
-  return {words.data(), words.data() + words.size()};
-}
-
-template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> array_of(std::vector<T> items) {
-  auto* kept = new std::vector<T>(std::move(items));
-  nb::capsule owner(kept, [](void* data) noexcept { delete static_cast<std::vector<T>*>(data); });
-  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner);
-}
-
-Graph graph_of(const Words<double>& sizes, const Words<std::int64_t>& offsets, const Words<Vertex>& members) {
+Graph graph_of(const Words<const double>& sizes, const Words<const std::int64_t>& offsets, const Words<const Vertex>& members) {
   return moral_graph(list_of(sizes), list_of(offsets), list_of(members));
 }
 
@@ -152,7 +138,7 @@ Messages messages_of(const Graph& graph, const Order& order) {
 
 nb::tuple tuple_of(Messages found) { return nb::make_tuple(found.width, array_of(std::move(found.cells)), std::move(found.wide)); }
 
-nb::tuple find_order(Words<double> sizes, Words<std::int64_t> offsets, Words<Vertex> members, const std::vector<std::string>& rules, bool anneal,
+nb::tuple find_order(Words<const double> sizes, Words<const std::int64_t> offsets, Words<const Vertex> members, const std::vector<std::string>& rules, bool anneal,
                      std::int64_t rounds, double seconds, double patience, double limit, std::uint64_t seed, int threads) {
   Options options;
   for (const auto& rule : rules) options.rules.push_back(rule_of(rule));
@@ -180,7 +166,7 @@ nb::tuple find_order(Words<double> sizes, Words<std::int64_t> offsets, Words<Ver
   return nb::make_tuple(array_of(std::move(*order)), tuple_of(std::move(found)));
 }
 
-nb::tuple messages(Words<double> sizes, Words<std::int64_t> offsets, Words<Vertex> members, Words<Vertex> order) {
+nb::tuple messages(Words<const double> sizes, Words<const std::int64_t> offsets, Words<const Vertex> members, Words<const Vertex> order) {
   Messages found;
   {
     nb::gil_scoped_release release;

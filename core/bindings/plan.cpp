@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "arrays.hpp"
 #include "module.hpp"
 #include "plan/mini_buckets.hpp"
 #include "plan/place.hpp"
@@ -21,29 +22,12 @@ using namespace elimina::plan;
 
 namespace {
 
-template <class T>
-using Words = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Array = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
-
-template <class T>
-Array<T> array_of(std::vector<T> items) {
-  auto* kept = new std::vector<T>(std::move(items));
-  nb::capsule owner(kept, [](void* data) noexcept { delete static_cast<std::vector<T>*>(data); });
-  return Array<T>(kept->data(), {kept->size()}, owner);
-}
-
 // A property that views one of a layout's vectors, and keeps the layout.
 template <auto kMember>
 auto view_of(nb::handle_t<Layout> self) {
   auto& items = nb::cast<Layout&>(self).*kMember;
   using T = typename std::remove_reference_t<decltype(items)>::value_type;
   return Array<T>(items.data(), {items.size()}, self);
-}
-
-template <class T>
-std::vector<T> list_of(Words<const T> words) {
-  return {words.data(), words.data() + words.size()};
 }
 
 // The scopes of a problem's factors, sorted by an order of elimination, and their bucket tree.

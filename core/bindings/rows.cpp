@@ -11,6 +11,7 @@
 #include <string>
 #include <tuple>
 
+#include "arrays.hpp"
 #include "module.hpp"
 
 namespace nb = nanobind;
@@ -20,8 +21,6 @@ using namespace elimina::sparse;
 
 namespace {
 
-template <class T>
-using Words = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Keys = Matrix<const u64>;

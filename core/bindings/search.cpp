@@ -8,6 +8,7 @@
 #include <cmath>
 #include <optional>
 
+#include "arrays.hpp"
 #include "listener.hpp"
 #include "module.hpp"
 
@@ -18,7 +19,6 @@ using namespace elimina::search;
 namespace {
 
 using Cells = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Words = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Contexts = std::vector<std::vector<Var>>;
 
 Arena arena_of(const Cells& cells, double forbidden, double sign) {
@@ -33,8 +33,6 @@ Arena arena_of(const Cells& cells, double forbidden, double sign) {
   else if (type != nb::dtype<double>()) throw nb::value_error("the arena's dtype is int16, int32, int64, float32 or float64");
   return arena;
 }
-
-std::span<const std::int64_t> span_of(const Words& words) { return {words.data(), words.size()}; }
 
 Options options_of(const Problem& problem, double upper, std::optional<std::vector<int>> start, double seconds, double nodes, int threads,
                    double memory, std::uint64_t seed) {
@@ -67,7 +65,7 @@ nb::dict result_of(Report& report) {
   return result;
 }
 
-nb::dict search_tree(const Cells& cells, const Words& tables, const std::vector<int>& sizes, const std::vector<Var>& parents,
+nb::dict search_tree(const Cells& cells, const Words<const std::int64_t>& tables, const std::vector<int>& sizes, const std::vector<Var>& parents,
                      const Contexts& contexts, double forbidden, double sign, bool integral, double upper,
                      std::optional<std::vector<int>> start, double seconds, double nodes, int threads, double memory, std::uint64_t seed,
                      nb::object poll) {

@@ -6,11 +6,10 @@
 #include <memory>
 
 #include "cp/parallel.hpp"
+#include "arrays.hpp"
 #include "listener.hpp"
 
 namespace elimina::cp {
-
-using Solved = nanobind::ndarray<nanobind::numpy, std::int64_t, nanobind::ndim<1>>;
 
 class Searching {
  public:
@@ -41,11 +40,7 @@ class Searching {
 
   const Values& values() const { return search_->solution(); }
 
-  Solved solution() const {
-    auto* copy = new Values(values());
-    nanobind::capsule owner(copy, [](void* p) noexcept { delete static_cast<Values*>(p); });
-    return Solved(copy->data(), {copy->size()}, owner);
-  }
+  Array<std::int64_t> solution() const { return array_of(values()); }
 
   nanobind::dict statistics() const {
     const Statistics s = search_->statistics();

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "arrays.hpp"
 #include "module.hpp"
 #include "network/incumbent.hpp"
 #include "table_list.hpp"
@@ -20,23 +21,6 @@ using namespace elimina;
 using namespace elimina::tables;
 
 namespace {
-
-template <class T>
-using Words = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Array = nb::ndarray<nb::numpy, T>;
-
-template <class T>
-Array<T> array_of(std::vector<T> items, std::initializer_list<std::size_t> shape) {
-  auto* kept = new std::vector<T>(std::move(items));
-  nb::capsule owner(kept, [](void* data) noexcept { delete static_cast<std::vector<T>*>(data); });
-  return Array<T>(kept->data(), shape, owner);
-}
-
-template <class T>
-std::span<const T> span_of(const Words<T>& words) {
-  return {words.data(), words.size()};
-}
 
 // A view of an array of Python's that ends with this object.
 struct View {
@@ -181,8 +165,8 @@ i64 largest(const TableList& own) {
   return found;
 }
 
-nb::tuple encode_factors(const TableList& own, const std::string& sense, const std::string& rule, i64 limit, Words<i64> member_starts, Words<int> members,
-                Words<i64> starts, Words<int> scopes, Words<i64> sizes, Words<i64> strides, Words<i64> offsets, std::optional<Words<i64>> numbers,
+nb::tuple encode_factors(const TableList& own, const std::string& sense, const std::string& rule, i64 limit, Words<const i64> member_starts, Words<const int> members,
+                Words<const i64> starts, Words<const int> scopes, Words<const i64> sizes, Words<const i64> strides, Words<const i64> offsets, std::optional<Words<const i64>> numbers,
                 nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu> arena, i64 block) {
   Number type;
   if (arena.dtype() == nb::dtype<double>()) type = Number::f64;
@@ -203,7 +187,7 @@ nb::tuple encode_factors(const TableList& own, const std::string& sense, const s
     written = encode(own.tables, sense_of(sense), rule_of(rule), limit, places, wanted, type, static_cast<char*>(arena.data()), block);
   }
   const std::size_t count = written.exponents.size();
-  return nb::make_tuple(array_of(std::move(written.ranges), {count, 2}), array_of(std::move(written.exponents), {count}), array_of(std::move(written.exact), {count}));
+  return nb::make_tuple(array_of(std::move(written.ranges), std::array<std::size_t, 2>{count, 2}), array_of(std::move(written.exponents)), array_of(std::move(written.exact)));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "arrays.hpp"
 #include "module.hpp"
 #include "text.hpp"
 
@@ -13,19 +14,6 @@ using namespace nb::literals;
 using elimina::Scanner;
 
 namespace {
-
-template <class T>
-using Array = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
-using Sizes = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-Array<T> to_array(std::vector<T>&& values) {
-  auto* kept = new std::vector<T>(std::move(values));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return Array<T>(kept->data(), {kept->size()}, owner);
-}
-
-std::span<const std::int64_t> view(const Sizes& sizes) { return {sizes.data(), sizes.size()}; }
 
 // A scanner together with the bytes that it reads.
 struct Text {
@@ -47,7 +35,7 @@ Array<T> numbers(Text& text, std::uint64_t count, const char* what, Read read) {
     out.resize(count);
     read(std::span<T>(out));
   }
-  return to_array(std::move(out));
+  return array_of(std::move(out));
 }
 
 std::pair<Array<std::int64_t>, Array<std::int64_t>> lists(Text& text, std::uint64_t count, std::int64_t bound, const char* what) {
@@ -56,10 +44,10 @@ std::pair<Array<std::int64_t>, Array<std::int64_t>> lists(Text& text, std::uint6
     nb::gil_scoped_release unlocked;
     result = text.scanner.lists(count, bound, what);
   }
-  return {to_array(std::move(result.offsets)), to_array(std::move(result.members))};
+  return {array_of(std::move(result.offsets)), array_of(std::move(result.members))};
 }
 
-std::pair<Array<std::int32_t>, Array<std::int64_t>> tuples(Text& text, std::uint64_t count, const Sizes& sizes) {
+std::pair<Array<std::int32_t>, Array<std::int64_t>> tuples(Text& text, std::uint64_t count, const Words<const std::int64_t>& sizes) {
   std::vector<std::int32_t> rows;
   std::vector<std::int64_t> costs;
   {
@@ -68,9 +56,9 @@ std::pair<Array<std::int32_t>, Array<std::int64_t>> tuples(Text& text, std::uint
     text.scanner.need(count * (sizes.size() + 1), "the tuples' numbers");
     rows.resize(count * sizes.size());
     costs.resize(count);
-    text.scanner.tuples(view(sizes), rows, costs);
+    text.scanner.tuples(span_of(sizes), rows, costs);
   }
-  return {to_array(std::move(rows)), to_array(std::move(costs))};
+  return {array_of(std::move(rows)), array_of(std::move(costs))};
 }
 
 std::tuple<Array<std::int64_t>, Array<double>, Array<double>, Array<double>> bif_rows(Text& text, std::size_t child_size, const std::vector<std::vector<std::string>>& labels) {
@@ -82,8 +70,8 @@ std::tuple<Array<std::int64_t>, Array<double>, Array<double>, Array<double>> bif
       for (std::size_t i = 0; i < labels[p].size(); ++i) index[p].emplace(labels[p][i], i);
     rows = elimina::bif_rows(text.scanner, child_size, index);
   }
-  return {to_array(std::move(rows.parents)), to_array(std::move(rows.values)), to_array(std::move(rows.defaults)),
-          to_array(std::move(rows.table))};
+  return {array_of(std::move(rows.parents)), array_of(std::move(rows.values)), array_of(std::move(rows.defaults)),
+          array_of(std::move(rows.table))};
 }
 
 nb::object bracket_items(Text& text, bool as_words) {
@@ -97,8 +85,8 @@ nb::object bracket_items(Text& text, bool as_words) {
     for (const auto& word : items.words) words.append(as_bytes(word));
     return words;
   }
-  if (items.integers.size() == items.reals.size()) return nb::cast(to_array(std::move(items.integers)));
-  return nb::cast(to_array(std::move(items.reals)));
+  if (items.integers.size() == items.reals.size()) return nb::cast(array_of(std::move(items.integers)));
+  return nb::cast(array_of(std::move(items.reals)));
 }
 
 }  // namespace
@@ -147,8 +135,8 @@ void bind_text(nb::module_& m) {
            "Lists 'k i1 .. ik' of distinct indices below bound: (offsets, concatenated members).")
       .def(
           "tables",
-          [](Text& t, const Sizes& sizes, std::uint64_t total) {
-            return numbers<double>(t, total, "the tables' entries", [&](auto out) { t.scanner.tables(view(sizes), out); });
+          [](Text& t, const Words<const std::int64_t>& sizes, std::uint64_t total) {
+            return numbers<double>(t, total, "the tables' entries", [&](auto out) { t.scanner.tables(span_of(sizes), out); });
           },
           "sizes"_a, "total"_a, "Tables 'k v1 .. vk' with k == sizes[i], concatenated; total == sum(sizes).")
       .def("tuples", &tuples, "count"_a, "sizes"_a, "Lines 'i1 .. ik cost': (flat int32 rows, int64 costs).")

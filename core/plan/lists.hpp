@@ -13,6 +13,12 @@ struct Lists {
   std::vector<i64> starts{0};
   std::vector<int> items;
 
+  static Lists of(std::span<const std::vector<int>> lists) {
+    Lists found;
+    for (const auto& list : lists) found.append(list);
+    return found;
+  }
+
   void add(int item) { items.push_back(item); }
   void close() { starts.push_back(i64(items.size())); }
   void append(std::span<const int> list) {

@@ -21,13 +21,6 @@ void check_variable(std::int64_t v, std::int64_t least, std::int64_t count, cons
 
 }  // namespace
 
-Lists::Lists(const std::vector<std::vector<int>>& lists) : start_{0} {
-  for (const auto& list : lists) {
-    items_.insert(items_.end(), list.begin(), list.end());
-    start_.push_back(items_.size());
-  }
-}
-
 Problem::Problem(const Arena& arena, std::span<const std::int64_t> words, const std::vector<int>& sizes, const std::vector<Var>& parents,
                  const std::vector<std::vector<Var>>& contexts, bool integral)
     : arena(arena), integral(integral), size(sizes), parent(parents) {
@@ -45,7 +38,7 @@ Problem::Problem(const Arena& arena, std::span<const std::int64_t> words, const 
   check_contexts(contexts);
   auto lists = contexts;
   lists.emplace_back();
-  this->contexts = Lists(lists);
+  this->contexts = Lists::of(lists);
   order_children();
   check_range();
   list_tables();
@@ -67,7 +60,7 @@ void Problem::build_tree() {
   if (preorder.size() != size.size()) invalid("the parents are no forest: some variable is its own ancestor");
   for (std::size_t i = preorder.size() - 1; i > 0; --i) exit_[parent[preorder[i]]] += exit_[preorder[i]];
   for (const Var v : preorder) exit_[v] += entry_[v];
-  children = Lists(lists);
+  children = Lists::of(lists);
 }
 
 // What depends on fewest variables first: it is decided in fewest ways.
@@ -77,7 +70,7 @@ void Problem::order_children() {
     lists.emplace_back(children[v].begin(), children[v].end());
     std::stable_sort(lists.back().begin(), lists.back().end(), [&](Var a, Var b) { return contexts[a].size() < contexts[b].size(); });
   }
-  children = Lists(lists);
+  children = Lists::of(lists);
 }
 
 void Problem::read_tables(std::span<const std::int64_t> words) {
@@ -173,10 +166,10 @@ void Problem::list_tables() {
       if (v != table.origin) through[v].push_back(t);
     }
   }
-  this->factors = Lists(factors);
-  this->messages = Lists(messages);
-  this->below = Lists(below);
-  this->through = Lists(through);
+  this->factors = Lists::of(factors);
+  this->messages = Lists::of(messages);
+  this->below = Lists::of(below);
+  this->through = Lists::of(through);
 }
 
 network::View Problem::factors_view() const {

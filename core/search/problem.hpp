@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "network/view.hpp"
+#include "plan/lists.hpp"
 
 namespace elimina::search {
 
@@ -12,6 +13,7 @@ using network::Axis;
 using network::infinite;
 using network::Type;
 using network::Var;
+using plan::Lists;
 
 struct Arena : network::Numbers {
   const void* cells;
@@ -29,18 +31,6 @@ struct Table {
   Var home, origin;  // -1: a factor
   std::int64_t offset, stride;
   std::vector<Axis> axes;
-};
-
-// One list for each variable, in one block.
-class Lists {
- public:
-  Lists() = default;
-  explicit Lists(const std::vector<std::vector<int>>& lists);
-  std::span<const int> operator[](std::size_t i) const { return {items_.data() + start_[i], items_.data() + start_[i + 1]}; }
-
- private:
-  std::vector<std::size_t> start_;
-  std::vector<int> items_;
 };
 
 // The variables and one more, of one value: the root above them all, where the constants are.
