@@ -105,3 +105,10 @@ def test_pictures_show_themselves(tmp_path):
     assert picture._repr_svg_() == picture.svg() == (tmp_path / "x.svg").read_text()
     with pytest.raises(TypeError, match=r"model is 3 \(int\); it takes a Model"):
         elimina.viz.plot(3)
+
+
+def test_options_show_what_differs_from_the_defaults() -> None:
+    assert repr(elimina.Options()) == "Options()"
+    given = elimina.Options(order=("b", "a"), gap=0.5)
+    assert repr(given) == "Options(order=('b', 'a'), gap=0.5)"
+    assert eval(repr(given), {"Options": elimina.Options}) == given

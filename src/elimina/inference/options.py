@@ -118,6 +118,11 @@ class Options(NamedTuple):
     refined: int = 0
     is_kept: bool = False
 
+    def __repr__(self) -> str:
+        defaults = (repr(default) for default in self._field_defaults.values())
+        pairs = zip(self._fields, map(repr, self), defaults, strict=True)
+        return f"Options({', '.join(f'{name}={value}' for name, value, default in pairs if value != default)})"
+
     @property
     def shifts_tables(self) -> bool:
         """True if costs are shifted between tables."""
