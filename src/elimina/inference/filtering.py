@@ -37,7 +37,7 @@ _ROW_BYTES = 64
 _LEAST_ROWS = 1 << 12
 
 _CELL_BYTES = 12
-"""Seconds of copying a cell of a padded table, measured on the scen07 network of CELAR."""
+"""Bytes of a cell of a padded table, its copy included; measured on the scen07 network of CELAR."""
 
 _LEAST_COPIES = 1 << 23
 """Bytes of copies that are always allowed."""
