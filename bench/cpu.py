@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -26,6 +25,7 @@ from elimina.planning.estimate import cpu_machine
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
 from elimina.planning.program import pack
+from timing import median_seconds
 
 
 def bucket(
@@ -58,18 +58,7 @@ def copy_bandwidth(size: int, threads: int, repeat: int) -> float:
                 )
             )
 
-        return 2 * size / best_time(copy, repeat)
-
-
-def best_time(call, repeat: int) -> float:
-    """The median of several timings after one warm-up."""
-    call()
-    times = []
-    for _ in range(repeat):
-        started = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - started)
-    return sorted(times)[len(times) // 2]
+        return 2 * size / median_seconds(copy, repeat)
 
 
 def measure(model: Model, dtype: str, threads: int, repeat: int) -> tuple[float, int, int]:
@@ -93,7 +82,7 @@ def measure(model: Model, dtype: str, threads: int, repeat: int) -> tuple[float,
     )
     step = plan.steps[last]
     cells = step.out_cells + sum(operand.cells for operand in step.operands)
-    return best_time(session.run, repeat), cells * program.dtype.itemsize, step.work
+    return median_seconds(session.run, repeat), cells * program.dtype.itemsize, step.work
 
 
 def numpy_time(model: Model, dtype: str, repeat: int) -> float:
@@ -109,7 +98,7 @@ def numpy_time(model: Model, dtype: str, repeat: int) -> float:
             total = total + table
         total.min(0)
 
-    return best_time(call, repeat)
+    return median_seconds(call, repeat)
 
 
 def main() -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +21,7 @@ from elimina import _core
 from elimina.planning.layout import table_strides
 from elimina.planning.plan import Operand, Step
 from elimina.planning.steps import Steps
+from timing import best_seconds
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.reference.planner import choose_tile
@@ -78,17 +78,6 @@ def make_step(shape: str, sizes: dict[str, int], itemsize: int) -> tuple[Step, i
     return step, height + span
 
 
-def best_time(call, repeat: int) -> float:
-    """The shortest of several timings after one warm-up: other processes can only add to it."""
-    call()
-    times = []
-    for _ in range(repeat):
-        started = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - started)
-    return min(times)
-
-
 def step_time(step: Step, arena: np.ndarray, semiring: str, threads: int, repeat: int) -> float:
     packed = Steps.packed([step])
     runs = max(1, 100_000 // step.work)
@@ -100,7 +89,7 @@ def step_time(step: Step, arena: np.ndarray, semiring: str, threads: int, repeat
     session = _core.DenseSession(
         semiring, float(parameter), parameter, packed.words, starts, outputs, arena, peaks, None, threads
     )
-    return best_time(session.run, repeat) / runs
+    return best_seconds(session.run, repeat) / runs
 
 
 def numpy_time(shape: str, tables: list[np.ndarray], semiring: str, repeat: int) -> float:
@@ -119,9 +108,9 @@ def numpy_time(shape: str, tables: list[np.ndarray], semiring: str, repeat: int)
             total = total + table if semiring == "min-sum" else total * table
         total.sum(-1) if semiring == "sum-product" else total.max(-1) if semiring == "max-product" else total.min(-1)
 
-    best = best_time(broadcast, repeat)
+    best = best_seconds(broadcast, repeat)
     if semiring == "sum-product":
-        best = min(best, best_time(lambda: np.einsum(shape, *tables, optimize=False), repeat))
+        best = min(best, best_seconds(lambda: np.einsum(shape, *tables, optimize=False), repeat))
     return best
 
 
@@ -151,7 +140,7 @@ def main() -> None:
                       for scope in shape.split("->")[0].split(",")]  # fmt: skip
             source = np.zeros(sum(operand.cells for operand in step.operands) + step.out_cells, dtype)
             target = source.copy()
-            copy = best_time(lambda s=source, t=target: [np.copyto(t, s) for _ in range(10)], args.repeat) / 10
+            copy = best_seconds(lambda s=source, t=target: [np.copyto(t, s) for _ in range(10)], args.repeat) / 10
             ratio = numpy_time(shape, tables, semiring, args.repeat) / seconds
             print(
                 f"{label:50} {semiring:12} {dtype:8} {seconds * 1e6:9.2f} {seconds / step.work * 1e9:7.3f}"

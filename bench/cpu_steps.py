@@ -11,7 +11,6 @@ cell and a value of the eliminated variable.
 from __future__ import annotations
 
 import argparse
-import time
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from elimina.inference.options import Options
 from elimina.model import Model
 from elimina.planning.prepare import prepare
 from elimina.planning.program import pack
+from timing import best_seconds
 
 
 def network(variables: int, seed: int = 0) -> Model:
@@ -36,17 +36,6 @@ def network(variables: int, seed: int = 0) -> Model:
         scope = (*sorted(int(p) for p in parents), v)
         tables.append((scope, rng.random([sizes[u] for u in scope])))
     return Model.from_arrays(sizes, tables, sense="probability")
-
-
-def best_time(call, repeat: int) -> float:
-    """The shortest of several timings after one warm-up: other processes can only add to it."""
-    call()
-    times = []
-    for _ in range(repeat):
-        started = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - started)
-    return min(times)
 
 
 def main() -> None:
@@ -67,8 +56,8 @@ def main() -> None:
             program, factors = pack(plan, len(model.sizes)), encode(problem, plan).arena
             backend = CpuBackend(args.threads)
             session = backend.open(program, factors)
-            first = best_time(lambda b=backend, p=program, f=factors: run_once(b, p, f), args.repeat)
-            again = best_time(session.run, args.repeat)
+            first = best_seconds(lambda b=backend, p=program, f=factors: run_once(b, p, f), args.repeat)
+            again = best_seconds(session.run, args.repeat)
             fixed = (again - 1e-9 * plan.work) / len(plan.steps)
             print(
                 f"{name.split('/')[-1]:16} {task:4} {dtype:8} {len(plan.steps):6} {plan.work:13} {first * 1e6:10.1f}"

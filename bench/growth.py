@@ -1,7 +1,7 @@
 """Time and memory of whole calls on sparse models as they grow: they should be linear in the number of variables.
 
     python bench/growth.py [--sizes 1000 10000 100000] [--families tree chain chords grid network] \
-        [--tasks mpe pr mar count] [--threads 2] [--time-limit SECONDS]
+        [--tasks mpe pr mar count] [--threads 2] [--time-limit SECONDS] [--record]
 
 Each call runs in a process of its own. Columns: seconds of `solve`; its processor time, also in microseconds a variable
 and as a ratio to that of the size before; the peak of the resident memory without the interpreter's and the model's
@@ -22,6 +22,7 @@ import numpy as np
 from elimina import Model, Options, solve
 from elimina.model import Variable
 from elimina.table import Table
+from record import Record
 
 FAMILIES = ("tree", "chain", "chords", "grid", "network")
 TASKS = ("mpe", "pr", "mar", "count")
@@ -31,6 +32,8 @@ _NEAR = 50
 _CHORD = 5
 """Variables between the ends of two chords of a chain."""
 _GRID_ROWS = 4
+_LAST_COLUMNS = "ratio of the last two times", "peak at the last size, MiB"
+_NOTE = "Processor time in microseconds per variable, models of ternary variables."
 
 
 def edges(family: str, n: int, rng: np.random.Generator) -> list[tuple[int, int]]:
@@ -88,17 +91,20 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--time-limit", type=float, help="Seconds for each call.")
+    parser.add_argument("--record", action="store_true", help="Keep the table as bench/results/growth.json.")
     parser.add_argument("--one", nargs=3, metavar=("FAMILY", "SIZE", "TASK"), help="Print one call's figures as JSON.")
     arguments = parser.parse_args()
     if arguments.one:
         family, size, task = arguments.one
         print(json.dumps(measure(family, int(size), task, arguments.threads, arguments.time_limit)))
         return
+    sizes = arguments.sizes
+    record = Record("growth", ["family, task", *(f"{size:,}" for size in sizes), *_LAST_COLUMNS], _NOTE)
     columns = ("variables", 9), ("s", 8), ("CPU s", 8), ("us/var", 7), ("ratio", 6), ("MiB", 7)
     print(f"{'family':8} {'task':5}", *(f"{name:>{width}}" for name, width in columns), " phases, s")
     for family in arguments.families:
         for task in arguments.tasks:
-            before = 0.0
+            before, cells = 0.0, []
             for size in arguments.sizes:
                 command = [sys.executable, __file__, "--one", family, str(size), task]
                 command += ["--threads", str(arguments.threads)]
@@ -106,6 +112,7 @@ def main() -> None:
                 run = subprocess.run(command, capture_output=True, text=True, check=False)
                 if run.returncode:
                     print(f"{family:8} {task:5} {size:9,} failed: {run.stderr.strip().splitlines()[-1]}", flush=True)
+                    cells.append("failed")
                     continue
                 found = json.loads(run.stdout)
                 cpu = found["cpu"]
@@ -117,6 +124,11 @@ def main() -> None:
                     flush=True,
                 )
                 before = cpu
+                cells.append(f"{1e6 * cpu / size:.0f}")
+                last = ratio.strip(), f"{found['bytes'] / 2**20:.0f}"
+            record.add(f"{family} `{task}`", *cells, *(last if cells[-1] != "failed" else ("", "")))
+    if arguments.record:
+        print(f"wrote {record.save()}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Whole calls on Bayesian networks against pyAgrum: all posteriors once, from a model that is loaded.
 
-    python bench/oneshot.py FOLDER [--networks asia alarm ...] [--repeat 9]
+    python bench/oneshot.py FOLDER [--networks asia alarm ...] [--repeat 9] [--record]
 
 FOLDER holds the networks as BIF files (``.bif`` or ``.bif.gz``); pyAgrum has to be installed. Both use one thread.
 Columns: milliseconds (median) of pyAgrum's LazyPropagation (inference and all posteriors), of
@@ -10,14 +10,17 @@ Columns: milliseconds (median) of pyAgrum's LazyPropagation (inference and all p
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pyagrum
 
 import elimina
+from record import Record
+from timing import median_seconds
+
+COLUMNS = ("network", "pyAgrum", "`solve`", "ratio", "`JunctionTree` and first marginals", "ratio")
+NOTE = "Milliseconds of all posteriors without evidence, one thread. Ratio above 1: pyAgrum is better."
 
 NETWORKS = [
     "asia",
@@ -34,17 +37,6 @@ NETWORKS = [
     "mildew",
     "pigs",
 ]
-
-
-def median_ms(call: Callable[[], object], repeat: int) -> float:
-    """Return the median of several calls, in milliseconds, after one that is not counted."""
-    call()
-    times = []
-    for _ in range(repeat):
-        started = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - started)
-    return 1e3 * statistics.median(times)
 
 
 def peer(model: elimina.Model) -> Callable[[], object]:
@@ -67,13 +59,15 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--networks", nargs="+", default=NETWORKS)
     parser.add_argument("--repeat", type=int, default=9)
+    parser.add_argument("--record", action="store_true", help="Keep the table as bench/results/one-call.json.")
     options = parser.parse_args()
+    record = Record("one-call", COLUMNS, NOTE)
     print(f"{'network':12}{'pyAgrum':>10}{'solve':>10}{'ratio':>8}{'JunctionTree':>14}{'ratio':>8}")
     for name in options.networks:
         path = next(path for path in sorted(options.folder.glob(f"{name}.bif*")))
         model = elimina.read(path)
-        theirs = median_ms(peer(model), options.repeat)
-        ours = median_ms(
+        theirs = 1e3 * median_seconds(peer(model), options.repeat)
+        ours = 1e3 * median_seconds(
             lambda model=model: elimina.solve(model, "mar", device="cpu", options=elimina.Options(threads=1)),
             options.repeat,
         )
@@ -83,9 +77,12 @@ def main() -> None:
             engine.marginals()
             engine.close()
 
-        first = median_ms(tree, options.repeat)
+        first = 1e3 * median_seconds(tree, options.repeat)
         figures = f"{theirs:10.2f}{ours:10.2f}{ours / theirs:8.2f}{first:14.2f}{first / theirs:8.2f}"
         print(f"{name:12}{figures}", flush=True)
+        record.add(name, *figures.split())
+    if options.record:
+        print(f"wrote {record.save()}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,57 @@
+"""The tables of RESULTS.md are those of the records that the benchmarks wrote."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).parents[1] / "bench"
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCH))
+    return importlib.import_module
+
+
+def test_the_page_shows_the_records(bench):
+    text = (BENCH / "RESULTS.md").read_text()
+    render = bench("render")
+    assert render.rendered(text) == text
+    shown = {match["name"] for match in render.SECTION.finditer(text)}
+    assert shown == {path.stem for path in (BENCH / "results").glob("*.json")}
+
+
+def test_every_record_has_its_command_and_date():
+    for path in (BENCH / "results").glob("*.json"):
+        record = json.loads(path.read_text())
+        assert record.get("command") or record["commands"], path
+        assert record["date"], path
+        assert all(len(row) == len(record["columns"]) for row in record["rows"]), path
+
+
+def test_a_benchmark_writes_its_record(bench, tmp_path, monkeypatch):
+    record = bench("record")
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["bench/growth.py", "--sizes", "10"])
+    run = record.Record("growth", ["family", "s"], "Seconds.")
+    run.add("tree", 0.5)
+    found = json.loads(run.save().read_text())
+    assert found["command"] == "python bench/growth.py --sizes 10"
+    assert (found["rows"], "cores, load" in found["machine"]) == ([["tree", "0.5"]], True)
+    text = bench("render").source(found)
+    assert text.startswith("`python bench/growth.py --sizes 10`; ")
+    assert text.endswith("Seconds.")
+    assert bench("render").table(found) == "| family | s |\n|---|---|\n| tree | 0.5 |\n"
+
+
+def test_growth_makes_a_row_for_each_family_and_task(tmp_path):
+    command = [sys.executable, BENCH / "growth.py", "--sizes", "10", "20", "--families", "tree", "--tasks", "mpe"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    assert len(ran.stdout.splitlines()) == 3
