@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         UnsupportedError,
     )
     from elimina.inference.junction import JunctionTree
+    from elimina.inference.options import Options
     from elimina.io import read, read_evidence, write
     from elimina.model import Model, Variable
     from elimina.planning.plan import Plan
