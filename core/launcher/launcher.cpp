@@ -1,37 +1,41 @@
 // The commands `elimina` and `fzn-elimina`: they start Python with SIGINT and SIGTERM held back until the command
 // handles them, so that a signal that comes while Python itself starts is answered by the command, too.
+// They use nothing of the C++ library: its static parts would tie a wheel to the newest systems.
 #include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <string>
+#include <cstring>
 #include <unistd.h>
-#include <vector>
 #if defined(__APPLE__)
 #include <mach-o/dyld.h>
 #endif
 
 namespace {
 
-// The path of this program; empty if the system does not tell it.
-std::string own_path() {
-  char path[PATH_MAX];
+constexpr char kBeside[] = "python3";
+
+// Writes the path of this program; false if the system does not tell it.
+bool own_path(char (&path)[PATH_MAX]) {
 #if defined(__APPLE__)
-  uint32_t size = sizeof path;
-  char resolved[PATH_MAX];
-  return _NSGetExecutablePath(path, &size) == 0 && realpath(path, resolved) ? resolved : "";
+  char given[PATH_MAX];
+  uint32_t size = sizeof given;
+  return _NSGetExecutablePath(given, &size) == 0 && realpath(given, path);
 #else
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-  return length <= 0 || length == static_cast<ssize_t>(sizeof path) ? "" : std::string(path, static_cast<std::size_t>(length));
+  if (length <= 0 || length == static_cast<ssize_t>(sizeof path)) return false;
+  path[length] = '\0';
+  return true;
 #endif
 }
 
-// The interpreter beside this program, where there is one: installers put both into one directory.
-std::string interpreter_beside() {
-  const std::string own = own_path();
-  if (own.empty()) return "";
-  const std::string found = own.substr(0, own.rfind('/') + 1) + "python3";
-  return access(found.c_str(), X_OK) == 0 ? found : "";
+// Writes the path of the interpreter beside this program, where there is one: installers put both into one directory.
+bool interpreter_beside(char (&path)[PATH_MAX]) {
+  if (!own_path(path)) return false;
+  char* name = std::strrchr(path, '/');
+  if (!name || std::size_t(name + 1 - path) + sizeof kBeside > sizeof path) return false;
+  std::memcpy(name + 1, kBeside, sizeof kBeside);
+  return access(path, X_OK) == 0;
 }
 
 }  // namespace
@@ -42,13 +46,15 @@ int main(int argc, char** argv) {
   sigaddset(&held, SIGINT);
   sigaddset(&held, SIGTERM);
   sigprocmask(SIG_BLOCK, &held, nullptr);
-  std::string interpreter = interpreter_beside();
-  if (interpreter.empty()) interpreter = ELIMINA_PYTHON;
-  std::string run = "from " ELIMINA_MODULE " import main; main()", safe = "-P", command = "-c";
-  std::vector<char*> arguments = {interpreter.data(), safe.data(), command.data(), run.data()};
-  arguments.insert(arguments.end(), argv + 1, argv + argc);
-  arguments.push_back(nullptr);
-  execvp(interpreter.c_str(), arguments.data());
-  std::perror(interpreter.c_str());
+  char beside[PATH_MAX], on_path[] = ELIMINA_PYTHON;
+  char* interpreter = interpreter_beside(beside) ? beside : on_path;
+  char run[] = "from " ELIMINA_MODULE " import main; main()", safe[] = "-P", command[] = "-c";
+  auto** arguments = static_cast<char**>(std::calloc(std::size_t(argc) + 5, sizeof(char*)));
+  if (!arguments) return EXIT_FAILURE;
+  char* own[] = {interpreter, safe, command, run};
+  std::memcpy(arguments, own, sizeof own);
+  for (int i = 1; i < argc; ++i) arguments[3 + i] = argv[i];
+  execvp(interpreter, arguments);
+  std::perror(interpreter);
   return EXIT_FAILURE;
 }

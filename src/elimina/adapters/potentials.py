@@ -1,0 +1,148 @@
+"""The logarithm of the partition function as a differentiable function of the tables; PyTorch and JAX.
+
+Its gradient by the logarithm of a table's cell is the probability of the cell's assignment. So a table of several
+variables becomes one auxiliary variable, whose states are the cells: its posterior is the gradient. The junction tree
+is compiled once, and tables come in as likelihoods.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.errors import InputError
+from elimina.inference.junction import JunctionTree
+from elimina.io.peers import imported
+from elimina.model import Model, Variable
+from elimina.table import Table
+
+Array = NDArray[np.float64]
+
+
+class LogPartition:
+    """Computes log Z of tables over fixed scopes, and the marginals of all tables.
+
+    Args:
+        sizes: Number of states of each variable.
+        scopes: Variables of each table, by index.
+        device: ``cpu``, ``cuda``, or ``auto``.
+        memory: Memory limit: bytes, or text such as ``8GiB``; None for what is free.
+
+    Raises:
+        InputError: A scope is empty or names a variable that does not exist, or one twice.
+        MemoryLimitError: The junction tree does not fit.
+    """
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        scopes: Sequence[Sequence[int]],
+        *,
+        device: str = "auto",
+        memory: int | str | None = None,
+    ) -> None:
+        self.shapes = [tuple(sizes[v] for v in scope) for scope in scopes]
+        self._holders: list[int] = []
+        variables = [Variable(f"x{v}", size) for v, size in enumerate(sizes)]
+        links = []
+        for number, (scope, shape) in enumerate(zip(scopes, self.shapes, strict=True)):
+            if not scope:
+                raise InputError(f"scope {number} is empty; add its number to the result")
+            if len(scope) == 1:
+                self._holders.append(scope[0])
+                continue
+            holder = len(variables)
+            self._holders.append(holder)
+            variables.append(Variable(f"f{number}", math.prod(shape)))
+            states = np.indices(shape).reshape(len(scope), -1)
+            for v, own in zip(scope, states, strict=True):
+                links.append(Table([holder, v], (own[:, None] == np.arange(sizes[v])).astype(np.float64)))
+        self._names = [v.name for v in variables]
+        self._tree = JunctionTree(Model(variables, links, sense="probability"), device=device, memory=memory)
+
+    def __call__(self, tables: Sequence[Array]) -> tuple[float, list[Array]]:
+        """Return log Z of tables of logarithms, and the marginals of each table's scope.
+
+        Args:
+            tables: Natural logarithms of the values, an array for each scope; minus infinity forbids.
+
+        Raises:
+            InputError: A table has another shape, or forbids everything.
+            ImpossibleEvidenceError: No assignment is allowed.
+        """
+        logs: dict[int, Array] = {}
+        for number, (holder, shape, table) in enumerate(zip(self._holders, self.shapes, tables, strict=True)):
+            values = np.asarray(table, dtype=np.float64)
+            if values.shape != shape:
+                raise InputError(f"table {number} has the shape {values.shape}; its scope has {shape}")
+            logs[holder] = logs[holder] + values.ravel() if holder in logs else values.ravel()
+        peaks = {holder: float(values.max()) for holder, values in logs.items()}
+        if not all(map(math.isfinite, peaks.values())):
+            raise InputError("a table's largest logarithm is not finite, so the sum is 0 or unknown")
+        self._tree.set_evidence({holder: np.exp(values - peaks[holder]) for holder, values in logs.items()})
+        found = self._tree.marginals(list(logs))
+        log_z = self._tree.log10_evidence * math.log(10) + math.fsum(peaks.values())
+        pairs = zip(self._holders, self.shapes, strict=True)
+        return log_z, [found[self._names[holder]].reshape(shape) for holder, shape in pairs]
+
+
+def torch_log_z(partition: LogPartition) -> Callable[..., Any]:
+    """Return log Z as a differentiable function of PyTorch: tensors of logarithms, one for each scope -> a scalar.
+
+    Raises:
+        InputError: PyTorch is not installed.
+    """
+    torch = imported("torch", "torch")
+
+    class LogZ(torch.autograd.Function):  # type: ignore[misc, name-defined]
+        """log Z, with the marginals as its gradient."""
+
+        @staticmethod
+        def forward(context: Any, *tables: Any) -> Any:
+            """Return log Z."""
+            log_z, marginals = partition([table.detach().cpu().numpy() for table in tables])
+            first = tables[0]
+            context.save_for_backward(
+                *(torch.as_tensor(p).to(table) for p, table in zip(marginals, tables, strict=True))
+            )
+            return torch.tensor(log_z, dtype=first.dtype, device=first.device)
+
+        @staticmethod
+        def backward(context: Any, outer: Any) -> Any:
+            """Return the gradients by the tables."""
+            return tuple(outer * marginals for marginals in context.saved_tensors)
+
+    return lambda *tables: LogZ.apply(*tables)
+
+
+def jax_log_z(partition: LogPartition) -> Callable[..., Any]:
+    """Return log Z as a differentiable function of JAX: arrays of logarithms, one for each scope -> a scalar.
+
+    Raises:
+        InputError: JAX is not installed.
+    """
+    jax = imported("jax", "jax")
+
+    def both(*tables: Any) -> Any:
+        kind = tables[0].dtype
+        shapes = [jax.ShapeDtypeStruct((), kind), [jax.ShapeDtypeStruct(shape, kind) for shape in partition.shapes]]
+
+        def compute(*given: Any) -> Any:
+            log_z, marginals = partition([np.asarray(table) for table in given])
+            return [np.asarray(log_z, kind), [p.astype(kind) for p in marginals]]
+
+        return jax.pure_callback(compute, shapes, *tables)
+
+    log_z = jax.custom_vjp(lambda *tables: both(*tables)[0])
+
+    def forward(*tables: Any) -> Any:
+        value, marginals = both(*tables)
+        return value, marginals
+
+    log_z.defvjp(forward, lambda marginals, outer: tuple(outer * p for p in marginals))
+    found: Callable[..., Any] = log_z
+    return found

@@ -1,0 +1,86 @@
+"""A Bayesian network as a classifier with scikit-learn's interface (tested with scikit-learn 1.9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.errors import InputError
+from elimina.extras import require
+from elimina.inference.junction import JunctionTree
+from elimina.io import ModelLike, as_model
+from elimina.io.cases import as_cases
+from elimina.model import Model
+from elimina.table import Table
+
+_base: Any = require("sklearn.base", "sklearn", "BayesNetClassifier")
+
+
+class BayesNetClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: ignore[misc]
+    """A Bayesian network that predicts one of its variables from the others.
+
+    Args:
+        network: A Bayesian network, or the path of a file that ``elimina.read`` takes. It fixes the variables, their
+            states and their parents.
+        target: Name of the variable that is predicted.
+        smoothing: Count that ``fit`` adds to each combination of states.
+        memory: Memory limit of the inference: bytes, or text such as ``8GiB``.
+
+    Attributes:
+        classes_: States of the target.
+        model_: The network with the distributions that were fitted.
+    """
+
+    def __init__(
+        self, network: ModelLike, target: str, *, smoothing: float = 1.0, memory: int | str | None = None
+    ) -> None:
+        self.network, self.target, self.smoothing, self.memory = network, target, smoothing, memory
+
+    def fit(self, X: Any, y: Any = None) -> BayesNetClassifier:
+        """Estimate all distributions from complete cases, or keep those of the network.
+
+        Args:
+            X: Data frame or mapping with a column for each variable but the target; None to keep the distributions.
+            y: States of the target.
+
+        Raises:
+            InputError: The network is not Bayesian, a variable has no column, or a cell is missing.
+        """
+        model = as_model(self.network)
+        if model.children is None:
+            raise InputError("the model is no Bayesian network, so its tables are no distributions to fit")
+        self.classes_ = np.array(model[self.target].all_states)
+        self.model_ = model if X is None else self._fitted(model, X, y)
+        self._tree = JunctionTree(self.model_, memory=self.memory)
+        self.n_features_in_ = len(model.variables) - 1
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the posterior of the target in each case, shape ``(cases, states)``.
+
+        Args:
+            X: Data frame, mapping or list of mappings; cells that are missing are not observed.
+        """
+        posteriors = self._tree.batch(X, [self.target])
+        return np.ascontiguousarray(posteriors.marginals[self.target])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable state of the target in each case."""
+        chosen: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return chosen
+
+    def _fitted(self, model: Model, X: Any, y: Any) -> Model:
+        columns, codes = as_cases({**{name: list(X[name]) for name in X}, self.target: list(y)}, model, indices=False)
+        if len(columns) < len(model.variables) or (codes < 0).any():
+            raise InputError("fit needs a column for each variable, and no missing cell")
+        by_variable = {v: codes[:, place] for place, v in enumerate(columns)}
+        factors = []
+        for factor, child in zip(model.factors, model.children or (), strict=True):
+            counts = np.full(factor.sizes, float(self.smoothing))
+            np.add.at(counts, tuple(by_variable[v] for v in factor.scope), 1.0)
+            sums = counts.sum(axis=factor.scope.index(child), keepdims=True)
+            size = factor.sizes[factor.scope.index(child)]
+            factors.append(Table(factor.scope, np.where(sums > 0, counts / np.where(sums > 0, sums, 1), 1 / size)))
+        return Model(model.variables, factors, sense="probability", children=model.children, name=model.name)

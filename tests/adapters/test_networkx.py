@@ -1,0 +1,47 @@
+"""Graphs of networkx become models and models graphs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import elimina
+from elimina.errors import InputError
+
+networkx = pytest.importorskip("networkx")
+
+from elimina.adapters.networkx import from_networkx, to_networkx  # noqa: E402
+from tests.test_docs import ROOT  # noqa: E402
+
+
+def test_a_bayesian_network_comes_back():
+    model = elimina.read(ROOT / "examples" / "pump.bif")
+    graph = to_networkx(model)
+    assert networkx.is_directed_acyclic_graph(graph)
+    back = from_networkx(graph)
+    expected = elimina.solve(model, "mar", evidence={"Alarm": "on"}).marginals
+    found = elimina.solve(back, "mar", evidence={"Alarm": "on"}).marginals
+    for name, values in expected.items():
+        assert found[name] == pytest.approx(values)
+
+
+def test_costs_on_nodes_and_edges():
+    graph = networkx.path_graph(["c", "b", "a"])
+    for node in graph:
+        graph.nodes[node]["states"] = ["r", "g"]
+    graph.nodes["a"]["costs"] = [3, 0]
+    for edge in graph.edges:
+        graph.edges[edge]["costs"] = np.array([[5, 0], [1, 5]])
+    model = from_networkx(graph)
+    result = elimina.solve(model)
+    assert (result.value, result.assignment["a"]) == (1, "g")
+    assert sorted(map(sorted, to_networkx(model).edges)) == [["a", "b"], ["b", "c"]]
+
+
+def test_errors():
+    with pytest.raises(InputError, match="node 1 has no attribute 'states'"):
+        from_networkx(networkx.path_graph([1, 2]))
+    graph = networkx.DiGraph()
+    graph.add_node("x", states=["a", "b"])
+    with pytest.raises(InputError, match="node 'x' has no attribute 'table'"):
+        from_networkx(graph)

@@ -1,0 +1,94 @@
+"""The interface of pgmpy gives pgmpy's answers: run where pgmpy is installed (``pip install pgmpy``)."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pgmpy")
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import pandas as pd
+    from pgmpy.factors.discrete import TabularCPD
+    from pgmpy.inference import VariableElimination as Theirs
+    from pgmpy.models import DiscreteBayesianNetwork
+
+from elimina.adapters.pgmpy import VariableElimination  # noqa: E402
+from elimina.errors import ImpossibleEvidenceError, InputError  # noqa: E402
+
+
+@pytest.fixture
+def student():
+    """The student network of pgmpy's documentation."""
+    network = DiscreteBayesianNetwork([("D", "G"), ("I", "G"), ("G", "L"), ("I", "S")])
+    network.add_cpds(
+        TabularCPD("D", 2, [[0.6], [0.4]], state_names={"D": ["easy", "hard"]}),
+        TabularCPD("I", 2, [[0.7], [0.3]], state_names={"I": [0, 1]}),
+        TabularCPD(
+            "G", 3, [[0.3, 0.05, 0.9, 0.5], [0.4, 0.25, 0.08, 0.3], [0.3, 0.7, 0.02, 0.2]], ["I", "D"], [2, 2],
+            state_names={"G": ["A", "B", "C"], "I": [0, 1], "D": ["easy", "hard"]},
+        ),
+        TabularCPD(
+            "L", 2, [[0.1, 0.4, 0.99], [0.9, 0.6, 0.01]], ["G"], [3], state_names={"L": [0, 1], "G": ["A", "B", "C"]}
+        ),
+        TabularCPD("S", 2, [[0.95, 0.2], [0.05, 0.8]], ["I"], [2], state_names={"S": [0, 1], "I": [0, 1]}),
+    )  # fmt: skip
+    return network
+
+
+EVIDENCE = [{}, {"G": "A"}, {"L": 0, "S": 1}, {"D": "hard", "L": 1}]
+
+
+def same(ours, theirs):
+    assert set(ours.variables) == set(theirs.variables)
+    ours = ours.copy()
+    for states in np.ndindex(*theirs.values.shape):
+        named = {v: theirs.state_names[v][x] for v, x in zip(theirs.variables, states, strict=True)}
+        assert ours.get_value(**named) == pytest.approx(theirs.get_value(**named))
+
+
+@pytest.mark.parametrize("evidence", EVIDENCE)
+def test_queries(student, evidence):
+    ours, theirs = VariableElimination(student), Theirs(student)
+    for variables in (["I"], ["D", "I"]):
+        free = [v for v in variables if v not in evidence]
+        same(ours.query(free, evidence), theirs.query(free, evidence, show_progress=False))
+        apart = ours.query(free, evidence, joint=False)
+        for v, expected in theirs.query(free, evidence, joint=False, show_progress=False).items():
+            same(apart[v], expected)
+        assert ours.map_query(free, evidence) == theirs.map_query(free, evidence, show_progress=False)
+
+
+def test_virtual_evidence(student):
+    virtual = [TabularCPD("G", 3, [[0.2], [0.3], [0.5]], state_names={"G": ["A", "B", "C"]})]
+    ours = VariableElimination(student).query(["I"], {"D": "easy"}, virtual)
+    same(ours, Theirs(student).query(["I"], {"D": "easy"}, virtual, show_progress=False))
+
+
+def test_predictions(student):
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"G": rng.choice(list("ABC"), 30), "S": rng.integers(0, 2, 30)}, index=range(5, 35))
+    ours = VariableElimination(student)
+    theirs = student.predict_probability(data)
+    found = ours.predict_probability(data)
+    assert set(found.columns) == set(theirs.columns)
+    np.testing.assert_allclose(found[theirs.columns], theirs, atol=1e-9)
+    assert (found.index == data.index).all()
+    expected = student.predict(data, n_jobs=1)
+    assert (ours.predict(data)[expected.columns] == expected).all(axis=None)
+
+
+def test_errors(student):
+    ours = VariableElimination(student)
+    with pytest.raises(InputError, match="no variable 'X'"):
+        ours.query(["X"])
+    with pytest.raises(InputError, match="nothing to predict"):
+        ours.predict(pd.DataFrame({v: [0] for v in student.nodes()}))
+    student.get_cpds("I").values[:] = [1, 0]
+    student.get_cpds("S").values[:, 0] = [1, 0]
+    with pytest.raises(ImpossibleEvidenceError):
+        VariableElimination(student).query(["D"], {"S": 1})

@@ -1,0 +1,49 @@
+"""The interface of pyAgrum's LazyPropagation gives pyAgrum's answers."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    gum = pytest.importorskip("pyagrum")
+
+from elimina.adapters.pyagrum import LazyPropagation  # noqa: E402
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_common_calls(seed):
+    gum.initRandom(seed + 1)
+    network = gum.fastBN("A{x|y|z}->B{u|v}->C[3];A->D[2]->C;D->E{p|q}")
+    ours, theirs = LazyPropagation(network), gum.LazyPropagation(network)
+    theirs.addAllTargets()
+    theirs.addJointTarget({"A", "D"})
+    for change in (
+        lambda one: None,
+        lambda one: one.setEvidence({"B": "v", "E": [0.2, 0.7]}),
+        lambda one: one.addEvidence("C", 2),
+        lambda one: one.chgEvidence("B", 0),
+        lambda one: one.eraseEvidence("E"),
+        lambda one: one.updateEvidence({"D": 1}),
+        lambda one: one.eraseAllEvidence(),
+    ):
+        change(ours)
+        change(theirs)
+        for one in (ours, theirs):
+            one.makeInference()
+        for name in network.names():
+            found, expected = ours.posterior(name), theirs.posterior(name)
+            assert found.names == expected.names
+            np.testing.assert_allclose(found.toarray(), expected.toarray(), atol=1e-9)
+        assert ours.evidenceProbability() == pytest.approx(theirs.evidenceProbability())
+        assert ours.H("A") == pytest.approx(theirs.H("A"), abs=1e-9)
+        joint = ours.jointPosterior({"A", "D"})
+        expected = theirs.jointPosterior({"A", "D"})
+        for states in expected.loopIn():
+            assert joint[states.todict()] == pytest.approx(expected[states.todict()], abs=1e-9)
+    assert ours.posterior(network.idFromName("B")).names == ("B",)

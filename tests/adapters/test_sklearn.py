@@ -1,0 +1,56 @@
+"""The classifier behaves as scikit-learn's do, and predicts what counting predicts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import elimina
+from elimina.errors import InputError
+
+pytest.importorskip("sklearn")
+
+from sklearn.base import clone
+from sklearn.metrics import accuracy_score
+
+from elimina.adapters.sklearn import BayesNetClassifier
+from elimina.model import Model, Variable
+from elimina.table import Table
+
+
+@pytest.fixture
+def naive():
+    """A class with two features."""
+    variables = [Variable("y", 2, ["no", "yes"]), Variable("a", 2), Variable("b", 3)]
+    tables = [np.full(2, 1 / 2), np.full((2, 2), 1 / 2), np.full((2, 3), 1 / 3)]
+    factors = [Table(scope, values) for scope, values in zip(([0], [0, 1], [0, 2]), tables, strict=True)]
+    return Model(variables, factors, sense="probability", children=range(3))
+
+
+def test_it_learns_by_counting(naive):
+    rng = np.random.default_rng(0)
+    y = rng.choice(["no", "yes"], 500)
+    X = {"a": (rng.random(500) < np.where(y == "yes", 0.9, 0.2)).astype(int), "b": rng.integers(0, 3, 500)}
+    model = BayesNetClassifier(naive, "y", smoothing=1.0).fit(X, y)
+    assert model.classes_.tolist() == ["no", "yes"]
+    found = model.predict_proba(X)
+    counts = np.array([[np.sum((y == c) & (X["a"] == a)) + 1.0 for a in (0, 1)] for c in ("no", "yes")])
+    other = np.array([[np.sum((y == c) & (X["b"] == b)) + 1.0 for b in range(3)] for c in ("no", "yes")])
+    prior = np.array([np.sum(y == c) + 1.0 for c in ("no", "yes")])
+    scores = prior[:, None, None] * (counts / counts.sum(1, keepdims=True))[:, :, None]
+    scores = scores * (other / other.sum(1, keepdims=True))[:, None, :]
+    expected = scores[:, X["a"], X["b"]].T
+    np.testing.assert_allclose(found, expected / expected.sum(1, keepdims=True))
+    assert accuracy_score(y, model.predict(X)) > 0.8
+    assert clone(model).get_params()["target"] == "y"
+    assert model.predict_proba([{"a": 1}, {}]).shape == (2, 2)
+
+
+def test_errors(naive):
+    with pytest.raises(InputError, match="a column for each variable"):
+        BayesNetClassifier(naive, "y").fit({"a": [0]}, ["no"])
+    with pytest.raises(InputError, match="no Bayesian network"):
+        BayesNetClassifier(Model(naive.variables, []), "y").fit(None)
+    kept = BayesNetClassifier(naive, "y").fit(None)
+    assert kept.predict_proba([{}]).tolist() == [[0.5, 0.5]]
+    assert elimina.solve(kept.model_, "pr").value == pytest.approx(1)
