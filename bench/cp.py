@@ -81,7 +81,7 @@ def ours(
     for line in instance.different:
         model.all_different([xs[i] + shift for i, shift in line])
     model.search(xs, instance.choose, "indomain_min")
-    result = model.solve(time_limit=limit, node_limit=node_limit, device=device)
+    result = model.solve(time_limit=limit, device=device, options=cp.SearchOptions(node_limit=node_limit))
     return result.stats["nodes"], result.stats["seconds"]["search"], result.status
 
 
@@ -204,11 +204,13 @@ def tsp(path: Path, limit: float, program: str | None, devices: list[str], repea
     model.minimize(model.sum(map(model.element, problem.distances, successors)))
     model.search(successors, "first_fail", "indomain_min")
     built = time.perf_counter() - start
-    root = model.solve(node_limit=1, device="cpu").stats["seconds"]["search"]
+    root = model.solve(device="cpu", options=cp.SearchOptions(node_limit=1)).stats["seconds"]["search"]
     most = model.solve(time_limit=root + limit, device="cpu").stats["nodes"]
 
     def run(device: str) -> tuple[int, float]:
-        statistics = model.solve(time_limit=root + 2 * limit, node_limit=most, device=device).stats
+        statistics = model.solve(
+            time_limit=root + 2 * limit, device=device, options=cp.SearchOptions(node_limit=most)
+        ).stats
         return statistics["nodes"] - 1, statistics["seconds"]["search"] - root
 
     rates = ratios(run, devices, repeat)
@@ -216,7 +218,7 @@ def tsp(path: Path, limit: float, program: str | None, devices: list[str], repea
     line = f"{path.stem:10} {most:7} nodes   {rates}   built in {built:.1f} s, root {root:.2f} s, {peak:.2f} GiB"
     if program:
         nodes, seconds = gecode(tour_flatzinc(problem), program, limit)
-        same = model.solve(node_limit=nodes, device="cpu").stats
+        same = model.solve(device="cpu", options=cp.SearchOptions(node_limit=nodes)).stats
         line += f"   gecode {nodes / seconds:8.0f} nodes/s, ours over as many {same['nodes'] / same['seconds']:8.0f}"
     print(line, flush=True)
 

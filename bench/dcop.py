@@ -40,7 +40,7 @@ from typing import Any
 
 import numpy as np
 
-from elimina.dcop import Problem, read, solve
+from elimina.dcop import AgentOptions, Problem, read, solve
 from elimina.dcop.pseudotree import agree_on_tree
 from elimina.dcop.solve import Algorithm
 from elimina.dcop.view import Heuristic
@@ -89,7 +89,9 @@ def published(number: float | None) -> str:
 def run(problem: Problem, agents: str, heuristic: Heuristic, ibound: int | None = None) -> dict[str, Any]:
     """Figures of a run, and the answer's value and bounds."""
     algorithm: Algorithm = "dpop" if ibound is None else "adpop"
-    result = solve(problem, algorithm, ibound=ibound, agents=agents, heuristic=heuristic, threads=1)
+    result = solve(
+        problem, algorithm, threads=1, options=AgentOptions(ibound=ibound, agents=agents, heuristic=heuristic)
+    )
     return {**result.stats, "answer": result[2:5]}
 
 

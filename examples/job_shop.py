@@ -31,7 +31,7 @@ def schedule() -> cp.Result:
         ]
         model.cumulative([begin for begin, _ in tasks], [hours for _, hours in tasks], [1] * len(tasks), 1)
     model.minimize(model.maximum([begins[-1] + job[-1][1] for job, begins in zip(JOBS, starts, strict=True)]))
-    result = model.solve(free=True)
+    result = model.solve(options=cp.SearchOptions(free=True))
     for j, begins in enumerate(starts):
         print(f"job {j}: begins its tasks at", *result[begins])
     return result

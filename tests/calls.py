@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import elimina
+from elimina import cp, dcop
 from elimina.inference.options import Options
 
-_ARGUMENTS = ("model", "task", "evidence", "query", "device", "memory", "time_limit", "client")
 
-
-def with_options(function: Callable[..., Any], *arguments: Any, **given: Any) -> Any:
-    """Call a function whose other options are fields of ``elimina.Options``."""
-    own = {name: value for name, value in given.items() if name in _ARGUMENTS}
-    rest = {name: value for name, value in given.items() if name not in _ARGUMENTS}
-    return function(*arguments, **own, **({"options": Options(**rest)} if rest else {}))
+def with_options(function: Callable[..., Any], *arguments: Any, kind: Any = Options, **given: Any) -> Any:
+    """Call a function whose other options are fields of a class: of ``elimina.Options``, if no other one is given."""
+    taken = inspect.signature(function).parameters
+    own = {name: value for name, value in given.items() if name in taken}
+    rest = {name: value for name, value in given.items() if name not in taken}
+    return function(*arguments, **own, **({"options": kind(**rest)} if rest else {}))
 
 
 def plan(*arguments: Any, **given: Any) -> elimina.Plan:
@@ -31,3 +32,13 @@ def solve(*arguments: Any, **given: Any) -> elimina.Result:
 def junction_tree(*arguments: Any, **given: Any) -> elimina.JunctionTree:
     """Call ``elimina.JunctionTree``."""
     return with_options(elimina.JunctionTree, *arguments, **given)
+
+
+def solve_by_agents(*arguments: Any, **given: Any) -> elimina.Result:
+    """Call ``elimina.dcop.solve``."""
+    return with_options(dcop.solve, *arguments, kind=dcop.AgentOptions, **given)
+
+
+def search(model: cp.Model, **given: Any) -> cp.Result:
+    """Call ``elimina.cp.Model.solve``."""
+    return with_options(model.solve, kind=cp.SearchOptions, **given)

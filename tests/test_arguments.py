@@ -11,9 +11,9 @@ import pytest
 import elimina
 from elimina import Table, arguments, cp, solve, write
 from elimina.dcop import Problem
-from elimina.dcop import solve as solve_dcop
 from elimina.errors import InputError, MemoryLimitError
 from tests import calls
+from tests.calls import solve_by_agents as solve_dcop
 
 COSTS = elimina.Model.from_arrays({"a": 2, "b": 2}, [(("a", "b"), np.array([[3, 1], [2, 5]]))])
 CHAIN = elimina.Model.from_arrays(
@@ -180,7 +180,7 @@ class TestJunctionTree:
         (lambda: solve(COSTS, np.array(["mpe", "pr"])), r"task is array\(.*; it takes one of mpe,"),
         (lambda: solve(CHAIN, "mar", query=np.array("a")), r"query is array\(.*; it takes a sequence of names"),
         (lambda: write(3, "model.uai"), r"model is 3 \(int\); it takes a Model"),
-        (lambda: cp.Model().solve(lns=np.array([1, 2])), r"lns is array\(.*; it takes True or False"),
+        (lambda: calls.search(cp.Model(), lns=np.array([1, 2])), r"lns is array\(.*; it takes True or False"),
         (lambda: cp.Model().solve(all_solutions="no"), r"all_solutions is 'no' \(str\); it takes True or False"),
     ],
 )
@@ -195,7 +195,7 @@ def test_names_and_defaults_of_other_types():
     assert cp.Model().to_model(rows=10**400).sizes == ()
     with pytest.raises(InputError, match="integer default"):
         Table([0], [1], sizes=[2], rows=[[0]], default=np.float32(1.5))
-    assert cp.Model().solve(free=np.bool_(True)).status == "feasible"
+    assert calls.search(cp.Model(), free=np.bool_(True)).status == "feasible"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from elimina.dcop import Network, Problem, solve
+from elimina.dcop import Network, Problem
 from elimina.dcop.problem import AgentProfile
 from elimina.errors import DcopError, EliminaError, InputError, MemoryLimitError
 from tests.adversary import answers
@@ -14,6 +14,7 @@ from tests.adversary.case import Case, Setting
 from tests.adversary.models import build, make_model, smaller_models, text
 from tests.adversary.options import span
 from tests.adversary.oracle import Oracle
+from tests.calls import solve_by_agents as solve
 
 MOST_COST = 2**45
 """Sums of magnitudes that agents take in any case."""
@@ -109,7 +110,8 @@ def script(case: Case) -> str:
             "from math import inf",
             "import numpy as np",
             "from elimina import FORBIDDEN, Model, Table, Variable",
-            "from elimina.dcop import Network, Problem, solve",
+            "from elimina.dcop import Network, Problem",
+            "from tests.calls import solve_by_agents as solve",
             "from elimina.dcop.problem import AgentProfile",
             *text(case["model"]),
             f"agents = [AgentProfile(f'a{{i}}') for i in range({case['agents']})]",

@@ -142,7 +142,7 @@ def _check_bridge(built: _Built) -> None:
 
 def _check_search(case: Case, built: _Built) -> None:
     has_limit = bool({"node_limit", "fail_limit"} & case["options"].keys())
-    result = built.model.solve(all_solutions=case["what"] == "all", **case["options"])
+    result = calls.search(built.model, all_solutions=case["what"] == "all", **case["options"])
     known = set(built.solutions)
     found = [tuple(solution[built.xs]) for solution in result.solutions]
     if result.assignment is not None:

@@ -52,10 +52,8 @@ ARGUMENTS = ("task", "evidence", "query", "device", "memory", "options")
 TREE = ("order", "order_seconds", "seed", "threads", "dtype")
 PLANNING = ("device", "memory", *TREE, "slices", "scratch", "tables", "ibound", "shift", "partition")
 SOLVING = (*PLANNING, "method", "upper_bound", "gap", "on_plan", "on_bounds", "progress", "checkpoint")
-SEARCH = (
-    *("all_solutions", "solution_limit", "time_limit", "node_limit", "fail_limit", "restarts", "restart_scale"),
-    *("restart_growth", "free", "lns", "threads", "seed", "device", "on_solution"),
-)
+SEARCH = ("all_solutions", "solution_limit", "time_limit", "threads", "seed", "device", "on_solution", "options")
+SEARCH_OPTIONS = ("node_limit", "fail_limit", "restarts", "restart_scale", "restart_growth", "free", "lns")
 CALLS = (
     *(f"solve(costs, {name}=@)" for name in (*ARGUMENTS, "time_limit")),
     *(f"solve(network, 'mar', {name}=@)" for name in (*ARGUMENTS[1:], "time_limit")),
@@ -66,6 +64,7 @@ CALLS = (
     *(f"JunctionTree(network, {name}=@).marginals()" for name in ("device", "memory", "options")),
     *(f"JunctionTree(network, options=Options({name}=@)).marginals()" for name in TREE),
     *(f"problem().solve({name}=@)" for name in SEARCH),
+    *(f"problem().solve(options=cp.SearchOptions({name}=@))" for name in SEARCH_OPTIONS),
     *("solve(@)", "plan(@)", "JunctionTree(@)", "read(@)", "write(@, '/tmp/x.uai')", "write(costs, @)"),
     *("JunctionTree(network).set_evidence(@)", "JunctionTree(network).update(@)", "JunctionTree(network).marginals(@)"),
     *("JunctionTree(network).max_marginals(@)", "JunctionTree(network).joint(@)", "JunctionTree(network).sample(@)"),

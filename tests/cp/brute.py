@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 
 from elimina import cp
+from tests import calls
 
 Check = Callable[[tuple[int, ...]], bool]
 
@@ -29,7 +30,7 @@ def supported(given: Sequence[Sequence[int]], check: Check) -> list[list[int]] |
 
 def found(model: cp.Model, xs: Sequence[cp.Expression], **options: object) -> set[tuple[int, ...]]:
     """All solutions, each of which is found once in its variables."""
-    result = model.solve(all_solutions=True, **options)
+    result = calls.search(model, all_solutions=True, **options)
     values = [tuple(solution[xs]) for solution in result.solutions]
     assert result.stats["complete"]
     assert len(set(values)) == len(values)

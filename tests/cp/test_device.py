@@ -11,6 +11,7 @@ import pytest
 from elimina import _core, cp
 from elimina.cp import device
 from elimina.errors import DeviceError, InputError
+from tests import calls
 from tests.conftest import cuda_devices
 
 
@@ -168,5 +169,5 @@ def test_a_gpu_that_is_asked_for() -> None:
 @pytest.mark.parametrize("n", [300, 1500])
 def test_many_blocks(n: int) -> None:
     """Parts of many words are divided by several blocks."""
-    counts = [queens(n).solve(node_limit=300, device=name).stats["failures"] for name in ("cpu", "cuda")]
+    counts = [calls.search(queens(n), node_limit=300, device=name).stats["failures"] for name in ("cpu", "cuda")]
     assert counts[0] == counts[1]

@@ -11,6 +11,7 @@ import pytest
 
 from elimina import cp
 from elimina.errors import InputError
+from tests import calls
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def test_options_that_make_no_sense(options: dict[str, Any], message: str) -> No
     model = cp.Model()
     model.int_vars(3, 0, 5)
     with pytest.raises(InputError, match=message):
-        model.solve(**options)
+        calls.search(model, **options)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_options_that_make_no_sense(options: dict[str, Any], message: str) -> No
         (lambda m, xs: m.all_different(xs, np.zeros((2, 2))), InputError, "the consistency is value, bounds or domain"),
         (lambda m, xs: m.circuit(xs, np.zeros((2, 2))), InputError, "the side is auto, cpu or gpu"),
         (lambda m, xs: m.solve(time_limit="3"), TypeError, r"time_limit is '3' \(str\); it takes a number"),
-        (lambda m, xs: m.solve(node_limit=True), TypeError, r"node_limit is True \(bool\); it takes a number"),
+        (lambda m, xs: calls.search(m, node_limit=True), TypeError, r"node_limit is True \(bool\); it takes a number"),
         (lambda m, xs: m.solve(time_limit=float("nan")), InputError, "time_limit is nan; it must be"),
         (lambda m, xs: m.solve(device=np.zeros(2)), InputError, "unknown device"),
         (lambda m, xs: cp.Model.from_model(1), TypeError, r"model is 1 \(int\); it takes an elimina.Model"),
@@ -102,7 +103,7 @@ def test_what_ended_a_search(options, cause):
     for k, x in enumerate(xs):
         for y in xs[:k]:
             model.add(x != y)
-    found = model.solve(**options)
+    found = calls.search(model, **options)
     assert (found.task, found.status, found.ended_by) == ("satisfy", "unknown", cause)
     with pytest.raises(InputError, match="the status is unknown"):
         found[xs]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina import _core, cp
+from tests import calls
 from tests.cp.flatzinc_solver import solved
 from tests.cp.test_search import golomb, models
 
@@ -23,14 +24,14 @@ def test_the_optimum_is_proven(made: tuple[cp.Model, int], free: bool, scale: in
     if len(plain) == 300:
         return
     model.maximize(xs[0] - xs[1] + 2 * xs[2])
-    result = model.solve(lns=True, free=free, restarts="constant", restart_scale=scale, seed=seed)
+    result = calls.search(model, lns=True, free=free, restarts="constant", restart_scale=scale, seed=seed)
     assert result.value == (max(s[0] - s[1] + 2 * s[2] for s in plain) if plain else None)
     assert result.stats["complete"]
 
 
 def test_golomb() -> None:
     model, _ = golomb(7)
-    result = model.solve(lns=True, restart_scale=20, restarts="luby")
+    result = calls.search(model, lns=True, restart_scale=20, restarts="luby")
     assert (result.status, result.value) == ("optimal", 25)
     assert result.stats["restarts"] > 2
 
@@ -49,8 +50,8 @@ def tour(count: int) -> tuple[cp.Model, list[cp.Expression]]:
 
 def test_tours_are_shorter_and_the_same_with_a_seed() -> None:
     model, xs = tour(30)
-    plain = model.solve(fail_limit=5000)
-    near = [model.solve(fail_limit=5000, lns=True, seed=seed) for seed in (1, 1, 2)]
+    plain = calls.search(model, fail_limit=5000)
+    near = [calls.search(model, fail_limit=5000, lns=True, seed=seed) for seed in (1, 1, 2)]
     assert near[0].status == "feasible"
     assert near[0][xs] == near[1][xs]
     assert near[0].stats["nodes"] == near[1].stats["nodes"] != near[2].stats["nodes"]
@@ -60,7 +61,7 @@ def test_tours_are_shorter_and_the_same_with_a_seed() -> None:
 def test_without_an_objective_it_means_nothing() -> None:
     model = cp.Model()
     model.int_vars(3, 0, 2)
-    assert len(model.solve(all_solutions=True, lns=True).solutions) == 27
+    assert len(calls.search(model, all_solutions=True, lns=True).solutions) == 27
 
 
 TEXT = """array [1..5] of var 1..5: x :: output_array([1..5]); var 0..99: o :: output_var;

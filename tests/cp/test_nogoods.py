@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina import cp
+from tests import calls
 from tests.cp.brute import found
 from tests.cp.test_search import models, queens
 
@@ -22,7 +23,7 @@ def test_every_solution_once(take: str, choose: str, scale: int) -> None:
     model, xs = queens(6)
     model.search(xs, choose, take)
     assert len(found(model, xs, restarts="constant", restart_scale=scale, seed=scale)) == 4
-    result = model.solve(all_solutions=True, restarts="constant", restart_scale=scale)
+    result = calls.search(model, all_solutions=True, restarts="constant", restart_scale=scale)
     assert result.stats["restarts"] > 0
     assert result.stats["nogoods"] > 0
 
@@ -47,7 +48,7 @@ def test_restarts_change_no_answer(
     options = {"restarts": restarts, "restart_scale": scale, "free": free}
     assert found(model, xs, **options) == plain
     model.minimize(sum(xs, start=0))
-    best = model.solve(**options)
+    best = calls.search(model, **options)
     assert best.value == (min(map(sum, plain)) if plain else None)
     assert best.stats["complete"]
 
@@ -60,7 +61,7 @@ def test_an_infeasible_model_ends(scale: int) -> None:
     for x, y in itertools.combinations(xs, 2):
         model.add(x != y)
     model.search(xs, "input_order", "indomain_min")
-    result = model.solve(restarts="constant", restart_scale=scale)
+    result = calls.search(model, restarts="constant", restart_scale=scale)
     assert result.status == "infeasible"
     assert result.stats["restarts"] > 10
     plain = model.solve()
@@ -73,7 +74,7 @@ def test_what_is_refuted_is_not_searched_again() -> None:
     model.search(xs, "input_order", "indomain_min")
     plain, restarted = (
         model.solve(all_solutions=True),
-        model.solve(all_solutions=True, restarts="constant", restart_scale=7),
+        calls.search(model, all_solutions=True, restarts="constant", restart_scale=7),
     )
     assert len(plain.solutions) == len(restarted.solutions)
     assert restarted.stats["restarts"] > 5

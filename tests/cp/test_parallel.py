@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from elimina import _core, cp
 from elimina.errors import InputError
+from tests import calls
 from tests.cp.brute import found
 from tests.cp.flatzinc_solver import solved
 from tests.cp.test_search import creeping, golomb, models, parity, queens
@@ -26,7 +27,7 @@ def test_every_solution_once(threads: int, options: dict[str, object]) -> None:
     model, xs = queens(8)
     assert len(found(model, xs, threads=threads, **options)) == 92
     model.search(xs, "first_fail", "indomain_random")
-    result = model.solve(all_solutions=True, threads=threads, **options)
+    result = calls.search(model, all_solutions=True, threads=threads, **options)
     assert result.stats["solutions"] == len(result.solutions) == 92
 
 
@@ -40,7 +41,7 @@ def test_threads_change_no_answer(made: tuple[cp.Model, int], threads: int, free
         return
     assert found(model, xs, threads=threads, free=free) == plain
     model.maximize(sum(xs, start=0))
-    best = model.solve(threads=threads, free=free, lns=lns)
+    best = calls.search(model, threads=threads, free=free, lns=lns)
     assert best.value == (max(map(sum, plain)) if plain else None)
     assert best.stats["complete"]
 
@@ -73,7 +74,7 @@ def test_time_ends_threads(make: object) -> None:
 def test_limits(limit: str, name: str) -> None:
     model, xs = queens(60)
     model.search(xs, "input_order", "indomain_min")
-    result = model.solve(threads=2, **{limit: 300})
+    result = calls.search(model, threads=2, **{limit: 300})
     assert (result.status, result.stats["complete"]) == ("unknown", False)
     assert result.stats[name] >= 300
 

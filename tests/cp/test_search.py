@@ -18,6 +18,7 @@ from hypothesis import given, settings
 
 from elimina import _core, cp
 from elimina.errors import InputError
+from tests import calls
 
 from .brute import found
 
@@ -105,7 +106,7 @@ def test_order_of_variables(choose: str, first: int) -> None:
     model.search(xs, choose, "indomain_max")
     solutions = [s[xs] for s in itertools.islice(model.solutions(), 2)]
     assert sum(a != b for a, b in zip(*solutions, strict=True)) >= 1
-    decided = model.solve(node_limit=2)  # the root, and the first decision
+    decided = calls.search(model, node_limit=2)  # the root, and the first decision
     assert decided.status == "unknown"
     model.search([], "input_order")
     last = solutions[0]
@@ -133,7 +134,7 @@ def test_langford(consistency: str) -> None:
 def test_golomb(options: dict[str, object]) -> None:
     for n, length in [(4, 6), (5, 11), (6, 17)]:
         model, _ = golomb(n)
-        result = model.solve(**options)
+        result = calls.search(model, **options)
         assert (result.status, result.value, result.stats["complete"]) == ("optimal", length, True)
 
 
@@ -160,7 +161,7 @@ def test_tour(seed: int) -> None:
         sum(cost[a][b] for a, b in zip((0, *order), (*order, 0), strict=True))
         for order in itertools.permutations(range(1, n))
     )
-    result = model.solve(restarts="constant", restart_scale=1000) if seed % 2 else model.solve()
+    result = calls.search(model, restarts="constant", restart_scale=1000) if seed % 2 else model.solve()
     assert (result.status, result.value) == ("optimal", best)
 
 
@@ -211,7 +212,7 @@ def test_limits() -> None:
     model, xs = queens(50)
     model.search(xs, "input_order", "indomain_min")
     for options, name in [({"node_limit": 40}, "nodes"), ({"fail_limit": 9}, "failures")]:
-        result = model.solve(**options)
+        result = calls.search(model, **options)
         assert (result.status, result.stats["complete"]) == ("unknown", False)
         assert result.stats[name] in range(next(iter(options.values())), next(iter(options.values())) + 60)
     assert model.solve(solution_limit=0).status == "unknown"
@@ -283,7 +284,7 @@ def test_huge_domains_with_holes_are_searched_in_few_steps(take: str, scale: int
     model = cp.Model()
     x = model.int_var(values)
     model.search([scale * x], "input_order", f"indomain_{take}")
-    result = model.solve(all_solutions=True, node_limit=2000)
+    result = calls.search(model, all_solutions=True, node_limit=2000)
     assert result.stats["complete"]
     assert sorted(s[x] for s in result.solutions) == values
     model = cp.Model()
@@ -331,14 +332,14 @@ def test_interruption() -> None:
 def test_restarts_and_statistics() -> None:
     model, xs = queens(30)
     model.search(xs, "input_order", "indomain_random")
-    result = model.solve(restarts="luby", restart_scale=2, seed=3)
+    result = calls.search(model, restarts="luby", restart_scale=2, seed=3)
     statistics = result.stats
     assert result.status == "feasible"
     assert statistics["restarts"] > 0
     assert statistics["nodes"] >= statistics["failures"] > 0
     assert 0 < statistics["peak_depth"] <= 30
     assert statistics["propagations"] > 0
-    assert model.solve(restarts="luby", restart_scale=2, seed=3).stats["nodes"] == statistics["nodes"]
+    assert calls.search(model, restarts="luby", restart_scale=2, seed=3).stats["nodes"] == statistics["nodes"]
 
 
 def test_end_by_a_listener() -> None:

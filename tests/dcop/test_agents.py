@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina import Model, Table, Variable
-from elimina.dcop import Agent, Network, Problem, solve
+from elimina.dcop import Agent, Network, Problem
 from elimina.dcop.engine import Engine
 from elimina.dcop.messages import Message
 from elimina.dcop.pseudotree import agree_on_tree, pseudo_tree
 from elimina.dcop.view import HEURISTICS, views
 from elimina.errors import DcopError, InputError
 from elimina.generate import grid_model, random_model
+from tests.calls import solve_by_agents as solve
 from tests.dcop.running import random_problem, run_agents, settings_of
 
 KINDS = st.sampled_from(["random", "scale-free", "grid"])

@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina import Model, Table, Variable
-from elimina.dcop import Network, Problem, solve
+from elimina.dcop import Network, Problem
 from elimina.dcop.forecast import Forecast
 from elimina.dcop.solve import answer
 from elimina.errors import InputError, MemoryLimitError
 from elimina.generate import random_model
+from tests.calls import solve_by_agents as solve
 from tests.dcop.running import random_problem, run_agents, settings_of
 from tests.devices import on_devices
 

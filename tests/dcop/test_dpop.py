@@ -9,7 +9,7 @@ import pytest
 
 from elimina import FORBIDDEN, Model, Table, Variable
 from elimina.backends.cpu import CpuBackend
-from elimina.dcop import Problem, solve
+from elimina.dcop import Problem
 from elimina.dcop.pseudotree import pseudo_tree
 from elimina.dcop.view import HEURISTICS
 from elimina.errors import InputError, MemoryLimitError
@@ -20,6 +20,7 @@ from elimina.planning.estimate import cpu_machine
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Group, prepare
 from tests import calls
+from tests.calls import solve_by_agents as solve
 from tests.dcop.running import random_problem, run_agents, settings_of
 from tests.devices import on_devices
 

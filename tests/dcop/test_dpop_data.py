@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from elimina.dcop import Network, read, solve
+from elimina.dcop import Network, read
+from tests.calls import solve_by_agents as solve
 from tests.dcop.test_formats_data import OPTIMA, WORKED_OUT
 
 WIDE = ("dcop_sim/rand4_50_1.xml", "dcop_sim/rand4_50_1.json")

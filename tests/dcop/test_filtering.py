@@ -8,10 +8,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from elimina import FORBIDDEN, Model, Table, Variable
-from elimina.dcop import Network, Problem, read, solve
+from elimina.dcop import Network, Problem, read
 from elimina.dcop.solve import answer
 from elimina.errors import InputError, MemoryLimitError
 from elimina.generate import grid_model, random_model
+from tests.calls import solve_by_agents as solve
 from tests.dcop.running import random_problem, run_agents, settings_of
 from tests.dcop.test_dpop import check_optimum
 from tests.dcop.test_formats_data import OPTIMA

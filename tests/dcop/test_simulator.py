@@ -7,8 +7,9 @@ import itertools
 import numpy as np
 
 from elimina import Model, Table, Variable
-from elimina.dcop import Network, Problem, solve
+from elimina.dcop import Network, Problem
 from elimina.dcop.problem import AgentProfile
+from tests.calls import solve_by_agents as solve
 
 PAIR = Model([Variable("x", 2), Variable("y", 2)], [Table((0, 1), np.array([[1, 5], [3, 0]]))])
 

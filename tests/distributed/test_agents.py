@@ -12,11 +12,12 @@ import pytest
 from distributed.comm import tcp
 
 from elimina import MemoryLimitError, Model, Table, Variable, solve
-from elimina.dcop import Problem
-from elimina.dcop import solve as simulate
+from elimina.dcop import AgentOptions, Problem
 from elimina.distributed import local, solve_agents
 from elimina.distributed.cluster import workers_for
 from elimina.errors import ClusterError, DeviceError, InputError
+from tests import calls
+from tests.calls import solve_by_agents as simulate
 from tests.conftest import cuda_devices
 from tests.dcop.running import random_problem
 from tests.distributed.clusters import addresses, cluster_of, count_calls, kill_at, slow_down, workers
@@ -60,7 +61,7 @@ def test_random_problems(client, kind) -> None:
 def test_bounds_are_those_of_simulated_agents(client, seed) -> None:
     problem = random_problem("random", 100 + seed, most=12, least=2)
     expected = simulate(problem, "adpop", ibound=2)
-    found = solve_agents(problem, "adpop", ibound=2, client=client)
+    found = solve_agents(problem, "adpop", client=client, options=AgentOptions(ibound=2))
     assert (found.status, found.value) == (expected.status, expected.value)
     assert (found.lower_bound, found.upper_bound) == (expected.lower_bound, expected.upper_bound)
     same = ("induced_width", "depth", "largest_table", "total_operations", "parts", "dtype")
@@ -204,13 +205,13 @@ def test_errors_of_agents(client) -> None:
 )
 def test_bad_options(client, options, message) -> None:
     with pytest.raises(InputError, match=message):
-        solve_agents(narrow_problem(4, 0), client=client, **options)
+        calls.with_options(solve_agents, narrow_problem(4, 0), client=client, kind=AgentOptions, **options)
 
 
 def test_no_gpu(client, monkeypatch) -> None:
     monkeypatch.setattr("elimina.distributed.cluster._announce", lambda: None)
     with pytest.raises(DeviceError, match="none of the 3 workers announces a GPU"):
-        solve_agents(narrow_problem(4, 0), client=client, agents="cuda")
+        solve_agents(narrow_problem(4, 0), client=client, options=AgentOptions(agents="cuda"))
 
 
 def test_only_workers_with_gpus() -> None:
@@ -219,7 +220,7 @@ def test_only_workers_with_gpus() -> None:
         assert [worker.gpus for worker in workers_for(other, "cuda")] == [1]
         if not cuda_devices():
             with pytest.raises(DeviceError, match=r"(?i)cuda|cupy"):
-                solve_agents(narrow_problem(4, 0), client=other, agents="cuda")
+                solve_agents(narrow_problem(4, 0), client=other, options=AgentOptions(agents="cuda"))
 
 
 @pytest.mark.gpu
@@ -230,7 +231,7 @@ def test_agents_on_gpus(is_local) -> None:
     problem = wide_problem(16, branches=4)
     with local(cuda_devices(), "cuda") if is_local else cluster_of(2) as client:
         opened = count_calls(client, "elimina.backends.cuda", "CudaBackend", "open")
-        found = solve_agents(problem, client=client, agents="cuda")
+        found = solve_agents(problem, client=client, options=AgentOptions(agents="cuda"))
         assert sum(opened().values()) >= 4
         assert found.stats["workers"] == len(addresses(client))
     assert found.value == solve(problem.model, device="cpu").value
@@ -244,6 +245,6 @@ def test_a_lost_gpu_worker_is_replaced() -> None:
     problem = wide_problem(16, branches=4)
     with local(cuda_devices(), "cuda") as client:
         kill_at(client, addresses(client)[0], *AGENT, "work", 1)
-        found = solve_agents(problem, client=client, agents="cuda")
+        found = solve_agents(problem, client=client, options=AgentOptions(agents="cuda"))
     assert found.value == solve(problem.model, device="cpu").value
     assert found.stats["lost_workers"] == 1

@@ -185,7 +185,10 @@ def test_an_exception_between_the_work_and_its_end_is_caught(monkeypatch):
         with pytest.raises(TimeLimitError):
             run.answer(work)
     assert not strays
-    assert not [thread for thread in threading.enumerate() if thread.name == "elimina" and thread.is_alive()]
+    threads = [thread for thread in threading.enumerate() if thread.name == "elimina"]
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
 
 
 @pytest.mark.parametrize("sense", ["min-cost", "max-cost"])

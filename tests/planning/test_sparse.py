@@ -168,7 +168,7 @@ def test_rows_that_do_not_fit_after_all(monkeypatch):
     monkeypatch.setattr(RowsSession, "_is_smaller_dense", lambda *_: False)
     with pytest.raises(MemoryLimitError, match=r"more rows than the [0-9]+ that the memory limit leaves room for"):
         calls.solve(model, "count", tables="sparse", device="cpu")
-    monkeypatch.setattr(choose, "LONG_SECONDS", 0.0)
+    monkeypatch.setattr(choose, "TUPLES_FROM_SECONDS", 0.0)
     plans = []
     assert calls.solve(model, "count", device="cpu", on_plan=plans.append).value == expected
     assert [plan.sparse is None for plan in plans] == [False, True]

@@ -27,7 +27,7 @@ from elimina.cli.options import (
     seconds_of,
 )
 from elimina.cli.progress import Progress
-from elimina.dcop import Network, Problem, solve
+from elimina.dcop import AgentOptions, Network, Problem, solve
 from elimina.dcop.forecast import Forecast
 from elimina.dcop.formats import FORMATS as DISTRIBUTED
 from elimina.dcop.formats import is_distributed
@@ -204,7 +204,8 @@ def dcop(
     network = Network(
         order=options["delivery"], crashes=dict(options["crashes"]), **{name: options[name] for name in names}
     )
-    kept = {name: options[name] for name in ("ibound", "heuristic", "seed", "memory", "threads")}
+    kept = {name: options[name] for name in ("memory", "threads")}
+    own = AgentOptions(agents=agents, **{name: options[name] for name in ("ibound", "heuristic", "seed", "filtering")})
     started = time.monotonic()
     if time_limit is not None:
         signals.alarm(time_limit)
@@ -223,21 +224,15 @@ def dcop(
 
             reject_given(_SIMULATED, "a cluster", "they belong to the simulated network")
             reject_given(("filtering",), "a cluster", "its agents send whole tables; leave it out")
-            result = solve_agents(problem, algo, client=client, agents=agents, time_limit=left(), **kept)
+            result = solve_agents(problem, algo, client=client, time_limit=left(), options=own, **kept)
         else:
             listener = None if timeline is None else seen.append
-            kept["filtering"] = options["filtering"]
-            result = solve(
-                problem,
-                algo,
-                agents=agents,
-                network=network,
-                time_limit=left(),
+            own = own._replace(
                 listener=listener,
                 on_forecast=lambda ahead: _announce(ahead, progress),
                 progress=progress.update,
-                **kept,
             )
+            result = solve(problem, algo, network=network, time_limit=left(), options=own, **kept)
         # Printed before the workers end, which may take a while.
         with signals.deferred():
             result = signals.attributed(with_reading(result, read))

@@ -49,6 +49,36 @@ MOST_VALUES = 1 << 24
 THREADS = 1024
 
 
+class SearchOptions(NamedTuple):
+    """Settings of a search for experts: options of ``Model.solve`` besides its arguments.
+
+    Attributes:
+        node_limit: Nodes: domains after a decision, or its opposite, and propagation.
+        fail_limit: Failures.
+        restarts: Begin anew after a number of failures: ``luby``, Luby's sequence times the scale; ``geometric``,
+            the scale times powers of the growth; ``linear``; ``constant``. What was refuted before is not searched
+            again (nogoods of Lecoutre et al., JSAT 2007), so every search ends, and no solution comes twice.
+        restart_scale: Failures.
+        restart_growth: Growth factor of ``geometric`` restarts.
+        free: Choose the variable of the last conflict, then variables by failures of their constraints (dom/wdeg),
+            try the values of the last solution first, and restart.
+        lns: With an objective, search near the best solution and everywhere by turns (large neighbourhood search,
+            Shaw 1998; what keeps its value is chosen at random or by propagation, Perron et al., CP 2004). The
+            optimum can still be proven.
+    """
+
+    node_limit: int | None = None
+    fail_limit: int | None = None
+    restarts: Restarts | None = None
+    restart_scale: float = 100
+    restart_growth: float = 1.5
+    free: bool = False
+    lns: bool = False
+
+
+DEFAULT = SearchOptions()
+
+
 class Variable(NamedTuple):
     """A variable before the solver is built: its bounds, and its values where the domain has holes."""
 
@@ -261,17 +291,11 @@ class Model(Globals, Displayed):
         all_solutions: bool = False,
         solution_limit: int | None = None,
         time_limit: float | None = None,
-        node_limit: int | None = None,
-        fail_limit: int | None = None,
-        restarts: Restarts | None = None,
-        restart_scale: float = 100,
-        restart_growth: float = 1.5,
-        free: bool = False,
-        lns: bool = False,
         threads: int = 1,
         seed: int = 0,
         device: Device = "auto",
         on_solution: Callable[[Solution], object] | None = None,
+        options: SearchOptions = DEFAULT,
     ) -> Result:
         """Search for a solution, the best one, or all.
 
@@ -279,24 +303,13 @@ class Model(Globals, Displayed):
             all_solutions: Keep every solution in ``Result.solutions``; without an objective, search for all of them.
             solution_limit: End after so many solutions.
             time_limit: Seconds, for posting the constraints and for the search.
-            node_limit: Nodes: domains after a decision, or its opposite, and propagation.
-            fail_limit: Failures.
-            restarts: Begin anew after a number of failures: ``luby``, Luby's sequence times the scale; ``geometric``,
-                the scale times powers of the growth; ``linear``; ``constant``. What was refuted before is not searched
-                again (nogoods of Lecoutre et al., JSAT 2007), so every search ends, and no solution comes twice.
-            restart_scale: Failures.
-            restart_growth: Growth factor of ``geometric`` restarts.
-            free: Choose the variable of the last conflict, then variables by failures of their constraints (dom/wdeg),
-                try the values of the last solution first, and restart.
-            lns: With an objective, search near the best solution and everywhere by turns (large neighbourhood search,
-                Shaw 1998; what keeps its value is chosen at random or by propagation, Perron et al., CP 2004). The
-                optimum can still be proven.
             threads: Search in so many threads, each with a copy of the model (embarrassingly parallel search, Regin et
                 al., CP 2013). There are as many solutions as with one, in any order; limits are met a little later.
             seed: Random seed of the values.
             device: Device that filters domain-consistent AllDifferent: ``cpu``, ``cuda``, or ``auto`` for the faster
                 one.
             on_solution: Gets each solution; ends the search by returning False.
+            options: Settings for experts.
 
         Returns:
             Task ``satisfy``, ``minimise`` or ``maximise``, and the best solution found: ``optimal`` where it is proven
@@ -312,16 +325,20 @@ class Model(Globals, Displayed):
             DeviceError: ``cuda`` without a GPU that can be used, or one that fails.
             MemoryLimitError: Memory ran out before there was a solution.
         """
-        all_solutions, free, lns = flag("all_solutions", all_solutions), flag("free", free), flag("lns", lns)
+        if not isinstance(options, SearchOptions):
+            raise wrong_type("options", options, "elimina.cp.SearchOptions")
+        all_solutions, free = flag("all_solutions", all_solutions), flag("free", options.free)
         if solution_limit is not None and whole(solution_limit, "a solution limit") < 0:
             raise InputError(f"solution_limit is {solution_limit}; it must be a number that is at least 0")
         if on_solution is not None and not callable(on_solution):
             raise InputError(f"on_solution is a function that gets each solution, not {on_solution!r}")
         aim = self._objective
         task = "satisfy" if aim is None else "minimise" if self._sign > 0 else "maximise"
-        run = Run(self, task, time_limit, node_limit, fail_limit)
-        pace = None if restarts is None else (choice("restarts", restarts, RESTARTS), restart_scale, restart_growth)
-        how = pace, self._relaxed() if lns else None, free, seed
+        run = Run(self, task, time_limit, options.node_limit, options.fail_limit)
+        pace = None
+        if options.restarts is not None:
+            pace = choice("restarts", options.restarts, RESTARTS), options.restart_scale, options.restart_growth
+        how = pace, self._relaxed() if flag("lns", options.lns) else None, free, seed
         try:
             search = self._start(threads, device, how, run)
         except TimeLimitError:

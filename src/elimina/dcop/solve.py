@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from elimina import arguments
 from elimina.backends.cpu import CpuBackend
@@ -39,23 +39,46 @@ MOST_SECONDS = 3600.0
 """Estimated time of MB-DPOP from which on it is not begun without a time limit."""
 
 
+class AgentOptions(NamedTuple):
+    """Settings of agents for experts: options of ``elimina.dcop.solve`` besides its arguments.
+
+    Attributes:
+        ibound: Largest number of variables in a table (``adpop``).
+        filtering: Number of variables of the tables that first bound the costs (``dpop`` on integer costs). Messages
+            then hold only the tuples that may be part of an assignment better than the best one found. None: exact
+            tables are sent whole.
+        agents: ``cpu`` or ``cuda``: the device that agents compute on.
+        heuristic: Heuristic that chooses the roots and the neighbour that the traversal visits next.
+        seed: Random seed of the heuristic ``random``.
+        timer: Measures agents' work for the simulated clocks, in seconds.
+        listener: Told of each delivery.
+        on_forecast: Function that receives the forecast of ``mb-dpop`` before it begins.
+        progress: Function that receives the share of the work done (``mb-dpop``), again and again.
+    """
+
+    ibound: int | None = None
+    filtering: int | None = None
+    agents: str = "cpu"
+    heuristic: Heuristic = "max-degree"
+    seed: int = 0
+    timer: Callable[[], float] = time.perf_counter
+    listener: Callable[[Delivery], None] | None = None
+    on_forecast: Callable[[Forecast], None] | None = None
+    progress: Callable[[float], None] | None = None
+
+
+DEFAULT = AgentOptions()
+
+
 def solve(
     problem: Problem,
     algorithm: Algorithm = "dpop",
     *,
-    ibound: int | None = None,
-    filtering: int | None = None,
-    agents: str = "cpu",
-    heuristic: Heuristic = "max-degree",
-    seed: int = 0,
     memory: int | str | None = None,
     threads: int | None = None,
     network: Network = RELIABLE,
     time_limit: float | None = None,
-    timer: Callable[[], float] = time.perf_counter,
-    listener: Callable[[Delivery], None] | None = None,
-    on_forecast: Callable[[Forecast], None] | None = None,
-    progress: Callable[[float], None] | None = None,
+    options: AgentOptions = DEFAULT,
 ) -> Result:
     """Let agents find the best assignment, each in its turn, in this process.
 
@@ -65,21 +88,11 @@ def solve(
             bounded by what the roots know, and from the other side by the value of the assignment that the agents agree
             upon. ``mb-dpop``: exact; ancestors of variables with tables too large for ``memory`` are fixed to one value
             after another, and the tables made again for each. It is forecast first.
-        ibound: Largest number of variables in a table (``adpop``); see above.
-        filtering: Number of variables of the tables that first bound the costs (``dpop`` on integer costs). Messages
-            then hold only the tuples that may be part of an assignment better than the best one found. None: exact
-            tables are sent whole.
-        agents: ``cpu`` or ``cuda``: the device that agents compute on.
-        heuristic: Heuristic that chooses the roots and the neighbour that the traversal visits next.
-        seed: Random seed of the heuristic ``random``.
         memory: Bytes that each agent may use for tables, a number or text such as ``8GiB``; None: no limit.
         threads: Number of CPU threads of an agent; None for all.
         network: Simulated network.
         time_limit: Wall seconds; infinity: also for a forecast of more than an hour.
-        timer: Measures agents' work for the simulated clocks, in seconds.
-        listener: Told of each delivery.
-        on_forecast: Function that receives the forecast of ``mb-dpop`` before it begins.
-        progress: Function that receives the share of the work done (``mb-dpop``), again and again.
+        options: Settings for experts.
 
     Returns:
         Task ``dcop``. Where the time limit or Ctrl-C ends the run: ``bounded``, with the bound of the roots (or of the
@@ -101,12 +114,12 @@ def solve(
     time_limit = arguments.seconds("time_limit", time_limit)
     if threads is not None:
         threads = arguments.integer("threads", threads, 1, MOST_THREADS)
-    settings = settings_of(problem.model, algorithm, ibound, heuristic, seed, memory, filtering)
+    settings = settings_of(problem.model, algorithm, options, memory)
     network.check(frozenset(agent.name for agent in problem.agents))
-    engine = Engine(agents, threads)
+    engine = Engine(options.agents, threads)
     engine.deadline = math.inf if time_limit is None else started + time_limit
     run = _Run(problem, started)
-    given = {"algorithm": algorithm, "ibound": ibound, "filtering": filtering, "device": engine.device}
+    given = {"algorithm": algorithm, "ibound": options.ibound, "filtering": options.filtering, "device": engine.device}
     try:
         known = {view.name: view for view in views(problem, settings)}
         ahead = (
@@ -114,11 +127,13 @@ def solve(
             if settings.most_cells is None
             else _looked_ahead(problem, settings, CpuBackend(threads).threads, time_limit)
         )
-        if ahead is not None and on_forecast is not None:
-            on_forecast(ahead)
-        watch = _Watch(engine.deadline, ahead, progress)
+        if ahead is not None and options.on_forecast is not None:
+            options.on_forecast(ahead)
+        watch = _Watch(engine.deadline, ahead, options.progress)
         team = [Agent(view, engine) for view in known.values()]
-        run.simulation = Simulation(team, network, timer, partial(_revive, known, engine), listener, watch)
+        run.simulation = Simulation(
+            team, network, options.timer, partial(_revive, known, engine), options.listener, watch
+        )
         run.begun = time.perf_counter()
         figures = run.simulation.run()
     except KeyboardInterrupt:
@@ -127,7 +142,7 @@ def solve(
         return run.ended("time-limit", given)
     result = answer(problem, run.simulation.agents)
     stats = {**statistics(problem, run.simulation.agents, figures), **given}
-    if filtering is not None:
+    if options.filtering is not None:
         stats.update(_rows(problem, run.simulation.agents))
     return result.replace(stats={**stats, "seconds": run.seconds()})
 
@@ -212,11 +227,8 @@ def _revive(known: dict[str, View], engine: Engine, name: str) -> Agent:
 def settings_of(
     model: Model,
     algorithm: Algorithm,
-    ibound: int | None,
-    heuristic: Heuristic,
-    seed: int,
+    options: AgentOptions,
     memory: int | str | None,
-    filtering: int | None = None,
 ) -> Settings:
     """Return the settings that all agents share before they start; for the arguments see ``solve``.
 
@@ -224,9 +236,12 @@ def settings_of(
         TypeError: An option has the wrong type.
         InputError: An option makes no sense.
     """
+    if not isinstance(options, AgentOptions):
+        raise arguments.wrong_type("options", options, "elimina.dcop.AgentOptions")
+    ibound, filtering = options.ibound, options.filtering
     algorithm = arguments.choice("algorithm", algorithm, ALGORITHMS)
-    heuristic = arguments.choice("heuristic", heuristic, HEURISTICS)
-    seed, memory = arguments.integer("seed", seed), arguments.memory_size("memory", memory)
+    heuristic = arguments.choice("heuristic", options.heuristic, HEURISTICS)
+    seed, memory = arguments.integer("seed", options.seed), arguments.memory_size("memory", memory)
     if algorithm == "adpop" and ibound is None:
         raise InputError("adpop needs an i-bound, the most variables of a table (--ibound N)")
     if algorithm != "adpop" and ibound is not None:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from elimina.dcop.early import early_answer
 from elimina.dcop.problem import Problem
 from elimina.dcop.simulator import Figures
-from elimina.dcop.solve import Algorithm, answer, partial_statistics, settings_of, statistics
-from elimina.dcop.view import Heuristic, Settings, View, views
+from elimina.dcop.solve import DEFAULT, AgentOptions, Algorithm, answer, partial_statistics, settings_of, statistics
+from elimina.dcop.view import Settings, View, views
 from elimina.distributed.cluster import known_workers, workers_for
 from elimina.distributed.placement import divide, in_sequence
 from elimina.distributed.station import News, Outcome, Places, Start, Station, Traffic
@@ -48,13 +48,10 @@ def solve_agents(
     algorithm: Algorithm = "dpop",
     *,
     client: Client,
-    ibound: int | None = None,
-    agents: str = "cpu",
-    heuristic: Heuristic = "max-degree",
-    seed: int = 0,
-    memory: int | None = None,
+    memory: int | str | None = None,
     threads: int | None = 1,
     time_limit: float | None = None,
+    options: AgentOptions = DEFAULT,
 ) -> Result:
     """Let agents find the best assignment on the workers of a cluster.
 
@@ -65,13 +62,10 @@ def solve_agents(
         problem: See ``elimina.dcop.solve``.
         algorithm: Likewise.
         client: Client of the cluster.
-        ibound: See ``elimina.dcop.solve``.
-        agents: ``cpu`` or ``cuda``: the device that agents compute on; the latter only where a worker announces it.
-        heuristic: See ``elimina.dcop.solve``.
-        seed: Likewise.
-        memory: Likewise.
+        memory: See ``elimina.dcop.solve``.
         threads: Likewise.
         time_limit: Likewise.
+        options: Likewise: ``ibound``, ``agents`` (``cuda`` only where a worker announces it), ``heuristic``, ``seed``.
 
     Returns:
         The result, as of ``elimina.dcop.solve`` but without simulated clocks. Besides, ``stats`` has ``workers``,
@@ -85,12 +79,14 @@ def solve_agents(
         ClusterError: There are no usable workers (any more).
     """
     started = time.perf_counter()
-    if agents not in ("cpu", "cuda"):
-        raise InputError(f"agents compute on cpu or cuda, not on {agents!r}")
-    settings = settings_of(problem.model, algorithm, ibound, heuristic, seed, memory)
-    run = _Run(client, problem, settings, agents, threads)
+    settings = settings_of(problem.model, algorithm, options, memory)
+    if options.agents not in ("cpu", "cuda"):
+        raise InputError(f"agents compute on cpu or cuda, not on {options.agents!r}")
+    if options.filtering is not None:
+        raise InputError("agents on a cluster send whole tables: leave filtering out")
+    run = _Run(client, problem, settings, options.agents, threads)
     begun = time.perf_counter()
-    given = {"algorithm": algorithm, "ibound": ibound, "device": agents}
+    given = {"algorithm": algorithm, "ibound": options.ibound, "device": options.agents}
     ended_by: EndedBy
     is_done = False
     try:

@@ -13,7 +13,7 @@ from elimina.errors import InputError, TimeLimitError, UnsupportedError
 from elimina.inference.anytime import Run
 from elimina.inference.call import observe
 from elimina.inference.knowledge import Limits
-from elimina.inference.method import LONG_SECONDS, LONGEST_TRY
+from elimina.inference.method import LONGEST_TRY, SEARCHED_FROM_SECONDS
 from elimina.inference.options import DEFAULT, Options
 from elimina.model import Model
 from elimina.planning.prepare import Problem, prepare
@@ -115,7 +115,7 @@ class _Optimum:
         with tasks_on(self.client, self.options.device) as tasks:
             job = self.plan(tasks, is_whole=is_free)
             plan, lanes = job.plan, tasks.lanes
-            if not is_free or (plan.fits and (plan.seconds < LONG_SECONDS or plan.device == "cuda")):
+            if not is_free or (plan.fits and (plan.seconds < SEARCHED_FROM_SECONDS or plan.device == "cuda")):
                 return run_slices(tasks, job, self.run, asked)
         most = min(plan.seconds / lanes, LONGEST_TRY) if plan.fits else LONGEST_TRY
         tried = self.try_search(job.problem, most)

@@ -33,7 +33,7 @@ HARD_SECONDS = 0.05
 _WRITING_SECONDS = 2.0
 """Seconds for a checkpoint to be written."""
 
-LONG_SECONDS, _FIRST_SECONDS = 1.0, 5.0
+FIRST_BOUNDS_AFTER, _FIRST_SECONDS = 1.0, 5.0
 """Age of a call that has found nothing from which first bounds are made, and their limit in seconds."""
 
 _TURNS = 100
@@ -104,7 +104,7 @@ class Run:
         self.sign = 1
         self.known: Result | None = None
         self.fallback: Callable[[float], Result | None] | None = None
-        self.fallback_after = LONG_SECONDS
+        self.fallback_after = FIRST_BOUNDS_AFTER
         self._time_limit, self._listener = time_limit, listener
         self._stop = Stop()
         self._events: SimpleQueue[_Event | None] = SimpleQueue()

@@ -35,7 +35,7 @@ DIVISION_SECONDS = 5.0
 DIVISION_SHARE = 4.0
 """Estimated time of dividing by content that is not asked for; where messages are limited, by theirs."""
 
-LONG_SECONDS = 0.5
+TUPLES_FROM_SECONDS = 0.5
 """Estimated time of dense tables' cells, in seconds, from which rows are thought of."""
 
 LISTED_SECONDS = 0.05
@@ -226,7 +226,7 @@ def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], optio
     if options.tables == "auto" and whole.factor_cells > LISTED_SECONDS * CELLS_ENCODED:
         written = seconds_written(problem)
     cells = machine.cell_seconds(whole.seconds, len(whole.steps))
-    is_quick = whole.fits and cells < LONG_SECONDS and written < LISTED_SECONDS
+    is_quick = whole.fits and cells < TUPLES_FROM_SECONDS and written < LISTED_SECONDS
     if options.tables == "sparse" or (options.tables == "auto" and not is_quick):
         on_rows = _on_rows(machine, memory, problem, order, options, whole)
     if on_rows is not None and options.tables == "sparse":

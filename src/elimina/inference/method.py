@@ -33,7 +33,7 @@ SHORTEST_TRY, LONGEST_TRY = 0.2, 60.0
 FIRST_TRY = 2.0
 """Seconds of it where the tables would not fit: search comes next."""
 
-LONG_SECONDS = 2.0
+SEARCHED_FROM_SECONDS = 2.0
 """Estimated time of a plan from which search is tried first, for no longer than that."""
 
 _SHARE = 1e-9
@@ -98,7 +98,7 @@ class Search(NamedTuple):
         """
         plan, most = planned.plan, LONGEST_TRY
         if plan.fits:
-            if plan.device == "cuda" or options.dtype is not None or plan.seconds < LONG_SECONDS:
+            if plan.device == "cuda" or options.dtype is not None or plan.seconds < SEARCHED_FROM_SECONDS:
                 return
             most = min(plan.seconds, most)
         reason = "it may be faster than the plan" if plan.fits else "the plan does not fit"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from elimina.errors import InputError, MemoryLimitError
-from elimina.inference.anytime import LONG_SECONDS, Part, Run
+from elimina.inference.anytime import FIRST_BOUNDS_AFTER, Part, Run
 from elimina.inference.bucket import eliminate
 from elimina.inference.call import First, Prepared, indices_asked, observe, plan_call
 from elimina.inference.choose import LISTED_SECONDS, Planned, host_memory
@@ -131,7 +131,7 @@ class Solver:
 
         if self.run.deadline is None or len(problem.tables) < _MANY_TABLES:
             self.run.fallback = bounds
-            self.run.fallback_after = max(LONG_SECONDS, _TABLE_SECONDS * len(problem.tables))
+            self.run.fallback_after = max(FIRST_BOUNDS_AFTER, _TABLE_SECONDS * len(problem.tables))
         elif (found := bounds(math.inf)) is not None:
             self.run.fallback = lambda _: found
 
