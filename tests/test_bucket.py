@@ -10,6 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
+from elimina import Options
+from elimina._core import exact_count
+from elimina.inference import bucket
 from elimina.model import Model
 from tests.devices import on_devices
 from tests.reference import brute
@@ -73,6 +76,31 @@ def test_count_of_any_size(device, length, colours):
         [colours] * length, [((i, i + 1), different) for i in range(length - 1)], sense="probability"
     )
     assert elimina.solve(chain, "count", device=device).value == colours * (colours - 1) ** (length - 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_counts_in_long_integers(kind, data):
+    model = data.draw(models(kind))
+    evidence = some_evidence(data, model)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bucket, "_LONG_COUNT", -1)
+        patch.setattr(bucket, "_moduli", None)
+        result = elimina.solve(model, "count", evidence=evidence, device="cpu", options=Options(tables="dense"))
+    assert result.value == brute.count(model, evidence)
+
+
+@pytest.mark.parametrize("memory", [None, 500_000])
+def test_counts_of_many_bits(monkeypatch, memory):
+    """What has thousands of bits takes one run in long integers, unless these need too much memory."""
+    runs = []
+    monkeypatch.setattr(bucket, "exact_count", lambda *parts: (runs.append(parts), exact_count(*parts))[1])
+    rng = np.random.default_rng(4)
+    tree = [((v - 1 - int(rng.integers(min(v, 50))), v), 1 - np.eye(3)) for v in range(1, 3000)]
+    model = Model.from_arrays([3] * 3000, tree, sense="probability")
+    assert elimina.solve(model, "count", device="cpu", memory=memory).value == 3 * 2**2999
+    assert len(runs) == (memory is None)
 
 
 @on_devices

@@ -18,6 +18,7 @@
 #include "case_network.hpp"
 #include "case_plan.hpp"
 #include "dense.hpp"
+#include "exact_count.hpp"
 #include "module.hpp"
 #include "stop.hpp"
 #include "table_list.hpp"
@@ -99,6 +100,15 @@ nb::object answer_case(CaseNetwork& network, nb::dict evidence) {
   }
   if (!found) return nb::none();
   return nb::make_tuple(array_of(std::move(found->shares)), found->log_sum, found->sum, found->width, found->largest, i64(found->work), found->cells);
+}
+
+nb::bytes count_exactly(Words<const i64> words, Words<const i64> starts, Words<const i64> roots, Words<const u64> factors) {
+  LongInteger count;
+  {
+    nb::gil_scoped_release release;
+    count = exact_count({words.data(), words.size()}, {starts.data(), starts.size()}, {roots.data(), roots.size()}, factors.data());
+  }
+  return nb::bytes(reinterpret_cast<const char*>(count.data()), count.size() * sizeof(u64));
 }
 
 // A program and the arrays that it works on, which the session keeps alive.
@@ -207,5 +217,7 @@ void bind_dense(nb::module_& m) {
            "natural logarithm of the sum into `logs`, and whether both can be relied on into `sound`.")
       .def("run", &DenseSession::run, "steps"_a.none() = nb::none(), "progress"_a.none() = nb::none(),
            "Run all steps, or those of some ascending numbers, on what is in the arena now; `progress` gets the work done so far.");
+  m.def("exact_count", &count_exactly, "words"_a, "starts"_a, "roots"_a, "factors"_a,
+        "Run a packed program over factors of zeros and ones in integers of any length; return the product of some steps' outputs, the least byte first.");
   m.def("dense_instruction_set", &dense_instruction_set, "The instruction set that the dense executor uses here.");
 }

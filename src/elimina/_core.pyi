@@ -357,6 +357,11 @@ class DenseSession:
         Run all steps, or those of some ascending numbers, on what is in the arena now; `progress` gets the work done so far.
         """
 
+def exact_count(words: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], roots: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], factors: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> bytes:
+    """
+    Run a packed program over factors of zeros and ones in integers of any length; return the product of some steps' outputs, the least byte first.
+    """
+
 def dense_instruction_set() -> str:
     """The instruction set that the dense executor uses here."""
 

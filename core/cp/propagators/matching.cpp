@@ -11,7 +11,7 @@ namespace {
 // How far ahead loops ask for a domain and for a word of its row.
 constexpr std::size_t kFar = 16, kNear = 8;
 
-constexpr Value kMostWords = Value{1} << 25, kWidest = Value{1} << 20;
+constexpr Value kMostMatrixWords = Value{1} << 25, kWidest = Value{1} << 20;
 
 std::pair<Value, Value> ends(const Domains& d, const Views& xs) {
   Value lo = d.lo(xs[0]), hi = d.hi(xs[0]);
@@ -36,7 +36,7 @@ std::vector<std::uint64_t> values_of_all(const Domains& d, const Views& xs, Valu
 
 bool Matching::fits(const Domains& d, const Views& xs) {
   const auto [lo, hi] = ends(d, xs);
-  return hi - lo < kWidest && ((hi - lo) / 64 + 1) <= kMostWords / static_cast<Value>(xs.size());
+  return hi - lo < kWidest && ((hi - lo) / 64 + 1) <= kMostMatrixWords / static_cast<Value>(xs.size());
 }
 
 void Matching::post(Engine& engine, const Views& xs, Side side) { engine.post(std::make_unique<Matching>(engine.domains(), xs, side)); }

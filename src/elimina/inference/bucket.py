@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elimina._core import exact_count
 from elimina.errors import MemoryLimitError
 from elimina.inference.account import check_value, does_not_fit, partition_result, statistics
 from elimina.inference.checkpoint import State
-from elimina.inference.encode import decode_value
+from elimina.inference.encode import Encoder, decode_value
 from elimina.inference.execution import Execution
 from elimina.inference.minibucket import meet, result_between
 from elimina.inference.rounding import TOLERANCES, rounding
@@ -24,6 +25,13 @@ from elimina.result import Result
 
 if TYPE_CHECKING:
     from elimina.inference.slice_bounds import SliceBounds
+
+
+_LONG_COUNT = 2048
+"""Bits of the number of assignments above which one run in long integers is faster than one for every 31 bits."""
+
+_LONG_INTEGER_BYTES = 48
+"""Bytes of a long integer besides its bits."""
 
 
 def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
@@ -200,6 +208,8 @@ def _count(execution: Execution, clock: dict[str, float]) -> Result:
     """Count modulo 2^64, and modulo as many primes as the number of assignments asks for; then Chinese remainders."""
     sizes = execution.problem.model.sizes
     bits = sum(math.log2(sizes[v]) for v in execution.problem.free) + 1
+    if bits > _LONG_COUNT and _fits_long_integers(execution, bits):
+        return _long_count(execution, clock)
     divisors = _moduli(bits)
     sweep, places = Sweep(execution, clock), root_places(execution.plan)
     state: State = {"residues": [0] * len(divisors), **execution.state}
@@ -220,6 +230,31 @@ def _count(execution: Execution, clock: dict[str, float]) -> Result:
         count += modulus * ((residue - count) * pow(modulus, -1, divisor) % divisor)
         modulus *= divisor
     return Result("exact", "count", count)
+
+
+def _fits_long_integers(execution: Execution, bits: float) -> bool:
+    """Return whether one run in long integers may count: on the CPU, as a whole, and within the memory."""
+    plan = execution.plan
+    is_whole = plan.slicing is None and plan.sparse is None and plan.stream is None and plan.scratch is None
+    is_free = execution.checkpoint is None and execution.share is None and plan.device == "cpu"
+    most = (plan.arena_cells - plan.factor_cells) * (bits / 8 + _LONG_INTEGER_BYTES)
+    return is_whole and is_free and plan.peak_bytes + most <= plan.memory_limit
+
+
+def _long_count(execution: Execution, clock: dict[str, float]) -> Result:
+    started = time.perf_counter()
+    plan, problem = execution.plan, execution.problem
+    encoded = Encoder(problem, plan).encoded(problem)
+    ready = time.perf_counter()
+    clock["encode"] = ready - started
+    if encoded.impossible:
+        return Result("exact", "count", 0)
+    program = execution.program()
+    roots = np.array([output.step for output in plan.outputs], dtype=np.int64)
+    count = exact_count(program.words, program.starts, roots, encoded.arena)
+    clock["run"] = time.perf_counter() - ready
+    execution.report(1.0)
+    return Result("exact", "count", int.from_bytes(count, "little"))
 
 
 def _moduli(bits: float) -> Sequence[int]:
