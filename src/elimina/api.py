@@ -15,7 +15,8 @@ from elimina.inference.solver import Question, Solver
 from elimina.io import ModelLike, as_model
 from elimina.model import Model
 from elimina.planning.plan import Plan
-from elimina.result import Result
+from elimina.progress import Progress
+from elimina.result import Bounds, Result
 from elimina.states import Evidence
 from elimina.tasks import TaskName, task_of
 
@@ -116,6 +117,19 @@ def solve(
     chosen = task_of(task)
     time_limit = arguments.seconds("time_limit", time_limit)
     checked = options_of(options, device, memory).checked(chosen, is_run=True)
+    if checked.progress is True:
+        with Progress() as shown:
+            told = _shown_on(shown, options)
+            return solve(
+                model,
+                chosen,
+                evidence=evidence,
+                query=query,
+                device=device,
+                memory=memory,
+                time_limit=time_limit,
+                options=told,
+            )
     run = Run(chosen, time_limit, checked.on_bounds, float(checked.gap))
     checkpoint = checked.checkpoint
     if checkpoint is not None:
@@ -135,6 +149,22 @@ def solve(
         solver.solve(None if checkpoint is None else _checkpoint(str(checkpoint)))
 
     return run.answer(work)
+
+
+def _shown_on(shown: Progress, options: Options) -> Options:
+    """Return options that tell progress to a display besides the user's functions."""
+
+    def on_plan(plan: Plan) -> None:
+        shown.start(plan)
+        if options.on_plan is not None:
+            options.on_plan(plan)
+
+    def on_bounds(known: Bounds) -> None:
+        shown.bounds(known)
+        if options.on_bounds is not None:
+            options.on_bounds(known)
+
+    return options._replace(on_plan=on_plan, on_bounds=on_bounds, progress=shown.update)
 
 
 def _listed(query: Sequence[str | int] | None) -> Sequence[str | int] | None:

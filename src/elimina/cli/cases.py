@@ -9,11 +9,11 @@ import click
 import numpy as np
 
 from elimina.cli.options import planning_of, query_of
-from elimina.cli.progress import Progress
 from elimina.inference.batch import Batch
 from elimina.io.cases import read_cases
 from elimina.io.posteriors import open_posteriors
 from elimina.model import Model
+from elimina.progress import Progress
 from elimina.states import indices_of
 
 if TYPE_CHECKING:

@@ -26,7 +26,6 @@ from elimina.cli.options import (
     reject_given,
     seconds_of,
 )
-from elimina.cli.progress import Progress
 from elimina.dcop import AgentOptions, Network, Problem, solve
 from elimina.dcop.forecast import Forecast
 from elimina.dcop.formats import FORMATS as DISTRIBUTED
@@ -39,6 +38,7 @@ from elimina.io import FORMATS as CENTRAL
 from elimina.io import read
 from elimina.io.files import suffix_of
 from elimina.planning.plan import bytes_text, count_text, seconds_text
+from elimina.progress import Progress
 from elimina.result import Delivery, Result, number_text, with_reading
 from elimina.viz.timeline import check_timeline, draw_timeline
 

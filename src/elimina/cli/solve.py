@@ -26,7 +26,6 @@ from elimina.cli.options import (
     reject_given,
     seconds_of,
 )
-from elimina.cli.progress import Progress
 from elimina.cli.trace import tracing
 from elimina.errors import InputError
 from elimina.inference.account import advice_on
@@ -36,6 +35,7 @@ from elimina.io.files import save
 from elimina.io.marginals import write_marginals
 from elimina.model import Model
 from elimina.planning.plan import bytes_text, count_text, seconds_text
+from elimina.progress import Progress
 from elimina.result import Bounds, Result, marginals_table, number_text, with_reading
 
 FORMATS = ("human", "json", "uai")

@@ -162,7 +162,7 @@ def run_slices(
     if asked.on_plan is not None:
         run.tell(asked.on_plan, job.plan)
     begun = time.perf_counter()
-    shares = _Shares(tasks, job, run, asked.progress, tried)
+    shares = _Shares(tasks, job, run, asked.progress if callable(asked.progress) else None, tried)
     answer = shares.answer()
     clock = {**job.seconds, "run": time.perf_counter() - begun}
     seconds = {phase: round(value, 6) for phase, value in clock.items()}

@@ -89,7 +89,8 @@ class Options(NamedTuple):
             from there after the process was ended in any way. It is emptied when the answer is known.
         on_plan: Called with the plan before it runs.
         on_bounds: Called now and then with the bounds that are known.
-        progress: Called now and then with the share of the work that is done, from 0 to 1.
+        progress: Called now and then with the share of the work that is done, from 0 to 1. True: shows the phase, the
+            bounds and the time of the call, on a terminal or in a notebook.
         refined: Number of times that tuples exceeded the memory: each time, ``FINER`` times as many are expected. Set
             by a run.
         is_kept: True if a checkpoint keeps what is known, for which tables have to stay on the device. Set by a run.
@@ -114,7 +115,7 @@ class Options(NamedTuple):
     checkpoint: str | os.PathLike[str] | None = None
     on_plan: Callable[[Plan], None] | None = None
     on_bounds: Callable[[Bounds], None] | None = None
-    progress: Callable[[float], None] | None = None
+    progress: Callable[[float], None] | bool | None = None
     refined: int = 0
     is_kept: bool = False
 
@@ -214,7 +215,8 @@ class Options(NamedTuple):
         if is_run and options.method == "mbe" and options.ibound is None and task != "mmap":
             options = options._replace(ibound="auto")
         for name in ("on_plan", "on_bounds", "progress"):
-            arguments.function(name, getattr(self, name))
+            if name != "progress" or not isinstance(self.progress, bool):
+                arguments.function(name, getattr(self, name))
         clashes = (*_CLASHES, *(() if task is None else _CLASHES_WITH_TASKS), *(_CLASHES_OF_RUNS if is_run else ()))
         for is_broken, reason in clashes:
             if is_broken(options, task or ""):

@@ -308,7 +308,7 @@ class Solver:
         return run.strategy("bounds", lambda: bounded_sum(execution, options, {}, run.learn))
 
     def _tell_progress(self, share: float) -> None:
-        if self.options.progress is not None:
+        if callable(self.options.progress):
             self.run.tell(self.options.progress, share)
 
     def _marginal_map(self) -> None:

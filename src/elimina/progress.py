@@ -1,0 +1,116 @@
+"""Progress of a call as one line on a terminal, or as a bar in a notebook: its phase, bounds and time."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from html import escape
+from importlib import import_module
+from typing import Any
+
+from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
+from elimina.result import Bounds
+
+_PAUSE = 0.1
+"""Seconds between two pictures."""
+
+_NOTICED = 0.5
+"""Estimated seconds from which work has a bar."""
+
+_WIDTH = 24
+
+
+class Progress:
+    """Shows how far a call has come, on a terminal's standard error or in a notebook; elsewhere nothing.
+
+    As a context manager it removes the line of a terminal at the end. A notebook keeps the last picture.
+    """
+
+    def __init__(self) -> None:
+        self._started = self._shown = time.monotonic()
+        self._phase, self._bounds = "planning", ""
+        self._share: float | None = None
+        self._seconds = 0.0
+        self._handle: Any = None
+        self._is_shown = False
+        self._is_notebook = _is_notebook()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    @property
+    def is_possible(self) -> bool:
+        """True if there is a terminal or a notebook to show it on."""
+        return self._is_notebook or sys.stderr.isatty()
+
+    def start(self, plan: Plan, runs: float = 1) -> None:
+        """Show the bar for so many runs of a plan."""
+        seconds = runs * plan.seconds
+        self.show(f"width {plan.width}, {bytes_text(plan.peak_bytes)}, about {seconds_text(seconds)}", seconds)
+
+    def show(self, label: str, seconds: float) -> None:
+        """Show the bar for work of an estimated time."""
+        self._phase, self._seconds = label, seconds
+        if seconds > _NOTICED:
+            self._share = 0.0
+            self._picture()
+
+    def bounds(self, known: Bounds) -> None:
+        """Show bounds on the optimum."""
+        ends = " to ".join("unknown" if end is None else str(end) for end in (known.lower, known.upper))
+        rate = f", {count_text(round(known.nodes / max(known.seconds, 1e-3)))} nodes/s" if known.nodes else ""
+        gap = "" if known.gap == math.inf else f" (gap {100 * known.gap:.3g} %)"
+        self._bounds = f"optimum: {ends}{gap}{rate}"
+        self._picture()
+
+    def update(self, share: float) -> None:
+        """Move the bar to a share of the work."""
+        if self._share is not None:
+            self._share = min(max(share, self._share), 1.0)
+            if time.monotonic() - self._shown > _PAUSE:
+                self._picture()
+
+    def __exit__(self, *error: object) -> None:
+        if self._handle is not None:
+            self._handle.update(self)
+        elif self._is_shown:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+
+    def __repr__(self) -> str:
+        elapsed = time.monotonic() - self._started
+        parts = [self._phase, self._bounds, f"{seconds_text(elapsed)} so far"]
+        if self._share:
+            parts.append(f"about {seconds_text(elapsed * (1 - self._share) / self._share)} left")
+        text = "; ".join(part for part in parts if part)
+        if self._share is None:
+            return text
+        filled = round(_WIDTH * self._share)
+        return f"[{'#' * filled}{'-' * (_WIDTH - filled)}] {100 * self._share:3.0f} %  {text}"
+
+    def _repr_html_(self) -> str:
+        bar = "" if self._share is None else f'<progress value="{self._share:.3f}" max="1"></progress> '
+        return f"<div>{bar}{escape(repr(self).rpartition('%  ')[2])}</div>"
+
+    def _picture(self) -> None:
+        self._shown = time.monotonic()
+        if self._is_notebook:
+            self._show_in_notebook()
+        elif sys.stderr.isatty():
+            self._is_shown = True
+            sys.stderr.write(f"\r{self!r}\033[K")
+            sys.stderr.flush()
+
+    def _show_in_notebook(self) -> None:
+        if self._handle is None:
+            self._handle = import_module("IPython.display").display(self, display_id=True)
+        else:
+            self._handle.update(self)
+
+
+def _is_notebook() -> bool:
+    """Return True if a notebook's kernel runs this process."""
+    module = sys.modules.get("IPython")
+    shell = None if module is None else module.get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
