@@ -52,7 +52,7 @@ class Reader {
     return {log + double(exponent) * std::numbers::ln2, std::ldexp(sum, int(std::clamp(exponent + own_exponent, -kFarthest, kFarthest))), sound()};
   }
 
-  // Whether products of values, each as small as its table holds, stay in the normal range, as `Scales.may_underflow` has it.
+  // True if products of values, each as small as its table holds, stay in the normal range, as `Scales.may_underflow` has it.
   bool sound() const {
     const double smallest = std::numeric_limits<V>::min_exponent - 1 + 2 * plan::kMostTables;
     for (i64 number = 0; number < program_.steps(); ++number) {

@@ -1,4 +1,4 @@
-// What the program of a case leaves in the arena.
+// Output of a case's program in the arena.
 #pragma once
 #include "case_plan.hpp"
 #include "dense.hpp"
@@ -11,7 +11,7 @@ struct CaseAnswer {
   bool sound;      // false: a product may have left the normal range of the arena's values
 };
 
-// For the sum-product semiring. Writes the marginals to their places in `zone`.
+// Writes, for the sum-product semiring, the marginals to their places in `zone`.
 CaseAnswer read_case(const CaseProgram& program, const CaseModel& model, const int* values, ValueKind kind, const void* arena, const double* peaks,
                      void* zone);
 

@@ -10,7 +10,7 @@
 
 namespace elimina {
 
-// What the plans of all cases have in common.
+// Common part of the plans of all cases.
 struct CaseModel {
   std::vector<i64> sizes;                  // of each variable
   std::vector<i64> starts;                 // scope of factor f: members[starts[f] .. starts[f + 1])

@@ -33,12 +33,12 @@ using DensePoll = std::function<bool(double)>;
 class DenseExecutor {
  public:
   virtual ~DenseExecutor() = default;
-  // From now on, steps compute only the cells with these values (-1: none is given), see dense_slice.hpp; other cells of the
+  // Restricts steps: they compute only the cells with these values (-1: none is given), see dense_slice.hpp; other cells of the
   // outputs become the semiring's zero. Every step with a variable whose value changed has to run again, and all that depend on it.
   virtual void fix(const int* values, i64 variables) = 0;
   // Runs the steps of these numbers, ascending. Returns false if `poll` stopped it.
   virtual bool run(const i64* sequence, i64 count, const DensePoll& poll) = 0;
-  // Runs the steps of another program over the same arena, which `run` knows nothing of; writes their peaks.
+  // Runs the steps of another program over the same arena, which `run` knows nothing of; writes their output ranges.
   virtual bool run_other(const i64* words, const i64* starts, i64 count, double* peaks, const DensePoll& poll) = 0;
 };
 

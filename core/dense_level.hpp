@@ -1,4 +1,4 @@
-// Levelling steps (elimina/level.hpp), row by row: rows are the trailing axes that follow each other in all tables and in the output.
+// Moment-matching steps (elimina/level.hpp), row by row: rows are the trailing axes that follow each other in all tables and in the output.
 #pragma once
 #include <algorithm>
 #include <vector>

@@ -27,7 +27,7 @@ void fill_offsets(T* offsets, StepView step, i64 first, i64 last, Stride stride)
   }
 }
 
-// Where the cells of a row lie in a table.
+// Places of a row's cells in a table.
 template <class V>
 struct CellIndex {
   std::vector<i32> offsets;

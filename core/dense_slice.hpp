@@ -46,7 +46,7 @@ class Slices {
   std::vector<std::vector<i64>> steps_with_;  // a variable
   std::vector<i64> touched_;                  // given variables of each step
 
-  // Of the step at hand.
+  // State of the current step.
   std::vector<i64> axes_;
   StepRecord record_;
   std::vector<i64> words_of_slice_;

@@ -20,7 +20,7 @@ class SmallSteps {
  public:
   SmallSteps(R ring, V* arena, const double* peaks) : narrow_(ring), ring_(Wide<R>::ring(ring)), arena_(arena), peaks_(peaks) {}
 
-  // Whether this way of running keeps the association of the products.
+  // True if this method keeps the association of the products.
   static bool takes(StepView step) { return step[kTablesA] == 0 || step[kTablesB] < 2; }
 
   // Returns the step's number here.
@@ -72,7 +72,7 @@ class SmallSteps {
   struct Block {
     i64 out, cells;
   };
-  // Where a block's cells lie in a table: from `first` on, `places` in the `span` elements there; or (span 0: they are too far
+  // Places of a block's cells in a table: from `first` on, `places` in the `span` elements there; or (span 0: they are too far
   // apart) at the offsets in `scattered_` from `first` on.
   struct Window {
     i32 first;

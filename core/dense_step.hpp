@@ -22,7 +22,7 @@ constexpr double kGivenWork = 64;         // the same for steps that are made wh
 constexpr double kParallelWork = 1e6;     // below: tiles, but on one thread
 constexpr double kPollWork = 2e8;         // work between two polls
 
-// For semirings without vectors.
+// Version for semirings without vectors.
 struct NoSmallSteps {
   template <class... Any>
   explicit NoSmallSteps(Any...) {}

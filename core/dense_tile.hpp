@@ -22,13 +22,13 @@ constexpr i64 kShortestPackedChunk = 64;
 constexpr i64 kShortestDot = 4;            // values of the eliminated variable
 constexpr i64 kCachedBytes = 8 << 20;      // larger outputs are written past the caches
 
-// What readers of a message with this peak multiply it by.
+// Factor by which readers multiply a message with this largest value.
 template <class V>
 V message_scale(double peak) {
   return V(std::bit_cast<double>(u64(1023 - scale_exponent<V>(peak)) << 52));
 }
 
-// What a step reads, with the scale of each message.
+// Operands of a step, with the scale of each message.
 template <class V>
 struct Source {
   const V* data;
@@ -126,7 +126,7 @@ class TileStep {
     return true;
   }
 
-  // For each table with lo axes: is it contiguous there, and if not, where are its lo cells?
+  // Layout of each table with lo axes: contiguous, or the places of its lo cells.
   void index_lo() {
     dense_.resize(tables_);
     if (i64(lo_.size()) < tables_) lo_.resize(tables_);
@@ -142,7 +142,7 @@ class TileStep {
       if (dot_ || !dense_[t]) lo_[t].fill(step_, sources_[t].view, dot_);
   }
 
-  // For each table, and after them the output: where are its mid cells?
+  // Places of the mid cells of each table, and then of the output.
   void index_mid() {
     const i64 first = step_[kOuterAxes], last = step_.lo_axis();
     mid_.resize((tables_ + 1) * mids_);

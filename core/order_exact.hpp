@@ -6,7 +6,7 @@ namespace elimina::order {
 
 inline constexpr Vertex exact_size = 12;
 
-// For graphs of at most `exact_size` vertices; `limit` as in `better`.
+// Exact order for graphs of at most `exact_size` vertices; `limit` as in `better`.
 Order exact_order(const Graph& graph, double limit);
 
 }  // namespace elimina::order

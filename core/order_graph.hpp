@@ -54,7 +54,7 @@ inline bool better(const Cost& a, const Cost& b, double limit) {
   return excess_a != excess_b ? excess_a < excess_b : a.total < b.total;
 }
 
-// When to stop; shared by all the threads of one search.
+// Stop condition, shared by all threads of one search.
 class Clock {
  public:
   using Time = std::chrono::steady_clock;

@@ -25,7 +25,7 @@ class Remainder {
   double missing(Vertex v, bool weighted);
   // The one neighbour without which the others are a clique; v itself if all are one; none if there is no such vertex.
   Vertex odd_neighbour(Vertex v);
-  // What is left as a graph, and the vertices that its vertices stand for.
+  // Remaining graph, and the original vertices of its vertices.
   std::pair<Graph, std::vector<Vertex>> graph() const;
 
  private:

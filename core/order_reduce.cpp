@@ -72,7 +72,7 @@ class Reducer {
 
   bool simplicial(Vertex v) { return rest_.neighbours(v).size() < 2 || rest_.odd_neighbour(v) == v; }
 
-  // Of simplicial vertices with the same closed neighbourhood the largest domain goes first: the others' buckets lose
+  // Among simplicial vertices with one closed neighbourhood, the largest domain goes first: the others' buckets lose
   // it.
   Vertex largest_twin(Vertex v) const {
     Vertex best = v;

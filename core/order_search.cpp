@@ -109,7 +109,7 @@ class ComponentSearch {
     return {std::move(order), cost};
   }
 
-  // What was made from an elite order takes its place, a fresh order a free one or the worst one's.
+  // An order made from an elite one takes its place; a fresh order takes a free place or the worst one's.
   void keep(std::size_t slot, Candidate found) {
     const auto ahead = [&](const Candidate& a, const Candidate& b) { return better(a.cost, b.cost, options_.limit); };
     if (slot == elite_size && elite_.size() == elite_size)

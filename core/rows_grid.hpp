@@ -13,7 +13,7 @@ class Grid {
 
   Grid(const R& ring, u64 low) : ring_(ring), low_(low), zero_(ring.finish(ring.start())), domain_(i64(low) + 1) {}
 
-  // Whether so many rows fill enough of the cells of so many runs.
+  // True if these tuples fill enough of the cells of the runs.
   bool worth(i64 rows, std::size_t runs) const {
     // A count that is 0 modulo a prime is no sign that there was nothing to count.
     if constexpr (std::is_same_v<R, Count>) return false;

@@ -187,7 +187,7 @@ class Join {
 
   bool unfiltered() const { return stage_.words[0] == 0 && stage_.words[1] < 0; }
 
-  // Where runs start, and the end of the last one.
+  // Starts of the runs, and the end of the last one.
   void find_starts(const Key<W>* keys, Range rows, std::vector<i64>& starts) const {
     starts.resize(std::size_t(rows.rows()) + 1);
     i64* at = starts.data();

@@ -13,7 +13,7 @@
 
 namespace elimina::sparse {
 
-// Where a block's rows go at first: a thread's own memory, small enough for its cache.
+// Buffer of a block's tuples: a thread's own memory, small enough for its cache.
 template <int W, class V>
 struct Writer {
   Key<W>* keys;

@@ -21,7 +21,7 @@ struct Stopped : std::exception {
   const char* what() const noexcept override { return "the call was stopped"; }
 };
 
-// What calls from this thread obey; threads that they start do not.
+// Stop request that calls from this thread obey; threads that they start do not.
 struct Patience {
   using Time = std::chrono::steady_clock::time_point;
   const Stop* stop = nullptr;
@@ -30,7 +30,7 @@ struct Patience {
 
 inline thread_local Patience patience;
 
-// Whether the work of this thread is to end.
+// True if the work of this thread has to end.
 inline bool stopped() {
   if (patience.stop && patience.stop->requested()) return true;
   return patience.end != Patience::Time::max() && std::chrono::steady_clock::now() >= patience.end;

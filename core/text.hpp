@@ -17,7 +17,7 @@ struct TextError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// How characters form tokens: blanks separate, each mark is a token of its own, '"' quotes, the rest form words.
+// Rules of tokens: blanks separate, each mark is a token of its own, '"' quotes, the rest form words.
 struct TextStyle {
   std::string blanks = " \t\r\n\v\f";
   std::string marks;
@@ -69,7 +69,7 @@ class Scanner {
   bool quoted_ = false;
 };
 
-// What a "probability" block of a BIF file holds, up to and with its closing brace.
+// Contents of a "probability" block of a BIF file, up to and with its closing brace.
 struct ConditionalRows {
   std::vector<std::int64_t> parents;  // flat index of the parents' values, one a row, the last parent fastest
   std::vector<double> values;         // child_size values a row

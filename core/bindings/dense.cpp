@@ -64,7 +64,7 @@ std::optional<std::pair<double, i64>> measure(CasePlanner& planner, Words<const 
   return std::pair(program->work, program->steps());
 }
 
-// What ended a run: a request to stop, or the exception that the listener or Ctrl-C left.
+// Cause of a run's end: a request to stop, or the exception that the listener or Ctrl-C left.
 [[noreturn]] void raise() {
   if (PyErr_Occurred()) throw nb::python_error();
   throw Stopped{};

@@ -1,4 +1,4 @@
-// What a solver's device is made of: a description that Python hands from one solver to the next.
+// Description of a solver's device that Python hands from one solver to the next.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -88,7 +88,7 @@ class FlatZinc {
     std::unique_ptr<flatzinc::Instance> instance;
   };
 
-  // For other threads: the same items, posted once more.
+  // Another instance of the same items, for other threads.
   void copy(int count, const nb::object& poll) {
     Ended ended;
     const flatzinc::Poll go_on = [&] { return tell(poll, ended); };

@@ -5,7 +5,7 @@
 
 #include "stop.hpp"
 
-// How it ended the call: by an exception, which is set then, or by Ctrl-C.
+// Cause of the call's end: an exception, which is set then, or Ctrl-C.
 struct Ended {
   bool raised = false, interrupted = false;
 };
@@ -17,7 +17,7 @@ Argument as_argument(Argument argument) {
 // A solution; null: none since the last one.
 inline nanobind::object as_argument(const std::vector<int>* value) { return value ? nanobind::cast(*value) : nanobind::none(); }
 
-// Whether the call goes on: the listener ends it by False.
+// True while the call goes on: the listener ends it by returning False.
 template <class... Arguments>
 bool tell(const nanobind::object& listener, Ended& ended, Arguments... arguments) {
   if (ended.raised || ended.interrupted || elimina::stopped()) return false;

@@ -45,7 +45,7 @@ struct View {
   Py_buffer buffer;
 };
 
-// What is read of a table.
+// Parts of a table that are read.
 struct Read {
   Source source;
   std::vector<int> scope;

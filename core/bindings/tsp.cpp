@@ -62,7 +62,7 @@ class Limit {
   bool raised_ = false;
 };
 
-// What `compute` returns of a stop; other threads of Python go on meanwhile.
+// Calls `compute`; returns its result, or that it was stopped. Other threads of Python go on meanwhile.
 template <class Compute>
 auto limited(double seconds, const Compute& compute) {
   Limit limit(seconds);

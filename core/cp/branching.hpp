@@ -1,4 +1,4 @@
-// Which variable is decided next, and how.
+// Choice of the next variable to decide, and of its value.
 #pragma once
 #include <string>
 #include <vector>
@@ -33,7 +33,7 @@ struct Decision {
 
   Decision negated() const;
   [[nodiscard]] bool apply(Domains& d) const;
-  // Whether it is known to be true.
+  // True if it is known to hold.
   bool holds(const Domains& d) const;
 };
 
@@ -58,7 +58,7 @@ class Brancher {
 
  private:
   std::size_t pick(Engine& engine, std::size_t first) const;
-  // What is least is chosen.
+  // The least score is chosen.
   double rank(const Engine& engine, View x) const;
 
   Rule rule_;

@@ -1,4 +1,4 @@
-// What can be posted: one function for each constraint, after its arguments are known to make sense.
+// Constraints: one function posts each of them, after its arguments are known to make sense.
 #pragma once
 #include "control.hpp"
 #include "tsp/one_tree.hpp"
@@ -14,7 +14,7 @@ void post_at_most(Engine& engine, View x, View y, Control control = {});
 enum class Relation : std::uint8_t { equal, different, at_most };
 void post_linear(Engine& engine, Relation relation, const Values& coefficients, const Views& xs, Value bound, Control control = {});
 
-// What the domains of three variables leave of an equation with 0, beside its bounds; nothing where domains are large.
+// Domain propagation of an equation of three variables with 0, besides its bounds; none where domains are large.
 void post_sum_of_domains(Engine& engine, const Values& coefficients, const Views& xs);
 
 // x in a set, domain consistent.
@@ -38,7 +38,7 @@ void post_element(Engine& engine, View index, const Values& table, View z);
 void post_element(Engine& engine, View index, const Views& xs, View z);
 
 enum class Consistency : std::uint8_t { value, bounds, domain };
-// What filters where there is a device: the better one by measurement, or the one that is asked for.
+// Side that filters where there is a device: the faster one by measurement, or the one asked for.
 enum class Side : std::uint8_t { automatic, cpu, gpu };
 void post_all_different(Engine& engine, const Views& xs, Consistency consistency, Side side = Side::automatic);
 void post_all_different_except(Engine& engine, const Views& xs, Value except);
@@ -46,7 +46,7 @@ void post_all_different_except(Engine& engine, const Views& xs, Value except);
 // Successors, from 0 on, that make one cycle of all nodes; of those that are not their own successor.
 void post_circuit(Engine& engine, const Views& successors, Side side = Side::automatic);
 void post_subcircuit(Engine& engine, const Views& successors, Side side = Side::automatic);
-// What both imply: nodes that are not their own successors lie on one cycle; part of them.
+// Common part of both constraints: nodes that are not their own successors lie on one cycle; part of them.
 void post_connected(Engine& engine, const Views& successors);
 // A circuit of three nodes at least along undirected edges: whether it has each, and the sum of the lengths of those it has.
 void post_weighted_circuit(Engine& engine, const Views& successors, tsp::Graph graph, const Views& edges, View length);
@@ -63,7 +63,7 @@ struct Automaton {
 };
 void post_regular(Engine& engine, const Views& xs, Automaton automaton);
 
-// How many of xs are y.
+// Counts the xs that equal y.
 void post_count(Engine& engine, const Views& xs, View y, View count);
 // Counts of several values; `closed`: xs have no others.
 void post_cardinality(Engine& engine, const Views& xs, const Values& values, const Views& counts, bool closed);

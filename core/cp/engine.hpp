@@ -12,7 +12,7 @@ namespace elimina::cp {
 
 class Engine;
 
-// What a propagator says when it returns. `fixpoint`: another call would change nothing; `again`: that is not known;
+// Outcome of a propagator's call. `fixpoint`: another call would change nothing; `again`: that is not known;
 // `entailed`: nothing is left for it to do below this node; `settled`: it and others that it took from the queue have been dealt
 // with by `begin` and `settle`.
 enum class Outcome { failed, fixpoint, again, entailed, settled };
@@ -81,7 +81,7 @@ class Engine {
   void undo();
   std::size_t level() const { return trail_.level(); }
 
-  // How often the constraints of a variable failed, plus their number; from `weigh_active` on, of those that still have something to
+  // Failures of a variable's constraints, plus their number; from `weigh_active` on, of those that still have something to
   // do (Boussemart et al., 2004), which costs a search that does not ask for it up to a fifth of its time.
   double weight(int v) const { return urgencies_[v] < 0 ? weights_[v] : urgencies_[v]; }
   void weigh_active();
@@ -90,8 +90,8 @@ class Engine {
   int degree(int v) const { return degrees_[v]; }
   std::uint64_t calls() const { return calls_; }
 
-  // For a propagator that makes others' calls together with its own: takes those that wait from the queue; begins another's call,
-  // after which what touched it is forgotten; says whose fault a failure is; hands on what one changed.
+  // Interface of a propagator that batches others' calls with its own: takes those that wait from the queue; begins another's call,
+  // after which what touched it is forgotten; names the propagator that failed; hands on what one changed.
   void take_waiting(Priority priority, const std::function<bool(Propagator&)>& takes);
   void begin(Propagator& propagator);
   void run_as(Propagator& propagator) { running_ = &propagator; }
@@ -127,14 +127,14 @@ class Engine {
   Trail trail_;
   Domains domains_{trail_};
   std::vector<std::unique_ptr<Propagator>> propagators_;
-  // For each variable, by what they wait for: fixing, bounds, anything.
+  // Subscribers of each variable, by the event: fixing, bounds, any change.
   std::vector<std::array<std::vector<Subscription>, 3>> waiting_;
   std::array<Line, kPriorities> lines_;
   std::uint32_t nonempty_ = 0;
   std::vector<Propagator*> entailed_;
   const Propagator* attaching_ = nullptr;
   std::vector<std::size_t> marks_;
-  std::vector<double> weights_, urgencies_;  // an urgency below 0: nobody has said so
+  std::vector<double> weights_, urgencies_;  // an urgency below 0: not set
   std::vector<int> degrees_;
   std::uint64_t calls_ = 0;
   Propagator* running_ = nullptr;

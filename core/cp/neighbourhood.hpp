@@ -1,4 +1,4 @@
-// What of the best solution is kept while the rest is searched again (Shaw, CP 1998).
+// Choice of the part of the best solution to keep while the rest is searched again (Shaw, CP 1998).
 #pragma once
 #include <optional>
 

@@ -9,7 +9,7 @@ void Nogoods::add(Engine& engine, std::vector<Step> branch) {
   watches_.resize(count);
   is_subscribed_.resize(count, 0);
   for (const Step& step : branch) {
-    // What has a value by now has it as long as these steps are kept.
+    // Variables fixed by now stay fixed as long as these steps are kept.
     const int v = step.decision.x.var;
     if (is_subscribed_[static_cast<std::size_t>(v)] || engine.domains().fixed(v)) continue;
     engine.subscribe(*this, View{v}, kDomain, v);
@@ -45,7 +45,7 @@ Outcome Nogoods::propagate(Engine& engine) {
   return Outcome::again;
 }
 
-// What was refuted under decisions that all hold is taken back.
+// A refuted value is removed if all decisions above it hold.
 bool Nogoods::revise(Engine& engine, const Branch& branch) {
   Domains& d = engine.domains();
   std::size_t i = engine.trail().get(branch.at);
@@ -59,7 +59,7 @@ bool Nogoods::revise(Engine& engine, const Branch& branch) {
   return is_over || look_ahead(engine, branch, i);
 }
 
-// Where one decision alone does not hold yet, and what was refuted under it does, that decision cannot be taken.
+// If all decisions but one hold, and so does the one that was refuted below them, the open one is ruled out.
 bool Nogoods::look_ahead(Engine& engine, const Branch& branch, std::size_t first) {
   Domains& d = engine.domains();
   watch(branch, first);

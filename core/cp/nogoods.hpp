@@ -1,4 +1,4 @@
-// What a search has refuted before it restarts, so that it never goes there again (Lecoutre, Sais, Tabary and Vidal, JSAT 2007), a branch
+// Nogoods: refuted parts of a search, which it does not enter again after a restart (Lecoutre, Sais, Tabary and Vidal, JSAT 2007), a branch
 // at a time (Lee, Schulte and Zhu, AAAI 2016).
 #pragma once
 #include <vector>

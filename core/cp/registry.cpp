@@ -201,7 +201,7 @@ void add_elements(Entries& table) {
   }
 }
 
-// What filters an AllDifferent, by a name's end.
+// Side that filters an AllDifferent, by a name's end.
 constexpr std::pair<const char*, Side> kSides[] = {{"", Side::automatic}, {"_cpu", Side::cpu}, {"_gpu", Side::gpu}};
 
 void add_all_different(Entries& table) {

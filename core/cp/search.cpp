@@ -66,7 +66,7 @@ void Search::leave() {
   engine_.watch(nullptr);
 }
 
-// What the root implies stays with the solver; below it there is a level for all of the search, one for what is known of the part
+// Implications of the root stay with the solver; below it there is a level for all of the search, one for what is known of the part
 // that is searched, and one to restart from.
 void Search::begin() {
   begun_ = true;

@@ -50,7 +50,7 @@ inline constexpr Value kNoValue = std::numeric_limits<Value>::max();
 // One solution after the other.
 class Finder {
  public:
-  // What `next` ends with. `complete`: there is no other solution (no better one); `limit`: time, nodes or failures are used
+  // Outcome of `next`. `complete`: there is no other solution (no better one); `limit`: time, nodes or failures are used
   // up; `stopped`: by the poll.
   enum class Status { solution, complete, limit, stopped };
 

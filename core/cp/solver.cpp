@@ -41,7 +41,7 @@ double Solver::device_delay() {
   return result;
 }
 
-// To find a device takes a second or two, in which the search goes on.
+// Finding a device takes a second or two, in which the search goes on.
 void Solver::has_searched(double seconds) {
   constexpr double kInterval = 0.05;
   if (!find_ || seconds < std::max(next_look_, kPatience)) return;

@@ -17,7 +17,7 @@ using Argument = Views;
 
 inline View constant(Value value) { return {-1, 0, value}; }
 
-// What a front end hands variables and constraints to: a solver, or a record of them.
+// Receiver of a front end's variables and constraints: a solver, or a record of them.
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -45,7 +45,7 @@ class Solver final : public Sink {
   // large, infinitely many otherwise.
   double device_delay();
 
-  // From now on a device filters AllDifferents; `measures`: where it is the faster one, or is asked for; otherwise all that it can.
+  // Lets a device filter AllDifferents: with `measures`, where it is faster or asked for; otherwise wherever it can.
   // Once, after all is posted.
   void accelerate(std::unique_ptr<FilterDevice> device, bool measures);
   // The same with measures, once a search has lasted long enough; `find` is asked again while it has no answer, and null is that

@@ -29,10 +29,10 @@ class Trail {
   }
   void set_number(std::size_t i, std::int64_t value) { set(i, static_cast<std::uint64_t>(value)); }
 
-  // Of the present level: whoever saves something himself compares with it.
+  // Stamp of the present level; callers that save state compare against it.
   std::uint64_t stamp() const { return stamp_; }
   std::size_t level() const { return marks_.size(); }
-  // How often a level was undone: while it stays the same, so does what was known and has not changed.
+  // Number of levels undone; while it stays the same, saved knowledge stays valid.
   std::uint64_t undone() const { return undone_; }
 
   void mark() {

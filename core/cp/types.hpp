@@ -1,4 +1,4 @@
-// What all of the constraint solver speaks of: values, views of variables, events.
+// Common types of the constraint solver: values, views of variables, events.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -32,7 +32,7 @@ inline View negation(View b) { return {b.var, -b.scale, 1 - b.offset}; }
 using Views = std::vector<View>;
 using Values = std::vector<Value>;
 
-// Whether two of the views are of one variable.
+// True if two of the views are of one variable.
 inline bool repeats(const Views& xs) {
   std::vector<int> variables;
   for (const View x : xs) variables.push_back(x.var);
@@ -40,11 +40,11 @@ inline bool repeats(const Views& xs) {
   return std::adjacent_find(variables.begin(), variables.end()) != variables.end();
 }
 
-// What happened to a domain. Every change is a `kDomain`, too.
+// Events of a domain. Every change is a `kDomain`, too.
 using Events = std::uint8_t;
 inline constexpr Events kFix = 1, kLower = 2, kUpper = 4, kDomain = 8, kBounds = kLower | kUpper;
 
-// What cannot be posted as given; the text says why.
+// Error of a constraint that cannot be posted; the text gives the reason.
 struct Refused : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };

@@ -18,7 +18,7 @@ enum class Sense : std::uint8_t { min_cost, max_cost, probability };
 // The integer cost of a forbidden assignment, where costs are minimised.
 constexpr i64 kForbidden = std::numeric_limits<i64>::max();
 
-// What says 'forbidden' in a table of a sense.
+// Value for 'forbidden' in a table of a sense.
 template <class T>
 T forbidden(Sense sense) {
   if (sense == Sense::probability) return 0;
@@ -36,7 +36,7 @@ struct Ends {
   i64 least = 0, most = 0;
 };
 
-// Where the numbers of one table are. The owner keeps them alive.
+// Place of the numbers of one table. The owner keeps them alive.
 struct Source {
   Type type = Type::f64;
   const char* values = nullptr;
@@ -63,10 +63,10 @@ class Tables {
   std::span<const i64> strides(i64 number) const { return of_scope(strides_, number); }
   i64 cells(i64 number) const { return cells_[number]; }
 
-  // What each table allows; known from then on.
+  // Smallest and largest allowed value of each table, computed once.
   const std::vector<Ends>& ends(Sense sense) const;
 
-  // Where a table's cell at an assignment is; nullptr: it has the default. Each variable of the scope has one of its states.
+  // Address of a table's cell at an assignment; nullptr: it has the default. Each variable of the scope has one of its states.
   const char* at(i64 number, std::span<const i64> assignment) const;
 
   // Groups of tables whose scopes one of them contains: each table with a scope goes to the smallest such group.

@@ -92,7 +92,7 @@ double Ascent::value(const std::vector<double>& multipliers) {
   return result;
 }
 
-// From degrees, and a part of those before; equal for cities at the same place. False: the 1-tree is a tour, or all are balanced.
+// Step from the degrees, and a share of those before; equal for cities at the same place. False: the 1-tree is a tour, or all are balanced.
 bool Ascent::find_direction() {
   constexpr double kBefore = 0.3;
   at_place_.assign(cities_at_.size(), 0);

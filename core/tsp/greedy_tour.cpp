@@ -62,7 +62,7 @@ std::vector<int> greedy_tour(Distances distances, const Neighbours& neighbours) 
   std::sort(edges.begin(), edges.end());
   Paths paths(n);
   for (const auto& [length, i, j] : edges) paths.join(i, j);
-  // From the end of one path to the nearest end of those that are left.
+  // Joins the end of one path to the nearest end of those that are left.
   std::vector<int> tour, ends;
   for (int i = 0; i < n; ++i)
     if (paths.is_end(i)) ends.push_back(i);

@@ -40,7 +40,7 @@ class OneTree {
   // False: no 1-tree has all edges that are in, and only those and open ones.
   bool build(const std::vector<Use>& use, const std::vector<Length>& multipliers);
 
-  // Of the last tree: the bound that it gives, in parts; the edges at each city; whether an edge is in it.
+  // Figures of the last tree: the bound that it gives, in parts; the edges at each city; whether an edge is in it.
   Length value() const { return value_; }
   const std::vector<int>& degrees() const { return degree_; }
   const std::vector<std::uint8_t>& has() const { return has_; }

@@ -12,7 +12,7 @@ namespace elimina::tsp {
 // added to the few, so that both agree in the end.
 class RootBound {
  public:
-  // Of at least three cities; some edges to begin with, which connect all. Throws `std::invalid_argument`: the distances are too
+  // Needs at least three cities, and some edges to begin with, which connect all. Throws `std::invalid_argument`: the distances are too
   // large.
   RootBound(Distances distances, const std::vector<int>& from, const std::vector<int>& to, const Stop& stop);
 
@@ -23,7 +23,7 @@ class RootBound {
   std::optional<Length> bound() const;
   std::size_t edges() const { return graph_.edges(); }
 
-  // Of the best bound, in parts of a unit.
+  // Multipliers of the best bound, in parts of a unit.
   const std::vector<Length>& multipliers() const { return best_multipliers_; }
   Length scale() const { return scale_; }
 

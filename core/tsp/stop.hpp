@@ -1,4 +1,4 @@
-// What long computations ask, every few milliseconds, to learn whether they have to end. Their results stay usable.
+// Stop test of long computations, called every few milliseconds. Their results stay usable.
 #pragma once
 #include <functional>
 

@@ -15,7 +15,7 @@ namespace elimina::tsp {
 // are not. Cities at the same place follow each other and count as one.
 class TourSearch {
  public:
-  // Of at least three cities. The first tour is greedy.
+  // Needs at least three cities. The first tour is greedy.
   TourSearch(Distances distances, std::uint64_t seed, const Stop& stop);
 
   // Makes so many double bridges, each of which is repaired, and undone if the tour is longer then.
@@ -32,7 +32,7 @@ class TourSearch {
   struct Reversal {
     int from, to;  // places
   };
-  // Of the path that the tour is without its edge from t1 to t2: edges t2-t3 and t4-t5 are added, t3-t4 and t5-t6 removed, so that
+  // Moves on the path that the tour is without its edge from t1 to t2: edges t2-t3 and t4-t5 are added, t3-t4 and t5-t6 removed, so that
   // a path from t6 to t1 remains. Without t5: a path from t4.
   struct Move {
     enum class Kind : std::uint8_t { none, two, two_twice, exchange, exchange_reversed };

@@ -92,7 +92,7 @@ std::size_t DeviceBatch::variables(Matching& matching) {
   return count;
 }
 
-// What has changed meanwhile is not known afterwards.
+// Changes made meanwhile are not recorded.
 void DeviceBatch::follow(bool is_following) {
   is_following_ = is_following;
   domains_.tell_changes(is_following ? &changes_ : nullptr);

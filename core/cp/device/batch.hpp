@@ -27,13 +27,13 @@ class DeviceBatch {
   // Divides the parts of a propagator that is prepared: by the CPU, or by the device with those of all others that wait.
   Outcome divide(Engine& engine, Matching& matching);
 
-  // Whether its copies are kept up to date: not where the CPU has been the better one for long.
+  // True if its copies are kept up to date: not where the CPU has been faster for long.
   bool is_following() const { return is_following_; }
 
   std::uint64_t calls() const { return calls_; }
   double seconds() const { return seconds_; }
 
-  // Whether a device could filter it: rows that are only shifted.
+  // True if a device could filter it: its rows are only shifted.
   static bool can_filter(const Domains& d, const Matching& matching);
 
  private:

@@ -1,4 +1,4 @@
-// Which side answers calls of about one size: the faster one as measured, and the other one again now and then.
+// Choice of the side for calls of about one size: the faster one as measured, and the other one now and then.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -27,7 +27,7 @@ class Choice {
   struct Mean {
     double seconds = 0;
     std::uint32_t count = 0;
-    // Of the last ones; what takes much longer is the doing of something else on the machine.
+    // Times of the last calls. Much longer ones are outliers: other programs caused them.
     void add(double sample) {
       constexpr double kOutlier = 4;
       if (count++ == 0) seconds = sample;

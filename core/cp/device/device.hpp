@@ -1,4 +1,4 @@
-// What filters parts of AllDifferents beside the CPU's own search: memory, and calls of `elimina/different.hpp` in it.
+// Device that filters parts of AllDifferents beside the CPU's search: its memory, and calls of `elimina/different.hpp` in it.
 #pragma once
 #include <cstddef>
 #include <cstdint>

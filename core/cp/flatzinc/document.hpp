@@ -11,7 +11,7 @@
 
 namespace elimina::cp::flatzinc {
 
-// From 1 on; columns count bytes.
+// Position from 1 on; columns count bytes.
 struct Place {
   std::uint32_t line = 1, column = 1;
 };
@@ -77,7 +77,7 @@ struct Constraint {
   Place place;
 };
 
-// What a solution shows.
+// Outputs of a solution.
 struct Output {
   std::string_view name;
   Term value;
@@ -129,12 +129,12 @@ struct Document {
   std::span<const Term> items(List list) const { return {terms.data() + list.first, list.count}; }
   std::span<const Term> items(const Term& t) const { return {terms.data() + t.value, t.size}; }
   std::span<const std::int64_t> values(const Term& t) const { return {numbers.data() + t.value, t.size}; }
-  // Of a string or an atom; of a call its name.
+  // Text of a string or an atom, or the name of a call.
   std::string_view text(const Term& t) const {
     return texts[static_cast<std::size_t>(t.kind == Kind::call ? terms[static_cast<std::size_t>(t.value) - 1].value : t.value)];
   }
 
-  // For a file of so many bytes: what is not used is not touched either.
+  // Reserves memory for a file of so many bytes; unused pages are never touched.
   void reserve(std::size_t bytes);
 
   Term text_term(Kind kind, std::string_view text);

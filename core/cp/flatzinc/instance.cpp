@@ -1,4 +1,4 @@
-// From items to variables and constraints of the solver.
+// Translation of items to variables and constraints of the solver.
 #include "instance.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace elimina::cp::flatzinc {
 
 namespace {
 
-// How the arguments of a constraint become those of the solver's.
+// Translation of a constraint's arguments to the solver's.
 enum class Form : std::uint8_t { same, all_different, successors, successors_from, inverse, bins };
 
 struct Alias {
@@ -121,7 +121,7 @@ void Instance::tie_value(const Variable& v, std::int32_t variable) {
   if (is_variable(v.value)) ties_.tie(variable, number(v.value), 1, 0);
 }
 
-// Whether the constraint is an equation that a tie expresses from now on.
+// True if the constraint is an equation, which the disjoint sets express from now on.
 bool Instance::tie_constraint(const Constraint& c) {
   const Terms arguments = document_.items(c.arguments);
   if (c.name == "int_lin_eq") return tie_sum(arguments);

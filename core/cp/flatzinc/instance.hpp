@@ -22,14 +22,14 @@ class Instance {
   // Rules, restarts, the objective, and what a search near a solution relaxes.
   Options options();
   Value objective(const Values& solution) const;
-  // Whether the objective is at the end of what an integer without bounds may be.
+  // True if the objective is at the limit of integers without bounds.
   bool is_unbounded(const Values& solution) const;
-  // What a variable, an integer or a Boolean of the document is of the sink's.
+  // The sink's view of a variable, an integer or a Boolean of the document.
   View view(const Term& t, Place place, const char* what) const;
   // In FlatZinc's form, up to the line of dashes.
   std::string show(const Values& solution) const;
 
-  // Whether an annotation asks for searches near the best solution.
+  // True if an annotation asks for large neighbourhood search.
   bool is_relaxed() const { return relaxation_.has_value(); }
 
   // Search annotations that are not known, and what was taken for them.

@@ -91,7 +91,7 @@ class Parser : public Reader {
     fail(what);
   }
 
-  // What a type says about values; the name of a type that is none fails.
+  // Reads the values that a type allows; an unknown name of a type is an error.
   struct Kinds {
     Type type;
     Term domain;

@@ -1,4 +1,4 @@
-// What both forms of FlatZinc are read with: a position in a text, white space, numbers.
+// Common reader of both forms of FlatZinc: a position in a text, white space, numbers.
 #pragma once
 #include <bit>
 #include <charconv>

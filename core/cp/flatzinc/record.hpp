@@ -1,4 +1,4 @@
-// What an instance would post, kept instead: for a front end that builds a model of its own.
+// Record of the constraints that an instance would post, for a front end that builds a model of its own.
 #pragma once
 #include <string>
 #include <utility>

@@ -14,7 +14,7 @@ class Ties {
     for (std::size_t v = 0; v < count; ++v) links_.push_back({static_cast<std::int32_t>(v)});
   }
 
-  // What `v` is of its root.
+  // `v` as a view of its root.
   View find(std::int32_t v) {
     View x = links_[static_cast<std::size_t>(v)];
     if (x.var == v) return x;

@@ -12,7 +12,7 @@ namespace {
 
 using Words = std::vector<std::uint64_t>;
 
-// Where the items that may be in one bin take its load: which of them have to be in it, and which cannot be (Trick, 2003). A bit is
+// Items of one bin by its load: those that have to be in it, and those that cannot be (Trick, 2003). A bit is
 // a sum; for each number of items the sums that they have, and those from which the others lead to the load.
 class Sums {
  public:

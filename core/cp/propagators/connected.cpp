@@ -89,7 +89,7 @@ class Connected final : public Propagator {
 
   bool must_be_visited(const Domains& d, std::size_t i) const { return first_[i] != i || !d.has(xs_[i], static_cast<Value>(i)); }
 
-  // Whether two paths lead to the root, which leads to two, and all others to each other.
+  // True if two paths lead to the root, two lead from it, and all others to each other.
   bool leaves_nothing_out(const Domains& d) {
     int doors = 0;
     for (std::size_t k = 0; k < nodes_.size() && doors < 2; ++k)
@@ -305,7 +305,7 @@ class Connected final : public Propagator {
     return (tail == kMany || keep_tail(d, tail, c)) && (head == kMany || keep_head(d, head, c));
   }
 
-  // Whether a component has to be left by another node than it is entered.
+  // True if a component has to be left by another node than the one it is entered by.
   bool is_wide(int c, std::size_t node) const {
     return c != kBack && c != component_[root_] && musts_[static_cast<std::size_t>(c)] > static_cast<int>(is_must_[node]);
   }

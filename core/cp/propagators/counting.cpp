@@ -1,4 +1,4 @@
-// How often values occur, how many different ones there are, and sums of sizes in bins.
+// Occurrences of values, numbers of different values, and sums of sizes in bins.
 #include <algorithm>
 #include <memory>
 #include <numeric>

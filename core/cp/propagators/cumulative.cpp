@@ -31,7 +31,7 @@ struct Tasks {
   }
 };
 
-// What is needed for sure: from `begin` to the next piece's begin, so much.
+// Load that is certain, from `begin` to the next piece's begin.
 struct Piece {
   Value begin, height;
 };
@@ -58,7 +58,7 @@ class Profile {
     }
   }
 
-  // Of ascending times: what is needed before each, in all.
+  // Total load before each of the ascending times.
   void areas(const Values& times, Values& result) const {
     result.clear();
     std::size_t k = 0;
@@ -103,7 +103,7 @@ class TimeTable final : public Propagator {
   }
 
  private:
-  // What the others need in a piece.
+  // Load of the other tasks in a piece.
   Value others(const Domains& d, std::size_t i, const Piece& piece) const {
     const bool own = tasks_.is_sure(d, i) && tasks_.latest(d, i) <= piece.begin && piece.begin < tasks_.earliest_end(d, i);
     return piece.height - (own ? tasks_.demand(d, i) : 0);
@@ -201,7 +201,7 @@ class EdgeFinding final : public Propagator {
     }
   }
 
-  // Whether all energies stay within 64 bits; the capacity counts as no more than all demands.
+  // True if all energies stay within 64 bits; the capacity counts as no more than all demands.
   bool is_small(const Domains& d) {
     constexpr __int128 kMost = __int128{1} << 60;
     __int128 demand = 0;

@@ -29,7 +29,7 @@ void sort_by(const Values& table, std::vector<Place>& order) {
   }
 }
 
-// What it knows is of its last call, as long as no level was undone since: then a call costs what has changed. Values that z lost
+// The state of the last call is valid as long as no level was undone since: then a call's cost grows with the changes alone. Values that z lost
 // at its ends are found in the table's order. Where z is narrow at the root, values that the index lost are found by a copy of its
 // row, and a value of z that nothing is left for goes; a wider z keeps what is between two values of the table, also once it gets
 // narrow: its row would be emptied bit by bit. Only holes that others made in z, and the first call after an undone level, take a
@@ -167,7 +167,7 @@ class ElementOfValues final : public Propagator {
     return false;
   }
 
-  // What every call looks at comes first, and what it looks up in longer arrays last: there are thousands of elements. Ranks from
+  // Fields that every call reads come first, long arrays last: there are thousands of elements. Ranks from
   // `begin_` to `end_` have the values from `lo_` to `hi_`; `first_` and `last_` are the places of these two.
   View index_, z_;
   std::uint64_t undone_ = ~std::uint64_t{0};

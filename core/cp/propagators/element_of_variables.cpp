@@ -48,7 +48,7 @@ class ElementOfVariables final : public Propagator {
     return !(d.fixed(x) && !d.has(z_, d.lo(x))) && !(d.fixed(z_) && !d.has(x, d.lo(z_)));
   }
 
-  // Whether only variables have changed that do not matter.
+  // True if no relevant variable has changed.
   bool is_unmoved(const Domains& d) const {
     for (const int i : touched) {
       if (i == static_cast<int>(xs_.size())) return false;

@@ -8,7 +8,7 @@ namespace elimina::cp {
 
 namespace {
 
-// How far ahead loops ask for a domain and for a word of its row.
+// Prefetch distances of loops, for a domain and for a word of its row.
 constexpr std::size_t kFar = 16, kNear = 8;
 
 constexpr Value kMostMatrixWords = Value{1} << 25, kWidest = Value{1} << 20;
@@ -91,7 +91,7 @@ Outcome Matching::divide_here(Engine& engine) {
 }
 
 bool Matching::divide(Engine& engine, std::span<Part> parts) {
-  // What is taken from one view of a variable must not change the row of another one before that was looked at.
+  // Values removed through one view of a variable must not change the row of another view before that was read.
   if (repeats_)
     for (Part& part : parts) {
       measure(engine.domains(), part);
@@ -388,7 +388,7 @@ void Matching::close(Engine& engine, const Part& part) {
   stack_.resize(first);
 }
 
-// What is left is one component with the core: it keeps all but the values of complete ones.
+// The rest is one component with the core: it keeps all values except those of complete components.
 void Matching::close_core(Engine& engine, const Part& part) {
   if (fill_ < part.last) start_here(engine);
   Domains& d = engine.domains();

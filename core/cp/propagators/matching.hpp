@@ -28,7 +28,7 @@ class Matching final : public Propagator {
     std::size_t size() const { return last - first; }
   };
 
-  // Whether rows for all variables are not too much memory.
+  // True if memory holds rows for all variables.
   static bool fits(const Domains& d, const Views& xs);
   static void post(Engine& engine, const Views& xs, Side side);
 
@@ -37,14 +37,14 @@ class Matching final : public Propagator {
   void attach(Engine& engine) override;
   Outcome propagate(Engine& engine) override;
 
-  // For a device: the first step, which leaves parts to be divided, and the second one by the CPU or by what the device found.
+  // Steps for a device: the first one leaves parts to split into components; the second one does so on the CPU, or takes the device's result.
   // False: it fails.
   [[nodiscard]] bool prepare(Engine& engine);
   Outcome divide_here(Engine& engine);
   [[nodiscard]] bool divide(Engine& engine, std::span<Part> parts);
   [[nodiscard]] bool settle(Engine& engine, const Part& part, std::span<different::Label> labels, std::span<const different::Loss> losses);
 
-  // From now on a device may filter it, which knows its variables from a number on.
+  // Lets a device filter it, which numbers its variables from an offset on.
   void filter_by(DeviceBatch& device, std::size_t first_member);
   bool is_filtered_by(const DeviceBatch& device) const { return device_ == &device; }
   std::size_t first_member() const { return first_member_; }
@@ -58,7 +58,7 @@ class Matching final : public Propagator {
   std::span<const int> order() const { return order_; }
   int match(int i) const { return match_[i]; }
   std::span<const Word> free_values() const { return free_; }
-  // Whose matches changed since they were forgotten; some more than once.
+  // Variables whose matches changed since the last clearing; some more than once.
   std::vector<int> rematched;
 
  private:
@@ -111,7 +111,7 @@ class Matching final : public Propagator {
   std::vector<Part> parts_;
   std::vector<std::uint64_t> listed_;  // by the place where a component begins: the call that listed it
 
-  // Of one augmentation or one search for components.
+  // State of one augmentation or one search for components.
   struct Frame {
     int variable;
     std::size_t word;

@@ -12,7 +12,7 @@ namespace elimina::cp {
 
 class ValueFlow final : public Propagator {
  public:
-  // Whether the rows are not too much memory.
+  // True if memory holds the rows.
   static bool fits(const Views& xs, const Values& values);
 
   // `values`: sorted, each once.
@@ -77,7 +77,7 @@ class ValueFlow final : public Propagator {
   std::vector<Word> sources_, targets_, seen_;
   std::vector<int> queue_, parent_;
 
-  // Of the search for components (Gabow, 2000): nodes not visited, those on the stack, and the path's components as bits.
+  // State of the search for components (Gabow, 2000): nodes not visited, those on the stack, and the path's components as bits.
   struct Frame {
     int node;
     std::size_t word;

@@ -92,7 +92,7 @@ class CycleOfEdges final : public Propagator {
     return true;
   }
 
-  // Of a path of edges that are in, both ends know each other and the number of edges.
+  // Both ends of a path of chosen edges know each other and the number of edges.
   bool join(Engine& engine, std::size_t e) {
     Trail& trail = engine.trail();
     if (trail.get(joined_ + e)) return true;
@@ -179,7 +179,7 @@ class CycleBound final : public Propagator {
     return changes ? Outcome::again : Outcome::fixpoint;
   }
 
-  // What to decide next: an edge of the tree at a node where the tree has too many, and few are open; of those the one whose absence
+  // Next decision: an edge of the tree at a node where the tree has too many, and few are open; of those the one whose absence
   // costs most.
   void advise(Engine& engine, const std::vector<Length>& rises, Length slack) {
     std::vector<int> open(multipliers_.size(), 0);

@@ -1,4 +1,4 @@
-// What the kernel benchmarks need besides the kernels: data, and the rate of the inner loop's instructions alone.
+// Parts of the kernel benchmarks besides the kernels: data, and the rate of the inner loop's instructions alone.
 #include "tile.cu"
 
 namespace elimina {

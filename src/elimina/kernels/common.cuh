@@ -1,4 +1,4 @@
-// What all kernels share: making a semiring, the fused element operations, loads of scaled messages, peaks.
+// Common part of all kernels: making a semiring, the fused element operations, loads of scaled messages, output ranges.
 #pragma once
 #include <elimina/program.hpp>
 #include <elimina/semiring.hpp>

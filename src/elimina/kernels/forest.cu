@@ -7,7 +7,7 @@
 
 namespace elimina {
 
-// How to walk on from a step: the only reader in this launch (kNone: there is none; kSeveral: a list of readers is at kNextStart,
+// Link from a step to the next: the only reader in this launch (kNone: there is none; kSeveral: a list of readers is at kNextStart,
 // with kNextWords entries), its record's start and length, and how many steps of this launch it waits for. These words are fetched a
 // step ahead. Then of the step itself: how many it waits for, its chunks (1, if blocks walk to it), and the output cells of a chunk.
 enum LinkWord : int { kNext, kNextStart, kNextWords, kNextChildren, kWalkWords, kChildren = kWalkWords, kChunks, kChunkCells, kLinkWords };
@@ -21,7 +21,7 @@ enum CounterWord : int { kTaken, kFilled, kLeft };  // slots taken and filled, s
 constexpr int kRecordWords = 2 * kThreads;  // the longest record; longer steps are launched alone
 
 // Adds up every group-th value of d. The loads of kFlight of them are in flight together, those of the last few too. `own`: the
-// marginal that a levelling step is for; -1 in others. Only with kLevels there are any.
+// marginal that a moment-matching step is for; -1 in others. Only with kLevels there are any.
 template <int kFlight, bool kLevels, class S, int kMost>
 __device__ __forceinline__ void sum_up(const S& s, typename S::Sum& sum, const typename S::Value* (&from)[kMost],
                                        const int (&stride)[kMost], int domain, int lane, int group, int tables, int tables_a,
@@ -156,7 +156,7 @@ __device__ __noinline__ i64 take(const volatile i64* queue, i64 ready, i64 slots
 }
 
 // `pending`: for each of the steps how many it waits for, then how many of its chunks are not finished. kTree: each step has one
-// chunk and one reader at most. kLevels: some steps are levelling ones. In a chain of small steps even code that is only jumped over
+// chunk and one reader at most. kLevels: some steps match moments. In a chain of small steps even code that is only jumped over
 // takes its time.
 template <class S, bool kTree, bool kLevels>
 __global__ void __launch_bounds__(kThreads)

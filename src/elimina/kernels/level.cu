@@ -1,4 +1,4 @@
-// One large levelling step in one launch: a thread takes kLanes neighbouring cells at a time. Rows are the trailing axes from `row_axis`
+// One large moment-matching step in one launch: a thread takes kLanes neighbouring cells at a time. Rows are the trailing axes from `row_axis`
 // on, which follow each other in every table and in the output; where kLanes > 1 they all start at words of 16 bytes.
 #include "level.cuh"
 #include "tile_parts.cuh"

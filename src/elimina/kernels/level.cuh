@@ -1,4 +1,4 @@
-// One cell of a levelling step from the values of all marginals.
+// One cell of a moment-matching step from the values of all marginals.
 #pragma once
 #include <elimina/level.hpp>
 

@@ -9,7 +9,7 @@ namespace elimina {
 template <class P, int kVectors>
 constexpr int kLanesOf = kVectors * 16 / int(sizeof(typename P::Lane));
 
-// Where a thread fills shared memory: words of kPer cells, every groups-th value of d.
+// Places that a thread fills in shared memory: words of kPer cells, every groups-th value of d.
 struct Share {
   int words, threads, groups, group, first_word;
   __device__ __forceinline__ Share(int count, int per)

@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kThreads) rows_heads(const Key<W>* keys, i64 r
   if (i < rows) heads[i] = i == 0 || !agree(keys[i], keys[i - 1], all_but<W>(low));
 }
 
-// Where each run starts, and the end of the last one; `runs`: running sums of the heads.
+// Start of each run, and the end of the last one; `runs`: running sums of the heads.
 __global__ void __launch_bounds__(kThreads) rows_starts(const i64* runs, i64 rows, i64* starts) {
   const i64 i = thread_number();
   if (i >= rows) return;
@@ -78,7 +78,7 @@ __device__ i64 find_run(const Runs<W>& runs, i64 at, i64 end, const Key<W>& key,
   return at;
 }
 
-// For each left run the right runs of its group: the first one, and how many.
+// Right runs in the group of each left run: the first one, and their number.
 template <int W>
 __global__ void __launch_bounds__(kThreads)
     rows_match(const Key<W>* left, const i64* left_starts, const i64* left_last, i64 left_rows, const Key<W>* right,
@@ -129,7 +129,7 @@ __device__ __forceinline__ i64 find_sum(const i64* sums, i64 at, i64 end, i64 pa
   return at;
 }
 
-// What a thread does with a pair of runs: it counts or writes the rows of the joint table or, where the low field is
+// Work of a thread on a pair of runs: it counts or writes the rows of the joint table or, where the low field is
 // eliminated or there is none, one row at most.
 template <class R, int W, bool kMany>
 struct Pairing {

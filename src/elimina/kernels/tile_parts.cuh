@@ -1,10 +1,10 @@
-// What a block of the kernels for large steps (tile.cu, product.cu, faces.cu) prepares: where things are in shared memory, offsets, A and B.
+// Preparation of a block of the kernels for large steps (tile.cu, product.cu, faces.cu): layout of shared memory, offsets, A and B.
 #pragma once
 #include "common.cuh"
 
 namespace elimina {
 
-// How cells sit in a thread's registers. Single: one a register.
+// Layout of cells in a thread's registers. Single: one a register.
 template <class S, class Stored = typename S::Value>
 struct Single {
   using Semiring = S;
@@ -101,7 +101,7 @@ __device__ __forceinline__ void store_cells(typename P::Cell* out, const Lanes& 
 
 constexpr int kAhead = 8;  // values of d whose loads are in flight together while A and B are built
 
-// Where things are in shared memory, in bytes; cuda_tile.py adds up the same.
+// Offsets in shared memory, in bytes; cuda_tile.py adds up the same.
 struct Map {
   int bases;   // of each table, then of the output: offsets at an outer cell; for each of the block's outer cells
   int scales;  // of each table

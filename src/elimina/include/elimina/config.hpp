@@ -9,7 +9,7 @@ using i32 = int;
 using i64 = long long;
 using u32 = unsigned int;
 using u64 = unsigned long long;
-// What these headers use of the standard library; the whole of it would more than double the time of a run-time compilation.
+// Parts of the standard library that these headers use; all of it would more than double the time of a run-time compilation.
 namespace std {
 template <class T>
 struct numeric_limits {

@@ -10,7 +10,7 @@
 
 namespace elimina::different {
 
-// Of a variable in a constraint: its number, the first word of its row, and the row's bit that is the constraint's first value.
+// A variable in a constraint: its number, the first word of its row, and the row's bit that is the constraint's first value.
 struct Member {
   u32 variable, row;
   i32 first;
@@ -341,7 +341,7 @@ class Division {
     team_.sync();
   }
 
-  // What leads to the pivots, and what they lead to. With a single pivot (-1: one for each colour) rows are those of the domains,
+  // Nodes that lead to the pivots, and nodes that the pivots lead to. With a single pivot (-1: one for each colour) rows are those of the domains,
   // and it ends as soon as both are all.
   ELIMINA_HD bool reach(const i32* list, i32 alive, i32 pivot) {
     for (i32 back = 1, fore = 0; has_rounds();) {

@@ -6,7 +6,7 @@
 // contiguous in the output): an A table has no lo axis, a B table no mid axis, an S ('streamed') table may have any.
 // So for one outer cell, A is a small matrix [mid][d], B a small matrix [d][lo], and only S has to be read for every (mid, d, lo).
 //
-// A levelling step (elimina/level.hpp) makes what evens out one of several mini-buckets instead. Its tables are the marginals of all of
+// A moment-matching step (elimina/level.hpp) makes what evens out one of several mini-buckets instead. Its tables are the marginals of all of
 // them over the output's axes, in the same order for each mini-bucket; kTablesA is the number of its own one, kTablesB is 0, and how
 // the axes are split is of no matter.
 #pragma once
@@ -16,7 +16,7 @@ namespace elimina {
 
 enum StepWord : int {
   kWords,       // length of this record
-  kDomain,      // values of the eliminated variable; 1 for a join or levelling
+  kDomain,      // values of the eliminated variable; 1 for a join or moment matching
   kVariable,    // the eliminated variable, kJoin or kLevel
   kAxes,        // axes of the output, in the order outer, mid, lo; slow to fast within each group
   kOuterAxes,

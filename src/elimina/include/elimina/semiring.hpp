@@ -96,7 +96,7 @@ struct LogSumExp {
       sum.total = sum.total * std::exp(-above) + other.total;
       sum.peak = other.peak;
     } else {
-      // Where both are infinite, or the weight is 0, the difference is no number.
+      // The difference is NaN if both are infinite or the weight is 0.
       sum.total = sum.total + (other.peak == sum.peak ? other.total : other.total * std::exp(above));
     }
   }
