@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 
 from elimina._core import FORBIDDEN_COST, minimise_costs
 from elimina.errors import InternalError, MemoryLimitError, UnsupportedError
+from elimina.inference.encode import distances
 from elimina.inference.known import ends_beyond
-from elimina.model import forbidden_value
 from elimina.planning.plan import bytes_text
 from elimina.planning.prepare import Problem, allowed_ranges
 from elimina.result import Bounds, Result
-from elimina.table import Table
 
 MOST_COST = 2**38
 """Sums of costs stay below it, in parts of a thousandth they fit the core's type."""
@@ -169,8 +168,8 @@ class _Costs(NamedTuple):
         problem: Problem as given.
         offset: The model's total where all distances are 0.
         sizes: Sizes of the free variables.
-        scopes: Their numbers in each table.
-        tables: int64, one after another cell.
+        scopes: Their numbers in each group.
+        tables: int64, one after another cell, of the problem's groups.
         possible: True if no table forbids everything.
     """
 
@@ -184,20 +183,12 @@ class _Costs(NamedTuple):
     @staticmethod
     def of(problem: Problem) -> _Costs:
         number = {v: n for n, v in enumerate(problem.free)}
-        offset, possible = int(problem.model.constant), True
-        scopes, tables = [], []
-        ranges = allowed_ranges(problem.tables, problem.model.sense)
-        for table, known in zip(problem.tables, ranges, strict=True):
-            if known is None:
-                possible = False
-                continue
-            best = int(known[0] if problem.model.sense == "min-cost" else known[1])
-            offset += best
-            if table.scope:
-                scopes.append([number[v] for v in table.scope])
-                tables.append(_distances(problem, table, best))
+        known = distances(problem, FORBIDDEN_COST)
+        offset = int(known.offset) if problem.model.sense == "min-cost" else -int(known.offset)
+        scopes = [[number[v] for v in group.scope] for group in problem.groups]
+        tables = [table.reshape(-1) for table in known.tables]
         sizes = [problem.model.sizes[v] for v in problem.free]
-        return _Costs(problem, offset, sizes, scopes, tables, possible)
+        return _Costs(problem, offset, sizes, scopes, tables, known.possible)
 
     @property
     def sign(self) -> int:
@@ -260,11 +251,3 @@ class _Costs(NamedTuple):
         if limits.upper_bound is None:
             return None, None
         return ends_beyond(limits.upper_bound, self.sign)
-
-
-def _distances(problem: Problem, table: Table, best: int) -> NDArray[np.int64]:
-    forbidden = forbidden_value(problem.model.sense, np.int64)
-    values = table.dense()
-    distance = values - best if problem.model.sense == "min-cost" else best - values
-    distance[values == forbidden] = FORBIDDEN_COST
-    return np.ascontiguousarray(distance).reshape(-1)
