@@ -13,6 +13,12 @@ def test_openings_and_terms_of_docstrings(folder):
     assert not found, "\n".join(map(str, found))
 
 
+@pytest.mark.parametrize("page", texts.PAGES, ids=lambda page: page.stem)
+def test_terms_of_pages(page):
+    found = texts.offences(page)
+    assert not found, "\n".join(map(str, found))
+
+
 def test_offences_are_found(tmp_path, monkeypatch):
     monkeypatch.setattr(texts, "ROOT", tmp_path)
     path = tmp_path / "module.py"

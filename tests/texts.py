@@ -143,7 +143,9 @@ def _native(path: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def _page(path: Path) -> Iterator[tuple[int, str, str]]:
-    yield from _terms(path.read_text(), 1)
+    for line, rule, text in _terms(path.read_text(), 1):
+        if "station" not in rule or path.parent.name == "decisions":  # a tutorial's network is that of a pump station
+            yield line, rule, text
 
 
 if __name__ == "__main__":
