@@ -12,7 +12,7 @@ from elimina.inference import solver
 from elimina.inference.shield import uncollected
 
 
-def chain(count=700):
+def chain(count=1100):
     pairs = [([v, v + 1], np.ones((2, 2))) for v in range(count - 1)]
     return Model.from_arrays([2] * count, pairs, sense="probability")
 

@@ -20,7 +20,7 @@ from elimina.result import Result, phase_seconds
 from elimina.states import Evidence, State, evidence_of
 from elimina.tasks import Task
 
-_MOST_VARIABLES = 512
+_MOST_VARIABLES = 1024
 MOST_CELLS = 1 << 18
 """Largest number of cells of all tables, 8 bytes each."""
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from elimina.inference.slice_bounds import SliceBounds
 
 
-_LONG_COUNT = 2048
+_LONG_COUNT = 512
 """Bits of the number of assignments above which one run in long integers is faster than one for every 31 bits."""
 
 _LONG_INTEGER_BYTES = 48
