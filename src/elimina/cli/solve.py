@@ -187,9 +187,10 @@ def _check_goes_with_clusters(method: OptimumMethod, task: str) -> None:
 @click.command(cls=Command, short_help="Show the cost of solving a model.")
 @click.argument("file", type=click.Path())
 @model_options
+@option("--json", "as_json", is_flag=True, group="output", help="Print the figures as one JSON object.")
 @source_option
 @reading_options
-def plan(file: str, no_check: bool, **options: Any) -> None:
+def plan(file: str, no_check: bool, as_json: bool, **options: Any) -> None:
     """Show the induced width, tables, memory and time that solving the model in FILE would take.
 
     No tables are allocated.
@@ -202,6 +203,9 @@ def plan(file: str, no_check: bool, **options: Any) -> None:
         query=query_of(options["query"], model),
         options=planning_of(options, model),
     )
+    if as_json:
+        click.echo(made.to_json())
+        return
     click.echo(str(made))
     advice = advice_on(made)
     if advice is not None:

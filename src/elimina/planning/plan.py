@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import operator
 from collections.abc import Sequence
@@ -341,6 +342,35 @@ class Plan(NamedTuple):
 
     def __str__(self) -> str:
         return "\n".join(f"{name + ':':22}{text}" for name, text in self._figures())
+
+    def to_json(self) -> str:
+        """Return the figures as one JSON object on one line; sizes in cells and bytes, times in seconds.
+
+        ``docs/reference/answers.md`` describes its keys. Numbers that are not finite are null.
+        """
+        slicing, divided = self.slicing, self.minibuckets
+        figures = {
+            "schema": 1,
+            "task": self.task,
+            "semiring": self.semiring,
+            "dtype": self.dtype,
+            "device": self.device,
+            "fits": self.fits,
+            "induced_width": self.width,
+            "variables": len(self.order),
+            "tables": len(self.factors),
+            "steps": len(self.steps),
+            "largest_table": self.largest_table,
+            "work": self.work,
+            "operations": self.operations,
+            "bytes": dict(self.bytes),
+            "memory_limit": self.memory_limit,
+            "seconds": self.seconds if math.isfinite(self.seconds) else None,
+            "slices": None if slicing is None else slicing.number,
+            "sliced": [] if slicing is None else list(slicing.names),
+            "ibound": None if divided is None else divided.ibound,
+        }
+        return json.dumps(figures)
 
     def __repr__(self) -> str:
         return text_of("Plan", self._figures())

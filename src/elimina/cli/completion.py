@@ -1,0 +1,30 @@
+"""``elimina completion``."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+from elimina.errors import InputError
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command(short_help="Print the script that completes commands in a shell.")
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the script with which SHELL completes the commands and options of elimina.
+
+    Bash: add 'eval "$(elimina completion bash)"' to ~/.bashrc. Zsh: the same with zsh in ~/.zshrc. Fish: write the
+    script to ~/.config/fish/completions/elimina.fish.
+    """
+    kind = get_completion_class(shell)
+    root = context.find_root().command
+    if kind is None:
+        raise InputError(f"click has no completion for {shell}: upgrade click")
+    try:
+        script = kind(root, {}, "elimina", "_ELIMINA_COMPLETE").source()
+    except RuntimeError as error:
+        raise InputError(f"cannot complete in {shell}: {error}") from None
+    click.echo(script)
