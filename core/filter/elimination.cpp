@@ -104,7 +104,7 @@ class Elimination {
     return out;
   }
 
-  // What the rows over a part of the cluster are checked against: factors that are complete now, and what is left.
+  // Bounds on the tuples over a part of the cluster: factors that are complete now, and what is left.
   Stage prepare(const Scope& scope, std::size_t rows, int b) {
     Stage stage{{}, {}, tree_.budget, filter_.most_made - std::min(filter_.most_made, out_.made), filter_.most_stored,
                 filter_.goes_on};

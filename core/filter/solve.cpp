@@ -141,7 +141,7 @@ class Solver {
 
   void solve_part(const Part& part) {
     std::size_t rows = std::min(kFirstRows, options_.most_rows);
-    // Where cost shifting alone is tight, hardly anything is left at its own bound.
+    // If cost shifting alone is tight, few tuples pass at its own bound.
     Cost limit = lower_;
     open_ = {part};
     while (lower_ < upper_ && goes_on()) {
@@ -246,7 +246,7 @@ class Solver {
     for (std::size_t v = 0; v < value.size(); ++v) report_.value[part.name[v]] = part.values[v][value[v]];
   }
 
-  // What was done so far; time would give other answers on every run.
+  // Work so far, not time, which would give other answers on every run.
   double work() const { return double(report_.made) + shifted_; }
 
   // Divides the problem until the slices can be eliminated, or so much work was done; a slice whose bound is too high is dropped.

@@ -52,7 +52,7 @@ Table sum(const Fields& fields, const Tables& parts, Value budget);
 Table project(const Fields& fields, const Table& table, const Scope& onto);
 
 // Tables over the other variables whose sum is at most the least sum over v: mini-buckets of at most 2^bits cells, whose
-// costs are levelled on what they share before v is eliminated from each.
+// costs are matched on the variables they share before v is eliminated from each.
 Tables eliminate(const Fields& fields, Tables parts, Var v, int bits, Value budget);
 
 // Adds tables up while the sums have at most 2^bits cells.

@@ -147,7 +147,7 @@ void LocalSearch::move() {
   set(v, static_cast<int>(chosen - first_[v]));
 }
 
-// What is broken weighs more; a few values of the best solution change at random.
+// Violated costs get more weight; a few values of the best solution change at random.
 void LocalSearch::stuck() {
   for (Factor& factor : factors_) {
     if (!factor.broken) continue;

@@ -11,7 +11,7 @@ inline constexpr double infinite = std::numeric_limits<double>::infinity();
 
 enum class Type { int16, int32, int64, float32, float64 };
 
-// How numbers are read as costs: those that are not below `forbidden`, after the sign, are infinite.
+// Reading of numbers as costs: those that are not below `forbidden`, after the sign, are infinite.
 struct Numbers {
   Type type;
   double sign, forbidden;

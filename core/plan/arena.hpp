@@ -1,4 +1,4 @@
-// Where each table lies in the arena.
+// Places of the tables in the arena.
 #pragma once
 #include <utility>
 
@@ -35,7 +35,7 @@ class Gaps {
   void clear();
   const Gap& operator[](Place place) const { return chunks_[place.chunk][place.at]; }
   const Gap& back() const { return chunks_.back().back(); }
-  // Whether there is a gap for a span; if so, `place` becomes that of the first one.
+  // True if there is a gap for a span; `place` then becomes that of the first one.
   bool find(i64 span, bool is_wide, Place& place) const;
   // Put gaps, none or more, in the place of one.
   void replace(Place place, std::span<const Gap> gaps);

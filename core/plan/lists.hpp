@@ -51,7 +51,7 @@ class Marks {
   void resize(std::size_t count) { stamps_.resize(count); }
   void clear() { ++now_; }
   bool has(int number) const { return stamps_[number] == now_; }
-  // Whether it was not there.
+  // True if it was not there.
   bool add(int number) {
     if (stamps_[number] == now_) return false;
     stamps_[number] = now_;

@@ -93,7 +93,7 @@ class Passes {
     }
   }
 
-  // Where each marginal is read off: at the smallest separator with the variable; -1: in its own bucket.
+  // Node from which each marginal is read: at the smallest separator with the variable; -1: in its own bucket.
   std::vector<int> sites() const {
     std::vector<int> best(sizes_.size(), -1);
     std::vector<i64> fewest(sizes_.size(), 0);

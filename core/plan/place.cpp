@@ -82,7 +82,7 @@ class Placer {
       for (const Read& read : steps_.reads_of(step))
         if (read.source >= 0) last_reader_[read.source] = step;
     outputs_.resize(count());
-    // What is read off in the end comes first, so that it can be copied as one piece.
+    // Tables that are read at the end come first, so that they can be copied as one piece.
     for (i64 step = 0; step < count(); ++step)
       if (last_reader_[step] < 0) place(step);
   }

@@ -246,7 +246,7 @@ Tile Writer::join_streamed(const Bucket& bucket, std::vector<Read>& reads) {
     if (bucket.work < kSmallWork || bucket.work > kHopelessWork || split.streamed.size() < 2) return split;
     i64 fewest = kMostCells;
     std::pair<int, int> best;
-    // Of equals the first pair, by the first table and then the second one.
+    // Ties go to the first pair, by the first table and then the second one.
     for (std::size_t i = 0; i < split.streamed.size(); ++i)
       for (std::size_t j = i + 1; j < split.streamed.size(); ++j)
         if (const i64 count = cells_together(reads[split.streamed[i]], reads[split.streamed[j]]); count < fewest) {
@@ -306,13 +306,13 @@ void Writer::pack(const Bucket& bucket, std::vector<Read>& reads, const std::vec
   }
 }
 
-// Whether making a table over these variables and the bucket's own costs little beside the bucket.
+// True if making a table over these variables and the bucket's own costs little beside the bucket.
 bool Writer::is_cheap(const Bucket& bucket, const std::vector<int>& key, const std::vector<int>& cells) const {
   const i64 made = times(times(size(bucket.variable), this->cells(key)), this->cells(cells));
   return times(made, kPackGain) <= bucket.work;
 }
 
-// Whether the table is a matrix with rows of these cells that start at words of some length.
+// True if the table is a matrix with rows of these cells that start at words of some length.
 bool Writer::is_packed(const Bucket& bucket, const Read& read, const std::vector<int>& key, const std::vector<int>& cells) const {
   const auto scope = scope_of(read);
   const auto is_outside = [&](int v) { return v == bucket.variable || std::find(key.begin(), key.end(), v) != key.end(); };

@@ -1,4 +1,4 @@
-// From a tree to steps: one for each bucket, and joins where they are cheaper than one wide aggregation.
+// Steps of a tree: one for each bucket, and joins where they are cheaper than one wide aggregation.
 #pragma once
 #include "plan/tile.hpp"
 #include "plan/tree.hpp"

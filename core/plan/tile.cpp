@@ -14,7 +14,7 @@ constexpr i64 kMidLimit = 1024;     // cells of mid axes
 constexpr double kGathered = 4.0;   // cost of a gathered read, by that of one along a row
 constexpr double kRowOverhead = 64.0;
 
-// For tables of at most 64 axes: no step with more is worth a split.
+// Split of a step with tables of at most 64 axes: no step with more is worth a split.
 class Split {
  public:
   Split(const StepShape& shape, int rows) : shape_(shape), rows_(rows) {
@@ -51,7 +51,7 @@ class Split {
     u64 mid = 0;
     i64 cells = 1;
     while (!left.empty()) {
-      // Of equals the last axis.
+      // Ties go to the last axis.
       auto best = left.begin();
       int fewest = tables_with(touching, *best);
       for (auto axis = left.begin() + 1; axis != left.end(); ++axis)

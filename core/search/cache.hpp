@@ -32,7 +32,7 @@ class Cache {
   // Keeps the better of two bounds. What cost fewer nodes makes room.
   void store(const Word* key, const Entry& entry, std::uint64_t nodes);
 
-  // Whether it is crowded and may become larger; only one thread may use it while it does.
+  // True if it is crowded and may become larger; only one thread may use it while it does.
   bool crowded() const { return active_ < buckets_ && entries() > active_ * ways / 2; }
   void grow();
 

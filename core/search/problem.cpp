@@ -63,7 +63,7 @@ void Problem::build_tree() {
   children = Lists::of(lists);
 }
 
-// What depends on fewest variables first: it is decided in fewest ways.
+// Parts that depend on fewest variables come first, as they have fewest assignments.
 void Problem::order_children() {
   std::vector<std::vector<int>> lists;
   for (Var v = 0; v <= root(); ++v) {

@@ -57,7 +57,7 @@ struct Problem {
   // The factors, for a local search; the root is not one of its variables.
   network::View factors_view() const;
 
-  // What the factors cost.
+  // Cost of the factors.
   double cost(const std::vector<int>& value) const;
 
   // A lower bound on integers, raised to one.

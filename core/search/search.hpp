@@ -21,7 +21,7 @@ struct Options {
   Poll poll;
 };
 
-// When a bound improved.
+// Time at which a bound improved.
 struct Event {
   double seconds, lower, upper;
   std::uint64_t nodes;
