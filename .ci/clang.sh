@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 python=${1:-.venv/bin/python}
 clang=${CLANG:-clang++}
 read -r headers nanobind < <("$python" -c 'import sysconfig, nanobind; print(sysconfig.get_paths()["include"], nanobind.include_dir())')
-flags=(-std=c++20 -fsyntax-only -Wall -Wextra -Werror -Icore -Isrc/elimina/include -isystem "$headers" -isystem "$nanobind")
+flags=(-std=c++20 -fsyntax-only -Wall -Wextra -Werror -Wno-missing-braces -Icore -Isrc/elimina/include -isystem "$headers" -isystem "$nanobind")
 sources() { find core -name '*.cpp' "$@" | sort; }
 check() { printf '%s\0' "${@:2}" | xargs -0 -P "${JOBS:-2}" -I{} bash -c '"$@" || { echo "failed: $*" >&2; exit 255; }' _ "$clang" "${flags[@]}" $1 {}; }
 

@@ -174,7 +174,7 @@ def test_plan(elimina, radio):
     assert (code, err) == (0, "")
     assert [line.split(":")[0] for line in out.splitlines()] == [
         "task", "variables", "induced width", "largest table", "work", "peak memory, host", "memory limit",
-        "estimated time",
+        "estimated time", "advice",
     ]  # fmt: skip
     assert "976.6 KiB on cpu: does not fit" in out
 

@@ -320,4 +320,4 @@ def test_integers_as_names():
         call("1")
         call(2)  # the same one by name and by index
     assert solve(model, "pr", evidence={"1": 0}).value == pytest.approx(0.1)
-    assert calls.solve(model, "pr", evidence={2: 0}, order=[1, 0, 2]).value == pytest.approx(0.3)
+    assert solve(model, "pr", evidence={2: 0}, options=elimina.Options(order=[1, 0, 2])).value == pytest.approx(0.3)
