@@ -30,6 +30,9 @@ from elimina.table import FORBIDDEN, Table
 _MOST_CELLS = 2**26
 """Most cells of all tables together."""
 
+_LEAST_CELLS = 1 << 14
+"""Cells of tables that are shifted under any limit on memory: less than a MiB."""
+
 _CELL_BYTES = 48
 """Distances, in the core's units, there, shifted, and as tables, twice: 64 bits each."""
 
@@ -114,7 +117,7 @@ class Original(NamedTuple):
 
 def most_cells(memory: int) -> int:
     """Return the cells of all tables together that may be shifted, or made consistent, within so many bytes."""
-    return min(_MOST_CELLS, memory // (_SHARE * _CELL_BYTES))
+    return min(_MOST_CELLS, max(_LEAST_CELLS, memory // (_SHARE * _CELL_BYTES)))
 
 
 def shift_tables(problem: Problem, options: Options, seconds: float) -> Original:
