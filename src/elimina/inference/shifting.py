@@ -30,8 +30,8 @@ from elimina.table import FORBIDDEN, Table
 _MOST_CELLS = 2**26
 """Most cells of all tables together."""
 
-_LEAST_CELLS = 1 << 14
-"""Cells of tables that are shifted under any limit on memory: less than a MiB."""
+_LEAST_CELLS = 1 << 12
+"""Cells of tables that are shifted under any limit on memory, in some 200 KiB."""
 
 _CELL_BYTES = 48
 """Distances, in the core's units, there, shifted, and as tables, twice: 64 bits each."""
