@@ -208,10 +208,10 @@ void add_all_different(Entries& table) {
   const std::pair<const char*, Consistency> kinds[] = {{"value", Consistency::value}, {"bounds", Consistency::bounds}};
   for (const auto& [name, consistency] : kinds)
     table[std::string("all_different_") + name] = {
-        1, false, [consistency](Call& c) { post_all_different(c.solver.engine(), c.views(0), consistency); }};
+        1, false, [consistency = consistency](Call& c) { post_all_different(c.solver.engine(), c.views(0), consistency); }};
   for (const auto& [suffix, side] : kSides)
     table[std::string("all_different_domain") + suffix] = {
-        1, false, [side](Call& c) { post_all_different(c.solver.engine(), c.views(0), Consistency::domain, side); }};
+        1, false, [side = side](Call& c) { post_all_different(c.solver.engine(), c.views(0), Consistency::domain, side); }};
   table["all_different_except_0"] = {1, false, [](Call& c) { post_all_different_except(c.solver.engine(), c.views(0), 0); }};
 }
 
@@ -239,8 +239,8 @@ void weighted_circuit(Call& c) {
 
 void add_graphs(Entries& table) {
   for (const auto& [suffix, side] : kSides) {
-    table[std::string("circuit") + suffix] = {1, false, [side](Call& c) { post_circuit(c.solver.engine(), c.views(0), side); }};
-    table[std::string("subcircuit") + suffix] = {1, false, [side](Call& c) { post_subcircuit(c.solver.engine(), c.views(0), side); }};
+    table[std::string("circuit") + suffix] = {1, false, [side = side](Call& c) { post_circuit(c.solver.engine(), c.views(0), side); }};
+    table[std::string("subcircuit") + suffix] = {1, false, [side = side](Call& c) { post_subcircuit(c.solver.engine(), c.views(0), side); }};
   }
   table["weighted_circuit"] = {6, false, weighted_circuit};
   table["inverse"] = {2, false, [](Call& c) {

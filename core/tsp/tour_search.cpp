@@ -239,7 +239,7 @@ TourSearch::Move TourSearch::find_move(int t1, int t2, Length open) const {
 
 // Moves of three edges that begin with two; true: the best one makes a shorter tour.
 bool TourSearch::extend(const Move& two, int t1, int t2, Move& best) const {
-  const auto [t3, t4] = std::pair(two.t3, two.t4);
+  const int t3 = two.t3, t4 = two.t4;
   const auto is_best = [&](Move::Kind kind, int t5, int t6, Length left) {
     const Length open = left + distances_.between(t5, t6), gain = open - distances_.between(t6, t1);
     if (gain > 0 || open > best.open) best = {kind, t3, t4, t5, t6, open, gain};
