@@ -1,54 +1,11 @@
-"""Trees of buckets: which factors meet where, and what each node sends to its parent."""
+"""Symbolic elimination in plain Python: the oracle of the compiled trees and mini-buckets."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-
-class Node(NamedTuple):
-    """A node of a tree.
-
-    Attributes:
-        variable: The variable eliminated here.
-        separator: The variables of the message to the parent, earliest eliminated first.
-        parent: Index of the node that receives the message; -1 for a root.
-        factors: Indices of the scopes that are first needed here.
-        children: Nodes whose messages arrive here.
-    """
-
-    variable: int
-    separator: tuple[int, ...]
-    parent: int
-    factors: tuple[int, ...]
-    children: tuple[int, ...]
-
-
-class Tree(NamedTuple):
-    """Nodes in elimination order, so that children come before parents.
-
-    Attributes:
-        order: The eliminated variables in order.
-        nodes: One node for each variable of the order; in a mini-bucket tree one for each mini-bucket.
-    """
-
-    order: tuple[int, ...]
-    nodes: tuple[Node, ...]
-
-    @property
-    def width(self) -> int:
-        """Induced width: the largest number of variables in a separator."""
-        return max((len(node.separator) for node in self.nodes), default=0)
-
-    def postorder(self) -> list[int]:
-        """Nodes such that each subtree is finished before the next begins: few messages are alive at a time."""
-        result: list[int] = []
-        stack = [number for number, node in enumerate(self.nodes) if node.parent < 0]
-        while stack:
-            number = stack.pop()
-            result.append(number)
-            stack.extend(self.nodes[number].children)
-        return result[::-1]
+from elimina.tree import Node, Tree
 
 
 class Item(NamedTuple):
@@ -58,9 +15,6 @@ class Item(NamedTuple):
     factor: int
     child: int
 
-
-Partition = Sequence[Sequence[Sequence[int]]]
-"""For each variable of an order the mini-buckets of its bucket: places of items, factors first, then messages."""
 
 Divide = Callable[[int, Sequence[Item]], Sequence[Sequence[int]]]
 """From a variable's place in the order and its bucket's items to mini-buckets, each the places of its items."""
