@@ -54,3 +54,20 @@ def test_a_program_gets_its_hook_back(run, capsys) -> None:
         run(["--version"])
     capsys.readouterr()
     assert sys.unraisablehook is before
+
+
+def test_a_signal_that_comes_while_options_are_read_ends_the_command(monkeypatch, capsys) -> None:
+    """Reading the model may wait forever: it may be a pipe that nobody writes to."""
+    read = flatzinc._options
+
+    def interrupted(arguments):
+        options = read(arguments)
+        signal.raise_signal(signal.SIGTERM)
+        return options
+
+    monkeypatch.setattr(flatzinc, "_options", interrupted)
+    monkeypatch.setattr(flatzinc, "_Run", lambda *_: pytest.fail("the model was read"))
+    with pytest.raises(SystemExit) as ended:
+        flatzinc.main(["never.fzn"])
+    assert ended.value.code == 128 + signal.SIGTERM
+    assert "terminated" in capsys.readouterr().err

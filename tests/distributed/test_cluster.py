@@ -181,7 +181,7 @@ def test_local_command(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["dcop", "--cluster", "tcp://127.0.0.1:9", "--local", "2"], 2, "give one of them"),
+        (["dcop", "--cluster", "tcp://127.0.0.1:9", "--local", "2"], 2, "contradict each other"),
         (["dcop", "--local", "0"], 2, "local"),
         (["solve", "--cluster", "tcp://127.0.0.1:9"], 1, "no Dask scheduler answers at tcp://127.0.0.1:9"),
     ],
@@ -200,15 +200,15 @@ def test_bad_commands(tmp_path, capsys, monkeypatch, arguments, code, message) -
         (["dcop", "--loss", "0.1"], "--loss"),
         (["dcop", "--crash", "x1@2"], "--crash"),
         (["solve", "--checkpoint", "here"], "--checkpoint"),
-        (["solve", "--method", "filter"], "--method filter runs without it"),
-        (["solve", "--method", "mbe"], "--method mbe runs without it"),
+        (["solve", "--method", "filter"], "--method filter does not run on a cluster"),
+        (["solve", "--method", "mbe"], "--method mbe does not run on a cluster"),
         (["solve", "--ibound", "3"], "--ibound"),
         (["solve", "--scratch", "here"], "--scratch"),
         (["solve", "--partition", "scope"], "--partition"),
         (["solve", "--query", "x0"], "--query"),
-        (["solve", "--method", "eliminate", "--gap", "1%"], "--gap; that is of a search"),
-        (["solve", "--task", "count", "--upper-bound", "3"], "--upper-bound; that is of a search"),
-        (["solve", "--task", "count", "--trace", "there"], "--trace; that is of a search"),
+        (["solve", "--method", "eliminate", "--gap", "1%"], "--gap: they belong to --method search"),
+        (["solve", "--task", "count", "--upper-bound", "3"], "--upper-bound: they belong to --method search"),
+        (["solve", "--task", "count", "--trace", "there"], "--trace: they belong to --method search"),
     ],
 )
 def test_options_that_do_not_go_with_clusters(client, tmp_path, capsys, monkeypatch, arguments, message) -> None:

@@ -38,6 +38,7 @@ def _main(arguments: list[str] | None) -> None:
         # Signals are checked between steps of the search, so that every solution found is printed.
         with signals.deferred():
             options = _options(arguments)
+        signals.check()
         code = _Run(started, options).run()
     except KeyboardInterrupt:
         print(signals.word(), file=sys.stderr)

@@ -30,14 +30,14 @@ from elimina.table import FORBIDDEN, Table
 _MOST_CELLS = 2**26
 """Most cells of all tables together."""
 
-_LEAST_CELLS = 1 << 12
-"""Cells of tables that are shifted under any limit on memory, in some 200 KiB."""
-
 _CELL_BYTES = 48
 """Distances, in the core's units, there, shifted, and as tables, twice: 64 bits each."""
 
 _SHARE = 2
 """Part of the memory for them: a search keeps messages and what it learns besides."""
+
+_WHOLE = 1 << 22
+"""Limit in bytes up to which they may take all of it: a process takes more than that for anything."""
 
 Array = NDArray[Any]
 
@@ -117,7 +117,7 @@ class Original(NamedTuple):
 
 def most_cells(memory: int) -> int:
     """Return the cells of all tables together that may be shifted, or made consistent, within so many bytes."""
-    return min(_MOST_CELLS, max(_LEAST_CELLS, memory // (_SHARE * _CELL_BYTES)))
+    return min(_MOST_CELLS, max(memory // _SHARE, min(memory, _WHOLE)) // _CELL_BYTES)
 
 
 def shift_tables(problem: Problem, options: Options, seconds: float) -> Original:
