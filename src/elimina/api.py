@@ -15,13 +15,13 @@ from elimina.inference.solver import Question, Solver
 from elimina.io import ModelLike, as_model
 from elimina.model import Model
 from elimina.planning.plan import Plan
-from elimina.progress import Progress
 from elimina.result import Bounds, Result
 from elimina.states import Evidence
 from elimina.tasks import TaskName, task_of
 
 if TYPE_CHECKING:
     from elimina.inference.checkpoint import Checkpoint
+    from elimina.progress import Progress
 
 
 @memory_errors_in_words("while it planned")
@@ -118,6 +118,8 @@ def solve(
     time_limit = arguments.seconds("time_limit", time_limit)
     checked = options_of(options, device, memory).checked(chosen, is_run=True)
     if checked.progress is True:
+        from elimina.progress import Progress
+
         with Progress() as shown:
             told = _shown_on(shown, options)
             return solve(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from itertools import islice
 from typing import Any
 
@@ -70,8 +69,8 @@ def html_of(heading: str, rows: Iterable[Row], *parts: str) -> str:
         rows: Names and values.
         parts: HTML that follows the table.
     """
-    cells = [(escape(name), escape(cut(value, 4 * _MOST_OF_A_VALUE))) for name, value in rows]
-    return f"<div><b>{escape(cut(heading, _MOST_OF_A_VALUE))}</b>{_table(cells, 'th')}{''.join(parts)}</div>"
+    cells = [(_escaped(name), _escaped(cut(value, 4 * _MOST_OF_A_VALUE))) for name, value in rows]
+    return f"<div><b>{_escaped(cut(heading, _MOST_OF_A_VALUE))}</b>{_table(cells, 'th')}{''.join(parts)}</div>"
 
 
 def table_of(header: Sequence[str], rows: Iterable[Sequence[str]], count: int) -> str:
@@ -82,8 +81,8 @@ def table_of(header: Sequence[str], rows: Iterable[Sequence[str]], count: int) -
         rows: Cells.
         count: Number of all rows.
     """
-    cells = [[escape(cut(cell, _MOST_OF_A_VALUE)) for cell in row] for row in islice(rows, _MOST_ROWS)]
-    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    cells = [[_escaped(cut(cell, _MOST_OF_A_VALUE)) for cell in row] for row in islice(rows, _MOST_ROWS)]
+    head = "".join(f"<th>{_escaped(name)}</th>" for name in header)
     return _table(cells, "td", f"<thead><tr>{head}</tr></thead>") + _more(count)
 
 
@@ -96,7 +95,9 @@ def bars_of(marginals: Mapping[str, Mapping[Any, float]]) -> str:
     rows = []
     for name, values in islice(marginals.items(), _MOST_ROWS):
         for number, (state, p) in enumerate(islice(values.items(), _MOST_ROWS)):
-            rows.append((escape(cut(name, 40)) if number == 0 else "", escape(cut(str(state), 40)), bar(p), f"{p:.4g}"))
+            rows.append(
+                (_escaped(cut(name, 40)) if number == 0 else "", _escaped(cut(str(state), 40)), bar(p), f"{p:.4g}")
+            )
     return _table(rows, "td") + _more(len(marginals))
 
 
@@ -120,3 +121,9 @@ def _table(rows: Iterable[Sequence[str]], first: str, head: str = "") -> str:
 
 def _more(count: int) -> str:
     return f"<p>and {count - _MOST_ROWS:,} more</p>" if count > _MOST_ROWS else ""
+
+
+def _escaped(text: str) -> str:
+    from html import escape
+
+    return escape(text)

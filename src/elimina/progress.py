@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 import time
-from html import escape
 from importlib import import_module
 from typing import Any
 
@@ -90,6 +89,8 @@ class Progress:
         return f"[{'#' * filled}{'-' * (_WIDTH - filled)}] {100 * self._share:3.0f} %  {text}"
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         bar = "" if self._share is None else f'<progress value="{self._share:.3f}" max="1"></progress> '
         return f"<div>{bar}{escape(repr(self).rpartition('%  ')[2])}</div>"
 

@@ -9,13 +9,18 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from elimina.display import Displayed, bars_of, sample, table_of
 from elimina.errors import InputError
-from elimina.frames import Library, frame_of
+
+if TYPE_CHECKING:
+    from elimina.frames import Library
 
 _DIGITS = 4000
+
+JUNCTION_TREE = "junction tree"
+"""``stats["structure"]`` of marginals that one junction tree made."""
 
 SCHEMA = 1
 """Version of the JSON object that ``Result.to_json`` writes."""
@@ -178,6 +183,8 @@ class Result(Displayed):
         columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
         if library != "pandas" and len(set(map(type, columns["state"]))) > 1:
             columns["state"] = [str(state) for state in columns["state"]]
+        from elimina.frames import frame_of
+
         return frame_of(columns, library)
 
     def _details(self) -> str:

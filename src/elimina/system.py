@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import tempfile
 from collections.abc import Mapping
 
 try:
@@ -63,6 +62,8 @@ def nameless_file(folder: str) -> int:
             # A file system without nameless files.
             if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
                 raise
+    import tempfile
+
     file, path = tempfile.mkstemp(prefix="elimina-", dir=folder)
     os.unlink(path)
     return file

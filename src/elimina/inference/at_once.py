@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from elimina._core import CaseNetwork, TableList
 from elimina.inference.account import partition_result
 from elimina.inference.options import Options
-from elimina.inference.structure import JUNCTION_TREE
 from elimina.model import Model
-from elimina.result import Result, phase_seconds
+from elimina.result import JUNCTION_TREE, Result, phase_seconds
 from elimina.states import Evidence, State, evidence_of
 from elimina.tasks import Task
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina.display import bars_of, html_of, sample, text_of
-from elimina.frames import Library, frame_of
 from elimina.io.posteriors import EVIDENCE, posterior_columns
 from elimina.model import Variable
+
+if TYPE_CHECKING:
+    from elimina.frames import Library
 
 Floats = NDArray[np.float64]
 
@@ -44,6 +46,8 @@ class Posteriors(NamedTuple):
         """
         columns = [column for v in self.variables for column in self.marginals[v.name].T]
         named = dict(zip(posterior_columns(self.variables), columns, strict=True))
+        from elimina.frames import frame_of
+
         return frame_of({**named, EVIDENCE: self.log10_evidence}, library)
 
     def __repr__(self) -> str:

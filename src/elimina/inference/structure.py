@@ -14,9 +14,8 @@ from elimina.order import Order, find_order
 from elimina.planning.estimate import BOTH_PASSES, cpu_machine, cuda_machine
 from elimina.planning.prepare import Problem, are_distributions, prepare
 from elimina.relevance import Relevance, bits
+from elimina.result import JUNCTION_TREE
 from elimina.table import Table
-
-JUNCTION_TREE = "junction tree"
 
 _FACTOR_SECONDS = 3e-4
 """Seconds of planning and starting for each factor of an elimination."""
