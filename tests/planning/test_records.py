@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import numpy as np
 import pytest
 
 import elimina
 from elimina import Model, Table, Variable, errors
+from elimina.inference.tree_statistics import plan_statistics
 from elimina.planning import planner, steps
 from elimina.planning.estimate import cpu_machine
 from elimina.planning.minibuckets import make_bounded_plan
@@ -51,9 +53,12 @@ def test_a_plan_whose_records_are_too_large_does_not_fit(task, monkeypatch) -> N
         plan = make_plan(problem, order, cpu_machine(1), memory)
         assert not plan.fits
         assert len(plan.steps) == 0
+        assert not plan.is_recorded
         assert plan.bytes["host"] > memory
         assert (plan.width, plan.largest_table, plan.work) == (whole.width, whole.largest_table, whole.work)
-        assert str(plan)
+        assert "steps too many to list" in str(plan)
+        assert json.loads(plan.to_json())["steps"] is None
+        assert plan_statistics(plan) == plan_statistics(whole)
 
 
 def test_mini_buckets_are_small_enough_for_their_records(monkeypatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from elimina.tree import Node, Tree
+from elimina.tree import Clique, Node, Tree
 
 
 class Item(NamedTuple):
@@ -81,20 +81,6 @@ def by_scope(items: Sequence[Item], ibound: int | None) -> list[list[int]]:
             parts.append([number])
             unions.append(scope)
     return [sorted(part) for part in parts]
-
-
-class Clique(NamedTuple):
-    """A maximal clique of a triangulated graph, as a node of a junction tree.
-
-    Attributes:
-        scope: Its variables, earliest eliminated first.
-        separator: Those shared with the parent.
-        parent: Index of the parent clique; -1 for a root.
-    """
-
-    scope: tuple[int, ...]
-    separator: tuple[int, ...]
-    parent: int
 
 
 def junction_tree(tree: Tree) -> tuple[Clique, ...]:

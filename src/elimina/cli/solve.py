@@ -211,7 +211,7 @@ def plan(file: str, no_check: bool, as_json: bool, **options: Any) -> None:
     if advice is not None:
         click.echo(f"{'advice:':22}{advice}")
     if made.task == "mar":
-        from elimina.inference.junction import plan_statistics
+        from elimina.inference.tree_statistics import plan_statistics
 
         click.echo(f"{plan_statistics(made)}\ncliques are not stored: messages and marginals are made from the factors")
 

@@ -220,8 +220,8 @@ def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], optio
     if options.ibound is not None:
         return bounding_plan(backend, problem, order, options, _side(problem))
     whole = make_plan(problem, order, machine, memory, options.dtype)
-    if not (len(whole.steps) or whole.fits):
-        return whole  # its records alone take more than the memory
+    if not whole.is_recorded:
+        return whole
     on_rows, written = None, 0.0
     if options.tables == "auto" and whole.factor_cells > LISTED_SECONDS * CELLS_ENCODED:
         written = seconds_written(problem)

@@ -308,6 +308,11 @@ class Plan(NamedTuple):
         return self if self.slicing is None else self.slicing.unsliced
 
     @property
+    def is_recorded(self) -> bool:
+        """True if the plan has steps: those whose records alone pass the memory limit are left out."""
+        return len(self.steps) > 0 or not self.order
+
+    @property
     def itemsize(self) -> int:
         """Bytes of an element of the arena."""
         return int(self.dtype.lstrip("uintfloa")) // 8
@@ -359,7 +364,7 @@ class Plan(NamedTuple):
             "induced_width": self.width,
             "variables": len(self.order),
             "tables": len(self.factors),
-            "steps": len(self.steps),
+            "steps": len(self.steps) if self.is_recorded else None,
             "largest_table": self.largest_table,
             "work": self.work,
             "operations": self.operations,
@@ -379,9 +384,10 @@ class Plan(NamedTuple):
         return html_of("Plan", self._figures(), f"<p>memory, of its limit</p>{bar(self.filled)}")
 
     def _figures(self) -> list[tuple[str, str]]:
+        steps = f"{len(self.steps)} steps" if self.is_recorded else "steps too many to list"
         return [
             ("task", f"{self.task} ({self.semiring}, {self.dtype})"),
-            ("variables", f"{len(self.order)} to eliminate, {len(self.factors)} tables, {len(self.steps)} steps"),
+            ("variables", f"{len(self.order)} to eliminate, {len(self.factors)} tables, {steps}"),
             ("induced width", str(self.width)),
             *self._divided(),
             ("largest table", f"{count_text(self.largest_table)} cells"),
