@@ -82,7 +82,7 @@ def live_figures(python: str, folder: Path, network: Network, threads: int) -> d
 
 
 def peer_seconds(peer: dict[str, Any] | None, kind: str, threads: int) -> float | None:
-    """Of pyAgrum's faster engine and number of threads up to ours; None where its tree was too large."""
+    """Return the time of pyAgrum's faster engine with at most our threads; None where its tree was too large."""
     if peer is None or peer[kind]["seconds"] is None:
         return None
     return min(s for times in peer[kind]["seconds"].values() for number, s in times.items() if int(number) <= threads)
@@ -247,7 +247,7 @@ def stored_answers(subject: Subject, args: argparse.Namespace) -> dict[str, np.n
 def differences(
     subject: Subject, answers: dict[str, np.ndarray], posteriors: np.ndarray, log10_evidence: np.ndarray
 ) -> Iterator[tuple[str, int, float, float, str]]:
-    """For each kind of case: their number, the largest differences, and the variable with the largest."""
+    """Return, by kind of case, their number, the largest differences, and the variable with the largest."""
     ends = np.cumsum(subject.network.sizes)
     for kind in bayesnets_files.KINDS:
         here = answers["kinds"] == kind

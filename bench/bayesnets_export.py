@@ -19,7 +19,7 @@ import elimina
 from bayesnets_files import Network
 
 LARGEST_ERROR = 1e-5
-"""Of a row's sum; beyond it a table was misread."""
+"""Largest error of a row's sum; beyond it a table was misread."""
 
 
 def network_files(data: Path) -> Iterator[Path]:

@@ -87,7 +87,7 @@ def sample(network: Network, rng: np.random.Generator, count: int) -> NDArray[np
 
 
 def observed_count(kind: str, variables: int) -> int:
-    """How many variables a case of this kind observes; ten need ten others, or one other in a small network."""
+    """Return the number of variables observed in a case; ten need ten others, or one in a small network."""
     return {"none": 0, "ten": min(10, variables - 1), "half": variables // 2}[kind]
 
 

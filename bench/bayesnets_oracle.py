@@ -63,7 +63,7 @@ def answer(net: pyagrum.BayesNet, case: Case) -> tuple[NDArray[np.float64], floa
 
 
 def is_less(inferences: Iterator[tuple[int, pyagrum.LazyPropagation]], net: pyagrum.BayesNet, cells: int) -> bool:
-    """Whether the trees of all these together are smaller."""
+    """Return whether the trees of all these together are smaller."""
     total = 0
     for _, one in inferences:
         total += sum(tree_cells(net, one))

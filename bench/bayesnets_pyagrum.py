@@ -48,7 +48,7 @@ def tree_cells(net: pyagrum.BayesNet, inference: Inference) -> list[int]:
 
 
 def pruned(net: pyagrum.BayesNet, case: Case) -> Iterator[tuple[int, pyagrum.LazyPropagation]]:
-    """For each variable not observed, one for it alone: pyAgrum leaves out what is barren or d-separated from it."""
+    """Return an engine for each variable not observed: pyAgrum leaves out what is barren or d-separated."""
     for v in np.flatnonzero(case == UNOBSERVED).tolist():
         yield v, alone(net, case, v)
 

@@ -143,7 +143,7 @@ def _searched(model: Model, client: Client | None) -> tuple[float, float, float,
 
 
 def _cpu_seconds(client: Client | None) -> list[float]:
-    """Of this process, and of the workers."""
+    """Return the processor times of this process and of the workers."""
     workers = {} if client is None else client.run(time.process_time)
     return [time.process_time(), *(seconds for _, seconds in sorted(workers.items()))]
 

@@ -78,7 +78,7 @@ COLOURED, COLOURS = (10, 20, 50, 100, 200), (3, 4)
 
 
 def narrow_grid(side: int, d: int) -> Callable[[int], Model]:
-    """As many variables in rows of 4, whose width is the published one; a square grid's width is its side."""
+    """Return makers of grids with rows of 4, whose width is the published one; a square grid's is its side."""
     return lambda seed: grid_model(side * side // 4, d, seed=seed, columns=4)
 
 

@@ -112,7 +112,7 @@ def ends(printed: Path) -> tuple[str, str]:
 
 
 def faults(text: str, printed: Path) -> list[str]:
-    """What the solutions do not fulfil, by the independent evaluator; `text` shows all variables."""
+    """Return what the solutions violate, by the independent evaluator; `text` shows all variables."""
     model, (first, last) = reference.read(text), ends(printed)
     blocks = first.split("----------\n")[:-1][:CHECKED] + last.split("----------\n")[1:-1][-CHECKED:]
     found = []
@@ -144,7 +144,7 @@ def verdict(ours: Answer, peer: Answer | None, known: dict[str, str]) -> tuple[s
 
 
 def known_of(instance: Instance, every: bool) -> dict[str, str]:
-    """What is written about an instance: status, objective, number of solutions."""
+    """Return what is written about an instance: status, objective, number of solutions."""
     known = {"status": "satisfied"}
     for kind, table in {"objective": OPTIMA, "solutions": COUNTS if every else {}}.items():
         for value in (value for name, value in table.items() if instance.name.endswith(name)):
@@ -175,7 +175,7 @@ GOAL = re.compile(r"\bsolve\b[^;]*\b(?:minimize|maximize)\s+(\w+)\s*(?:\[(\d+)\]
 
 
 def goal_shown(text: str) -> str:
-    """With the objective's variable as an output: Gecode's statistics do not have it."""
+    """Make the objective's variable an output: Gecode's statistics do not have it."""
     goal = GOAL.search(text)
     return re.sub(rf"(\bvar\b[^:;]*:\s*{goal[1]}\b)", r"\1 :: output_var", text) if goal else text
 

@@ -28,7 +28,7 @@ FAMILIES = ("tree", "chain", "chords", "grid", "network")
 TASKS = ("mpe", "pr", "mar", "count")
 STATES = 3
 _NEAR = 50
-"""How far before a variable its parent may be."""
+"""Largest distance from a variable back to its parent."""
 _CHORD = 5
 """Variables between the ends of two chords of a chain."""
 _GRID_ROWS = 4

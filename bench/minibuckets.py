@@ -101,7 +101,7 @@ def run(
 
 
 def ibounds(model: elimina.Model, order: list[int], devices: list[str], most: int) -> list[int]:
-    """As the paper has them."""
+    """Return four i-bounds, spread as in the paper between the smallest possible one and the largest that fits."""
     least = max(len(factor.scope) for factor in model.factors)
     plans = [
         elimina.plan(model, device=device, options=elimina.Options(ibound="auto", shift="none", order=order))

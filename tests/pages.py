@@ -92,7 +92,7 @@ def plain(text: str) -> str:
 
 
 def agrees(expected: str, printed: str) -> bool:
-    """Whether the text is the expected one; ``...`` stands for the rest of a line, alone on a line for any lines."""
+    """Compare a text with the expected one: ``...`` stands for the rest of a line, alone on a line for any lines."""
     pattern = "".join(
         r"(?:.*\n)*" if line == "..." else re.escape(line).replace(re.escape("..."), ".*") + r"\n"
         for line in plain(expected).splitlines()

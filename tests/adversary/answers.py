@@ -60,7 +60,7 @@ def slack(case: Case, oracle: Oracle, truth: float) -> float:
 
 
 def is_out_of_reach(case: Case, oracle: Oracle) -> bool:
-    """Whether a bound is given that no assignment reaches."""
+    """Return whether a bound is given that no assignment reaches."""
     best, given = oracle.optimum(), case["options"].get("upper_bound")
     sign = 1 if oracle.spec["sense"] == "min-cost" else -1
     return given is not None and (best is None or sign * best > sign * given)
@@ -90,7 +90,7 @@ def _number(end: Any, best: Any) -> Any:
 
 
 def is_rounding(oracle: Oracle, result: Result, given: Any = None) -> bool:
-    """Whether bounds lie apart by what sums of the floats in the tables may be rounded by."""
+    """Return whether bounds lie apart by what sums of the floats in the tables may be rounded by."""
     # Where nothing is found below a bound, that bound is the other end.
     beyond = None
     if result.value is None:
@@ -168,7 +168,7 @@ def _log_slack(case: Case, oracle: Oracle) -> float:
 
 
 def _is_infeasible(oracle: Oracle, result: Result) -> bool:
-    """Whether it is the answer, rightly."""
+    """Return whether it is the answer, rightly."""
     if result.status == "infeasible":
         if oracle.scores:
             raise Defect(f"infeasible, but log10 Z is {oracle.log_sum() / LOG_10}")

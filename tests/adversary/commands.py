@@ -126,7 +126,7 @@ def _check_output(case: Case, model: Model, code: int, out: str, err: str) -> No
 
 
 def _may_fail(case: Case) -> bool:
-    """Whether an option may justify an error."""
+    """Return whether an option may justify an error."""
     options, spec = case["options"], case["model"]
     is_integer = isinstance(spec["constant"], int) and all(f["dtype"] == "int64" for f in spec["factors"])
     named = {"memory", "dtype", "time_limit"} & options.keys()

@@ -190,7 +190,7 @@ def smaller(case: Case) -> Iterator[Case]:
 
 
 def _names(data: Any, x: int) -> bool:
-    """Whether a number occurs anywhere, as a variable perhaps."""
+    """Return whether a number occurs anywhere, as a variable perhaps."""
     return any(_names(part, x) for part in data) if isinstance(data, list) else data == x
 
 

@@ -89,7 +89,7 @@ def check(case: Case) -> None:
 
 
 def _may_refuse(case: Case) -> bool:
-    """Whether the format may have no way to write the model."""
+    """Return whether the format may have no way to write the model."""
     spec, suffix = case["model"], case["suffix"].partition(".")[0]
     if suffix == "wcsp":
         return True

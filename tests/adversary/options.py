@@ -86,7 +86,7 @@ def _permutation(rng: random.Random, spec: Spec) -> list[Any]:
 
 
 def is_justified(error: EliminaError, options: dict[str, Any], task: str, oracle: Oracle) -> bool:
-    """Whether the documented conditions of an error hold."""
+    """Return whether the documented conditions of an error hold."""
     spec = oracle.spec
     is_integer = spec["sense"] != "probability" and isinstance(spec["constant"], int)
     is_integer = is_integer and all(factor["dtype"] == "int64" for factor in spec["factors"])

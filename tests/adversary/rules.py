@@ -129,12 +129,12 @@ def _of_all(name: str, holds: Callable[[list[int]], bool], least: int = 1, *more
 
 
 def is_different(values: list[int]) -> bool:
-    """Whether no value occurs twice."""
+    """Return whether no value occurs twice."""
     return len(set(values)) == len(values)
 
 
 def is_circuit(values: list[int], sub: bool = False) -> bool:
-    """Whether following successors leads through all nodes (sub: but those that are their own successors)."""
+    """Return whether following successors leads through all nodes (sub: but those that are their own successors)."""
     nodes = range(len(values))
     if sorted(values) != list(nodes):
         return False

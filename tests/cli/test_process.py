@@ -98,7 +98,7 @@ def test_a_signal_while_modules_load(number, word):
 
 
 def takes(process, number):
-    """Whether a process holds a signal back or handles it; before the launcher's first lines it does neither."""
+    """Return whether a process holds a signal back or handles it; before the launcher's first lines it does neither."""
     status = Path(f"/proc/{process.pid}/status").read_text()
     masks = [int(status.partition(f"{name}:")[2].split()[0], 16) for name in ("SigBlk", "SigCgt")]
     return any(mask >> (number - 1) & 1 for mask in masks)

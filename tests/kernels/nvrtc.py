@@ -63,7 +63,7 @@ def compile_with_nvcc(name: str, architecture: int, folder: Path) -> str:
 
 
 def has_nvcc() -> bool:
-    """Whether nvcc is on PATH."""
+    """Return whether nvcc is on PATH."""
     return shutil.which("nvcc") is not None
 
 

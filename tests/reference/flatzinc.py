@@ -210,7 +210,7 @@ def solutions(model: Model) -> Iterator[Values]:
 
 
 def holds(name: str, arguments: list[Any]) -> bool:
-    """Whether a constraint holds for these values."""
+    """Return whether a constraint holds for these values."""
     if name in CONSTRAINTS:
         return bool(CONSTRAINTS[name](*arguments))
     base, suffix = name.rsplit("_", 1)

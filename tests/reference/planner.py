@@ -381,11 +381,11 @@ class Bucket:
                     self.join(reads, group, (self.variable, *key, *cells), 1 + len(key))
 
     def is_cheap(self, key: Sequence[int], cells: Sequence[int]) -> bool:
-        """Whether making a table over these variables and the bucket's own costs little beside the bucket."""
+        """Return whether making a table over these variables and the bucket's own costs little beside the bucket."""
         return self.cells((self.variable, *key, *cells)) * _PACK_GAIN <= self.work
 
     def is_packed(self, read: Read, key: Sequence[int], cells: Sequence[int]) -> bool:
-        """Whether the table is a matrix with rows of these cells, that start at words of some length."""
+        """Return whether the table is a matrix with rows of these cells, that start at words of some length."""
         inner = [v for v in read.scope if v != self.variable and v not in key]
         if not inner:
             return True
