@@ -53,7 +53,7 @@ def best(repeat: int, work: Callable[[], Any], wait: Callable[[], Any] = lambda:
 
 def upload(tables: Any, columns: tuple[np.ndarray, ...], own: int) -> Any:
     """One table as rows, its own variable the most significant one."""
-    from elimina.backends.rows import Rows
+    from elimina.backends.sparse.tables import Rows
     from elimina.planning.keys import Layout
 
     shared, x, other, values = columns
@@ -69,8 +69,8 @@ def digest(values: Any) -> tuple[int, int]:
 
 def report_cpu(columns: list[Any], threads: int, repeat: int) -> None:
     """Times on the host, and how many times longer the others take."""
-    from elimina.backends.cpu_rows import CpuRows
-    from elimina.backends.rows import SparseTables
+    from elimina.backends.sparse.cpu import CpuRows
+    from elimina.backends.sparse.tables import SparseTables
 
     tables = SparseTables(CpuRows("min-sum", np.dtype(np.int32), 2**30 - 1, threads))
     left, right = upload(tables, columns[0], 100), upload(tables, columns[1], 101)
@@ -138,9 +138,9 @@ def pandas_times(columns: list[Any], repeat: int) -> dict[str, tuple[float, Any]
 
 def report_cuda(columns: list[Any], repeat: int) -> None:
     """Times on the device, the tables there already."""
-    from elimina.backends.cuda import CudaBackend
-    from elimina.backends.cuda_rows import CudaRows
-    from elimina.backends.rows import Rows, SparseTables, join_layout
+    from elimina.backends.cuda.backend import CudaBackend
+    from elimina.backends.cuda.rows import CudaRows
+    from elimina.backends.sparse.tables import Rows, SparseTables, join_layout
 
     backend = CudaBackend()
     tables = SparseTables(CudaRows(backend, "min-sum", np.dtype(np.int32), 2**30 - 1))

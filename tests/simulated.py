@@ -7,10 +7,10 @@ import importlib.machinery
 import pytest
 
 from elimina.backends import choose as backend_choice
-from elimina.backends import cuda
 from elimina.backends.cpu import CpuBackend
-from elimina.backends.cpu_rows import CpuRows
-from elimina.backends.rows_session import RowsSession
+from elimina.backends.cuda import backend as cuda
+from elimina.backends.sparse.cpu import CpuRows
+from elimina.backends.sparse.session import RowsSession
 from elimina.inference import at_once
 from elimina.planning import tiers
 

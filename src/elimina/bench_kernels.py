@@ -12,9 +12,9 @@ import numpy as np
 
 from elimina._core import plan_steps
 from elimina.backends.base import run_once
-from elimina.backends.cuda import CudaBackend
-from elimina.backends.cuda_kernels import CELL_TYPES, THREADS, policy_type
-from elimina.backends.cuda_session import CudaSession
+from elimina.backends.cuda.backend import CudaBackend
+from elimina.backends.cuda.kernels import CELL_TYPES, THREADS, policy_type
+from elimina.backends.cuda.session import CudaSession
 from elimina.planning.compiled import place_steps
 from elimina.planning.estimate import cuda_machine
 from elimina.planning.plan import Operand, Step

@@ -230,7 +230,7 @@ def test_agents_on_gpus(is_local) -> None:
     # Buckets of 16^6 combinations, the least that are run on a GPU.
     problem = wide_problem(16, branches=4)
     with local(cuda_devices(), "cuda") if is_local else cluster_of(2) as client:
-        opened = count_calls(client, "elimina.backends.cuda", "CudaBackend", "open")
+        opened = count_calls(client, "elimina.backends.cuda.backend", "CudaBackend", "open")
         found = solve_agents(problem, client=client, options=AgentOptions(agents="cuda"))
         assert sum(opened().values()) >= 4
         assert found.stats["workers"] == len(addresses(client))

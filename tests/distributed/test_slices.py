@@ -263,7 +263,7 @@ def test_one_worker_a_gpu(task) -> None:
     expected = calls.solve(model, task, device="cpu", method="eliminate")
     for count in sorted({1, cuda_devices()}):
         with local(count, "cuda") as client:
-            opened = count_calls(client, "elimina.backends.cuda", "CudaBackend", "open")
+            opened = count_calls(client, "elimina.backends.cuda.backend", "CudaBackend", "open")
             found = solve_slices(model, task, client=client, options=short(model, task, "cuda"))
             assert found.stats["slices"] > 1
             assert found.stats["device"].startswith("cuda")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import elimina
-from elimina.backends.rows_session import RowsSession
+from elimina.backends.sparse.session import RowsSession
 from elimina.errors import InputError
 from elimina.generate import grid_model
 from elimina.inference import checkpoint as module

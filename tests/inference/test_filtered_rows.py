@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from elimina import FORBIDDEN, MemoryLimitError, Model, TimeLimitError, UnsupportedError
-from elimina.backends import row_bounds
 from elimina.backends.choose import get_backend
 from elimina.backends.cpu import CpuBackend
-from elimina.backends.cpu_rows import CpuRows
-from elimina.backends.row_bounds import RowBounds
+from elimina.backends.sparse import bounds as row_bounds
+from elimina.backends.sparse.bounds import RowBounds
+from elimina.backends.sparse.cpu import CpuRows
 from elimina.generate import random_model
 from elimina.inference import filtered_rows
 from elimina.inference.bucket import eliminate

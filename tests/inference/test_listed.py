@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina import FORBIDDEN, Model, Table, Variable, dcop
-from elimina.backends import rows as rows_module
-from elimina.backends.cpu_rows import CpuRows
-from elimina.backends.rows import SparseTables
+from elimina.backends.sparse import tables as rows_module
+from elimina.backends.sparse.cpu import CpuRows
+from elimina.backends.sparse.tables import SparseTables
 from elimina.inference.known import first_bounds
 from elimina.planning import listing
 from elimina.planning.prepare import prepare

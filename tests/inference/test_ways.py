@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from elimina import MemoryLimitError
-from elimina.backends.rows_session import RowsSession
+from elimina.backends.sparse.session import RowsSession
 from elimina.generate import grid_model
 from elimina.inference.filtering import why_unsupported
 from elimina.inference.search import MOST_COST

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from elimina.backends import cuda_kernels
+from elimina.backends.cuda import kernels
 
 
 def load() -> ctypes.CDLL | None:
@@ -34,11 +34,11 @@ def architectures(nvrtc: ctypes.CDLL) -> list[int]:
 def compile_kernel(nvrtc: ctypes.CDLL, name: str, architecture: int) -> str:
     """Compile one instantiation to machine code; returns the log, empty if all is well."""
     program = ctypes.c_void_p()
-    source = cuda_kernels.source(name).encode()
+    source = kernels.source(name).encode()
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"elimina.cu", 0, None, None)
     try:
         nvrtc.nvrtcAddNameExpression(program, name.encode())
-        options = [*cuda_kernels.compile_options(), f"-arch=sm_{architecture}"]
+        options = [*kernels.compile_options(), f"-arch=sm_{architecture}"]
         status = nvrtc.nvrtcCompileProgram(
             program, len(options), (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
         )
@@ -55,8 +55,8 @@ def compile_kernel(nvrtc: ctypes.CDLL, name: str, architecture: int) -> str:
 def compile_with_nvcc(name: str, architecture: int, folder: Path) -> str:
     """The same by nvcc; an explicit instantiation stands for the name expression."""
     path = folder / "kernel.cu"
-    path.write_text(cuda_kernels.source(name) + f"\nconst void* kernel = reinterpret_cast<const void*>(&{name});\n")
-    options = [option for option in cuda_kernels.compile_options() if not option.startswith("-default")]
+    path.write_text(kernels.source(name) + f"\nconst void* kernel = reinterpret_cast<const void*>(&{name});\n")
+    options = [option for option in kernels.compile_options() if not option.startswith("-default")]
     command = ["nvcc", *options, f"-arch=sm_{architecture}", "-cubin", "-o", str(folder / "kernel.cubin"), str(path)]
     done = subprocess.run(command, capture_output=True, text=True)
     return "" if done.returncode == 0 else done.stderr or "failed"
@@ -69,20 +69,15 @@ def has_nvcc() -> bool:
 
 def tile_kernels(semiring: str, dtype: str) -> list[str]:
     """Every instantiation of the tile kernel that a program of this kind may ask for."""
-    short = {"dense": True, "units": cuda_kernels.RING_UNITS - 1}
+    short = {"dense": True, "units": kernels.RING_UNITS - 1}
     kinds = {"dense": True}, {"dense": True, "aligned": False}, {"dense": False}, {"dense": False, "whole": False}
     kinds = (*kinds, short, {**short, "aligned": False}) if dtype == "int16" else kinds
     names = [
-        cuda_kernels.tile_kernel(semiring, np.dtype(dtype), streamed, **kind).name
-        for streamed in (1, 2)
-        for kind in kinds
+        kernels.tile_kernel(semiring, np.dtype(dtype), streamed, **kind).name for streamed in (1, 2) for kind in kinds
     ]
     if semiring == "sum-product":
-        names += [
-            cuda_kernels.tile_kernel(semiring, np.dtype(dtype), n, True, outers=cuda_kernels.OUTERS).name
-            for n in (1, 2)
-        ]
-    return names + [cuda_kernels.tile_kernel(semiring, np.dtype(dtype), -1, False, True, w).name for w in (True, False)]
+        names += [kernels.tile_kernel(semiring, np.dtype(dtype), n, True, outers=kernels.OUTERS).name for n in (1, 2)]
+    return names + [kernels.tile_kernel(semiring, np.dtype(dtype), -1, False, True, w).name for w in (True, False)]
 
 
 def product_kernels(semiring: str, dtype: str) -> list[str]:
@@ -90,8 +85,8 @@ def product_kernels(semiring: str, dtype: str) -> list[str]:
     kind = np.dtype(dtype)
     words = [word for word in (16, 8, 4, 0) if word == 0 or word >= kind.itemsize]
     return [
-        cuda_kernels.product_kernel(semiring, kind, word, whole, form).name
-        for form in range(len(cuda_kernels.product_shapes(semiring, kind)))
+        kernels.product_kernel(semiring, kind, word, whole, form).name
+        for form in range(len(kernels.product_shapes(semiring, kind)))
         for whole in (True, False)
         for word in words
     ]
@@ -99,19 +94,19 @@ def product_kernels(semiring: str, dtype: str) -> list[str]:
 
 def faces_kernels(semiring: str, dtype: str) -> list[str]:
     """Every instantiation of the faces kernel that a program of this kind may ask for."""
-    return [kernel.name for kernel in cuda_kernels.faces_kernels(semiring, np.dtype(dtype))]
+    return [kernel.name for kernel in kernels.faces_kernels(semiring, np.dtype(dtype))]
 
 
 def level_kernels(semiring: str, dtype: str) -> list[str]:
     """What levels mini-buckets; the large steps' kernels of 2, 5 and 16 of them."""
     kind = semiring, np.dtype(dtype)
-    names = [cuda_kernels.level_kernel(*kind, tables, words).name for tables in (2, 5, 16) for words in (True, False)]
-    return names + [cuda_kernels.forest_kernel(*kind, tree, levels=True) for tree in (True, False)]
+    names = [kernels.level_kernel(*kind, tables, words).name for tables in (2, 5, 16) for words in (True, False)]
+    return names + [kernels.forest_kernel(*kind, tree, levels=True) for tree in (True, False)]
 
 
 def rows_kernels(semiring: str, dtype: str, words: int) -> list[str]:
     """The kernels of sparse tables that depend on the values' kind."""
-    ring = cuda_kernels.semiring_type(semiring, np.dtype(dtype))
+    ring = kernels.semiring_type(semiring, np.dtype(dtype))
     flags = ("false, false", "false, true", "true, false", "true, true")
     names = [f"rows_join<{ring}, {words}, {flag}>" for flag in flags]
     return [f"elimina::{name}" for name in (*names, f"rows_project<{ring}, {words}>", f"rows_feasible<{ring}>")]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.kernels import nvrtc
 
-from elimina.backends import cuda_kernels
+from elimina.backends.cuda import kernels
 from elimina.planning.keys import DTYPES
 from elimina.semiring import SEMIRINGS
 
@@ -38,9 +38,9 @@ def test_each_semiring_and_dtype(compiler, semiring, dtype):
     chosen = {tiles[turn % 8], *tiles[8:-2][:2], tiles[-1 - turn % 2], products[0], products[turn % len(products)]}
     kind = semiring, np.dtype(dtype)
     for name in [
-        *(cuda_kernels.forest_kernel(*kind, tree) for tree in (True, False)),
+        *(kernels.forest_kernel(*kind, tree) for tree in (True, False)),
         *(nvrtc.level_kernels(semiring, dtype) if SEMIRINGS[semiring].levels else ()),
-        cuda_kernels.decode_kernel(*kind),
+        kernels.decode_kernel(*kind),
         *sorted(chosen),
         *nvrtc.faces_kernels(semiring, dtype),
     ]:
@@ -57,11 +57,11 @@ def test_every_tile_kernel_of_the_commonest_kinds(compiler, dtype):
 def test_other_architectures(compiler):
     known, compile_kernel = compiler
     names = [
-        cuda_kernels.tile_kernel("min-sum", np.dtype(np.int16), 1, True, False).name,
-        cuda_kernels.product_kernel("sum-product", np.dtype(np.float64), 16, True, 0).name,
+        kernels.tile_kernel("min-sum", np.dtype(np.int16), 1, True, False).name,
+        kernels.product_kernel("sum-product", np.dtype(np.float64), 16, True, 0).name,
         *nvrtc.faces_kernels("sum-product", "float32"),
-        cuda_kernels.forest_kernel("min-sum", np.dtype(np.int32), False),
-        cuda_kernels.level_kernel("min-sum", np.dtype(np.int16), 3, True).name,
+        kernels.forest_kernel("min-sum", np.dtype(np.int32), False),
+        kernels.level_kernel("min-sum", np.dtype(np.int16), 3, True).name,
     ]
     for architecture in sorted({*OTHERS, max(known)}):
         assert architecture in known
@@ -85,16 +85,16 @@ def test_rows_kernels(compiler, words):
 def test_divide_kernel(compiler):
     known, compile_kernel = compiler
     for architecture in sorted({*OTHERS, 90, max(known)}):
-        assert compile_kernel(cuda_kernels.DIVIDE, architecture) == "", architecture
+        assert compile_kernel(kernels.DIVIDE, architecture) == "", architecture
 
 
 def test_place_kernels(compiler):
     known, compile_kernel = compiler
     for bounded in (False, True):
         for given, to in itertools.product(map(np.dtype, ("int16", "int32", "int64", "float64")), repeat=2):
-            assert compile_kernel(cuda_kernels.place_kernel(given, to, bounded), 90) == "", (given, to)
+            assert compile_kernel(kernels.place_kernel(given, to, bounded), 90) == "", (given, to)
     for architecture in sorted({*OTHERS, max(known)}):
-        name = cuda_kernels.place_kernel(np.dtype("int16"), np.dtype("int32"), True)
+        name = kernels.place_kernel(np.dtype("int16"), np.dtype("int32"), True)
         assert compile_kernel(name, architecture) == "", architecture
 
 
@@ -126,7 +126,7 @@ def test_headers_compile_on_the_host(tmp_path):
         "-Wall",
         "-Wextra",
         "-Werror",
-        f"-I{cuda_kernels.INCLUDE}",
+        f"-I{kernels.INCLUDE}",
         "-o",
         str(binary),
         str(source),

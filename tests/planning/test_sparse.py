@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina.backends.rows_session import RowsSession
+from elimina.backends.sparse.session import RowsSession
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
 from elimina.generate import grid_model, random_model
 from elimina.inference import choose
@@ -155,7 +155,7 @@ def test_more_rows_than_expected_change_over_to_dense_tables(monkeypatch):
     monkeypatch.setattr(RowsSession, "_is_smaller_dense", lambda *_: False)
     for most, dense in ((1 << 40, False), (0, True)):
         ran.clear()
-        monkeypatch.setattr("elimina.backends.rows_session._IN_WORK", 1 if most else 1 << 40)
+        monkeypatch.setattr("elimina.backends.sparse.session._IN_WORK", 1 if most else 1 << 40)
         assert calls.solve(model, "count", tables="sparse", device="cpu").value == expected
         assert bool(ran) == dense
 

@@ -25,7 +25,7 @@ def get_backend(device: str, threads: int | None = None) -> Backend:
     if device == "cpu":
         return CpuBackend(threads)
     if device == "cuda":
-        from elimina.backends.cuda import CudaBackend
+        from elimina.backends.cuda.backend import CudaBackend
 
         return CudaBackend()
     raise InputError(f"unknown device {device!r}; it is one of {', '.join(DEVICES)}")

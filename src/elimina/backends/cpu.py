@@ -16,8 +16,8 @@ from elimina.planning.plan import FactorLayout, bytes_text
 from elimina.planning.program import Program, work_of
 
 if TYPE_CHECKING:
-    from elimina.backends.cpu_disk import DiskSession
-    from elimina.backends.rows_session import RowsSession
+    from elimina.backends.sparse.session import RowsSession
+    from elimina.backends.tiers.disk import DiskSession
 
 
 class CpuBackend:
@@ -42,13 +42,13 @@ class CpuBackend:
     def open(self, program: Program, factors: NDArray[np.generic]) -> CpuSession | DiskSession | RowsSession:
         """Put a program into memory, or into its scratch file: see ``Backend.open``."""
         if program.sparse is not None:
-            from elimina.backends.cpu_rows import CpuRows
-            from elimina.backends.rows_session import RowsSession
+            from elimina.backends.sparse.cpu import CpuRows
+            from elimina.backends.sparse.session import RowsSession
 
             device = CpuRows(program.semiring, program.dtype, program.parameter, self.threads)
             return RowsSession(self, self, device, program, factors)
         if program.stream is not None:
-            from elimina.backends.cpu_disk import DiskSession
+            from elimina.backends.tiers.disk import DiskSession
 
             return DiskSession(program, factors, self.threads)
         return CpuSession(program, factors, self.threads)

@@ -34,10 +34,10 @@ def cuda_device(number: int = 0) -> CpDevice:
     Raises:
         DeviceError: There is no such device, or it cannot be used.
     """
-    from elimina.backends import cuda_kernels
-    from elimina.backends.cuda import CudaBackend
+    from elimina.backends.cuda import kernels
+    from elimina.backends.cuda.backend import CudaBackend
 
-    return CpDevice(number, *CudaBackend(number).binary(cuda_kernels.DIVIDE))
+    return CpDevice(number, *CudaBackend(number).binary(kernels.DIVIDE))
 
 
 def accelerate(solver: Filterable, device: str) -> None:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from elimina.backends.base import Backend, TableSession
 from elimina.backends.choose import get_backend
-from elimina.backends.cpu_rows import CpuRows
-from elimina.backends.rows import SparseTables
+from elimina.backends.sparse.cpu import CpuRows
+from elimina.backends.sparse.tables import SparseTables
 from elimina.dcop.messages import Utility
 from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.planning.bucket import bucket_dtype, forbidden_in, plan_bucket

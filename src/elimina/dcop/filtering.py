@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends.row_bounds import Bound, RowGuard
-from elimina.backends.rows import Lookup, Rows, SparseTables
+from elimina.backends.sparse.bounds import Bound, RowGuard
+from elimina.backends.sparse.tables import Lookup, Rows, SparseTables
 from elimina.dcop.dpop import Bucket
 from elimina.dcop.engine import Engine, row
 from elimina.dcop.messages import Cost, Limit, Listed, Utility, Value

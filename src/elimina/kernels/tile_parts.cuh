@@ -101,7 +101,7 @@ __device__ __forceinline__ void store_cells(typename P::Cell* out, const Lanes& 
 
 constexpr int kAhead = 8;  // values of d whose loads are in flight together while A and B are built
 
-// Offsets in shared memory, in bytes; cuda_tile.py adds up the same.
+// Offsets in shared memory, in bytes; backends/cuda/tile.py adds up the same.
 struct Map {
   int bases;   // of each table, then of the output: offsets at an outer cell; for each of the block's outer cells
   int scales;  // of each table

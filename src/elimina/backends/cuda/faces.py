@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elimina.backends.cuda_kernels import FacesKernel, faces_kernels
-from elimina.backends.cuda_product import RESERVED, SHARED
-from elimina.backends.cuda_record import rearrange, tables
+from elimina.backends.cuda.kernels import FacesKernel, faces_kernels
+from elimina.backends.cuda.product import RESERVED, SHARED
+from elimina.backends.cuda.record import rearrange, tables
 from elimina.planning.record import HEADER
 
 WARP = 32

@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from elimina.backends.cuda import CudaBackend
+from elimina.backends.cuda.backend import CudaBackend
 from elimina.errors import DeviceError, MemoryLimitError
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends import cuda_compile
-from elimina.backends.cuda_layout import Layout, lay_out
+from elimina.backends.cuda import compile
+from elimina.backends.cuda.layout import Layout, lay_out
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.planning.program import Program
 
@@ -104,7 +104,7 @@ class CudaDevice:
     def function(self, name: str) -> Any:
         """Return a kernel by its name expression; compiled on first use."""
         if name not in self._kernels:
-            self._kernels[name] = cuda_compile.load(self.cupy, name, self._architecture)
+            self._kernels[name] = compile.load(self.cupy, name, self._architecture)
         return self._kernels[name]
 
     def binary(self, name: str) -> tuple[bytes, str]:
@@ -113,7 +113,7 @@ class CudaDevice:
         Raises:
             DeviceError: The compiler refuses.
         """
-        path, symbol = cuda_compile.binary(self.cupy, name, self._architecture)
+        path, symbol = compile.binary(self.cupy, name, self._architecture)
         return path.read_bytes(), symbol
 
     @contextmanager

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from elimina.backends import cuda_faces, cuda_layout, cuda_tile, run_once
-from elimina.backends.cuda import CudaBackend
-from elimina.backends.cuda_kernels import FacesKernel, TileKernel
+from elimina.backends import run_once
+from elimina.backends.cuda import faces, layout, tile
+from elimina.backends.cuda.backend import CudaBackend
+from elimina.backends.cuda.kernels import FacesKernel, TileKernel
 from elimina.errors import DeviceError
 from elimina.semiring import SEMIRINGS
 from tests.reference import program as reference
@@ -27,7 +28,7 @@ def backend():
 def route(request, monkeypatch):
     """``tiles``: even the smallest step takes the tile kernel."""
     if request.param == "tiles":
-        monkeypatch.setattr(cuda_layout, "SMALL_WORK", -1)
+        monkeypatch.setattr(layout, "SMALL_WORK", -1)
     return request.param
 
 
@@ -131,7 +132,7 @@ def test_levellings_of_padded_rows(backend, route, semiring, dtype):
 )
 @pytest.mark.parametrize("shared", [2, 7, 9])
 def test_what_is_streamed_serves_several_outer_cells(backend, monkeypatch, dtype, scopes, shared):
-    monkeypatch.setattr(cuda_layout, "SMALL_WORK", -1)
+    monkeypatch.setattr(layout, "SMALL_WORK", -1)
     outers = []
     # Not where tables happen to start between words.
     for seed in range(5):
@@ -139,7 +140,7 @@ def test_what_is_streamed_serves_several_outer_cells(backend, monkeypatch, dtype
         program, factors = one_step(
             rng, "sum-product", dtype, (shared, 5, 3, 11, 208), 6, scopes, 1, 3, padding=float(seed > 0)
         )
-        kernels = [launch.kernel for launch in backend.lay_out(program).launches if isinstance(launch, cuda_tile.Tile)]
+        kernels = [launch.kernel for launch in backend.lay_out(program).launches if isinstance(launch, tile.Tile)]
         outers += [kernel.outers for kernel in kernels if isinstance(kernel, TileKernel)]
         check(backend, program, factors)
     assert max(outers) > 1
@@ -148,8 +149,8 @@ def test_what_is_streamed_serves_several_outer_cells(backend, monkeypatch, dtype
 @pytest.mark.parametrize(("semiring", "dtype"), KINDS)
 def test_streamed_tables_that_lack_outer_axes(backend, monkeypatch, semiring, dtype):
     """Each table is a face of a box of outer, mid and lo cells; with several tables a face, and none."""
-    monkeypatch.setattr(cuda_layout, "SMALL_WORK", -1)
-    monkeypatch.setattr(cuda_faces, "STREAMED", 1e-9)
+    monkeypatch.setattr(layout, "SMALL_WORK", -1)
+    monkeypatch.setattr(faces, "STREAMED", 1e-9)
     for number, (sizes, domain, scopes, outer, mid) in enumerate(
         [
             ((9, 13, 21), 7, [(0, 1), (0, 2), (1, 2)], 1, 1),
@@ -162,7 +163,7 @@ def test_streamed_tables_that_lack_outer_axes(backend, monkeypatch, semiring, dt
         program, factors = one_step(
             np.random.default_rng(number), semiring, dtype, sizes, domain, scopes, outer, mid, padding=0.3
         )
-        kernels = [launch.kernel for launch in backend.lay_out(program).launches if isinstance(launch, cuda_tile.Tile)]
+        kernels = [launch.kernel for launch in backend.lay_out(program).launches if isinstance(launch, tile.Tile)]
         assert any(isinstance(kernel, FacesKernel) for kernel in kernels) or semiring == "sum-product"
         check(backend, program, factors)
 

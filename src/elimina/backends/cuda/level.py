@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from elimina.backends.cuda_kernels import THREADS, level_kernel
-from elimina.backends.cuda_record import is_aligned, tables
-from elimina.backends.cuda_tile import Tile
+from elimina.backends.cuda.kernels import THREADS, level_kernel
+from elimina.backends.cuda.record import is_aligned, tables
+from elimina.backends.cuda.tile import Tile
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER
 

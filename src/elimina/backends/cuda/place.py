@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from elimina.backends import cuda_kernels
+from elimina.backends.cuda import kernels
 
 if TYPE_CHECKING:
-    from elimina.backends.cuda_device import CudaDevice
+    from elimina.backends.cuda.device import CudaDevice
 
 LEAST_CELLS = 1 << 16
 """Size of a table below which the array library's own copy is as good."""
@@ -68,7 +68,7 @@ def place(backend: CudaDevice, given: Any, to: Any, limit: float | None = None, 
         for array in (given, to)
     ]
     source, target = ends
-    known = all(array.dtype.name in cuda_kernels.CELL_TYPES for array in (given, to))
+    known = all(array.dtype.name in kernels.CELL_TYPES for array in (given, to))
     if given.size < LEAST_CELLS or source is None or target is None or not known:
         return False
     # What has no gaps has rows of any length.
@@ -78,8 +78,8 @@ def place(backend: CudaDevice, given: Any, to: Any, limit: float | None = None, 
         target = Rows(source.rows, source.columns, source.columns)
     if source[:2] != target[:2] or source.columns < LEAST_COLUMNS:
         return False
-    kernel = backend.function(cuda_kernels.place_kernel(given.dtype, to.dtype, limit is not None))
-    threads = cuda_kernels.THREADS
+    kernel = backend.function(kernels.place_kernel(given.dtype, to.dtype, limit is not None))
+    threads = kernels.THREADS
     blocks = min(-(-source.columns // threads), MOST_BLOCKS[0]), min(source.rows, MOST_BLOCKS[1])
     ends_of_copy = given, np.int64(source.pitch), to, np.int64(target.pitch), np.int64(source.rows)
     bound = given.dtype.type(limit or 0), to.dtype.type(forbidden)

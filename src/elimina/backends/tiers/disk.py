@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import DenseSession
-from elimina.backends.boxes import Piece, pieces, with_following
 from elimina.backends.host import available_threads
-from elimina.backends.scratch import Scratch
-from elimina.backends.tiled import Report, TiledSession, dense_session
+from elimina.backends.tiers.boxes import Piece, pieces, with_following
+from elimina.backends.tiers.scratch import Scratch
+from elimina.backends.tiers.tiled import Report, TiledSession, dense_session
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER
 from elimina.planning.stream import Copy, Schedule, StreamedStep, Tile, tile_record

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends import cuda_tile
-from elimina.backends.cuda_level import choose_level
+from elimina.backends.cuda import tile
+from elimina.backends.cuda.level import choose_level
 from elimina.errors import DeviceError
 from elimina.planning.plan import LEVEL
 from elimina.planning.program import Program
@@ -94,7 +94,7 @@ class Layout(NamedTuple):
         work: Rows of all steps that run.
     """
 
-    launches: tuple[Forest | cuda_tile.Tile, ...]
+    launches: tuple[Forest | tile.Tile, ...]
     decode_at: int
     decode_steps: int
     decode_shared: int
@@ -342,7 +342,7 @@ def _launches(
     records_at: int,
     multiprocessors: int,
     shared_bytes: int,
-) -> tuple[list[Forest | cuda_tile.Tile], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[list[Forest | tile.Tile], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
     """Return the launches, the counters, the queues, and the records of large steps, which will be at `records_at`.
 
     Counters: the stop flag; three for each launch (next slot to take, next slot to fill, steps left); for each step the
@@ -352,7 +352,7 @@ def _launches(
     numbers = np.flatnonzero(small)
     by_phase = numbers[np.argsort(phases[numbers], kind="stable")]
     bounds = np.searchsorted(phases[by_phase], np.arange(len(larges) + 2))
-    launches: list[Forest | cuda_tile.Tile] = []
+    launches: list[Forest | tile.Tile] = []
     counters: list[int] = [0]
     queues: list[NDArray[np.int64]] = []
     records: list[int] = []
@@ -376,7 +376,7 @@ def _launches(
                 launches.append(choose_level(program, begin, record, multiprocessors))
                 continue
             at = records_at + len(records)
-            launches.append(cuda_tile.choose(program, larges[phase], at, record, multiprocessors, shared_bytes))
+            launches.append(tile.choose(program, larges[phase], at, record, multiprocessors, shared_bytes))
             records += record
     state = np.concatenate([np.array(counters), children, chunks]).astype(np.int32)
     return launches, state, np.concatenate([np.zeros(0, np.int64), *queues]), np.array(records, dtype=np.int64)

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends import cuda_kernels
 from elimina.backends.base import Run
-from elimina.backends.cuda_layout import Forest, Layout
-from elimina.backends.cuda_place import place
-from elimina.backends.cuda_tile import Tile
+from elimina.backends.cuda import kernels
+from elimina.backends.cuda.layout import Forest, Layout
+from elimina.backends.cuda.place import place
+from elimina.backends.cuda.tile import Tile
 from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program, work_of
 from elimina.semiring import SEMIRINGS
 
 if TYPE_CHECKING:
-    from elimina.backends.cuda_device import CudaDevice
+    from elimina.backends.cuda.device import CudaDevice
 
 STAGE = 32 << 20
 """Bytes of each of the two pinned buffers that a large upload goes through."""
@@ -266,21 +266,21 @@ class CudaSession:
         pending = np.uint64(part.state_at + 4 * (layout.counters - 2 * len(program.starts)))
         parameter = program.dtype.type(program.parameter)
         if SEMIRINGS[program.semiring].scaled and layout.sequence:
-            blocks = -(-layout.sequence // cuda_kernels.THREADS)
+            blocks = -(-layout.sequence // kernels.THREADS)
             sequence = np.int64(layout.sequence_at), np.int64(layout.sequence)
-            backend.function("elimina::peaks")((blocks,), (cuda_kernels.THREADS,), (words, *sequence, peaks))
+            backend.function("elimina::peaks")((blocks,), (kernels.THREADS,), (words, *sequence, peaks))
         done, reported = 0, 0.0
         for launch in layout.launches:
             if isinstance(launch, Forest):
                 kind = program.semiring, program.dtype, launch.tree, launch.levels
-                kernel = backend.function(cuda_kernels.forest_kernel(*kind))
+                kernel = backend.function(kernels.forest_kernel(*kind))
                 queue = np.uint64(part.state_at + layout.queues_at + 8 * launch.queue)
                 counters = np.uint64(part.state_at + 4 * launch.counter)
                 where = [np.int64(n) for n in (layout.links_at, layout.starts_at)]
                 sizes = [np.int64(n) for n in (launch.ready, launch.slots, len(program.starts))]
                 blocks = min(launch.slots, 4 * backend.multiprocessors)
                 arguments = (words, *where, queue, *sizes, counters, pending, arena, peaks, stop, parameter)
-                kernel((blocks,), (cuda_kernels.THREADS,), arguments)
+                kernel((blocks,), (kernels.THREADS,), arguments)
             else:
                 self._launch_tile(part, launch, (arena, peaks, stop, parameter))
             done += launch.work
@@ -301,7 +301,7 @@ class CudaSession:
 
     def _decode(self, part: Part) -> None:
         layout, program = part.layout, self._program
-        kernel = self._backend.function(cuda_kernels.decode_kernel(program.semiring, program.dtype))
+        kernel = self._backend.function(kernels.decode_kernel(program.semiring, program.dtype))
         assignment = self._base + layout.assignment_at
         self._cuda.runtime.memsetAsync(assignment, 0, 4 * program.variables, self._stream.ptr)
         if not layout.decode_steps:
@@ -309,7 +309,7 @@ class CudaSession:
         pointers = [np.uint64(at) for at in (self.arena, self._base + layout.peaks_at, assignment, part.state_at)]
         where = np.uint64(part.words_at), np.int64(layout.decode_at), np.int64(layout.decode_steps)
         kernel(
-            (1,), (cuda_kernels.THREADS,), (*where, *pointers, program.dtype.type(program.parameter)),
+            (1,), (kernels.THREADS,), (*where, *pointers, program.dtype.type(program.parameter)),
             shared_mem=layout.decode_shared,
         )  # fmt: skip
 

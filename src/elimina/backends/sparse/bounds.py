@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends.base import Backend
-from elimina.backends.rows import Filter, Lookup, Rows, RowsDevice
+from elimina.backends.sparse.tables import Filter, Lookup, Rows, RowsDevice
 from elimina.planning.outside import CELLS, Outside, Place
 from elimina.planning.plan import Operand
 from elimina.planning.program import Program

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elimina.backends import cuda_faces, cuda_product
-from elimina.backends.cuda_kernels import (
+from elimina.backends.cuda import faces as cuda_faces
+from elimina.backends.cuda import product as cuda_product
+from elimina.backends.cuda.kernels import (
     OUTERS,
     PRODUCT_THREADS,
     RING_UNITS,
@@ -19,9 +20,9 @@ from elimina.backends.cuda_kernels import (
     TileKernel,
     tile_kernel,
 )
-from elimina.backends.cuda_product import RESERVED, SHARED
-from elimina.backends.cuda_record import is_aligned, is_dense, lengthen, merge, tables, widen
-from elimina.backends.cuda_share import outers_of, share
+from elimina.backends.cuda.product import RESERVED, SHARED
+from elimina.backends.cuda.record import is_aligned, is_dense, lengthen, merge, tables, widen
+from elimina.backends.cuda.share import outers_of, share
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER

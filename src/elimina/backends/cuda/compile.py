@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from elimina.backends import cuda_kernels
+from elimina.backends.cuda import kernels
 from elimina.errors import DeviceError
 
 
@@ -44,7 +44,7 @@ def binary(cupy: Any, name: str, architecture: str) -> tuple[Path, str]:
         DeviceError: The compiler refuses.
     """
     nvrtc = cupy.cuda.compiler.nvrtc
-    options = (*cuda_kernels.compile_options(), f"-arch={architecture}")
+    options = (*kernels.compile_options(), f"-arch={architecture}")
     key = hashlib.sha256(repr((name, options, nvrtc.getVersion())).encode()).hexdigest()[:32]
     module, symbol = (cache_folder() / f"{key}.{suffix}" for suffix in ("cubin", "name"))
     if not module.exists():
@@ -56,7 +56,7 @@ def binary(cupy: Any, name: str, architecture: str) -> tuple[Path, str]:
 
 
 def _compile(nvrtc: Any, name: str, options: tuple[str, ...]) -> tuple[bytes, str]:
-    program = nvrtc.createProgram(cuda_kernels.source(name), "elimina.cu", (), ())
+    program = nvrtc.createProgram(kernels.source(name), "elimina.cu", (), ())
     try:
         nvrtc.addNameExpression(program, name)
         nvrtc.compileProgram(program, options)

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends.boxes import Piece, pieces
 from elimina.backends.host import available_threads
-from elimina.backends.scratch import Scratch
+from elimina.backends.tiers.boxes import Piece, pieces
+from elimina.backends.tiers.scratch import Scratch
 from elimina.planning.program import Program
 from elimina.planning.stream import Copy, Tile
 from elimina.planning.tiers import DOWNLOAD_STAGES, UPLOAD_STAGES
 
 if TYPE_CHECKING:
-    from elimina.backends.cuda_device import CudaDevice
+    from elimina.backends.cuda.device import CudaDevice
 
 LONG_RUN = 1 << 19
 """Bytes from which runs are copied one by one."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from elimina.backends import cuda_layout
-from elimina.backends.cuda_layout import (
+from elimina.backends.cuda import layout as cuda_layout
+from elimina.backends.cuda.layout import (
     CHUNK_BITS,
     LINK_WORDS,
     SEVERAL,
     Forest,
     lay_out,
 )
-from elimina.backends.cuda_level import choose_level
+from elimina.backends.cuda.level import choose_level
 from elimina.errors import DeviceError
 from elimina.planning.record import AXES, HEADER, TABLES
 from tests.reference.random_programs import Builder, one_levelling, padded_bucket, random_program

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from elimina.backends.cpu_rows import CpuRows
-from elimina.backends.rows import Filter, Lookup, SparseTables
+from elimina.backends.sparse.cpu import CpuRows
+from elimina.backends.sparse.tables import Filter, Lookup, SparseTables
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
 from elimina.planning.keys import DTYPES, Layout
 from elimina.semiring import SEMIRINGS
@@ -27,8 +27,8 @@ def make(request):
     """Makes sparse tables of a semiring and dtype."""
     if request.param == "cpu":
         return lambda semiring, dtype, parameter: SparseTables(CpuRows(semiring, np.dtype(dtype), parameter, threads=3))
-    from elimina.backends.cuda import CudaBackend
-    from elimina.backends.cuda_rows import CudaRows
+    from elimina.backends.cuda.backend import CudaBackend
+    from elimina.backends.cuda.rows import CudaRows
 
     backend = CudaBackend()
     return lambda semiring, dtype, parameter: SparseTables(CudaRows(backend, semiring, np.dtype(dtype), parameter))
@@ -132,7 +132,7 @@ def check(tables, found, expected):
 @pytest.fixture(params=[True, False], ids=["by value", "by runs"])
 def joined(request, monkeypatch):
     """Make every join match a variable's values as other shared ones, or every one meet its runs."""
-    monkeypatch.setattr("elimina.backends.rows._is_scattered", lambda *_: request.param)
+    monkeypatch.setattr("elimina.backends.sparse.tables._is_scattered", lambda *_: request.param)
 
 
 @pytest.mark.parametrize(("semiring", "dtype"), KINDS)
@@ -309,8 +309,8 @@ def test_sums_beyond_the_forbidden_cost_leave_no_row(make):
 
 @pytest.mark.gpu
 def test_more_rows_than_the_memory_of_a_device():
-    from elimina.backends.cuda import CudaBackend
-    from elimina.backends.cuda_rows import CudaRows
+    from elimina.backends.cuda.backend import CudaBackend
+    from elimina.backends.cuda.rows import CudaRows
 
     tables = SparseTables(CudaRows(CudaBackend(), "min-sum", np.dtype("int32"), 1000))
     many = 1 << 18

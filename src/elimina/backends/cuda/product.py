@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elimina.backends.cuda_kernels import PRODUCT_THREADS, ProductKernel, product_kernel, product_shapes
+from elimina.backends.cuda.kernels import PRODUCT_THREADS, ProductKernel, product_kernel, product_shapes
 
 SHARED = 228 << 10
 """Bytes of shared memory of a multiprocessor."""

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends import cuda_tile
 from elimina.backends.base import Progress
-from elimina.backends.boxes import with_following
-from elimina.backends.cuda_arena import Arena, FileArena, PinnedArena
-from elimina.backends.cuda_record import tables
+from elimina.backends.cuda import tile as cuda_tile
+from elimina.backends.cuda.arena import Arena, FileArena, PinnedArena
+from elimina.backends.cuda.record import tables
 from elimina.backends.host import available_threads
-from elimina.backends.tiled import Report, TiledSession
+from elimina.backends.tiers.boxes import with_following
+from elimina.backends.tiers.tiled import Report, TiledSession
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER
 from elimina.planning.stream import Schedule, StreamedStep, Tile, tile_record
 from elimina.planning.tiers import MARGIN, RECORD_BYTES, RECORDS, UPLOAD_STAGES, fixed_bytes
 
 if TYPE_CHECKING:
-    from elimina.backends.cuda_device import CudaDevice
+    from elimina.backends.cuda.device import CudaDevice
 
 AHEAD = UPLOAD_STAGES - 2
 """Tiles whose uploads are read from a file in advance."""

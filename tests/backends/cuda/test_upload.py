@@ -8,7 +8,7 @@ import types
 import numpy as np
 import pytest
 
-from elimina.backends import cuda_session
+from elimina.backends.cuda import session as cuda_session
 
 STAGE = 512
 

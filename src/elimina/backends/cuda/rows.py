@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends import cuda_kernels
-from elimina.backends.rows import Order, Rows, check_semiring, zero_of
+from elimina.backends.cuda import kernels
+from elimina.backends.sparse.tables import Order, Rows, check_semiring, zero_of
 from elimina.errors import DeviceError, MemoryLimitError
 
 if TYPE_CHECKING:
-    from elimina.backends.cuda_device import CudaDevice
+    from elimina.backends.cuda.device import CudaDevice
 
-PAIRS = 8 * cuda_kernels.THREADS
+PAIRS = 8 * kernels.THREADS
 """Pairs of runs of a block: ``kRounds`` for each thread."""
 
 
@@ -38,7 +38,7 @@ class CudaRows:
         self.semiring, self.dtype, self.parameter = semiring, dtype, parameter
         self._backend, self._cupy = backend, backend.cupy
         self._parameter = dtype.type(parameter)
-        self._ring = cuda_kernels.semiring_type(semiring, dtype)
+        self._ring = kernels.semiring_type(semiring, dtype)
         self._word = f"elimina::u{8 * dtype.itemsize}"
 
     def upload(self, array: NDArray[Any]) -> Any:
@@ -105,7 +105,7 @@ class CudaRows:
             made = self._cupy.empty(blocks, dtype=np.int64)
             arguments = (*sides, first, sums, pairs, *scalars)
             name = f"rows_join<{self._ring}, {words}, {kind}, "
-            self._launch(name + "false>", blocks * cuda_kernels.THREADS, *arguments, made, None, None, None)
+            self._launch(name + "false>", blocks * kernels.THREADS, *arguments, made, None, None, None)
             made = self._cupy.cumsum(made)
             total = int(made[-1]) if blocks else 0
             if total > order.most:
@@ -114,7 +114,7 @@ class CudaRows:
                 )
             keys, values = self._room(total, words)
             choices = self._cupy.empty(total, dtype=np.int32) if order.choose else None
-            self._launch(name + "true>", blocks * cuda_kernels.THREADS, *arguments, made, keys, values, choices)
+            self._launch(name + "true>", blocks * kernels.THREADS, *arguments, made, keys, values, choices)
             return keys, values, choices, pairs
 
     def project(self, rows: Rows, low: int, choose: bool) -> tuple[Any, Any, Any]:
@@ -206,7 +206,7 @@ class CudaRows:
             return
         kernel = self._backend.function(f"elimina::{name}")
         words = [np.int64(a or 0) if a is None or isinstance(a, int) else a for a in arguments]
-        kernel((-(-threads // cuda_kernels.THREADS),), (cuda_kernels.THREADS,), tuple(words))
+        kernel((-(-threads // kernels.THREADS),), (kernels.THREADS,), tuple(words))
 
     @contextmanager
     def _working(self, size: int) -> Iterator[None]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elimina.backends.cuda_place import LEAST_CELLS, place, rows_of
+from elimina.backends.cuda.place import LEAST_CELLS, place, rows_of
 from elimina.planning.layout import table_strides
 
 
@@ -34,7 +34,7 @@ def test_two_pitches_are_no_rows() -> None:
 def test_copies(kinds) -> None:
     import cupy
 
-    from elimina.backends.cuda import CudaBackend
+    from elimina.backends.cuda.backend import CudaBackend
 
     backend, rng = CudaBackend(), np.random.default_rng(0)
     for sizes in [(7, 3, 11, 700), (LEAST_CELLS + 3,), (70000, 65), (2, 3, 4)]:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-KERNELS = Path(__file__).parents[1] / "kernels"
-INCLUDE = Path(__file__).parents[1] / "include"
+KERNELS = Path(__file__).parents[2] / "kernels"
+INCLUDE = Path(__file__).parents[2] / "include"
 
 THREADS = 256
 """Threads of a block, in every kernel but the product kernel."""

@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from elimina.backends.cuda_kernels import OUTERS
-from elimina.backends.cuda_record import is_aligned, is_dense, rearrange, tables
+from elimina.backends.cuda.kernels import OUTERS
+from elimina.backends.cuda.record import is_aligned, is_dense, rearrange, tables
 from elimina.planning.record import HEADER
 
 LEAST_LO = 64

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends.cuda_device import CudaDevice
-from elimina.backends.cuda_session import CudaSession
-from elimina.backends.cuda_stream import StreamSession
+from elimina.backends.cuda.device import CudaDevice
+from elimina.backends.cuda.session import CudaSession
+from elimina.backends.cuda.stream import StreamSession
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
 from elimina.semiring import SEMIRINGS
 
 if TYPE_CHECKING:
-    from elimina.backends.rows_session import RowsSession
+    from elimina.backends.sparse.session import RowsSession
 
 
 class CudaBackend(CudaDevice):
@@ -32,8 +32,8 @@ class CudaBackend(CudaDevice):
             raise DeviceError(f"no CUDA kernel for {program.semiring} in {dtype}: use --device cpu")
         if program.sparse is not None:
             from elimina.backends.cpu import CpuBackend
-            from elimina.backends.cuda_rows import CudaRows
-            from elimina.backends.rows_session import RowsSession
+            from elimina.backends.cuda.rows import CudaRows
+            from elimina.backends.sparse.session import RowsSession
 
             device = CudaRows(self, program.semiring, program.dtype, program.parameter)
             return RowsSession(self, CpuBackend(), device, program, factors)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from elimina.backends.cuda_stream import StreamSession
+from elimina.backends.cuda.stream import StreamSession
 from elimina.semiring import SEMIRINGS
 from tests.reference import program as plain
 from tests.reference.cuda import Device
@@ -19,7 +19,7 @@ def open_session(request):
     """Put a streamed program on a device."""
     if request.param == "stand-in":
         return lambda program, factors: StreamSession(Device(program), program, factors)
-    from elimina.backends.cuda import CudaBackend
+    from elimina.backends.cuda.backend import CudaBackend
 
     return CudaBackend().open
 

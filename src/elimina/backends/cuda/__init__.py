@@ -1,0 +1,1 @@
+"""The CUDA device: compiling, laying out and running programs."""

@@ -1,0 +1,1 @@
+"""Sparse tables: packed keys and values, on any device."""

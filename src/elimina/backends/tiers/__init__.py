@@ -1,0 +1,1 @@
+"""Arenas larger than a device's memory: pinned memory, files, tiles."""
