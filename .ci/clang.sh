@@ -10,11 +10,11 @@ flags=(-std=c++20 -fsyntax-only -Wall -Wextra -Werror -Wno-missing-braces -Icore
 sources() { find core -name '*.cpp' "$@" | sort; }
 check() { printf '%s\0' "${@:2}" | xargs -0 -P "${JOBS:-2}" -I{} bash -c '"$@" || { echo "failed: $*" >&2; exit 255; }' _ "$clang" "${flags[@]}" $1 {}; }
 
-mapfile -t plain < <(sources ! -name dense_isa.cpp ! -name rows_words.cpp ! -path 'core/filter/*' ! -path 'core/launcher/*')
+mapfile -t plain < <(sources ! -path core/exec/dense/isa.cpp ! -path core/exec/sparse/words.cpp ! -path 'core/filter/*' ! -path 'core/launcher/*')
 mapfile -t filters < <(sources -path 'core/filter/*')
-check "-DELIMINA_ISA=baseline" core/dense_isa.cpp "${filters[@]}"
-check "-DELIMINA_WORDS=2" core/rows_words.cpp
+check "-DELIMINA_ISA=baseline" core/exec/dense/isa.cpp "${filters[@]}"
+check "-DELIMINA_WORDS=2" core/exec/sparse/words.cpp
 check "-DELIMINA_MODULE=\"elimina.cli\" -DELIMINA_PYTHON=\"python3\"" core/launcher/launcher.cpp
 check "-Wno-unknown-pragmas" "${plain[@]}"
-check "-DELIMINA_PORTABLE" core/rows.cpp core/search/cache.cpp
+check "-DELIMINA_PORTABLE" core/exec/sparse/rows.cpp core/search/cache.cpp
 echo "clang takes all files of core"

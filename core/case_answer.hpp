@@ -1,7 +1,7 @@
 // Output of a case's program in the arena.
 #pragma once
 #include "case_plan.hpp"
-#include "dense.hpp"
+#include "exec/dense/dense.hpp"
 
 namespace elimina {
 

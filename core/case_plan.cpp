@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "order_greedy.hpp"
+#include "order/greedy.hpp"
 
 namespace elimina {
 namespace {

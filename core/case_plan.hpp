@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "elimina/config.hpp"
-#include "order_graph.hpp"
+#include "order/graph.hpp"
 
 namespace elimina {
 

@@ -12,7 +12,7 @@
 
 #include "arrays.hpp"
 #include "module.hpp"
-#include "order_search.hpp"
+#include "order/search.hpp"
 
 namespace nb = nanobind;
 using namespace elimina::order;

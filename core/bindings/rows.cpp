@@ -1,4 +1,4 @@
-#include "rows.hpp"
+#include "exec/sparse/rows.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "order_greedy.hpp"
+#include "order/greedy.hpp"
 #include "stop.hpp"
 
 namespace elimina::network {

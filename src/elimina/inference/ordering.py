@@ -27,7 +27,7 @@ _GREEDY_SECONDS = 2e-6
 """Time of a greedy run for each variable of a sparse model (VM, one thread)."""
 
 _SEARCH_SHARE = 0.25
-"""Largest share of the run's time for a search (core/order_search.hpp)."""
+"""Largest share of the run's time for a search (core/order/search.hpp)."""
 
 
 def rough_order(problem: Problem, options: Options) -> Order:

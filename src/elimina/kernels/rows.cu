@@ -1,4 +1,4 @@
-// Sparse tables on the device: see elimina/rows.hpp for a row, and core/rows_join.hpp for a join by pairs of runs.
+// Sparse tables on the device: see elimina/rows.hpp for a row, and core/exec/sparse/join.hpp for a join by pairs of runs.
 #include <elimina/rows.hpp>
 
 #include "common.cuh"

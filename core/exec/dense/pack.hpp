@@ -1,0 +1,175 @@
+// Copies of a table's cells in the order in which rows of output cells need them: [d][cell], contiguous in the cells. `index` is the
+// table's offset of each cell, which may repeat (the table lacks an axis) or jump (the eliminated variable is not its slowest axis).
+#pragma once
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "exec/dense/vector.hpp"
+#include "elimina/program.hpp"
+
+namespace elimina::ELIMINA_ISA {
+
+constexpr int kWindows = 4;  // vectors that a block of cells may be gathered from by permutations
+
+// Offsets of all cells of the axes [first, last) of a step, one axis after another.
+template <class T, class Stride>
+void fill_offsets(T* offsets, StepView step, i64 first, i64 last, Stride stride) {
+  i64 cells = 1;
+  offsets[0] = 0;
+  for (i64 axis = last - 1; axis >= first; --axis) {
+    const i64 size = step.size(axis);
+    for (i64 digit = 1; digit < size; ++digit) {
+      const T shift = T(digit * stride(axis));
+      for (i64 i = 0; i < cells; ++i) offsets[digit * cells + i] = offsets[i] + shift;
+    }
+    cells *= size;
+  }
+}
+
+// Places of a row's cells in a table.
+template <class V>
+struct CellIndex {
+  std::vector<i32> offsets;
+  i64 run;  // cells that are contiguous, from every multiple of it on
+  // For each block of kLanes cells: the lowest offset, and the elements from there to the highest, 0 if they are too many.
+  std::vector<i32> window_first;
+  std::vector<i32> window_cells;
+
+  void fill(StepView step, TableView table, bool offsets_only) {
+    const i64 first = step.lo_axis(), last = step[kAxes], cells = step[kLoCells];
+    offsets.resize(cells);
+    fill_offsets(offsets.data(), step, first, last, [&](i64 axis) { return table.stride(axis); });
+    if (offsets_only) return;
+    run = 1;
+    i64 span = 0;  // from the first to the last cell of the axes that were seen
+    bool ascending = true, contiguous = true;
+    for (i64 axis = last - 1; axis >= first; --axis) {
+      contiguous = contiguous && (step.size(axis) == 1 || table.stride(axis) == run);
+      if (contiguous) run *= step.size(axis);
+      ascending = ascending && (step.size(axis) == 1 || table.stride(axis) >= span);
+      span += (step.size(axis) - 1) * table.stride(axis);
+    }
+    if (kPermutes) find_windows(cells, ascending);
+  }
+
+ private:
+  void find_windows(i64 cells, bool ascending) {
+    window_first.clear();
+    window_cells.clear();
+    for (i64 i = 0; i < cells; i += kLanes<V>) {
+      const auto begin = offsets.begin() + i, end = offsets.begin() + std::min<i64>(cells, i + kLanes<V>);
+      const i32 low = ascending ? *begin : *std::min_element(begin, end), high = ascending ? end[-1] : *std::max_element(begin, end);
+      window_first.push_back(low);
+      window_cells.push_back(high - low < kWindows * kLanes<V> ? high - low + 1 : 0);
+    }
+  }
+};
+
+template <class Vec, int g, std::size_t... lane>
+inline void exchange(Vec& a, Vec& b, std::index_sequence<lane...>) {
+  constexpr int lanes = sizeof...(lane);
+  const Vec low = __builtin_shufflevector(a, b, ((lane & g) ? lanes + lane - g : lane)...);
+  b = __builtin_shufflevector(a, b, ((lane & g) ? lanes + lane : lane + g)...);
+  a = low;
+}
+
+// Rows become columns: exchange blocks of g x g, for g = 1, 2, 4 ...
+template <class Vec, int lanes, int g = 1>
+inline void transpose(Vec* block) {
+  if constexpr (g < lanes) {
+#pragma GCC unroll 32
+    for (int i = 0; i < lanes; ++i)
+      if (!(i & g)) exchange<Vec, g>(block[i], block[i + g], std::make_index_sequence<lanes>{});
+    transpose<Vec, lanes, 2 * g>(block);
+  }
+}
+
+template <class V>
+class Packer {
+  static constexpr int lanes = kLanes<V>;
+
+ public:
+  // Cells [lo, lo + cells) of the index, lo a multiple of kLanes, to `to` with `stride` >= cells rounded up to whole vectors.
+  Packer(const CellIndex<V>& index, i64 lo, i64 cells, i64 domain, i64 domain_stride, V* to, i64 stride)
+      : index_(index), offsets_(index.offsets.data() + lo), lo_(lo), cells_(cells), domain_(domain), domain_stride_(domain_stride), to_(to), stride_(stride) {}
+
+  void pack(const V* data) const {
+    if constexpr (kPermutes)
+      if (domain_stride_ == 1 && domain_ >= lanes / 2) return transpose_cells(data);
+    for (i64 i = 0; i < cells_; i += lanes) {
+      if constexpr (kPermutes)
+        if (index_.window_cells[(lo_ + i) / lanes]) {
+          permute_block(data, i);
+          continue;
+        }
+      if (index_.run >= 4)
+        copy_runs(data, i);
+      else
+        gather_block(data, i);
+    }
+  }
+
+ private:
+  void transpose_cells(const V* data) const {
+    for (i64 i = 0; i < cells_; i += lanes) {
+      for (i64 d = 0; d < domain_; d += lanes) {
+        Vector<V> block[lanes];
+        const int rows = int(std::min<i64>(lanes, domain_ - d));
+#pragma GCC unroll 32
+        for (int j = 0; j < lanes; ++j) {
+          const V* from = data + offsets_[std::min(i + j, cells_ - 1)] + d;
+          block[j] = rows == lanes ? load(from) : load_part(from, rows);
+        }
+        transpose<Vector<V>, lanes>(block);
+        for (int j = 0; j < rows; ++j) store(to_ + (d + j) * stride_ + i, block[j]);
+      }
+    }
+  }
+
+  void permute_block(const V* data, i64 i) const {
+    using Index = typename IndexOf<V>::type;
+    const i64 block = (lo_ + i) / lanes;
+    const i32 first = index_.window_first[block], count = index_.window_cells[block];
+    alignas(kVectorBytes) Index at[lanes];
+    for (int j = 0; j < lanes; ++j) at[j] = Index(offsets_[std::min(i + j, cells_ - 1)] - first);
+    const Vector<Index> places = load(at), upper = places & Index(2 * lanes);
+    const V* from = data + first;
+    for (i64 d = 0; d < domain_; ++d, from += domain_stride_) {
+      Vector<V> value = __builtin_shuffle(window(from, count, 0), window(from, count, 1), places);
+      if (count > 2 * lanes) {
+        const Vector<V> second = __builtin_shuffle(window(from, count, 2), window(from, count, 3), places);
+        value = upper ? second : value;
+      }
+      store(to_ + d * stride_ + i, value);
+    }
+  }
+
+  Vector<V> window(const V* from, i32 count, int number) const {
+    const int left = count - number * lanes;
+    return left >= lanes ? load(from + number * lanes) : left > 0 ? load_part(from + number * lanes, left) : Vector<V>{};
+  }
+
+  void copy_runs(const V* data, i64 i) const {
+    const i64 end = std::min(cells_, i + lanes);
+    for (i64 length; i < end; i += length) {
+      length = std::min(index_.run - (lo_ + i) % index_.run, end - i);
+      const V* from = data + offsets_[i];
+      for (i64 d = 0; d < domain_; ++d, from += domain_stride_) store_part(to_ + d * stride_ + i, load_part(from, int(length)), int(length));
+    }
+  }
+
+  void gather_block(const V* data, i64 i) const {
+    const i64 end = std::min(cells_, i + lanes);
+    for (i64 d = 0; d < domain_; ++d, data += domain_stride_)
+      for (i64 j = i; j < end; ++j) to_[d * stride_ + j] = data[offsets_[j]];
+  }
+
+  const CellIndex<V>& index_;
+  const i32* offsets_;
+  i64 lo_, cells_, domain_, domain_stride_;
+  V* to_;
+  i64 stride_;
+};
+
+}  // namespace elimina::ELIMINA_ISA

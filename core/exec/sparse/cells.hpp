@@ -1,0 +1,89 @@
+// Rows and dense tables, rows of one layout and another, and the elimination of the least significant variable of one table.
+#pragma once
+#include <cstring>
+#include <vector>
+
+#include "exec/sparse/join.hpp"
+
+namespace elimina::sparse {
+
+template <class R, int W>
+Made project_rows(const R& ring, const Table& table, u64 low, bool choose, int threads) {
+  using Value = typename R::Value;
+  constexpr i64 block_rows = i64(1) << 15;
+  const auto* keys = reinterpret_cast<const Key<W>*>(table.keys);
+  const auto* values = static_cast<const Value*>(table.values);
+  const Key<W> runs = all_but<W>(low);
+  const std::vector<i64> cuts = group_cuts(keys, table.rows, std::max<i64>(1, table.rows / block_rows), runs);
+  Output<W, Value> output(table.rows, choose);
+  return output.run(
+      i64(cuts.size()) - 1, threads, [&](i64 n) { return cuts[std::size_t(n) + 1] - cuts[std::size_t(n)]; },
+      [&](i64 n, Writer<W, Value>& writer) {
+        const i64 end = cuts[std::size_t(n) + 1];
+        writer.candidates = end - cuts[std::size_t(n)];
+        for (i64 i = cuts[std::size_t(n)], i_end; i < end; i = i_end) {
+          i_end = run_end(keys, i, end, runs);
+          Marginal<R> marginal(ring);
+          for (i64 row = i; row < i_end; ++row) marginal.add(ring, keys[row].word[W - 1] & low, values[row]);
+          Key<W> key = keys[i];
+          key.word[W - 1] &= ~low;
+          writer.put(key, ring.finish(marginal.sum), marginal.choice);
+        }
+      });
+}
+
+// The feasible cells, in the keys' order: `axes` are terms, the most significant field first.
+template <class R, int W>
+Made rows_of_cells(const R& ring, const typename R::Value* cells, const i64* axes, const i64* sizes, int count) {
+  using Value = typename R::Value;
+  i64 all = 1;
+  for (int axis = 0; axis < count; ++axis) all *= sizes[axis];
+  Made made;
+  made.candidates = all;
+  made.keys = Buffer(all * i64(sizeof(Key<W>)));
+  made.values = Buffer(all * i64(sizeof(Value)));
+  Writer<W, Value> writer{made.keys.as<Key<W>>(), made.values.as<Value>(), nullptr};
+  std::vector<i64> digit(std::size_t(count), 0);
+  Key<W> key{};
+  for (i64 n = 0, cell = 0; n < all; ++n) {
+    if (feasible(ring, cells[cell])) writer.put(key, cells[cell]);
+    for (int axis = count - 1; axis >= 0; --axis) {
+      const i64* term = axes + axis * kTermWords;
+      i64& value = digit[std::size_t(axis)];
+      const u64 one = u64(1) << term[kTermShift];
+      if (++value < sizes[axis]) {
+        key.word[term[kTermWord]] += one;
+        cell += term[kTermStride];
+        break;
+      }
+      key.word[term[kTermWord]] -= u64(value - 1) * one;
+      cell -= (value - 1) * term[kTermStride];
+      value = 0;
+    }
+  }
+  made.rows = writer.rows;
+  made.keys.shrink(made.rows * i64(sizeof(Key<W>)));
+  made.values.shrink(made.rows * i64(sizeof(Value)));
+  return made;
+}
+
+template <int W, class V>
+void cells_of_rows(const Table& table, const i64* terms, i64 count, V* cells) {
+  const auto* keys = reinterpret_cast<const Key<W>*>(table.keys);
+  const auto* values = static_cast<const V*>(table.values);
+  for (i64 i = 0; i < table.rows; ++i) cells[cell_of(keys[i], terms, count)] = values[i];
+}
+
+template <int A, int B>
+Buffer move_rows(const u64* words, i64 rows, const i64* segments, i64 count, int threads) {
+  const auto* keys = reinterpret_cast<const Key<A>*>(words);
+  Buffer made(rows * i64(sizeof(Key<B>)));
+  auto* to = made.as<Key<B>>();
+  const i64 parts = std::clamp<i64>(rows >> 14, 1, threads);
+#pragma omp parallel for num_threads(int(parts)) schedule(static, 1)
+  for (i64 part = 0; part < parts; ++part)
+    for (i64 i = rows * part / parts; i < rows * (part + 1) / parts; ++i) to[i] = move_key<A, B>(keys[i], segments, count);
+  return made;
+}
+
+}  // namespace elimina::sparse

@@ -1,0 +1,272 @@
+// The join of two sorted tables, fused with the elimination of the least significant variable.
+//
+// Both tables' keys are in the output's layout: shared variables first, then the left table's own, the right one's own, and the
+// low field. Rows of one table that differ in the low field only are a run; each pair of runs of a group (equal shared
+// variables) is an output row, or, without elimination, one for each value that both runs have.
+#pragma once
+#include <vector>
+
+#include "exec/sparse/grid.hpp"
+
+namespace elimina::sparse {
+
+// First row of [at, end) that is not before `key`, in few steps if it is near.
+template <int W>
+i64 reach(const Key<W>* keys, i64 at, i64 end, const Key<W>& key, const Key<W>& mask) {
+  i64 step = 1;
+  while (at + step < end && less(keys[at + step], key, mask)) {
+    at += step;
+    step *= 2;
+  }
+  i64 last = std::min(at + step, end);
+  while (at < last) {
+    const i64 middle = at + (last - at) / 2;
+    if (less(keys[middle], key, mask)) at = middle + 1;
+    else last = middle;
+  }
+  return at;
+}
+
+template <int W>
+i64 run_end(const Key<W>* keys, i64 at, i64 end, const Key<W>& mask) {
+  i64 i = at + 1;
+  while (i < end && agree(keys[i], keys[at], mask)) ++i;
+  return i;
+}
+
+struct Range {
+  i64 begin, end;
+  i64 rows() const { return end - begin; }
+};
+
+// Calls take(left range, right range) for each group that both sides have.
+template <int W, class Take>
+void each_group(const Key<W>* left, Range l, const Key<W>* right, Range r, const Key<W>& group, Take&& take) {
+  while (l.begin < l.end && r.begin < r.end) {
+    if (less(left[l.begin], right[r.begin], group)) {
+      l.begin = reach(left, l.begin, l.end, right[r.begin], group);
+    } else if (less(right[r.begin], left[l.begin], group)) {
+      r.begin = reach(right, r.begin, r.end, left[l.begin], group);
+    } else {
+      const i64 l_end = run_end(left, l.begin, l.end, group), r_end = run_end(right, r.begin, r.end, group);
+      take(Range{l.begin, l_end}, Range{r.begin, r_end});
+      l.begin = l_end;
+      r.begin = r_end;
+    }
+  }
+}
+
+// Cuts of sorted rows into about equal parts, never within a group.
+template <int W>
+std::vector<i64> group_cuts(const Key<W>* keys, i64 rows, i64 parts, const Key<W>& group) {
+  std::vector<i64> cuts{0};
+  for (i64 part = 1; part < parts; ++part) {
+    i64 at = std::max(cuts.back(), rows * part / parts);
+    while (at > 0 && at < rows && agree(keys[at], keys[at - 1], group)) ++at;
+    cuts.push_back(at);
+  }
+  cuts.push_back(rows);
+  return cuts;
+}
+
+template <class R, int W>
+class Join {
+ public:
+  using Value = typename R::Value;
+
+  Join(const Stage<R, W>& stage, const Table& left, const Table& right, const JoinOrder& order, int threads)
+      : stage_(stage), order_(order), runs_(all_but<W>(order.low)), threads_(threads), left_rows_(left.rows), right_rows_(right.rows) {
+    left_ = {reinterpret_cast<const Key<W>*>(left.keys), static_cast<const Value*>(left.values)};
+    right_ = {reinterpret_cast<const Key<W>*>(right.keys), static_cast<const Value*>(right.values)};
+    std::copy_n(order.group, W, group_.word);
+  }
+
+  Made run() {
+    plan();
+    i64 bound = 0;
+    for (const Block& block : blocks_) {
+      bound += block.bound;
+      if (bound > kMostPairs) throw std::overflow_error("the join has too many candidate rows");
+    }
+    Output<W, Value> output(bound, order_.choose, order_.most);
+    return output.run(i64(blocks_.size()), threads_, [&](i64 n) { return blocks_[std::size_t(n)].bound; },
+                      [&](i64 n, Writer<W, Value>& writer) { fill(blocks_[std::size_t(n)], writer); });
+  }
+
+ private:
+  static constexpr i64 kBlock = i64(1) << 15;
+
+  // Part of both tables: some groups, or a piece of one; `bound`: output rows at most.
+  struct Block {
+    Range left, right;
+    i64 bound;
+  };
+
+  void plan() {
+    const i64 parts = std::clamp<i64>(left_rows_ / kBlock, 1, threads_);
+    const std::vector<i64> cuts = group_cuts(left_.keys, left_rows_, parts, group_);
+    std::vector<std::vector<Block>> found(std::size_t(parts), std::vector<Block>{});
+#pragma omp parallel for num_threads(int(parts)) schedule(static, 1)
+    for (i64 part = 0; part < parts; ++part) plan_part({cuts[std::size_t(part)], cuts[std::size_t(part) + 1]}, found[std::size_t(part)]);
+    for (const std::vector<Block>& some : found) blocks_.insert(blocks_.end(), some.begin(), some.end());
+  }
+
+  void plan_part(Range left, std::vector<Block>& blocks) const {
+    if (left.rows() == 0) return;
+    Block open{};
+    const auto close = [&] {
+      if (open.bound > 0) blocks.push_back(open);
+      open.bound = 0;
+    };
+    const i64 first = reach(right_.keys, 0, right_rows_, left_.keys[left.begin], group_);
+    each_group(left_.keys, left, right_.keys, Range{first, right_rows_}, group_, [&](Range l, Range r) {
+      const i64 bound = most_rows(l, r);
+      if (bound > kBlock) {
+        close();
+        split(l, r, blocks);
+        return;
+      }
+      if (open.bound == 0) open = {l, r, 0};
+      open = {{open.left.begin, l.end}, {open.right.begin, r.end}, open.bound + bound};
+      if (open.bound >= kBlock) close();
+    });
+    close();
+  }
+
+  i64 count_runs(const Key<W>* keys, Range rows) const {
+    if (!order_.low) return rows.rows();
+    i64 runs = 1;
+    for (i64 i = rows.begin + 1; i < rows.end; ++i) runs += !agree(keys[i], keys[i - 1], runs_);
+    return runs;
+  }
+
+  i64 most_rows(Range l, Range r) const {
+    const i64 left = count_runs(left_.keys, l), right = count_runs(right_.keys, r);
+    return order_.eliminate ? left * right : std::min(left * r.rows(), right * l.rows());
+  }
+
+  // A large group: some runs of the left side with the whole right side, or one run with some of the right side.
+  void split(Range l, Range r, std::vector<Block>& blocks) const {
+    const i64 left_piece = std::max<i64>(1, kBlock / r.rows());
+    for (i64 i = l.begin; i < l.end;) {
+      const i64 i_end = run_end(left_.keys, std::min(i + left_piece, l.end) - 1, l.end, runs_);
+      for (i64 j = r.begin; j < r.end;) {
+        const i64 j_end = r.rows() <= kBlock ? r.end : run_end(right_.keys, std::min(j + kBlock, r.end) - 1, r.end, runs_);
+        blocks.push_back({{i, i_end}, {j, j_end}, most_rows({i, i_end}, {j, j_end})});
+        j = j_end;
+      }
+      i = i_end;
+    }
+  }
+
+  void fill(const Block& block, Writer<W, Value>& writer) const {
+    std::vector<i64> left_starts, right_starts;
+    Grid<R, W> grid(stage_.ring, order_.low);
+    each_group(left_.keys, block.left, right_.keys, block.right, group_, [&](Range l, Range r) {
+      if (!order_.low) {
+        writer.candidates += l.rows() * r.rows();
+        if (unfiltered()) plain(l, r, writer);
+        else
+          for (i64 i = l.begin; i < l.end; ++i)
+            for (i64 j = r.begin; j < r.end; ++j) single(i, j, writer);
+        return;
+      }
+      find_starts(left_.keys, l, left_starts);
+      find_starts(right_.keys, r, right_starts);
+      writer.candidates += i64(left_starts.size() - 1) * i64(right_starts.size() - 1);
+      if (unfiltered() && grid.worth(l.rows() + r.rows(), left_starts.size() + right_starts.size())) {
+        if (order_.eliminate) grid.eliminate(left_, left_starts, right_, right_starts, writer);
+        else grid.keep(left_, left_starts, right_, right_starts, writer);
+        return;
+      }
+      for (std::size_t m = 0; m + 1 < left_starts.size(); ++m)
+        for (std::size_t n = 0; n + 1 < right_starts.size(); ++n)
+          pair({left_starts[m], left_starts[m + 1]}, {right_starts[n], right_starts[n + 1]}, writer);
+    });
+  }
+
+  bool unfiltered() const { return stage_.words[0] == 0 && stage_.words[1] < 0; }
+
+  // Starts of the runs, and the end of the last one.
+  void find_starts(const Key<W>* keys, Range rows, std::vector<i64>& starts) const {
+    starts.resize(std::size_t(rows.rows()) + 1);
+    i64* at = starts.data();
+    *at++ = rows.begin;
+    for (i64 i = rows.begin + 1; i < rows.end; ++i) {
+      *at = i;
+      at += !agree(keys[i], keys[i - 1], runs_);
+    }
+    *at++ = rows.end;
+    starts.resize(std::size_t(at - starts.data()));
+  }
+
+  void plain(Range l, Range r, Writer<W, Value>& writer) const {
+    Key<W>* keys = writer.keys;
+    Value* values = writer.values;
+    i64 rows = writer.rows;
+    for (i64 i = l.begin; i < l.end; ++i) {
+      const Key<W> left = left_.keys[i];
+      const Value left_value = left_.values[i];
+      for (i64 j = r.begin; j < r.end; ++j) {
+        const Value value = stage_.ring.combine(left_value, right_.values[j]);
+        keys[rows] = left | right_.keys[j];
+        values[rows] = value;
+        rows += feasible(stage_.ring, value);
+      }
+    }
+    if (writer.choices) std::fill(writer.choices + writer.rows, writer.choices + rows, 0);
+    writer.rows = rows;
+  }
+
+  void single(i64 i, i64 j, Writer<W, Value>& writer) const {
+    const Key<W> key = left_.keys[i] | right_.keys[j];
+    Value value = stage_.ring.combine(left_.values[i], right_.values[j]);
+    if (stage_.admits(key, value)) writer.put(key, value);
+  }
+
+  void pair(Range l, Range r, Writer<W, Value>& writer) const {
+    const auto each = [&](auto&& take) { meet(stage_, order_.low, left_, l.begin, l.end, right_, r.begin, r.end, take); };
+    if (!order_.eliminate) {
+      each([&](const Key<W>& key, Value value) { writer.put(key, value); });
+      return;
+    }
+    Marginal<R> marginal(stage_.ring);
+    each([&](const Key<W>& key, Value value) { marginal.add(stage_.ring, key.word[W - 1] & order_.low, value); });
+    if (!marginal.any()) return;
+    Key<W> key = left_.keys[l.begin] | right_.keys[r.begin];
+    key.word[W - 1] &= ~order_.low;
+    writer.put(key, stage_.ring.finish(marginal.sum), marginal.choice);
+  }
+
+  Stage<R, W> stage_;
+  JoinOrder order_;
+  Key<W> group_, runs_;
+  int threads_;
+  i64 left_rows_, right_rows_;
+  Side<R, W> left_, right_;
+  std::vector<Block> blocks_;
+};
+
+// Keeps the rows of `left` whose shared variables occur in `right`.
+template <int W, class V>
+Made semi_join_rows(const Table& left, const Table& right, const u64* group_words, int threads) {
+  constexpr i64 block_rows = i64(1) << 15;
+  Key<W> group;
+  std::copy_n(group_words, W, group.word);
+  const auto* keys = reinterpret_cast<const Key<W>*>(left.keys);
+  const auto* others = reinterpret_cast<const Key<W>*>(right.keys);
+  const auto* values = static_cast<const V*>(left.values);
+  const i64 blocks = (left.rows + block_rows - 1) / block_rows;
+  Output<W, V> output(left.rows, false);
+  return output.run(blocks, threads, [&](i64) { return block_rows; }, [&](i64 block, Writer<W, V>& writer) {
+    const i64 end = std::min(left.rows, (block + 1) * block_rows);
+    i64 at = reach(others, 0, right.rows, keys[block * block_rows], group);
+    for (i64 i = block * block_rows; i < end; ++i) {
+      if (at < right.rows && less(others[at], keys[i], group)) at = reach(others, at, right.rows, keys[i], group);
+      if (at < right.rows && agree(others[at], keys[i], group)) writer.put(keys[i], values[i]);
+    }
+    writer.candidates = end - block * block_rows;
+  });
+}
+
+}  // namespace elimina::sparse

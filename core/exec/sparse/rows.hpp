@@ -1,0 +1,112 @@
+// Sparse tables on the CPU (elimina/rows.hpp says what a row is): what the bindings call.
+#pragma once
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "exec/dense/dense.hpp"
+#include "elimina/rows.hpp"
+#include "pages.hpp"
+
+namespace elimina::sparse {
+
+// Memory that costs nothing until it is touched: a result's size is only bounded when it is begun.
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(i64 bytes) : bytes_(bytes) {
+    if (bytes < kMapped) {
+      at_ = std::malloc(std::size_t(bytes ? bytes : 1));
+      if (!at_) throw std::bad_alloc();
+      return;
+    }
+    at_ = map_pages(std::size_t(bytes));
+    if (!at_) throw std::bad_alloc();
+  }
+  Buffer(Buffer&& other) noexcept : at_(std::exchange(other.at_, nullptr)), bytes_(other.bytes_) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(at_, other.at_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~Buffer() {
+    if (at_ && bytes_ >= kMapped) unmap_pages(at_, std::size_t(bytes_));
+    else std::free(at_);
+  }
+  // Gives back what lies beyond so many bytes.
+  void shrink(i64 bytes) {
+    if (bytes_ < kMapped) return;
+    const i64 page = i64(kHugePage), kept = (bytes + page - 1) / page * page;
+    if (kept >= kMapped && kept < bytes_) bytes_ = i64(cut_pages(at_, std::size_t(bytes_), std::size_t(kept)));
+  }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(at_);
+  }
+
+ private:
+  static constexpr i64 kMapped = i64(1) << 22;
+  void* at_ = nullptr;
+  i64 bytes_ = 0;
+};
+
+constexpr int kMostWords = 4;
+// Candidates of a join at most; their bytes have to fit an address space.
+constexpr i64 kMostPairs = i64(1) << 41;
+
+struct Table {
+  const u64* keys;     // [rows][words]
+  const void* values;  // [rows]
+  i64 rows;
+};
+
+struct Made {
+  Buffer keys, values, choices;
+  i64 rows = 0;
+  i64 candidates = 0;  // rows, or pairs of runs, that were looked at
+};
+
+struct Ring {
+  SemiringKind semiring;
+  ValueKind value;
+  double parameter;  // as DenseRun's
+  i64 integer_parameter;
+};
+
+struct JoinOrder {
+  const u64* group;  // [words]: bits of the shared variables that are not in the low field
+  u64 low;           // bits of a variable of both tables that is the least significant one; 0: none
+  bool eliminate;    // it leaves the tables
+  bool choose;       // and its best value is kept
+  i64 most;          // output rows, beyond which std::overflow_error is thrown
+};
+
+struct StageOrder {
+  const i64* words;  // elimina/rows.hpp's Stage
+  double budget;
+  i64 integer_budget;
+};
+
+// One for each number of words; `threads` at most work on a call.
+class RowsFunctions {
+ public:
+  virtual ~RowsFunctions() = default;
+  virtual Made join(const Ring& ring, const Table& left, const Table& right, const JoinOrder& order, const StageOrder& stage,
+                    int threads) const = 0;
+  virtual Made project(const Ring& ring, const Table& rows, u64 low, bool choose, int threads) const = 0;
+  virtual Made semi_join(const Table& left, int value_bytes, const Table& right, const u64* group, int threads) const = 0;
+  virtual Made sort(const Table& rows, int value_bytes, int threads) const = 0;
+  virtual bool sorted(const u64* keys, i64 rows, int threads) const = 0;
+  // `axes`: as terms, the most significant field first; `sizes`: of these axes.
+  virtual Made from_dense(const Ring& ring, const void* cells, const i64* axes, const i64* sizes, int count) const = 0;
+  // `cells` are filled with the semiring's zero before.
+  virtual void to_dense(const Table& rows, int value_bytes, const i64* terms, i64 count, void* cells) const = 0;
+  // Into keys of `words` words.
+  virtual Buffer move(const u64* keys, i64 rows, const i64* segments, i64 count, int words, int threads) const = 0;
+};
+
+// nullptr beyond kMostWords.
+const RowsFunctions* rows_functions(int words);
+
+}  // namespace elimina::sparse

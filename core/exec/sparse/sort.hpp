@@ -1,0 +1,211 @@
+// Sorting rows by key: rows are dealt out by the most significant bits that differ, then each bucket is sorted in the cache by a
+// radix sort from the least significant digit.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <vector>
+
+#include "exec/sparse/rows.hpp"
+#include "threads.hpp"
+
+namespace elimina::sparse {
+
+template <int W>
+class Sorter {
+ public:
+  Sorter(const Key<W>* keys, i64 rows, int threads)
+      : keys_(keys), rows_(rows), threads_(int(std::clamp<i64>(rows / kLeast, 1, threads))) {}
+
+  bool sorted() const {
+    const Key<W> all = all_but<W>(0);
+    bool out_of_order = false;
+#pragma omp parallel for num_threads(threads_) reduction(|| : out_of_order)
+    for (int part = 0; part < threads_; ++part)
+      for (i64 i = std::max<i64>(1, cut(rows_, part)); i < cut(rows_, part + 1) && !out_of_order; ++i)
+        out_of_order = less(keys_[i], keys_[i - 1], all);
+    return !out_of_order;
+  }
+
+  // Values may be of any type of the size of V.
+  template <class V>
+  Made run(const V* values) const {
+    Made made = room<V>(rows_);
+    const Rows<V> from{const_cast<Key<W>*>(keys_), const_cast<V*>(values), rows_}, to = rows_of<V>(made);
+    Bits differing = differing_bits();
+    if (rows_ <= kBucket || std::all_of(differing.begin(), differing.end(), [](u64 bits) { return bits == 0; })) {
+      std::copy_n(from.keys, rows_, to.keys);
+      std::copy_n(from.values, rows_, to.values);
+      Made spare = room<V>(rows_);
+      sort_bucket(to, rows_of<V>(spare), digits_of(differing));
+      return made;
+    }
+    const std::vector<i64> starts = deal(take_top(differing), from, to);
+    const std::vector<Digit> digits = digits_of(differing);
+    const i64 buckets = i64(starts.size()) - 1;
+    const auto bucket = [&](i64 n) {
+      const i64 start = starts[std::size_t(n)];
+      return Rows<V>{to.keys + start, to.values + start, starts[std::size_t(n) + 1] - start};
+    };
+    std::vector<Made> spares(static_cast<std::size_t>(threads_));
+    for (Made& spare : spares) spare = room<V>(kBucket);
+#pragma omp parallel for num_threads(threads_) schedule(dynamic, 1)
+    for (i64 n = 0; n < buckets; ++n)
+      if (bucket(n).rows <= kBucket) sort_bucket(bucket(n), rows_of<V>(spares[std::size_t(omp_get_thread_num())]), digits);
+    for (i64 n = 0; n < buckets; ++n)
+      if (bucket(n).rows > kBucket) sort_large(bucket(n), digits);
+    return made;
+  }
+
+ private:
+  static constexpr i64 kLeast = 1 << 14, kBucket = 1 << 16;
+  static constexpr int kMostBits = 10, kBucketBits = 13;
+
+  struct Digit {
+    int word, shift, bits;
+    i64 kinds() const { return i64(1) << bits; }
+    i64 of(const Key<W>& key) const { return i64(key.word[word] >> shift & u64(kinds() - 1)); }
+    u64 mask() const { return u64(kinds() - 1) << shift; }
+  };
+  using Bits = std::array<u64, W>;
+
+  template <class V>
+  struct Rows {
+    Key<W>* keys;
+    V* values;
+    i64 rows;
+  };
+
+  template <class V>
+  static Made room(i64 rows) {
+    Made made;
+    made.rows = rows;
+    made.keys = Buffer(rows * i64(sizeof(Key<W>)));
+    made.values = Buffer(rows * i64(sizeof(V)));
+    return made;
+  }
+
+  template <class V>
+  static Rows<V> rows_of(const Made& made) {
+    return {made.keys.template as<Key<W>>(), made.values.template as<V>(), made.rows};
+  }
+
+  i64 cut(i64 rows, int part) const { return rows * part / threads_; }
+
+  Bits differing_bits() const {
+    std::vector<Bits> found(std::size_t(threads_), Bits{});
+#pragma omp parallel for num_threads(threads_)
+    for (int part = 0; part < threads_; ++part) {
+      Bits bits{};
+      for (i64 i = cut(rows_, part); i < cut(rows_, part + 1); ++i)
+        for (int w = 0; w < W; ++w) bits[std::size_t(w)] |= keys_[i].word[w] ^ keys_[0].word[w];
+      found[std::size_t(part)] = bits;
+    }
+    for (const Bits& bits : found)
+      for (std::size_t w = 0; w < W; ++w) found[0][w] |= bits[w];
+    return found[0];
+  }
+
+  // The most significant digit, which is taken out of the bits.
+  Digit take_top(Bits& differing) const {
+    int word = 0;
+    while (!differing[std::size_t(word)]) ++word;
+    u64& bits = differing[std::size_t(word)];
+    const int end = int(std::bit_width(bits)), wanted = std::clamp(int(std::bit_width(u64(rows_))) - kBucketBits, 1, 11);
+    const int shift = std::max(end - wanted, int(std::countr_zero(bits)));
+    const Digit top{word, shift, end - shift};
+    bits &= ~top.mask();
+    return top;
+  }
+
+  static std::vector<Digit> digits_of(Bits differing) {
+    std::vector<Digit> digits;
+    for (int w = W - 1; w >= 0; --w)
+      for (u64 bits = differing[std::size_t(w)]; bits;) {
+        const int shift = std::countr_zero(bits), span = int(std::bit_width(bits)) - shift;
+        const int passes = (span + kMostBits - 1) / kMostBits;
+        digits.push_back({w, shift, (span + passes - 1) / passes});
+        bits &= ~digits.back().mask();
+      }
+    return digits;
+  }
+
+  // Stable, by all threads; returns where each kind of digit starts, and the end.
+  template <class V>
+  std::vector<i64> deal(Digit digit, const Rows<V>& from, const Rows<V>& to) const {
+    const i64 kinds = digit.kinds();
+    std::vector<i64> next(std::size_t(threads_ * kinds)), starts(std::size_t(kinds) + 1);
+#pragma omp parallel num_threads(threads_)
+    {
+#pragma omp for schedule(static, 1)
+      for (int part = 0; part < threads_; ++part) {
+        i64* count = next.data() + part * kinds;
+        for (i64 i = cut(from.rows, part); i < cut(from.rows, part + 1); ++i) ++count[digit.of(from.keys[i])];
+      }
+#pragma omp single
+      {
+        i64 start = 0;
+        for (i64 kind = 0; kind < kinds; ++kind) {
+          starts[std::size_t(kind)] = start;
+          for (int part = 0; part < threads_; ++part) start += std::exchange(next[std::size_t(part * kinds + kind)], start);
+        }
+        starts[std::size_t(kinds)] = start;
+      }
+#pragma omp for schedule(static, 1)
+      for (int part = 0; part < threads_; ++part)
+        scatter(digit, from, cut(from.rows, part), cut(from.rows, part + 1), next.data() + part * kinds, to);
+    }
+    return starts;
+  }
+
+  template <class V>
+  static void scatter(Digit digit, const Rows<V>& from, i64 begin, i64 end, i64* place, const Rows<V>& to) {
+    for (i64 i = begin; i < end; ++i) {
+      const i64 at = place[digit.of(from.keys[i])]++;
+      to.keys[at] = from.keys[i];
+      to.values[at] = from.values[i];
+    }
+  }
+
+  template <class V>
+  static void sort_bucket(const Rows<V>& rows, Rows<V> spare, const std::vector<Digit>& digits) {
+    std::array<i64, std::size_t(1) << kMostBits> place;
+    Rows<V> from = rows, to = spare;
+    for (const Digit& digit : digits) {
+      std::fill_n(place.begin(), digit.kinds(), 0);
+      for (i64 i = 0; i < rows.rows; ++i) ++place[std::size_t(digit.of(from.keys[i]))];
+      i64 start = 0;
+      for (i64 kind = 0; kind < digit.kinds(); ++kind) start += std::exchange(place[std::size_t(kind)], start);
+      from.rows = rows.rows;
+      scatter(digit, from, 0, rows.rows, place.data(), to);
+      std::swap(from, to);
+    }
+    copy_back(from, rows);
+  }
+
+  // A bucket that holds most of the rows: all threads on each digit.
+  template <class V>
+  void sort_large(const Rows<V>& rows, const std::vector<Digit>& digits) const {
+    Made spare = room<V>(rows.rows);
+    Rows<V> from = rows, to = rows_of<V>(spare);
+    for (const Digit& digit : digits) {
+      deal(digit, from, to);
+      std::swap(from, to);
+    }
+    copy_back(from, rows);
+  }
+
+  template <class V>
+  static void copy_back(const Rows<V>& from, const Rows<V>& rows) {
+    if (from.keys == rows.keys) return;
+    std::copy_n(from.keys, rows.rows, rows.keys);
+    std::copy_n(from.values, rows.rows, rows.values);
+  }
+
+  const Key<W>* keys_;
+  i64 rows_;
+  int threads_;
+};
+
+}  // namespace elimina::sparse

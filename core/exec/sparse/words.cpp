@@ -1,0 +1,95 @@
+// The operations on keys of ELIMINA_WORDS words; this source is compiled once for each number.
+#include "exec/sparse/words.hpp"
+
+#include "exec/sparse/cells.hpp"
+#include "exec/sparse/sort.hpp"
+
+namespace elimina::sparse {
+namespace {
+
+constexpr int W = ELIMINA_WORDS;
+
+template <class T, class Use>
+auto with_float_ring(const Ring& ring, Use&& use) {
+  switch (ring.semiring) {
+    case SemiringKind::max_sum: return use(MaxSum<T>{T(ring.parameter)});
+    case SemiringKind::max_product: return use(MaxProduct<T>{});
+    case SemiringKind::sum_product: return use(SumProduct<T>{});
+    case SemiringKind::log_sum_exp: return use(LogSumExp<T>{});
+    default: return use(MinSum<T>{T(ring.parameter)});
+  }
+}
+
+template <class Use>
+auto with_ring(const Ring& ring, Use&& use) {
+  switch (ring.value) {
+    case ValueKind::int32: return use(MinSum<i32>{i32(ring.integer_parameter)});
+    case ValueKind::int64: return use(MinSum<i64>{ring.integer_parameter});
+    case ValueKind::float32: return with_float_ring<float>(ring, use);
+    case ValueKind::uint64: return use(Count{u64(ring.integer_parameter)});
+    default: return with_float_ring<double>(ring, use);
+  }
+}
+
+template <class V>
+V budget_of(const StageOrder& stage) {
+  if constexpr (std::numeric_limits<V>::is_integer) return V(stage.integer_budget);
+  else return V(stage.budget);
+}
+
+class Functions final : public RowsFunctions {
+ public:
+  Made join(const Ring& ring, const Table& left, const Table& right, const JoinOrder& order, const StageOrder& stage,
+            int threads) const override {
+    return with_ring(ring, [&]<class R>(const R& r) {
+      return Join<R, W>({r, stage.words, budget_of<typename R::Value>(stage)}, left, right, order, threads).run();
+    });
+  }
+
+  Made project(const Ring& ring, const Table& rows, u64 low, bool choose, int threads) const override {
+    return with_ring(ring, [&](const auto& r) { return project_rows<std::decay_t<decltype(r)>, W>(r, rows, low, choose, threads); });
+  }
+
+  Made semi_join(const Table& left, int value_bytes, const Table& right, const u64* group, int threads) const override {
+    return value_bytes == 4 ? semi_join_rows<W, u32>(left, right, group, threads) : semi_join_rows<W, u64>(left, right, group, threads);
+  }
+
+  Made sort(const Table& rows, int value_bytes, int threads) const override {
+    const Sorter<W> sorter(reinterpret_cast<const Key<W>*>(rows.keys), rows.rows, threads);
+    return value_bytes == 4 ? sorter.run(static_cast<const u32*>(rows.values)) : sorter.run(static_cast<const u64*>(rows.values));
+  }
+
+  bool sorted(const u64* keys, i64 rows, int threads) const override {
+    return Sorter<W>(reinterpret_cast<const Key<W>*>(keys), rows, threads).sorted();
+  }
+
+  Made from_dense(const Ring& ring, const void* cells, const i64* axes, const i64* sizes, int count) const override {
+    return with_ring(ring, [&]<class R>(const R& r) {
+      return rows_of_cells<R, W>(r, static_cast<const typename R::Value*>(cells), axes, sizes, count);
+    });
+  }
+
+  void to_dense(const Table& rows, int value_bytes, const i64* terms, i64 count, void* cells) const override {
+    if (value_bytes == 4) cells_of_rows<W>(rows, terms, count, static_cast<u32*>(cells));
+    else cells_of_rows<W>(rows, terms, count, static_cast<u64*>(cells));
+  }
+
+  Buffer move(const u64* keys, i64 rows, const i64* segments, i64 count, int words, int threads) const override {
+    switch (words) {
+      case 1: return move_rows<W, 1>(keys, rows, segments, count, threads);
+      case 2: return move_rows<W, 2>(keys, rows, segments, count, threads);
+      case 3: return move_rows<W, 3>(keys, rows, segments, count, threads);
+      default: return move_rows<W, kMostWords>(keys, rows, segments, count, threads);
+    }
+  }
+};
+
+}  // namespace
+
+template <>
+const RowsFunctions& functions_for<ELIMINA_WORDS>() {
+  static const Functions functions;
+  return functions;
+}
+
+}  // namespace elimina::sparse

@@ -1,0 +1,116 @@
+#include "order/graph.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace elimina::order {
+
+Graph moral_graph(std::vector<double> sizes, const std::vector<std::int64_t>& offsets,
+                  const std::vector<Vertex>& members) {
+  Graph graph{std::move(sizes), {}};
+  graph.neighbours.resize(graph.count());
+  for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
+    const auto first = members.begin() + offsets[i], last = members.begin() + offsets[i + 1];
+    for (auto a = first; a != last; ++a) {
+      auto& list = graph.neighbours[*a];
+      list.insert(list.end(), first, last);
+      // Many wide scopes over the same variables must not pile up before they are merged.
+      if (list.size() > 2 * static_cast<std::size_t>(graph.count()) + 64) {
+        std::sort(list.begin(), list.end());
+        list.erase(std::unique(list.begin(), list.end()), list.end());
+      }
+    }
+  }
+  for (Vertex v = 0; v < graph.count(); ++v) {
+    auto& list = graph.neighbours[v];
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+    list.erase(std::remove(list.begin(), list.end(), v), list.end());
+  }
+  return graph;
+}
+
+Graph induced(const Graph& graph, const std::vector<Vertex>& keep) {
+  std::vector<Vertex> local(graph.count(), none);
+  for (Vertex i = 0; i < keep.size(); ++i) local[keep[i]] = i;
+  Graph result;
+  for (Vertex v : keep) {
+    result.size.push_back(graph.size[v]);
+    auto& list = result.neighbours.emplace_back();
+    for (Vertex u : graph.neighbours[v])
+      if (local[u] != none) list.push_back(local[u]);
+    std::sort(list.begin(), list.end());
+  }
+  return result;
+}
+
+std::vector<std::vector<Vertex>> components(const Graph& graph) {
+  std::vector<std::vector<Vertex>> result;
+  std::vector<char> seen(graph.count(), 0);
+  for (Vertex root = 0; root < graph.count(); ++root) {
+    if (seen[root]) continue;
+    std::vector<Vertex> part{root};
+    seen[root] = 1;
+    for (std::size_t i = 0; i < part.size(); ++i)
+      for (Vertex u : graph.neighbours[part[i]])
+        if (!seen[u]) {
+          seen[u] = 1;
+          part.push_back(u);
+        }
+    std::sort(part.begin(), part.end());
+    result.push_back(std::move(part));
+  }
+  return result;
+}
+
+EliminationTree eliminate(const Graph& graph, const Order& order) {
+  const Vertex n = graph.count();
+  std::vector<Vertex> position(n), mark(n, none);
+  for (Vertex i = 0; i < n; ++i) position[order[i]] = i;
+  EliminationTree tree{std::vector<std::vector<Vertex>>(n), std::vector<Vertex>(n, none)};
+  std::vector<std::vector<Vertex>> children(n);
+  for (Vertex v : order) {
+    auto& separator = tree.separator[v];
+    mark[v] = v;
+    const auto add = [&](Vertex u) {
+      if (mark[u] == v) return;
+      mark[u] = v;
+      separator.push_back(u);
+    };
+    for (Vertex u : graph.neighbours[v])
+      if (position[u] > position[v]) add(u);
+    for (Vertex child : children[v])
+      for (Vertex u : tree.separator[child]) add(u);
+    for (Vertex u : separator)
+      if (tree.parent[v] == none || position[u] < position[tree.parent[v]]) tree.parent[v] = u;
+    if (tree.parent[v] != none) children[tree.parent[v]].push_back(v);
+  }
+  return tree;
+}
+
+double log2_sum(double a, double b) {
+  if (a < b) std::swap(a, b);
+  return std::isinf(b) ? a : a + std::log2(1 + std::exp2(b - a));
+}
+
+Cost cost_of(const Graph& graph, const EliminationTree& tree) {
+  Cost cost;
+  std::vector<double> cells(graph.count());
+  double most = 0;
+  for (Vertex v = 0; v < graph.count(); ++v) {
+    double log = 0;
+    for (Vertex u : tree.separator[v]) log += std::log2(graph.size[u]);
+    cost.largest = std::max(cost.largest, log);
+    cells[v] = log + std::log2(graph.size[v]);
+    most = std::max(most, cells[v]);
+  }
+  double sum = 0;
+  for (double log : cells) sum += std::exp2(log - most);
+  if (sum > 0) cost.total = most + std::log2(sum);
+  return cost;
+}
+
+Cost cost_of(const Graph& graph, const Order& order) { return cost_of(graph, eliminate(graph, order)); }
+
+}  // namespace elimina::order

@@ -1,0 +1,238 @@
+#include "order/greedy.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <queue>
+#include <tuple>
+#include <utility>
+
+namespace elimina::order {
+
+Remainder::Remainder(const Graph& graph)
+    : size_(graph.size),
+      adjacent_(graph.neighbours),
+      gone_(graph.count(), 0),
+      left_(graph.count()),
+      mark_(graph.count(), 0) {
+  for (double size : size_) log_size_.push_back(std::log2(size));
+}
+
+double Remainder::log_bucket(Vertex v) const {
+  double log = log_size_[v];
+  for (Vertex u : adjacent_[v]) log += log_size_[u];
+  return log;
+}
+
+void Remainder::eliminate(Vertex v) {
+  fill_.clear();
+  const auto& clique = adjacent_[v];
+  for (Vertex a : clique) {
+    ++stamp_;
+    for (Vertex u : adjacent_[a]) mark_[u] = stamp_;
+    std::size_t present = 1;
+    for (Vertex b : clique) {
+      present += mark_[b] == stamp_;
+      if (b > a && mark_[b] != stamp_) fill_.emplace_back(a, b);
+    }
+    if (present == clique.size()) continue;
+    scratch_.clear();
+    std::set_union(adjacent_[a].begin(), adjacent_[a].end(), clique.begin(), clique.end(),
+                   std::back_inserter(scratch_));
+    adjacent_[a] = scratch_;
+    adjacent_[a].erase(std::lower_bound(adjacent_[a].begin(), adjacent_[a].end(), a));
+  }
+  for (Vertex a : clique) adjacent_[a].erase(std::lower_bound(adjacent_[a].begin(), adjacent_[a].end(), v));
+  adjacent_[v] = {};
+  gone_[v] = 1;
+  --left_;
+}
+
+double Remainder::missing(Vertex v, bool weighted) {
+  ++stamp_;
+  double all = 0, absent = 0;
+  for (Vertex u : adjacent_[v]) {
+    mark_[u] = stamp_;
+    all += weighted ? size_[u] : 1;
+  }
+  for (Vertex u : adjacent_[v]) {
+    double present = weighted ? size_[u] : 1;
+    for (Vertex w : adjacent_[u])
+      if (mark_[w] == stamp_) present += weighted ? size_[w] : 1;
+    absent += (all - present) * (weighted ? size_[u] : 1);
+  }
+  return absent / 2;
+}
+
+Vertex Remainder::odd_neighbour(Vertex v) {
+  const auto& around = adjacent_[v];
+  ++stamp_;
+  for (Vertex u : around) mark_[u] = stamp_;
+  // The missing pairs must form a star: k + 1 vertices whose degrees, the centre's k included, sum to 2k.
+  std::size_t defective = 0, sum = 0, most = 0;
+  Vertex odd = v;
+  for (Vertex u : around) {
+    std::size_t absent = around.size() - 1;
+    for (Vertex w : adjacent_[u]) absent -= mark_[w] == stamp_;
+    if (absent == 0) continue;
+    ++defective;
+    sum += absent;
+    if (absent > most || (absent == most && size_[u] < size_[odd])) {
+      most = absent;
+      odd = u;
+    }
+  }
+  return defective == 0 || (defective == most + 1 && sum == 2 * most) ? odd : none;
+}
+
+std::pair<Graph, std::vector<Vertex>> Remainder::graph() const {
+  std::pair<Graph, std::vector<Vertex>> result;
+  auto& [graph, names] = result;
+  std::vector<Vertex> local(count(), none);
+  for (Vertex v = 0; v < count(); ++v)
+    if (!gone(v)) {
+      local[v] = static_cast<Vertex>(names.size());
+      names.push_back(v);
+    }
+  for (Vertex v : names) {
+    graph.size.push_back(size(v));
+    auto& list = graph.neighbours.emplace_back();
+    for (Vertex u : neighbours(v)) list.push_back(local[u]);
+  }
+  return result;
+}
+
+namespace {
+
+using Entry = std::tuple<double, std::uint64_t, Vertex, std::uint32_t>;
+
+class GreedyRun {
+ public:
+  GreedyRun(const Graph& graph, Rule rule, double noise, Random& random)
+      : rest_(graph),
+        rule_(rule),
+        noise_(noise),
+        random_(random),
+        score_(graph.count()),
+        version_(graph.count(), 0),
+        joined_(graph.count(), 0) {}
+
+  std::optional<Order> run(double bound, const Clock& clock) {
+    const Vertex n = rest_.left();
+    Order order;
+    double spent = 0;
+    for (Vertex v = 0; v < n && rule_ != Rule::sweep; ++v) {
+      if (v % 64 == 0 && clock.expired()) return finish(std::move(order));
+      rescore(v);
+    }
+    while (order.size() < n) {
+      if (order.size() % 16 == 0 && clock.expired()) return finish(std::move(order));
+      if (heap_.empty()) rescore(far_end());
+      const auto [key, tie, v, version] = heap_.top();
+      heap_.pop();
+      if (rest_.gone(v) || version != version_[v]) continue;
+      spent += std::exp2(rest_.log_bucket(v) - bound);
+      if (spent >= 1) return std::nullopt;
+      order.push_back(v);
+      step(v);
+    }
+    return order;
+  }
+
+ private:
+  void push(Vertex v) {
+    double key = score_[v];
+    if (noise_ > 0) key = (key + 1) * std::exp2(-noise_ * std::log(-std::log(random_.uniform() * 0.999999 + 5e-7)));
+    // A sweep keeps its front straight: who joined it first leaves it first.
+    const bool joins = rule_ == Rule::sweep && version_[v] == 0;
+    if (joins) joined_[v] = ++front_;
+    heap_.emplace(key, rule_ == Rule::sweep ? joined_[v] : random_.next(), v, ++version_[v]);
+  }
+
+  // The last vertex that breadth-first search reaches from a random one.
+  Vertex far_end() {
+    Vertex v = random_.below(static_cast<Vertex>(score_.size()));
+    while (rest_.gone(v)) v = (v + 1) % static_cast<Vertex>(score_.size());
+    std::vector<Vertex> queue{v};
+    std::vector<char> seen(score_.size(), 0);
+    seen[v] = 1;
+    for (std::size_t i = 0; i < queue.size(); ++i)
+      for (Vertex u : rest_.neighbours(queue[i]))
+        if (!std::exchange(seen[u], 1)) queue.push_back(u);
+    return queue.back();
+  }
+
+  void rescore(Vertex v) {
+    switch (rule_) {
+      case Rule::min_degree:
+        score_[v] = static_cast<double>(rest_.neighbours(v).size());
+        break;
+      case Rule::min_weight:
+      case Rule::sweep:
+        score_[v] = rest_.log_bucket(v);
+        break;
+      default:
+        score_[v] = rest_.missing(v, rule_ == Rule::weighted_min_fill);
+    }
+    push(v);
+  }
+
+  void step(Vertex v) {
+    const std::vector<Vertex> around = rest_.neighbours(v);
+    rest_.eliminate(v);
+    if (rule_ == Rule::min_fill || rule_ == Rule::weighted_min_fill) credit_common_neighbours();
+    for (Vertex u : around) rescore(u);
+  }
+
+  // A new edge is one that its common neighbours no longer miss.
+  void credit_common_neighbours() {
+    touched_.clear();
+    for (const auto& [a, b] : rest_.fill()) {
+      const double weight = rule_ == Rule::min_fill ? 1 : rest_.size(a) * rest_.size(b);
+      const auto &x = rest_.neighbours(a), &y = rest_.neighbours(b);
+      for (auto i = x.begin(), j = y.begin(); i != x.end() && j != y.end();) {
+        if (*i == *j) {
+          score_[*i] -= weight;
+          touched_.push_back(*i);
+        }
+        const bool advance_i = *i <= *j, advance_j = *j <= *i;
+        i += advance_i;
+        j += advance_j;
+      }
+    }
+    std::sort(touched_.begin(), touched_.end());
+    touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
+    for (Vertex u : touched_) push(u);
+  }
+
+  Order finish(Order order) {
+    std::vector<char> done(score_.size(), 0);
+    for (Vertex v : order) done[v] = 1;
+    const std::size_t first = order.size();
+    for (Vertex v = 0; v < score_.size(); ++v)
+      if (!done[v]) order.push_back(v);
+    std::stable_sort(order.begin() + static_cast<std::ptrdiff_t>(first), order.end(),
+                     [&](Vertex a, Vertex b) { return rest_.neighbours(a).size() < rest_.neighbours(b).size(); });
+    return order;
+  }
+
+  Remainder rest_;
+  Rule rule_;
+  double noise_;
+  Random& random_;
+  std::vector<double> score_;
+  std::vector<std::uint32_t> version_;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap_;
+  std::vector<Vertex> touched_;
+  std::vector<std::uint64_t> joined_;
+  std::uint64_t front_ = 0;
+};
+
+}  // namespace
+
+std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double bound, Random& random,
+                            const Clock& clock) {
+  return GreedyRun(graph, rule, noise, random).run(bound, clock);
+}
+
+}  // namespace elimina::order

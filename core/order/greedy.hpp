@@ -1,0 +1,55 @@
+// Greedy elimination orders and the reductions that come before any search.
+#pragma once
+#include <optional>
+#include <utility>
+
+#include "order/graph.hpp"
+
+namespace elimina::order {
+
+// A graph that is being eliminated.
+class Remainder {
+ public:
+  explicit Remainder(const Graph& graph);
+  bool gone(Vertex v) const { return gone_[v]; }
+  Vertex count() const { return static_cast<Vertex>(size_.size()); }
+  Vertex left() const { return left_; }
+  const std::vector<Vertex>& neighbours(Vertex v) const { return adjacent_[v]; }
+  double size(Vertex v) const { return size_[v]; }
+  double log_size(Vertex v) const { return log_size_[v]; }
+  double log_bucket(Vertex v) const;
+  // Joins v's neighbours and removes v; the new edges are in `fill()`.
+  void eliminate(Vertex v);
+  const std::vector<std::pair<Vertex, Vertex>>& fill() const { return fill_; }
+  // Pairs of v's neighbours that are not joined: how many, or the sum of their sizes' products.
+  double missing(Vertex v, bool weighted);
+  // The one neighbour without which the others are a clique; v itself if all are one; none if there is no such vertex.
+  Vertex odd_neighbour(Vertex v);
+  // Remaining graph, and the original vertices of its vertices.
+  std::pair<Graph, std::vector<Vertex>> graph() const;
+
+ private:
+  std::vector<double> size_, log_size_;
+  std::vector<std::vector<Vertex>> adjacent_;
+  std::vector<char> gone_;
+  Vertex left_;
+  std::vector<std::pair<Vertex, Vertex>> fill_;
+  std::vector<std::uint64_t> mark_;
+  std::uint64_t stamp_ = 0;
+  std::vector<Vertex> scratch_;
+};
+
+// `sweep` walks through the graph from one end: only neighbours of what is gone are candidates, the smallest bucket
+// first.
+enum class Rule { min_fill, weighted_min_fill, min_degree, min_weight, sweep };
+
+// Runs one greedy elimination. Keys are multiplied by 2^(noise * g) with g Gumbel-distributed, ties are broken at
+// random. Empty when the work passed 2^bound before the end. When the clock expires the rest follows by its current
+// degree.
+std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double bound, Random& random,
+                            const Clock& clock);
+
+// Eliminates what need not be searched; returns it in order, the remainder holds the rest.
+Order reduce(Remainder& rest, const Clock& clock);
+
+}  // namespace elimina::order

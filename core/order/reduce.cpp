@@ -1,0 +1,106 @@
+// Reductions before the search (Bodlaender, Koster, van den Eijkhof, 2005), with domain sizes as weights.
+#include <algorithm>
+#include <deque>
+#include <queue>
+#include <utility>
+
+#include "order/greedy.hpp"
+
+namespace elimina::order {
+namespace {
+
+// Every order has a bucket of this many cells (log2): the weighted degeneracy, by removing the smallest bucket again
+// and again.
+double largest_bucket_bound(const Remainder& rest, Vertex count) {
+  using Entry = std::pair<double, Vertex>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap;
+  std::vector<double> log(count, -1);
+  for (Vertex v = 0; v < count; ++v)
+    if (!rest.gone(v)) heap.emplace(log[v] = rest.log_bucket(v), v);
+  double bound = 0;
+  std::vector<char> removed(count, 0);
+  while (!heap.empty()) {
+    const auto [key, v] = heap.top();
+    heap.pop();
+    if (removed[v] || key != log[v]) continue;
+    removed[v] = 1;
+    bound = std::max(bound, key);
+    for (Vertex u : rest.neighbours(v))
+      if (!removed[u]) heap.emplace(log[u] -= rest.log_size(v), u);
+  }
+  return bound;
+}
+
+class Reducer {
+ public:
+  Reducer(Remainder& rest, const Clock& clock) : rest_(rest), clock_(clock), count_(rest.left()), queued_(count_, 0) {}
+
+  Order run() {
+    for (Vertex v = 0; v < count_; ++v) enqueue(v);
+    drain_simplicial();
+    if (rest_.left() == 0) return std::move(order_);
+    const double bound = largest_bucket_bound(rest_, count_);
+    for (bool changed = true; changed && !clock_.expired();) {
+      changed = false;
+      for (Vertex v = 0; v < count_ && !clock_.expired(); ++v) {
+        if (rest_.gone(v) || rest_.log_bucket(v) > bound) continue;
+        const Vertex odd = rest_.odd_neighbour(v);
+        if (odd == none || rest_.size(odd) > rest_.size(v)) continue;
+        remove(v);
+        drain_simplicial();
+        changed = true;
+      }
+    }
+    return std::move(order_);
+  }
+
+ private:
+  void enqueue(Vertex v) {
+    if (queued_[v] || rest_.gone(v)) return;
+    queued_[v] = 1;
+    queue_.push_back(v);
+  }
+
+  void drain_simplicial() {
+    while (!queue_.empty() && !clock_.expired()) {
+      const Vertex v = queue_.front();
+      queue_.pop_front();
+      queued_[v] = 0;
+      if (!rest_.gone(v) && simplicial(v)) remove(largest_twin(v));
+    }
+  }
+
+  bool simplicial(Vertex v) { return rest_.neighbours(v).size() < 2 || rest_.odd_neighbour(v) == v; }
+
+  // Among simplicial vertices with one closed neighbourhood, the largest domain goes first: the others' buckets lose
+  // it.
+  Vertex largest_twin(Vertex v) const {
+    Vertex best = v;
+    for (Vertex u : rest_.neighbours(v))
+      if (rest_.neighbours(u).size() == rest_.neighbours(v).size() && rest_.size(u) > rest_.size(best)) best = u;
+    return best;
+  }
+
+  void remove(Vertex v) {
+    const std::vector<Vertex> around = rest_.neighbours(v);
+    rest_.eliminate(v);
+    order_.push_back(v);
+    for (Vertex u : around) enqueue(u);
+    if (rest_.fill().empty()) return;
+    for (Vertex u : around)
+      for (Vertex w : rest_.neighbours(u)) enqueue(w);
+  }
+
+  Remainder& rest_;
+  const Clock& clock_;
+  Vertex count_;
+  std::vector<char> queued_;
+  std::deque<Vertex> queue_;
+  Order order_;
+};
+
+}  // namespace
+
+Order reduce(Remainder& rest, const Clock& clock) { return Reducer(rest, clock).run(); }
+
+}  // namespace elimina::order

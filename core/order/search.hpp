@@ -1,0 +1,25 @@
+// The search for an order of least work: reductions, greedy runs, annealing of elimination trees, within a budget.
+#pragma once
+#include "order/greedy.hpp"
+
+namespace elimina::order {
+
+struct Options {
+  std::vector<Rule> rules;   // of the greedy runs
+  bool anneal = true;        // improve by local search
+  std::int64_t rounds = -1;  // greedy runs and annealings; -1: until the time is up
+  double patience = 0;       // seconds of ordering for each cell of work; 0: no such limit
+  double limit = std::numeric_limits<double>::infinity();  // log2 of the largest table wanted
+  std::uint64_t seed = 0;
+  int threads = 1;
+};
+
+// Seconds of a run from which its order is worth more than reductions and a greedy run.
+inline constexpr double worth_a_search = 0.2e-3;
+
+// Share of a run's time that the search for its order may take: what a longer one finds seldom saves as much.
+inline constexpr double search_share = 0.25;
+
+Order search(const Graph& graph, const Options& options, const Clock& clock);
+
+}  // namespace elimina::order
