@@ -91,7 +91,7 @@ class RowBounds:
 
 
 class RowGuard:
-    """A filter of tuples while a table is made: see ``backends.rows.Guard``.
+    """A filter of tuples while a table is made: see ``Guard``.
 
     Args:
         device: Device of the tuples.

@@ -142,7 +142,7 @@ class RowsDevice(Protocol):
 
 
 class Order(NamedTuple):
-    """Order of a join of two tables: ``JoinOrder`` in ``core/exec/sparse/rows.hpp``; ``choose`` only with ``eliminate``."""
+    """Order of a join of two tables (``JoinOrder`` of the core); ``choose`` only with ``eliminate``."""
 
     group: NDArray[np.uint64]
     low: int
