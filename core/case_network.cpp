@@ -66,7 +66,7 @@ void CaseNetwork::encode(const tables::Tables& tables, tables::Sense sense, tabl
   const tables::Places places{starts, members, model.starts, scopes, own_sizes, model.strides, model.offsets};
   const std::span<const i64> numbers(starts.data(), count);
   const auto written = tables::encode(tables, sense, rule, 0, places, numbers, tables::Number::f64, reinterpret_cast<char*>(arena_.data()), kBlock);
-  // Of a support all values are 0 or 1.
+  // All values of a support are 0 or 1.
   exponent_ = std::accumulate(written.exponents.begin(), written.exponents.end(), i64(0));
   usable_ = std::find(written.exact.begin(), written.exact.end(), 0) == written.exact.end();
   model.least.assign(count, 0);

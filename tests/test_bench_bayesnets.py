@@ -1,4 +1,4 @@
-"""What the bench of Bayesnets gives to the peers: numbers, evidence and batches, against joint sums by plain loops."""
+"""Numbers, evidence and batches that the benchmark of networks gives its peers, against joint sums by plain loops."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_counts_in_long_integers(kind, data):
 
 @pytest.mark.parametrize("memory", [None, 500_000])
 def test_counts_of_many_bits(monkeypatch, memory):
-    """What has thousands of bits takes one run in long integers, unless these need too much memory."""
+    """A count of thousands of bits takes one run in long integers, unless these need too much memory."""
     runs = []
     monkeypatch.setattr(bucket, "exact_count", lambda *parts: (runs.append(parts), exact_count(*parts))[1])
     rng = np.random.default_rng(4)

@@ -1,4 +1,4 @@
-"""What the documentation shows is what happens: its Python runs, its links lead somewhere, no key is missing."""
+"""The documentation tells the truth: its Python runs, its links lead somewhere, no key is missing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def name_of(page):
 
 @contextmanager
 def cluster_for(page):
-    """Where a page's commands name a cluster, a function that puts the address of a real one in its place."""
+    """Return a function that replaces the address of a cluster in a page's commands by that of a real one."""
     if CLUSTER not in page.read_text() or not pages.is_here("distributed"):
         yield str
         return

@@ -1,4 +1,4 @@
-"""Which way to the optimum is taken, and what the options about it mean."""
+"""Choice of the strategy for an optimum, and the options about it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ WAYS_WITH_A_BOUND = [
 @settings(max_examples=40, deadline=None)
 @given(model=models("integer") | models("max-integer"), off=st.integers(-30, 30))
 def test_a_bound_means_the_same_to_all_methods(options, model, off):
-    """What is no better than the bound is the answer only if it reaches it; else nothing is, with the next total."""
+    """An optimum above the given upper bound is infeasible, and the bound is the next total."""
     expected = brute.optimum(model)
     sign = 1 if model.sense == "min-cost" else -1
     upper = (expected or 0) + off

@@ -87,7 +87,7 @@ def test_marginals(data_dir):
 
 
 def test_bounds_on_partition_functions(data_dir):
-    """Of files that take long otherwise: the published value is between them."""
+    """The published value lies between the bounds, for files that take long otherwise."""
     for name in ("DBN_11", "Grids_11", "Grids_16", "ObjectDetection_11", "Pedigree_11"):
         path = data_dir / "uai" / "2014_MAR" / f"{name}.uai"
         model = elimina.read(path)

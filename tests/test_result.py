@@ -1,4 +1,4 @@
-"""How answers read: tables of marginals, and pandas."""
+"""Text of answers: tables of marginals, and pandas."""
 
 from __future__ import annotations
 

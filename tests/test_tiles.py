@@ -108,7 +108,7 @@ def test_probabilities(device, shape):
 @given(shape=shapes(), gain=st.sampled_from([1, 8]))
 @settings(max_examples=60, deadline=None)
 def test_tables_joined_before_a_bucket(device, shape, gain):
-    """What buckets with much work do, done in all of them."""
+    """Tables are joined first where a bucket is told to have much work."""
     sizes, scopes, seed = shape
     rng = np.random.default_rng(seed)
     factors = [(scope, rng.integers(-50, 50, [sizes[v] for v in scope])) for scope in scopes]

@@ -2,7 +2,7 @@
 
 NB_MODULE(_core, m) {
   m.doc() = "elimina's compiled core.";
-  // What a thread that was left alone holds when the interpreter ends is no leak, and nothing that a user can act on.
+  // A daemon thread may hold objects when the interpreter ends. A warning about leaks would help no user.
   nanobind::set_leak_warnings(false);
   bind_stop(m);
   bind_text(m);

@@ -106,8 +106,8 @@ std::optional<Order> search_at_once(const Graph& graph, const Options& options, 
   return better(cost_of(graph, other), cost, options.limit) ? other : order;
 }
 
-// Of every variable along an order: how many others (of several values) its message has at most; the messages' cells (0 if
-// they exceed 64 bits), and the separators of just those messages, one after the other.
+// Messages of an order: the largest number of variables (of several values) in one, the cells of each (0 if they exceed 64 bits),
+// and the separators of those that exceed 64 bits.
 struct Messages {
   Vertex width = 0;
   std::vector<std::uint64_t> cells;

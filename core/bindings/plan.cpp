@@ -73,7 +73,7 @@ PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& pa
   const std::vector<int> asked = list_of(wanted);
   nb::gil_scoped_release release;
   if (passes == "both") {
-    // Where no machine holds a message the plan is for its figures alone, and the way back would take minutes.
+    // A plan with a message that no machine can hold is made for its figures alone; its downward pass would take minutes to plan.
     made.steps = both_passes(tree->tree, tree->scopes, tree->sizes, tables, tree->largest() < kMostCells ? asked : std::vector<int>());
   } else if (passes == "joint") {
     made.steps = joint_steps(tree->tree, tree->scopes, tree->sizes, tables);

@@ -1,4 +1,4 @@
-// What a search tries.
+// A decision of a search.
 #pragma once
 #include "network.hpp"
 

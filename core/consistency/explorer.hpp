@@ -8,7 +8,7 @@
 
 namespace elimina::consistency {
 
-// What is left to search below some decisions: those of a path as far as `length`, and one more.
+// An open node: the first `length` decisions of a path, and one more. The subtree below it is still to be searched.
 struct Open {
   Cost bound = 0;
   std::shared_ptr<const std::vector<Decision>> path;
@@ -20,19 +20,19 @@ class Explorer {
  public:
   explicit Explorer(const Network& network) : network_(network), propagator_(network) {}
 
-  // What costs `top` or more is not looked for; for `slack`, see `Propagator::propagate`. `stop`: ends a run once it is true.
+  // `top`: only cheaper solutions are searched for. `slack`: see `Propagator::propagate`. `stop`: ends a run once it is true.
   struct Limits {
     Cost top, slack;
     const std::atomic<bool>* stop;
   };
 
-  // Makes the root consistent; false: nothing is below the top.
+  // Makes the root consistent. Returns false if no solution is cheaper than the top.
   bool prepare(const Limits& limits);
 
-  // Goes to an open node; false: there is nothing below it.
+  // Goes to an open node. Returns false if nothing below it is cheaper than the top.
   bool enter(const Open& open, const Limits& limits);
 
-  // Searches on for some nodes, or until it has nothing left, or to a solution: then it is true.
+  // Continues for a number of nodes, to the end of the subtree or to a solution. Returns true for a solution.
   bool run(const Limits& limits, std::uint64_t nodes);
 
   const std::vector<int>& solution() const { return solution_; }

@@ -12,7 +12,7 @@ namespace elimina::consistency {
 using network::Cost;
 using network::Var;
 
-// What a table has for forbidden cells: whatever is shifted, they stay above all that is allowed.
+// The cost of forbidden cells. It stays above every allowed cost, whatever is shifted.
 inline constexpr Cost forbidden = Cost{1} << 60;
 
 struct Function : network::Function {
@@ -33,10 +33,10 @@ struct Network {
 
   int count() const { return static_cast<int>(size.size()); }
 
-  // What an assignment costs, constant included; `forbidden` or more if it is not allowed.
+  // The cost of an assignment, constant included; `forbidden` or more if it is not allowed.
   Cost at(const std::vector<int>& value) const;
 
-  // Of the model, given those of this, and the other way round.
+  // Values of the model's variables from those of this network's, and the reverse.
   std::vector<int> outer(const std::vector<int>& value) const;
   std::vector<int> inner(const std::vector<int>& value) const;
 

@@ -63,7 +63,7 @@ Propagator::View Propagator::view(const Function& f, int p, int q) const {
   return result;
 }
 
-// How many other positions are free; one of them, or any other one.
+// The number of other free positions, and one of them (any other one if none is free).
 int Propagator::free_positions(const Function& f, int except, int* other) const {
   *other = except == 0 ? 1 : 0;
   if (f.arity() == 2) return state_.is_free(f.scope[*other]);
@@ -232,7 +232,7 @@ bool Propagator::exist(Var v) {
       return true;
     }
   }
-  // Where the constant rises by little each time, that is the end.
+  // Propagation ends where the constant rises too little each time.
   if (patience_ == 0) return true;
   --patience_;
   for (const int x : state_.values(v))
@@ -252,7 +252,7 @@ bool Propagator::is_supported(Var v, int x) {
   return total <= slack_;
 }
 
-// What a function costs at least with a value, unary costs of its other variables included where no earlier function counts them.
+// The least cost of a function with a value, unary costs of its other variables included where no earlier function counts them.
 Cost Propagator::least(const Place& place, int x) {
   const Function& f = network_.functions[place.function];
   int q;
@@ -278,7 +278,7 @@ Cost Propagator::least(const View& t, std::size_t cell, int x, const Cost* added
   return std::max<Cost>(0, low + row);
 }
 
-// What a function costs at least with each value of the variable, as amounts to be shifted; values that cost too much are dropped.
+// The least cost of a function with each value of the variable, as amounts to be shifted; values that cost too much are dropped.
 Propagator::Found Propagator::find(const Place& place, bool with_unary) {
   const Function& f = network_.functions[place.function];
   const Var v = f.scope[place.position];
@@ -313,7 +313,7 @@ bool Propagator::pull(const Place& place) {
   return found != Found::conflict;
 }
 
-// As much of the other variables' unary costs is shifted as is needed.
+// The needed part of the other variables' unary costs is shifted.
 bool Propagator::gather(const Place& place) {
   const Found found = find(place, true);
   const Function& f = network_.functions[place.function];

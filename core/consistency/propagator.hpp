@@ -29,7 +29,7 @@ class Propagator {
   // A value of a free variable that costs nothing, and that the other variables can follow for nothing, as far as that is known.
   int support(Var v) const { return support_[v]; }
 
-  // How many conflicts the functions with another free variable had (Boussemart et al., 2004).
+  // Number of conflicts of the functions with another free variable (Boussemart et al., 2004).
   double weight(Var v) const;
 
   // Equivalent costs: of an assignment of values that are left, in the state as it is.

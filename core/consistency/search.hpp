@@ -33,7 +33,7 @@ class Search {
   // Goes on until the limits; whether it is done.
   bool run(const Limits& limits);
 
-  // What is left to search, which is then no longer its own; and what it is to search instead: open nodes of a search of the same model.
+  // Gives the open nodes away, or replaces them by those of another search of the same model.
   std::vector<Open> take_open() { return std::exchange(open_, {}); }
   void replace_open(std::vector<Open> open);
 

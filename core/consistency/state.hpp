@@ -23,7 +23,7 @@ class State {
   bool is_free(Var v) const { return count_[v] > 1; }
   // Without an order.
   std::span<const int> values(Var v) const { return {values_.data() + network_.first[v], static_cast<std::size_t>(count_[v])}; }
-  // Of a variable that is not free.
+  // The value of a variable that is not free.
   int value(Var v) const { return values_[network_.first[v]]; }
   bool has(Var v, int x) const { return place_[network_.first[v] + x] < count_[v]; }
   // Variables of more than one value; without an order.

@@ -35,7 +35,7 @@ struct Options {
   double seconds = std::numeric_limits<double>::infinity();
   std::uint64_t nodes = ~std::uint64_t{0}, failures = ~std::uint64_t{0};
   std::function<bool()> poll;  // asked now and then; by false the search ends
-  // What other searches have found of the same objective: it is the least value, or kNoValue.
+  // The least value of the same objective that other searches have found, or kNoValue.
   const std::atomic<Value>* shared_best = nullptr;
 };
 

@@ -26,7 +26,7 @@ struct Function {
   }
 };
 
-// Of a function at a variable.
+// The position of a function at a variable.
 struct Place {
   int function, position;
 };

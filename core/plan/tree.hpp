@@ -6,7 +6,7 @@
 
 namespace elimina::plan {
 
-// For each variable of an order the mini-buckets of its bucket: places of its tables, factors first, then messages.
+// Mini-buckets of each variable's bucket, along an order: places of its tables, factors first, then messages.
 using Partition = std::vector<std::vector<std::vector<int>>>;
 
 // Nodes in elimination order, so that children come before parents.

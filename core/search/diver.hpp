@@ -12,7 +12,7 @@ class Diver {
  public:
   Diver(const Problem& problem, const Cache& cache, std::uint64_t seed);
 
-  // Whether the search has done enough for another dive: they take a small part of its time.
+  // True if the search has done enough for another dive: dives take a small part of its time.
   bool is_due(std::uint64_t nodes) const { return nodes >= next_; }
 
   // Every other time from a new dive, some of them at random, the more so the wider the gap.

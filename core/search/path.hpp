@@ -10,7 +10,7 @@ class Path {
  public:
   explicit Path(const Problem& problem);
 
-  // For each value of a variable whose ancestors have theirs: what the factors of its bucket cost, and a bound on its subtree.
+  // Cost of the bucket's factors and a bound on the subtree, for each value of a variable whose ancestors have theirs.
   void expand(Var v, double* cost, double* bound);
 
   // Gives a value to a variable that was expanded.

@@ -36,8 +36,8 @@ struct Report {
   std::vector<Event> events;
 };
 
-// What is proven has a bound that is its cost (the upper bound that was given, where no solution is below that). Integral costs are
-// exact; others within 1e-9 of the optimum, relatively. Runs of one thread that are not ended by time repeat themselves.
+// In a proven answer the bound equals the cost (or the given upper bound, if no solution is below it). Integral costs are exact, others
+// within 1e-9 of the optimum, relatively. Runs of one thread that no time limit ends are reproducible.
 Report search(const Problem& problem, const Options& options);
 
 }  // namespace elimina::search

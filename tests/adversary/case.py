@@ -1,4 +1,4 @@
-"""What all kinds of cases have in common."""
+"""The interface of every kind of case."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Defect(AssertionError):
 
 
 class Setting(NamedTuple):
-    """What a run asks of all of its cases.
+    """Settings that all cases of a run share.
 
     Attributes:
         device: ``cpu`` or ``cuda``.

@@ -42,7 +42,7 @@ class Failure(NamedTuple):
 
 
 class Job(NamedTuple):
-    """What a worker is to do.
+    """The work of one worker process.
 
     Attributes:
         kinds: In turn.

@@ -37,7 +37,7 @@ def tables(builder, factors):
 
 
 def outputs(builder, program, run):
-    """What the levellings made, with axes as above."""
+    """Return the results of moment matching, with axes as above."""
     found = []
     for number, at, _ in program.outputs.tolist():
         step = builder.steps[number]
@@ -139,7 +139,7 @@ def chain(dtype, parameter, count, length, seed):
 
 @pytest.mark.parametrize(("dtype", "count"), [("int16", 2), ("int16", 5), ("int32", 3), ("int32", 6)])
 def test_integers_within_the_proved_range_never_wrap(dtype, count):
-    """As many costs at the very edge as the proof allows, against integers that have room."""
+    """Costs at the limit of the range proof agree with those in wider integers."""
     for seed in range(20):
         most = 8
         edge = int(np.iinfo(dtype).max) // most

@@ -1,4 +1,4 @@
-"""What shells and scripts need: completion, plans as JSON, output without colours."""
+"""Service for shells and scripts: completion, plans as JSON, output without colours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where models come from: files of distributed problems, and standard input."""
+"""Sources of models: files of distributed problems, and standard input."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_time_limit(elimina, large):
 
 @pytest.mark.parametrize(("number", "cause"), [(signal.SIGINT, "interrupt"), (signal.SIGTERM, "termination")])
 def test_signals(start, large, tmp_path, number, cause):
-    """From the first tour on, whenever the signal comes."""
+    """A signal at any moment after the first tour gives the best tour and its bound."""
     process = start("tsp", large, "-o", "large.tour")
     process.stdout.readline()
     process.send_signal(number)

@@ -1,4 +1,4 @@
-"""What filters AllDifferents: the CPU's search, the device's code by one or three threads, and a GPU."""
+"""Filters of AllDifferent: the CPU's search, the device's code by one or three threads, and a GPU."""
 
 from __future__ import annotations
 

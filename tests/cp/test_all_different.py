@@ -37,7 +37,7 @@ def test_solutions(consistency: str) -> None:
 
 
 def test_bounds_consistent() -> None:
-    """Of each variable, both bounds are in a solution if the domains had no holes."""
+    """Both bounds of each variable belong to a solution of the domains without their holes."""
     for seed in range(300):
         rng = random.Random(seed)
         ends = [sorted((rng.randint(0, 7), rng.randint(0, 7))) for _ in range(rng.randint(2, 5))]

@@ -1,4 +1,4 @@
-"""Which side filters AllDifferents, and what happens where there is no device, or one that fails."""
+"""Choice of the side that filters AllDifferents, without a device and with one that fails."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ FILES = sorted(FOLDER.glob("flatzinc_derived/*.fzn")) + sorted(FOLDER.glob("jaco
 
 
 def search(text: str, limit: int | None, seconds: float = SECONDS) -> tuple[str, list[reference.Values]]:
-    """How the search ended, and what it found, all variables shown."""
+    """Return how the search ended and what it found, with all variables shown."""
     model = FlatZinc(reference.reveal(text).encode(), lambda: True)
     solver = model.search(False, 0, seconds, 1, False, lambda: True)
     printed, count, state = b"", 0, "limit"

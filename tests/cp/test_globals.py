@@ -370,7 +370,7 @@ def test_bin_packing() -> None:
 
 @pytest.mark.parametrize("scale", [1, 70, 5000])
 def test_bins_are_domain_consistent_each(scale: int) -> None:
-    """As far as the sums of its items are few: otherwise by what is sure and what is possible."""
+    """A knapsack is domain consistent while its items have few sums, and bounds consistent beyond."""
     narrowed = 0
     for seed in range(80):
         rng = random.Random(seed)

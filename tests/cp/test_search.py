@@ -279,7 +279,7 @@ TAKES = ["median", "middle", "random", "interval", "split", "reverse_split", "mi
 @pytest.mark.parametrize("take", TAKES)
 @pytest.mark.parametrize("scale", [1, -1, 3])
 def test_huge_domains_with_holes_are_searched_in_few_steps(take: str, scale: int) -> None:
-    """Where holes have no row, values one after the other would take years."""
+    """Branching skips holes at once: one value after the other would take years."""
     values = [-(2**44), -5, 0, 7, 2**31, 2**44]
     model = cp.Model()
     x = model.int_var(values)

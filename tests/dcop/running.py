@@ -76,5 +76,5 @@ def _again(known, engine: Engine, name: str) -> Agent:
 
 
 def settings_of(problem: Problem, **options) -> Settings:
-    """Of a problem's agents."""
+    """Return the agents of a problem."""
     return Settings(problem.model.sense, problem.model.is_integer, **options)

@@ -119,7 +119,7 @@ def test_the_root_has_the_highest_rank() -> None:
 
 
 def test_most_connected_neighbours_first() -> None:
-    """From a corner of a grid of 3 columns the token goes to and fro between its long sides."""
+    """A token that starts at a corner of a grid of 3 columns goes to and fro between the long sides."""
     problem = Problem.from_model(grid_model(6, 2, columns=3))
     agents, _ = run_agents(problem, settings_of(problem, heuristic="most-connected"))
     visits = [agent.places[v].visit for v, agent in enumerate(agents)]

@@ -92,7 +92,7 @@ def test_devices(device: str, least: int, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def minibucket_bound(problem: Problem, order: list[int], ibound: int) -> float | None:
-    """What mini-buckets say in this order, functions of one scope being one table; None: nothing is allowed."""
+    """Return the mini-bucket bound of this order, with one table for each scope; None if nothing is allowed."""
     prepared = prepare(problem.model, "mpe", {})
     by_scope: dict[frozenset[int], list[int]] = {}
     for number, table in enumerate(prepared.tables):

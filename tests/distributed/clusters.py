@@ -153,5 +153,5 @@ def kill_at(
 
 
 def addresses(client: Client) -> list[str]:
-    """Of the workers that are there."""
+    """Return the addresses of the workers that are connected."""
     return sorted(known_workers(client))

@@ -12,6 +12,6 @@ from tests.distributed.clusters import cluster_of
 
 @pytest.fixture(scope="package")
 def client() -> Iterator[Client]:
-    """Of a cluster of three workers, none of which is killed."""
+    """Return the client of a cluster of three workers, none of which is killed."""
     with cluster_of(3) as client:
         yield client

@@ -83,7 +83,7 @@ def test_other_releases(client, monkeypatch, found, message) -> None:
 
 
 def test_the_scheduler_itself_is_asked_for_workers(client, monkeypatch) -> None:
-    """What the client keeps is without workers now and then."""
+    """The client survives moments without workers."""
     monkeypatch.setattr(type(client), "scheduler_info", lambda *_, **__: {"workers": {}})
     assert len(known_workers(client)) == 3
 

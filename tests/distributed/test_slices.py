@@ -258,7 +258,7 @@ def test_a_model_of_costs_has_no_cases(client) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("task", SENSES)
 def test_one_worker_a_gpu(task) -> None:
-    """As many workers as there are GPUs answer what one does."""
+    """One worker for each GPU gives the same answer as one worker."""
     model = grid(6, 4, SENSES[task], 2)
     expected = calls.solve(model, task, device="cpu", method="eliminate")
     for count in sorted({1, cuda_devices()}):

@@ -25,7 +25,7 @@ from tests.devices import on_devices
 
 
 class Stop(Exception):
-    """What a listener ends a run with."""
+    """The exception by which a listener ends a run."""
 
 
 def stop_after(reports):

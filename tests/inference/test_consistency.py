@@ -66,7 +66,7 @@ def run(search, seconds=60.0, nodes=1e9, memory=1e6, poll=lambda lower, best, no
 
 
 def check(costs, found, upper):
-    """What is proven is the optimum; what is not bounds it."""
+    """A proven cost is the optimum, and any other cost bounds it."""
     optimum = costs.total.min()
     assert found["bound"] <= min(optimum, upper)
     if found["value"]:

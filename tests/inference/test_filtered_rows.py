@@ -105,7 +105,7 @@ def test_a_solution_that_is_known(device, kind, data, shifted, below):
 @FEW
 @given(data=st.data())
 def test_bounds_are_lower_bounds(data):
-    """For each step and each assignment: what bounds its output, and what bounds the rest, by the tables themselves."""
+    """Return a bound on the output and one on the rest, for each step and assignment, from the tables themselves."""
     model = data.draw(models("integer", max_variables=5))
     known = known_of(model, shifted=False)
     planned = filtered_plan(known, CpuBackend(), Options(device="cpu"))

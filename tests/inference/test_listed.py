@@ -194,7 +194,7 @@ def test_a_junction_tree_weighs_listed_tuples():
 
 
 def test_a_junction_tree_on_rows_answers_parts_and_draws():
-    """What a query needs may be less than the whole plan; samples read messages as dense tables."""
+    """A query may need less than the whole plan, and samples read messages as dense tables."""
     rng = np.random.default_rng(5)
     factors = []
     for scope in ((0, 1), (1, 2), (0, 2)):

@@ -38,7 +38,7 @@ def ways(model, **options):
 
 
 def answers(model, cases):
-    """Of plans of their own without help, and of the one plan; and which cases had a plan that can be relied on."""
+    """Return the answers by plans of their own and by the one plan, and the cases whose own plan is reliable."""
     both = ways(model)
     one, planned = both[CaseByCase], both[PlannedCases]
     values = cases.astype(np.int32)
@@ -118,7 +118,7 @@ def test_less_work_than_the_one_plan():
 
 
 def test_a_plan_that_does_not_fit(monkeypatch):
-    """Where messages have little room, the one plan answers."""
+    """The one plan answers where messages have little room."""
     model = grid(6, 6)
     cases = random_cases(model, np.random.default_rng(0), 40, 0.2).astype(np.int32)
 

@@ -34,7 +34,7 @@ def forms(request, monkeypatch):
 
 
 def answers(model, task, chosen):
-    """What each way says; rows may turn out to be more than were expected, and than their slices have room for."""
+    """Return the answer of each strategy. Tuples may be more than expected, and more than their slices hold."""
     for way, options in chosen.items():
         try:
             found = calls.solve(model, task, **options)

@@ -94,7 +94,7 @@ def test_both_ends_are_of_use():
 
 
 def test_bounds_from_below_survive_zeros():
-    """Where several parts of a bucket have zeros, Hölder's bound from below is 0; fixing variables is not."""
+    """Hölder's lower bound is 0 where several mini-buckets have zeros; conditioning gives a positive one."""
     model = lattice(7, seed=3, coupling=0.5, zeros=0.1)
     result = calls.solve(model, "pr", method="mbe", ibound=3, device="cpu")
     assert math.isfinite(result.lower_bound)

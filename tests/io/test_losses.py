@@ -1,4 +1,4 @@
-"""What formats cannot hold is said, and large constants take no space."""
+"""Losses of formats are reported, and large constants take no space."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def faces_kernels(semiring: str, dtype: str) -> list[str]:
 
 
 def level_kernels(semiring: str, dtype: str) -> list[str]:
-    """What levels mini-buckets; the large steps' kernels of 2, 5 and 16 of them."""
+    """Kernels of moment matching; those of large steps for 2, 5 and 16 mini-buckets."""
     kind = semiring, np.dtype(dtype)
     names = [kernels.level_kernel(*kind, tables, words).name for tables in (2, 5, 16) for words in (True, False)]
     return names + [kernels.forest_kernel(*kind, tree, levels=True) for tree in (True, False)]

@@ -45,7 +45,7 @@ int main() {
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """For each weight and row: the sum, the same by halves, and a level of the row's first value."""
+    """Return the sum, the sum by halves, and the level of the first value, for each weight and row."""
     gxx = shutil.which("g++") or shutil.which("c++")
     if gxx is None:
         pytest.skip("no C++ compiler")

@@ -1,4 +1,4 @@
-"""What must hold for every plan, recomputed plainly."""
+"""Invariants of every plan, recomputed plainly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which variables are fixed, and what the plan says about it."""
+"""Choice of the variables that slices fix, and its text in the plan."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def test_every_step_runs_once_and_after_what_it_reads(kind, data):
 
 
 def test_more_rows_than_expected_change_over_to_dense_tables(monkeypatch):
-    """What no longer fits as rows is made dense, step by step."""
+    """Steps that no longer fit as tuples become dense one by one."""
     model = chain(0.5, length=5, size=12)
     expected = calls.solve(model, "count", tables="dense", device="cpu").value
     ran = []

@@ -87,7 +87,7 @@ class Runtime:
 
 
 class Device:
-    """What a streaming session needs of ``CudaBackend``; the program tells its kernels' semiring."""
+    """A stand-in for ``CudaBackend`` in streaming sessions; the program tells its kernels' semiring."""
 
     multiprocessors, shared_limit = 132, 232448
 

@@ -60,7 +60,7 @@ class _Source:
 
 
 class Part(NamedTuple):
-    """What is to be known of one encoded factor.
+    """Facts about one encoded factor.
 
     Attributes:
         offset: The integer cost taken out of it, or the power of two (``sum-product``).
@@ -90,7 +90,7 @@ class Encoder(Protocol):
 
 
 def encoder(problem: Problem, plan: Plan, semiring: str | None = None) -> Encoder:
-    """What encodes a problem, or slices of it, for the plan's semiring or another one over the same dtype and layout.
+    """An encoder of a problem, or of its slices, for the plan's semiring or another one over the same dtype and layout.
 
     Raises:
         InputError: Costs are so large that their sum may leave the plan's dtype.

@@ -158,7 +158,7 @@ def reveal(text: str) -> str:
 
 
 def parse_solutions(printed: str) -> list[Values]:
-    """What a solver printed: name -> value, of each solution."""
+    """Return the solutions that a solver printed, each as name -> value."""
     solutions = []
     for block in printed.split("----------\n")[:-1]:
         reader = _Reader("".join(line for line in block.splitlines(keepends=True) if not line.startswith(("%", "="))))
@@ -183,7 +183,7 @@ def evaluate(x: Any, model: Model, values: Values) -> Any:
 
 
 def violated(model: Model, values: Values) -> list[str]:
-    """What an assignment of all variables does not fulfil."""
+    """Return the constraints that an assignment of all variables violates."""
     lists = {name: value for name, value in values.items() if isinstance(value, list)}
     values = values | {f"{name}[{i}]": each for name, xs in lists.items() for i, each in enumerate(xs, 1)}
     faults = []

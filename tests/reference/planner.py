@@ -445,7 +445,7 @@ class Passes:
             self._upward.append(self._eliminate(node.variable, node.separator, reads))
 
     def roots(self) -> list[Read]:
-        """What remains of each component, over kept variables."""
+        """Steps for the rest of each component, over kept variables."""
         return [message for message, node in zip(self._upward, self._tree.nodes, strict=True) if node.parent < 0]
 
     def join_roots(self) -> int:
@@ -467,7 +467,7 @@ class Passes:
         return math.prod(self._sizes[v] for v in scope)
 
     def _sites(self, wanted: Collection[int]) -> tuple[dict[int, int], set[int]]:
-        """Where each marginal is read off: at the smallest separator with the variable, or in its own bucket."""
+        """Place of each marginal: the smallest separator with the variable, or the variable's own bucket."""
         best: dict[int, tuple[int, int]] = {}
         for number, node in enumerate(self._tree.nodes):
             cells = self._cells(node.separator)

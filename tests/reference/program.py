@@ -113,7 +113,7 @@ def _rows(program, words, arena, peaks):
 
 
 def _level(program, words, arena):
-    """What evens out one mini-bucket, from the marginals of all."""
+    """Return the correction of one mini-bucket, from the marginals of all."""
     axes, count = words[AXES], words[TABLES]
     sizes = words[HEADER : HEADER + 3 * axes : 3]
     records = [words[HEADER + 3 * axes + (3 + axes) * table :][: 3 + axes] for table in range(count)]

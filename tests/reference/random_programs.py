@@ -176,7 +176,7 @@ class Builder:
 
     @property
     def base(self):
-        """Where the messages start."""
+        """Return the offsets of the messages."""
         return -(-self.factor_cells // 64) * 64
 
     def placed(self):

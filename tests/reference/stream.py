@@ -41,7 +41,7 @@ def run(program, factors, rng):
 
 
 def garbage(rng, cells, dtype):
-    """What nobody should read."""
+    """Return values for cells that must not be read."""
     return rng.integers(1, 100, cells).astype(dtype)
 
 

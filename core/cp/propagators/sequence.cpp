@@ -72,7 +72,7 @@ class Inverse final : public Propagator {
   }
 
  private:
-  // What is not in the domain of x, which is the variable i, takes i from the other side's variables.
+  // A value that left the domain of x, the variable i, removes i from the other side's variables.
   static bool carry_over(Domains& d, View x, std::size_t i, const Views& others) {
     const auto own = static_cast<Value>(i), n = static_cast<Value>(others.size());
     if (!d.set_lo(x, 0) || !d.set_hi(x, n - 1)) return false;

@@ -32,7 +32,7 @@ template <class V>
 struct CellIndex {
   std::vector<i32> offsets;
   i64 run;  // cells that are contiguous, from every multiple of it on
-  // For each block of kLanes cells: the lowest offset, and the elements from there to the highest, 0 if they are too many.
+  // The lowest offset of each block of kLanes cells, and the number of elements up to the highest one; 0 if there are too many.
   std::vector<i32> window_first;
   std::vector<i32> window_cells;
 

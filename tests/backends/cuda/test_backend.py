@@ -113,7 +113,7 @@ def test_levellings_of_all_sizes(backend, route, semiring, dtype):
 
 @pytest.mark.parametrize(("semiring", "dtype"), [kind for kind in KINDS if SEMIRINGS[kind[0]].levels])
 def test_levellings_of_padded_rows(backend, route, semiring, dtype):
-    """Of whole words and of parts of words at the end."""
+    """Sizes that fill whole words, and sizes that end within a word."""
     rng = np.random.default_rng(6)
     for count in (2, 3, 5):
         for sizes in [(9,), (33, 65), (400, 71), (300, 3, 43), (16, 4096), (7, 2, 30001)]:

@@ -1,4 +1,4 @@
-"""What CUDA's failures become: on a stand-in for CuPy."""
+"""CUDA's failures become errors of the package, on a stand-in for CuPy."""
 
 from __future__ import annotations
 

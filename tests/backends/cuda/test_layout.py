@@ -1,4 +1,4 @@
-"""What programs become on a device: every step runs once, after what it reads; no CUDA needed."""
+"""Layout of programs on a device: every step runs once, after the steps that it reads. No CUDA is needed."""
 
 from __future__ import annotations
 

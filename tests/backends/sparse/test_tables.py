@@ -272,7 +272,7 @@ def test_skewed_groups(make, skew):
 
 @pytest.mark.parametrize(("semiring", "dtype"), KINDS)
 def test_groups_with_most_of_their_rows(make, semiring, dtype):
-    """Where runs are nearly full, the CPU lays them out as a grid."""
+    """The CPU lays nearly full runs out as a grid."""
     problem = Problem(semiring, dtype, 1)
     rng, tables = problem.rng, make(semiring, dtype, problem.parameter)
     problem.sizes = {0: 9, 1: 6, 2: 7, 3: 5}
