@@ -46,6 +46,9 @@ MORE = 2.0
 FIRST_TURN = 0.25
 """Seconds of it before anything else is tried."""
 
+ORDER_SHARE = 5.0
+"""Seconds of the search for an order in a round, by those that its mini-buckets may take."""
+
 LEAD = 4.0
 """By how much less mini-buckets are searched where the other bound is better."""
 
@@ -112,10 +115,14 @@ class _Search(Knowledge):
         self.propagate(original, FIRST_TURN)
         if self.is_over:
             return
-        with self.phase("order"):
-            order = elimination_order(problem, options._replace(order_seconds=min(options.order_seconds, seconds)))
-        budget, known = limits.messages, None
+        longest = min(options.order_seconds, seconds)
+        order: tuple[int, ...] = ()
+        budget, known, spent = limits.messages, None, -1.0
         while not self.is_over:
+            if spent < longest:
+                spent = min(ORDER_SHARE * budget, longest)
+                with self.phase("order"):
+                    order = elimination_order(problem, options._replace(order_seconds=spent))
             with self.phase("plan"):
                 planned = plan_within(problem, order, options, _MESSAGES, min(budget, limits.seconds / 4))
             plan = planned.plan
