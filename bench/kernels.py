@@ -14,8 +14,8 @@ from pathlib import Path
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 sys.path.insert(0, str(Path(__file__).parent))
 
+import kernel_bench
 from baselines import peers
-from elimina import bench_kernels as kernels
 
 
 def main() -> None:
@@ -28,8 +28,8 @@ def main() -> None:
     def report(line: str) -> None:
         print(line, flush=True)
 
-    bench = kernels.report_kernels(report, dtypes)
-    bucket = kernels.MEMORY_BOUND["10^9"]
+    bench = kernel_bench.report_kernels(report, dtypes)
+    bucket = kernel_bench.MEMORY_BOUND["10^9"]
     for dtype in ("int32", "float32"):
         own, _ = bench.bucket(bucket, dtype)
         found = []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from elimina.bench_kernels import Bench, Bucket
+from kernel_bench import Bench, Bucket
 
 
 def tables(bench: Bench, bucket: Bucket, dtype: str):

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from elimina.bench_kernels import Bucket, bucket_program
 from elimina.planning.plan import JOIN, LEVEL, Operand, Step
 from elimina.planning.program import Program
 from elimina.planning.steps import Steps
 from elimina.planning.streaming import plan_stream
+from tests.reference.buckets import Bucket, bucket_program
 from tests.reference.planner import Bucket as PlannedBucket
 from tests.reference.planner import ProtoStep, Read, place
 

@@ -278,7 +278,7 @@ def source(name: str) -> str:
     file = name.removeprefix("elimina::").partition("<")[0]
     if file.startswith("rows_"):
         file = "rows"
-    return (KERNELS / f"{'bench' if file in ('fill', 'pause', 'rate') else file}.cu").read_text(encoding="utf-8")
+    return (KERNELS / f"{file}.cu").read_text(encoding="utf-8")
 
 
 @functools.cache

@@ -1,56 +1,34 @@
-"""Measuring the CUDA kernels on single buckets and on chains, against the device's own limits."""
+"""Measurements of the CUDA kernels on single buckets and on chains, against the device's own limits."""
 
 from __future__ import annotations
 
 import datetime
-import math
 import re
+import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from elimina._core import plan_steps
 from elimina.backends.base import run_once
 from elimina.backends.cuda.backend import CudaBackend
-from elimina.backends.cuda.kernels import CELL_TYPES, THREADS, policy_type
+from elimina.backends.cuda.kernels import CELL_TYPES, THREADS, compile_options, policy_type
 from elimina.backends.cuda.session import CudaSession
-from elimina.planning.compiled import place_steps
-from elimina.planning.estimate import cuda_machine
 from elimina.planning.plan import Operand, Step
 from elimina.planning.program import Program
-from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.steps import Steps
-from elimina.tree import plan_tree
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.reference.buckets import Bucket, bucket_program
+
+SOURCE = Path(__file__).with_suffix(".cu")
 
 REPEATS = 15
 PAUSE = 1 << 19
 """Cycles that the device waits, so that the host has queued a call before its time starts."""
 DTYPES = ("int32", "float32", "int16", "float64")
-
-
-class Bucket(NamedTuple):
-    """One bucket, min-sum: variable 0 is eliminated, variables 1, 2, ... are the output's axes, slow to fast.
-
-    Attributes:
-        domain: Values of variable 0.
-        sizes: Values of the other variables.
-        scopes: Other variables of each table.
-    """
-
-    domain: int
-    sizes: tuple[int, ...]
-    scopes: tuple[tuple[int, ...], ...]
-
-    @property
-    def rows(self) -> int:
-        """Combinations of an output cell and a value of variable 0."""
-        return self.domain * math.prod(self.sizes)
-
-    def bytes(self, itemsize: int) -> int:
-        """Return every table once and the output once."""
-        tables = sum(self.domain * math.prod(self.sizes[v - 1] for v in scope) for scope in self.scopes)
-        return itemsize * (tables + math.prod(self.sizes))
 
 
 def _memory_bound(domain: int, axes: int, last: int | None = None) -> Bucket:
@@ -78,29 +56,6 @@ COMPUTE_BOUND = {
     "97^4 triangle": Bucket(97, (97, 97, 97), ((1, 2), (2, 3), (1, 3))),
 }
 """Small tables only: the work is in combining them."""
-
-
-def bucket_program(bucket: Bucket, dtype: str) -> Program:
-    """Lay a bucket out as the planner does, joins included; its output need not be one cell."""
-    sizes = (bucket.domain, *bucket.sizes)
-    scopes = [(0, *scope) for scope in bucket.scopes]
-    tree = plan_tree(scopes, sizes, (0,), range(1, len(sizes)))
-    made = plan_steps(tree, "lasting", MAX_OPERANDS, False, np.zeros(0), np.zeros(0, dtype=np.int32))
-    placed = place_steps(made, np.dtype(dtype).itemsize, True, cuda_machine())
-    return Program(
-        semiring="min-sum",
-        dtype=np.dtype(dtype),
-        parameter=1e9 if dtype.startswith("float") else int(np.iinfo(dtype).max) // max(2, made.most_tables),
-        words=placed.words,
-        starts=placed.starts,
-        variables=len(sizes),
-        factor_cells=int(placed.factor_cells),
-        arena_cells=int(placed.arena_cells),
-        keep=True,
-        decode=False,
-        outputs=np.zeros((0, 3), np.int64),
-        work=bucket.rows,
-    )
 
 
 def chain_program(length: int, domain: int) -> tuple[Program, np.ndarray]:
@@ -153,11 +108,21 @@ class Bench:
     def __init__(self, backend: CudaBackend) -> None:
         self.backend = backend
         self.cupy = backend.cupy
+        self._kernels: dict[str, Any] = {}
+
+    def kernel(self, name: str) -> Any:
+        """Return a kernel of ``kernel_bench.cu`` by its name expression."""
+        if name not in self._kernels:
+            module = self.cupy.RawModule(
+                code=SOURCE.read_text("utf-8"), options=compile_options(), name_expressions=(name,)
+            )
+            self._kernels[name] = module.get_function(name)
+        return self._kernels[name]
 
     def seconds(self, call: Callable[[], Any], repeats: int = REPEATS) -> float:
         """Median device time of a call, without the time that the host takes to queue it."""
         event, stream = self.cupy.cuda.Event, self.backend.stream
-        pause = self.backend.function("elimina::pause")
+        pause = self.kernel("elimina::pause")
         times = []
         with stream:
             for number in range(repeats + 3):
@@ -190,7 +155,7 @@ class Bench:
     def fill(self, array: Any) -> None:
         """Fill a device array with values 0 ... 99."""
         cell = CELL_TYPES[array.dtype.name].replace("i", "elimina::i")
-        kernel = self.backend.function(f"elimina::fill<{cell}>")
+        kernel = self.kernel(f"elimina::fill<{cell}>")
         kernel((2048,), (THREADS,), (array, np.int64(array.size)))
         self.cupy.cuda.Device().synchronize()
 
@@ -223,7 +188,7 @@ class Bench:
     def rate(self, dtype: str) -> float:
         """Return the tuples per second of the innermost instructions alone, in registers."""
         policy = policy_type("min-sum", np.dtype(dtype))
-        kernel = self.backend.function(f"elimina::rate<{policy}>")
+        kernel = self.kernel(f"elimina::rate<{policy}>")
         blocks, rounds = self.backend.multiprocessors * 8, 4096
         out = self.cupy.empty(blocks * THREADS, dtype)
         width = 2 if dtype == "int16" else 1
