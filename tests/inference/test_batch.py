@@ -134,7 +134,7 @@ def test_a_case_that_is_much_less_likely_than_the_others(way):
 
 def test_chunks_and_progress(monkeypatch):
     monkeypatch.setattr(batch_module, "_CACHE_BYTES", 1)
-    monkeypatch.setattr(batch_module, "_COLUMN_SECONDS", 0.0)
+    monkeypatch.setattr(batch_module, "CASE_COLUMN_SECONDS", 0.0)
     take(monkeypatch, None)
     model = naive_bayes(6, 3)
     cases = random_cases(model, np.random.default_rng(1), 100)

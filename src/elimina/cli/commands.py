@@ -8,6 +8,7 @@ import sys
 import click
 
 from elimina import __version__
+from elimina.cli.calibrate import calibrate
 from elimina.cli.completion import completion
 from elimina.cli.convert import convert
 from elimina.cli.dcop import dcop
@@ -32,7 +33,7 @@ def commands() -> None:
     show_notices()
 
 
-for command in (solve, plan, tsp, dcop, convert, generate, plot, install_minizinc, completion):
+for command in (solve, plan, tsp, dcop, convert, generate, plot, calibrate, install_minizinc, completion):
     commands.add_command(command)
 
 

@@ -11,11 +11,9 @@ from elimina.dcop.problem import Problem
 from elimina.dcop.pseudotree import agree_on_tree
 from elimina.dcop.view import Settings
 from elimina.planning.estimate import cpu_machine
+from elimina.planning.machine import CONTEXT_SECONDS
 from elimina.planning.plan import count_text, seconds_text
 from elimina.tree import Tree
-
-_CONTEXT_SECONDS = 1e-4
-"""Measured seconds of a small table, with the messages that ask for it and bring it."""
 
 
 class Forecast(NamedTuple):
@@ -64,7 +62,7 @@ def forecast(problem: Problem, settings: Settings, threads: int) -> Forecast:
         combinations += made * cells
         operations += made * cells * max(1, len({frozenset(scopes[f]) for f in node.factors}) + len(node.children))
     try:
-        seconds = tables * _CONTEXT_SECONDS + combinations / cpu_machine(threads).combinations
+        seconds = tables * CONTEXT_SECONDS + combinations / cpu_machine(threads).combinations
     except OverflowError:
         seconds = math.inf
     return Forecast(tree.width, max(contexts, default=1), tables, operations, seconds)

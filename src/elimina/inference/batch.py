@@ -26,6 +26,7 @@ from elimina.inference.propagator import Propagator
 from elimina.io.cases import Codes
 from elimina.model import Model
 from elimina.planning.estimate import cuda_machine
+from elimina.planning.machine import CASE_COLUMN_SECONDS
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, prepare_batch, with_units
 
@@ -41,9 +42,6 @@ _CASES_IN_TURN = 64
 
 _ROOM = 2
 """Size of the arena for plans of single cases, relative to a plan's own."""
-
-_COLUMN_SECONDS = 4e-5
-"""Seconds of each observed or queried variable of a chunk, besides the run."""
 
 Floats = NDArray[np.float64]
 _Rows = slice | NDArray[np.intp]
@@ -149,7 +147,7 @@ class Batch:
 
     def _amortised_cases(self, plan: Plan) -> int:
         """Return the number of cases whose run takes as long as the overhead of a chunk."""
-        around = _COLUMN_SECONDS * (len(self.columns) + len(plan.outputs)) + 1e-6 * len(plan.steps)
+        around = CASE_COLUMN_SECONDS * (len(self.columns) + len(plan.outputs)) + 1e-6 * len(plan.steps)
         return int(around / max(1e-9, (plan.seconds - 1e-6 * len(plan.steps)) / _UNIT))
 
     def suits(self, columns: Sequence[int], asked: Sequence[int] | None, count: int) -> bool:

@@ -14,6 +14,14 @@ from elimina.inference.choose import Planned
 from elimina.inference.propagator import Propagator
 from elimina.io.cases import Codes
 from elimina.planning.case_plans import case_planner
+from elimina.planning.machine import (
+    CASE_COMBINATIONS,
+    CASE_SECONDS,
+    CASE_STEP_SECONDS,
+    OWN_ORDER_SHARE,
+    OWN_PLAN_SECONDS,
+    OWN_STEP_SECONDS,
+)
 from elimina.planning.plan import Plan
 from elimina.planning.program import pack
 
@@ -24,18 +32,6 @@ Floats = NDArray[np.float64]
 
 _SAMPLE = 64
 """Cases that an estimate looks at."""
-
-_STEP_SECONDS = 6e-7
-_COMBINATIONS = 3e9
-"""Seconds of a step, and combinations per second: the tables of one case stay in a core's cache."""
-
-_OWN_STEP_SECONDS = 2e-7
-_PLAN_SECONDS = 8e-7
-_PLAN_SHARE = 0.1
-"""Seconds of running and of planning a step for one case, and the share of its run that the order search takes."""
-
-_CASE_SECONDS = 2e-6
-"""Seconds of a case besides its steps."""
 
 
 class CaseByCase:
@@ -52,7 +48,7 @@ class CaseByCase:
 
     def least_seconds(self, values: Codes) -> float:
         """Return a lower bound on the seconds of a case on one thread, known at once."""
-        return _STEP_SECONDS * len(self.planned.plan.steps)
+        return CASE_STEP_SECONDS * len(self.planned.plan.steps)
 
     def seconds(self, values: Codes) -> float:
         """Estimated time of a case on one thread."""
@@ -61,7 +57,7 @@ class CaseByCase:
         free[:, list(self.columns)] = sample < 0
         logs, factors = _work(self.planned.plan, free.shape[1])
         work = np.exp(free @ logs.T) @ factors
-        return float(work.mean() / _COMBINATIONS) + self.least_seconds(values)
+        return float(work.mean() / CASE_COMBINATIONS) + self.least_seconds(values)
 
     def sequence(self, values: Codes) -> NDArray[np.intp]:
         """Return the order in which cases are best run."""
@@ -104,7 +100,7 @@ class PlannedCases(CaseByCase):
 
     def least_seconds(self, values: Codes) -> float:
         """Return a lower bound on the seconds of a case on one thread, known at once: two steps for each variable."""
-        return 2 * _OWN_STEP_SECONDS * (len(self.planned.plan.order) - float((values >= 0).sum(axis=1).mean()))
+        return 2 * OWN_STEP_SECONDS * (len(self.planned.plan.order) - float((values >= 0).sum(axis=1).mean()))
 
     def seconds(self, values: Codes) -> float:
         """Estimated time of a case on one thread."""
@@ -118,8 +114,8 @@ class PlannedCases(CaseByCase):
             return self._help.seconds(values)
         work, steps = np.mean(fits, axis=0)
         plans = (_patterns(values).max() + 1) / len(values)
-        run = work / _COMBINATIONS * (1 + _PLAN_SHARE * plans)
-        return float(run + (_OWN_STEP_SECONDS + _PLAN_SECONDS * plans) * steps + _CASE_SECONDS)
+        run = work / CASE_COMBINATIONS * (1 + OWN_ORDER_SHARE * plans)
+        return float(run + (OWN_STEP_SECONDS + OWN_PLAN_SECONDS * plans) * steps + CASE_SECONDS)
 
     def sequence(self, values: Codes) -> NDArray[np.intp]:
         """Return the cases so that those which observe the same variables follow each other, and share a plan."""

@@ -16,8 +16,9 @@ from elimina.backends.cpu import CpuBackend
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.order import Order
-from elimina.planning.estimate import CELLS_ENCODED, Machine, cpu_machine, cuda_machine
+from elimina.planning.estimate import Machine, cpu_machine, cuda_machine
 from elimina.planning.listing import seconds_written
+from elimina.planning.machine import speeds
 from elimina.planning.minibuckets import make_bounded_plan
 from elimina.planning.plan import Plan
 from elimina.planning.planner import cost_bound, make_plan
@@ -223,7 +224,7 @@ def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], optio
     if not whole.is_recorded:
         return whole
     on_rows, written = None, 0.0
-    if options.tables == "auto" and whole.factor_cells > LISTED_SECONDS * CELLS_ENCODED:
+    if options.tables == "auto" and whole.factor_cells > LISTED_SECONDS * speeds().encoded:
         written = seconds_written(problem)
     cells = machine.cell_seconds(whole.seconds, len(whole.steps))
     is_quick = whole.fits and cells < TUPLES_FROM_SECONDS and written < LISTED_SECONDS

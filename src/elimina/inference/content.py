@@ -18,6 +18,12 @@ from numpy.typing import NDArray
 
 from elimina._core import FORBIDDEN_COST, mini_buckets
 from elimina.inference.encode import distances
+from elimina.planning.machine import (
+    COMPARED_PAIR_SECONDS,
+    JOINED_CELL_SECONDS,
+    PARTITIONED_BUCKET_SECONDS,
+    PLANNED_BUCKET_SECONDS,
+)
 from elimina.planning.prepare import Problem
 from elimina.tree import Partition, bucket_tree
 
@@ -32,14 +38,6 @@ _MOST_PAIRS = 2**15
 
 _EXACT, _SAMPLES = 2**16, 2**11
 """Cells up to which a pair is compared everywhere, and assignments at which larger ones are."""
-
-_CELL_SECONDS = 2e-8
-_PAIR_SECONDS = 1.5e-5
-_NODE_SECONDS = 1e-4
-"""Seconds of a cell of joined tables, of a pair of tables, and of a mini-bucket."""
-
-_PLAN_SECONDS = 1e-3
-"""Seconds of a mini-bucket in the plan; shorter runs are dominated by planning."""
 
 Floats = NDArray[np.float64]
 
@@ -81,8 +79,8 @@ def partition_by_content(
     for node in nodes:
         tables[node.variable] += len(node.factors) + len(node.children)
     pairs = sum(number * number for number in tables.values())
-    needed = _CELL_SECONDS * cells + _PAIR_SECONDS * pairs + _NODE_SECONDS * len(nodes)
-    if cells > min(MOST_CELLS, memory // CELL_BYTES) or needed > seconds + _PLAN_SECONDS * len(nodes):
+    needed = JOINED_CELL_SECONDS * cells + COMPARED_PAIR_SECONDS * pairs + PARTITIONED_BUCKET_SECONDS * len(nodes)
+    if cells > min(MOST_CELLS, memory // CELL_BYTES) or needed > seconds + PLANNED_BUCKET_SECONDS * len(nodes):
         return None
     known = distances(problem, FORBIDDEN_COST)
     if not known.possible:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from elimina.backends import Run, Session
 from elimina.backends.base import KeepingSession
+from elimina.planning.machine import SAVED
 from elimina.planning.plan import Plan
 from elimina.planning.sparse import row_bytes
 from elimina.semiring import SEMIRINGS
@@ -22,8 +23,7 @@ GROUP_SECONDS = 5.0
 """Estimated seconds that a group takes at least."""
 
 _PAYS = 4
-_DISK_BYTES = 5e8
-"""Least time of a group, relative to that of writing its messages, and bytes per second of a disk."""
+"""Least time of a group, relative to that of writing its messages."""
 
 
 def ends_of_groups(plan: Plan) -> list[int]:
@@ -45,7 +45,7 @@ def ends_of_groups(plan: Plan) -> list[int]:
         if not plan.keep:
             read = {o.source for o in step.operands if o.source >= begin}
             live -= sum(sizes[source] for source in read if last[source] == number)
-        if elapsed >= max(GROUP_SECONDS, _PAYS * live / _DISK_BYTES):
+        if elapsed >= max(GROUP_SECONDS, _PAYS * live / SAVED):
             ends.append(number + 1)
             begin, live, elapsed = number + 1, 0, 0.0
     return [*(end for end in ends if end < len(plan.steps)), len(plan.steps)]

@@ -16,11 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina.planning.machine import SHIFTED_CELL_SECONDS, SHIFTED_CLUSTER_SECONDS
 from elimina.tree import Node, Partition, bucket_tree
-
-_CELL_SECONDS = 1e-7
-_NODE_SECONDS = 1e-4
-"""Seconds of a pass, for each cell and each cluster."""
 
 Floats = NDArray[np.float64]
 _Runs = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
@@ -72,7 +69,7 @@ class JoinGraph:
     @property
     def pass_seconds(self) -> float:
         """Estimated time of a pass."""
-        return _CELL_SECONDS * self.cells + _NODE_SECONDS * len(self.clusters)
+        return SHIFTED_CELL_SECONDS * self.cells + SHIFTED_CLUSTER_SECONDS * len(self.clusters)
 
     def join(self, cluster: Cluster, tables: Sequence[tuple[Sequence[int], NDArray[Any]]]) -> Floats:
         """Add the cluster's tables.

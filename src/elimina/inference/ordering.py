@@ -12,7 +12,8 @@ from elimina._core import WORTH_A_SEARCH
 from elimina.errors import InputError
 from elimina.inference.options import Options
 from elimina.order import CELLS_PER_SECOND, Method, Order, Scopes, find_order
-from elimina.planning.estimate import BOTH_PASSES, cpu_machine
+from elimina.planning.estimate import cpu_machine
+from elimina.planning.machine import BOTH_PASSES, speeds
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem
 
@@ -22,9 +23,6 @@ _ROUGH_SECONDS = 0.5
 _VARIABLE_SECONDS = 1e-5
 """Seconds of reductions and a greedy run for each variable, whatever the limit: half an order is useless."""
 
-
-_GREEDY_SECONDS = 2e-6
-"""Time of a greedy run for each variable of a sparse model (VM, one thread)."""
 
 _SEARCH_SHARE = 0.25
 """Largest share of the run's time for a search (core/order/search.hpp)."""
@@ -54,7 +52,7 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
     speed = CELLS_PER_SECOND / (BOTH_PASSES if problem.task == "mar" else 1)
     if rough is not None and options.order == "auto":
         # One more greedy run of many variables would take longer than it may.
-        worth = max(WORTH_A_SEARCH, _GREEDY_SECONDS * len(problem.free) / _SEARCH_SHARE)
+        worth = max(WORTH_A_SEARCH, speeds().ordered * len(problem.free) / _SEARCH_SHARE)
         if rough.total_cells < worth * speed:
             return rough.order
     # Kept variables stay neighbours of each other throughout, which makes what is joined there part of the work.

@@ -23,6 +23,7 @@ from elimina.inference.shifting import Original
 from elimina.model import Model
 from elimina.order import Order
 from elimina.planning.listing import seconds_written
+from elimina.planning.machine import BOUNDED_TABLE_SECONDS
 from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
 from elimina.planning.prepare import Problem, prepare
 from elimina.result import Result
@@ -40,9 +41,6 @@ _MANY_TABLES = 200
 
 _FIRST_SHARE = 8
 """Part of the memory for their copies of tables: others come beside them."""
-
-_TABLE_SECONDS = 3e-5
-"""Seconds of each table in first bounds. They are made beside the work of a call of about that age."""
 
 _LEAST_SECONDS = 1e-3
 """Least seconds that a plan is made for, however little time is left."""
@@ -131,7 +129,7 @@ class Solver:
 
         if self.run.deadline is None or len(problem.tables) < _MANY_TABLES:
             self.run.fallback = bounds
-            self.run.fallback_after = max(FIRST_BOUNDS_AFTER, _TABLE_SECONDS * len(problem.tables))
+            self.run.fallback_after = max(FIRST_BOUNDS_AFTER, BOUNDED_TABLE_SECONDS * len(problem.tables))
         elif (found := bounds(math.inf)) is not None:
             self.run.fallback = lambda _: found
 

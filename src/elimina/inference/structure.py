@@ -11,20 +11,17 @@ from elimina.inference.options import Options
 from elimina.inference.ordering import rough_order
 from elimina.model import Model, Variable
 from elimina.order import Order, find_order
-from elimina.planning.estimate import BOTH_PASSES, cpu_machine, cuda_machine
+from elimina.planning.estimate import cpu_machine, cuda_machine
+from elimina.planning.machine import (
+    BOTH_PASSES,
+    COLLECTED_FACTOR_SECONDS,
+    ESTIMATED_FACTOR_SECONDS,
+    PLANNED_FACTOR_SECONDS,
+)
 from elimina.planning.prepare import Problem, are_distributions, prepare
 from elimina.relevance import Relevance, bits
 from elimina.result import JUNCTION_TREE
 from elimina.table import Table
-
-_FACTOR_SECONDS = 3e-4
-"""Seconds of planning and starting for each factor of an elimination."""
-
-_ESTIMATE_SECONDS = 5e-6
-"""Seconds of estimating an elimination's work for each factor."""
-
-_COLLECT_SECONDS = 5e-7
-"""Seconds of collecting each factor that a variable's posterior depends on."""
 
 _SEARCH = 0.5
 """Share of the one tree's estimated time that these estimates may take."""
@@ -141,7 +138,7 @@ class _Search:
 
     def is_small(self, rough: Order, factors: int) -> bool:
         """Return whether one tree takes less time than planning it."""
-        return BOTH_PASSES * rough.total_cells / self._speed < _FACTOR_SECONDS * factors
+        return BOTH_PASSES * rough.total_cells / self._speed < PLANNED_FACTOR_SECONDS * factors
 
     def best(self, relevance: Relevance, tree: _Group) -> list[_Group]:
         """Return the cheapest way found.
@@ -151,7 +148,7 @@ class _Search:
             tree: One elimination of everything, with the variables asked for.
         """
         running = self._running(tree.factors)
-        planning = _FACTOR_SECONDS * tree.factors.bit_count()
+        planning = PLANNED_FACTOR_SECONDS * tree.factors.bit_count()
         if running < planning:
             return [tree]
         groups: dict[int, list[int]] = {}
@@ -159,7 +156,7 @@ class _Search:
             own = relevance.of((v,))
             groups.setdefault(own, []).append(v)
             self._collected += own.bit_count()
-            if self._collected * _COLLECT_SECONDS > _SEARCH * (running + planning):
+            if self._collected * COLLECTED_FACTOR_SECONDS > _SEARCH * (running + planning):
                 return [tree]
         maximal = _maximal(groups)
         if len(maximal) < 2:
@@ -167,7 +164,7 @@ class _Search:
         merged: list[_Group] = []
         for factors, variables in maximal:
             # By count, not by the clock: the choice is the same on every run.
-            if self._estimated * _ESTIMATE_SECONDS > _SEARCH * (running + planning):
+            if self._estimated * ESTIMATED_FACTOR_SECONDS > _SEARCH * (running + planning):
                 return [tree]
             self._add(merged, _Group(factors, variables, self._seconds(factors)))
         return merged if sum(group.seconds for group in merged) < running + planning else [tree]
@@ -190,7 +187,7 @@ class _Search:
         return [[v for v in factor.scope if v not in left_out] for factor in self._model.factors]
 
     def _seconds(self, factors: int) -> float:
-        return self._running(factors) + _FACTOR_SECONDS * factors.bit_count()
+        return self._running(factors) + PLANNED_FACTOR_SECONDS * factors.bit_count()
 
     def _running(self, factors: int) -> float:
         self._estimated += factors.bit_count()

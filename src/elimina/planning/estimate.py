@@ -6,16 +6,8 @@ import itertools
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from elimina.planning.machine import GPU_COMBINATIONS, GPU_FRESH, GPU_SPARSE_STEP, GPU_TUPLES, SPARSE_STEP, speeds
 from elimina.planning.plan import LEVEL, Step
-
-EXPONENTIAL = 20.0
-"""Time of a combination with an exponential, relative to one without."""
-
-CELLS_ENCODED = 2e8
-"""Cells of factors that are written in a second."""
-
-BOTH_PASSES = 10.0
-"""Time of both passes over a tree, as a multiple of its cells at a machine's best speed; as measured on networks."""
 
 
 class Machine(NamedTuple):
@@ -87,14 +79,17 @@ class Machine(NamedTuple):
 
 def cpu_machine(threads: int) -> Machine:
     """Cost model of a host with so many threads."""
+    own = speeds()
     return Machine(
-        "cpu", bandwidth=1.2e10 * min(threads, 8), combinations=1.5e9 * threads, fresh=2.5e9, step=1e-6, start=0.0,
-        rows=1e8 * threads, rows_step=2e-4,
+        "cpu", bandwidth=own.bandwidth * min(threads, 8), combinations=own.combinations * threads, fresh=own.fresh,
+        step=own.step, start=0.0, rows=own.tuples * threads, rows_step=SPARSE_STEP,
     )  # fmt: skip
 
 
 def cuda_machine() -> Machine:
     """Cost model of a data-centre GPU."""
+    own = speeds()
     return Machine(
-        "cuda", bandwidth=3.5e12, combinations=3e12, fresh=1e12, step=2e-6, start=1.0, rows=1e10, rows_step=2e-3
-    )
+        "cuda", bandwidth=own.gpu_bandwidth, combinations=GPU_COMBINATIONS, fresh=GPU_FRESH, step=own.gpu_step,
+        start=own.gpu_start, rows=GPU_TUPLES, rows_step=GPU_SPARSE_STEP,
+    )  # fmt: skip

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.model import Sense, forbidden_value
-from elimina.planning.estimate import CELLS_ENCODED
 from elimina.planning.keys import MOST_WORDS, WORD, Layout, field_bits
 from elimina.planning.layout import Arena
+from elimina.planning.machine import speeds
 from elimina.planning.plan import FactorLayout, Plan
 from elimina.planning.prepare import Problem
 from elimina.table import Table
@@ -102,7 +102,7 @@ def seconds_written(problem: Problem) -> float:
         and len(table.values) < _LISTED_SHARE * table.cells
         and table.default == forbidden_value(problem.model.sense, table.values.dtype)
     )
-    return cells / CELLS_ENCODED
+    return cells / speeds().encoded
 
 
 def _tuples(problem: Problem, factor: FactorLayout, itemsize: int) -> int | None:

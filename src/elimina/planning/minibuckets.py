@@ -9,7 +9,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from elimina.planning.estimate import EXPONENTIAL, Machine
+from elimina.planning.estimate import Machine
+from elimina.planning.machine import EXPONENTIAL
 from elimina.planning.plan import Plan
 from elimina.planning.planner import LEAST_RECORD_BYTES, RECORD_SHARE, make_plan
 from elimina.planning.prepare import Problem

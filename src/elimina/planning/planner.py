@@ -16,9 +16,10 @@ from elimina._core import PlannedLayout, PlannedSteps, PlannedTree, plan_steps
 from elimina.errors import InputError
 from elimina.planning.compiled import place_steps
 from elimina.planning.dependence import dependence, order_slices
-from elimina.planning.estimate import CELLS_ENCODED, EXPONENTIAL, Machine
+from elimina.planning.estimate import Machine
 from elimina.planning.factors import Factors
 from elimina.planning.incumbent import incumbent_cost
+from elimina.planning.machine import EXPONENTIAL, SLICE_SECONDS, SLICED_TABLE_SECONDS, speeds
 from elimina.planning.plan import MOST_BYTES, MiniBuckets, Output, Plan, Slicing, slice_runs
 from elimina.planning.prepare import Group, Problem, allowed_ranges, restrict
 from elimina.planning.record import MAX_OPERANDS
@@ -95,10 +96,6 @@ class _Slices(NamedTuple):
 
 _WORTH_A_SOLUTION = 0.5
 """Estimated seconds from which the search for a solution that allows a narrower dtype pays."""
-
-_SLICE_SECONDS = 2e-4
-_TABLE_SECONDS = 5e-5
-"""Cost of a slice besides its steps, and of each table that changes."""
 
 _HOPELESS = 1e9
 """Estimated seconds from which a plan is for its figures alone."""
@@ -377,8 +374,8 @@ def _lay_out(
         seconds *= EXPONENTIAL
     if slices.fixed:
         changes = zip(placed.spans.tolist(), slices.factor_levels, strict=True)
-        again = sum(runs[level] * (_TABLE_SECONDS + span / CELLS_ENCODED) for span, level in changes if level)
-        seconds += again + runs[-1] * _SLICE_SECONDS
+        again = sum(runs[level] * (SLICED_TABLE_SECONDS + span / speeds().encoded) for span, level in changes if level)
+        seconds += again + runs[-1] * SLICE_SECONDS
     return _Layout(encoding, placed, steps.outputs, slices, keep, machine.start + seconds)
 
 

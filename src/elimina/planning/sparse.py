@@ -11,9 +11,10 @@ import numpy as np
 
 from elimina.errors import UnsupportedError
 from elimina.model import forbidden_value
-from elimina.planning.estimate import CELLS_ENCODED, Machine
+from elimina.planning.estimate import Machine
 from elimina.planning.keys import DTYPES, MOST_WORDS, WORD, field_bits
 from elimina.planning.listing import listed_tuples, with_listed
+from elimina.planning.machine import SORTED_TUPLES, speeds
 from elimina.planning.plan import FactorLayout, Form, Operand, Output, Plan, Sparse, Step
 from elimina.planning.prepare import Problem
 from elimina.table import Table, blocks
@@ -25,9 +26,6 @@ _DENSE_SHARE = 0.5
 
 _MOST_LOOKED_AT = 1 << 22
 """Cells of a factor whose joint support is counted."""
-
-_SORTED = 3
-"""Cost of sorting a table that is read, in tuples made."""
 
 
 def why_dense(problem: Problem) -> str | None:
@@ -226,13 +224,13 @@ class _Chooser:
         rows = min(exp(cells), self._times * exp(cells + kept))
         read = sum(self._rows(operand) for operand in step.operands)
         machine = self._machine
-        on_rows = machine.rows_step + (exp(combinations + joint) + _SORTED * read) / machine.rows
+        on_rows = machine.rows_step + (exp(combinations + joint) + SORTED_TUPLES * read) / machine.rows
         item = self._plan.itemsize
         dense = machine.seconds([step], item, 0) - machine.start
         if step.out_cells * item > self._plan.memory_limit:
             dense = math.inf
         listed = sum(o.cells for o in step.operands if o.source < 0 and self._known.tuples[o.factor] is not None)
-        dense += listed / CELLS_ENCODED
+        dense += listed / speeds().encoded
         possible = bool(step.operands) and sum(map(field_bits, (*step.sizes, step.domain))) <= WORD * (MOST_WORDS - 1)
         sparse = self._shares[-1] < _DENSE_SHARE or listed > 0 or any(self._reads_rows(o) for o in step.operands)
         form = Form(possible and (whole or (sparse and on_rows < dense)), rows)

@@ -6,20 +6,16 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from elimina.planning.machine import QUEUE_SECONDS, RUN_BYTES, TILE_SECONDS, speeds
 from elimina.planning.plan import Step
 from elimina.planning.stream import Record, Shape, Stream, StreamedStep, Table, Window, shape_of
 
-LINK = 4.5e10
-"""Bytes a second from the host to a device, and as many back at the same time."""
 HOST_WORK = 1 << 17
 """Combinations up to which a step is done by the host, where its tables are."""
 SLOTS = 3
 """Parts of a table on the device: one is copied, one is computed on, one leaves."""
 
 _STAGING_BYTES = 1 << 30
-_TILE_SECONDS = 2e-5
-_QUEUE_SECONDS = 1.5e-4  # what a tile costs the host meanwhile
-_RUN_BYTES = 4096  # what starting a run of a copy costs
 _GOOD = 1.2
 _SMALL = 32
 """The share of the room for parts up to which a table is copied as a whole: its parts would hold up larger ones."""
@@ -193,7 +189,7 @@ def _least(record: Record, here: Collection[int], itemsize: int) -> float:
     """Return the time if everything is copied once."""
     operands = [table for table in record.tables[:-1] if table.source not in here]
     whole = [shape_of(record, table, record.sizes, itemsize).span for table in (*operands, record.tables[-1])]
-    return max(sum(whole[:-1]), whole[-1]) * itemsize / LINK + _TILE_SECONDS
+    return max(sum(whole[:-1]), whole[-1]) * itemsize / speeds().gpu_link + TILE_SECONDS
 
 
 def _priorities(record: Record) -> Iterator[tuple[int, ...]]:
@@ -276,14 +272,14 @@ def _estimate(
         charged += loads * _charge(part, itemsize)
         first += part.span
     back = tiles * _charge(parts[-1], itemsize)
-    copies = max(max(charged, back) / LINK, tiles * _QUEUE_SECONDS)
-    seconds = copies + (first + parts[-1].span) * itemsize / LINK + tiles * _TILE_SECONDS
+    copies = max(max(charged, back) / speeds().gpu_link, tiles * QUEUE_SECONDS)
+    seconds = copies + (first + parts[-1].span) * itemsize / speeds().gpu_link + tiles * TILE_SECONDS
     return _Choice(seconds, lengths, loops, moved)
 
 
 def _charge(part: _Part, itemsize: int) -> int:
     """Return the bytes of a copy, and the cost of its runs besides."""
-    return part.span * itemsize + _RUN_BYTES * math.prod(count for _, count, _ in part.shape.rows)
+    return part.span * itemsize + RUN_BYTES * math.prod(count for _, count, _ in part.shape.rows)
 
 
 def _windows(

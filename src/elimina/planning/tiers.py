@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 
 from elimina.errors import InputError
+from elimina.planning.machine import DISK, PINNED
 from elimina.planning.plan import Plan
 from elimina.planning.stream import Stream
 from elimina.planning.streaming import HOST_WORK, plan_stream
 
-DISK = 2e9
-"""Bytes a second of a disk."""
-FRESH = 4e9
-"""Bytes a second at which pinned memory is had from the system."""
 UPLOAD_STAGES = 4
 DOWNLOAD_STAGES = 3
 """Parts of pinned memory between a file and a device."""
@@ -77,7 +74,7 @@ def in_tiers(plan: Plan, host: int, scratch: str | None) -> Plan:
     device = stream.cells * item + fixed
     streamed = plan._replace(stream=stream, limits=limits, bytes={"device": device, "host": arena + factors})
     if streamed.fits or scratch is None:
-        return streamed._replace(seconds=plan.seconds + stream.seconds + arena / FRESH)
+        return streamed._replace(seconds=plan.seconds + stream.seconds + arena / PINNED)
     tiers = {"device": device, "host": factors + stage_bytes(stream, item), "disk": arena}
     return _on_disk(streamed, tiers, scratch, max(stream.up, stream.down) * item / DISK)
 

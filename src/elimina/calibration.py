@@ -1,0 +1,242 @@
+"""Measuring the speeds of the machine at hand, and keeping them for the planner."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from importlib import util
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from elimina.api import plan, solve
+from elimina.backends.base import run_once
+from elimina.backends.cpu import CpuBackend
+from elimina.backends.sparse.cpu import CpuRows
+from elimina.backends.sparse.tables import SparseTables
+from elimina.errors import DeviceError, InputError
+from elimina.inference.options import Options
+from elimina.model import Model, Variable
+from elimina.planning.estimate import Machine
+from elimina.planning.machine import FILE, SORTED_TUPLES, calibration_file, speeds
+from elimina.planning.plan import Plan
+from elimina.planning.program import Program, pack
+from elimina.semiring import Dtype
+from elimina.table import Table
+from elimina.tasks import TaskName
+
+REPEATS = 5
+"""Runs of a measurement, the fastest of which counts: other work on the machine only slows it down."""
+
+_CHAIN = 20_000
+"""Variables of a chain, whose steps are small."""
+
+_GRID = 11, 4
+"""Side and domain of a grid, whose tables stay in cache."""
+
+_WIDE = 24
+"""Binary variables of one table, which is read once."""
+
+_FRESH_BYTES = 1 << 28
+_COPY_BYTES = 1 << 30
+"""Bytes of new memory, and of a copy on the GPU or to it."""
+
+_TUPLES = 20_000
+"""Tuples of each table of a join."""
+
+_DIGITS = 3
+"""Digits of a speed in the file."""
+
+_START = "from elimina.calibration import gpu_start; print(gpu_start())"
+"""Program of a process whose GPU has no context yet."""
+
+
+class Measured(NamedTuple):
+    """A measured speed: its name, a field of ``planning.machine.Speeds``, and its value."""
+
+    name: str
+    value: float
+
+
+def measure() -> Iterator[Measured]:
+    """Yield the speeds of this machine's CPU, then those of its GPU if there is one; takes a few seconds."""
+    yield from _measured_cpu()
+    if util.find_spec("cupy") is not None:
+        try:
+            yield from _measured_gpu()
+        except DeviceError:
+            return
+
+
+def save(found: Mapping[str, float]) -> Path:
+    """Keep measured speeds in the user's cache folder, and return the path of the file.
+
+    Raises:
+        InputError: There is to be no file.
+    """
+    path = _file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({name: float(f"{value:.{_DIGITS}g}") for name, value in found.items()}, indent=2)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+        file.write(text + "\n")
+    os.replace(file.name, path)
+    speeds.cache_clear()
+    return path
+
+
+def reset() -> Path | None:
+    """Remove the file of measured speeds, and return its path; None if there is none."""
+    path = _file()
+    speeds.cache_clear()
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return None
+    return path
+
+
+def _file() -> Path:
+    path = calibration_file()
+    if path is None:
+        raise InputError(f"no file can be named for the calibration: {FILE} is empty; unset it, or name a file")
+    return path
+
+
+def _measured_cpu() -> Iterator[Measured]:
+    chain = _chain()
+    started = solve(chain, device="cpu", options=Options(threads=1, method="eliminate")).stats["seconds"]
+    yield Measured("ordered", float(started["order"]) / _CHAIN)
+    planned, program = _program(chain)
+    yield Measured("step", _fastest(program) / len(planned.steps))
+
+    planned, program = _program(_grid(), "pr")
+    work = _unit(combinations=1.0).seconds(planned.steps, planned.itemsize, 0)
+    yield Measured("combinations", work / _fastest(program))
+
+    wide = _wide()
+    encoded = [solve(wide, device="cpu", options=Options(threads=1, method="eliminate")) for _ in range(2)]
+    yield Measured("encoded", 2**_WIDE / min(float(result.stats["seconds"]["encode"]) for result in encoded))
+    planned, program = _program(wide, dtype="float64")  # a table that no cache holds
+    moved = _unit(bandwidth=1.0).seconds(planned.steps, planned.itemsize, 0)
+    yield Measured("bandwidth", moved / _fastest(program))
+
+    yield Measured("fresh", _FRESH_BYTES / _best(lambda: np.empty(_FRESH_BYTES, dtype=np.uint8).fill(1)))
+    yield Measured("tuples", _tuple_rate())
+
+
+def _unit(bandwidth: float = float("inf"), combinations: float = float("inf")) -> Machine:
+    """Return a machine whose estimates are amounts of work, not seconds."""
+    never = float("inf")
+    return Machine("cpu", bandwidth, combinations, never, 0.0, 0.0, never, 0.0)
+
+
+def _chain() -> Model:
+    variables = [Variable(f"x{n}", 4) for n in range(_CHAIN)]
+    return Model(variables, [Table([n, n + 1], _costs(4, 4)) for n in range(_CHAIN - 1)])
+
+
+def _grid() -> Model:
+    side, domain = _GRID
+    number = np.arange(side * side).reshape(side, side)
+    pairs = [*zip(number[:, :-1].flat, number[:, 1:].flat, strict=True)]
+    pairs += zip(number[:-1].flat, number[1:].flat, strict=True)
+    tables = [Table([int(a), int(b)], 1.0 + _costs(domain, domain)) for a, b in pairs]
+    return Model([Variable(f"x{n}", domain) for n in range(side * side)], tables, sense="probability")
+
+
+def _wide() -> Model:
+    return Model([Variable(f"x{n}", 2) for n in range(_WIDE)], [Table(range(_WIDE), _costs(*[2] * _WIDE))])
+
+
+def _costs(*sizes: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 100, sizes)
+
+
+def _program(model: Model, task: TaskName = "mpe", dtype: Dtype | None = None) -> tuple[Plan, Program]:
+    """Return the plan of an elimination on one thread, and its program."""
+    options = Options(threads=1, method="eliminate", order_seconds=0.5, dtype=dtype)
+    planned = plan(model, task, device="cpu", options=options)
+    return planned, pack(planned, len(model.variables))
+
+
+def _fastest(program: Program) -> float:
+    """Return the seconds of a program's run on one thread; its factors do not matter."""
+    session = CpuBackend(1).open(program, np.ones(program.factor_cells, dtype=program.dtype))
+    try:
+        return min(session.run().seconds["run"] for _ in range(REPEATS))
+    finally:
+        session.close()
+
+
+def _best(call: Callable[[], object]) -> float:
+    """Return the seconds of the fastest of some calls."""
+    seconds = []
+    for _ in range(REPEATS):
+        started = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - started)
+    return min(seconds)
+
+
+def _tuple_rate() -> float:
+    """Return the tuples a second of a join on one thread, sorting of what it reads counted in tuples."""
+    dtype = np.dtype(np.int32)
+    tables = SparseTables(CpuRows("min-sum", dtype, 2**30 - 1, 1))
+    rng, size = np.random.default_rng(0), 1000
+    rows = [np.stack(np.divmod(np.sort(rng.choice(size * size, _TUPLES, False)), size), 1) for _ in range(2)]
+    values = np.ones(_TUPLES, dtype)
+    left, right = (
+        tables.from_rows((0 + n, 1 + n), (size, size), found.astype(np.int32), values) for n, found in enumerate(rows)
+    )
+    made = len(tables.join(left, right).rows.values)
+    return (made + SORTED_TUPLES * 2 * _TUPLES) / _best(lambda: tables.join(left, right))
+
+
+def _measured_gpu() -> Iterator[Measured]:
+    from elimina.backends.cuda.backend import CudaBackend
+
+    backend = CudaBackend()
+    ran = subprocess.run([sys.executable, "-c", _START], capture_output=True, text=True, check=False)
+    if ran.returncode == 0:
+        yield Measured("gpu_start", float(ran.stdout))
+    planned, program = _program(_chain())
+    factors = np.ones(program.factor_cells, dtype=program.dtype)
+    took = min(run_once(backend, program, factors).seconds["run"] for _ in range(REPEATS))
+    yield Measured("gpu_step", took / len(planned.steps))
+    yield from _measured_copies(backend.cupy)
+
+
+def _measured_copies(cupy: Any) -> Iterator[Measured]:
+    """Yield the speeds of copies on the GPU, and to it from pinned memory."""
+    source, target = cupy.zeros(_COPY_BYTES, dtype=np.uint8), cupy.empty(_COPY_BYTES, dtype=np.uint8)
+    pinned = cupy.cuda.alloc_pinned_memory(_COPY_BYTES)
+    host = np.frombuffer(pinned, dtype=np.uint8, count=_COPY_BYTES)
+    wait = cupy.cuda.get_current_stream().synchronize
+
+    def copy() -> None:
+        cupy.copyto(target, source)
+        wait()
+
+    def upload() -> None:
+        target.set(host)
+        wait()
+
+    yield Measured("gpu_bandwidth", 2 * _COPY_BYTES / _best(copy))
+    yield Measured("gpu_link", _COPY_BYTES / _best(upload))
+
+
+def gpu_start() -> float:
+    """Return the seconds from a process without a GPU's context to the end of its first, small run there."""
+    model = Model([Variable("x", 2), Variable("y", 2)], [Table([0, 1], _costs(2, 2))])
+    _, program = _program(model)
+    started = time.perf_counter()
+    from elimina.backends.cuda.backend import CudaBackend
+
+    run_once(CudaBackend(), program, np.ones(program.factor_cells, dtype=program.dtype))
+    return time.perf_counter() - started

@@ -1,0 +1,202 @@
+"""The machine's speeds, and what steps, tables and slices cost: the figures that estimates of time are made of.
+
+`Speeds` are those that ``elimina calibrate`` measures. They are kept in a file of the user's cache folder. All figures
+as they are given here were measured on a virtual machine with two cores of a server's CPU, and on an H200.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import math
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+logger = logging.getLogger("elimina")
+
+FILE = "ELIMINA_CALIBRATION"
+"""Environment variable that names the file; if it is empty, there is none."""
+
+
+class Speeds(NamedTuple):
+    """Speeds of a machine.
+
+    Attributes:
+        bandwidth: Bytes a second of a large step on one thread, read and written ones counted.
+        combinations: Combinations a second of one value of the eliminated variable and one output cell on one thread,
+            tables in cache.
+        fresh: Bytes a second at which memory is had from the system.
+        step: Seconds that each step takes at least.
+        tuples: Tuples a second that a join of sparse tables makes on one thread.
+        encoded: Cells of factors that are written in a second.
+        ordered: Seconds of a greedy order for each variable of a sparse model.
+        gpu_bandwidth: Bytes a second of a large copy on the GPU, read and written ones counted.
+        gpu_step: Seconds that each step takes on the GPU at least.
+        gpu_start: Seconds of a GPU's context and the loading of kernels.
+        gpu_link: Bytes a second from the host to the GPU.
+    """
+
+    bandwidth: float = 1.2e10
+    combinations: float = 1.5e9
+    fresh: float = 2.5e9
+    step: float = 1e-6
+    tuples: float = 1e8
+    encoded: float = 2e8
+    ordered: float = 2e-6
+    gpu_bandwidth: float = 3.5e12
+    gpu_step: float = 2e-6
+    gpu_start: float = 1.0
+    gpu_link: float = 4.5e10
+
+
+UNITS = {
+    "bandwidth": "bytes/s",
+    "combinations": "combinations/s",
+    "fresh": "bytes/s",
+    "step": "s",
+    "tuples": "tuples/s",
+    "encoded": "cells/s",
+    "ordered": "s/variable",
+    "gpu_bandwidth": "bytes/s",
+    "gpu_step": "s",
+    "gpu_start": "s",
+    "gpu_link": "bytes/s",
+}
+"""Units of the speeds."""
+
+
+def calibration_file() -> Path | None:
+    """Return the path of the file of measured speeds, whether or not it exists; None if there is to be none."""
+    named = os.environ.get(FILE)
+    if named is not None:
+        return Path(named) if named else None
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "elimina" / "calibration.json"
+
+
+@functools.cache
+def speeds() -> Speeds:
+    """Return the speeds that were measured on this machine, or the given ones where none were.
+
+    A file that cannot be used is ignored, with a warning.
+    """
+    try:
+        path = calibration_file()
+        text = None if path is None else path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError, RuntimeError):  # no home directory
+        return Speeds()
+    except (OSError, UnicodeDecodeError) as error:
+        return _ignored(path, str(error))
+    if text is None:
+        return Speeds()
+    import json
+
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        return _ignored(path, str(error))
+    if not isinstance(found, dict):
+        return _ignored(path, "expected an object of speeds")
+    for name, value in found.items():
+        if name not in Speeds._fields:
+            return _ignored(path, f"unknown speed {name!r}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+            return _ignored(path, f"{name!r} is {value!r}, not a positive number")
+    return Speeds(**{name: float(value) for name, value in found.items()})
+
+
+def _ignored(path: Path | None, reason: str) -> Speeds:
+    advice = "run 'elimina calibrate' or 'elimina calibrate --reset'"
+    logger.warning("ignored the calibration in %s: %s; %s", path, reason, advice)
+    return Speeds()
+
+
+# Costs of the planner's estimates, relative or in seconds.
+
+EXPONENTIAL = 20.0
+"""Time of a combination with an exponential, relative to one without."""
+
+BOTH_PASSES = 10.0
+"""Time of both passes over a tree, as a multiple of its cells at a machine's best speed; as measured on networks."""
+
+SORTED_TUPLES = 3
+"""Cost of sorting a tuple that a join reads, in tuples made."""
+
+SPARSE_STEP = 2e-4
+GPU_SPARSE_STEP = 2e-3
+"""Seconds that each step on sparse tables takes at least."""
+
+GPU_COMBINATIONS = 3e12
+GPU_FRESH = 1e12
+GPU_TUPLES = 1e10
+"""Combinations, bytes of new memory and tuples a second on an H200."""
+
+SLICE_SECONDS = 2e-4
+SLICED_TABLE_SECONDS = 5e-5
+"""Cost of a slice besides its steps, and of each table that changes."""
+
+# Tiers of memory.
+
+DISK = 2e9
+"""Bytes a second of a disk that tables are read from while others are computed."""
+
+SAVED = 5e8
+"""Bytes a second at which messages are saved to a disk."""
+
+PINNED = 4e9
+"""Bytes a second at which pinned memory is had from the system."""
+
+TILE_SECONDS = 2e-5
+"""Seconds of a tile of a streamed step on the device, besides its cells."""
+
+QUEUE_SECONDS = 1.5e-4
+"""Seconds that a tile costs the host meanwhile."""
+
+RUN_BYTES = 4096
+"""Cost of starting a run of a copy, in bytes."""
+
+# Batches of cases, on one thread.
+
+CASE_SECONDS = 2e-6
+"""Seconds of a case besides its steps."""
+
+CASE_STEP_SECONDS = 6e-7
+CASE_COMBINATIONS = 3e9
+"""Seconds of a step, and combinations a second: the tables of one case stay in a core's cache."""
+
+OWN_STEP_SECONDS = 2e-7
+OWN_PLAN_SECONDS = 8e-7
+OWN_ORDER_SHARE = 0.1
+"""Seconds of running and of planning a step for one case, and the share of its run that the order search takes."""
+
+CASE_COLUMN_SECONDS = 4e-5
+"""Seconds of each observed or queried variable of a chunk of cases, besides the run."""
+
+# Structure and bounds.
+
+PLANNED_FACTOR_SECONDS = 3e-4
+"""Seconds of planning and starting for each factor of an elimination."""
+
+ESTIMATED_FACTOR_SECONDS = 5e-6
+"""Seconds of estimating an elimination's work for each factor."""
+
+COLLECTED_FACTOR_SECONDS = 5e-7
+"""Seconds of collecting each factor that a variable's posterior depends on."""
+
+BOUNDED_TABLE_SECONDS = 3e-5
+"""Seconds of each table in first bounds."""
+
+SHIFTED_CELL_SECONDS = 1e-7
+SHIFTED_CLUSTER_SECONDS = 1e-4
+"""Seconds of a pass of cost shifting, for each cell and each cluster of the join graph."""
+
+JOINED_CELL_SECONDS = 2e-8
+COMPARED_PAIR_SECONDS = 1.5e-5
+PARTITIONED_BUCKET_SECONDS = 1e-4
+"""Seconds of a partition by content: of a cell of joined tables, of a pair of tables, and of a mini-bucket."""
+
+PLANNED_BUCKET_SECONDS = 1e-3
+"""Seconds of a mini-bucket in the plan; shorter runs are dominated by planning."""
+
+CONTEXT_SECONDS = 1e-4
+"""Seconds of a small table of the simulator, with the messages that ask for it and bring it."""
