@@ -74,7 +74,7 @@ def check(model, result, expected, tolerance=1e-9):
 def make_eager(patch):
     """Planning and search at no cost."""
     patch.setattr(structure, "PLANNED_FACTOR_SECONDS", 0.0)
-    patch.setattr(structure, "_ESTIMATE_SECONDS", 0.0)
+    patch.setattr(structure, "ESTIMATED_FACTOR_SECONDS", 0.0)
 
 
 @pytest.fixture
