@@ -1,4 +1,4 @@
-"""Tables of RESULTS.md from the records in ``bench/results``.
+"""Tables of RESULTS.md and of the pages in ``bench/results`` from the records there.
 
     python bench/render.py [--check]
 
@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-PAGE = FOLDER / "RESULTS.md"
+PAGES = [FOLDER / "RESULTS.md", *sorted(FOLDER.glob("results/*.md"))]
 SECTION = re.compile(
     r"(?P<source>^[^\n]*)(?P<marker> <!-- (?P<name>[a-z0-9-]+) -->\n\n)(?P<table>(?:\|[^\n]*\n)+)", re.MULTILINE
 )
 
 
 def rendered(text: str) -> str:
-    """Return the page with the tables of the records."""
+    """Return a page with the tables of the records."""
     return SECTION.sub(_section, text)
 
 
@@ -48,13 +48,14 @@ def table(record: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Write the page, or check it."""
-    text = PAGE.read_text()
-    new = rendered(text)
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(new)
-    elif new != text:
-        sys.exit("bench/RESULTS.md differs from bench/results: run python bench/render.py")
+    """Write the pages, or check them."""
+    for page in PAGES:
+        text = page.read_text()
+        new = rendered(text)
+        if "--check" not in sys.argv[1:]:
+            page.write_text(new)
+        elif new != text:
+            sys.exit(f"{page} differs from bench/results: run python bench/render.py")
 
 
 if __name__ == "__main__":

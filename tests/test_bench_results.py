@@ -1,4 +1,4 @@
-"""The tables of RESULTS.md are those of the records that the benchmarks wrote."""
+"""The tables of RESULTS.md and of the pages in bench/results are those of the records that the benchmarks wrote."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def bench(monkeypatch):
     return importlib.import_module
 
 
-def test_the_page_shows_the_records(bench):
-    text = (BENCH / "RESULTS.md").read_text()
+def test_the_pages_show_the_records(bench):
     render = bench("render")
-    assert render.rendered(text) == text
-    shown = {match["name"] for match in render.SECTION.finditer(text)}
+    texts = [page.read_text() for page in render.PAGES]
+    assert list(map(render.rendered, texts)) == texts
+    shown = {match["name"] for text in texts for match in render.SECTION.finditer(text)}
     assert shown == {path.stem for path in (BENCH / "results").glob("*.json")}
 
 

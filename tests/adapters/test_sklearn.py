@@ -46,7 +46,18 @@ def test_it_learns_by_counting(naive):
     assert model.predict_proba([{"a": 1}, {}]).shape == (2, 2)
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_frames(naive, library):
+    package = pytest.importorskip(library)
+    X, y = {"a": [0, 1, 1, 0], "b": [2, 0, 1, 1]}, ["no", "yes", "yes", "no"]
+    frame = (package.table if library == "pyarrow" else package.DataFrame)(X)
+    expected = BayesNetClassifier(naive, "y").fit(X, y).predict_proba(X)
+    np.testing.assert_array_equal(BayesNetClassifier(naive, "y").fit(frame, y).predict_proba(frame), expected)
+
+
 def test_errors(naive):
+    with pytest.raises(InputError, match="a label for each case: X has 2, y 1"):
+        BayesNetClassifier(naive, "y").fit({"a": [0, 1], "b": [0, 1]}, ["no"])
     with pytest.raises(InputError, match="a column for each variable"):
         BayesNetClassifier(naive, "y").fit({"a": [0]}, ["no"])
     with pytest.raises(InputError, match="no Bayesian network"):

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import elimina
 from elimina.errors import FormatError, InputError
 from elimina.io.cases import MISSING, cases_from_frame, read_cases
 from elimina.model import Model, Variable
@@ -311,6 +312,55 @@ def test_parquet_types(tmp_path):
     pyarrow.parquet.write_table(pyarrow.table({"HR": [["LOW"]]}), tmp_path / "c.parquet")
     with pytest.raises(FormatError, match=r"c\.parquet: "):
         read_cases(tmp_path / "c.parquet", MODEL)
+
+
+class Protocol:
+    """A frame with nothing but one of the protocols of data frames."""
+
+    def __init__(self, name, frame):
+        setattr(type(self), name, lambda self, *given, **named: getattr(frame, name)(*given, **named))
+
+
+def frames_of(columns):
+    """The same columns as frames of other packages than pandas."""
+    table = pyarrow.table(columns)
+    yield table
+    yield table.to_batches()[0]
+    yield type("Streams", (Protocol,), {})("__arrow_c_stream__", table)
+    yield type("Interchange", (Protocol,), {})("__dataframe__", table)
+    try:
+        import polars
+    except ModuleNotFoundError:
+        return
+    frame = polars.DataFrame(columns)
+    yield frame
+    texts = [name for name, column in columns.items() if isinstance(next(filter(None, column)), str)]
+    yield frame.with_columns(polars.col(texts).cast(polars.Categorical))
+
+
+def test_frames_of_other_packages():
+    columns = {"HR": ["LOW", None, "HIGH"], "age": [3, None, 0], "grade": [5.0, None, 1.0], "sick": [True, None, False]}
+    for frame in frames_of(columns):
+        read = cases_from_frame(frame, MODEL)
+        assert_equal(read, (0, 1, 2, 3), [[0, 3, 2, 1], [-1, -1, -1, -1], [2, 0, 0, 0]])
+        with pytest.raises(InputError, match="indices of states are integers"):
+            cases_from_frame(frame, MODEL, indices=True)
+    for frame in frames_of({"HR": [2, None, 0], "grade": [-1, 1, 0]}):
+        assert_equal(cases_from_frame(frame, MODEL, indices=True), (0, 2), [[2, -1], [-1, 1], [0, 0]])
+    for frame in frames_of({"HR": ["LOW", "x"]}):
+        with pytest.raises(InputError, match="row 1: variable 'HR' has no state 'x'"):
+            cases_from_frame(frame, MODEL)
+    for frame in frames_of({"HRR": ["LOW"]}):
+        with pytest.raises(InputError, match="no variable 'HRR'"):
+            cases_from_frame(frame, MODEL)
+    assert cases_from_frame(pyarrow.table({}), MODEL).columns == ()
+
+
+def test_a_frame_of_polars_is_answered():
+    polars = pytest.importorskip("polars")
+    model = elimina.Model.from_arrays({"a": 2}, [(["a"], [0.25, 0.75])], sense="probability")
+    answer = elimina.JunctionTree(model).batch(polars.DataFrame({"a": [1, None]})).to_frame("polars")
+    assert answer["a=1"].to_list() == [1.0, 0.75]
 
 
 def test_without_pyarrow(tmp_path, monkeypatch):

@@ -72,7 +72,10 @@ class BayesNetClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: i
         return chosen
 
     def _fitted(self, model: Model, X: Any, y: Any) -> Model:
-        columns, codes = as_cases({**{name: list(X[name]) for name in X}, self.target: list(y)}, model, indices=False)
+        features, labels = as_cases(X, model), as_cases({self.target: list(y)}, model)
+        if len(features.values) != len(labels.values):
+            raise InputError(f"fit needs a label for each case: X has {len(features.values)}, y {len(labels.values)}")
+        columns, codes = features.columns + labels.columns, np.hstack([features.values, labels.values])
         if len(columns) < len(model.variables) or (codes < 0).any():
             raise InputError("fit needs a column for each variable, and no missing cell")
         by_variable = {v: codes[:, place] for place, v in enumerate(columns)}

@@ -11,6 +11,7 @@ from elimina import __version__
 from elimina.cli.calibrate import calibrate
 from elimina.cli.completion import completion
 from elimina.cli.convert import convert
+from elimina.cli.cp import cp
 from elimina.cli.dcop import dcop
 from elimina.cli.generate import generate
 from elimina.cli.minizinc import install_minizinc
@@ -33,7 +34,7 @@ def commands() -> None:
     show_notices()
 
 
-for command in (solve, plan, tsp, dcop, convert, generate, plot, calibrate, install_minizinc, completion):
+for command in (solve, plan, cp, tsp, dcop, convert, generate, plot, calibrate, install_minizinc, completion):
     commands.add_command(command)
 
 

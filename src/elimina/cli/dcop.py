@@ -26,6 +26,7 @@ from elimina.cli.options import (
     reject_given,
     seconds_of,
 )
+from elimina.cli.terminal import labelled, show
 from elimina.dcop import AgentOptions, Network, Problem, solve
 from elimina.dcop.forecast import Forecast
 from elimina.dcop.formats import FORMATS as DISTRIBUTED
@@ -236,7 +237,10 @@ def dcop(
         # Printed before the workers end, which may take a while.
         with signals.deferred():
             result = signals.attributed(with_reading(result, read))
-            click.echo(result.to_json() if format_ == "json" else _human(result))
+            if format_ == "json":
+                click.echo(result.to_json())
+            else:
+                show(_human(result))
     if timeline is not None:
         title = f"{Path(file).name}: {algo}, {seconds_text(result.stats['simulated_seconds'])} simulated"
         draw_timeline(seen, [agent.name for agent in problem.agents], timeline, title)
@@ -296,7 +300,7 @@ def _human(result: Result) -> str:
     ]
     if result.assignment:
         rows.append(("assignment", " ".join(f"{name}={state}" for name, state in result.assignment.items())))
-    return "\n".join(f"{name + ':':12}{text}" for name, text in rows)
+    return labelled(rows)
 
 
 def _filtered(stats: Mapping[str, Any]) -> list[tuple[str, str]]:

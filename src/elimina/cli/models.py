@@ -72,10 +72,12 @@ def read_model(path: str, *, no_check: bool = False) -> Model:
     suffix = suffix_of(Path(path))
     if suffix in _ELSEWHERE:
         raise InputError(f"{path} is no graphical model: {_ELSEWHERE[suffix]}")
-    if suffix in ("fzn", "opb"):
-        from elimina import cp
+    if suffix in ("fzn", "opb", "xml"):
+        from elimina.cp.files import is_of_constraints
+        from elimina.cp.files import read as read_constraints
 
-        return cp.read(path).to_model()
+        if is_of_constraints(path):
+            return read_constraints(path).to_model()
     if suffix in ("yaml", "yml", "json", "xml"):
         from elimina import dcop
         from elimina.dcop.formats import is_distributed

@@ -26,6 +26,7 @@ from elimina.cli.options import (
     reject_given,
     seconds_of,
 )
+from elimina.cli.terminal import labelled, show
 from elimina.cli.trace import tracing
 from elimina.errors import InputError
 from elimina.inference.account import advice_on
@@ -112,7 +113,7 @@ def solve(
 ) -> None:
     """Answer a task on the model in FILE (.wcsp, .uai, .cfn, .bif, .xmlbif, .net, .xdsl, .erg; also .gz, .xz).
 
-    A small .fzn (FlatZinc) is converted to cost tables. Solve a large one with fzn-elimina.
+    Small constraint models (.fzn, .opb, XCSP3's .xml) are converted to cost tables. Solve large ones with 'elimina cp'.
     """
     started = time.monotonic()
     if output is not None:
@@ -155,7 +156,7 @@ def solve(
         result = signals.attributed(with_reading(result, reading))
         text = {"human": _human, "json": _json, "uai": _uai}[format_](result, model)
         if output is None:
-            click.echo(text)
+            (show if format_ == "human" else click.echo)(text)
         else:
             save(Path(output), [text, "\n"])
 
@@ -206,14 +207,14 @@ def plan(file: str, no_check: bool, as_json: bool, **options: Any) -> None:
     if as_json:
         click.echo(made.to_json())
         return
-    click.echo(str(made))
+    show(str(made))
     advice = advice_on(made)
     if advice is not None:
-        click.echo(f"{'advice:':22}{advice}")
+        show(f"{'advice:':22}{advice}")
     if made.task == "mar":
         from elimina.inference.tree_statistics import plan_statistics
 
-        click.echo(f"{plan_statistics(made)}\ncliques are not stored: messages and marginals are made from the factors")
+        show(f"{plan_statistics(made)}\ncliques are not stored: messages and marginals are made from the factors")
 
 
 def _human(result: Result, model: Model) -> str:
@@ -250,8 +251,7 @@ def _human(result: Result, model: Model) -> str:
     rows.append(("time", f"{seconds_text(total)} on {stats['device']}{workers}{dtype}"))
     if result.assignment:
         rows.append(("assignment", " ".join(f"{name}={state}" for name, state in result.assignment.items())))
-    lines = [f"{name + ':':12}{text}" for name, text in rows]
-    return "\n".join([*lines, marginals_table(result.marginals)] if result.marginals else lines)
+    return labelled(rows) + (f"\n{marginals_table(result.marginals)}" if result.marginals else "")
 
 
 def _json(result: Result, model: Model) -> str:

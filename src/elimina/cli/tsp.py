@@ -11,6 +11,7 @@ import click
 from elimina.cli import signals
 from elimina.cli.help import Command, option
 from elimina.cli.options import check_writable, format_options, number_option, seconds_of
+from elimina.cli.terminal import labelled, show
 from elimina.planning.plan import count_text, seconds_text
 from elimina.result import Bounds, Result, with_reading
 
@@ -50,7 +51,10 @@ def tsp(file: str, time_limit: float | None, seed: int, format_: str, output: st
         result = signals.attributed(with_reading(found, read))
         if output is not None:
             write_tour(output, problem.name, [city - 1 for city in result.tour or ()], int(result.value or 0))
-        click.echo(result.to_json() if in_json else _human(result, output is None))
+        if in_json:
+            click.echo(result.to_json())
+        else:
+            show(_human(result, output is None))
 
 
 def _show(known: Known) -> None:
@@ -69,4 +73,4 @@ def _human(result: Result, with_tour: bool) -> str:
     rows.append(("time", seconds_text(result.stats["seconds"]["total"])))
     if with_tour and result.tour is not None:
         rows.append(("tour", " ".join(map(str, result.tour))))
-    return "\n".join(f"{name + ':':12}{text}" for name, text in rows)
+    return labelled(rows)

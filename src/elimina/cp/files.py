@@ -6,15 +6,16 @@ import os
 from importlib import import_module
 from pathlib import Path
 
+from elimina._core import TextError
 from elimina.cp.model import Model
-from elimina.io.files import suffix_of
+from elimina.io.files import load, reraise, suffix_of
 
-FORMATS = {"fzn": "flatzinc", "opb": "opb"}
+FORMATS = {"fzn": "flatzinc", "opb": "opb", "xml": "xcsp3"}
 """Suffix of each format and the module of this package that reads it."""
 
 
 def read(path: str | os.PathLike[str]) -> Model:
-    """Read a model of constraints: FlatZinc, text or JSON, and linear pseudo-Boolean problems (.opb).
+    """Read a model of constraints: FlatZinc, text or JSON, linear pseudo-Boolean problems (.opb), and XCSP3 (.xml).
 
     A FlatZinc model's variables have the names of its outputs (``x``, ``q[1]``, ``cell[1,2]``), or else those of their
     declarations: ``model["q[1]"]``. Variables that equations make the same are one. Annotations of the search are not
@@ -31,3 +32,20 @@ def read(path: str | os.PathLike[str]) -> Model:
     name = FORMATS.get(suffix_of(Path(path)), "flatzinc")
     model: Model = import_module(f"elimina.cp.{name}").read(path)
     return model
+
+
+def is_of_constraints(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file is one of constraints: by its suffix, and by its content where that is .xml.
+
+    Raises:
+        InputError: The content is needed and cannot be read.
+    """
+    path = Path(path)
+    if suffix_of(path) != "xml":
+        return suffix_of(path) in FORMATS
+    from elimina.io.markup import root_of
+
+    try:
+        return root_of(load(path)).attributes.get("format") == "XCSP3"
+    except TextError as error:
+        reraise(path, None, error)

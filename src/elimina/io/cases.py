@@ -148,9 +148,10 @@ def cases_from_frame(frame: Any, model: Model, *, indices: bool = False) -> Case
     as integers. None, NaN, NaT, pandas.NA and masked cells are unobserved.
 
     Args:
-        frame: A pandas DataFrame, a mapping from names to sequences of one length, a sequence of mappings (a case
-            each; what one lacks is unobserved), a structured NumPy array, or an array of shape ``(cases, variables)``
-            with a column for each variable of the model.
+        frame: A data frame (pandas, Polars, Arrow, or another with Arrow's streams or the protocol of
+            ``__dataframe__``), a mapping from names to sequences of one length, a sequence of mappings (a case each;
+            what one lacks is unobserved), a structured NumPy array, or an array of shape ``(cases, variables)`` with a
+            column for each variable of the model.
         model: Model of the cases.
         indices: Read the cells as indices of states instead, with -1 for unobserved ones.
 
@@ -166,6 +167,8 @@ def cases_from_frame(frame: Any, model: Model, *, indices: bool = False) -> Case
         named = {name: frame.iloc[:, i] for i, name in enumerate(frame.columns)}
         if len(named) != frame.shape[1]:
             raise InputError("two columns of the frame have the same name")
+    elif hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__dataframe__"):
+        return _from_arrow(frame, model, indices)
     elif isinstance(frame, Mapping):
         named = dict(frame)
     elif isinstance(frame, Sequence) and not isinstance(frame, str) and all(isinstance(r, Mapping) for r in frame):
@@ -177,6 +180,28 @@ def cases_from_frame(frame: Any, model: Model, *, indices: bool = False) -> Case
         taken = "a data frame, a mapping from names to sequences, a list of mappings, an array or Cases"
         raise arguments.wrong_type("cases", frame, taken)
     return _from_columns(named, model, indices)
+
+
+def _from_arrow(frame: Any, model: Model, indices: bool) -> Cases:
+    """Take cases from a frame that pyarrow takes."""
+    purpose = "a data frame that is not of pandas"
+    arrow = require("pyarrow", "frames", purpose)
+    if hasattr(frame, "__arrow_c_stream__"):
+        table = arrow.RecordBatchReader.from_stream(frame).read_all()
+    else:
+        table = require("pyarrow.interchange", "frames", purpose).from_dataframe(frame)
+    columns = _columns(table.column_names, model) if table.num_columns else ()
+    if indices:
+        named = zip(columns, table.columns, strict=True)
+        return _from_columns({v: column.to_numpy() for v, column in named}, model, indices)
+    return _arrow_cases(table, columns, model, arrow)
+
+
+def _arrow_cases(table: Any, columns: tuple[int, ...], model: Model, arrow: Any) -> Cases:
+    encoded = [
+        _arrow_codes(model.variables[v], column, arrow) for v, column in zip(columns, table.columns, strict=True)
+    ]
+    return Cases(columns, np.stack(encoded, axis=1) if encoded else np.empty((len(table), 0), dtype=np.int32))
 
 
 def as_cases(cases: Any, model: Model, *, indices: bool = False) -> Cases:
@@ -299,18 +324,16 @@ def _read_parquet(path: Path, model: Model) -> Cases:
     except arrow.ArrowException as error:
         raise FormatError(str(path), None, f"expected a Parquet file: {error}") from None
     try:
-        columns = _columns(table.column_names, model)
-        encoded = [_arrow_codes(model.variables[v], table.column(i), arrow) for i, v in enumerate(columns)]
+        return _arrow_cases(table, _columns(table.column_names, model), model, arrow)
     except (InputError, arrow.ArrowException) as error:
         raise FormatError(str(path), None, str(error)) from None
-    return Cases(columns, np.stack(encoded, axis=1))
 
 
 def _arrow_codes(variable: Variable, column: Any, arrow: Any) -> Codes:
     combined = arrow.concat_arrays(column.chunks) if column.num_chunks else arrow.array([], column.type)
     if not arrow.types.is_dictionary(combined.type):
         combined = combined.dictionary_encode()
-    places = combined.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    places = combined.indices.cast(arrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     table = np.empty(len(combined.dictionary) + 1, dtype=np.int32)
     table[-1] = UNOBSERVED
     for i, value in enumerate(combined.dictionary.to_pylist()):

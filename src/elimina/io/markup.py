@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from xml.parsers import expat
 
@@ -124,21 +125,22 @@ class Document:
         return found[0]
 
 
-def root_tag(data: bytes) -> str:
-    """Name of a file's outermost element; "" if it has none. Nothing after that element's start is looked at."""
-    found: list[str] = []
+def root_of(data: bytes) -> Element:
+    """Return a file's outermost element without its contents; its tag is "" if there is none.
+
+    Nothing after that element's start is looked at.
+    """
+    found: list[Element] = []
     parser = expat.ParserCreate()
 
-    def start(name: str, _: dict[str, str]) -> None:
-        found.append(name)
+    def start(name: str, attributes: dict[str, str]) -> None:
+        found.append(Element(name, attributes, parser.CurrentLineNumber))
         raise _FoundError
 
     parser.StartElementHandler = start
-    try:
+    with contextlib.suppress(_FoundError, expat.ExpatError, LookupError, ValueError):
         parser.Parse(data, True)
-    except (_FoundError, expat.ExpatError, LookupError, ValueError):
-        return found[0] if found else ""
-    return ""
+    return found[0] if found else Element("", {}, 1)
 
 
 class _FoundError(Exception):

@@ -137,9 +137,10 @@ def is_distributed(path: str | os.PathLike[str]) -> bool:
     if suffix_of(path) != "xml":
         return suffix_of(path) in FORMATS
     from elimina.dcop.formats.xcsp import ROOT
-    from elimina.io.markup import root_tag
+    from elimina.io.markup import root_of
 
     try:
-        return root_tag(load(path)) == ROOT
+        root = root_of(load(path))
+        return root.tag == ROOT and root.attributes.get("format") != "XCSP3"
     except TextError as error:
         reraise(path, None, error)

@@ -1,0 +1,393 @@
+"""Terms of XCSP3: references to variables, lists, and expressions such as ``eq(add(x,1),y[2])``."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from elimina._core import TextError
+from elimina.cp.expressions import LIMIT, Expression, Relation
+from elimina.cp.model import Model
+from elimina.errors import UnsupportedError
+
+Operand: TypeAlias = Expression | int
+
+MOST_ITEMS = 1 << 22
+"""Elements of an array or a list that are written in a shorter form, such as ``0x1000``."""
+
+_NUMBER = re.compile(r"[+-]?\d{1,19}")
+_REPEATED = re.compile(r"([+-]?\d{1,19})x(\d{1,19})")
+_RANGE = re.compile(r"([+-]?\d{1,19})\.\.([+-]?\d{1,19})")
+_REFERENCE = re.compile(r"([A-Za-z_]\w*)((?:\[[^\[\]]*\])*)")
+_CALL = re.compile(r"\s*(%?[A-Za-z_0-9.+\-][\w.+\-]*(?:\[[^\[\]]*\])*)\s*(\()?")
+_END = re.compile(r"\s*([,)])")
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+@dataclass
+class Array:
+    """An array of variables: its sizes, first indices, and elements in row-major order; None where there is none."""
+
+    sizes: list[int]
+    starts: list[int]
+    elements: list[Expression | None]
+
+
+@dataclass
+class Terms:
+    """The variables of a problem, and the meaning of texts that refer to them."""
+
+    model: Model
+    variables: dict[str, Expression] = field(default_factory=dict)
+    arrays: dict[str, Array] = field(default_factory=dict)
+
+    def items(self, text: str) -> list[Operand]:
+        """Return the items of a list: variables, parts of arrays, numbers, and expressions."""
+        found: list[Operand] = []
+        for token in tokens(text):
+            repeated = _REPEATED.fullmatch(token)
+            if repeated:
+                count = int(repeated[2])
+                if count > MOST_ITEMS:
+                    raise UnsupportedError(
+                        f"the list {token} has {count:,} items; at most {MOST_ITEMS:,} are supported"
+                    )
+                found += [number(repeated[1])] * count
+            elif "(" in token:
+                found.append(self.value(token))
+            elif _RANGE.fullmatch(token):
+                found += span(token)
+            else:
+                found += self._named(token)
+        return found
+
+    def names(self, token: str) -> list[str]:
+        """Return an argument of a group as texts, one for each element of an array's part."""
+        if "[" not in token or "(" in token:
+            return [token]
+        return [x.name if isinstance(x, Expression) else str(x) for x in self._named(token)]
+
+    def matrix(self, text: str) -> list[list[Operand]]:
+        """Return the rows of a matrix: ``x[][]``, or ``(1,2)(3,4)``."""
+        text = text.strip()
+        if text.startswith("("):
+            return [self.items(row.replace(",", " ")) for row in rows_of(text)]
+        found = _REFERENCE.fullmatch(text)
+        if found is None or found[1] not in self.arrays or len(self.arrays[found[1]].sizes) != 2:
+            raise TextError(f"expected a matrix, found {text[:40]!r}")
+        array = self.arrays[found[1]]
+        ranges = self._ranges(found[2], array, text)
+        return [self._elements(array, [range(row, row + 1), ranges[1]], text) for row in ranges[0]]
+
+    def value(self, text: str) -> Operand:
+        """Return the value of an expression; that of a condition is a Boolean."""
+        return self._value(Call.read(text))
+
+    def require(self, text: str) -> None:
+        """Post an expression as a constraint."""
+        self._require(Call.read(text))
+
+    def meet(self, left: Operand, condition: str) -> None:
+        """Post a condition such as ``(le,5)`` on an operand."""
+        found = re.fullmatch(r"\s*\(\s*(\w+)\s*,(.*)\)\s*", condition, re.DOTALL)
+        if found is None:
+            raise TextError(f"expected a condition such as (le,5), found {condition[:40]!r}")
+        operator, right = found[1], found[2].strip()
+        if operator in _COMPARISONS:
+            self.model.add(self.relation(operator, left, self.value(right)))
+        elif operator in ("in", "notin"):
+            self._restrict(left, self._set(right), operator == "in")
+        else:
+            raise TextError(f"expected an operator of a condition, found {operator!r}")
+
+    def product(self, xs: Sequence[Operand]) -> Operand:
+        """Return the product of operands."""
+        found = xs[0]
+        for x in xs[1:]:
+            found = found * x if isinstance(found, int) or isinstance(x, int) else self.model.product(found, x)
+        return found
+
+    def relation(self, operator: str, left: Operand, right: Operand) -> Relation:
+        """Return a comparison; of two numbers, too."""
+        a, b = self.model.expression(left), self.model.expression(right)
+        relation: Relation = {
+            "eq": a.__eq__, "ne": a.__ne__, "lt": a.__lt__, "le": a.__le__, "gt": a.__gt__, "ge": a.__ge__,
+        }[operator](b)  # fmt: skip
+        return relation
+
+    def is_in(self, x: Operand, values: Sequence[int]) -> Operand:
+        """Return a Boolean: whether an operand is among some values."""
+        runs = list(_runs(values))
+        inside: list[Operand] = []
+        for lo, hi in runs:
+            ends = [self.model.holds(self.relation("ge", x, lo)), self.model.holds(self.relation("le", x, hi))]
+            inside.append(self.model.holds(self.relation("eq", x, lo)) if lo == hi else self.model.all_of(ends))
+        return inside[0] if len(inside) == 1 else self.model.any_of(inside)
+
+    def _restrict(self, x: Operand, values: Sequence[int], inside: bool) -> None:
+        if inside:
+            self.model.member(self.model.expression(x), values)
+            return
+        lo, hi = self.model.bounds(x)
+        if len(values) > 1 and hi - lo <= MOST_ITEMS:
+            out = set(values)
+            self.model.member(self.model.expression(x), [v for v in range(lo, hi + 1) if v not in out])
+        else:
+            for v in values:
+                self.model.add(self.relation("ne", x, v))
+
+    def _set(self, text: str) -> Sequence[int]:
+        if _RANGE.fullmatch(text):
+            return span(text)
+        if not (text.startswith("{") and text.endswith("}")):
+            raise TextError(f"expected a set such as 1..5 or {{1,2}}, found {text[:40]!r}")
+        return [number(token) for token in text[1:-1].replace(",", " ").split()]
+
+    def _named(self, token: str) -> list[Operand]:
+        if _NUMBER.fullmatch(token):
+            return [number(token)]
+        if token in self.variables:
+            return [self.variables[token]]
+        found = _REFERENCE.fullmatch(token)
+        if found is None:
+            raise TextError(f"expected a variable or a number, found {token[:40]!r}")
+        if found[1] not in self.arrays:
+            raise TextError(f"there is no variable {token[:40]!r}")
+        array = self.arrays[found[1]]
+        return self._elements(array, self._ranges(found[2], array, token), token)
+
+    def _ranges(self, indices: str, array: Array, token: str) -> list[range]:
+        parts = re.findall(r"\[([^\[\]]*)\]", indices)
+        if len(parts) != len(array.sizes):
+            raise TextError(f"{token[:40]} has {len(parts)} indices; the array has {len(array.sizes)} dimensions")
+        ranges = []
+        for part, size, start in zip(parts, array.sizes, array.starts, strict=True):
+            part = part.strip()
+            if part == "":
+                ranges.append(range(size))
+                continue
+            ends = _RANGE.fullmatch(part)
+            lo, hi = (number(ends[1]), number(ends[2])) if ends else (number(part), number(part))
+            if not start <= lo <= hi < start + size:
+                raise TextError(f"{token[:40]}: the index {part} is not within {start}..{start + size - 1}")
+            ranges.append(range(lo - start, hi - start + 1))
+        return ranges
+
+    def _elements(self, array: Array, ranges: Sequence[range], token: str) -> list[Operand]:
+        found: list[Operand] = []
+        for place in itertools.product(*ranges):
+            flat = 0
+            for index, size in zip(place, array.sizes, strict=True):
+                flat = flat * size + index
+            element = array.elements[flat]
+            if element is not None:
+                found.append(element)
+        if not found:
+            raise TextError(f"{token[:40]} has no domain")
+        return found
+
+    def _require(self, call: Call) -> None:
+        if call.operator in _COMPARISONS:
+            values = [self._value(one) for one in call.arguments]
+            call.takes(2, MOST_ITEMS if call.operator != "ne" else 2)
+            for left, right in itertools.pairwise(values):
+                self.model.add(self.relation(call.operator, left, right))
+        elif call.operator == "and":
+            for one in call.arguments:
+                self._require(one)
+        elif call.operator == "or":
+            self.model.clause([self._boolean(one) for one in call.arguments])
+        elif call.operator == "imp":
+            call.takes(2, 2)
+            self.model.clause([self._boolean(call.arguments[1])], [self._boolean(call.arguments[0])])
+        elif call.operator == "in":
+            call.takes(2, 2)
+            values = self._values_of_set(call.arguments[1])
+            if values and all(isinstance(v, int) for v in values):
+                self._restrict(self._value(call.arguments[0]), [int(v) for v in values if isinstance(v, int)], True)
+            else:
+                self.model.add(self.relation("eq", self._value(call), 1))
+        else:
+            self.model.add(self.relation("ge", self._value(call), 1))
+
+    def _boolean(self, call: Call) -> Expression:
+        return self.model.expression(self._value(call))
+
+    def _values_of_set(self, call: Call) -> list[Operand]:
+        if call.operator != "set":
+            raise TextError(f"expected set(...), found {(call.operator or call.name)[:40]!r}")
+        return [self._value(one) for one in call.arguments]
+
+    def _value(self, call: Call) -> Operand:
+        if not call.operator:
+            found = self._named(call.name)
+            if len(found) != 1:
+                raise TextError(f"{call.name[:40]} is {len(found)} variables where one is expected")
+            return found[0]
+        if call.operator == "in":
+            call.takes(2, 2)
+            x, values = self._value(call.arguments[0]), self._values_of_set(call.arguments[1])
+            if not values:
+                return 0
+            numbers = [v for v in values if isinstance(v, int)]
+            if len(numbers) == len(values):
+                return self.is_in(x, numbers)
+            return self.model.any_of([self.model.holds(self.relation("eq", x, v)) for v in values])
+        if call.operator not in _FUNCTIONS:
+            raise UnsupportedError(f"the operator {call.operator[:40]!r} is not supported")
+        least, most, function = _FUNCTIONS[call.operator]
+        call.takes(least, most)
+        return function(self, [self._value(one) for one in call.arguments])
+
+
+@dataclass
+class Call:
+    """A node of an expression: an operator and its arguments, or a name."""
+
+    operator: str
+    name: str
+    arguments: list[Call]
+
+    @staticmethod
+    def read(text: str) -> Call:
+        """Parse an expression."""
+        call, end = Call._from(text, 0)
+        if text[end:].strip():
+            raise TextError(f"expected the end of an expression, found {text[end:].strip()[:40]!r}")
+        return call
+
+    @staticmethod
+    def _from(text: str, place: int) -> tuple[Call, int]:
+        found = _CALL.match(text, place)
+        if found is None:
+            raise TextError(f"expected an expression, found {text[place:].strip()[:40]!r}")
+        place = found.end()
+        if found[2] is None:
+            return Call("", found[1], []), place
+        arguments: list[Call] = []
+        rest = _END.match(text, place)
+        if rest is not None and rest[1] == ")":
+            return Call(found[1], "", arguments), rest.end()
+        while True:
+            argument, place = Call._from(text, place)
+            arguments.append(argument)
+            rest = _END.match(text, place)
+            if rest is None:
+                raise TextError(f"expected a comma or a parenthesis, found {text[place : place + 40].strip()!r}")
+            place = rest.end()
+            if rest[1] == ")":
+                return Call(found[1], "", arguments), place
+
+    def takes(self, least: int, most: int) -> None:
+        """Check the number of arguments."""
+        if not least <= len(self.arguments) <= most:
+            wanted = f"{least}" if least == most else f"at least {least}"
+            raise TextError(f"{self.operator} has {len(self.arguments)} arguments; expected {wanted}")
+
+
+def number(token: str) -> int:
+    """Return a whole number."""
+    if not _NUMBER.fullmatch(token.strip()):
+        raise TextError(f"expected a whole number, found {token[:40]!r}")
+    value = int(token)
+    if abs(value) > LIMIT:
+        raise UnsupportedError(f"the number {value} is beyond 2^52")
+    return value
+
+
+def span(token: str) -> range:
+    """Return the values of ``a..b``."""
+    found = _RANGE.fullmatch(token.strip())
+    if found is None:
+        raise TextError(f"expected a range such as 1..5, found {token[:40]!r}")
+    lo, hi = number(found[1]), number(found[2])
+    if lo > hi or hi - lo > MOST_ITEMS:
+        raise TextError(f"the range {token} is empty, or has more than {MOST_ITEMS:,} values")
+    return range(lo, hi + 1)
+
+
+def tokens(text: str) -> Iterator[str]:
+    """Split a list at blanks that are not within parentheses."""
+    depth, token = 0, ""
+    for part in re.split(r"(\s+|[()])", text):
+        depth += (part == "(") - (part == ")")
+        if part.isspace() and depth == 0:
+            if token:
+                yield token
+            token = ""
+        elif not part.isspace():
+            token += part
+    if depth:
+        raise TextError(f"the parentheses do not match in {text.strip()[:40]!r}")
+    if token:
+        yield token
+
+
+def rows_of(text: str) -> list[str]:
+    """Return the contents of ``(...)(...)``."""
+    rows = re.findall(r"\s*\(([^()]*)\)\s*", text)
+    if re.sub(r"\s*\(([^()]*)\)\s*", "", text):
+        raise TextError(f"expected tuples such as (1,2)(3,4), found {text.strip()[:40]!r}")
+    return rows
+
+
+def _runs(values: Sequence[int]) -> Iterator[tuple[int, int]]:
+    ordered = sorted(set(values))
+    start = 0
+    for place in range(1, len(ordered) + 1):
+        if place == len(ordered) or ordered[place] != ordered[place - 1] + 1:
+            yield ordered[start], ordered[place - 1]
+            start = place
+
+
+def _power(terms: Terms, xs: list[Operand]) -> Operand:
+    (lo, hi), (least, most) = terms.model.bounds(xs[0]), terms.model.bounds(xs[1])
+    if least < 0:
+        raise UnsupportedError("a negative exponent is not supported")
+    largest = max(abs(lo), abs(hi), 1)
+    if most > 64 or largest**most > LIMIT:
+        raise UnsupportedError(f"the power of up to {largest} to {most} is beyond 2^52")
+    return terms.model.power(xs[0], xs[1], 0 if lo >= 0 else -(largest**most), largest**most)
+
+
+def _chain(operator: str) -> Callable[[Terms, list[Operand]], Operand]:
+    def function(terms: Terms, xs: list[Operand]) -> Operand:
+        holds = [terms.model.holds(terms.relation(operator, a, b)) for a, b in itertools.pairwise(xs)]
+        return holds[0] if len(holds) == 1 else terms.model.all_of(holds)
+
+    return function
+
+
+def _xor(terms: Terms, xs: list[Operand]) -> Operand:
+    found = xs[0]
+    for x in xs[1:]:
+        found = terms.model.holds(terms.relation("ne", found, x))
+    return found
+
+
+_FUNCTIONS: dict[str, tuple[int, int, Callable[[Terms, list[Operand]], Operand]]] = {
+    "neg": (1, 1, lambda terms, xs: -terms.model.expression(xs[0])),
+    "abs": (1, 1, lambda terms, xs: abs(terms.model.expression(xs[0]))),
+    "sqr": (1, 1, lambda terms, xs: terms.product([xs[0], xs[0]])),
+    "add": (2, MOST_ITEMS, lambda terms, xs: terms.model.sum(xs)),
+    "sub": (2, 2, lambda terms, xs: terms.model.expression(xs[0]) - xs[1]),
+    "mul": (2, MOST_ITEMS, Terms.product),
+    "div": (2, 2, lambda terms, xs: terms.model.quotient(*xs)),
+    "mod": (2, 2, lambda terms, xs: terms.model.remainder(*xs)),
+    "pow": (2, 2, _power),
+    "dist": (2, 2, lambda terms, xs: abs(terms.model.expression(xs[0]) - xs[1])),
+    "min": (1, MOST_ITEMS, lambda terms, xs: terms.model.minimum(xs)),
+    "max": (1, MOST_ITEMS, lambda terms, xs: terms.model.maximum(xs)),
+    **{operator: (2, MOST_ITEMS if operator != "ne" else 2, _chain(operator)) for operator in _COMPARISONS},
+    "not": (1, 1, lambda terms, xs: 1 - terms.model.expression(xs[0])),
+    "and": (1, MOST_ITEMS, lambda terms, xs: terms.model.all_of(xs)),
+    "or": (1, MOST_ITEMS, lambda terms, xs: terms.model.any_of(xs)),
+    "xor": (1, MOST_ITEMS, _xor),
+    "iff": (2, MOST_ITEMS, _chain("eq")),
+    "imp": (2, 2, lambda terms, xs: terms.model.any_of([1 - terms.model.expression(xs[0]), xs[1]])),
+    "if": (3, 3, lambda terms, xs: terms.model.element([xs[2], xs[1]], terms.model.expression(xs[0]))),
+}
+"""Operator -> least and greatest number of arguments, and its value."""

@@ -1,0 +1,254 @@
+"""XCSP3 files: every constraint has the solutions of its definition, and what is malformed names its line."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+from pathlib import Path
+
+import pytest
+
+import elimina
+from elimina import cp
+from elimina.errors import FormatError, InputError, UnsupportedError
+
+SMALL = '<array id="x" size="[3]"> 0..3 </array><var id="b"> 0 1 </var>'
+
+
+def problem(constraints="", variables=SMALL, objective="", kind="CSP"):
+    return (
+        f'<instance format="XCSP3" type="{kind}">\n<variables>\n{variables}\n</variables>\n'
+        f"<constraints>\n{constraints}\n</constraints>\n{objective}</instance>\n"
+    )
+
+
+def read(tmp_path, text, name="p.xml"):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    return cp.read(path)
+
+
+def solutions(tmp_path, constraints, variables=SMALL, names=("x[0]", "x[1]", "x[2]", "b")):
+    model = read(tmp_path, problem(constraints, variables))
+    found = [tuple(s[name] for name in names) for s in model.solve(all_solutions=True).solutions]
+    return set(found)
+
+
+def div(a, b):
+    return abs(a) // abs(b) * (1 if a * b >= 0 else -1)
+
+
+X = "<list> x[] </list>"
+CASES = [
+    ("<intension> eq(add(x[0],x[1],1),mul(2,x[2])) </intension>", lambda x, y, z, b: x + y + 1 == 2 * z),
+    ("<intension> le(dist(x[0],x[1]),b) </intension>", lambda x, y, z, b: abs(x - y) <= b),
+    ("<intension> or(lt(x[0],x[1],x[2]),and(b,not(eq(x[0],3)))) </intension>",
+     lambda x, y, z, b: x < y < z or (b and x != 3)),
+    ("<intension> imp(b,ge(x[0],x[1])) </intension>", lambda x, y, z, b: not b or x >= y),
+    ("<intension> iff(b,gt(x[0],x[1]),ne(x[2],0)) </intension>", lambda x, y, z, b: b == (x > y) == (z != 0)),
+    ("<intension> xor(b,eq(x[0],x[1]),eq(x[1],x[2])) </intension>", lambda x, y, z, b: b ^ (x == y) ^ (y == z)),
+    ("<intension> eq(x[2],if(b,x[0],sub(3,x[1]))) </intension>", lambda x, y, z, b: z == (x if b else 3 - y)),
+    ("<intension> eq(div(sub(x[0],3),add(x[1],2)),neg(b)) </intension>",
+     lambda x, y, z, b: div(x - 3, y + 2) == -b),
+    ("<intension> eq(mod(x[0],add(x[1],1)),b) </intension>", lambda x, y, z, b: x % (y + 1) == b),
+    ("<intension> eq(pow(x[0],2),add(sqr(x[1]),b)) </intension>", lambda x, y, z, b: x**2 == y**2 + b),
+    ("<intension> eq(min(x[0],x[1]),max(x[2],b)) </intension>", lambda x, y, z, b: min(x, y) == max(z, b)),
+    ("<intension> in(x[0],set(1,3)) </intension>", lambda x, y, z, b: x in (1, 3)),
+    ("<intension> eq(b,in(x[0],set(0,1,3))) </intension>", lambda x, y, z, b: b == (x in (0, 1, 3))),
+    ("<intension> in(x[0],set(x[1],x[2])) </intension>", lambda x, y, z, b: x in (y, z)),
+    ("<intension> <function> eq(abs(sub(x[0],x[1])),2) </function> </intension>", lambda x, y, z, b: abs(x - y) == 2),
+    (f"<extension> {X} <supports> (0,1,2)(3,*,0)(1,1,1) </supports> </extension>",
+     lambda x, y, z, b: (x, y, z) in ((0, 1, 2), (1, 1, 1)) or (x, z) == (3, 0)),
+    (f"<extension> {X} <conflicts> (0,1,2)(3,*,0)(9,1,1) </conflicts> </extension>",
+     lambda x, y, z, b: (x, y, z) != (0, 1, 2) and (x, z) != (3, 0)),
+    ("<extension> <list> x[0] </list> <supports> 0 2..3 </supports> </extension>", lambda x, y, z, b: x in (0, 2, 3)),
+    ("<extension> <list> x[1] </list> <conflicts> 2 </conflicts> </extension>", lambda x, y, z, b: y != 2),
+    ("<allDifferent> x[] </allDifferent>", lambda x, y, z, b: len({x, y, z}) == 3),
+    ("<allDifferent> x[0] add(x[1],1) 2 </allDifferent>", lambda x, y, z, b: len({x, y + 1, 2}) == 3),
+    (f"<allDifferent> {X} <except> 2 </except> </allDifferent>",
+     lambda x, y, z, b: all(p != q or p == 2 for p, q in ((x, y), (x, z), (y, z)))),
+    (f"<allDifferent> {X} <except> 0 3 </except> </allDifferent>",
+     lambda x, y, z, b: all(p != q or p in (0, 3) for p, q in ((x, y), (x, z), (y, z)))),
+    ("<allDifferent> <list> x[0] x[1] </list> <list> x[2] b </list> </allDifferent>",
+     lambda x, y, z, b: (x, y) != (z, b)),
+    ("<allDifferent> <matrix> (x[0],x[1])(x[2],b) </matrix> </allDifferent>",
+     lambda x, y, z, b: x != y and z != b and x != z and y != b),
+    ("<allEqual> x[0..1] b </allEqual>", lambda x, y, z, b: x == y == b),
+    (f"<ordered> {X} <operator> lt </operator> </ordered>", lambda x, y, z, b: x < y < z),
+    (f"<ordered> {X} <lengths> 1 2 </lengths> <operator> le </operator> </ordered>",
+     lambda x, y, z, b: x + 1 <= y and y + 2 <= z),
+    ("<lex> <list> x[0] x[1] </list> <list> x[2] b </list> <operator> ge </operator> </lex>",
+     lambda x, y, z, b: (x, y) >= (z, b)),
+    (f"<sum> {X} <coeffs> 1 -2 b </coeffs> <condition> (gt,x[1]) </condition> </sum>",
+     lambda x, y, z, b: x - 2 * y + b * z > y),
+    (f"<sum> {X} <coeffs> 2x3 </coeffs> <condition> (in,4..7) </condition> </sum>",
+     lambda x, y, z, b: 4 <= 2 * (x + y + z) <= 7),
+    (f"<sum> {X} <condition> (notin,{{0,3,5}}) </condition> </sum>", lambda x, y, z, b: x + y + z not in (0, 3, 5)),
+    (f"<count> {X} <values> 1 </values> <condition> (eq,add(b,1)) </condition> </count>",
+     lambda x, y, z, b: (x, y, z).count(1) == b + 1),
+    (f"<count> {X} <values> 1 3 </values> <condition> (ge,2) </condition> </count>",
+     lambda x, y, z, b: sum(v in (1, 3) for v in (x, y, z)) >= 2),
+    (f"<nValues> {X} <condition> (eq,2) </condition> </nValues>", lambda x, y, z, b: len({x, y, z}) == 2),
+    (f"<cardinality> {X} <values> 0 2 </values> <occurs> 1..2 b </occurs> </cardinality>",
+     lambda x, y, z, b: 1 <= (x, y, z).count(0) <= 2 and (x, y, z).count(2) == b),
+    (f'<cardinality> {X} <values closed="true"> 0 2 </values> <occurs> 1 2 </occurs> </cardinality>',
+     lambda x, y, z, b: sorted((x, y, z)) == [0, 2, 2]),
+    (f"<minimum> {X} <condition> (eq,b) </condition> </minimum>", lambda x, y, z, b: min(x, y, z) == b),
+    (f"<maximum> {X} <condition> (ne,3) </condition> </maximum>", lambda x, y, z, b: max(x, y, z) != 3),
+    (f"<element> {X} <index> b </index> <value> 2 </value> </element>", lambda x, y, z, b: (x, y, z)[b] == 2),
+    ('<element> <list startIndex="1"> 3 0 5 </list> <index> x[0] </index> <value> x[1] </value> </element>',
+     lambda x, y, z, b: 1 <= x <= 3 and (3, 0, 5)[x - 1] == y),
+    (f"<element> {X} <value> b </value> </element>", lambda x, y, z, b: b in (x, y, z)),
+    ("<element> <matrix> (3,x[2])(b,1) </matrix> <index> x[0] x[1] </index> <condition> (ge,1) </condition> </element>",
+     lambda x, y, z, b: x < 2 and y < 2 and ((3, z), (b, 1))[x][y] >= 1),
+    ("<channel> x[] </channel>", lambda x, y, z, b: all(v < 3 and (x, y, z)[v] == i for i, v in enumerate((x, y, z)))),
+    ("<channel> <list> x[0] x[1] </list> <list> x[2] b </list> </channel>",
+     lambda x, y, z, b: x < 2 and y < 2 and z < 2 and all(((x, y)[i] == j) == ((z, b)[j] == i)
+                                                          for i in (0, 1) for j in (0, 1))),
+    ("<channel> <list> b </list> <list> x[] </list> </channel>", lambda x, y, z, b: (x, y, z)[b] == 0),
+    ("<channel> <list> b 1 </list> <value> x[0] </value> </channel>", lambda x, y, z, b: x == 1 and b == 0),
+    (f"<instantiation> {X} <values> 2 0 1 </values> </instantiation>", lambda x, y, z, b: (x, y, z) == (2, 0, 1)),
+    (f"<regular> {X} <transitions> (a,0,a)(a,1,c)(c,0,a)(c,2,c) </transitions> <start> a </start>"
+     " <final> c </final> </regular>", lambda x, y, z, b: (x, y, z) in ((0, 0, 1), (0, 1, 2), (1, 2, 2), (1, 0, 1))),
+    (f"<mdd> {X} <transitions> (r,0,p)(r,1,q)(p,2,u)(q,3,u)(u,1,t)(u,0,t) </transitions> </mdd>",
+     lambda x, y, z, b: (x, y) in ((0, 2), (1, 3)) and z < 2),
+    (f"<circuit> {X} </circuit>", lambda x, y, z, b: sorted((x, y, z)) == [0, 1, 2] and (x, y, z) != (0, 1, 2)),
+    (f"<circuit> {X} <size> 2 </size> </circuit>",
+     lambda x, y, z, b: (x, y, z) in ((1, 0, 2), (2, 1, 0), (0, 2, 1))),
+    ("<noOverlap> <origins> x[] </origins> <lengths> 1 2 1 </lengths> </noOverlap>",
+     lambda x, y, z, b: (x < y or y + 2 <= x) and (y + 2 <= z or z < y) and x != z),
+    ("<noOverlap> <origins> (x[0],b)(x[1],0) </origins> <lengths> (2,1)(1,1) </lengths> </noOverlap>",
+     lambda x, y, z, b: b or x + 2 <= y or y + 1 <= x),
+    ("<cumulative> <origins> x[] </origins> <lengths> 2 2 2 </lengths> <heights> 1 2 1 </heights>"
+     " <condition> (le,2) </condition> </cumulative>",
+     lambda x, y, z, b: all(sum(h for s, h in ((x, 1), (y, 2), (z, 1)) if s <= t < s + 2) <= 2 for t in range(6))),
+    ("<clause> b not(b) </clause>", lambda x, y, z, b: True),
+    ("<clause> not(b) </clause>", lambda x, y, z, b: not b),
+    (f"<binPacking> {X} <sizes> 2 1 2 </sizes> <condition> (le,3) </condition> </binPacking>",
+     lambda x, y, z, b: all(sum(w for v, w in ((x, 2), (y, 1), (z, 2)) if v == bin) <= 3 for bin in range(4))),
+    (f"<knapsack> {X} <weights> 1 2 1 </weights> <condition> (le,4) </condition> <profits> 2 2 1 </profits>"
+     " <condition> (ge,b) </condition> </knapsack>",
+     lambda x, y, z, b: x + 2 * y + z <= 4 and 2 * x + 2 * y + z >= b),
+    ("<group> <intension> lt(%0,%1) </intension> <args> x[0] x[1] </args> <args> x[1] x[2] </args> </group>",
+     lambda x, y, z, b: x < y < z),
+    ("<group> <sum> <list> %... </list> <condition> (eq,%0) </condition> </sum> <args> b x[0..1] </args> </group>",
+     lambda x, y, z, b: x + y == b),
+    ("<slide> <list> x[] </list> <intension> ne(%0,%1) </intension> </slide>", lambda x, y, z, b: x != y != z),
+    ('<slide circular="true"> <list> x[] </list> <intension> ne(%0,%1) </intension> </slide>',
+     lambda x, y, z, b: len({x, y, z}) == 3),
+    ('<block class="a"> <intension> eq(x[0],1) </intension> <block> <clause> b </clause> </block> </block>',
+     lambda x, y, z, b: x == 1 and b),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("constraint", "holds"), CASES, ids=lambda case: case[:60] if isinstance(case, str) else "")
+def test_every_constraint(tmp_path, constraint, holds):
+    expected = {s for s in itertools.product(range(4), range(4), range(4), range(2)) if holds(*s)}
+    assert 0 < len(expected) <= 128
+    assert solutions(tmp_path, constraint) == expected
+
+
+def test_variables(tmp_path):
+    variables = """<var id="a" note="one"> 1 3..4 </var><var id="c" as="a"/>
+        <array id="m" size="[2][2]" startIndex="1"> <domain for="m[1][] m[2][1]"> 0 </domain>
+        <domain for="others"> 5..6 </domain> </array><array id="n" size="[2]" as="a"/>
+        <array id="p" size="[3]"> <domain for="p[0] p[2]"> 7 </domain> </array>"""
+    names = ("a", "c", "m[1][2]", "m[2][2]", "n[1]", "p[2]")
+    text = "<allEqual> a c n[] </allEqual><sum> <list> p[] m[][1] </list> <condition> (eq,14) </condition> </sum>"
+    expected = {(v, v, 0, w, v, 7) for v in (1, 3, 4) for w in (5, 6)}
+    assert solutions(tmp_path, text, variables, names) == expected
+
+
+@pytest.mark.parametrize(
+    ("objective", "value"),
+    [
+        ("<minimize> x[0] </minimize>", 0),
+        ("<maximize> mul(x[0],b) </maximize>", 2),
+        ('<maximize type="sum"> <list> x[] </list> <coeffs> 1 2 3 </coeffs> </maximize>', 14),
+        ('<maximize type="sum"> x[] </maximize>', 6),
+        ('<minimize type="maximum"> x[] </minimize>', 2),
+        ('<maximize type="minimum"> x[] b </maximize>', 1),
+        ('<minimize type="nValues"> x[] </minimize>', 3),
+        ('<maximize type="product"> x[] </maximize>', 6),
+    ],
+)
+def test_objectives(tmp_path, objective, value):
+    constraint = "<allDifferent> x[] </allDifferent> <intension> le(x[0],2) </intension>"
+    text = problem(constraint, objective=f"<objectives> {objective} </objectives>", kind="COP")
+    model = read(tmp_path, text, "p.xml.gz")
+    result = model.solve()
+    assert (result.status, result.value) == ("optimal", value)
+
+
+def test_the_docs_example_becomes_tables():
+    model = cp.read(Path(__file__).parents[2] / "examples" / "shifts.xml")
+    assert model.solve().value == elimina.solve(model.to_model()).value
+
+
+MALFORMED = [
+    ("<intension> eq(x[0],y) </intension>", r":6: there is no variable 'y'"),
+    ("<intension> eq(x[0] </intension>", r":6: expected a comma or a parenthesis"),
+    ("<intension> eq(x[0],1)) </intension>", r":6: expected the end of an expression, found '\)'"),
+    ("<intension> eq(x[],1) </intension>", r":6: x\[\] is 3 variables where one is expected"),
+    ("<intension> not(x[0],b) </intension>", r":6: not has 2 arguments; expected 1"),
+    ("<intension> eq(x[3],1) </intension>", r":6: x\[3\]: the index 3 is not within 0\.\.2"),
+    ("<intension> eq(x[0][1],1) </intension>", r":6: .* has 2 indices; the array has 1 dimensions"),
+    ("<intension> </intension>", r":6: expected an expression"),
+    ("<extension> <list> b </list> </extension>", r":6: expected <supports> or <conflicts>"),
+    ("<extension> <list> x[] </list> <supports> (0,1) </supports> </extension>", r":6: the tuple \(0,1\) has 2 values"),
+    ("<extension> <list> x[] </list> <supports> (0,1,2 </supports> </extension>", r":6: expected tuples"),
+    ("<sum> <list> x[] </list> </sum>", r":6: expected <condition> in <sum>"),
+    ("<sum> <list> x[] </list> <condition> le 3 </condition> </sum>", r":6: expected a condition such as \(le,5\)"),
+    ("<sum> <list> x[] </list> <coeffs> 1 </coeffs> <condition> (le,3) </condition> </sum>", r":6: .* 1 coefficients"),
+    ("<sum> <list> x[] </list> <condition> (xx,3) </condition> </sum>", r":6: expected an operator of a condition"),
+    ("<group> <intension> eq(%1,0) </intension> <args> b </args> </group>", r":6: there is no argument for %1"),
+    ("<group/>", r":6: expected a constraint and then <args>"),
+    ("<allDifferent> x[ </allDifferent>", r":6: expected a variable or a number"),
+    ("<clause> not(b </clause>", r":6: the parentheses do not match"),
+    ("<element> <list> x[] </list> <index> b </index> </element>", r":6: expected <condition> in <element>"),
+    ("<x", r":7:\d+: expected well-formed XML|:\d+: expected well-formed XML"),
+]
+
+
+@pytest.mark.parametrize(("constraint", "message"), MALFORMED)
+def test_malformed_constraints(tmp_path, constraint, message):
+    with pytest.raises(FormatError, match=message):
+        read(tmp_path, problem(constraint))
+
+
+UNSUPPORTED = [
+    ("<precedence> x[] </precedence>", "the constraint <precedence> is not supported"),
+    ('<intension reifiedBy="b"> eq(x[0],1) </intension>', "reifiedBy of <intension> is not supported"),
+    ("<intension> eq(sin(x[0]),1) </intension>", "the operator 'sin' is not supported"),
+    ("<intension> eq(pow(2,sub(x[0],1)),1) </intension>", "a negative exponent is not supported"),
+    ("<sum> <list> 1x99999999 </list> <condition> (le,3) </condition> </sum>", "at most 4,194,304 are supported"),
+    ("<intension> le(x[0],9999999999999999) </intension>", "is beyond 2"),
+]
+
+
+@pytest.mark.parametrize(("constraint", "message"), UNSUPPORTED)
+def test_what_is_not_supported(tmp_path, constraint, message):
+    with pytest.raises(UnsupportedError, match=f":6: .*{message}"):
+        read(tmp_path, problem(constraint))
+
+
+def test_malformed_files(tmp_path):
+    for variables, message in (
+        ('<var id="a"/>', "the variable a has an empty domain"),
+        ('<var id="a"> 3..1 </var>', "3 is above 1"),
+        ('<var id="a"> q </var>', "expected a whole number, found 'q'"),
+        ('<var id="2"> 1 </var>', "expected a name"),
+        ('<var id="a"> 1 </var><var id="a"> 1 </var>', "two variables 'a'"),
+        ('<var id="a" as="z"/>', "no variable 'z'"),
+        ('<array id="a" size="3"> 1 </array>', "expected sizes"),
+        ('<array id="a" size="[99999][99999]"> 1 </array>', "at most 4,194,304"),
+        ('<var id="a" type="symbolic"> u v </var>', "type symbolic are not supported"),
+    ):
+        with pytest.raises((FormatError, UnsupportedError), match=message):
+            read(tmp_path, problem(variables=variables))
+    with pytest.raises(UnsupportedError, match="problems of the type WCSP"):
+        read(tmp_path, problem(kind="WCSP"))
+    with pytest.raises(FormatError, match="nesting is too deep"):
+        read(tmp_path, problem(f"<intension> eq({'neg(' * 5000}b{')' * 5000},0) </intension>"))
+    with pytest.raises(InputError, match="cannot read"):
+        cp.read(tmp_path / "none.xml")
