@@ -73,8 +73,9 @@ def check(model, result, expected, tolerance=1e-9):
 
 def make_eager(patch):
     """Planning and search at no cost."""
-    patch.setattr(structure, "PLANNED_FACTOR_SECONDS", 0.0)
-    patch.setattr(structure, "ESTIMATED_FACTOR_SECONDS", 0.0)
+    names = "PLANNED_FACTOR_SECONDS", "ESTIMATED_FACTOR_SECONDS", "COLLECTED_FACTOR_SECONDS", "COMPARED_SET_SECONDS"
+    for name in names:
+        patch.setattr(structure, name, 0.0)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import signal
@@ -14,7 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina.errors import InputError
+from elimina.generate import grid_model
+from elimina.inference import ordering
+from elimina.inference.options import Options
 from elimina.order import evaluate_order, find_order, pseudo_tree_order
+from elimina.planning.prepare import prepare
 from tests.reference.order import best_work_by_permutations, best_work_by_subsets, neighbours_of, symbolic_elimination
 
 METHODS = ["auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "sweep", "pseudo-tree"]
@@ -254,3 +259,13 @@ def test_senseless_options(options: dict[str, object], message: str) -> None:
 def test_numbers_that_are_no_integers(name: str) -> None:
     with pytest.raises(TypeError, match=rf"{name} is 1.5 \(float\); it takes an integer"):
         find_order([2, 2], [(0, 1)], **{name: 1.5})  # type: ignore[arg-type]
+
+
+def test_no_search_where_it_takes_longer_than_the_run_that_it_saves():
+    model = grid_model(8, 4, seed=1)
+    problem = prepare(model, "mpe", {})
+    options = Options().planning.checked("mpe")
+    rough = ordering.rough_order(problem, options)
+    rough = dataclasses.replace(rough, order=rough.order[::-1], seconds=3600.0)
+    assert ordering.elimination_order(problem, options, rough) == rough.order
+    assert ordering.elimination_order(problem, options, dataclasses.replace(rough, seconds=0.0)) != rough.order

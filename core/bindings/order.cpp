@@ -97,7 +97,7 @@ std::optional<Order> search_at_once(const Graph& graph, const Options& options, 
   if (options.patience <= 0) return std::nullopt;
   const Cost cost = cost_of(graph, order);
   const double run = options.patience * std::exp2(cost.total);
-  if (run < worth_a_search) return order;
+  if (run < worth_a_search || clock.elapsed() > search_share * run) return order;
   if (options.rounds >= 0 || search_share * run > longest_at_once) return std::nullopt;
   const Clock whole(std::min(seconds, longest_at_once));
   Order other = search(graph, options, whole);
@@ -179,6 +179,7 @@ nb::tuple messages(Words<const double> sizes, Words<const std::int64_t> offsets,
 
 void bind_order(nb::module_& m) {
   m.attr("WORTH_A_SEARCH") = worth_a_search;
+  m.attr("SEARCH_SHARE") = search_share;
   m.def("find_order", &find_order, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::kw_only(),
         nb::arg("rules"), nb::arg("anneal"), nb::arg("rounds"), nb::arg("seconds"), nb::arg("patience"),
         nb::arg("limit"), nb::arg("seed"), nb::arg("threads"),

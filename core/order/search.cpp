@@ -167,7 +167,8 @@ class Search {
 
   // Reductions are safe for the width but can cost a little work; a descent over the whole tree takes it back.
   Order polish(const Graph& graph, Order order, double run) const {
-    const Clock clock(std::min(0.02 + 0.05 * clock_.seconds(), search_share * run));
+    const double left = std::max(0.0, search_share * run - clock_.elapsed());
+    const Clock clock(std::min(0.02 + 0.05 * clock_.seconds(), left));
     Random random(options_.seed);
     const std::int64_t sweeps = std::max<std::int64_t>(40, 40000 / graph.count());
     for (const Vertex piece : {192, 128})
@@ -201,7 +202,7 @@ class Search {
         improved = clock_.elapsed();
       }
       const double run = options_.patience * std::exp2(work);
-      const double enough = std::min(search_share * run, std::max(stagnation * improved, shortest_stagnation));
+      const double enough = std::min(search_share * run / 2, std::max(stagnation * improved, shortest_stagnation));
       if (options_.patience > 0 && (run < worth_a_search || clock_.elapsed() > enough)) return;
       const auto urgency = [](const ComponentSearch& part) {
         return part.cost().total - std::log2(static_cast<double>(part.rounds()));

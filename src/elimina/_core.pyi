@@ -96,6 +96,8 @@ class Text:
 
 WORTH_A_SEARCH: float = 0.0002
 
+SEARCH_SHARE: float = 0.25
+
 def find_order(sizes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], members: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], *, rules: Sequence[str], anneal: bool, rounds: int, seconds: float, patience: float, limit: float, seed: int, threads: int) -> tuple:
     """
     An elimination order of little work, and what `messages` says of it; the arguments are trusted.

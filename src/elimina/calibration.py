@@ -110,8 +110,6 @@ def _file() -> Path:
 
 def _measured_cpu() -> Iterator[Measured]:
     chain = _chain()
-    started = solve(chain, device="cpu", options=Options(threads=1, method="eliminate")).stats["seconds"]
-    yield Measured("ordered", float(started["order"]) / _CHAIN)
     planned, program = _program(chain)
     yield Measured("step", _fastest(program) / len(planned.steps))
 

@@ -112,34 +112,54 @@ class Relevance:
         self._scopes, self._evidence = scopes, frozenset(evidence)
         self._factor_of = {child: factor for factor, child in enumerate(children)}
         self.acyclic = not _without_barren(scopes, children, set())
-        self._known: set[int] = set()
         self._known = self._ancestors(self._evidence)
         self.of_evidence = _mask(self._known)
-        self._parts: list[list[int]] = []
         self._part_of: dict[int, int] = {}
-        self._find_parts()
+        self._parts = [_mask(part) for part in self._find_parts()]
+        self._found: dict[int, int] = {}
 
     def of(self, variables: Collection[int]) -> int:
         """Return the factors that the joint posterior of unobserved variables depends on."""
-        above = self._ancestors(variables) - self._known
-        near = {*variables, *(v for factor in above for v in self._scopes[factor])}
-        # No observed variable is between an ancestor outside the evidence's and the variable.
-        parts = {self._part_of[v] for v in near if v in self._part_of}
-        return _mask(above.union(*(self._parts[part] for part in parts)))
+        found = 0
+        for v in variables:
+            found |= self._of_one(v)
+        return found
+
+    def _of_one(self, variable: int) -> int:
+        """Return the factors of one variable's posterior: those of its ancestors, and all that these meet."""
+        found, stack = self._found, [variable]
+        while stack:
+            v = stack[-1]
+            factor = self._factor_of.get(v, -1)
+            is_above = factor >= 0 and factor not in self._known
+            waiting = [u for u in self._scopes[factor] if u != v and u not in found] if is_above else ()
+            if waiting and self.acyclic:
+                stack.extend(waiting)
+                continue
+            stack.pop()
+            # No observed variable is between an ancestor outside the evidence's and the variable.
+            mask = self._parts[self._part_of[v]] if v in self._part_of else 0
+            if is_above:
+                mask |= 1 << factor
+                for u in self._scopes[factor]:
+                    mask |= found.get(u, 0)
+            found[v] = mask
+        return found[variable]
 
     def _ancestors(self, variables: Collection[int]) -> set[int]:
-        """Return the factors of the variables and their ancestors, without those above the evidence."""
+        """Return the factors of the variables and their ancestors."""
         found: set[int] = set()
         stack = list(variables)
         while stack:
             factor = self._factor_of.get(stack.pop(), -1)
-            if factor >= 0 and factor not in found and factor not in self._known:
+            if factor >= 0 and factor not in found:
                 found.add(factor)
                 stack.extend(self._scopes[factor])
         return found
 
-    def _find_parts(self) -> None:
+    def _find_parts(self) -> list[set[int]]:
         """Group the evidence's factors that paths of unobserved variables join, and number the groups by variable."""
+        parts: list[set[int]] = []
         touching: dict[int, list[int]] = {}
         for factor in sorted(self._known):
             for v in self._scopes[factor]:
@@ -149,16 +169,17 @@ class Relevance:
             if start in self._part_of:
                 continue
             found: set[int] = set()
-            self._part_of[start] = len(self._parts)
+            self._part_of[start] = len(parts)
             reached = [start]
             for v in reached:
                 for factor in touching[v]:
                     if factor not in found:
                         found.add(factor)
                         fresh = [u for u in self._scopes[factor] if u not in self._evidence and u not in self._part_of]
-                        self._part_of.update(dict.fromkeys(fresh, len(self._parts)))
+                        self._part_of.update(dict.fromkeys(fresh, len(parts)))
                         reached += fresh
-            self._parts.append(list(found))
+            parts.append(found)
+        return parts
 
 
 def _mask(factors: Collection[int]) -> int:

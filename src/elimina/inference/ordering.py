@@ -8,12 +8,12 @@ from typing import cast
 
 import numpy as np
 
-from elimina._core import WORTH_A_SEARCH
+from elimina._core import SEARCH_SHARE, WORTH_A_SEARCH
 from elimina.errors import InputError
 from elimina.inference.options import Options
 from elimina.order import CELLS_PER_SECOND, Method, Order, Scopes, find_order
 from elimina.planning.estimate import cpu_machine
-from elimina.planning.machine import BOTH_PASSES, speeds
+from elimina.planning.machine import BOTH_PASSES
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem
 
@@ -23,9 +23,8 @@ _ROUGH_SECONDS = 0.5
 _VARIABLE_SECONDS = 1e-5
 """Seconds of reductions and a greedy run for each variable, whatever the limit: half an order is useless."""
 
-
-_SEARCH_SHARE = 0.25
-"""Largest share of the run's time for a search (core/order/search.hpp)."""
+_LEAST_SEARCH = 3
+"""Time of the shortest search for an order, in times of the quick order: it begins with two like it."""
 
 
 def rough_order(problem: Problem, options: Options) -> Order:
@@ -51,8 +50,7 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
         return _order_around(problem, options)
     speed = CELLS_PER_SECOND / (BOTH_PASSES if problem.task == "mar" else 1)
     if rough is not None and options.order == "auto":
-        # One more greedy run of many variables would take longer than it may.
-        worth = max(WORTH_A_SEARCH, speeds().ordered * len(problem.free) / _SEARCH_SHARE)
+        worth = max(WORTH_A_SEARCH, _LEAST_SEARCH * rough.seconds / SEARCH_SHARE)
         if rough.total_cells < worth * speed:
             return rough.order
     # Kept variables stay neighbours of each other throughout, which makes what is joined there part of the work.

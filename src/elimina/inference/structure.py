@@ -7,14 +7,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from elimina.inference.options import Options
 from elimina.inference.ordering import rough_order
 from elimina.model import Model, Variable
-from elimina.order import Order, find_order
+from elimina.order import Order, Scopes, find_order
 from elimina.planning.estimate import cpu_machine, cuda_machine
 from elimina.planning.machine import (
     BOTH_PASSES,
     COLLECTED_FACTOR_SECONDS,
+    COMPARED_SET_SECONDS,
     ESTIMATED_FACTOR_SECONDS,
     PLANNED_FACTOR_SECONDS,
 )
@@ -23,7 +26,7 @@ from elimina.relevance import Relevance, bits
 from elimina.result import JUNCTION_TREE
 from elimina.table import Table
 
-_SEARCH = 0.5
+_SEARCH = 0.25
 """Share of the one tree's estimated time that these estimates may take."""
 
 
@@ -134,7 +137,6 @@ class _Search:
         self._model, self._evidence, self._sizes = model, evidence, model.sizes
         machine = cuda_machine() if options.device == "cuda" else cpu_machine(options.threads or 1)
         self._speed = machine.combinations
-        self._estimated = self._collected = 0
 
     def is_small(self, rough: Order, factors: int) -> bool:
         """Return whether one tree takes less time than planning it."""
@@ -151,21 +153,23 @@ class _Search:
         planning = PLANNED_FACTOR_SECONDS * tree.factors.bit_count()
         if running < planning:
             return [tree]
+        # By count, not by the clock: the choice is the same on every run.
+        allowed = _SEARCH * (running + planning)
         groups: dict[int, list[int]] = {}
         for v in tree.variables:
             own = relevance.of((v,))
             groups.setdefault(own, []).append(v)
-            self._collected += own.bit_count()
-            if self._collected * COLLECTED_FACTOR_SECONDS > _SEARCH * (running + planning):
+            allowed -= COLLECTED_FACTOR_SECONDS * own.bit_count()
+            if allowed < 0:
                 return [tree]
-        maximal = _maximal(groups)
-        if len(maximal) < 2:
+        maximal = _maximal(groups, allowed)
+        # Each is compared with all others, and estimated alone and together with the nearest one.
+        allowed -= COMPARED_SET_SECONDS * len(maximal) ** 2
+        allowed -= 2 * ESTIMATED_FACTOR_SECONDS * sum(factors.bit_count() for factors, _ in maximal)
+        if len(maximal) < 2 or allowed < 0:
             return [tree]
         merged: list[_Group] = []
         for factors, variables in maximal:
-            # By count, not by the clock: the choice is the same on every run.
-            if self._estimated * ESTIMATED_FACTOR_SECONDS > _SEARCH * (running + planning):
-                return [tree]
             self._add(merged, _Group(factors, variables, self._seconds(factors)))
         return merged if sum(group.seconds for group in merged) < running + planning else [tree]
 
@@ -182,26 +186,35 @@ class _Search:
         merged.append(group)
 
     @functools.cached_property
-    def _scopes(self) -> list[list[int]]:
+    def _scopes(self) -> Scopes:
         left_out = self._evidence.keys() | {v for v, size in enumerate(self._sizes) if size == 1}
-        return [[v for v in factor.scope if v not in left_out] for factor in self._model.factors]
+        return Scopes.of([[v for v in factor.scope if v not in left_out] for factor in self._model.factors])
 
     def _seconds(self, factors: int) -> float:
         return self._running(factors) + PLANNED_FACTOR_SECONDS * factors.bit_count()
 
     def _running(self, factors: int) -> float:
-        self._estimated += factors.bit_count()
-        scopes = [self._scopes[f] for f in bits(factors)]
-        place = {v: i for i, v in enumerate({v for scope in scopes for v in scope})}
-        sizes = [self._sizes[v] for v in place]
-        found = find_order(sizes, [[place[v] for v in scope] for scope in scopes], method="min-fill")
+        starts, members = self._scopes
+        count = len(starts) - 1
+        marks = np.frombuffer(factors.to_bytes(count // 8 + 1, "little"), np.uint8)
+        chosen = np.unpackbits(marks, count=count, bitorder="little").astype(bool)
+        lengths = np.diff(starts)
+        variables, own = np.unique(members[np.repeat(chosen, lengths)], return_inverse=True)
+        sizes = [self._sizes[v] for v in variables.tolist()]
+        found = find_order(sizes, Scopes(np.append(0, np.cumsum(lengths[chosen])), own), method="min-fill")
         return BOTH_PASSES * found.total_cells / self._speed
 
 
-def _maximal(groups: Mapping[int, Sequence[int]]) -> list[tuple[int, tuple[int, ...]]]:
-    """Return the sets that no other one contains, largest first; others' variables go to the smallest around them."""
+def _maximal(groups: Mapping[int, Sequence[int]], seconds: float) -> list[tuple[int, tuple[int, ...]]]:
+    """Return the sets that no other one contains, largest first; others' variables go to the smallest around them.
+
+    Nothing is returned where that takes longer than it may.
+    """
     result: dict[int, list[int]] = {}
     for factors in sorted(groups, key=lambda factors: (-factors.bit_count(), factors)):
+        seconds -= COMPARED_SET_SECONDS * len(result)
+        if seconds < 0:
+            return []
         around = [other for other in result if factors & ~other == 0]
         holder = min(around, key=int.bit_count) if around else factors
         result.setdefault(holder, []).extend(groups[factors])

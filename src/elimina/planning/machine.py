@@ -30,7 +30,6 @@ class Speeds(NamedTuple):
         step: Seconds that each step takes at least.
         tuples: Tuples a second that a join of sparse tables makes on one thread.
         encoded: Cells of factors that are written in a second.
-        ordered: Seconds of a greedy order for each variable of a sparse model.
         gpu_bandwidth: Bytes a second of a large copy on the GPU, read and written ones counted.
         gpu_step: Seconds that each step takes on the GPU at least.
         gpu_start: Seconds of a GPU's context and the loading of kernels.
@@ -43,7 +42,6 @@ class Speeds(NamedTuple):
     step: float = 1e-6
     tuples: float = 1e8
     encoded: float = 2e8
-    ordered: float = 2e-6
     gpu_bandwidth: float = 3.5e12
     gpu_step: float = 2e-6
     gpu_start: float = 1.0
@@ -57,7 +55,6 @@ UNITS = {
     "step": "s",
     "tuples": "tuples/s",
     "encoded": "cells/s",
-    "ordered": "s/variable",
     "gpu_bandwidth": "bytes/s",
     "gpu_step": "s",
     "gpu_start": "s",
@@ -116,7 +113,7 @@ def _ignored(path: Path | None, reason: str) -> Speeds:
 EXPONENTIAL = 20.0
 """Time of a combination with an exponential, relative to one without."""
 
-BOTH_PASSES = 10.0
+BOTH_PASSES = 4.0
 """Time of both passes over a tree, as a multiple of its cells at a machine's best speed; as measured on networks."""
 
 SORTED_TUPLES = 3
@@ -174,14 +171,17 @@ CASE_COLUMN_SECONDS = 4e-5
 
 # Structure and bounds.
 
-PLANNED_FACTOR_SECONDS = 3e-4
+PLANNED_FACTOR_SECONDS = 2e-5
 """Seconds of planning and starting for each factor of an elimination."""
 
-ESTIMATED_FACTOR_SECONDS = 5e-6
+ESTIMATED_FACTOR_SECONDS = 2.5e-6
 """Seconds of estimating an elimination's work for each factor."""
 
-COLLECTED_FACTOR_SECONDS = 5e-7
+COLLECTED_FACTOR_SECONDS = 1e-7
 """Seconds of collecting each factor that a variable's posterior depends on."""
+
+COMPARED_SET_SECONDS = 1e-7
+"""Seconds of comparing two sets of factors."""
 
 BOUNDED_TABLE_SECONDS = 3e-5
 """Seconds of each table in first bounds."""
