@@ -53,7 +53,7 @@ def best(repeat: int, work: Callable[[], Any], wait: Callable[[], Any] = lambda:
 
 def upload(tables: Any, columns: tuple[np.ndarray, ...], own: int) -> Any:
     """One table as rows, its own variable the most significant one."""
-    from elimina.backends.sparse.tables import Rows
+    from elimina.backends.sparse.device import Rows
     from elimina.planning.keys import Layout
 
     shared, x, other, values = columns
@@ -140,7 +140,8 @@ def report_cuda(columns: list[Any], repeat: int) -> None:
     """Times on the device, the tables there already."""
     from elimina.backends.cuda.backend import CudaBackend
     from elimina.backends.cuda.rows import CudaRows
-    from elimina.backends.sparse.tables import Rows, SparseTables, join_layout
+    from elimina.backends.sparse.device import Rows
+    from elimina.backends.sparse.tables import SparseTables, join_layout
 
     backend = CudaBackend()
     tables = SparseTables(CudaRows(backend, "min-sum", np.dtype(np.int32), 2**30 - 1))

@@ -19,7 +19,8 @@ from elimina.planning.steps import Steps
 from elimina.planning.weights import node_weights
 from elimina.tree import plan_tree, rows_of, tree_of
 from tests import calls
-from tests.reference.planner import Bounds, Passes, build_steps, place
+from tests.reference.passes import Bounds, Passes
+from tests.reference.planner import build_steps, place
 from tests.reference.tree import bucket_tree, central_order
 
 MACHINE = cpu_machine(2)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from elimina._core import CpSearch, CpSolver
 from elimina.arguments import choice, flag, shown, wrong_type
@@ -25,8 +24,9 @@ from elimina.cp.expressions import (
     whole_array,
 )
 from elimina.cp.globals import Globals
+from elimina.cp.posting import Variable, Words, build_solver, called, is_view, view_of
 from elimina.cp.result import Solution
-from elimina.cp.running import Run, check_time, go_on
+from elimina.cp.running import Run, go_on
 from elimina.display import Displayed, sample
 from elimina.errors import InputError, TimeLimitError
 from elimina.result import Result
@@ -34,10 +34,8 @@ from elimina.result import Result
 if TYPE_CHECKING:
     from elimina.model import Model as GraphicalModel
 
-Words = npt.NDArray[np.int64]
 Restarts = Literal["luby", "geometric", "linear", "constant"]
 RESTARTS: tuple[Restarts, ...] = get_args(Restarts)
-_SCALES = 2**30
 _MOST_ROWS = 2**62
 
 MOST_VARIABLES = 1 << 27
@@ -77,14 +75,6 @@ class SearchOptions(NamedTuple):
 
 
 DEFAULT = SearchOptions()
-
-
-class Variable(NamedTuple):
-    """A variable before the solver is built: its bounds, and its values where the domain has holes."""
-
-    lo: int
-    hi: int
-    values: tuple[int, ...] | None
 
 
 class Model(Globals, Displayed):
@@ -420,33 +410,8 @@ class Model(Globals, Displayed):
         return tabulate(posted, self._build()[0], min(whole(rows, "a number of rows"), _MOST_ROWS))
 
     def _build(self, deadline: float = math.inf) -> tuple[CpSolver, Words | None]:
-        """Return the solver and a view of the objective; a sum gets a variable that only the solver has.
-
-        Raises:
-            TimeLimitError: The deadline passed.
-        """
-        solver = CpSolver()
-        for variable in self._variables:
-            check_time(deadline)
-            if variable.values is None:
-                solver.new_variables(1, variable.lo, variable.hi)
-            else:
-                solver.new_variable_of(np.array(variable.values, dtype=np.int64))
-        for name, arguments in self._posts:
-            check_time(deadline)
-            _call(solver.post, name, arguments)
-        if self._objective is None:
-            return solver, None
-        aim = self._objective * self._sign
-        if _is_view(aim):
-            return solver, _view_of(aim)
-        lo, hi = self.bounds(aim)
-        if max(abs(lo), abs(hi)) > LIMIT:
-            raise InputError(f"the objective is from {lo} to {hi}, beyond 2^52: use smaller coefficients or bounds")
-        own = _call(solver.new_variables, 1, lo, hi)
-        terms = np.array([(var, 1, 0) for var in (*aim.terms, own)], dtype=np.int64)
-        _call(solver.post, "int_lin_eq", [whole_array([*aim.terms.values(), -1]), terms, whole_array([-aim.constant])])
-        return solver, np.array([(own, 1, 0)], dtype=np.int64)
+        aim = None if self._objective is None else self._objective * self._sign
+        return build_solver(self._variables, self._posts, aim, deadline)
 
     def _start(
         self,
@@ -465,7 +430,7 @@ class Model(Globals, Displayed):
         accelerate(solver, "cpu" if threads > 1 and device == "auto" else device)
         solvers = (solver, *(self._build(run.deadline)[0] for _ in range(threads - 1)))
         rules = self._rules or [(self._own(), "dom_w_deg", "indomain_min")]
-        search: CpSearch = _call(CpSearch, solvers, rules, objective, *how, *run.limits)
+        search: CpSearch = called(CpSearch, solvers, rules, objective, *how, *run.limits)
         return search
 
     def _relaxed(self) -> tuple[Words, None]:
@@ -490,14 +455,14 @@ class Model(Globals, Displayed):
         """Return a variable that equals an expression; the expression itself where it is a view of one variable."""
         x = self.expression(x)
         self._check(x)
-        if _is_view(x):
+        if is_view(x):
             return x
         equal = self._made(Variable(*self.bounds(x), None), "")
         self.add(equal == x)
         return equal
 
     def _view(self, x: Operand) -> Words:
-        return _view_of(self.variable_of(x))
+        return view_of(self.variable_of(x))
 
     def _views(self, xs: Iterable[Operand]) -> Words:
         views = [self._view(x) for x in xs]
@@ -524,21 +489,3 @@ class Model(Globals, Displayed):
                 return self._views(argument)
             return whole_array(argument)
         return whole_array([argument])
-
-
-def _is_view(x: Expression) -> bool:
-    return len(x.terms) < 2 and all(abs(f) <= _SCALES for f in x.terms.values()) and abs(x.constant) <= LIMIT
-
-
-def _view_of(x: Expression) -> Words:
-    var, factor = next(iter(x.terms.items()), (-1, 0))
-    return np.array([(var, factor, x.constant)], dtype=np.int64)
-
-
-def _call(function: Callable[..., Any], *arguments: Any) -> Any:
-    try:
-        return function(*arguments)
-    except (ValueError, IndexError) as error:
-        raise InputError(str(error)) from None
-    except TypeError:
-        raise InputError(f"an option has the wrong type: {arguments[2:]}") from None

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends.sparse.bounds import Bound, RowGuard
-from elimina.backends.sparse.tables import Lookup, Rows, SparseTables
+from elimina.backends.sparse.device import Rows
+from elimina.backends.sparse.tables import Lookup, SparseTables
 from elimina.dcop.dpop import Bucket
 from elimina.dcop.engine import Engine, row
 from elimina.dcop.messages import Cost, Limit, Listed, Utility, Value

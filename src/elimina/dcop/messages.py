@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from elimina.backends.sparse.tables import Rows
+    from elimina.backends.sparse.device import Rows
 
 _WORD = 8
 """Bytes of a number."""

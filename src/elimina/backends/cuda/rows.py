@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends.cuda import kernels
-from elimina.backends.sparse.tables import Order, Rows, check_semiring, zero_of
+from elimina.backends.sparse.device import Order, Rows, check_semiring, zero_of
 from elimina.errors import DeviceError, MemoryLimitError
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends.base import Backend
-from elimina.backends.sparse.tables import Filter, Lookup, Rows, RowsDevice
+from elimina.backends.sparse.device import Rows, RowsDevice
+from elimina.backends.sparse.tables import Filter, Lookup
 from elimina.planning.outside import CELLS, Outside, Place
 from elimina.planning.plan import Operand
 from elimina.planning.program import Program

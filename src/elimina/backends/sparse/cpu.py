@@ -18,7 +18,7 @@ from elimina._core import (
     rows_to_dense,
 )
 from elimina.backends.host import available_threads
-from elimina.backends.sparse.tables import Order, Rows, check_semiring, zero_of
+from elimina.backends.sparse.device import Order, Rows, check_semiring, zero_of
 from elimina.errors import MemoryLimitError
 
 

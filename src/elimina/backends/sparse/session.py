@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from elimina.backends.base import Backend, Progress, Run, run_once
 from elimina.backends.decode import scale_of
 from elimina.backends.sparse.bounds import RowBounds
-from elimina.backends.sparse.tables import Lookup, Rows, RowsDevice, SparseTables, zero_of
+from elimina.backends.sparse.device import Rows, RowsDevice, zero_of
+from elimina.backends.sparse.tables import Lookup, SparseTables
 from elimina.errors import MemoryLimitError
 from elimina.planning.keys import Layout
 from elimina.planning.layout import Arena
