@@ -2,8 +2,8 @@
 
 A block is a fence of ``sh`` or ``python``, or a command alone in the last cell of a table's row. A ``text`` fence right
 after it is what the block prints. A comment before it says more: ``<!-- needs: minizinc, yaml -->`` names programs,
-modules or ``gpu``, without which the block is skipped, and ``<!-- not run: REASON -->`` takes it out, for one of the
-reasons in ``NOT_RUN``.
+modules (``module minizinc`` where a program has the name, too) or ``gpu``, without which the block is skipped, and
+``<!-- not run: REASON -->`` takes it out, for one of the reasons in ``NOT_RUN``.
 """
 
 from __future__ import annotations
@@ -67,6 +67,8 @@ class Block(NamedTuple):
 def is_here(need: str) -> bool:
     if need == "gpu":
         return cuda_devices() > 0
+    if need.startswith("module "):
+        return importlib.util.find_spec(need.removeprefix("module ")) is not None
     return shutil.which(need) is not None or importlib.util.find_spec(need) is not None
 
 
