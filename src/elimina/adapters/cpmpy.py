@@ -77,11 +77,11 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
 
         Args:
             time_limit: Seconds.
-            display: What CPMpy prints at each solution.
+            display: Callback, or expressions that CPMpy prints, at each solution.
             options: Arguments of ``elimina.cp.Model.solve``: ``threads``, ``seed``, ``device``, ``options``.
 
         Returns:
-            Whether there is a solution.
+            True if there is a solution.
         """
         self.solver_vars(list(self.user_vars))
         listener = None if display is None else lambda solution: self._show(solution, display)
@@ -107,11 +107,11 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
         """Search for all solutions, and return their number.
 
         Args:
-            display: What CPMpy prints at each solution.
+            display: Callback, or expressions that CPMpy prints, at each solution.
             time_limit: Seconds.
             solution_limit: Number of solutions to end after.
             call_from_model: Accepted for CPMpy's sake.
-            options: As of ``solve``.
+            options: Arguments of ``elimina.cp.Model.solve``.
 
         Raises:
             UnsupportedError: There is an objective.
