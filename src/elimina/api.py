@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -17,11 +18,10 @@ from elimina.model import Model
 from elimina.planning.plan import Plan
 from elimina.result import Bounds, Result
 from elimina.states import Evidence
-from elimina.tasks import TaskName, task_of
+from elimina.tasks import Task, TaskName, task_of
 
 if TYPE_CHECKING:
     from elimina.inference.checkpoint import Checkpoint
-    from elimina.progress import Progress
 
 
 @memory_errors_in_words("while it planned")
@@ -117,21 +117,18 @@ def solve(
     chosen = task_of(task)
     time_limit = arguments.seconds("time_limit", time_limit)
     checked = options_of(options, device, memory).checked(chosen, is_run=True)
-    if checked.progress is True:
-        from elimina.progress import Progress
+    with _shown(checked) if checked.progress is True else contextlib.nullcontext(checked) as told:
+        return _solve(model, chosen, evidence, _listed(query), time_limit, told)
 
-        with Progress() as shown:
-            told = _shown_on(shown, options)
-            return solve(
-                model,
-                chosen,
-                evidence=evidence,
-                query=query,
-                device=device,
-                memory=memory,
-                time_limit=time_limit,
-                options=told,
-            )
+
+def _solve(
+    model: ModelLike,
+    chosen: Task,
+    evidence: Evidence | None,
+    query: Sequence[str | int] | None,
+    time_limit: float | None,
+    checked: Options,
+) -> Result:
     run = Run(chosen, time_limit, checked.on_bounds, float(checked.gap))
     checkpoint = checked.checkpoint
     if checkpoint is not None:
@@ -147,26 +144,31 @@ def solve(
     def work() -> None:
         with run.phase("read"):
             asked = as_model(model)
-        solver = Solver(Question(asked, chosen, {} if evidence is None else evidence, _listed(query)), checked, run)
-        solver.solve(None if checkpoint is None else _checkpoint(str(checkpoint)))
+        question = Question(asked, chosen, {} if evidence is None else evidence, query)
+        with contextlib.nullcontext() if checkpoint is None else _checkpoint(str(checkpoint)) as kept:
+            run.pursue(Solver(question, checked, run, kept).portfolio())
 
     return run.answer(work)
 
 
-def _shown_on(shown: Progress, options: Options) -> Options:
-    """Return options that tell progress to a display besides the user's functions."""
+@contextlib.contextmanager
+def _shown(options: Options) -> Iterator[Options]:
+    """Show a call's progress: its options, which tell it to a display besides the user's functions."""
+    from elimina.progress import Progress
 
-    def on_plan(plan: Plan) -> None:
-        shown.start(plan)
-        if options.on_plan is not None:
-            options.on_plan(plan)
+    with Progress() as shown:
 
-    def on_bounds(known: Bounds) -> None:
-        shown.bounds(known)
-        if options.on_bounds is not None:
-            options.on_bounds(known)
+        def on_plan(plan: Plan) -> None:
+            shown.start(plan)
+            if options.on_plan is not None:
+                options.on_plan(plan)
 
-    return options._replace(on_plan=on_plan, on_bounds=on_bounds, progress=shown.update)
+        def on_bounds(known: Bounds) -> None:
+            shown.bounds(known)
+            if options.on_bounds is not None:
+                options.on_bounds(known)
+
+        yield options._replace(on_plan=on_plan, on_bounds=on_bounds, progress=shown.update)
 
 
 def _listed(query: Sequence[str | int] | None) -> Sequence[str | int] | None:
@@ -174,7 +176,7 @@ def _listed(query: Sequence[str | int] | None) -> Sequence[str | int] | None:
     return tuple(query) if isinstance(query, Iterator) else query
 
 
-def _checkpoint(folder: str) -> Checkpoint:
+def _checkpoint(folder: str) -> contextlib.closing[Checkpoint]:
     from elimina.inference.checkpoint import Checkpoint
 
-    return Checkpoint(folder)
+    return contextlib.closing(Checkpoint(folder))

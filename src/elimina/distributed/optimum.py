@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from elimina import arguments
 from elimina.distributed.search import ClusterSearch
 from elimina.distributed.slices import Job, least_memory, options_for, plan_on, run_slices
-from elimina.distributed.tasks import Tasks, tasks_on
-from elimina.errors import InputError, TimeLimitError, UnsupportedError
+from elimina.distributed.tasks import tasks_on
+from elimina.errors import InputError
 from elimina.inference.anytime import Run
 from elimina.inference.call import observe
 from elimina.inference.knowledge import Limits
 from elimina.inference.method import LONGEST_TRY, SEARCHED_FROM_SECONDS
 from elimina.inference.options import DEFAULT, Options
+from elimina.inference.strategy import Budget, Portfolio, Strategy
 from elimina.model import Model
 from elimina.planning.prepare import Problem, prepare
 from elimina.result import Result
@@ -73,14 +74,7 @@ def solve_optimum(
     run.sign = 1 if model.sense == "min-cost" else -1
     optimum = _Optimum(model, client, evidence, planning, Limits(run.deadline, gap, asked.upper_bound), run)
 
-    def work() -> None:
-        if asked.looks_for_optimum:
-            observed = observe(model, "mpe", evidence or {})
-            run.strategy("search", lambda: optimum.search(prepare(observed.model, "mpe", observed.values), math.inf))
-        else:
-            run.strategy("eliminate", lambda: optimum.auto(asked))
-
-    return run.answer(work)
+    return run.answer(lambda: run.pursue(optimum.portfolio(asked)))
 
 
 class _Optimum:
@@ -99,46 +93,52 @@ class _Optimum:
         self.limits, self.run = limits, run
         self.begun: ClusterSearch | None = None
 
-    def search(self, problem: Problem, seconds: float) -> Result:
-        """Search for so many seconds; again it goes on where it was left."""
-        with tasks_on(self.client, self.options.device) as tasks:
-            if self.begun is None:
-                options = self.options
-                if options.room is None and options.device == "cpu":
-                    options = options._replace(memory=least_memory(tasks.workers.values()))
-                self.begun = ClusterSearch(problem, options, self.limits, self.run.learn)
-            return self.begun.run(tasks, seconds)
-
-    def auto(self, asked: Options) -> Result:
-        """Search first where slices take long; then slices, if they fit."""
+    def portfolio(self, asked: Options) -> Portfolio:
+        """Search first where slices take long; then slices, if they fit; then the search that was begun."""
+        if asked.looks_for_optimum:
+            observed = observe(self.model, "mpe", self.evidence or {})
+            return (yield self.search(prepare(observed.model, "mpe", observed.values)))
         is_free = self.options.slices in ("auto", "never")
-        with tasks_on(self.client, self.options.device) as tasks:
-            job = self.plan(tasks, is_whole=is_free)
-            plan, lanes = job.plan, tasks.lanes
-            if not is_free or (plan.fits and (plan.seconds < SEARCHED_FROM_SECONDS or plan.device == "cuda")):
-                return run_slices(tasks, job, self.run, asked)
+        job, lanes = self.plan(is_whole=is_free)
+        plan = job.plan
+        if not is_free or (plan.fits and (plan.seconds < SEARCHED_FROM_SECONDS or plan.device == "cuda")):
+            return (yield self.slices(job, asked))
         most = min(plan.seconds / lanes, LONGEST_TRY) if plan.fits else LONGEST_TRY
-        tried = self.try_search(job.problem, most)
-        if tried is not None and (self.begun is None or self.begun.is_over):
+        tried = yield self.search(job.problem, most)
+        if self.begun is not None and self.begun.is_over and tried.found is not None:
             return tried
-        with tasks_on(self.client, self.options.device) as tasks:
-            if not plan.fits and self.options.slices == "auto":
-                job = self.plan(tasks)
-            if job.plan.fits or tried is None:
-                try:
-                    return run_slices(tasks, job, self.run, asked, tried)
-                except TimeLimitError:
-                    if tried is None:
-                        raise
-                    return tried
-        return self.search(job.problem, math.inf)
+        if not plan.fits and self.options.slices == "auto":
+            job, _ = self.plan()
+        if job.plan.fits or tried.found is None:
+            return (yield self.slices(job, asked))
+        return (yield self.search(job.problem))
 
-    def plan(self, tasks: Tasks, is_whole: bool = False) -> Job:
-        return plan_on(tasks, self.model, "mpe", self.evidence, self.options, is_whole)
+    def search(self, problem: Problem, seconds: float = math.inf) -> Strategy:
+        """Return a search for so many seconds; again it goes on where it was left."""
 
-    def try_search(self, problem: Problem, seconds: float) -> Result | None:
-        """Search for a while; None if that is not possible, or nothing is known."""
-        try:
-            return self.search(problem, seconds)
-        except (UnsupportedError, TimeLimitError):
-            return None
+        def work(budget: Budget) -> Result:
+            with tasks_on(self.client, self.options.device) as tasks:
+                if self.begun is None:
+                    options = self.options
+                    if options.room is None and options.device == "cpu":
+                        options = options._replace(memory=least_memory(tasks.workers.values()))
+                    self.begun = ClusterSearch(problem, options, self.limits, budget.learn)
+                return self.begun.run(tasks, budget.seconds)
+
+        return Strategy(self.run, "search", work, seconds=seconds)
+
+    def slices(self, job: Job, asked: Options) -> Strategy:
+        """Return the run of a plan."""
+
+        def work(budget: Budget) -> Result:
+            with tasks_on(self.client, self.options.device) as tasks:
+                return run_slices(tasks, job, self.run, asked, budget.known)
+
+        return Strategy(self.run, "eliminate", work, job.plan)
+
+    def plan(self, is_whole: bool = False) -> tuple[Job, int]:
+        """Plan on a worker; also return the number of tasks that all workers run at a time."""
+        with self.run.phase("plan") as parts, tasks_on(self.client, self.options.device) as tasks:
+            job = plan_on(tasks, self.model, "mpe", self.evidence, self.options, is_whole)
+            parts.update(job.seconds)
+            return job._replace(seconds={}), tasks.lanes

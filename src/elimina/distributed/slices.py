@@ -25,6 +25,7 @@ from elimina.inference.known import first_bounds
 from elimina.inference.minibucket import result_between
 from elimina.inference.options import DEFAULT, Options
 from elimina.inference.rounding import TOLERANCES
+from elimina.inference.strategy import Budget, Strategy, portfolio_of
 from elimina.model import Model
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem
@@ -104,16 +105,13 @@ def solve_slices(
     run = Run(task, time_limit)
     run.sign = 1 if model.sense == "min-cost" else -1
 
-    def slices() -> Result:
+    def slices(_: Budget) -> Result:
         with tasks_on(client, options.device) as tasks:
             job = plan_on(tasks, model, task, evidence, options)
             run.fallback = lambda seconds: first_bounds(job.problem, seconds)
             return run_slices(tasks, job, run, asked)
 
-    def work() -> None:
-        run.strategy("eliminate", slices)
-
-    return run.answer(work)
+    return run.answer(lambda: run.pursue(portfolio_of(Strategy(run, "eliminate", slices))))
 
 
 def plan_on(

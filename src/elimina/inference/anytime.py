@@ -15,9 +15,18 @@ from threading import Lock, Thread
 from typing import Any, NamedTuple, TypeVar
 
 from elimina._core import Stop, Stopped, obey, stopped
-from elimina.errors import ClusterError, DeviceError, EliminaError, TimeLimitError
+from elimina.errors import (
+    ClusterError,
+    DeviceError,
+    EliminaError,
+    MemoryLimitError,
+    TimeLimitError,
+    UnsupportedError,
+)
+from elimina.inference.account import does_not_fit
 from elimina.inference.known import combine
 from elimina.inference.shield import is_shielded
+from elimina.inference.strategy import Attempt, Portfolio, Strategy
 from elimina.result import Bounds, EndedBy, Result, phase_seconds
 
 T = TypeVar("T")
@@ -167,16 +176,33 @@ class Run:
             self._frames = self._frames[:-1]
             self._book(frame, parts, self._frames)
 
-    def strategy(self, name: str, work: Callable[[], Result]) -> Result:
-        """Run a strategy, keep what it finds, and time its phases."""
-        logger.info("%s: started", name)
-        with self.phase(name) as parts:
-            found = work()
-            parts.update(found.stats.get("seconds", {}))
-            self.learn(found)
-        if logger.isEnabledFor(logging.INFO):
-            logger.info("%s: ended after %s s, %s", name, f"{self.age:.3g}", _described(found))
-        return found
+    def pursue(self, portfolio: Portfolio) -> None:
+        """Run the strategies of a portfolio in turn until it ends, or what is known is good enough.
+
+        Raises:
+            EliminaError: The portfolio ended with a failure.
+        """
+        with contextlib.closing(portfolio):
+            try:
+                strategy = next(portfolio)
+                while True:
+                    outcome = _attempt(strategy)
+                    if self.is_answered:
+                        return
+                    strategy = portfolio.send(outcome)
+            except StopIteration as end:
+                outcome = end.value
+        if outcome.failure is not None:
+            raise outcome.failure
+
+    @property
+    def is_answered(self) -> bool:
+        """True if nothing else is to be tried: what is known is exact, or close enough, or time is up."""
+        found = self.known
+        if found is None:
+            return False
+        is_close = Bounds(0.0, found.lower_bound, found.upper_bound).gap <= self.gap
+        return found.status != "bounded" or is_close or self.is_over
 
     def _book(self, frame: _Frame, parts: Mapping[str, float], outer: tuple[_Frame, ...]) -> None:
         elapsed = time.perf_counter() - frame.started
@@ -390,6 +416,28 @@ class Part(Run):
 def is_left_alone() -> bool:
     """Return whether work that would not end is still running, for which the interpreter's end would wait."""
     return any(thread.is_alive() for thread in _left_alone)
+
+
+def _attempt(strategy: Strategy) -> Attempt:
+    """Run a strategy, keep what it finds, and time its phases."""
+    run, name, plan = strategy.run, strategy.name, strategy.plan
+    if plan is not None and not plan.fits:
+        return Attempt(None, MemoryLimitError(does_not_fit(plan)))
+    logger.info("%s: started", name)
+    try:
+        with run.phase(name) as parts:
+            found = strategy.work(strategy.budget())
+            parts.update(found.stats.get("seconds", {}))
+            run.learn(found)
+    except (MemoryLimitError, UnsupportedError) as error:
+        return Attempt(None, error)
+    except TimeLimitError as error:
+        if run.is_over:
+            raise
+        return Attempt(None, error)
+    if logger.isEnabledFor(logging.INFO):
+        logger.info("%s: ended after %s s, %s", name, f"{run.age:.3g}", _described(found))
+    return Attempt(found)
 
 
 def _described(found: Result) -> str:

@@ -24,18 +24,27 @@ if TYPE_CHECKING:
 
 
 class Prepared(NamedTuple):
-    """A plan, for ``mar`` what it is for, and for mini-buckets what its problem was made from."""
+    """A plan, what it was made from, and for mini-buckets what its problem was made from."""
 
-    inquiry: Inquiry | None
+    first: First
     planned: Planned
     original: Original | None
 
 
 class First(NamedTuple):
-    """Knowledge of a call before it plans: its problem, and a quick order, if one was found."""
+    """Preparations of a call, made once however often it plans.
+
+    Attributes:
+        problem: Its problem.
+        rough: A quick order, if one was found.
+        order: The order of a plan that was made.
+        inquiry: Marginals that the plan is for (``mar``).
+    """
 
     problem: Problem
-    rough: Order | None
+    rough: Order | None = None
+    order: Sequence[int] | None = None
+    inquiry: Inquiry | None = None
 
 
 def plan_call(
@@ -60,7 +69,7 @@ def plan_call(
         time_limit: Seconds for the whole call.
         checkpoint: Checkpoint that keeps the plan, or has one from a run that was ended.
         shift_seconds: After which no further pass of shifts is begun.
-        first: Prepared problem and quick order; None: not known, or the task is ``mar`` or ``mmap``.
+        first: Preparations, if they were made.
 
     Raises:
         InputError: An option or the evidence does not fit the model.
@@ -68,7 +77,6 @@ def plan_call(
     """
     given = options
     asked = indices_asked(model, task, query)
-    inquiry: Inquiry | None = None
     if time_limit is not None:
         options = options._replace(order_seconds=min(options.order_seconds, time_limit / 2))
     started = time.perf_counter()
@@ -76,22 +84,22 @@ def plan_call(
         observed = observe(model, task, {} if evidence is None else evidence)
         if task == "mar":
             inquiry = _inquire(model, observed, asked, options)
-            first = First(inquiry.structure.problem, inquiry.structure.rough)
+            first = First(inquiry.structure.problem, inquiry.structure.rough, inquiry=inquiry)
         else:
-            first = First(prepare(observed.model, task, observed.values, asked), None)
-    problem, rough = first
+            first = First(prepare(observed.model, task, observed.values, asked))
+    problem, rough, order, _ = first
     original = None
     if options.ibound is not None and task == "mpe":
         from elimina.inference.shifting import LONGEST_SHIFT, shift_all
 
         most = min(LONGEST_SHIFT, (time_limit or math.inf) / 10, shift_seconds)
         original, options = shift_all(problem, options, most)
-        problem, rough = original.moved, None
+        problem, rough, order = original.moved, None, None
     prepared = time.perf_counter()
     if checkpoint is None:
-        planned = plan_problem(problem, options, rough)
+        planned = plan_problem(problem, options, rough, order)
     elif checkpoint.is_new:
-        planned = plan_problem(problem, options, rough)
+        planned = plan_problem(problem, options, rough, order)
         if planned.plan.fits:
             checkpoint.begin(model, problem, planned, given)
     else:
@@ -99,7 +107,7 @@ def plan_call(
         planned = plan_again(problem, checkpoint.choice, options)
         checkpoint.begin(model, problem, planned, given)
     seconds = {"prepare": prepared - started, **planned.seconds}
-    return Prepared(inquiry, planned._replace(seconds=seconds), original)
+    return Prepared(first, planned._replace(seconds=seconds), original)
 
 
 def indices_asked(model: Model, task: Task, query: Sequence[str | int] | None) -> tuple[int, ...] | None:

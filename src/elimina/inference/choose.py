@@ -55,20 +55,23 @@ class Planned(NamedTuple):
     seconds: dict[str, float]
 
 
-def plan_problem(problem: Problem, options: Options, rough: Order | None = None) -> Planned:
+def plan_problem(
+    problem: Problem, options: Options, rough: Order | None = None, order: Sequence[int] | None = None
+) -> Planned:
     """Find an order, and plan on the device that is asked for, or (``auto``) on the one that finishes first.
 
     Args:
         problem: Problem to plan.
         options: Planning options.
         rough: See ``elimination_order``.
+        order: Elimination order, if it is known.
 
     Raises:
         InputError: The order or the dtype does not fit the problem.
         DeviceError: The device is missing or cannot be used.
     """
     started = time.perf_counter()
-    order = elimination_order(problem, options, rough)
+    order = elimination_order(problem, options, rough) if order is None else order
     ordered = time.perf_counter()
     backend: Backend = CpuBackend(options.threads) if options.device != "cuda" else get_backend("cuda")
     plan = fitting_plan(backend, problem, order, options)

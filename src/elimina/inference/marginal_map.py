@@ -8,7 +8,8 @@ a problem of its own, with all that there is for optima.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,18 +24,19 @@ from elimina.result import Result
 from elimina.states import State
 from elimina.table import Table
 
-Optimise = Callable[[Model], Result]
+
+class Summed(NamedTuple):
+    """Remainder of a problem when all but the query is summed out, to be maximised; None: nothing is possible."""
+
+    rest: Model | None
+    stats: dict[str, Any]
 
 
-def marginal_map(
-    planned: Planned, spent: Mapping[str, float], optimise: Optimise, progress: Progress | None = None
-) -> Result:
-    """Sum out, and maximise.
+def sum_out(planned: Planned, progress: Progress | None = None) -> Summed:
+    """Sum out all variables but those of the query.
 
     Args:
         planned: Plan of the task ``mmap``.
-        spent: Seconds so far by phase.
-        optimise: Finds the optimum of a model.
         progress: Called now and then with the share of the summation that is done.
 
     Raises:
@@ -43,27 +45,22 @@ def marginal_map(
     problem, plan = planned.problem, planned.plan
     if not plan.fits:
         raise MemoryLimitError(summation_does_not_fit(planned))
-    clock = dict(spent)
     propagator = Propagator(planned, "log-sum-exp")
     try:
         answer = propagator.run(range(len(plan.outputs)), log_sum=False, progress=progress)
-        clock.update(propagator.seconds)
         kept = set(problem.kept)
         tables = [(output.scope, table) for output, table in zip(plan.outputs, answer.tables, strict=True)]
         tables += [propagator.factor_table(n) for n, factor in enumerate(plan.factors) if kept.issuperset(factor.scope)]
         constant = propagator.constant
     finally:
         propagator.close()
-    summed = statistics(Execution(problem, plan, planned.backend), clock)
+    stats = statistics(Execution(problem, plan, planned.backend), propagator.seconds)
     if constant == -math.inf:
-        return Result("infeasible", "mmap", stats=summed)
+        return Summed(None, stats)
     number = {v: n for n, v in enumerate(problem.kept)}
     factors = [Table([number[v] for v in scope], np.array(table, dtype=np.float64)) for scope, table in tables]
-    rest = Model([problem.model.variables[v] for v in problem.kept], factors, sense="max-cost", constant=constant)
-    found = optimise(rest)
-    stats = {**summed, **found.stats, "summation": summed}
-    stats["seconds"] = clock
-    return translated(problem, found).replace(stats=stats)
+    variables = [problem.model.variables[v] for v in problem.kept]
+    return Summed(Model(variables, factors, sense="max-cost", constant=constant), stats)
 
 
 def summation_does_not_fit(planned: Planned) -> str:

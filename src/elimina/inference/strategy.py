@@ -1,0 +1,78 @@
+"""Strategies: ways to answer a question, the budget that each is given, and what became of it.
+
+A portfolio is a generator of strategies. It is told the outcome of each before it yields the next, so that it may look
+at what is known, and go on differently where something does not fit. ``anytime.Run.pursue`` runs it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, NamedTuple
+
+from elimina.errors import EliminaError
+from elimina.planning.plan import Plan
+from elimina.result import Result
+
+if TYPE_CHECKING:
+    from elimina.inference.anytime import Run
+
+
+class Budget(NamedTuple):
+    """Means of a strategy: its time, what is known, and who keeps what it finds.
+
+    Attributes:
+        deadline: By ``time.monotonic``; None: there is none.
+        known: Best result so far.
+        learn: Called with bounds as soon as they are known.
+    """
+
+    deadline: float | None
+    known: Result | None
+    learn: Callable[[Result], None]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds until the deadline."""
+        return math.inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
+
+class Strategy(NamedTuple):
+    """A way to answer a question.
+
+    Attributes:
+        run: The call, or the part of it, that keeps what is found.
+        name: Name in logs and of its phase.
+        work: Returns an answer, or better bounds.
+        plan: Predicted work, time and memory, where a plan is run; one that does not fit is not begun.
+        seconds: Time budget; the call's time limit holds as well.
+    """
+
+    run: Run
+    name: str
+    work: Callable[[Budget], Result]
+    plan: Plan | None = None
+    seconds: float = math.inf
+
+    def budget(self) -> Budget:
+        """Return the budget of a strategy that begins now."""
+        ends = [] if self.seconds == math.inf else [time.monotonic() + self.seconds]
+        ends += [] if self.run.deadline is None else [self.run.deadline]
+        return Budget(min(ends, default=None), self.run.known, self.run.learn)
+
+
+class Attempt(NamedTuple):
+    """Result of a strategy, or its failure: memory or its own time were too little, or it cannot take the model."""
+
+    found: Result | None = None
+    failure: EliminaError | None = None
+
+
+Portfolio = Generator[Strategy, Attempt, Attempt]
+"""Strategies in turn. What it returns is the outcome of all: a failure ends the call."""
+
+
+def portfolio_of(strategy: Strategy) -> Portfolio:
+    """Return a portfolio of one strategy."""
+    return (yield strategy)

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from elimina.errors import MemoryLimitError, TimeLimitError
+from elimina.inference import call, choose, method, solver
+from elimina.inference.anytime import Run
+from elimina.inference.strategy import Attempt, Strategy
+from elimina.result import Result
+from tests import calls
+from tests.simulated import simulate
+from tests.test_fallbacks import clique
+
+
+def bounded(lower, upper):
+    return Result("bounded", "count", None, lower, upper)
+
+
+def failing(error):
+    def work(_):
+        raise error
+
+    return work
+
+
+def test_a_portfolio_is_told_what_failed_and_goes_on():
+    run, told = Run("count"), []
+
+    def portfolio():
+        told.append((yield Strategy(run, "one", failing(MemoryLimitError("too large")))))
+        told.append((yield Strategy(run, "two", failing(TimeLimitError("its own time is up")), seconds=0.0)))
+        return (yield Strategy(run, "three", lambda _: Result("exact", "count", 3)))
+
+    assert run.answer(lambda: run.pursue(portfolio())).value == 3
+    assert [str(attempt.failure) for attempt in told] == ["too large", "its own time is up"]
+
+
+def test_the_last_failure_ends_the_call():
+    run = Run("count")
+
+    def portfolio():
+        yield Strategy(run, "one", lambda _: bounded(1, 9))
+        return (yield Strategy(run, "two", failing(MemoryLimitError("too large"))))
+
+    result = run.answer(lambda: run.pursue(portfolio()))
+    assert (result.status, result.ended_by, result.upper_bound) == ("bounded", "memory-limit", 9)
+
+
+def test_nothing_else_is_tried_once_the_gap_is_reached():
+    run = Run("count", gap=0.5)
+
+    def portfolio():
+        yield Strategy(run, "one", lambda _: bounded(10, 14))
+        raise AssertionError
+        return Attempt()
+
+    assert run.answer(lambda: run.pursue(portfolio())).ended_by == "gap"
+
+
+def test_a_budget_ends_with_the_strategy_or_the_call():
+    run = Run("count", time_limit=50.0)
+    assert Strategy(run, "long", bounded).budget().deadline == run.deadline
+    assert Strategy(run, "short", bounded, seconds=5.0).budget().deadline < time.monotonic() + 6
+
+
+@pytest.mark.parametrize(("task", "kind", "query"), [("mpe", "float", None), ("mmap", "probability", ["x0"])])
+def test_nothing_is_prepared_or_ordered_twice(monkeypatch, task, kind, query):
+    made = []
+
+    def counted(module, name):
+        original = getattr(module, name)
+
+        def count(*arguments, **named):
+            if name != "elimination_order" or len(arguments[0].free) > 10:
+                made.append(name)
+            return original(*arguments, **named)
+
+        monkeypatch.setattr(module, name, count)
+
+    for module in (solver, call):
+        counted(module, "observe")
+        counted(module, "prepare")
+    counted(choose, "elimination_order")
+    # The optimum is planned without slices, searched for, and planned with them.
+    simulate(monkeypatch, 8000, 8000)
+    monkeypatch.setattr(method, "LONGEST_TRY", 0.0)
+    plans = []
+    result = calls.solve(clique(12, kind), task, query=query, device="cpu", slices="auto", on_plan=plans.append)
+    assert result.status == "optimal"
+    assert (plans[0].slicing is None) == (task == "mmap")
+    # What is left to be maximised is a problem of its own.
+    problems = 2 if task == "mmap" else 1
+    assert sorted(made) == ["elimination_order"] + ["observe"] * problems + ["prepare"] * problems
