@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from elimina import arguments
 
@@ -12,15 +13,108 @@ TaskName = Literal["mpe", "map", "pr", "partition", "mar", "marginals", "mmap", 
 
 TASKS: tuple[Task, ...] = get_args(Task)
 NAMES: tuple[TaskName, ...] = get_args(TaskName)
-ALIASES: dict[TaskName, Task] = {"map": "mpe", "partition": "pr", "marginals": "mar"}
 
-DESCRIPTIONS: dict[Task, str] = {
-    "mpe": "Best assignment: optimum of a WCSP, MPE of a network.",
-    "pr": "Partition function, or probability of the evidence.",
-    "mar": "Posterior marginals.",
-    "mmap": "Best states of the query, all other variables summed out.",
-    "count": "Number of allowed assignments.",
+
+class Description(NamedTuple):
+    """Properties of a task, for all who treat tasks differently.
+
+    Attributes:
+        text: Help text.
+        aliases: Other names.
+        problem: The task as that of a problem to be planned; None: the task itself.
+        portfolio: Module whose ``portfolio`` yields its strategies; None: elimination, after search or bounds.
+        methods: Methods besides ``auto`` and ``eliminate``.
+        is_sum: True if probabilities are added up, which a model of costs does not have.
+        takes_query: True if it asks for some variables only.
+        merges_slices: True if answers of slices make one: for conditioning, checkpoints and clusters.
+        has_rows: True if its steps may work on sparse tables.
+        has_bounds: True if mini-buckets bound its answer.
+        soft_evidence: Likelihoods as ``factors``, or as ``leaves`` of a network; None: there is no place for them.
+        passes: Passes over the tree; see ``planning.steps.plan_steps``.
+        shown: Rows on the command line: names, and attributes of the result.
+        uai: Heading of its answer in the format of the UAI competitions.
+    """
+
+    text: str
+    aliases: tuple[str, ...] = ()
+    problem: Task | None = None
+    portfolio: str | None = None
+    methods: tuple[str, ...] = ()
+    is_sum: bool = False
+    takes_query: bool = False
+    merges_slices: bool = False
+    has_rows: bool = False
+    has_bounds: bool = False
+    soft_evidence: Literal["factors", "leaves"] | None = None
+    passes: str = "postorder"
+    shown: tuple[tuple[str, str], ...] = ()
+    uai: str | None = None
+
+
+DESCRIPTIONS: dict[str, Description] = {
+    "mpe": Description(
+        "Best assignment: optimum of a WCSP, MPE of a network.",
+        aliases=("map",),
+        methods=("filter", "search", "mbe"),
+        merges_slices=True,
+        has_rows=True,
+        has_bounds=True,
+        soft_evidence="factors",
+        passes="lasting",
+        shown=(("value", "value"),),
+        uai="MPE",
+    ),
+    "pr": Description(
+        "Partition function, or probability of the evidence.",
+        aliases=("partition",),
+        methods=("mbe",),
+        is_sum=True,
+        merges_slices=True,
+        has_rows=True,
+        has_bounds=True,
+        soft_evidence="leaves",
+        uai="PR",
+    ),
+    "mar": Description(
+        "Posterior marginals.",
+        aliases=("marginals",),
+        is_sum=True,
+        takes_query=True,
+        has_rows=True,
+        soft_evidence="leaves",
+        passes="both",
+        uai="MAR",
+    ),
+    "mmap": Description(
+        "Best states of the query, all other variables summed out.",
+        portfolio="elimina.inference.marginal_map",
+        methods=("search", "mbe"),
+        is_sum=True,
+        takes_query=True,
+        has_bounds=True,
+        soft_evidence="leaves",
+        passes="upward",
+        shown=(("value", "value"),),
+        uai="MMAP",
+    ),
+    "count": Description(
+        "Number of allowed assignments.", merges_slices=True, has_rows=True, shown=(("count", "value"),)
+    ),
 }
+"""By name."""
+
+JOINT = Description("Joint distribution of some variables.", is_sum=True, passes="joint")
+"""A part of other tasks."""
+
+
+def described(task: str) -> Description:
+    """Return the description of a task, or of a part of one."""
+    return JOINT if task == "joint" else DESCRIPTIONS[task]
+
+
+def tasks_that(has: Callable[[Description], object]) -> tuple[str, ...]:
+    """Return the tasks with a property."""
+    return tuple(name for name, description in DESCRIPTIONS.items() if has(description))
 
 
 def task_of(name: Any) -> Task:
@@ -31,4 +125,4 @@ def task_of(name: Any) -> Task:
         InputError: There is no such task.
     """
     chosen: TaskName = arguments.choice("task", name, NAMES)
-    return ALIASES.get(chosen, chosen)  # type: ignore[arg-type]
+    return next((task for task in TASKS if chosen in DESCRIPTIONS[task].aliases), cast(Task, chosen))

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 import click
 
-from elimina.tasks import ALIASES, DESCRIPTIONS
+from elimina.tasks import DESCRIPTIONS
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Group = Literal["common", "limits", "network", "output", "expert"]
@@ -71,8 +71,7 @@ class Command(click.Command):
 
 
 def _task_row(task: Any) -> tuple[str, str]:
-    aliases = [alias for alias, meant in ALIASES.items() if meant == task]
-    return ", ".join([task, *aliases]), DESCRIPTIONS[task]
+    return ", ".join([task, *DESCRIPTIONS[task].aliases]), DESCRIPTIONS[task].text
 
 
 def _show_all(context: click.Context, option: click.Parameter, value: bool) -> None:

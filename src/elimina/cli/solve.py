@@ -38,6 +38,7 @@ from elimina.model import Model
 from elimina.planning.plan import bytes_text, count_text, seconds_text
 from elimina.progress import Progress
 from elimina.result import Bounds, Result, marginals_table, number_text, with_reading
+from elimina.tasks import described
 
 FORMATS = ("human", "json", "uai")
 
@@ -221,12 +222,13 @@ def _human(result: Result, model: Model) -> str:
     rows = [("status", str(result.status))]
     if result.ended_by is not None:
         rows.append(("ended by", result.ended_by))
-    if result.task in ("mpe", "mmap") and result.value is not None:
-        rows.append(("log score" if model.sense == "probability" else "value", number_text(result.value)))
+    for name, attribute in described(result.task).shown:
+        shown = getattr(result, attribute)
+        if shown is not None:
+            is_log = name == "value" and model.sense == "probability"
+            rows.append(("log score" if is_log else name, number_text(shown)))
     if "structure" in result.stats:
         rows.append(("structure", result.stats["structure"]))
-    if result.task == "count" and result.value is not None:
-        rows.append(("count", number_text(result.value)))
     if result.log10_z is not None:
         rows.append(("log10 Z", f"{result.log10_z:.12g}"))
         if result.value is not None:
@@ -260,16 +262,14 @@ def _json(result: Result, model: Model) -> str:
 
 def _uai(result: Result, model: Model) -> str:
     """Return a result file of the UAI competitions: MPE (number of variables, values), PR (base-10 log), MAR, MMAP."""
-    if result.task == "pr" and result.log10_z is None:
-        raise InputError("format uai cannot hold bounds: use --format human or json")
-    if result.task == "pr":
+    heading = described(result.task).uai
+    if heading is None:
+        raise InputError("format uai cannot hold a count: use --format human or json")
+    if heading == "PR":
+        if result.log10_z is None:
+            raise InputError("format uai cannot hold bounds: use --format human or json")
         return f"PR\n{result.log10_z}"
-    if result.task == "mpe":
-        if result.assignment is None:
-            raise InputError("there is no assignment to write in format uai: use --format human or json")
-        values = [v.index(result.assignment[v.name]) for v in model.variables]
-        return "MPE\n" + " ".join(map(str, [len(values), *values]))
-    if result.task == "mar":
+    if heading == "MAR":
         if result.marginals is None:
             raise InputError(
                 "the evidence is impossible, so that format uai has no marginals to hold: use --format human or json"
@@ -277,9 +277,7 @@ def _uai(result: Result, model: Model) -> str:
         if len(result.marginals) < len(model.variables):
             raise InputError("format uai holds the marginals of all variables: leave --query out or use --format json")
         return write_marginals(list(values.values()) for values in result.marginals.values()).rstrip("\n")
-    if result.task == "mmap":
-        if result.assignment is None:
-            raise InputError("there is no assignment to write in format uai: use --format human or json")
-        values = [v.index(result.assignment[v.name]) for v in model.variables if v.name in result.assignment]
-        return "MMAP\n" + " ".join(map(str, [len(values), *values]))
-    raise InputError("format uai cannot hold a count: use --format human or json")
+    if result.assignment is None:
+        raise InputError("there is no assignment to write in format uai: use --format human or json")
+    values = [v.index(result.assignment[v.name]) for v in model.variables if v.name in result.assignment]
+    return f"{heading}\n" + " ".join(map(str, [len(values), *values]))

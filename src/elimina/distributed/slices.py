@@ -32,7 +32,7 @@ from elimina.planning.prepare import Problem
 from elimina.planning.slicing import make_finer_plan
 from elimina.result import Result
 from elimina.states import Evidence
-from elimina.tasks import Task, TaskName, task_of
+from elimina.tasks import Task, TaskName, described, task_of, tasks_that
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -99,8 +99,9 @@ def solve_slices(
     """
     time_limit = arguments.seconds("time_limit", time_limit)
     task = task_of(task)
-    if task not in ("mpe", "pr", "count"):
-        raise InputError(f"a cluster runs slices of the tasks mpe, pr and count, and cases of mar; not {task}")
+    if not described(task).merges_slices:
+        tasks = ", ".join(tasks_that(lambda task: task.merges_slices))
+        raise InputError(f"a cluster runs slices of the tasks {tasks}, and cases of mar; not {task}")
     asked, options = options, options_for(options)
     run = Run(task, time_limit)
     run.sign = 1 if model.sense == "min-cost" else -1

@@ -12,6 +12,7 @@ from elimina.errors import InternalError
 from elimina.inference.execution import Execution
 from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
 from elimina.result import Result
+from elimina.tasks import described
 
 LONG_SECONDS = 60.0
 """Estimated time of a plan from which advice is given."""
@@ -49,7 +50,7 @@ def advice_on(plan: Plan) -> str | None:
         return (
             "solve it with a time limit (elimina solve --time-limit): search keeps both bounds and the best assignment"
         )
-    if plan.task in ("pr", "mmap"):
+    if described(plan.task).has_bounds:
         return "bound the answer with mini-buckets (elimina solve --method mbe)"
     return _what_helps(plan.whole)
 
@@ -88,7 +89,7 @@ def _bounds_instead(plan: Plan) -> str:
         return ""
     if whole.minibuckets is not None:
         return "; a smaller i-bound (--ibound) takes less" if whole.minibuckets.ibound > 1 else ""
-    if whole.task not in ("mpe", "pr", "mmap") or _SMALLEST * whole.factor_cells * whole.itemsize > whole.memory_limit:
+    if not described(whole.task).has_bounds or _SMALLEST * whole.factor_cells * whole.itemsize > whole.memory_limit:
         return ""
     others = " without --slices and --scratch" if plan.slicing is not None or whole.scratch is not None else ""
     return f"; mini-buckets bound the answer in less memory (--method mbe{others})"

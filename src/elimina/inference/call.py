@@ -15,7 +15,7 @@ from elimina.model import Model
 from elimina.order import Order
 from elimina.planning.prepare import Problem, prepare
 from elimina.states import Evidence, evidence_of, indices_of
-from elimina.tasks import Task
+from elimina.tasks import Task, described
 
 if TYPE_CHECKING:
     from elimina.inference.checkpoint import Checkpoint
@@ -86,7 +86,7 @@ def plan_call(
             inquiry = _inquire(model, observed, asked, options)
             first = First(inquiry.structure.problem, inquiry.structure.rough, inquiry=inquiry)
         else:
-            first = First(prepare(observed.model, task, observed.values, asked))
+            first = First(prepare(observed.model, described(task).problem or task, observed.values, asked))
     problem, rough, order, _ = first
     original = None
     if options.ibound is not None and task == "mpe":
@@ -116,7 +116,7 @@ def indices_asked(model: Model, task: Task, query: Sequence[str | int] | None) -
     Raises:
         InputError: The query does not go with the task, or names no variable.
     """
-    if query is not None and task not in ("mar", "mmap"):
+    if query is not None and not described(task).takes_query:
         raise InputError(f"a query is for the tasks mar and mmap: leave it out for {task}")
     asked = None if query is None else tuple(dict.fromkeys(indices_of(model, query, "query")))
     if task == "mmap" and not asked:
@@ -141,9 +141,10 @@ def observe(model: Model, task: Task, evidence: Evidence) -> Observed:
     soft = [v for v, what in known.items() if not isinstance(what, int)]
     if not soft:
         return Observed(model, {v: what for v, what in known.items() if isinstance(what, int)})
-    if model.sense != "probability" or task == "count":
+    place = described(task).soft_evidence
+    if model.sense != "probability" or place is None:
         name = model.variables[soft[0]].name
-        reason = "a count" if task == "count" else f"a model with costs ({model.sense})"
+        reason = "a count" if place is None else f"a model with costs ({model.sense})"
         raise InputError(f"the evidence about variable {name!r} is an array of likelihoods, which {reason} cannot take")
     weights = {v: weights_of(model.variables[v], what) for v, what in known.items()}
-    return with_factors(model, weights) if task == "mpe" else with_leaves(model, weights)
+    return with_factors(model, weights) if place == "factors" else with_leaves(model, weights)

@@ -26,6 +26,7 @@ from elimina.planning.prepare import Problem, restrict
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.sparse import in_rows, why_dense
 from elimina.planning.weights import Bound
+from elimina.tasks import described
 from elimina.tree import Partition
 
 MOST_SLICES = 1 << 16
@@ -291,7 +292,7 @@ def rows_in_fine_slices(
         room: Bytes.
         times: See ``in_rows``.
     """
-    if options.slices == "never" or problem.task not in ("mpe", "pr", "count"):
+    if options.slices == "never" or not described(problem.task).merges_slices:
         return plan
     from elimina.planning.slicing import rows_in_slices
 
@@ -303,7 +304,7 @@ def _sliced(
     machine: Machine, memory: int, problem: Problem, order: Sequence[int], options: Options, whole: Plan
 ) -> Plan | None:
     """Return a plan in slices; None if the task cannot be merged from them, or nothing helps."""
-    if options.slices == "never" or problem.task not in ("mpe", "pr", "count"):
+    if options.slices == "never" or not described(problem.task).merges_slices:
         return None
     from elimina.planning.slicing import make_sliced_plan
 

@@ -15,14 +15,51 @@ import numpy as np
 
 from elimina.errors import MemoryLimitError
 from elimina.inference.account import does_not_fit, statistics
+from elimina.inference.anytime import Part
 from elimina.inference.choose import Planned
 from elimina.inference.execution import Execution, Progress
 from elimina.inference.propagator import Propagator
+from elimina.inference.solver import Question, Solver
+from elimina.inference.strategy import Budget, Portfolio, Strategy
 from elimina.model import Model
 from elimina.planning.prepare import Problem
 from elimina.result import Result
 from elimina.states import State
 from elimina.table import Table
+
+
+def portfolio(solver: Solver) -> Portfolio:
+    """Sum out, and find the best values of what is left by the method that is asked for."""
+    options, run, method = solver.options, solver.run, solver.options.method
+    planned = solver.plan(options._replace(ibound=None)).planned
+    problem = planned.problem
+    if not planned.plan.fits and method in ("auto", "mbe"):
+        from elimina.inference.weighted import bounded_marginal_map
+
+        def work(budget: Budget) -> Result:
+            return bounded_marginal_map(planned, options, solver.tell_progress, budget.deadline, budget.learn)
+
+        return (yield Strategy(run, "bounds", work))
+    if options.on_plan is not None:
+        run.tell(options.on_plan, planned.plan)
+    with run.phase("sum out") as parts:
+        rest, stats = sum_out(planned, solver.tell_progress)
+        parts.update(stats["seconds"])
+    if rest is None:
+        return (yield Strategy(run, "sum out", lambda _: Result("infeasible", "mmap", stats=stats)))
+
+    def whole(found: Result) -> Result:
+        return translated(problem, found).replace(stats={**stats, **found.stats, "summation": stats})
+
+    own = options._replace(
+        order=options.order if isinstance(options.order, str) else "auto",
+        ibound="auto" if method == "mbe" and options.ibound is None else options.ibound,
+        on_plan=None,
+        progress=None,
+        refined=0,
+        is_kept=False,
+    )
+    return (yield from Solver(Question(rest, "mpe", {}, None), own, Part(run, whole, "max")).portfolio())
 
 
 class Summed(NamedTuple):

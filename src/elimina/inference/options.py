@@ -15,7 +15,7 @@ from elimina.order import LARGEST_SEED, Method
 from elimina.planning.minibuckets import IBound
 from elimina.planning.plan import Plan
 from elimina.result import Bounds
-from elimina.tasks import Task
+from elimina.tasks import Task, described
 
 MOST_THREADS = 1024
 
@@ -255,15 +255,12 @@ _CLASHES: tuple[_Clash, ...] = (
 )
 """Options that do not go together, whatever the task, and why."""
 
-_METHODS_OF = {"filter": ("mpe",), "search": ("mpe", "mmap"), "mbe": ("mpe", "mmap", "pr")}
-"""Tasks of each method that is not for all."""
-
 _BOUNDED_REST = {("mmap", "mbe"), ("mmap", "search")}
 """Tasks and methods where mini-buckets may bound what is left to be maximised."""
 
 _CLASHES_WITH_TASKS: tuple[_Clash, ...] = (
     (
-        lambda o, task: task not in _METHODS_OF.get(o.method, (task,)),
+        lambda o, task: o.method not in ("auto", "eliminate", *described(task).methods),
         "the method {method} cannot answer the task {task}: use auto or eliminate",
     ),
     (
@@ -279,7 +276,7 @@ _CLASHES_WITH_TASKS: tuple[_Clash, ...] = (
         "the method {method} cannot use an upper bound: leave it out, or use filter or search",
     ),
     (
-        lambda o, task: o.checkpoint is not None and task in ("mar", "mmap"),
+        lambda o, task: o.checkpoint is not None and not described(task).merges_slices,
         "a checkpoint is for the tasks mpe, pr and count: leave it out for {task}",
     ),
     (

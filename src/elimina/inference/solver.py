@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import math
 from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from elimina.errors import InputError, MemoryLimitError
-from elimina.inference.anytime import FIRST_BOUNDS_AFTER, Part, Run
+from elimina.inference.anytime import FIRST_BOUNDS_AFTER, Run
 from elimina.inference.bucket import eliminate
 from elimina.inference.call import First, Prepared, indices_asked, observe, plan_call
 from elimina.inference.choose import LISTED_SECONDS, Planned, host_memory
@@ -23,12 +24,12 @@ from elimina.inference.strategy import Attempt, Budget, Portfolio, Strategy
 from elimina.model import Model
 from elimina.order import Order
 from elimina.planning.listing import seconds_written
-from elimina.planning.machine import BOUNDEDBOUNDED_TABLE_SECONDS
+from elimina.planning.machine import BOUNDED_TABLE_SECONDS
 from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
 from elimina.planning.prepare import Problem, prepare
 from elimina.result import Result
 from elimina.states import Evidence
-from elimina.tasks import Task
+from elimina.tasks import Task, described
 
 if TYPE_CHECKING:
     from elimina.inference.checkpoint import Checkpoint
@@ -79,8 +80,10 @@ class Solver:
         asked = indices_asked(model, task, query)
         if task != "mar":
             self._prepare(asked)
-        if task == "mmap":
-            return (yield from self._marginal_map())
+        own = described(task).portfolio
+        if own is not None:
+            strategies: Portfolio = importlib.import_module(own).portfolio(self)
+            return (yield from strategies)
         if self._kept is None and task == "mpe":
             outcome = yield from self._before_planning()
             if self.options.looks_for_optimum:
@@ -95,7 +98,7 @@ class Solver:
         model, task, evidence, _ = self.question
         with self.run.phase("prepare"):
             observed = observe(model, task, evidence)
-            problem = prepare(observed.model, task, observed.values, asked)
+            problem = prepare(observed.model, described(task).problem or task, observed.values, asked)
             self._first = First(problem)
 
             def bounds(seconds: float) -> Result | None:
@@ -207,11 +210,11 @@ class Solver:
         is_free = self.options.method == "auto" and self.question.task == "mpe" and self._kept is None
         # Who names a number of slices, or a directory, wants elimination with them.
         turns = is_free and options.scratch is None and options.slices in ("auto", "never")
-        prepared = self._plan(options._replace(slices="never") if turns else options)
+        prepared = self.plan(options._replace(slices="never") if turns else options)
         if turns:
             yield from search_for_a_while(prepared.planned, options, self.run)
             if not prepared.planned.plan.fits and options.slices == "auto":
-                prepared = self._plan(options)
+                prepared = self.plan(options)
         planned = prepared.planned
         if is_free and not planned.plan.fits:
             return (yield from search_to_the_end(planned, options, self.run)), None
@@ -244,14 +247,15 @@ class Solver:
         return (
             options.tables == "sparse"
             and plan.fits
-            and plan.task in ("mpe", "pr", "count")
+            and described(plan.task).merges_slices
             and options.slices != "never"
             and options.refined <= _MOST_REFINED
             and self._kept is None
         )
 
     @uncollected()
-    def _plan(self, options: Options) -> Prepared:
+    def plan(self, options: Options) -> Prepared:
+        """Plan, with what was prepared."""
         model, task, evidence, query = self.question
         limit = max(_LEAST_SECONDS, self.run.seconds)
         with self.run.phase("plan") as parts:
@@ -276,7 +280,7 @@ class Solver:
         return Strategy(self.run, "eliminate", work, planned.plan)
 
     def _begun(self, planned: Planned, budget: Budget) -> Execution:
-        return Execution(planned.problem, planned.plan, planned.backend, self._tell_progress, budget.deadline)
+        return Execution(planned.problem, planned.plan, planned.backend, self.tell_progress, budget.deadline)
 
     def _bounding(self, planned: Planned, options: Options, original: Original | None) -> Strategy:
         """Return the run of a plan with mini-buckets; an optimum's was made from the original problem."""
@@ -292,44 +296,10 @@ class Solver:
 
         return Strategy(self.run, "bounds", work, planned.plan)
 
-    def _tell_progress(self, share: float) -> None:
+    def tell_progress(self, share: float) -> None:
+        """Tell the user's function the share of the work that is done."""
         if callable(self.options.progress):
             self.run.tell(self.options.progress, share)
-
-    def _marginal_map(self) -> Portfolio:
-        """Sum out, and find the best values of what is left by the method that is asked for."""
-        from elimina.inference.marginal_map import sum_out, translated
-
-        options, run, method = self.options, self.run, self.options.method
-        planned = self._plan(options._replace(ibound=None)).planned
-        problem = planned.problem
-        if not planned.plan.fits and method in ("auto", "mbe"):
-            from elimina.inference.weighted import bounded_marginal_map
-
-            def work(budget: Budget) -> Result:
-                return bounded_marginal_map(planned, options, self._tell_progress, budget.deadline, budget.learn)
-
-            return (yield Strategy(run, "bounds", work))
-        if options.on_plan is not None:
-            run.tell(options.on_plan, planned.plan)
-        with run.phase("sum out") as parts:
-            rest, stats = sum_out(planned, self._tell_progress)
-            parts.update(stats["seconds"])
-        if rest is None:
-            return (yield Strategy(run, "sum out", lambda _: Result("infeasible", "mmap", stats=stats)))
-
-        def whole(found: Result) -> Result:
-            return translated(problem, found).replace(stats={**stats, **found.stats, "summation": stats})
-
-        own = options._replace(
-            order=options.order if isinstance(options.order, str) else "auto",
-            ibound="auto" if method == "mbe" and options.ibound is None else options.ibound,
-            on_plan=None,
-            progress=None,
-            refined=0,
-            is_kept=False,
-        )
-        return (yield from Solver(Question(rest, "mpe", {}, None), own, Part(run, whole, "max")).portfolio())
 
 
 def _log_plan(plan: Plan) -> None:

@@ -26,6 +26,7 @@ from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.steps import Steps
 from elimina.planning.weights import Bound, node_weights
 from elimina.semiring import FLOATS, INTEGERS, SEMIRINGS, Dtype
+from elimina.tasks import described
 from elimina.tree import Partition, plan_tree, tree_of
 
 LEAST_RECORD_BYTES = 1 << 24
@@ -248,16 +249,12 @@ def _plan_steps(
     problem: Problem, tree: PlannedTree, operands: int, levelled: bool, weights: Sequence[float]
 ) -> PlannedSteps:
     """Return the steps of the passes that the task needs."""
-    task = problem.task
-    wanted: tuple[int, ...] = ()
-    if task == "joint":
-        passes = "joint"
-    elif task == "mmap" or (task == "mpe" and problem.kept):
-        passes = "upward"
-    elif task == "mar" or problem.kept:
-        passes, wanted = "both", problem.wanted
-    else:
-        passes = "lasting" if task == "mpe" or weights else "postorder"
+    passes = described(problem.task).passes
+    if problem.kept:
+        passes = {"lasting": "upward", "postorder": "both"}.get(passes, passes)
+    elif weights and passes == "postorder":
+        passes = "lasting"
+    wanted = problem.wanted if passes == "both" else ()
     return plan_steps(tree, passes, operands, levelled, np.array(weights, np.float64), np.array(wanted, np.int32))
 
 
@@ -302,7 +299,7 @@ def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | No
     if weighted:
         return Encoding("log-sum-exp", _asked(dtype, ("float64",), "bounds on sums"), -math.inf)
     if problem.model.sense == "probability":
-        if problem.task in ("pr", "mar", "mmap", "joint"):
+        if described(problem.task).is_sum:
             return Encoding("sum-product", _asked(dtype, FLOATS, "sums of probabilities"), 0)
         return Encoding("max-sum", _asked(dtype, FLOATS, "logarithms of probabilities"), -math.inf)
     maximise = problem.model.sense == "max-cost"

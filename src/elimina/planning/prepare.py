@@ -13,6 +13,7 @@ from elimina._core import TableList
 from elimina.errors import InputError, MemoryLimitError
 from elimina.model import Model, Sense, Variable
 from elimina.table import Table, Tables
+from elimina.tasks import described
 
 Task = Literal["mpe", "pr", "mar", "mmap", "count", "joint"]
 TASKS: tuple[Task, ...] = get_args(Task)
@@ -74,7 +75,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     """
     if task not in TASKS:
         raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
-    if task in ("pr", "mar", "mmap", "joint") and model.sense != "probability":
+    if described(task).is_sum and model.sense != "probability":
         raise InputError(
             f"task {task} sums probabilities, and this model has costs ({model.sense}); convert it to a probability "
             "model first (elimina convert MODEL OUT.uai)"

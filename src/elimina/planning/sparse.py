@@ -18,8 +18,7 @@ from elimina.planning.machine import SORTED_TUPLES, speeds
 from elimina.planning.plan import FactorLayout, Form, Operand, Output, Plan, Sparse, Step
 from elimina.planning.prepare import Problem
 from elimina.table import Table, blocks
-
-TASKS = ("mpe", "pr", "count", "mar")
+from elimina.tasks import described, tasks_that
 
 _DENSE_SHARE = 0.5
 """Share of a table's cells from which rows do not pay: a row takes its key besides, and is found by searching."""
@@ -30,9 +29,10 @@ _MOST_LOOKED_AT = 1 << 22
 
 def why_dense(problem: Problem) -> str | None:
     """Why a problem cannot be planned on rows; None if it can."""
-    if problem.task in TASKS and not problem.kept:
+    if described(problem.task).has_rows and not problem.kept:
         return None
-    return f"rows are for the tasks {', '.join(TASKS)}, without cases, not for {problem.task}"
+    tasks = ", ".join(tasks_that(lambda task: task.has_rows))
+    return f"rows are for the tasks {tasks}, without cases, not for {problem.task}"
 
 
 class Fill(NamedTuple):
