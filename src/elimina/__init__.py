@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from elimina.io import read, read_evidence, write
     from elimina.model import Model, Variable
     from elimina.planning.plan import Plan
+    from elimina.reporting import Report, report
     from elimina.result import Bounds, Result
     from elimina.states import StateIndex
     from elimina.table import FORBIDDEN, Table
@@ -47,6 +48,7 @@ __all__ = [
     "Model",
     "Options",
     "Plan",
+    "Report",
     "Result",
     "StateIndex",
     "Table",
@@ -56,6 +58,7 @@ __all__ = [
     "plan",
     "read",
     "read_evidence",
+    "report",
     "solve",
     "write",
 ]
@@ -67,6 +70,7 @@ _HOMES = {
     "io": ("read", "read_evidence", "write"),
     "model": ("Model", "Variable"),
     "planning.plan": ("Plan",),
+    "reporting": ("Report", "report"),
     "result": ("Bounds", "Result"),
     "states": ("StateIndex",),
     "table": ("FORBIDDEN", "Table"),

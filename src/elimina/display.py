@@ -39,6 +39,11 @@ class Displayed:
         return html_of(type(self).__name__, self._figures(), self._details())
 
 
+def figures_of(shown: Displayed) -> list[Row]:
+    """Return the names and values that an object shows of itself."""
+    return shown._figures()
+
+
 def cut(text: str, most: int = MOST_CHARACTERS) -> str:
     """Return a text, with an ellipsis instead of what exceeds a length."""
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -17,6 +17,7 @@ from elimina.cli.generate import generate
 from elimina.cli.minizinc import install_minizinc
 from elimina.cli.notices import show_notices
 from elimina.cli.plot import plot
+from elimina.cli.report import report
 from elimina.cli.solve import plan, solve
 from elimina.cli.tsp import tsp
 from elimina.errors import EliminaError
@@ -34,7 +35,7 @@ def commands() -> None:
     show_notices()
 
 
-for command in (solve, plan, cp, tsp, dcop, convert, generate, plot, calibrate, install_minizinc, completion):
+for command in (solve, plan, cp, tsp, dcop, convert, generate, plot, report, calibrate, install_minizinc, completion):
     commands.add_command(command)
 
 

@@ -92,18 +92,22 @@ class _TaskChoice(click.Choice[str]):
         return task_of(super().convert(value, param, ctx))
 
 
+def task_option(default: str | None, shown: str) -> Callable[[Decorated], Decorated]:
+    """Return ``--task``.
+
+    Args:
+        default: Task where the option is not given; None: the command chooses.
+        shown: Description of the default in the help.
+    """
+    text = f"Task, one of the above.  [default: {shown}]"
+    return option("--task", type=_TaskChoice(), default=default, metavar="TASK", help=text)
+
+
 def model_options(command: Decorated) -> Decorated:
     """Add the options of commands that plan: task, evidence, device, memory, order."""
     for one in reversed(
         [
-            option(
-                "--task",
-                type=_TaskChoice(),
-                default="mpe",
-                show_default=True,
-                metavar="TASK",
-                help="Task, one of the above.",
-            ),
+            task_option("mpe", "mpe"),
             option(
                 "--evidence",
                 multiple=True,

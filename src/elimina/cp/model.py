@@ -63,6 +63,7 @@ class SearchOptions(NamedTuple):
         lns: With an objective, search near the best solution and everywhere by turns (large neighbourhood search,
             Shaw 1998; what keeps its value is chosen at random or by propagation, Perron et al., CP 2004). The
             optimum can still be proven.
+        progress: Called now and then with the figures of the search so far, which are those of ``Result.stats``.
     """
 
     node_limit: int | None = None
@@ -72,6 +73,7 @@ class SearchOptions(NamedTuple):
     restart_growth: float = 1.5
     free: bool = False
     lns: bool = False
+    progress: Callable[[dict[str, Any]], object] | None = None
 
 
 DEFAULT = SearchOptions()
@@ -334,6 +336,7 @@ class Model(Globals, Displayed):
         except TimeLimitError:
             return run.result({}, "time-limit")
         is_first = solution_limit is None and not all_solutions and aim is None
+        run.progress = options.progress
         result = run.search(search, 1 if is_first else solution_limit, all_solutions, on_solution)
         return result.replace(ended_by=None) if is_first and result.ended_by == "solution-limit" else result
 

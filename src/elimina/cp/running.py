@@ -41,6 +41,7 @@ class Run:
         self._seconds = limit_of("time_limit", time_limit)
         self._nodes = limit_of("node_limit", node_limit)
         self._failures = limit_of("fail_limit", fail_limit)
+        self.progress: Callable[[dict[str, Any]], object] | None = None
         self._last: Solution | None = None
         self._kept: list[Solution] = []
         self._is_complete = False
@@ -83,9 +84,15 @@ class Run:
     def _to_the_end(
         self, search: CpSearch, limit: int | None, keeps: bool, on_solution: Callable[[Solution], object] | None
     ) -> EndedBy | None:
-        count = 0
+        count, tell = 0, self.progress
+
+        def told() -> bool:
+            if tell is not None:
+                tell(search.statistics())
+            return True
+
         while count != limit:
-            state = search.next(go_on)
+            state = search.next(go_on if tell is None else told)
             if state != "solution":
                 self._is_complete = state == "complete"
                 return None if self._is_complete else "interrupt" if state == "stopped" else self._met(search)

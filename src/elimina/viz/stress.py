@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 _PIVOTS = 50
-_ROUNDS = 120
-_MOST_BY_STRESS = 1500
+_ROUNDS, _SPARSE_ROUNDS = 120, 60
+_MOST_BY_STRESS = 400
+"""Nodes of a part from which on distances to pivots alone count: those of all pairs take the square of the nodes."""
+
 _TOLERANCE = 1e-4
 
 Places = NDArray[np.float64]
@@ -21,7 +23,8 @@ def stress_layout(count: int, edges: Sequence[tuple[int, int]], seed: int = 0) -
 
     Connected parts stand side by side. Each begins with pivots (Brandes, Pich, 2007, "Eigensolver methods for
     progressive multidimensional scaling of large data") and minimises the stress by majorisation (Gansner, Koren,
-    North, 2004, "Graph drawing by stress majorization"); parts of over 1500 nodes stay with the pivots.
+    North, 2004, "Graph drawing by stress majorization"): of all pairs, or in parts of over 400 nodes of neighbours, and
+    of nodes and pivots (Ortmann, Klimenta, Brandes, 2016, "A sparse stress model").
 
     Args:
         count: Number of nodes.
@@ -62,7 +65,45 @@ def _part_layout(part: Sequence[int], neighbours: Sequence[Sequence[int]], rng: 
     sources = range(n) if n <= _MOST_BY_STRESS else _far_apart(local, _PIVOTS)
     distances = np.stack([_distances(local, s) for s in sources])
     start = _pivot_places(distances[:: max(len(distances) // _PIVOTS, 1)]) + rng.normal(scale=0.05, size=(n, 2))
-    return _majorise(distances, start) if n <= _MOST_BY_STRESS else start
+    if n <= _MOST_BY_STRESS:
+        return _majorise(distances, start)
+    links = np.array([(v, u) for v, near in enumerate(local) for u in near])
+    return _majorise_sparsely(distances, np.array(sources), links, start)
+
+
+def _majorise_sparsely(
+    distances: NDArray[np.float64], pivots: NDArray[np.int64], links: NDArray[np.int64], places: Places
+) -> Places:
+    """Majorise the stress of neighbours, and of nodes and pivots, each for all nodes nearest to it.
+
+    Args:
+        distances: Float array of shape ``(pivots, nodes)``.
+        pivots: Nodes.
+        links: Pairs of neighbours, in both directions.
+        places: Places to begin with.
+    """
+    nearest = distances.argmin(axis=0)
+    regions = np.bincount(nearest, minlength=len(pivots)).astype(np.float64)
+    away = distances.T
+    with np.errstate(divide="ignore"):
+        weights = np.where(away > 1, regions / away**2, 0)
+    heads, tails = links.T
+    total = weights.sum(axis=1) + np.bincount(heads, minlength=len(places))
+    for _ in range(_SPARSE_ROUNDS):
+        moved = np.empty_like(places)
+        gaps = [places[:, axis, None] - places[pivots, axis] for axis in (0, 1)]
+        ratio = weights * away / np.maximum(np.hypot(*gaps), 1e-9)
+        steps = places[heads] - places[tails]
+        lengths = np.maximum(np.hypot(*steps.T), 1e-9)
+        for axis in (0, 1):
+            pull = weights @ places[pivots, axis] + (ratio * gaps[axis]).sum(axis=1)
+            near = places[tails, axis] + steps[:, axis] / lengths
+            moved[:, axis] = (pull + np.bincount(heads, near, len(places))) / total
+        change = np.abs(moved - places).max()
+        places = moved
+        if change < _TOLERANCE * distances.max():
+            break
+    return places
 
 
 def _far_apart(local: Sequence[Sequence[int]], count: int) -> list[int]:

@@ -1,0 +1,163 @@
+"""The answer: posteriors with bars, or an optimum with the factors that cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from elimina.display import sample
+from elimina.model import Model
+from elimina.planning.plan import bytes_text, seconds_text
+from elimina.reporting.charts import Series, time_chart
+from elimina.reporting.markup import Markup, bar, figures, html, joined, paragraph, short, table
+from elimina.result import Bounds, Result, number_text, probability_text
+
+_MOST_VARIABLES = 300
+_MOST_STATES = 10
+_MOST_FACTORS = 40
+
+
+def answer_rows(result: Result) -> list[tuple[str, object]]:
+    """Return the figures of an answer."""
+    rows: list[tuple[str, object]] = [("task", result.task), ("status", result.status)]
+    if result.ended_by is not None:
+        rows.append(("ended by", result.ended_by))
+    if result.value is not None:
+        rows.append(("value", short(number_text(result.value))))
+    if result.status == "bounded" and {result.lower_bound, result.upper_bound} != {None}:
+        ends = (result.lower_bound, result.upper_bound)
+        rows.append(("bounds", " to ".join("unknown" if end is None else short(number_text(end)) for end in ends)))
+    if result.log10_z is not None:
+        rows.append(("log10 Z", f"{result.log10_z:.12g}"))
+    stats = result.stats
+    if stats.get("method") is not None:
+        rows.append(("method", stats["method"]))
+    if "peak_bytes" in stats:
+        rows.append(("memory", bytes_text(stats["peak_bytes"])))
+    if "seconds" in stats:
+        rows.append(("time", seconds_text(stats["seconds"]["total"])))
+    return rows
+
+
+def answer_section(result: Result, model: Model) -> Markup:
+    """Return the figures of an answer, and its posteriors or its assignment with reasons."""
+    parts: list[object] = [figures(answer_rows(result))]
+    if result.marginals is not None:
+        parts.append(_posteriors(result.marginals))
+    if result.assignment is not None:
+        if len(result.assignment) == len(model.variables):
+            parts.append(_reasons(result.assignment, model))
+        parts.append(assignment_table(result.assignment))
+    return joined(parts)
+
+
+def assignment_table(assignment: Mapping[str, Any]) -> Markup:
+    """Return the first variables with their states."""
+    rows = [(short(name), short(state)) for name, state in islice(assignment.items(), _MOST_VARIABLES)]
+    return table(f"Assignment{_part_of(len(rows), len(assignment))}", ("variable", "state"), rows)
+
+
+def _part_of(shown: int, count: int) -> str:
+    return "" if shown == count else f": {shown:,} of {count:,} variables, the others are left out"
+
+
+def _posteriors(marginals: Mapping[str, Mapping[Any, float]]) -> Markup:
+    names = list(marginals)
+    order = "" if len(names) <= _MOST_VARIABLES else ", the least certain first"
+    if order:
+        names.sort(key=lambda name: max(marginals[name].values()))
+    rows: list[tuple[object, ...]] = []
+    for name in names[:_MOST_VARIABLES]:
+        pairs = list(marginals[name].items())
+        if len(pairs) > _MOST_STATES:
+            pairs = sorted(pairs, key=lambda pair: -pair[1])[:_MOST_STATES]
+        lines = [(short(state, 40), bar(p, probability_text(p))) for state, p in pairs]
+        if len(pairs) < len(marginals[name]):
+            lines.append((f"and {len(marginals[name]) - len(pairs):,} more", Markup("")))
+        states = Markup("".join(f"<div>{html(text)}</div>" for text, _ in lines))
+        bars = Markup("".join(f"<div>{mark or '&nbsp;'}</div>" for _, mark in lines))
+        rows.append((short(name), states, bars))
+    caption = f"Posteriors{_part_of(min(len(names), _MOST_VARIABLES), len(names))}{order}"
+    return table(caption, ("variable", "state", "probability"), rows)
+
+
+class Term(NamedTuple):
+    """Contribution of a factor to the value of an assignment.
+
+    Attributes:
+        factor: Its index.
+        value: Its cost, or the logarithm of its probability.
+        best: The best that it could contribute.
+        loss: Distance of both, at least 0.
+    """
+
+    factor: int
+    value: float
+    best: float
+    loss: float
+
+
+def costly_terms(model: Model, assignment: Mapping[str, Any]) -> list[Term]:
+    """Return the factors by what they contribute less than they could, the most costly first."""
+    states = [v.index(assignment[v.name]) for v in model.variables]
+    found = []
+    for number, (factor, value) in enumerate(zip(model.factors, model.terms(states), strict=True)):
+        ends = [] if factor.default is None else [factor.default]
+        if factor.values.size:
+            ends.append((factor.values.min() if model.sense == "min-cost" else factor.values.max()).item())
+        best = float(min(ends) if model.sense == "min-cost" else max(ends))
+        if model.sense == "probability":
+            best = math.log(best) if best > 0 else -math.inf
+        loss = 0.0 if value == best else abs(value - best)
+        found.append(Term(number, value, best, loss))
+    return sorted(found, key=lambda term: (-term.loss, term.factor))
+
+
+def _reasons(assignment: Mapping[str, Any], model: Model) -> Markup:
+    terms = costly_terms(model, assignment)
+    costly = [term for term in terms if term.loss > 0]
+    if not costly:
+        return paragraph("Every factor contributes the best that it can.")
+    total = math.fsum(term.loss for term in costly if math.isfinite(term.loss)) or 1.0
+    is_probability = model.sense == "probability"
+    largest = costly[0].loss
+    rows = []
+    for term in costly[:_MOST_FACTORS]:
+        scope = model.factors[term.factor].scope
+        states = (
+            f"{short(model.variables[v].name, 30)}={short(assignment[model.variables[v].name], 30)}" for v in scope
+        )
+        numbers = (math.exp(term.value), math.exp(term.best)) if is_probability else (term.value, term.best)
+        share = term.loss / total if math.isfinite(term.loss) else 1.0
+        rows.append(
+            (
+                f"{term.factor + 1:,}",
+                sample(states, len(scope), 8) or "no variable",
+                *(f"{number:.6g}" for number in numbers),
+                bar(term.loss / largest if math.isfinite(largest) else share, f"{100 * share:.2g} %"),
+            )
+        )
+    noun = "probability" if is_probability else "cost"
+    caption = f"Reasons: {len(costly):,} of {len(terms):,} factors contribute less than their best" + (
+        f", the {len(rows)} that cost most" if len(rows) < len(costly) else ""
+    )
+    last = "share of log loss" if is_probability else "share of the loss"
+    return table(caption, ("factor", "states", noun, f"best {noun} of the factor", last), rows)
+
+
+def bounds_section(known: Sequence[Bounds], seconds: float) -> Markup:
+    """Return a chart of both bounds over time; empty where there are no two moments to draw."""
+    series: list[Series] = []
+    for name in ("lower", "upper"):
+        points = [
+            (one.seconds, float(value))
+            for one in known
+            if (value := getattr(one, name)) is not None and math.isfinite(value)
+        ]
+        if points:
+            series.append((f"{name} bound", points))
+    if len({seconds for _, points in series for seconds, _ in points}) < 2:
+        return Markup("")
+    return time_chart("Bounds on the optimum over time", series, seconds, "optimum")
