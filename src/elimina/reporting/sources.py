@@ -30,10 +30,12 @@ def read_subject(path: str, *, check: bool = True) -> Model | DistributedProblem
         from elimina.cp.tsplib import read_tsp
 
         return read_tsp(path)
-    if suffix in ("fzn", "opb"):
-        from elimina import cp
+    if suffix in ("fzn", "opb", "xml"):
+        from elimina.cp.files import is_of_constraints
+        from elimina.cp.files import read as read_constraints
 
-        return cp.read(path)
+        if is_of_constraints(path):
+            return read_constraints(path)
     if suffix in ("yaml", "yml", "json", "xml"):
         from elimina import dcop
         from elimina.dcop.formats import is_distributed
