@@ -1,4 +1,5 @@
 #include "consistency/search.hpp"
+#include "network/reduction.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -97,6 +98,39 @@ void replace_open(Search& search, const Words<const std::int64_t>& bounds, const
   search.replace_open(std::move(open));
 }
 
+using elimina::network::Reduction;
+
+void make_reduction(Reduction* self, std::vector<int> sizes, std::vector<std::vector<Var>> scopes, const std::vector<Costs>& tables,
+                    const std::vector<Var>& order) {
+  std::vector<Var> sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  for (std::size_t i = 0; i < std::max(sorted.size(), sizes.size()); ++i)
+    if (i >= sorted.size() || i >= sizes.size() || sorted[i] != static_cast<Var>(i)) throw nb::value_error("the order has other variables than the model");
+  const auto model = network_of(std::move(sizes), std::move(scopes), tables, 0, elimina::network::forbidden);
+  nb::gil_scoped_release release;
+  new (self) Reduction(model, order);
+}
+
+// Scopes and tables of the rest, its constant as a table over no variable.
+nb::tuple rest_of(const Reduction& reduction) {
+  nb::list scopes, tables;
+  const auto& rest = reduction.rest();
+  scopes.append(std::vector<Var>{});
+  tables.append(array_of(std::vector<Cost>{rest.constant}));
+  for (const auto& f : rest.functions) {
+    scopes.append(f.scope);
+    tables.append(array_of(std::vector<Cost>(f.cost)));
+  }
+  return nb::make_tuple(rest.size, scopes, tables);
+}
+
+std::vector<int> extend(const Reduction& reduction, const std::vector<int>& value) {
+  if (value.size() != reduction.kept().size()) throw nb::value_error("there are other variables than values");
+  for (std::size_t i = 0; i < value.size(); ++i)
+    if (value[i] < 0 || value[i] >= reduction.rest().size[i]) throw nb::index_error("there is no such value");
+  return reduction.extend(value);
+}
+
 std::vector<std::vector<int>> kept(const Search& search) {
   std::vector<std::vector<int>> result(search.network().size.size());
   for (Var v = 0; v < search.network().count(); ++v) {
@@ -109,6 +143,11 @@ std::vector<std::vector<int>> kept(const Search& search) {
 }  // namespace
 
 void bind_consistency(nb::module_& m) {
+  nb::class_<Reduction>(m, "Reduction", "Exact elimination of variables with at most two neighbours, in an order; at least one variable stays.")
+      .def("__init__", &make_reduction, "sizes"_a, "scopes"_a, "tables"_a, "order"_a)
+      .def_prop_ro("kept", &Reduction::kept, "Variables of the rest, by their numbers in the model.")
+      .def_prop_ro("rest", &rest_of, "Sizes, scopes and tables of the rest.")
+      .def("extend", &extend, "value"_a, "Return the best assignment of all variables, given one of the rest.");
   nb::class_<Search>(m, "ConsistencySearch",
                      "Least sum of costs (from 0 on, or FORBIDDEN_COST) below `upper`, by branch and bound with soft local consistency.")
       .def("__init__", &make_search, "sizes"_a, "scopes"_a, "tables"_a, "order"_a, "upper"_a, "step"_a, "slack"_a, "threads"_a)

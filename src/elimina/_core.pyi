@@ -414,6 +414,24 @@ def search_tree(arena: Annotated[NDArray, dict(shape=(None,), order='C', device=
     Least sum of costs below `upper`, by AND/OR branch and bound with the messages of mini-buckets as bounds. `poll` gets both bounds, the nodes and the best value if it is new (else None) now and then, and ends it by False; so does an interruption. For each table, `tables` has: offset, home, the home's stride, origin (-1: a factor), k, and k times a variable and its stride.
     """
 
+class Reduction:
+    """
+    Exact elimination of variables with at most two neighbours, in an order; at least one variable stays.
+    """
+
+    def __init__(self, sizes: Sequence[int], scopes: Sequence[Sequence[int]], tables: Sequence[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]], order: Sequence[int]) -> None: ...
+
+    @property
+    def kept(self) -> list[int]:
+        """Variables of the rest, by their numbers in the model."""
+
+    @property
+    def rest(self) -> tuple:
+        """Sizes, scopes and tables of the rest."""
+
+    def extend(self, value: Sequence[int]) -> list[int]:
+        """Return the best assignment of all variables, given one of the rest."""
+
 class ConsistencySearch:
     """
     Least sum of costs (from 0 on, or FORBIDDEN_COST) below `upper`, by branch and bound with soft local consistency.

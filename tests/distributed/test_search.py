@@ -122,8 +122,14 @@ def test_a_gap_ends_it(client) -> None:
 
 
 def test_an_interruption_gives_bounds(client) -> None:
-    threading.Timer(3.0, os.kill, (os.getpid(), signal.SIGINT)).start()
-    found = searched(HARD, client, time_limit=600)
+    sent = []
+
+    def interrupt(known) -> None:
+        if not sent:
+            sent.append(known)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    found = searched(HARD, client, time_limit=600, on_bounds=interrupt)
     assert (found.status, found.ended_by) == ("bounded", "interrupt")
     assert found.lower_bound <= found.upper_bound
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import FORBIDDEN_COST, ConsistencySearch
+from elimina._core import FORBIDDEN_COST, ConsistencySearch, Reduction
 from elimina.inference.encode import distances
 from elimina.inference.rounding import widened
 from elimina.inference.shifting import Array, Original, most_cells
@@ -86,8 +86,10 @@ class Consistency:
         bytes: Bytes of the tables.
     """
 
-    def __init__(self, original: Original, core: ConsistencySearch, units: Units, cells: int) -> None:
-        self.original, self.core, self.units = original, core, units
+    def __init__(
+        self, original: Original, core: ConsistencySearch, reduction: Reduction, units: Units, cells: int
+    ) -> None:
+        self.original, self.core, self.reduction, self.units = original, core, reduction, units
         self.bytes = _CELL_BYTES * cells
         self.nodes = 0
 
@@ -135,17 +137,25 @@ class Consistency:
         if top > MOST_TOTAL:
             return None
         number = {v: n for n, v in enumerate(problem.free)}
-        core = ConsistencySearch(
+        reduction = Reduction(
             [sizes[v] for v in problem.free],
             [[number[v] for v in group.scope] for group in problem.groups],
             [_in_units(table, unit, limit, top) for table in given.tables],
             [number[v] for v in order],
+        )
+        place = {v: n for n, v in enumerate(reduction.kept)}
+        left, scopes, tables = reduction.rest
+        core = ConsistencySearch(
+            left,
+            scopes,
+            tables,
+            [place[number[v]] for v in order if number[v] in place],
             top,
             step,
             0 if is_integer else int(_SLACK * top),
             threads,
         )
-        return Consistency(original, core, Units(given.offset, unit), cells)
+        return Consistency(original, core, reduction, Units(given.offset, unit), cells)
 
     @property
     def bound(self) -> int | float:
@@ -154,7 +164,8 @@ class Consistency:
 
     def know(self, total: int | float, chosen: Sequence[int]) -> None:
         """Look for what is better than an assignment of that total."""
-        self.core.know(self.units.cost(total, self.original), [chosen[v] for v in self.original.moved.free])
+        free = self.original.moved.free
+        self.core.know(self.units.cost(total, self.original), [chosen[free[n]] for n in self.reduction.kept])
 
     def run(
         self, seconds: float, nodes: float, memory: int, poll: Callable[[int | float, list[int] | None, int], bool]
@@ -179,10 +190,10 @@ class Consistency:
         return Turn(self.bound, chosen, spent, found["done"], found["interrupted"])
 
     def _whole(self, values: Sequence[int]) -> list[int]:
-        """Return a value for each variable of the model, given those of the free ones."""
+        """Return a value for each variable of the model, given those that the core searches for."""
         moved = self.original.moved
         chosen = [0] * len(moved.model.variables)
-        for v, value in (*moved.fixed.items(), *zip(moved.free, values, strict=True)):
+        for v, value in (*moved.fixed.items(), *zip(moved.free, self.reduction.extend(values), strict=True)):
             chosen[v] = value
         return chosen
 

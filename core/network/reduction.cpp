@@ -1,0 +1,366 @@
+#include "network/reduction.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <numeric>
+#include <optional>
+
+#include "stop.hpp"
+
+namespace elimina::network {
+
+namespace {
+
+constexpr std::size_t most_neighbours = 2;
+constexpr std::size_t most_cells = 1 << 18;   // of a bucket: it takes about a millisecond
+constexpr std::size_t most_replaced = 1 << 12;  // of a function in which one variable replaces another
+constexpr std::size_t most_functions = 64;    // of a variable that may be determined by another one
+
+std::size_t cells_of(const std::vector<int>& size, const std::vector<Var>& scope) {
+  std::size_t cells = 1;
+  for (const Var v : scope) {
+    cells *= static_cast<std::size_t>(size[v]);
+    if (cells > most_cells) return cells;
+  }
+  return cells;
+}
+
+// Strides of a function along a scope; 0 for variables that it does not have.
+std::vector<std::size_t> strides(const Function& f, const std::vector<Var>& scope) {
+  std::vector<std::size_t> found(scope.size(), 0);
+  for (std::size_t k = 0; k < scope.size(); ++k)
+    for (int p = 0; p < f.arity(); ++p)
+      if (f.scope[p] == scope[k]) found[k] = f.stride[p];
+  return found;
+}
+
+std::size_t offset(const std::vector<int>& digit, const std::vector<std::size_t>& stride) {
+  return std::inner_product(digit.begin(), digit.end(), stride.begin(), std::size_t{0});
+}
+
+// True if the function is the same for all values of a position.
+bool is_independent(const Function& f, int p, int size) {
+  const std::size_t step = f.stride[p], block = step * static_cast<std::size_t>(size);
+  for (std::size_t start = 0; start < f.cost.size(); start += block)
+    for (std::size_t k = start + step; k < start + block; ++k)
+      if (f.cost[k] != f.cost[k - step]) return false;
+  return true;
+}
+
+}  // namespace
+
+class Reduction::Work {
+ public:
+  Work(const Network& given, const std::vector<Var>& order)
+      : network_{given.size, {}, given.constant, given.upper},
+        touching_(given.size.size()),
+        unary_(given.size.size()),
+        is_waiting_(given.size.size(), 1),
+        is_gone_(given.size.size(), 0),
+        waiting_(order.begin(), order.end()),
+        left_(given.size.size()) {
+    for (Var v = 0; v < given.count(); ++v) unary_[v].assign(static_cast<std::size_t>(given.size[v]), 0);
+    for (const Function& f : given.functions) add(f);
+  }
+
+  void run(std::vector<Eliminated>& eliminated) {
+    while (!waiting_.empty() && left_ > 1) {
+      check_stop();
+      const Var v = waiting_.front();
+      waiting_.pop_front();
+      is_waiting_[v] = 0;
+      if (auto step = eliminate(v)) {
+        is_gone_[v] = 1;
+        --left_;
+        eliminated.push_back(std::move(*step));
+      }
+    }
+  }
+
+  // The variables that are left, and the network of them.
+  Network rest(std::vector<Var>& kept) {
+    std::vector<Var> number(network_.size.size(), -1);
+    Network result{{}, {}, network_.constant, network_.upper};
+    for (Var v = 0; v < network_.count(); ++v) {
+      if (is_gone_[v]) continue;
+      number[v] = result.count();
+      kept.push_back(v);
+      result.size.push_back(network_.size[v]);
+    }
+    for (const Var v : kept)
+      if (std::any_of(unary_[v].begin(), unary_[v].end(), [](Cost c) { return c > 0; })) result.add_function({number[v]}, std::move(unary_[v]));
+    for (Function& f : network_.functions) {
+      if (f.cost.empty()) continue;
+      for (Var& v : f.scope) v = number[v];
+      result.functions.push_back(std::move(f));
+    }
+    return result;
+  }
+
+ private:
+  std::optional<Eliminated> eliminate(Var v) {
+    if (auto step = assign(v)) return step;
+    if (auto step = replace(v)) return step;
+    return sum_out(v);
+  }
+
+  // A variable with one value that is allowed.
+  std::optional<Eliminated> assign(Var v) {
+    int value = -1;
+    for (int x = 0; x < network_.size[v]; ++x) {
+      if (unary_[v][x] >= forbidden) continue;
+      if (value >= 0) return std::nullopt;
+      value = x;
+    }
+    if (value < 0 || functions(v).size() > most_functions) return std::nullopt;
+    network_.constant = network::add(network_.constant, unary_[v][value]);
+    for (const int i : functions(v)) put(v, -1, {value}, take(i));
+    return Eliminated{v, {}, {value}};
+  }
+
+  // A variable whose value follows from that of one neighbour: the neighbour takes its place.
+  std::optional<Eliminated> replace(Var v) {
+    if (functions(v).size() > most_functions) return std::nullopt;
+    for (const int i : functions(v)) {
+      const Function& f = network_.functions[i];
+      if (f.arity() != 2) continue;
+      const Var u = f.scope[0] == v ? f.scope[1] : f.scope[0];
+      const auto value = determined(f, v, u);
+      if (value.empty() || !may_replace(v, u)) continue;
+      std::vector<Cost> moved(value.size());
+      for (std::size_t y = 0; y < value.size(); ++y) moved[y] = value[y] < 0 ? forbidden : unary_[v][value[y]];
+      std::vector<int> best(value);
+      for (int& x : best) x = std::max(x, 0);
+      for (const int k : functions(v)) put(v, u, best, take(k));
+      add_unary(u, moved);
+      return Eliminated{v, {u}, std::move(best)};
+    }
+    return std::nullopt;
+  }
+
+  // The value of v for each value of u, -1 where there is none; empty if one has several.
+  std::vector<int> determined(const Function& f, Var v, Var u) const {
+    const auto stride = strides(f, {v, u});
+    std::vector<int> value(static_cast<std::size_t>(network_.size[u]), -1);
+    for (int y = 0; y < network_.size[u]; ++y) {
+      if (unary_[u][y] >= forbidden) continue;
+      for (int x = 0; x < network_.size[v]; ++x) {
+        if (unary_[v][x] >= forbidden || f.cost[x * stride[0] + y * stride[1]] >= forbidden) continue;
+        if (value[y] >= 0) return {};
+        value[y] = x;
+      }
+    }
+    return value;
+  }
+
+  bool may_replace(Var v, Var u) {
+    for (const int i : functions(v)) {
+      const auto scope = replaced(network_.functions[i].scope, v, u);
+      if (cells_of(network_.size, scope) > std::max(most_replaced, network_.functions[i].cost.size())) return false;
+    }
+    return true;
+  }
+
+  // A scope with another variable, or none (-1), in the place of v.
+  static std::vector<Var> replaced(const std::vector<Var>& scope, Var v, Var u) {
+    std::vector<Var> result;
+    const bool is_there = u < 0 || std::find(scope.begin(), scope.end(), u) != scope.end();
+    for (const Var w : scope)
+      if (w != v) result.push_back(w);
+      else if (!is_there) result.push_back(u);
+    return result;
+  }
+
+  // Adds a function whose variable v has a value for each value of u (or one value, u = -1).
+  void put(Var v, Var u, const std::vector<int>& value, const Function& f) {
+    const std::vector<Var> scope = replaced(f.scope, v, u);
+    const auto stride = strides(f, scope);
+    const std::size_t own = strides(f, {v})[0];
+    const auto at = static_cast<std::size_t>(std::find(scope.begin(), scope.end(), u) - scope.begin());
+    std::vector<Cost> cost;
+    cost.reserve(cells_of(network_.size, scope));
+    for_each_cell(network_.size, scope, [&](const std::vector<int>& digit) {
+      cost.push_back(f.cost[offset(digit, stride) + own * static_cast<std::size_t>(value[u < 0 ? 0 : digit[at]])]);
+    });
+    Network one{network_.size, {}, 0, 0};
+    one.add_function(scope, std::move(cost));
+    if (one.functions.empty()) network_.constant = network::add(network_.constant, one.constant);
+    else add(std::move(one.functions[0]));
+  }
+
+  // A variable with few neighbours: the minimum over its values is a function of these.
+  std::optional<Eliminated> sum_out(Var v) {
+    const std::vector<Var> scope = neighbours(v);
+    const auto size = static_cast<std::size_t>(network_.size[v]);
+    if (scope.size() > most_neighbours || cells_of(network_.size, scope) > most_cells / size) return std::nullopt;
+    struct Table {
+      Function function;
+      std::vector<std::size_t> stride;  // along the scope
+      std::size_t own;                  // along the variable
+    };
+    std::vector<Table> tables;
+    for (const int i : functions(v)) {
+      Function f = take(i);
+      if (f.cost.empty()) continue;
+      auto stride = strides(f, scope);
+      const std::size_t own = strides(f, {v})[0];
+      tables.push_back({std::move(f), std::move(stride), own});
+    }
+    Eliminated step{v, scope, {}};
+    std::vector<Cost> message, sum(size);
+    for_each_cell(network_.size, scope, [&](const std::vector<int>& digit) {
+      sum = unary_[v];
+      for (const Table& table : tables) {
+        const Cost* at = table.function.cost.data() + offset(digit, table.stride);
+        for (std::size_t x = 0; x < size; ++x) sum[x] = network::add(sum[x], at[x * table.own]);
+      }
+      const auto best = std::min_element(sum.begin(), sum.end());
+      step.best.push_back(static_cast<int>(best - sum.begin()));
+      message.push_back(*best);
+    });
+    if (scope.empty()) {
+      network_.constant = network::add(network_.constant, message[0]);
+    } else {
+      Network one{network_.size, {}, 0, 0};
+      one.add_function(scope, std::move(message));
+      add(std::move(one.functions[0]));
+    }
+    return step;
+  }
+
+  // At most one more than `most_neighbours`, in ascending order.
+  std::vector<Var> neighbours(Var v) {
+    std::vector<Var> found;
+    for (const int i : functions(v)) {
+      for (const Var u : network_.functions[i].scope)
+        if (u != v && std::find(found.begin(), found.end(), u) == found.end()) found.push_back(u);
+      if (found.size() > most_neighbours) return found;
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+
+  // Functions of a variable with others; those that are gone leave the list, each once.
+  const std::vector<int>& functions(Var v) {
+    auto& list = touching_[v];
+    // A long list is looked at from its front only.
+    const std::size_t most = most_functions + most_neighbours;
+    for (std::size_t k = 0; k < std::min(list.size(), most);) {
+      if (!network_.functions[list[k]].cost.empty()) {
+        ++k;
+        continue;
+      }
+      list[k] = list.back();
+      list.pop_back();
+    }
+    return list;
+  }
+
+  Function take(int i) {
+    Function f = std::move(network_.functions[i]);
+    network_.functions[i] = {};
+    return f;
+  }
+
+  void add(Function f) {
+    for (int p = f.arity(); p-- > 0 && f.arity() > 1;)
+      if (is_independent(f, p, network_.size[f.scope[p]])) f = without(std::move(f), p);
+    if (f.arity() == 1) {
+      add_unary(f.scope[0], f.cost);
+      return;
+    }
+    if (std::all_of(f.cost.begin(), f.cost.end(), [](Cost c) { return c == 0; })) return;
+    forbid(f);
+    for (const Var u : f.scope) wait_for(u);
+    if (const int i = same(f.scope); i >= 0) {
+      Function& host = network_.functions[i];
+      const auto stride = strides(f, host.scope);
+      std::size_t n = 0;
+      for_each_cell(network_.size, host.scope, [&](const std::vector<int>& digit) {
+        host.cost[n] = network::add(host.cost[n], f.cost[offset(digit, stride)]);
+        ++n;
+      });
+      return;
+    }
+    for (const Var u : f.scope) touching_[u].push_back(static_cast<int>(network_.functions.size()));
+    network_.functions.push_back(std::move(f));
+  }
+
+  Function without(Function f, int p) {
+    const Var v = f.scope[p];
+    std::vector<Var> scope = f.scope;
+    scope.erase(scope.begin() + p);
+    const auto stride = strides(f, scope);
+    std::vector<Cost> cost;
+    for_each_cell(network_.size, scope, [&](const std::vector<int>& digit) { cost.push_back(f.cost[offset(digit, stride)]); });
+    wait_for(v);
+    Network one{network_.size, {}, 0, 0};
+    one.add_function(std::move(scope), std::move(cost));
+    return std::move(one.functions[0]);
+  }
+
+  // A value without an allowed cell is forbidden by itself.
+  void forbid(const Function& f) {
+    for (int p = 0; p < f.arity(); ++p) {
+      std::vector<Cost> low(static_cast<std::size_t>(network_.size[f.scope[p]]), forbidden);
+      for (std::size_t k = 0; k < f.cost.size(); ++k) {
+        Cost& cell = low[k / f.stride[p] % low.size()];
+        cell = std::min(cell, f.cost[k]);
+      }
+      bool is_new = false;
+      for (std::size_t x = 0; x < low.size(); ++x) {
+        low[x] = low[x] >= forbidden ? forbidden : 0;
+        is_new |= low[x] > 0 && unary_[f.scope[p]][x] < forbidden;
+      }
+      if (is_new) add_unary(f.scope[p], low);
+    }
+  }
+
+  void add_unary(Var v, const std::vector<Cost>& cost) {
+    for (std::size_t x = 0; x < cost.size(); ++x) unary_[v][x] = network::add(unary_[v][x], cost[x]);
+    wait_for(v);
+  }
+
+  void wait_for(Var v) {
+    if (is_waiting_[v] || is_gone_[v]) return;
+    is_waiting_[v] = 1;
+    waiting_.push_back(v);
+  }
+
+  // A function of that scope; -1 if none is found.
+  int same(const std::vector<Var>& scope) {
+    const Var fewest = *std::min_element(scope.begin(), scope.end(), [&](Var a, Var b) { return touching_[a].size() < touching_[b].size(); });
+    for (const int i : functions(fewest)) {
+      const auto& other = network_.functions[i].scope;
+      if (other.size() == scope.size() && std::is_permutation(other.begin(), other.end(), scope.begin())) return i;
+    }
+    return -1;
+  }
+
+  Network network_;
+  std::vector<std::vector<int>> touching_;  // functions of each variable with others
+  std::vector<std::vector<Cost>> unary_;
+  std::vector<char> is_waiting_, is_gone_;  // of each variable
+  std::deque<Var> waiting_;
+  std::size_t left_;  // variables
+};
+
+Reduction::Reduction(const Network& network, const std::vector<Var>& order) : size_(network.size) {
+  Work work(network, order);
+  work.run(eliminated_);
+  rest_ = work.rest(kept_);
+}
+
+std::vector<int> Reduction::extend(const std::vector<int>& value) const {
+  std::vector<int> whole(size_.size(), 0);
+  for (std::size_t i = 0; i < kept_.size(); ++i) whole[kept_[i]] = value[i];
+  for (std::size_t i = eliminated_.size(); i-- > 0;) {
+    const Eliminated& step = eliminated_[i];
+    std::size_t cell = 0;
+    for (const Var u : step.scope) cell = cell * static_cast<std::size_t>(size_[u]) + static_cast<std::size_t>(whole[u]);
+    whole[step.var] = step.best[cell];
+  }
+  return whole;
+}
+
+}  // namespace elimina::network
