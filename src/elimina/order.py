@@ -9,18 +9,19 @@ from __future__ import annotations
 import math
 import operator
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina import arguments
 from elimina.errors import FormatError, InputError
+from elimina.scopes import Scopes
 
 Method = Literal["auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "sweep", "pseudo-tree"]
 
@@ -59,24 +60,6 @@ class Order:
     def log10_cells(self) -> float:
         """Decimal logarithm of the work; minus infinity where there are no variables."""
         return math.log10(self.total_cells) if self.total_cells else -math.inf
-
-
-class Scopes(NamedTuple):
-    """Scopes one after another: scope i is ``members[starts[i] : starts[i + 1]]``."""
-
-    starts: NDArray[np.int64]
-    members: NDArray[np.int64]
-
-    @staticmethod
-    def of(scopes: Collection[Sequence[int]]) -> Scopes:
-        """Put scopes one after another.
-
-        Raises:
-            OverflowError: A variable exceeds 64 bits.
-        """
-        starts = np.zeros(len(scopes) + 1, dtype=np.int64)
-        np.cumsum(np.fromiter(map(len, scopes), np.int64, len(scopes)), out=starts[1:])
-        return Scopes(starts, np.fromiter(chain.from_iterable(scopes), np.int64, int(starts[-1])))
 
 
 def find_order(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import PlannedTree
+from elimina.scopes import Scopes
 
 
 class Node(NamedTuple):
@@ -62,7 +63,7 @@ Partition = Sequence[Sequence[Sequence[int]]]
 
 
 def plan_tree(
-    scopes: Collection[Sequence[int]],
+    scopes: Collection[Sequence[int]] | Scopes,
     sizes: Sequence[int],
     order: Sequence[int],
     kept: Sequence[int] = (),
@@ -83,11 +84,10 @@ def plan_tree(
         ibound: Largest number of variables of a message; None: buckets stay whole.
         partition: Mini-buckets of each bucket; None: by scopes.
     """
-    starts = np.zeros(len(scopes) + 1, dtype=np.int64)
-    np.cumsum([len(scope) for scope in scopes], out=starts[1:])
-    members = np.fromiter(itertools.chain.from_iterable(scopes), np.int32, int(starts[-1]))
+    starts, members = scopes if isinstance(scopes, Scopes) else Scopes.of(scopes)
     along, rest = np.array(order, dtype=np.int32), np.array(kept, dtype=np.int32)
-    return PlannedTree(np.array(sizes, dtype=np.int64), starts, members, along, rest, ibound, partition)
+    places = members.astype(np.int32)
+    return PlannedTree(np.array(sizes, dtype=np.int64), starts, places, along, rest, ibound, partition)
 
 
 def tree_of(planned: PlannedTree, order: Sequence[int]) -> Tree:

@@ -11,17 +11,19 @@ import numpy as np
 from elimina._core import SEARCH_SHARE, WORTH_A_SEARCH
 from elimina.errors import InputError
 from elimina.inference.options import Options
-from elimina.order import CELLS_PER_SECOND, Method, Order, Scopes, find_order
+from elimina.order import CELLS_PER_SECOND, Method, Order, find_order
 from elimina.planning.estimate import cpu_machine
 from elimina.planning.machine import BOTH_PASSES
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem
+from elimina.scopes import Scopes
 
 _ROUGH_SECONDS = 0.5
 """Limit of a quick order; what takes longer is large."""
 
-_VARIABLE_SECONDS = 1e-5
-"""Seconds of reductions and a greedy run for each variable, whatever the limit: half an order is useless."""
+_VARIABLE_SECONDS = 4e-5
+"""Seconds of reductions and a greedy run for each variable, on a loaded machine, whatever the limit: half an order is
+useless."""
 
 _LEAST_SEARCH = 3
 """Time of the shortest search for an order, in times of the quick order: it begins with two like it."""

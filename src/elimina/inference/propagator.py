@@ -15,7 +15,7 @@ from elimina.inference.answer import Answer, Written, step_table
 from elimina.inference.choose import Planned
 from elimina.inference.encode import encode, factor_view, scaled
 from elimina.inference.listed import ListedValues
-from elimina.inference.scales import Scales, log2_lows, root_places
+from elimina.inference.scales import Scales, log2_lows, root_outputs, root_places
 from elimina.planning.case_plans import case_planner
 from elimina.planning.dependence import Reach
 from elimina.planning.plan import FactorLayout
@@ -60,8 +60,7 @@ class Propagator:
         self._levels_of: dict[int, Array] = {}
         self._values = np.full(len(problem.model.variables), -1, dtype=np.int32)
         self._stale = np.ones(len(self._plan.steps), dtype=bool)
-        free = set(self._plan.order)
-        self._roots = tuple(n for n, output in enumerate(self._plan.outputs) if free.isdisjoint(output.scope))
+        self._roots = root_outputs(self._plan)
         self._root_places = root_places(self._plan)
         self._places: dict[tuple[int, ...], Written] = {}
         self._zone = program.zone[0]

@@ -29,8 +29,7 @@ class Scales:
         self._operands = int(steps.tables.max(initial=0))
         self._plan = plan
         below: list[int] = []
-        free = set(plan.order)
-        stack = [output.step for output in plan.outputs if free.isdisjoint(output.scope)]
+        stack = [plan.outputs[number].step for number in root_outputs(plan)]
         firsts, written = steps.firsts.tolist(), sources.tolist()
         while stack:
             number = stack.pop()
@@ -98,6 +97,14 @@ def roots(plan: Plan, run: Run) -> list[int | float]:
     """Return the values whose product (in the plan's semiring) is the whole model's."""
     values: list[int | float] = run.zone[root_places(plan)].tolist()
     return values
+
+
+def root_outputs(plan: Plan) -> tuple[int, ...]:
+    """Return the numbers of the outputs of whole trees; the others are marginals of free variables."""
+    if not plan.kept:
+        return tuple([number for number, (_, scope) in enumerate(plan.outputs) if not scope])
+    free = set(plan.order)
+    return tuple([number for number, (_, scope) in enumerate(plan.outputs) if free.isdisjoint(scope)])
 
 
 def root_places(plan: Plan) -> NDArray[np.int64]:

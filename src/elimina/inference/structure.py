@@ -12,7 +12,7 @@ import numpy as np
 from elimina.inference.options import Options
 from elimina.inference.ordering import rough_order
 from elimina.model import Model, Variable
-from elimina.order import Order, Scopes, find_order
+from elimina.order import Order, find_order
 from elimina.planning.estimate import cpu_machine, cuda_machine
 from elimina.planning.machine import (
     BOTH_PASSES,
@@ -24,6 +24,7 @@ from elimina.planning.machine import (
 from elimina.planning.prepare import Problem, are_distributions, prepare
 from elimina.relevance import Relevance, bits
 from elimina.result import JUNCTION_TREE
+from elimina.scopes import Scopes
 from elimina.table import Table
 
 _SEARCH = 0.25
@@ -93,7 +94,9 @@ def choose_structure(
             return Structure(problem, _same(free), 1, (), rough=rough)
     relevance = _relevance(model, evidence) if isinstance(options.order, str) else None
     if relevance is None:
-        return Structure(prepare(model, "mar", evidence)._replace(wanted=tuple(free)), _same(free), 1, ())
+        if query is not None:
+            problem = prepare(model, "mar", evidence)._replace(wanted=tuple(free))
+        return Structure(problem, _same(free), 1, (), rough=rough)
     if query is None:
         everything = (1 << len(model.factors)) - 1
     else:

@@ -25,6 +25,7 @@ from elimina.planning.prepare import Group, Problem, allowed_ranges, restrict
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.steps import Steps
 from elimina.planning.weights import Bound, node_weights
+from elimina.scopes import Scopes
 from elimina.semiring import FLOATS, INTEGERS, SEMIRINGS, Dtype
 from elimina.tasks import described
 from elimina.tree import Partition, plan_tree, tree_of
@@ -139,10 +140,11 @@ def make_plan(
         InputError: The dtype does not fit the task or cannot hold the costs exactly.
     """
     part = restrict(problem, dict.fromkeys(sliced, 0)) if sliced else problem
-    tree = _tree(part, order, ibound, partition)
+    scopes = Scopes.of([group.scope for group in part.groups])
+    tree = _tree(part, scopes, order, ibound, partition)
     if problem.task == "mar":
         order = [v for v in tree.central_order() if v not in problem.kept]
-        tree = _tree(problem, order)
+        tree = _tree(problem, scopes, order)
     minibuckets = _minibuckets(tree, len(order), ibound, levelled, partition is not None)
     weights: Sequence[float] = ()
     if side is not None and (minibuckets is not None or part.maximised):
@@ -224,9 +226,12 @@ def make_plan(
 
 
 def _tree(
-    problem: Problem, order: Sequence[int], ibound: int | None = None, partition: Partition | None = None
+    problem: Problem,
+    scopes: Scopes,
+    order: Sequence[int],
+    ibound: int | None = None,
+    partition: Partition | None = None,
 ) -> PlannedTree:
-    scopes = [group.scope for group in problem.groups]
     return plan_tree(scopes, problem.model.sizes, order, problem.kept, ibound, partition)
 
 
