@@ -13,6 +13,7 @@ from elimina.backends.sparse.cpu import CpuRows
 from elimina.backends.sparse.session import RowsSession
 from elimina.inference import at_once
 from elimina.planning import tiers
+from elimina.planning.estimate import cuda_machine
 
 
 class SimulatedSession:
@@ -29,6 +30,8 @@ class SimulatedCuda:
 
     name = "cuda (simulated)"
     bytes = 1 << 30
+
+    machine = property(lambda self: cuda_machine())
 
     def memory(self):
         return self.bytes

@@ -131,7 +131,7 @@ def _measured_cpu() -> Iterator[Measured]:
 def _unit(bandwidth: float = float("inf"), combinations: float = float("inf")) -> Machine:
     """Return a machine whose estimates are amounts of work, not seconds."""
     never = float("inf")
-    return Machine("cpu", bandwidth, combinations, never, 0.0, 0.0, never, 0.0)
+    return Machine("cpu", "host", bandwidth, combinations, never, 0.0, 0.0, never, 0.0)
 
 
 def _chain() -> Model:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina.planning.estimate import Machine
 from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program
 
@@ -174,6 +175,11 @@ class Backend(Protocol):
     @property
     def name(self) -> str:
         """``cpu`` or ``cuda``, with the device's own name where it has one."""
+        ...
+
+    @property
+    def machine(self) -> Machine:
+        """The device as the planner sees it."""
         ...
 
     def memory(self) -> int:

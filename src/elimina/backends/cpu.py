@@ -12,6 +12,7 @@ from elimina._core import CasePlanner, DenseSession
 from elimina.backends.base import Progress, Run
 from elimina.backends.host import available_memory, available_threads
 from elimina.errors import MemoryLimitError
+from elimina.planning.estimate import Machine, cpu_machine
 from elimina.planning.plan import FactorLayout, bytes_text
 from elimina.planning.program import Program, work_of
 
@@ -34,6 +35,11 @@ class CpuBackend:
     def name(self) -> str:
         """Always ``cpu``."""
         return "cpu"
+
+    @property
+    def machine(self) -> Machine:
+        """The host as the planner sees it."""
+        return cpu_machine(self.threads)
 
     def memory(self) -> int:
         """Return the bytes that may be taken: four fifths of what the system and the process' limits leave."""

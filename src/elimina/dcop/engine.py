@@ -141,7 +141,7 @@ class Engine:
         session = cast(TableSession, backend.open(program, np.zeros(0, dtype=dtype)))
         try:
             for layout, (_, table) in zip(plan.factors, tables, strict=True):
-                values = table.values if plan.device == "cuda" else _on_host(table.values)
+                values = table.values if not plan.on_host else _on_host(table.values)
                 session.put(layout, values, table.forbidden if dtype in INTEGERS else None, plan.forbidden)
             session.run(progress=self._look_up)
             values = session.take(output)

@@ -64,7 +64,7 @@ class ClusterBatch:
         options: Options,
         count: int,
     ) -> None:
-        device = "cpu" if options.device == "auto" else options.device
+        device = "cpu" if options.chooses_device else options.device
         workers = workers_for(client, device)
         memory = least_memory(workers) if options.room is None and device == "cpu" else options.room
         options = options._replace(device=device, memory=memory, threads=options.threads or 1)

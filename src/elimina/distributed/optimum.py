@@ -101,7 +101,7 @@ class _Optimum:
         is_free = self.options.slices in ("auto", "never")
         job, lanes = self.plan(is_whole=is_free)
         plan = job.plan
-        if not is_free or (plan.fits and (plan.seconds < SEARCHED_FROM_SECONDS or plan.device == "cuda")):
+        if not is_free or (plan.fits and (plan.seconds < SEARCHED_FROM_SECONDS or not plan.on_host)):
             return (yield self.slices(job, asked))
         most = min(plan.seconds / lanes, LONGEST_TRY) if plan.fits else LONGEST_TRY
         tried = yield self.search(job.problem, most)
@@ -120,7 +120,7 @@ class _Optimum:
             with tasks_on(self.client, self.options.device) as tasks:
                 if self.begun is None:
                     options = self.options
-                    if options.room is None and options.device == "cpu":
+                    if options.room is None and not options.may_use_gpu:
                         options = options._replace(memory=least_memory(tasks.workers.values()))
                     self.begun = ClusterSearch(problem, options, self.limits, budget.learn)
                 return self.begun.run(tasks, budget.seconds)

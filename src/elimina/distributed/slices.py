@@ -128,7 +128,7 @@ def plan_on(
         options: Options from ``options_for``.
         is_whole: True if a plan that does not fit is left so.
     """
-    if options.room is None and options.device == "cpu":
+    if options.room is None and not options.may_use_gpu:
         options = options._replace(memory=least_memory(tasks.workers.values()))
     found: Job = tasks.wait_for(tasks.keep(_plan, model, task, evidence, options, tasks.lanes, WORTH_SECONDS, is_whole))
     return found
@@ -173,7 +173,7 @@ def options_for(options: Options) -> Options:
     if options.ibound is not None or options.scratch is not None:
         raise InputError("a cluster runs whole slices: leave the i-bound and the scratch directory out")
     options = options.planning.checked()
-    device = "cpu" if options.device == "auto" else options.device
+    device = "cpu" if options.chooses_device else options.device
     options = options if options.tables == "sparse" else options._replace(tables="dense")
     return options._replace(device=device, threads=options.threads or 1)
 

@@ -83,7 +83,7 @@ def is_small(model: Model, options: Options) -> bool:
     return (
         len(model.variables) <= _MOST_VARIABLES
         and math.isfinite(model.constant)
-        and options.device in ("auto", "cpu")
+        and not options.needs_gpu
         and options.memory is None
         and options.order == "auto"
         and options.dtype in (None, "float64")

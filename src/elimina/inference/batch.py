@@ -105,9 +105,9 @@ class Batch:
         return Planned(problem, plan_on(backend, problem, self._order, self._options), backend, {})
 
     def _plan_chunks(self, probe: Problem, count: int, threads: int) -> None:
-        backend: Backend = CpuBackend(1) if self._options.device != "cuda" else get_backend("cuda")
+        backend: Backend = CpuBackend(1) if not self._options.needs_gpu else get_backend("cuda")
         first = self._plan_on(backend, probe)
-        if self._options.device == "auto" and first.plan.seconds / _UNIT * count / threads > 2 * cuda_machine().start:
+        if self._options.chooses_device and first.plan.seconds / _UNIT * count / threads > 2 * cuda_machine().start:
             cuda = find_cuda()
             if cuda is not None:
                 backend = cuda

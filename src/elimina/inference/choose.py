@@ -74,9 +74,9 @@ def plan_problem(
     started = time.perf_counter()
     order = elimination_order(problem, options, rough) if order is None else order
     ordered = time.perf_counter()
-    backend: Backend = CpuBackend(options.threads) if options.device != "cuda" else get_backend("cuda")
+    backend: Backend = CpuBackend(options.threads) if not options.needs_gpu else get_backend("cuda")
     plan = fitting_plan(backend, problem, order, options)
-    if options.device == "auto" and (plan.seconds > 2 * cuda_machine().start or not plan.fits):
+    if options.chooses_device and (plan.seconds > 2 * cuda_machine().start or not plan.fits):
         cuda = find_cuda()
         if cuda is not None:
             on_cuda = fitting_plan(cuda, problem, order, options)
@@ -99,8 +99,8 @@ def plan_within(problem: Problem, order: Sequence[int], options: Options, share:
         DeviceError: The device is missing or cannot be used.
     """
     backend: Backend = CpuBackend(options.threads)
-    if options.device != "cpu" and (options.device == "cuda" or seconds > 2 * cuda_machine().start):
-        backend = get_backend("cuda") if options.device == "cuda" else find_cuda() or backend
+    if options.may_use_gpu and (options.needs_gpu or seconds > 2 * cuda_machine().start):
+        backend = get_backend("cuda") if options.needs_gpu else find_cuda() or backend
     machine, memory = limits_of(backend, options)
     memory = min(memory, int(share * host_memory(options)))
     ibound = "auto" if options.ibound is None else options.ibound
@@ -115,7 +115,7 @@ def plan_within(problem: Problem, order: Sequence[int], options: Options, share:
 def host_memory(options: Options) -> int:
     """Return the bytes of the host that may be used."""
     free = CpuBackend().memory()
-    return free if options.room is None or options.device == "cuda" else options.room
+    return free if options.room is None or options.needs_gpu else options.room
 
 
 def host_threads(options: Options) -> int:
@@ -208,8 +208,7 @@ def _side(problem: Problem) -> Bound | None:
 
 def limits_of(backend: Backend, options: Options) -> tuple[Machine, int]:
     """Return a backend as its cost model sees it, and the bytes that may be used there."""
-    machine = cpu_machine(backend.threads) if isinstance(backend, CpuBackend) else cuda_machine()
-    return machine, backend.memory() if options.room is None else options.room
+    return backend.machine, backend.memory() if options.room is None else options.room
 
 
 def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], options: Options) -> Plan:

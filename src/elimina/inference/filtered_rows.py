@@ -136,7 +136,7 @@ def optimum_on_rows(
         raise UnsupportedError(
             f"filtering adds costs up to {MOST_COST}, and the tables' ranges add up to more; use --method eliminate"
         )
-    backend = get_backend("cuda" if options.device == "cuda" else "cpu", options.threads)
+    backend = get_backend("cuda" if options.needs_gpu else "cpu", options.threads)
     started = time.perf_counter()
     known = _first_bounds(problem, options, Limits(deadline, gap, upper_bound, nodes=0, rounds=1), listener)
     clock = {"bounds": time.perf_counter() - started}
@@ -187,7 +187,7 @@ def _with_figures(result: Result) -> Result:
 def _first_bounds(problem: Problem, options: Options, limits: Limits, listener: Listener | None) -> Known:
     """Shift costs, and follow small mini-buckets to a solution."""
     on_host = options._replace(device="cpu", ibound=None)
-    if options.device == "cuda":
+    if options.needs_gpu:
         on_host = on_host._replace(memory=None)
     seconds = min(_SHIFT_SECONDS, limits.seconds / 10)
     original = shift_tables(problem, on_host, seconds)

@@ -72,7 +72,7 @@ def search_for_a_while(planned: Planned, options: Options, run: Run) -> Portfoli
     """
     plan, most = planned.plan, LONGEST_TRY
     if plan.fits:
-        if plan.device == "cuda" or options.dtype is not None or plan.seconds < SEARCHED_FROM_SECONDS:
+        if not plan.on_host or options.dtype is not None or plan.seconds < SEARCHED_FROM_SECONDS:
             return Attempt()
         most = min(plan.seconds, most)
     reason = "it may be faster than the plan" if plan.fits else "the plan does not fit"
@@ -114,7 +114,7 @@ def by_search(problem: Problem, options: Options, run: Run, seconds: float = mat
 
 def _filter(problem: Problem, options: Options, run: Run, most: float, upper: int | None) -> Strategy:
     def work(budget: Budget) -> Result:
-        if options.looks_for_optimum and (options.device == "cuda" or options.tables == "sparse"):
+        if options.looks_for_optimum and (options.needs_gpu or options.tables == "sparse"):
             from elimina.inference.filtered_rows import optimum_on_rows
 
             return optimum_on_rows(problem, options, budget.deadline, upper, run.gap, budget.learn)
@@ -129,7 +129,7 @@ def _filter(problem: Problem, options: Options, run: Run, most: float, upper: in
 def _can_filter(problem: Problem, options: Options) -> bool:
     from elimina.inference.filtering import why_too_large, why_unsupported
 
-    if options.device == "cuda":
+    if options.needs_gpu:
         return False
     return why_unsupported(problem) is None and why_too_large(problem, _memory(options)) is None
 

@@ -161,6 +161,21 @@ class Options(NamedTuple):
         return cast(int | None, self.memory)
 
     @property
+    def needs_gpu(self) -> bool:
+        """True if a GPU is asked for."""
+        return self.device == "cuda"
+
+    @property
+    def may_use_gpu(self) -> bool:
+        """True unless the CPU is asked for."""
+        return self.device != "cpu"
+
+    @property
+    def chooses_device(self) -> bool:
+        """True if the estimates choose the device."""
+        return self.may_use_gpu and not self.needs_gpu
+
+    @property
     def looks_for_optimum(self) -> bool:
         """True if filtering or search is the only way."""
         return self.method in ("filter", "search") or (self.method == "auto" and self.upper_bound is not None)

@@ -91,7 +91,7 @@ def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] |
     if problem.model.is_integer and cost_bound(problem) > MOST_COST:
         return None
     backend = CpuBackend(execution.backend.threads if isinstance(execution.backend, CpuBackend) else None)
-    memory = plan.memory_limit if plan.device == "cpu" else backend.memory()
+    memory = plan.memory_limit if plan.on_host else backend.memory()
     order = (*plan.order, *slicing.variables)
     options = Options("cpu", memory, order, threads=backend.threads)
     seconds = min(_LONGEST, _SHARE * plan.seconds)

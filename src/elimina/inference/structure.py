@@ -138,7 +138,7 @@ class _Search:
 
     def __init__(self, model: Model, evidence: Mapping[int, int], options: Options) -> None:
         self._model, self._evidence, self._sizes = model, evidence, model.sizes
-        machine = cuda_machine() if options.device == "cuda" else cpu_machine(options.threads or 1)
+        machine = cuda_machine() if options.needs_gpu else cpu_machine(options.threads or 1)
         self._speed = machine.combinations
 
     def is_small(self, rough: Order, factors: int) -> bool:

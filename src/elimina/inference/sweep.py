@@ -127,7 +127,7 @@ class Sweep:
         plan, checkpoint = self._plan, execution.checkpoint
         report = functools.partial(self._report, execution)
         # On a GPU only a plan that keeps its messages has them in the arena.
-        can_keep = plan.keep or plan.device == "cpu" or plan.sparse is not None
+        can_keep = plan.keep or plan.on_host or plan.sparse is not None
         if checkpoint is not None and plan.slicing is None and can_keep:
             ends = ends_of_groups(plan)
             if len(ends) > 1:

@@ -15,6 +15,7 @@ class Machine(NamedTuple):
 
     Attributes:
         name: ``cpu`` or ``cuda``.
+        home: Memory tier that the arena lies in: ``host`` or ``device``.
         bandwidth: Bytes a second of a large copy, read and written ones counted.
         combinations: Combinations a second of one value of the eliminated variable and one output cell, tables in
             cache.
@@ -26,6 +27,7 @@ class Machine(NamedTuple):
     """
 
     name: str
+    home: str
     bandwidth: float
     combinations: float
     fresh: float
@@ -66,30 +68,44 @@ class Machine(NamedTuple):
         return self.step + max(moved / self.bandwidth, float(step.work) * (1 + 0.5 * streamed) / self.combinations)
 
     @property
-    def home(self) -> str:
-        """The tier that the arena lies in."""
-        return "device" if self.name == "cuda" else "host"
+    def on_host(self) -> bool:
+        """True if the arena lies in the host's memory."""
+        return self.home == "host"
 
     def tiers(self, arena: int, factors: int) -> dict[str, int]:
         """Return the bytes by memory tier for an arena of so many bytes, its factors among them."""
-        if self.name == "cuda":
-            return {"device": arena, "host": factors}
-        return {"host": arena + factors}
+        if self.on_host:
+            return {"host": arena + factors}
+        return {self.home: arena, "host": factors}
 
 
 def cpu_machine(threads: int) -> Machine:
     """Cost model of a host with so many threads."""
     own = speeds()
     return Machine(
-        "cpu", bandwidth=own.bandwidth * min(threads, 8), combinations=own.combinations * threads, fresh=own.fresh,
-        step=own.step, start=0.0, rows=own.tuples * threads, rows_step=SPARSE_STEP,
-    )  # fmt: skip
+        name="cpu",
+        home="host",
+        bandwidth=own.bandwidth * min(threads, 8),
+        combinations=own.combinations * threads,
+        fresh=own.fresh,
+        step=own.step,
+        start=0.0,
+        rows=own.tuples * threads,
+        rows_step=SPARSE_STEP,
+    )
 
 
 def cuda_machine() -> Machine:
     """Cost model of a data-centre GPU."""
     own = speeds()
     return Machine(
-        "cuda", bandwidth=own.gpu_bandwidth, combinations=GPU_COMBINATIONS, fresh=GPU_FRESH, step=own.gpu_step,
-        start=own.gpu_start, rows=GPU_TUPLES, rows_step=GPU_SPARSE_STEP,
-    )  # fmt: skip
+        name="cuda",
+        home="device",
+        bandwidth=own.gpu_bandwidth,
+        combinations=GPU_COMBINATIONS,
+        fresh=GPU_FRESH,
+        step=own.gpu_step,
+        start=own.gpu_start,
+        rows=GPU_TUPLES,
+        rows_step=GPU_SPARSE_STEP,
+    )

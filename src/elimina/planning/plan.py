@@ -318,9 +318,14 @@ class Plan(NamedTuple):
         return int(self.dtype.lstrip("uintfloa")) // 8
 
     @property
+    def on_host(self) -> bool:
+        """True if the host's processor runs the plan, so that its arena is the host's memory or a file."""
+        return self.device == "cpu"
+
+    @property
     def peak_bytes(self) -> int:
         """Bytes on the device that runs the plan."""
-        return self.bytes["device"] if self.device == "cuda" else self.bytes["host"]
+        return self.bytes["host"] if self.on_host else self.bytes["device"]
 
     @property
     def fits(self) -> bool:

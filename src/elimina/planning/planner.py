@@ -152,7 +152,7 @@ def make_plan(
         weights = node_weights(tree_of(tree, order), side, zeros, part.maximised)
     decode = problem.task == "mpe" and minibuckets is None and not problem.kept
     # A GPU has only whole programs' messages in its arena.
-    keep = decode or ((minibuckets is not None or bool(weights)) and machine.name == "cuda")
+    keep = decode or ((minibuckets is not None or bool(weights)) and not machine.on_host)
 
     most_words = max(min(memory // RECORD_SHARE, MOST_BYTES), LEAST_RECORD_BYTES) // 8
 
@@ -172,7 +172,7 @@ def make_plan(
     if unsliced is not None and unsliced.dtype in INTEGERS:
         bound = min(bound, int(unsliced.forbidden))
     # A batch's cases change from run to run: what is kept is of no use again, but lets a GPU's steps run in any order.
-    reuse = problem.task != "mar" or (bool(problem.kept) and machine.name == "cpu")
+    reuse = problem.task != "mar" or (bool(problem.kept) and machine.on_host)
     chosen = lay_out(bound, keep=keep or not reuse)
     if problem.task == "mar" and chosen.keep and chosen.is_too_large(machine, memory):
         chosen = lay_out(bound)

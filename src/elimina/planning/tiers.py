@@ -60,7 +60,7 @@ def in_tiers(plan: Plan, host: int, scratch: str | None) -> Plan:
     item = plan.itemsize
     arena, factors = plan.arena_cells * item, plan.factor_cells * item
     outputs = {output.step for output in plan.outputs}
-    if plan.device == "cpu":
+    if plan.on_host:
         return plan if scratch is None else _from_disk(plan, outputs, scratch)
     limits = (("host", host),)
     if arena + factors > host and scratch is None:

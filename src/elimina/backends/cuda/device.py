@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from elimina.backends.cuda import compile
 from elimina.backends.cuda.layout import Layout, lay_out
 from elimina.errors import DeviceError, MemoryLimitError
+from elimina.planning.estimate import Machine, cuda_machine
 from elimina.planning.program import Program
 
 OLDEST_CUPY = (14, 2)
@@ -85,6 +86,11 @@ class CudaDevice:
     def name(self) -> str:
         """``cuda`` and the device's own name."""
         return self._name
+
+    @property
+    def machine(self) -> Machine:
+        """The GPU as the planner sees it."""
+        return cuda_machine()
 
     def memory(self) -> int:
         """Return the bytes that a program may take at present: the free memory less a reserve."""
