@@ -209,6 +209,8 @@ def _relevant_factors(
     barren = sorted(set(range(len(children))).difference(needed))
     found = distributions.are_distributions([model.factors[f] for f in barren], [children[f] for f in barren])
     lasting = {children[f] for f, is_one in zip(barren, found, strict=True) if not is_one}
+    if query is None and not lasting:
+        return needed
     return prune_barren(scopes, children, evidence=evidence, query=query, lasting=lasting)
 
 
