@@ -12,8 +12,9 @@ from elimina.errors import MemoryLimitError
 from elimina.inference.account import does_not_fit
 from elimina.inference.choose import Planned
 from elimina.inference.options import Options
+from elimina.inference.ordering import quick_order
 from elimina.inference.strategy import Attempt, Budget, Portfolio, Strategy
-from elimina.order import Order
+from elimina.order import CELLS_PER_SECOND, Order
 from elimina.planning.plan import count_text
 from elimina.planning.prepare import Problem
 from elimina.result import Result
@@ -29,8 +30,11 @@ LARGE_WORK = 10**8
 SHORTEST_TRY, LONGEST_TRY = 0.2, 60.0
 """Seconds of that try."""
 
-FIRST_TRY = 2.0
-"""Seconds of it where the tables would not fit: search comes next."""
+FIRST_TRY, SECOND_TRY = 0.3, 2.0
+"""Seconds of it where the tables would not fit: before and after a short search."""
+
+AT_ONCE = 1.0
+"""Seconds of a short search before a plan is made, and of the elimination from which it is worth them."""
 
 SEARCHED_FROM_SECONDS = 2.0
 """Estimated time of a plan from which search is tried first, for no longer than that."""
@@ -39,27 +43,46 @@ _SHARE = 1e-9
 """Seconds of it for each of these cells, where the tables would fit."""
 
 
-def filter_first(problem: Problem, rough: Callable[[], Order], options: Options, run: Run) -> Portfolio:
-    """Filter before a plan is made, if that may be better (as long as it takes, where it is asked for).
+def before_planning(problem: Problem, rough: Callable[[], Order], options: Options, run: Run) -> Portfolio:
+    """Filter and search for a short time before a plan is made, where elimination would take long.
 
     Args:
         problem: Problem of the task ``mpe``.
         rough: Finds a quick order.
-        options: Planning options.
+        options: Planning options; method ``auto``.
         run: The call.
     """
-    most = math.inf
-    if not options.looks_for_optimum:
-        if options.dtype is not None or not _can_filter(problem, options):
-            return Attempt()
-        order = rough()
-        if order.total_cells < LARGE_WORK:
-            return Attempt()
-        fits = 2 * order.largest_table < _memory(options)
-        most = max(SHORTEST_TRY, min(LONGEST_TRY, order.total_cells * _SHARE)) if fits else FIRST_TRY
-        if logger.isEnabledFor(logging.INFO):
-            logger.info(f"filter first, for {most:.3g} s: a quick order has {count_text(order.total_cells)} cells")
-    return (yield _filter(problem, options, run, most, options.upper_bound))
+    if options.dtype is not None or options.device == "cuda" or rough().total_cells < LARGE_WORK:
+        return Attempt()
+    fits = 2 * rough().largest_table < _memory(options)
+    is_filtered = problem.model.is_integer and _can_filter(problem, options)
+    if is_filtered:
+        share = max(SHORTEST_TRY, min(LONGEST_TRY, rough().total_cells * _SHARE))
+        yield _filter_for(share if fits else FIRST_TRY, problem, rough(), options, run)
+    if options.tables == "sparse" or options.ibound is not None or not isinstance(options.order, str):
+        return Attempt()
+    with run.phase("order"):
+        order = quick_order(problem, options)
+    if 2 * order.largest_table < _memory(options) and order.total_cells < AT_ONCE * CELLS_PER_SECOND:
+        return Attempt()
+    logger.info(
+        "search first, for %s s: a short search for an order found one of %s cells",
+        AT_ONCE,
+        count_text(order.total_cells),
+    )
+    yield by_search(problem, options._replace(order=order.order), run, AT_ONCE)
+    if is_filtered and not fits:
+        yield _filter_for(SECOND_TRY, problem, order, options, run)
+    return Attempt()
+
+
+def _filter_for(seconds: float, problem: Problem, order: Order, options: Options, run: Run) -> Strategy:
+    if logger.isEnabledFor(logging.INFO):
+        logger.info(f"filter first, for {seconds:.3g} s: a quick order has {count_text(order.total_cells)} cells")
+    upper = options.upper_bound
+    if run.known is not None and run.known.value is not None:
+        upper = int(run.known.value)
+    return filtering(problem, options, run, seconds, upper)
 
 
 def search_for_a_while(planned: Planned, options: Options, run: Run) -> Portfolio:
@@ -92,7 +115,7 @@ def search_to_the_end(planned: Planned, options: Options, run: Run) -> Portfolio
     while True:
         value = run.known.value
         upper = options.upper_bound if value is None else int(value)
-        outcome = yield _filter(problem, options, run, most / 4, upper)
+        outcome = yield filtering(problem, options, run, most / 4, upper)
         if outcome.failure is not None:
             return outcome
         most *= 2
@@ -112,7 +135,9 @@ def by_search(problem: Problem, options: Options, run: Run, seconds: float = mat
     return Strategy(run, "search", work, seconds=seconds)
 
 
-def _filter(problem: Problem, options: Options, run: Run, most: float, upper: int | None) -> Strategy:
+def filtering(problem: Problem, options: Options, run: Run, most: float, upper: int | None) -> Strategy:
+    """Return filtered elimination for so many seconds, of assignments that are not worse than a total."""
+
     def work(budget: Budget) -> Result:
         if options.looks_for_optimum and (options.needs_gpu or options.tables == "sparse"):
             from elimina.inference.filtered_rows import optimum_on_rows

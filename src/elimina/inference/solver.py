@@ -15,7 +15,14 @@ from elimina.inference.call import First, Prepared, indices_asked, observe, plan
 from elimina.inference.choose import LISTED_SECONDS, Planned, host_memory
 from elimina.inference.execution import Execution
 from elimina.inference.known import first_bounds
-from elimina.inference.method import LARGE_WORK, by_search, filter_first, search_for_a_while, search_to_the_end
+from elimina.inference.method import (
+    LARGE_WORK,
+    before_planning,
+    by_search,
+    filtering,
+    search_for_a_while,
+    search_to_the_end,
+)
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order, rough_order
 from elimina.inference.shield import uncollected
@@ -122,8 +129,10 @@ class Solver:
         problem = self._problem
         if self.options.method == "search":
             return (yield by_search(problem, self.options, self.run))
-        if self.options.looks_for_optimum or (self.options.method == "auto" and problem.model.is_integer):
-            return (yield from filter_first(problem, self._rough_order, self.options, self.run))
+        if self.options.looks_for_optimum:
+            return (yield filtering(problem, self.options, self.run, math.inf, self.options.upper_bound))
+        if self.options.method == "auto":
+            return (yield from before_planning(problem, self._rough_order, self.options, self.run))
         return Attempt()
 
     def _quick_bounds(self) -> Portfolio:
