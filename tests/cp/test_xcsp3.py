@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import itertools
+import random
+import re
 from pathlib import Path
 
 import pytest
 
 import elimina
 from elimina import cp
-from elimina.errors import FormatError, InputError, UnsupportedError
+from elimina.errors import EliminaError, FormatError, InputError, UnsupportedError
 
 SMALL = '<array id="x" size="[3]"> 0..3 </array><var id="b"> 0 1 </var>'
 
@@ -206,6 +209,10 @@ MALFORMED = [
     ("<allDifferent> x[ </allDifferent>", r":6: expected a variable or a number"),
     ("<clause> not(b </clause>", r":6: the parentheses do not match"),
     ("<element> <list> x[] </list> <index> b </index> </element>", r":6: expected <condition> in <element>"),
+    ("<slide/>", r":6: expected a list and a constraint in <slide>"),
+    ("<allDifferent> <list> b </list> <list> x[] </list> </allDifferent>", r":6: .* lists of 1, 3 items"),
+    ("<allDifferent> <matrix> (1,2)(b) </matrix> </allDifferent>", r":6: <matrix> has lists of 2, 1 items"),
+    ("<noOverlap> <origins> x[] </origins> <lengths> 1 2 </lengths> </noOverlap>", r":6: .* lists of 3, 2 items"),
     ("<x", r":7:\d+: expected well-formed XML|:\d+: expected well-formed XML"),
 ]
 
@@ -252,3 +259,14 @@ def test_malformed_files(tmp_path):
         read(tmp_path, problem(f"<intension> eq({'neg(' * 5000}b{')' * 5000},0) </intension>"))
     with pytest.raises(InputError, match="cannot read"):
         cp.read(tmp_path / "none.xml")
+
+
+def test_damaged_files_are_errors_or_problems(tmp_path):
+    rng = random.Random(1)
+    spare = ["", "-1", "99", "x[]", "(", "1x3", "0..2", "b", "*", "(0,1)", "%0", "<list> b </list>", "9" * 30]
+    for _ in range(600):
+        words = re.split(r"(\s+|[()<>,\]\[])", problem(rng.choice(CASES)[0]))
+        for _ in range(rng.randint(1, 3)):
+            words[rng.randrange(len(words))] = rng.choice(spare + words)
+        with contextlib.suppress(EliminaError):
+            read(tmp_path, "".join(words)).solve(time_limit=0.1)

@@ -11,7 +11,7 @@ import numpy as np
 
 from elimina._core import TextError
 from elimina.cp.expressions import Expression
-from elimina.cp.xcsp3.terms import Operand, Terms, number, rows_of, span, tokens
+from elimina.cp.xcsp3.terms import Operand, Terms, number, rows_of, span, together, tokens
 from elimina.errors import UnsupportedError
 from elimina.io.markup import Element
 
@@ -163,7 +163,7 @@ def _all_different(terms: Terms, given: Arguments) -> None:
         return
     if len(lists) > 1:
         for one, other in itertools.combinations([terms.items(each.raw_text) for each in lists], 2):
-            model.clause([model.holds(terms.relation("ne", x, y)) for x, y in zip(one, other, strict=True)])
+            model.clause([model.holds(terms.relation("ne", x, y)) for x, y in together(given.name, one, other)])
         return
     xs = terms.items(given.main())
     if exceptions is None:
@@ -354,12 +354,13 @@ def _no_overlap(terms: Terms, given: Arguments) -> None:
     model = terms.model
     if not origins.strip().startswith("("):
         starts, spans = terms.items(origins), terms.items(lengths)
+        together(given.name, starts, spans)  # refuses different lengths
         model.cumulative(starts, spans, [1] * len(starts), 1)
         return
-    boxes = list(zip(terms.matrix(origins), terms.matrix(lengths), strict=True))
+    boxes = together(given.name, terms.matrix(origins), terms.matrix(lengths))
     for (starts, sizes), (others, extents) in itertools.combinations(boxes, 2):
         apart = []
-        for a, m, b, n in zip(starts, sizes, others, extents, strict=True):
+        for a, m, b, n in together(given.name, starts, sizes, others, extents):
             apart.append(model.holds(model.expression(a) + m <= b))
             apart.append(model.holds(model.expression(b) + n <= a))
         model.clause(apart)
@@ -373,7 +374,7 @@ def _cumulative(terms: Terms, given: Arguments) -> None:
         raise UnsupportedError("conditions of <cumulative> other than (le,...) are not supported")
     terms.model.cumulative(starts, lengths, heights, terms.value(found[1]))
     if given.get("ends") is not None:
-        for start, length, end in zip(starts, lengths, terms.items(given.text("ends")), strict=True):
+        for start, length, end in together(given.name, starts, lengths, terms.items(given.text("ends"))):
             terms.model.add(terms.relation("eq", terms.model.sum([start, length]), end))
 
 
@@ -393,6 +394,8 @@ def _bin_packing(terms: Terms, given: Arguments) -> None:
     given.only("list", "sizes", "loads", "limits", "condition")
     model, bins = terms.model, terms.items(given.text("list"))
     sizes = [number(token) for token in given.text("sizes").split()]
+    if not bins:
+        raise TextError("expected items in the list of <binPacking>")
     lo, hi = (end(limits) for end, limits in zip((min, max), zip(*map(model.bounds, bins), strict=True), strict=True))
     start = min(lo, 0)
     loads_at, limits_at = given.get("loads"), given.get("limits")
@@ -400,7 +403,7 @@ def _bin_packing(terms: Terms, given: Arguments) -> None:
     loads = terms.items(loads_at.raw_text) if loads_at is not None else list(model.int_vars(count, 0, sum(sizes)))
     model.bin_packing_load(loads, [model.expression(x) - start for x in bins], sizes)
     if limits_at is not None:
-        for load, limit in zip(loads, terms.items(limits_at.raw_text), strict=True):
+        for load, limit in together(given.name, loads, terms.items(limits_at.raw_text)):
             model.add(terms.relation("le", load, limit))
     if given.get("condition") is not None:
         for load in loads:
@@ -413,9 +416,9 @@ def _knapsack(terms: Terms, given: Arguments) -> None:
     limit = given.get("limit")
     if limit is not None:
         conditions.insert(0, f"(le,{limit.text})")
-    for tag, condition in zip(("weights", "profits"), conditions, strict=True):
+    for tag, condition in together(given.name, ("weights", "profits"), conditions):
         factors = terms.items(given.text(tag))
-        terms.meet(terms.model.sum(terms.product([f, x]) for f, x in zip(factors, xs, strict=True)), condition)
+        terms.meet(terms.model.sum(terms.product([f, x]) for f, x in together(given.name, factors, xs)), condition)
 
 
 CONSTRAINTS: dict[str, Callable[[Terms, Arguments], None]] = {

@@ -172,6 +172,8 @@ class Reader:
             self._constraint(_filled(template, arguments, _highest(template)))
 
     def _slide(self, element: Element) -> None:
+        if not element.children:
+            raise TextError("expected a list and a constraint in <slide>")
         *lists, template = element.children
         if len(lists) != 1 or lists[0].tag != "list":
             raise UnsupportedError("<slide> with several lists is not supported")

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from elimina._core import TextError
 from elimina.cp.expressions import LIMIT, Expression, Relation
@@ -74,7 +74,10 @@ class Terms:
         """Return the rows of a matrix: ``x[][]``, or ``(1,2)(3,4)``."""
         text = text.strip()
         if text.startswith("("):
-            return [self.items(row.replace(",", " ")) for row in rows_of(text)]
+            rows = [self.items(row.replace(",", " ")) for row in rows_of(text)]
+            if not together("matrix", *rows):
+                raise TextError(f"expected a matrix, found {text[:40]!r}")
+            return rows
         found = _REFERENCE.fullmatch(text)
         if found is None or found[1] not in self.arrays or len(self.arrays[found[1]].sizes) != 2:
             raise TextError(f"expected a matrix, found {text[:40]!r}")
@@ -286,6 +289,18 @@ class Call:
         if not least <= len(self.arguments) <= most:
             wanted = f"{least}" if least == most else f"at least {least}"
             raise TextError(f"{self.operator} has {len(self.arguments)} arguments; expected {wanted}")
+
+
+def together(name: str, *lists: Sequence[Any]) -> Sequence[tuple[Any, ...]]:
+    """Return the items of lists of one length side by side.
+
+    Raises:
+        TextError: The lengths differ.
+    """
+    lengths = list(map(len, lists))
+    if len(set(lengths)) > 1:
+        raise TextError(f"<{name}> has lists of {', '.join(map(str, lengths))} items, which have to be of one length")
+    return list(zip(*lists, strict=True))
 
 
 def number(token: str) -> int:
