@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from elimina.viz.graph import OBSERVED
+from tests.cli.conftest import EXAMPLES
+
 
 def test_plot(elimina, radio, tmp_path):
     for what in ("graph", "tree"):
@@ -22,3 +25,14 @@ def test_errors(elimina, radio, monkeypatch):
     ran = elimina("plot", radio, "-o", "x.svg")
     assert ran.code == 1
     assert ran.err == "elimina: plotting needs matplotlib, which is not installed: pip install 'elimina[plot]'\n"
+
+
+def test_evidence_colours_graphs_and_exports(elimina, tmp_path):
+    pump = EXAMPLES / "pump.bif"
+    for name in ("a.svg", "a.dot", "a.graphml"):
+        assert elimina("plot", pump, "--evidence", "Alarm=on", "-o", name) == (0, "", "")
+        assert OBSERVED in (tmp_path / name).read_text("utf-8")
+    ran = elimina("plot", pump, "--what", "tree", "--evidence", "Alarm=on", "-o", "x.svg")
+    assert ran.code == 2
+    assert "--evidence cannot be combined with --what tree: use --what graph" in ran.err
+    assert "pictures are written to" in elimina("plot", pump, "--what", "tree", "-o", "x.dot").err

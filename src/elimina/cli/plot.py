@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 
+from elimina import api
 from elimina.cli.dcop import read_problem
 from elimina.cli.help import Command, option
 from elimina.cli.models import read_model, source_of, source_option
 from elimina.cli.notices import reading_options
-from elimina.cli.options import number_option
+from elimina.cli.options import evidence_of, number_option
 from elimina.cli.trace import read_trace
 from elimina.dcop.view import HEURISTICS, Heuristic
 from elimina.errors import InputError
@@ -20,13 +21,26 @@ from elimina.io.files import suffix_of
 
 @click.command(cls=Command, short_help="Draw a model, its junction tree or pseudo-tree, or bounds over time.")
 @click.argument("file", type=click.Path())
-@option("-o", "--output", type=click.Path(), required=True, metavar="PICTURE", help="Picture, .svg, .png or .pdf.")
+@option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    required=True,
+    metavar="PICTURE",
+    help="Picture (.svg, .png, .pdf), or graph for other programs (.dot, .graphml).",
+)
 @option(
     "--what",
     type=click.Choice(("graph", "tree", "pseudotree", "trace", "tour")),
     metavar="WHAT",
     help="Subject: graph, tree (junction tree), pseudotree, trace (bounds over time) or tour.  "
     "[default: trace for .jsonl, tour for .tsp, else graph]",
+)
+@option(
+    "--evidence",
+    multiple=True,
+    metavar="FILE|A=x,B=y",
+    help="Evidence file, or observations: posteriors, or the optimum, colour the graph. Repeatable.",
 )
 @option(
     "--tour", type=click.Path(), metavar="FILE", help="Tour to draw into a .tsp problem, as elimina tsp -o writes it."
@@ -43,12 +57,23 @@ from elimina.io.files import suffix_of
 @number_option("--seed", group="expert", help="Random seed of the heuristic random.")
 @source_option
 @reading_options
-def plot(file: str, what: Any, tour: str | None, output: str, heuristic: Heuristic, seed: int, no_check: bool) -> None:
+def plot(
+    file: str,
+    what: Any,
+    evidence: tuple[str, ...],
+    tour: str | None,
+    output: str,
+    heuristic: Heuristic,
+    seed: int,
+    no_check: bool,
+) -> None:
     """Draw the model, distributed problem, .tsp problem or trace of bounds (solve --trace) in FILE."""
     file = source_of(file)
     what = what or {"jsonl": "trace", "tsp": "tour"}.get(suffix_of(Path(file)), "graph")
     if tour is not None and what != "tour":
         raise click.UsageError(f"--tour cannot be combined with --what {what}: use --what tour")
+    if evidence and what != "graph":
+        raise click.UsageError(f"--evidence cannot be combined with --what {what}: use --what graph")
     if what == "tour":
         _plot_tour(file, tour, Path(output))
         return
@@ -60,11 +85,25 @@ def plot(file: str, what: Any, tour: str | None, output: str, heuristic: Heurist
     if what == "pseudotree":
         _plot_pseudotree(file, output, heuristic, seed)
         return
-    from elimina.viz import plot
     from elimina.viz.canvas import format_of
+    from elimina.viz.export import SUFFIXES
 
-    format_of(Path(output))
-    plot(read_model(file, no_check=no_check), what, title=Path(file).name).save(output)
+    is_export = what == "graph" and Path(output).suffix.lower() in SUFFIXES
+    if not is_export:
+        format_of(Path(output))
+    model = read_model(file, no_check=no_check)
+    observed = evidence_of(evidence, model)
+    answer = None
+    if observed:
+        answer = api.solve(model, "mar" if model.sense == "probability" else "mpe", evidence=observed)
+    if is_export:
+        from elimina.viz import write_graph
+
+        write_graph(model, output, answer, [model.index(name) for name in observed])
+        return
+    from elimina.viz import plot
+
+    plot(model, what, title=Path(file).name, answer=answer, evidence=observed).save(output)
 
 
 def _plot_pseudotree(file: str, output: str, heuristic: Heuristic, seed: int) -> None:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, get_args
 
 from elimina import arguments
 from elimina.errors import InputError
 from elimina.io import ModelLike, as_model
+from elimina.result import Result
 from elimina.viz.canvas import Picture
+from elimina.viz.export import write_graph
 
-__all__ = ["Picture", "plot"]
+__all__ = ["Picture", "plot", "write_graph"]
 
 What = Literal["graph", "tree"]
 
 
-def plot(model: ModelLike, what: What = "graph", *, title: str | None = None) -> Picture:
+def plot(
+    model: ModelLike,
+    what: What = "graph",
+    *,
+    title: str | None = None,
+    answer: Result | None = None,
+    evidence: Iterable[str | int] = (),
+) -> Picture:
     """Draw a model.
 
     Args:
@@ -22,6 +32,8 @@ def plot(model: ModelLike, what: What = "graph", *, title: str | None = None) ->
         what: ``graph``: the network, with arrows where it is Bayesian, else with an edge where two variables share a
             factor; ``tree``: the junction tree of the order that elimina finds, with clique sizes as areas.
         title: Text above the picture, before its figures; None for the model's name.
+        answer: Answer whose posteriors or states colour the graph, if there is one.
+        evidence: Observed variables (names or indices, such as the keys of evidence), which have a colour of their own.
 
     Returns:
         The picture: notebooks show it, ``save`` writes it.
@@ -38,7 +50,7 @@ def plot(model: ModelLike, what: What = "graph", *, title: str | None = None) ->
     if what == "graph":
         from elimina.viz.graph import draw_graph
 
-        return draw_graph(model, heading)
+        return draw_graph(model, heading, answer, [model.index(name) for name in evidence])
     from elimina.viz.junction import draw_tree
 
     return draw_tree(model, heading)

@@ -132,12 +132,12 @@ class Canvas(Picture):
         left, low = x - width / 2 if centred else x, y - height / 2
         self._cover(np.array([[left, low], [left + width, low + height]]))
 
-    def boxes(self, centres: Points, widths: Points, height: float, gid: str) -> None:
-        """Draw rounded boxes with outlines."""
+    def boxes(self, centres: Points, widths: Points, height: float, gid: str, fill: Any = FILL) -> None:
+        """Draw rounded boxes with outlines; ``fill`` is a colour or one for each."""
         style = need("matplotlib.patches").BoxStyle.Round(pad=0, rounding_size=height * 0.3)
         corners = centres - np.stack([widths / 2, np.full(len(widths), height / 2)], axis=1)
         paths = [style(x, y, w, height, 1) for (x, y), w in zip(corners, widths, strict=True)]
-        self._paths(paths, gid, facecolor=FILL, edgecolor=OUTLINE, linewidth=0.8, zorder=3)
+        self._paths(paths, gid, facecolor=fill, edgecolor=OUTLINE, linewidth=0.8, zorder=3)
         self._cover(corners)
         self._cover(corners + np.stack([widths, np.full(len(widths), height)], axis=1))
 

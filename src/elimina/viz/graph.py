@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.model import Model
-from elimina.viz.canvas import FAINT, Canvas
+from elimina.result import Result
+from elimina.viz.canvas import FAINT, FILL, Canvas
 from elimina.viz.layered import is_acyclic, layered_layout
 from elimina.viz.stress import stress_layout
 
@@ -33,7 +34,16 @@ _MOST_LARGE, _MOST_SMALL = 60, 250
 _DOT = 0.055
 _EDGE, _EDGE_OF_DOTS = 0.75, 0.4
 _PUSHES = 400
+_MOST_PUSHED = 1500
+"""Nodes that are pushed apart: each round looks at all pairs."""
+
 _ROW_SHARE = 1.8
+_MOST_HUBS, _HUB_POINTS = 15, 7.0
+_PATCH = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
+
+OBSERVED = "#f2a36b"
+_STATES = ("#9ecae9", "#f6cf71", "#9fd8b8", "#e3b4d3", "#f2b8a0", "#c9bfe6", "#d6d68a", "#b3d1d6")
+_OTHERS = "#d5dbe1"
 
 
 def edges_of(model: Model) -> list[Edge]:
@@ -44,9 +54,17 @@ def edges_of(model: Model) -> list[Edge]:
     return sorted({pair for factor in model.factors for pair in combinations(sorted(factor.scope), 2)})
 
 
-def draw_graph(model: Model, title: str) -> Canvas:
-    """Draw the network under a title; names shrink from 61 variables on and are left out from 251 on."""
+def draw_graph(model: Model, title: str, result: Result | None = None, observed: Sequence[int] = ()) -> Canvas:
+    """Draw the network under a title; names shrink from 61 variables on, and from 251 on only hubs have names.
+
+    Args:
+        model: A model with variables.
+        title: Title above the picture, before its figures.
+        result: Answer whose posteriors or states become colours, if there is one.
+        observed: Variables with evidence, which have a colour of their own.
+    """
     canvas = Canvas()
+    fills = FILL if result is None and not observed else colours(model, result, observed)
     count, edges = len(model.variables), edges_of(model)
     style = _LARGE if count <= _MOST_LARGE else _SMALL if count <= _MOST_SMALL else _DOTS
     labels = [_shortened(v.name, style.letters) for v in model.variables] if style.font else []
@@ -60,21 +78,68 @@ def draw_graph(model: Model, title: str) -> Canvas:
         places, runs = _layered(count, edges, widths, height, style)
     else:
         places = stress_layout(count, edges) * (_EDGE if labels else _EDGE_OF_DOTS)
-        places = apart(places, widths + style.gap / 2, height + style.gap / 2)
+        if count <= _MOST_PUSHED:
+            places = apart(places, widths + style.gap / 2, height + style.gap / 2)
         runs = [_between(places[a], places[b], widths[b], height, directed) for a, b in edges]
     _draw_edges(canvas, runs, directed, 0.09 if labels else 0.06)
     if labels:
-        canvas.boxes(places, widths, height, "nodes")
+        canvas.boxes(places, widths, height, "nodes", fills)
         for (x, y), label in zip(places, labels, strict=True):
             canvas.text(x, y, label, style.font, gid="label", zorder=4)
     else:
-        canvas.circles(places, widths / 2, "nodes")
+        canvas.circles(places, widths / 2, "nodes", fills)
+        _name_hubs(canvas, model, edges, places)
     low, high = canvas.bounds
     figures = f"{count} variables, {len(edges)} {'arrows' if directed else 'edges'}"
     title = f"{_shortened(title, 60)}: {figures}" if title else figures
     size = max(10.0, 0.35 * float(high[0] - low[0]))
     canvas.text(low[0], high[1] + 0.15 + size / 72, title, size, gid="title", centred=False, color=FAINT)
     return canvas
+
+
+def colours(model: Model, result: Result | None, observed: Sequence[int]) -> list[str]:
+    """Return a fill for each variable: the darker, the more probable its likeliest state; or one for each state.
+
+    Args:
+        model: Model of the answer.
+        result: Answer, if there is one.
+        observed: Variables with evidence.
+    """
+    known = frozenset(observed)
+    found = []
+    for number, variable in enumerate(model.variables):
+        fill = FILL
+        if number in known:
+            fill = OBSERVED
+        elif result is not None and result.marginals is not None and variable.name in result.marginals:
+            fill = _shade(max(result.marginals[variable.name].values()))
+        elif result is not None and result.assignment is not None and variable.name in result.assignment:
+            state = variable.index(result.assignment[variable.name])
+            fill = _STATES[state] if state < len(_STATES) else _OTHERS
+        found.append(fill)
+    return found
+
+
+def _shade(probability: float) -> str:
+    """Return a blue that is light enough for a name on it."""
+    ends = zip((0xF4, 0xF8, 0xFC), (0x8F, 0xB8, 0xE0), strict=True)
+    return "#" + "".join(f"{round(light + (dark - light) * probability):02x}" for light, dark in ends)
+
+
+def _name_hubs(canvas: Canvas, model: Model, edges: Sequence[Edge], places: Points) -> None:
+    """Write the names of the variables with most neighbours, where they do not cover one another."""
+    degrees = np.bincount(np.array(edges, dtype=np.int64).ravel(), minlength=len(places))
+    size = max(_HUB_POINTS, 0.25 * float(np.ptp(places[:, 0])))
+    height = 1.4 * size / 72
+    taken: list[tuple[float, float, float]] = []
+    for v in np.argsort(-degrees, kind="stable")[: 4 * _MOST_HUBS].tolist():
+        name = _shortened(model.variables[v].name, 18)
+        half, (x, y) = canvas.text_width(name, size) / 2, places[v]
+        if all(abs(x - other) > half + reach or abs(y - level) > height for other, level, reach in taken):
+            taken.append((x, y, half))
+            canvas.text(x, y, name, size, gid="hub", zorder=6, bbox=_PATCH)
+        if len(taken) == _MOST_HUBS:
+            break
 
 
 def _shortened(name: str, most: int) -> str:

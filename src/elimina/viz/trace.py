@@ -12,9 +12,12 @@ _SIZE = (6.4, 3.6)
 
 _LEAST_SECONDS = 1e-3
 
+_DECADE = 10
+"""Ratio of the last to the first time up to which the axis of time is linear: few round numbers lie within it."""
+
 
 def draw_trace(known: Sequence[Bounds], title: str) -> Picture:
-    """Draw the bounds of a run over its time, which is on a logarithmic axis.
+    """Draw the bounds of a run over its time, which is on a logarithmic axis if it spans a decade.
 
     Args:
         known: Bounds over time.
@@ -42,14 +45,16 @@ def draw_trace(known: Sequence[Bounds], title: str) -> Picture:
         moments = [max(one.seconds, _LEAST_SECONDS) for one in (*both, last)]
         lowers, uppers = ([getattr(one, name) for one in (*both, last)] for name in ("lower", "upper"))
         axes.fill_between(moments, lowers, uppers, step="post", color=FILL, gid="gap")
-    axes.set(xscale="log", xlabel="seconds", title=title)
-    # Powers of ten alone would leave a short run without labels; more labels would overlap.
+    axes.set(xlabel="seconds", title=title)
     start = max(min(one.seconds for one in known), _LEAST_SECONDS)
-    axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0) if end < 1000 * start else (1.0,)))
+    if end > _DECADE * start:
+        axes.set(xscale="log")
+        # Powers of ten alone would leave a short run without labels; more labels would overlap.
+        axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0) if end < 1000 * start else (1.0,)))
+        axes.xaxis.set_minor_formatter(ticker.NullFormatter())
     axes.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
-    axes.xaxis.set_minor_formatter(ticker.NullFormatter())
     axes.set_ylabel("optimum")
-    axes.legend(frameon=False)
+    figure.legend(frameon=False, loc="outside lower center", ncols=2)
     axes.grid(color=FAINT, alpha=0.2)
     axes.tick_params(colors=INK)
     return Picture(figure)
