@@ -137,10 +137,6 @@ class Steps(Sequence[Step]):
         """Number of values of the first variable of each step's output, for outputs that have one."""
         return np.asarray(self.words[np.minimum(self.starts + HEADER + AXIS_SIZE, len(self.words) - 1)])
 
-    def read_by(self, step: int) -> Integers:
-        """Return the sources of the tables that a step reads."""
-        return self.sources[self.firsts[step] : self.firsts[step + 1]]
-
     def variables_of(self, step: int) -> set[int]:
         """Return the variables of a step's output."""
         start = int(self.starts[step])

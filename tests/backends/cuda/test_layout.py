@@ -13,7 +13,7 @@ from elimina.backends.cuda.layout import (
     Forest,
     lay_out,
 )
-from elimina.backends.cuda.level import choose_level
+from elimina.backends.cuda.tile import choose_level
 from elimina.errors import DeviceError
 from elimina.planning.record import AXES, HEADER, TABLES
 from tests.reference.random_programs import Builder, one_levelling, padded_bucket, random_program

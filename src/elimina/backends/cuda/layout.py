@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends.cuda import tile
-from elimina.backends.cuda.level import choose_level
+from elimina.backends.cuda.tile import choose_level
 from elimina.errors import DeviceError
 from elimina.planning.plan import LEVEL
 from elimina.planning.program import Program

@@ -16,7 +16,7 @@ from elimina.backends.cuda import tile as cuda_tile
 from elimina.backends.cuda.arena import Arena, FileArena, PinnedArena
 from elimina.backends.cuda.record import tables
 from elimina.backends.host import available_threads
-from elimina.backends.tiers.boxes import with_following
+from elimina.backends.tiers.scratch import with_following
 from elimina.backends.tiers.tiled import Report, TiledSession
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER

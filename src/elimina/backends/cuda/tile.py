@@ -18,6 +18,7 @@ from elimina.backends.cuda.kernels import (
     LevelKernel,
     ProductKernel,
     TileKernel,
+    level_kernel,
     tile_kernel,
 )
 from elimina.backends.cuda.product import RESERVED, SHARED
@@ -47,6 +48,8 @@ SHORT_RING = 32
 """Domain from which cells of two bytes leave more room for B by a shorter ring."""
 STREAM_B = 26 << 10
 """Bytes of B from which building it costs more than longer rows gain."""
+LEVEL_BLOCKS = 8
+"""Blocks of a moment-matching step that a multiprocessor holds together."""
 STREAM_ROW = 256
 """Bytes of a row that are worth more than a small B."""
 
@@ -326,3 +329,23 @@ def _shared(shape: _Shape, kernel: TileKernel, cut: _Cut, batch: int) -> int:
         size += 4 * shape.streamed * pitch
     size = _up(size, 16) + outers * cut.slab * batch * kernel.lane_bytes
     return _up(_up(size, 16) + outers * cut.slab * pitch * shape.itemsize, 16) + kernel.ring
+
+
+def choose_level(program: Program, start: int, record: list[int], multiprocessors: int) -> Tile:
+    """Choose the kernel for a step: which of its axes make rows, and whether they are read in words."""
+    axes = record[3]
+    sizes, out_strides = (record[HEADER + word : HEADER + 3 * axes : 3] for word in (0, 1))
+    known = tables(record)
+    strides = [out_strides, *(table[3:] for table in known)]
+    row, cells = axes, 1
+    while row and (sizes[row - 1] == 1 or all(own[row - 1] == cells for own in strides)):
+        row -= 1
+        cells *= sizes[row]
+    unit = 16 // program.dtype.itemsize
+    offsets = [record[12], *(table[0] for table in known)]
+    words = all(is_aligned(at, own[:row], sizes[:row], unit) for at, own in zip(offsets, strides, strict=True))
+    kernel = level_kernel(program.semiring, program.dtype, len(known), words and cells > 1)
+    work = math.prod(sizes)
+    threads = work // cells * -(-cells // kernel.lanes)
+    blocks = min(-(-threads // THREADS), LEVEL_BLOCKS * multiprocessors)
+    return Tile(kernel, start, (row,), blocks, THREADS, 0, work)

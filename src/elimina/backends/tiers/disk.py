@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from elimina._core import DenseSession
 from elimina.backends.host import available_threads
-from elimina.backends.tiers.boxes import Piece, pieces, with_following
-from elimina.backends.tiers.scratch import Scratch
+from elimina.backends.tiers.scratch import Piece, Scratch, pieces, with_following
 from elimina.backends.tiers.tiled import Report, TiledSession, dense_session
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER
