@@ -30,6 +30,22 @@ KINDS = {
         r"MiniBuckets::divide\(|def (by_scope|partition_by_content)\(|fill_bins",
         ["core/plan/mini_buckets.cpp", "src/elimina/inference/content.py"],
     ),
+    "comparison with a device's name": (
+        r"[!=]= \"(cuda|cpu|gpu)\"",
+        [
+            "src/elimina/backends/choose.py",
+            "src/elimina/cli/flatzinc.py",
+            "src/elimina/cli/solve.py",
+            "src/elimina/cp/device.py",
+            "src/elimina/cp/model.py",
+            "src/elimina/distributed/cases.py",
+            "src/elimina/distributed/cluster.py",
+            "src/elimina/distributed/tasks.py",
+            "src/elimina/inference/choose.py",
+            "src/elimina/inference/options.py",
+            "src/elimina/planning/plan.py",
+        ],
+    ),
     "array for Python that owns a vector": (r"delete static_cast<std::vector", ["core/bindings/arrays.hpp"]),
 }
 
