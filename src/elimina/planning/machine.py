@@ -116,6 +116,9 @@ EXPONENTIAL = 20.0
 BOTH_PASSES = 4.0
 """Time of both passes over a tree, as a multiple of its cells at a machine's best speed; as measured on networks."""
 
+KEPT_TREE_RUNS = 5
+"""Runs expected of a junction tree that is kept, or of a batch's: the search for its order may take a share of them."""
+
 SORTED_TUPLES = 3
 """Cost of sorting a tuple that a join reads, in tuples made."""
 
