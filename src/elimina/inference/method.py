@@ -52,7 +52,7 @@ def before_planning(problem: Problem, rough: Callable[[], Order], options: Optio
         options: Planning options; method ``auto``.
         run: The call.
     """
-    if options.dtype is not None or options.device == "cuda" or rough().total_cells < LARGE_WORK:
+    if options.dtype is not None or options.needs_gpu or rough().total_cells < LARGE_WORK:
         return Attempt()
     fits = 2 * rough().largest_table < _memory(options)
     is_filtered = problem.model.is_integer and _can_filter(problem, options)
