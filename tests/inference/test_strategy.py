@@ -61,8 +61,8 @@ def test_nothing_else_is_tried_once_the_gap_is_reached():
 
 def test_a_budget_ends_with_the_strategy_or_the_call():
     run = Run("count", time_limit=50.0)
-    assert Strategy(run, "long", bounded).budget().deadline == run.deadline
-    assert Strategy(run, "short", bounded, seconds=5.0).budget().deadline < time.monotonic() + 6
+    assert run.budget().deadline == run.deadline
+    assert run.budget(5.0).deadline < time.monotonic() + 6
 
 
 @pytest.mark.parametrize(("task", "kind", "query"), [("mpe", "float", None), ("mmap", "probability", ["x0"])])

@@ -26,7 +26,7 @@ from elimina.errors import (
 from elimina.inference.account import does_not_fit
 from elimina.inference.known import combine
 from elimina.inference.shield import is_shielded
-from elimina.inference.strategy import Attempt, Portfolio, Strategy
+from elimina.inference.strategy import Attempt, Budget, Portfolio, Strategy
 from elimina.result import Bounds, EndedBy, Result, phase_seconds
 
 T = TypeVar("T")
@@ -194,6 +194,12 @@ class Run:
                 outcome = end.value
         if outcome.failure is not None:
             raise outcome.failure
+
+    def budget(self, seconds: float = math.inf) -> Budget:
+        """Return the means of what begins now, and may take so many seconds."""
+        ends = [] if seconds == math.inf else [time.monotonic() + seconds]
+        ends += [] if self.deadline is None else [self.deadline]
+        return Budget(min(ends, default=None), self.known, self.learn)
 
     @property
     def is_answered(self) -> bool:
@@ -426,7 +432,7 @@ def _attempt(strategy: Strategy) -> Attempt:
     logger.info("%s: started", name)
     try:
         with run.phase(name) as parts:
-            found = strategy.work(strategy.budget())
+            found = strategy.work(run.budget(strategy.seconds))
             parts.update(found.stats.get("seconds", {}))
             run.learn(found)
     except (MemoryLimitError, UnsupportedError) as error:

@@ -109,9 +109,12 @@ class Solver:
             self._first = First(problem)
 
             def bounds(seconds: float) -> Result | None:
-                return first_bounds(
-                    problem, seconds, self.options.upper_bound, host_memory(self.options) / _FIRST_SHARE
-                )
+                room = host_memory(self.options) / _FIRST_SHARE
+                found = first_bounds(problem, seconds, self.options.upper_bound, room)
+                if found is None or problem.task == task:
+                    return found
+                # An optimum is not yet the answer to a question about optima.
+                return found.replace(task=task, status="bounded" if found.status == "optimal" else found.status)
 
             if self.run.deadline is None or len(problem.tables) < _MANY_TABLES:
                 self.run.fallback = bounds
@@ -283,12 +286,13 @@ class Solver:
             return self._bounding(planned, options, original)
 
         def work(budget: Budget) -> Result:
-            execution = self._begun(planned, budget)._replace(checkpoint=self._kept, learn=budget.learn)
+            execution = self.begun(planned, budget)._replace(checkpoint=self._kept, learn=budget.learn)
             return _eliminate(first.inquiry, execution, options)
 
         return Strategy(self.run, "eliminate", work, planned.plan)
 
-    def _begun(self, planned: Planned, budget: Budget) -> Execution:
+    def begun(self, planned: Planned, budget: Budget) -> Execution:
+        """Return a plan that begins to run."""
         return Execution(planned.problem, planned.plan, planned.backend, self.tell_progress, budget.deadline)
 
     def _bounding(self, planned: Planned, options: Options, original: Original | None) -> Strategy:
@@ -298,10 +302,10 @@ class Solver:
             if self.question.task == "mpe" and original is not None:
                 from elimina.inference.minibucket import bounded_optimum
 
-                return bounded_optimum(self._begun(planned, budget), {}, original)
+                return bounded_optimum(self.begun(planned, budget), {}, original)
             from elimina.inference.weighted import bounded_sum
 
-            return bounded_sum(self._begun(planned, budget), options, {}, budget.learn)
+            return bounded_sum(self.begun(planned, budget), options, {}, budget.learn)
 
         return Strategy(self.run, "bounds", work, planned.plan)
 

@@ -55,12 +55,6 @@ class Strategy(NamedTuple):
     plan: Plan | None = None
     seconds: float = math.inf
 
-    def budget(self) -> Budget:
-        """Return the budget of a strategy that begins now."""
-        ends = [] if self.seconds == math.inf else [time.monotonic() + self.seconds]
-        ends += [] if self.run.deadline is None else [self.run.deadline]
-        return Budget(min(ends, default=None), self.run.known, self.run.learn)
-
 
 class Attempt(NamedTuple):
     """Result of a strategy, or its failure: memory or its own time were too little, or it cannot take the model."""

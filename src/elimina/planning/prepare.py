@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from elimina import distributions
+from elimina import distributions, tasks
 from elimina._core import TableList
 from elimina.errors import InputError, MemoryLimitError
 from elimina.model import Model, Sense, Variable
 from elimina.table import Table, Tables
-from elimina.tasks import described
 
-Task = Literal["mpe", "pr", "mar", "mmap", "count", "joint"]
-TASKS: tuple[Task, ...] = get_args(Task)
+Task = tasks.Task | Literal["joint"]
+TASKS = (*tasks.tasks_that(lambda task: task.problem is None), "joint")
 
 _MOST_CELLS = 2**62
 
@@ -75,7 +74,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     """
     if task not in TASKS:
         raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
-    if described(task).is_sum and model.sense != "probability":
+    if tasks.described(task).is_sum and model.sense != "probability":
         raise InputError(
             f"task {task} sums probabilities, and this model has costs ({model.sense}); convert it to a probability "
             "model first (elimina convert MODEL OUT.uai)"
