@@ -94,8 +94,8 @@ class Result(Displayed):
             its bounds; ``feasible``: an assignment without a bound; ``infeasible``: no assignment is allowed (or the
             evidence has probability 0); ``unbounded``: assignments are better without end; ``unknown``: nothing is
             known.
-        task: The task that was answered: ``mpe``, ``pr``, ``mar``, ``mmap``, ``count``; ``dcop``; ``tsp``;
-            ``satisfy``, ``minimise`` and ``maximise`` of constraint models.
+        task: The task that was answered: one of ``solve``; ``dcop``; ``tsp``; ``satisfy``, ``minimise`` and
+            ``maximise`` of constraint models.
         value: The value of the assignment in the model's units (a cost; the natural logarithm of a probability; the
             length of a tour), the partition function where a float can hold it, or a count (an exact int); None if
             there is none.
@@ -104,6 +104,7 @@ class Result(Displayed):
         upper_bound: Likewise.
         assignment: Variable name -> state; None if there is none.
         tour: Cities in the order of a tour, from 1 on (task ``tsp``).
+        count: Number of optimal assignments (task ``count-optima``; an exact int).
         marginals: Variable name -> {state: probability}.
         log10_z: Base-10 logarithm of the partition function or of the evidence's probability; minus infinity if that
             is 0.
@@ -123,6 +124,7 @@ class Result(Displayed):
     upper_bound: int | float | None = None
     assignment: Mapping[str, Any] | None = None
     tour: Sequence[int] | None = None
+    count: int | None = None
     marginals: Mapping[str, Mapping[Any, float]] | None = None
     log10_z: float | None = None
     ended_by: EndedBy | None = None
@@ -150,12 +152,14 @@ class Result(Displayed):
         """Return the answer as one JSON object on one line.
 
         ``docs/reference/answers.md`` describes its keys. Null stands for what does not apply, and for numbers that are
-        not finite. ``tour`` is there for the task ``tsp`` only.
+        not finite. ``tour`` is there for the task ``tsp`` only, ``count`` for ``count-optima``.
         """
         known = {"schema": SCHEMA, **{one.name: getattr(self, one.name) for one in dataclasses.fields(self)}}
         del known["solutions"]
         if self.task != "tsp":
             del known["tour"]
+        if self.count is None:
+            del known["count"]
         return "{" + ", ".join(f'"{key}": {_json(value)}' for key, value in known.items()) + "}"
 
     def to_frame(self, library: Library = "pandas") -> Any:

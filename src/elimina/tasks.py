@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 
 from elimina import arguments
 
-Task = Literal["mpe", "pr", "mar", "mmap", "count"]
-TaskName = Literal["mpe", "map", "pr", "partition", "mar", "marginals", "mmap", "count"]
+Task = Literal["mpe", "pr", "mar", "mmap", "count", "count-optima"]
+TaskName = Literal["mpe", "map", "pr", "partition", "mar", "marginals", "mmap", "count", "count-optima"]
 """A task or another name for it."""
 
 TASKS: tuple[Task, ...] = get_args(Task)
@@ -99,6 +99,12 @@ DESCRIPTIONS: dict[str, Description] = {
     ),
     "count": Description(
         "Number of allowed assignments.", merges_slices=True, has_rows=True, shown=(("count", "value"),)
+    ),
+    "count-optima": Description(
+        "Number of optimal assignments, and their cost (integer costs).",
+        problem="mpe",
+        portfolio="elimina.inference.optima",
+        shown=(("value", "value"), ("optima", "count")),
     ),
 }
 """By name."""

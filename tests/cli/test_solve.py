@@ -195,3 +195,12 @@ def test_plan_in_slices(elimina, radio):
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.wcsp")) + sorted(EXAMPLES.glob("*.uai")), ids=lambda p: p.name)
 def test_every_example_is_solved(elimina, path):
     assert elimina("solve", path).out.startswith("status:     optimal\n")
+
+
+def test_optima_are_counted(elimina, radio):
+    ran = elimina("solve", radio, "--task", "count-optima")
+    assert [line.split() for line in ran.out.splitlines()[:3]] == [
+        ["status:", "exact"],
+        ["value:", "1352"],
+        ["optima:", "1"],
+    ]

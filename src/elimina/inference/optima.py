@@ -1,0 +1,66 @@
+"""The number of optimal assignments: each variable has a value whose tables add up to the message that it sends.
+
+The messages of one elimination so make tables of such values, whose solutions are counted.
+"""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from elimina.errors import MemoryLimitError, UnsupportedError
+from elimina.inference.account import statistics
+from elimina.inference.anytime import Part
+from elimina.inference.choose import host_memory
+from elimina.inference.minibucket import Heuristic, running
+from elimina.inference.solver import Question, Solver
+from elimina.inference.strategy import Portfolio, Strategy
+from elimina.model import Model
+from elimina.planning.plan import count_text
+from elimina.result import Result
+from elimina.table import Table
+
+_CELL_BYTES = 16  # of the sum and of the table that is made
+
+
+def portfolio(solver: Solver) -> Portfolio:
+    """Find the optimum, and count the assignments that reach it."""
+    options, run, model = solver.options, solver.run, solver.question.model
+    if not model.is_integer:
+        kind = "probabilities" if model.sense == "probability" else "floats as costs"
+        raise UnsupportedError(f"optima are counted for integer costs; the model has {kind}: round them to integers")
+    planned = solver.plan(options._replace(slices="never", scratch=None, tables="dense")).planned
+    plan = planned.plan
+    if not plan.fits or _CELL_BYTES * plan.work > host_memory(options):
+        cells = f"{count_text(plan.work)} cells (induced width {plan.width})"
+        raise MemoryLimitError(f"counting optima needs tables of {cells}; more --memory or --order-time would help")
+    execution = solver.begun(planned, run.budget())
+    result = Result("infeasible", "count-optima", count=0, stats=statistics(execution, {}))
+    tables: list[Table] = []
+    with run.phase("minimise") as parts, running(execution, parts) as (found, session):
+        if session is not None and math.isfinite(found.cost) and not model.is_beyond_bound(found.total_of(found.cost)):
+            states = zip(model.variables, found.decode(session), strict=True)
+            ends = dict.fromkeys(("value", "lower_bound", "upper_bound"), found.total_of(found.cost))
+            result = result.replace(status="bounded", assignment={v.name: v.state(x) for v, x in states}, **ends)
+            tables += _tight(found._replace(arena=session.fetch(0, plan.arena_cells)))
+    if result.status == "infeasible":
+        return (yield Strategy(run, "minimise", lambda _: result))
+    run.fallback = lambda _: result.replace(count=None)
+    part = Part(run, lambda counted: result.replace(status="exact", count=counted.value), "count")
+    rest = Model([model.variables[v] for v in plan.order], tables, sense="probability")
+    own = options._replace(order="auto", dtype=None)
+    return (yield from Solver(Question(rest, "count", {}, None), own, part).portfolio())
+
+
+def _tight(found: Heuristic) -> Iterator[Table]:
+    """Yield a table for each variable: 1 where its tables add up to its message, 0 elsewhere."""
+    for v, tables in enumerate(found.guide.homes()):
+        scope = [v, *sorted({u for table in tables for u, _ in table.others})]
+        total = np.zeros([found.guide.sizes[u] for u in scope], dtype=np.int64)
+        for table in tables:
+            strides = {v: table.stride, **dict(table.others)}
+            steps = [strides.get(u, 0) * found.arena.itemsize for u in scope]
+            total += np.lib.stride_tricks.as_strided(found.arena[table.offset :], total.shape, steps)
+            np.minimum(total, found.plan.forbidden, out=total, casting="unsafe")
+        is_tight = (total == total.min(axis=0)) & (total < found.plan.forbidden)
+        yield Table(scope, is_tight.astype(np.float64))

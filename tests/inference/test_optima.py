@@ -1,0 +1,96 @@
+"""Counts of optima against brute force."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elimina
+from elimina import FORBIDDEN, MemoryLimitError, Model, UnsupportedError
+from elimina.generate import random_model
+from elimina.inference import solver
+from tests import calls
+from tests.cli.schema import validate
+from tests.reference import broadcast
+from tests.simulated import simulate
+
+TASK = "count-optima"
+
+
+def truth(model, evidence):
+    """Return the optimum and the number of assignments that reach it."""
+    costs = broadcast.costs(model)[tuple(evidence.get(v, slice(None)) for v in range(len(model.sizes)))]
+    allowed = costs[costs != FORBIDDEN]
+    if not allowed.size:
+        return None, 0
+    best = allowed.min() if model.sense == "min-cost" else allowed.max()
+    return int(best), int((allowed == best).sum())
+
+
+@st.composite
+def questions(draw):
+    """Draw a model of small integer costs, many of them equal, and evidence."""
+    sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=6))
+    sense = draw(st.sampled_from(["min-cost", "max-cost"]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    factors = []
+    for _ in range(draw(st.integers(0, 7))):
+        scope = tuple(rng.permutation(len(sizes))[: rng.integers(1, 4)].tolist())
+        values = rng.integers(-2, 3, [sizes[v] for v in scope])
+        is_forbidden = rng.random(values.shape) < (0.15 if sense == "min-cost" else 0.0)
+        factors.append((scope, np.where(is_forbidden, FORBIDDEN, values)))
+    evidence = draw(st.dictionaries(st.integers(0, len(sizes) - 1), st.just(0), max_size=2))
+    return Model.from_arrays(sizes, factors, sense=sense), evidence
+
+
+@settings(deadline=None, max_examples=150)
+@given(questions(), st.sampled_from(["dense", "auto", "sparse"]))
+def test_counts_and_optima_against_brute_force(question, tables):
+    model, evidence = question
+    result = calls.solve(model, TASK, evidence=evidence, device="cpu", tables=tables)
+    value, count = truth(model, evidence)
+    assert (result.value, result.count) == (value, count)
+    assert result.status == ("exact" if count else "infeasible")
+    validate(json.loads(result.to_json()))
+    if count:
+        assert model.score([v.index(result.assignment[v.name]) for v in model.variables]) == value
+
+
+def test_counts_beyond_any_word_and_variables_in_no_table():
+    model = Model.from_arrays([3] * 200, [((0, 1), [[1, 0, 0], [1, 1, 1], [1, 1, 1]])])
+    result = elimina.solve(model, TASK)
+    assert (result.value, result.count) == (0, 2 * 3**198)
+
+
+def test_the_count_of_optimal_colourings_of_a_cycle():
+    even = Model.from_arrays([2] * 10, [((i, (i + 1) % 10), np.eye(2, dtype=int)) for i in range(10)])
+    odd = Model.from_arrays([2] * 9, [((i, (i + 1) % 9), np.eye(2, dtype=int)) for i in range(9)])
+    assert [(r.value, r.count) for r in (elimina.solve(m, TASK) for m in (even, odd))] == [(0, 2), (1, 18)]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_devices_and_slices(monkeypatch, device):
+    simulate(monkeypatch, 1 << 30, 1 << 30)
+    model = Model.from_arrays([2] * 9, [((i, (i + 1) % 9), np.eye(2, dtype=int)) for i in range(9)])
+    assert calls.solve(model, TASK, device=device).count == 18
+
+
+def test_what_cannot_be_counted_says_so():
+    with pytest.raises(UnsupportedError, match="counted for integer costs; the model has floats as costs: round"):
+        elimina.solve(Model.from_arrays([2], [((0,), [0.5, 1.0])], sense="min-cost"), TASK)
+    model = Model.from_arrays([8] * 6, [((i, j), np.zeros((8, 8), dtype=int)) for i in range(6) for j in range(i)])
+    with pytest.raises(MemoryLimitError, match=r"counting optima needs tables of .* cells"):
+        elimina.solve(model, TASK, memory=2000)
+
+
+def test_bounds_where_time_ends(monkeypatch):
+    monkeypatch.setattr(solver, "plan_call", lambda *_, **__: time.sleep(20))
+    result = elimina.solve(random_model(12, 3, 0.5, 0.0, seed=3), TASK, device="cpu", time_limit=0.5)
+    assert (result.status, result.task, result.ended_by) == ("bounded", TASK, "time-limit")
+    assert result.lower_bound <= result.upper_bound
+    assert result.count is None
