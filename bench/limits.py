@@ -1,6 +1,6 @@
 """Run the largest files of a folder under limits on time and memory, and list those that passed them.
 
-    python bench/limits.py FOLDER [--files 50] [--seconds 0.5 2 10] [--memory 64MiB 512MiB 2GiB]
+    python bench/limits.py FOLDER [--files 50] [--seconds 0.5 2 10] [--memory 64MiB 512MiB 2GiB] [--jobs 1]
 
 Each run is a process of its own. Its wall time is that of the call. Its memory is the largest resident set, less that
 of the same process once it has read the model and loaded the solver.
@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ALLOWED_SECONDS, ALLOWED_SHARE = 0.2, 0.02
@@ -73,6 +74,21 @@ def run(path: Path, task: str, seconds: float | None, memory: int | None) -> tup
     return took, peak, answer
 
 
+def report(path: Path, task: str, seconds: float, memory: int | None) -> bool:
+    """Run one call and print its row; return whether it passed a limit."""
+    found = run(path, task, seconds, memory)
+    what = f"{path.name:40.40} {task:5} {seconds:5g} s {'-' if memory is None else memory >> 20:>5} MiB"
+    if found is None:
+        print(f"{what}  died", flush=True)
+        return True
+    took, peak, answer = found
+    late = took - seconds > max(ALLOWED_SECONDS, ALLOWED_SHARE * seconds)
+    large = memory is not None and peak > (1 + ALLOWED_MEMORY) * memory
+    mark = f"{'  LATE' if late else ''}{'  LARGE' if large else ''}"
+    print(f"{what}  {took:7.2f} s {peak / 2**20:8.1f} MiB  {answer[0]}, {answer[1]}{mark}", flush=True)
+    return late or large
+
+
 def main() -> None:
     """Run what is asked for, and print a row for each run and the violations."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -81,30 +97,23 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, nargs="*", default=[0.5, 2, 10])
     parser.add_argument("--memory", nargs="*", default=["64MiB", "512MiB", "2GiB"])
     parser.add_argument("--memory-seconds", type=float, default=20, help="time limit of the runs with a memory limit")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, on a machine with more cores than that")
     given = parser.parse_args()
     files = [path for path in given.folder.rglob("*") if path.name.endswith(SUFFIXES) and path.is_file()]
     files = sorted(files, key=lambda path: path.stat().st_size, reverse=True)[: given.files]
-    runs = bad = 0
+    runs = [
+        (path, task, seconds, memory)
+        for path in files
+        for task in tasks_of(path)
+        for seconds, memory in (
+            *((seconds, None) for seconds in given.seconds),
+            *((given.memory_seconds, size_of(memory)) for memory in given.memory),
+        )
+    ]
     begun = time.monotonic()
-    for path in files:
-        for task in tasks_of(path):
-            limits = [(seconds, None) for seconds in given.seconds]
-            limits += [(given.memory_seconds, size_of(memory)) for memory in given.memory]
-            for seconds, memory in limits:
-                found = run(path, task, seconds, memory)
-                runs += 1
-                what = f"{path.name:40.40} {task:5} {seconds:5g} s {'-' if memory is None else memory >> 20:>5} MiB"
-                if found is None:
-                    print(f"{what}  died")
-                    bad += 1
-                    continue
-                took, peak, answer = found
-                late = took - seconds > max(ALLOWED_SECONDS, ALLOWED_SHARE * seconds)
-                large = memory is not None and peak > (1 + ALLOWED_MEMORY) * memory
-                bad += late or large
-                mark = f"{'  LATE' if late else ''}{'  LARGE' if large else ''}"
-                print(f"{what}  {took:7.2f} s {peak / 2**20:8.1f} MiB  {answer[0]}, {answer[1]}{mark}", flush=True)
-    print(f"{bad} of {runs} runs passed a limit or died, in {time.monotonic() - begun:.0f} s")
+    with ThreadPoolExecutor(given.jobs) as pool:
+        bad = sum(pool.map(lambda one: report(*one), runs))
+    print(f"{bad} of {len(runs)} runs passed a limit or died, in {time.monotonic() - begun:.0f} s")
 
 
 if __name__ == "__main__":
