@@ -48,6 +48,11 @@ struct PlannedSteps {
   Steps steps;
 };
 
+void check_variables(const std::vector<int>& variables, std::size_t count) {
+  for (const int v : variables)
+    if (v < 0 || static_cast<std::size_t>(v) >= count) throw nb::index_error("a scope or the order names no variable");
+}
+
 std::shared_ptr<PlannedTree> make_tree(Words<const i64> sizes, Words<const i64> starts, Words<const int> members, Words<const int> order, Words<const int> kept,
                                        std::optional<int> ibound, const std::optional<Partition>& partition) {
   auto made = std::make_shared<PlannedTree>();
@@ -55,6 +60,9 @@ std::shared_ptr<PlannedTree> make_tree(Words<const i64> sizes, Words<const i64> 
   made->scopes.starts = list_of(starts);
   made->scopes.items = list_of(members);
   const std::vector<int> along = list_of(order), rest = list_of(kept);
+  check_variables(made->scopes.items, made->sizes.size());
+  check_variables(along, made->sizes.size());
+  check_variables(rest, made->sizes.size());
   nb::gil_scoped_release release;
   made->tree = bucket_tree(made->scopes, along, rest, i64(made->sizes.size()), ibound, partition ? &*partition : nullptr);
   const std::vector<int>& position = made->tree.position;

@@ -224,3 +224,11 @@ def test_the_record_is_that_of_the_header():
     table = [record.TABLE_OFFSET, record.TABLE_DOMAIN_STRIDE, record.TABLE_SOURCE, record.TABLE_STRIDES]
     assert names("TableWord") == ["Offset", "DomainStride", "Source", "Strides"]
     assert table == list(range(4))
+
+
+@pytest.mark.parametrize(
+    ("scopes", "order", "kept"), [([(0, 1)], (0, 1, 5), ()), ([(0, 7)], (0, 1), ()), ([(0, 1)], (0,), (-1,))]
+)
+def test_variables_without_a_size_are_refused(scopes, order, kept):
+    with pytest.raises(IndexError, match="no variable"):
+        plan_tree(scopes, [2, 2], order, kept)
