@@ -7,6 +7,10 @@ published (six digits). For each i-bound: bounds without and with cost shifting 
 messages (both bounds, one core). A row whose run is estimated to exceed the limit is left out; where the i-bound
 reaches the width the answer is exact, and the instance ends. `--plain`: seconds of the messages of the bound from above
 alone, and of the same plan with all weights 1 (plain log-sum-exp).
+
+    python bench/sums.py --products [--device cuda] [--threads 1]
+
+Buckets that are matrix products, beside NumPy's BLAS or cuBLAS in the same run (``bench/products.py``).
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from elimina.order import find_order
 from elimina.planning.prepare import prepare
 from elimina.planning.program import pack
 from elimina.states import evidence_of
+from products import on_device, on_host
 
 HEAD = (
     "instance                 n   w   log10 Z    z |     lower     upper       s |   shifted: lower     upper       s"
@@ -74,12 +79,20 @@ def text(number: float) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, help="the folder with the instances")
+    parser.add_argument("data", type=Path, nargs="?", help="the folder with the instances")
     parser.add_argument("--match", default="", help="regular expression on files' names")
     parser.add_argument("--ibounds", type=int, nargs="+", default=[2, 5, 10, 15])
     parser.add_argument("--limit", type=float, default=60, help="estimated seconds beyond which a run is left out")
     parser.add_argument("--plain", action="store_true", help="compare with weights of 1 instead")
+    parser.add_argument("--products", action="store_true", help="compare matrix products with a BLAS instead")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="device of the products")
+    parser.add_argument("--threads", type=int, default=1, help="threads of the products on the CPU")
     args = parser.parse_args()
+    if args.products:
+        on_device() if args.device == "cuda" else on_host(args.threads)
+        return
+    if args.data is None:
+        parser.error("give the folder with the instances, or --products")
     print("instance               z   weighted s   plain s   ratio" if args.plain else HEAD)
     for answer in sorted(args.data.glob("*.PR")):
         path = next((p for p in (answer.with_suffix(""), answer.with_suffix(".xz")) if p.exists()), None)

@@ -75,16 +75,17 @@ std::shared_ptr<PlannedTree> make_tree(Words<const i64> sizes, Words<const i64> 
 nb::tuple lists_of(const Lists& lists) { return nb::make_tuple(array_of(lists.starts), array_of(lists.items)); }
 
 PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& passes, int tables, bool levelled, Words<const double> weights,
-                        Words<const int> wanted) {
+                        Words<const int> wanted, bool products) {
   PlannedSteps made{tree, {}};
   const std::vector<double> own = list_of(weights);
   const std::vector<int> asked = list_of(wanted);
+  const StepRules rules{tables, products};
   nb::gil_scoped_release release;
   if (passes == "both") {
     // A plan with a message that no machine can hold is made for its figures alone; its downward pass would take minutes to plan.
-    made.steps = both_passes(tree->tree, tree->scopes, tree->sizes, tables, tree->largest() < kMostCells ? asked : std::vector<int>());
+    made.steps = both_passes(tree->tree, tree->scopes, tree->sizes, rules, tree->largest() < kMostCells ? asked : std::vector<int>());
   } else if (passes == "joint") {
-    made.steps = joint_steps(tree->tree, tree->scopes, tree->sizes, tables);
+    made.steps = joint_steps(tree->tree, tree->scopes, tree->sizes, rules);
   } else {
     std::vector<int> sequence;
     if (passes == "postorder") {
@@ -92,7 +93,7 @@ PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& pa
     } else {
       for (int number = 0; number < int(tree->tree.size()); ++number) sequence.push_back(number);
     }
-    made.steps = upward_steps(tree->tree, tree->scopes, tree->sizes, sequence, tables, levelled, own, passes == "lasting");
+    made.steps = upward_steps(tree->tree, tree->scopes, tree->sizes, sequence, rules, levelled, own, passes == "lasting");
   }
   return made;
 }
@@ -171,8 +172,9 @@ void bind_plan(nb::module_& m) {
         const std::vector<std::span<const int>> spans(scopes.begin(), scopes.end());
         return MiniBuckets().divide(spans, ibound + 1);
       }, "scopes"_a, "ibound"_a, "Divide a bucket: each table, the largest first, joins the mini-bucket that it adds the fewest variables to.");
-  m.def("plan_steps", &make_steps, "tree"_a, "passes"_a, "tables"_a, "levelled"_a, "weights"_a, "wanted"_a,
-        "The steps over a tree. `passes`: `upward`, `lasting` (whose messages stay), `postorder`, `both` or `joint`.");
+  m.def("plan_steps", &make_steps, "tree"_a, "passes"_a, "tables"_a, "levelled"_a, "weights"_a, "wanted"_a, "products"_a = false,
+        "The steps over a tree. `passes`: `upward`, `lasting` (whose messages stay), `postorder`, `both` or `joint`. `products`: sides of buckets are joined early, for "
+        "sum-product makes matrix products of them.");
   m.def("row_bounds", &make_bounds, "tree"_a, "tables"_a, "cells"_a,
         "Steps that bound what steps on rows do not know; and for each node the tables that bound its message, and those that bound the rest: a factor is "
         "its number, a message -1 less its step's.");

@@ -10,7 +10,7 @@ namespace {
 class Bounds {
  public:
   Bounds(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, int tables, i64 cells)
-      : tree_(tree), sizes_(sizes), most_cells_(cells), writer_(tree, scopes, sizes, tables), up_(tree.size()), down_(tree.size()) {
+      : tree_(tree), sizes_(sizes), most_cells_(cells), writer_(tree, scopes, sizes, {tables}), up_(tree.size()), down_(tree.size()) {
     marks_.resize(sizes.size());
   }
 

@@ -13,8 +13,8 @@ constexpr std::size_t kMostAlike = 8;  // tables of one scope that several targe
 
 class Passes {
  public:
-  Passes(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, int tables)
-      : tree_(tree), sizes_(sizes), factors_(int(scopes.size())), writer_(tree, scopes, sizes, tables), downward_(tree.size()), marginals_(sizes.size(), -1) {
+  Passes(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules)
+      : tree_(tree), sizes_(sizes), factors_(int(scopes.size())), writer_(tree, scopes, sizes, rules), downward_(tree.size()), marginals_(sizes.size(), -1) {
     marks_.resize(sizes.size());
     for (int number = 0; number < int(tree.size()); ++number) {
       Reads reads = factors_of(number);
@@ -254,12 +254,12 @@ class Passes {
 
 }  // namespace
 
-Steps both_passes(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, int tables, std::span<const int> wanted) {
-  return Passes(tree, scopes, sizes, tables).both(wanted);
+Steps both_passes(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules, std::span<const int> wanted) {
+  return Passes(tree, scopes, sizes, rules).both(wanted);
 }
 
-Steps joint_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, int tables) {
-  return Passes(tree, scopes, sizes, tables).joint();
+Steps joint_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules) {
+  return Passes(tree, scopes, sizes, rules).joint();
 }
 
 }  // namespace elimina::plan

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "elimina/program.hpp"
+#include "elimina/product.hpp"
 #include "plan/arena.hpp"
 
 namespace elimina::plan {
@@ -14,6 +14,8 @@ namespace {
 constexpr i64 kJoinGain = 4;             // how much smaller than the bucket the common scope of two streamed tables is that are joined
 constexpr i64 kPackWork = i64{1} << 27;  // combinations of a bucket from which its A and B tables are worth a step of their own
 constexpr i64 kPackGain = 900;           // how much smaller than the bucket such a step is
+constexpr i64 kProductGain = 32;         // the same where the bucket becomes a matrix product
+constexpr i64 kLayOutGain = 256;         // the same for a table alone that is laid out anew for a matrix product
 
 void remove(std::vector<Read>& reads, const std::vector<Read>& gone) {
   std::erase_if(reads, [&](const Read& read) { return std::find(gone.begin(), gone.end(), read) != gone.end(); });
@@ -48,8 +50,8 @@ struct Writer::Bucket {
   double weight;
 };
 
-Writer::Writer(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, int tables)
-    : tree_(tree), sizes_(sizes), tables_(tables), axis_(sizes.size()) {
+Writer::Writer(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules)
+    : tree_(tree), sizes_(sizes), tables_(std::size_t(rules.tables)), products_(rules.products), axis_(sizes.size()) {
   made_.scopes = scopes;
   made_.first.push_back(0);
   marks_.resize(sizes.size());
@@ -75,7 +77,7 @@ Read Writer::eliminate(int variable, int scope, std::vector<Read> reads, double 
   const Bucket bucket{variable, scope, times(size(variable), cells(made_.scopes[scope])), weight};
   limit_tables(bucket, reads);
   Tile tile = join_streamed(bucket, reads);
-  if (variable >= 0 && tile.streamed.empty() && kPackWork <= bucket.work && bucket.work <= kHopelessWork) {
+  if (variable >= 0 && tile.streamed.empty() && (products_ ? kProductWork : kPackWork) <= bucket.work && bucket.work <= kHopelessWork) {
     pack_sides(bucket, reads, tile);
     shape(variable, scope, reads);
     classify(tile, shape_);
@@ -296,9 +298,11 @@ void Writer::pack(const Bucket& bucket, std::vector<Read>& reads, const std::vec
     for (const int v : key) marks_.add(v);
   for (const int v : kept)
     if (marks_.has(v)) all.push_back(v);
-  if (groups.size() > 1 && is_cheap(bucket, all, cells)) groups = {{all, tables}};
+  const i64 gain = products_ ? kProductGain : kPackGain;
+  if (groups.size() > 1 && is_cheap(bucket, all, cells, gain)) groups = {{all, tables}};
   for (const auto& [key, group] : groups) {
-    if (!is_cheap(bucket, key, cells) || (group.size() == 1 && is_packed(bucket, group.front(), key, cells))) continue;
+    const bool is_single = group.size() == 1;
+    if (!is_cheap(bucket, key, cells, is_single && products_ ? kLayOutGain : gain) || (is_single && is_packed(bucket, group.front(), key, cells))) continue;
     std::vector<int> axes{bucket.variable};
     axes.insert(axes.end(), key.begin(), key.end());
     axes.insert(axes.end(), cells.begin(), cells.end());
@@ -307,9 +311,9 @@ void Writer::pack(const Bucket& bucket, std::vector<Read>& reads, const std::vec
 }
 
 // True if making a table over these variables and the bucket's own costs little beside the bucket.
-bool Writer::is_cheap(const Bucket& bucket, const std::vector<int>& key, const std::vector<int>& cells) const {
+bool Writer::is_cheap(const Bucket& bucket, const std::vector<int>& key, const std::vector<int>& cells, i64 gain) const {
   const i64 made = times(times(size(bucket.variable), this->cells(key)), this->cells(cells));
-  return times(made, kPackGain) <= bucket.work;
+  return times(made, gain) <= bucket.work;
 }
 
 // True if the table is a matrix with rows of these cells that start at words of some length.
@@ -388,10 +392,10 @@ class Level {
 
 }  // namespace
 
-Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, std::span<const int> sequence, int tables,
+Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, std::span<const int> sequence, StepRules rules,
                    bool levelled, std::span<const double> weights, bool stays) {
-  Writer writer(tree, scopes, sizes, tables);
-  Level level(tree, writer, tables);
+  Writer writer(tree, scopes, sizes, rules);
+  Level level(tree, writer, rules.tables);
   std::vector<int> written(tree.size()), own(tree.size());
   std::vector<Level::Part> parts;
   for (std::size_t from = 0, to; from < sequence.size(); from = to) {

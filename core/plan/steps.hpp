@@ -45,11 +45,17 @@ struct Steps {
   Steps moved(std::span<const int> sequence) const;
 };
 
+// Limits on steps.
+struct StepRules {
+  int tables;             // that a step may read
+  bool products = false;  // steps without streamed tables are matrix products (elimina/product.hpp), for which joining each side pays early
+};
+
 // Appends steps.
 class Writer {
  public:
-  // `sizes`: of the model's variables. `scopes`: of the factors, sorted by position in the tree. `tables`: that a step may read.
-  Writer(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, int tables);
+  // `sizes`: of the model's variables. `scopes`: of the factors, sorted by position in the tree.
+  Writer(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules);
 
   Steps& made() { return made_; }
   const Steps& made() const { return made_; }
@@ -81,13 +87,14 @@ class Writer {
   void pack_sides(const Bucket& bucket, std::vector<Read>& reads, const Tile& tile);
   void pack(const Bucket& bucket, std::vector<Read>& reads, const std::vector<Read>& tables, const std::vector<int>& kept,
             const std::vector<int>& cells);
-  bool is_cheap(const Bucket& bucket, const std::vector<int>& key, const std::vector<int>& cells) const;
+  bool is_cheap(const Bucket& bucket, const std::vector<int>& key, const std::vector<int>& cells, i64 gain) const;
   bool is_packed(const Bucket& bucket, const Read& read, const std::vector<int>& key, const std::vector<int>& cells) const;
   i64 cells_together(const Read& one, const Read& other);
 
   const Tree& tree_;
   std::span<const i64> sizes_;
   std::size_t tables_;
+  bool products_;
   Steps made_;
   Marks marks_;
   std::vector<int> axis_;  // of each marked variable
@@ -96,13 +103,13 @@ class Writer {
 
 // The pass towards the roots. `sequence`: all nodes, children before parents. `levelled`: mini-buckets of a variable, which follow
 // each other then, are levelled before they are eliminated. `weights`: of each node's elimination; empty: 1.
-Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, std::span<const int> sequence, int tables,
+Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, std::span<const int> sequence, StepRules rules,
                    bool levelled, std::span<const double> weights, bool stays);
 
 // Both passes (Shafer and Shenoy 1990), as far as the wanted variables need them; or, of a joint distribution of the kept variables,
 // the pass towards the roots and their join.
-Steps both_passes(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, int tables, std::span<const int> wanted);
-Steps joint_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, int tables);
+Steps both_passes(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules, std::span<const int> wanted);
+Steps joint_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules);
 
 // Bounds on what a plan's steps on rows do not know (bounds.cpp). For each node the tables that bound its message from below, and those
 // that bound what is outside its subtree: a factor is its number, a message -1 less its step's.

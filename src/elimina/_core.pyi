@@ -229,9 +229,9 @@ def mini_buckets(scopes: Sequence[Sequence[int]], ibound: int) -> list[list[int]
     Divide a bucket: each table, the largest first, joins the mini-bucket that it adds the fewest variables to.
     """
 
-def plan_steps(tree: PlannedTree, passes: str, tables: int, levelled: bool, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> PlannedSteps:
+def plan_steps(tree: PlannedTree, passes: str, tables: int, levelled: bool, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], products: bool = False) -> PlannedSteps:
     """
-    The steps over a tree. `passes`: `upward`, `lasting` (whose messages stay), `postorder`, `both` or `joint`.
+    The steps over a tree. `passes`: `upward`, `lasting` (whose messages stay), `postorder`, `both` or `joint`. `products`: sides of buckets are joined early, for sum-product makes matrix products of them.
     """
 
 def row_bounds(tree: PlannedTree, tables: int, cells: int) -> tuple:

@@ -88,6 +88,14 @@ def test_divide_kernel(compiler):
         assert compile_kernel(kernels.DIVIDE, architecture) == "", architecture
 
 
+def test_kernels_about_the_library(compiler):
+    known, compile_kernel = compiler
+    for dtype, architecture in itertools.product(map(np.dtype, ("float32", "float64")), sorted({*OTHERS, max(known)})):
+        names = [kernels.extremes_kernel("sum-product", dtype, cells) for cells in (1, 16 // dtype.itemsize)]
+        for name in (*names, kernels.scale_kernel("sum-product", dtype)):
+            assert compile_kernel(name, architecture) == "", (name, architecture)
+
+
 def test_place_kernels(compiler):
     known, compile_kernel = compiler
     for bounded in (False, True):

@@ -8,6 +8,7 @@
 
 #include "exec/dense/dense.hpp"
 #include "exec/dense/level.hpp"
+#include "exec/dense/product.hpp"
 #include "exec/dense/slice.hpp"
 #include "exec/dense/small.hpp"
 #include "exec/dense/tile.hpp"
@@ -34,11 +35,17 @@ struct NoLevelSteps {
   explicit NoLevelSteps(Any...) {}
 };
 
+struct NoProductSteps {
+  template <class... Any>
+  explicit NoProductSteps(Any...) {}
+};
+
 template <class R>
 class Executor final : public DenseExecutor {
   using V = typename R::Value;
   using Sum = typename R::Sum;
   using Small = std::conditional_t<Wide<R>::available, SmallSteps<R>, NoSmallSteps>;
+  using Product = std::conditional_t<multiplies<R>, ProductStep<R>, NoProductSteps>;
   using Level = std::conditional_t<levels<R>, LevelStep<R>, NoLevelSteps>;
 
  public:
@@ -49,6 +56,7 @@ class Executor final : public DenseExecutor {
         slices_(run.words, run.starts, run.steps, run.outputs, run.output_count),
         small_(ring, arena_, run.peaks),
         tile_(ring, arena_),
+        product_(arena_),
         level_(ring, arena_),
         spaces_(std::max(run.threads, 1)) {
     entries_.reserve(run.steps);
@@ -232,12 +240,19 @@ class Executor final : public DenseExecutor {
   }
 
   bool large_step(StepView step, double work, double done, Peak<V>& peak, const DensePoll& poll) {
+    if constexpr (multiplies<R>)
+      if (is_product(step)) return run_items(product_, step, work, done, peak, poll);
+    return run_items(tile_, step, work, done, peak, poll);
+  }
+
+  template <class Way>
+  bool run_items(Way& way, StepView step, double work, double done, Peak<V>& peak, const DensePoll& poll) {
     const int threads = work < kParallelWork ? 1 : int(spaces_.size());
     const i64 wanted = threads > 1 ? 4 * i64(threads) : 1;
-    tile_.begin(step, sources_, wanted);
-    const i64 items = tile_.items();
+    way.begin(step, sources_, wanted);
+    const i64 items = way.items();
     if (threads == 1 && work < kPollWork) {
-      tile_.run(0, items, spaces_[0], peak);
+      way.run(0, items, spaces_[0], peak);
       return true;
     }
     return in_turns(items, wanted, work, done, poll, [&](i64 first, i64 last) {
@@ -245,7 +260,7 @@ class Executor final : public DenseExecutor {
       {
         Peak<V> own;
 #pragma omp for schedule(dynamic, 1)
-        for (i64 item = first; item < last; ++item) tile_.run(item, item + 1, spaces_[omp_get_thread_num()], own);
+        for (i64 item = first; item < last; ++item) way.run(item, item + 1, spaces_[omp_get_thread_num()], own);
 #pragma omp critical
         peak.see(own.high, own.low);
       }
@@ -287,6 +302,7 @@ class Executor final : public DenseExecutor {
   std::vector<Source<V>> sources_;
   Small small_;
   TileStep<R> tile_;
+  Product product_;
   Level level_;
   std::vector<Workspace<R>> spaces_;
   std::vector<i64> digits_;

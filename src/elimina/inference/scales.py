@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from elimina.backends import Run
 from elimina.planning.plan import Plan
+from elimina.planning.products import library_steps
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.steps import Steps
 
@@ -26,6 +27,10 @@ class Scales:
         # Of each table that is read, in a list of all messages and then all factors.
         self._table = np.where(sources >= 0, sources, len(steps) + steps.factors)
         self._smallest = float(np.finfo(plan.dtype).minexp) + 2 * MAX_OPERANDS
+        # A device's library reads the tables of a matrix product unscaled, and multiplies by their scales at the end.
+        raw = library_steps(steps) if "device" in plan.bytes and plan.semiring == "sum-product" else np.zeros(0, bool)
+        self._raw = self._table[np.isin(self._reader, np.flatnonzero(raw))].reshape(-1, 2)
+        self._largest = float(np.finfo(plan.dtype).maxexp) - 2 * MAX_OPERANDS
         self._operands = int(steps.tables.max(initial=0))
         self._plan = plan
         below: list[int] = []
@@ -60,6 +65,8 @@ class Scales:
             ranges: ``Encoded.ranges``.
             peaks: ``Run.peaks``, of any number of runs.
         """
+        if len(self._raw) and self._leaves_range(ranges, peaks):
+            return True
         least = float(min(peaks[..., 1].min(initial=1.0), ranges[:, 1].min(initial=1.0)))
         most = float(peaks[..., 0].max(initial=1.0))
         # Most often it is seen at once that nothing comes near.
@@ -69,6 +76,14 @@ class Scales:
         lows = np.concatenate([lows.min(axis=tuple(range(lows.ndim - 1))), log2_lows(ranges[:, 1])])
         products = np.bincount(self._reader, weights=lows[self._table], minlength=1)
         return bool(products.min() < self._smallest)
+
+    def _leaves_range(self, ranges: NDArray[np.float64], peaks: NDArray[np.float64]) -> bool:
+        """Return whether a matrix product of tables that are not scaled could leave the normal range at either end."""
+        runs = tuple(range(peaks.ndim - 2))
+        lows = np.concatenate([log2_lows(peaks[..., 1]).min(axis=runs), log2_lows(ranges[:, 1])])
+        highs = np.concatenate([peaks[..., 0].max(axis=runs), ranges[:, 0]])
+        least, most = lows[self._raw].sum(axis=1).min(), np.frexp(highs)[1][self._raw].sum(axis=1).max()
+        return bool(least < self._smallest or most > self._largest or not np.isfinite(highs).all())
 
     def errors(self, ranges: NDArray[np.float64], peaks: NDArray[np.float64]) -> list[float]:
         """Return, for each step, the base-2 logarithm of a bound on the loss of products that became 0.

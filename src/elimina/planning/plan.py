@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from elimina.display import bar, html_of, text_of
+from elimina.planning.products import product_rows
 
 if TYPE_CHECKING:
     from elimina.planning.outside import Outside
@@ -404,6 +405,7 @@ class Plan(NamedTuple):
             ),
             *((f"limit, {tier}", bytes_text(limit)) for tier, limit in self.limits),
             *self._streaming(),
+            *(product_rows(self.steps) if self.semiring == "sum-product" and self.sparse is None else ()),
             *self._on_rows(),
             ("estimated time", seconds_text(self.seconds)),
             *([] if self.slicing is None else _slicing_rows(self, self.slicing)),

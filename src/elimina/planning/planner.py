@@ -260,7 +260,9 @@ def _plan_steps(
     elif weights and passes == "postorder":
         passes = "lasting"
     wanted = problem.wanted if passes == "both" else ()
-    return plan_steps(tree, passes, operands, levelled, np.array(weights, np.float64), np.array(wanted, np.int32))
+    own = np.array(weights, np.float64), np.array(wanted, np.int32)
+    is_sum = problem.model.sense == "probability" and problem.task != "count" and described(problem.task).is_sum
+    return plan_steps(tree, passes, operands, levelled, *own, is_sum and not weights)
 
 
 def _slice_steps(

@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends.cuda import compile
+from elimina.backends.cuda.blas import Blas, open_blas
 from elimina.backends.cuda.layout import Layout, lay_out
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.planning.estimate import Machine, cuda_machine
+from elimina.planning.products import library_steps
 from elimina.planning.program import Program
 
 OLDEST_CUPY = (14, 2)
@@ -100,7 +102,14 @@ class CudaDevice:
 
     def lay_out(self, program: Program, steps: NDArray[np.int64] | None = None) -> Layout:
         """Return what a program, or some of its steps, become on this device."""
-        return lay_out(program, self.multiprocessors, self.shared_limit, steps)
+        library = program.semiring == "sum-product" and bool(library_steps(program).any()) and self.blas is not None
+        return lay_out(program, self.multiprocessors, self.shared_limit, steps, library)
+
+    @functools.cached_property
+    def blas(self) -> Blas | None:
+        """Library for matrix products, opened on first use; None if there is none."""
+        with self.at_work(0):
+            return open_blas(self.cupy, self.stream, self.pool)
 
     def trim(self) -> None:
         """Give memory that is not used back to the device, if it is much."""

@@ -257,6 +257,16 @@ def level_kernel(semiring: str, dtype: np.dtype[np.generic], tables: int, words:
     return LevelKernel(f"elimina::level<{semiring_type(semiring, dtype)}, {tables}, {lanes}>", lanes)
 
 
+def scale_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:
+    """Return the name expression of the kernel that writes the factor of a matrix product."""
+    return f"elimina::product_scale<{semiring_type(semiring, dtype)}>"
+
+
+def extremes_kernel(semiring: str, dtype: np.dtype[np.generic], cells: int) -> str:
+    """Return the name expression of the kernel that finds an output's range, so many cells at a time."""
+    return f"elimina::extremes<{semiring_type(semiring, dtype)}, {cells}>"
+
+
 def place_kernel(given: np.dtype[np.generic], to: np.dtype[np.generic], bounded: bool) -> str:
     """Return the name expression of the kernel that copies rows of cells; ``bounded``: some become forbidden."""
     types = ("elimina::" + CELL_TYPES[dtype.name] for dtype in (given, to))
@@ -278,6 +288,8 @@ def source(name: str) -> str:
     file = name.removeprefix("elimina::").partition("<")[0]
     if file.startswith("rows_"):
         file = "rows"
+    if file in ("product_scale", "extremes"):
+        file = "matrix"
     return (KERNELS / f"{file}.cu").read_text(encoding="utf-8")
 
 

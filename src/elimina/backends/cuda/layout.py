@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends.cuda import tile
+from elimina.backends.cuda import matrix, tile
 from elimina.backends.cuda.tile import choose_level
 from elimina.errors import DeviceError
 from elimina.planning.plan import LEVEL
@@ -94,7 +94,7 @@ class Layout(NamedTuple):
         work: Rows of all steps that run.
     """
 
-    launches: tuple[Forest | tile.Tile, ...]
+    launches: tuple[Forest | tile.Tile | matrix.Matrix, ...]
     decode_at: int
     decode_steps: int
     decode_shared: int
@@ -149,7 +149,11 @@ class _Steps(NamedTuple):
 
 
 def lay_out(
-    program: Program, multiprocessors: int, shared_bytes: int, sequence: NDArray[np.int64] | None = None
+    program: Program,
+    multiprocessors: int,
+    shared_bytes: int,
+    sequence: NDArray[np.int64] | None = None,
+    library: bool = False,
 ) -> Layout:
     """Lay a program out for a device.
 
@@ -158,6 +162,7 @@ def lay_out(
         multiprocessors: The device's number of multiprocessors.
         shared_bytes: Shared memory that a block may take.
         sequence: The steps to run, ascending; None: all. The buffer is the same for all of them.
+        library: True if cuBLAS makes the matrix products that are large enough.
 
     Raises:
         DeviceError: A step is beyond what the kernels can launch.
@@ -197,7 +202,7 @@ def lay_out(
     longest = int(steps.headers[decoded, WORDS].max()) if len(decoded) else 0
     records_at = decode_at + 1 + len(decoded)
     launches, counters, queue, records = _launches(
-        program, words, steps, phases, larges, small, links, records_at, multiprocessors, shared_bytes
+        program, words, steps, phases, larges, small, links, records_at, multiprocessors, shared_bytes, library
     )
     pieces = [words, starts, links.reshape(-1), lists, numbers, np.array([longest], np.int64), starts[decoded], records]
     state = np.zeros(_aligned(4 * len(counters)) + 8 * len(queue), dtype=np.uint8)
@@ -342,7 +347,8 @@ def _launches(
     records_at: int,
     multiprocessors: int,
     shared_bytes: int,
-) -> tuple[list[Forest | tile.Tile], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+    library: bool,
+) -> tuple[list[Forest | tile.Tile | matrix.Matrix], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
     """Return the launches, the counters, the queues, and the records of large steps, which will be at `records_at`.
 
     Counters: the stop flag; three for each launch (next slot to take, next slot to fill, steps left); for each step the
@@ -352,7 +358,7 @@ def _launches(
     numbers = np.flatnonzero(small)
     by_phase = numbers[np.argsort(phases[numbers], kind="stable")]
     bounds = np.searchsorted(phases[by_phase], np.arange(len(larges) + 2))
-    launches: list[Forest | tile.Tile] = []
+    launches: list[Forest | tile.Tile | matrix.Matrix] = []
     counters: list[int] = [0]
     queues: list[NDArray[np.int64]] = []
     records: list[int] = []
@@ -376,7 +382,8 @@ def _launches(
                 launches.append(choose_level(program, begin, record, multiprocessors))
                 continue
             at = records_at + len(records)
-            launches.append(tile.choose(program, larges[phase], at, record, multiprocessors, shared_bytes))
+            found = matrix.choose(program, larges[phase], at, record, 1 + phase) if library else None
+            launches.append(found or tile.choose(program, larges[phase], at, record, multiprocessors, shared_bytes))
             records += record
     state = np.concatenate([np.array(counters), children, chunks]).astype(np.int32)
     return launches, state, np.concatenate([np.zeros(0, np.int64), *queues]), np.array(records, dtype=np.int64)

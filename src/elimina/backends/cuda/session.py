@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from elimina.backends.base import Run
 from elimina.backends.cuda import kernels
 from elimina.backends.cuda.layout import Forest, Layout
+from elimina.backends.cuda.matrix import Matrix
 from elimina.backends.cuda.place import place
 from elimina.backends.cuda.tile import Tile
 from elimina.planning.plan import FactorLayout
@@ -41,11 +42,15 @@ class Part:
         self.layout = layout
         self.graph: Any = None
         words = layout.words.view(np.uint8)
-        self.memory = session.allocate(len(words) + 2 * len(layout.state) + 64)
+        # A zero, and the factor of each matrix product: 1 where no message is read.
+        scalars = np.ones(2 + len(layout.launches), session.dtype)
+        scalars[0] = 0
+        self.memory = session.allocate(len(words) + 2 * len(layout.state) + scalars.nbytes + 64)
         self.words_at = int(self.memory.ptr)
         self.state_at = self.words_at + len(words)
         self.pristine_at = self.state_at + len(layout.state)
-        session.upload(self.words_at, [words, layout.state, layout.state])
+        self.scalars_at = self.pristine_at + len(layout.state)
+        session.upload(self.words_at, [words, layout.state, layout.state, scalars.view(np.uint8)])
 
 
 class CudaSession:
@@ -200,6 +205,11 @@ class CudaSession:
         """Address of the arena on the device."""
         return self._base + self.part.layout.arena_at
 
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """Type of the arena's cells."""
+        return self._program.dtype
+
     def allocate(self, size: int) -> Any:
         """Device memory, which is free again when the result is forgotten."""
         return self._backend.pool.malloc(size)
@@ -281,6 +291,8 @@ class CudaSession:
                 blocks = min(launch.slots, 4 * backend.multiprocessors)
                 arguments = (words, *where, queue, *sizes, counters, pending, arena, peaks, stop, parameter)
                 kernel((blocks,), (kernels.THREADS,), arguments)
+            elif isinstance(launch, Matrix):
+                self._launch_matrix(part, launch, (arena, peaks, stop))
             else:
                 self._launch_tile(part, launch, (arena, peaks, stop, parameter))
             done += launch.work
@@ -298,6 +310,22 @@ class CudaSession:
         record = np.uint64(part.words_at + 8 * tile.record_at)
         arguments = (record, *map(np.int32, tile.arguments), *pointers)
         kernel((tile.blocks,), (tile.threads,), arguments, shared_mem=tile.shared)
+
+    def _launch_matrix(self, part: Part, matrix: Matrix, pointers: tuple[Any, ...]) -> None:
+        """Queue a step that the library makes, the factor that it needs, and the range of what it wrote."""
+        backend, dtype, semiring = self._backend, self._program.dtype, self._program.semiring
+        arena, peaks, stop = pointers
+        alpha = part.scalars_at + dtype.itemsize * matrix.scalar
+        if max(matrix.sources) >= 0:
+            kernel = backend.function(kernels.scale_kernel(semiring, dtype))
+            kernel((1,), (1,), (*map(np.int32, matrix.sources), peaks, np.uint64(alpha)))
+        assert backend.blas is not None
+        backend.blas.multiply(matrix, dtype, int(arena), alpha, part.scalars_at)
+        kernel = backend.function(kernels.extremes_kernel(semiring, dtype, matrix.words))
+        threads = matrix.out_cells // matrix.words
+        blocks = max(1, min(-(-threads // kernels.THREADS), 8 * backend.multiprocessors))
+        record = np.uint64(part.words_at + 8 * matrix.record_at)
+        kernel((blocks,), (kernels.THREADS,), (record, np.int32(matrix.number), arena, peaks, stop))
 
     def _decode(self, part: Part) -> None:
         layout, program = part.layout, self._program

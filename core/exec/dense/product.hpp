@@ -1,0 +1,152 @@
+// Sum-product steps that are matrix products: out[batch][row][column] = sum over d of A[batch][d][row] B[batch][d][column]. Blocks of both
+// tables are packed, and a tile of the output that fits registers is made at a time (Goto and van de Geijn 2008, "Anatomy of
+// high-performance matrix multiplication").
+#pragma once
+#include <algorithm>
+#include <type_traits>
+#include <vector>
+
+#include "exec/dense/tile.hpp"
+#include "elimina/product.hpp"
+
+namespace elimina::ELIMINA_ISA {
+
+#if defined(__AVX512F__)
+constexpr int kProductVectorBytes = 64, kProductRows = 8;
+#elif defined(__AVX2__)
+constexpr int kProductVectorBytes = 32, kProductRows = 4;
+#else
+constexpr int kProductVectorBytes = 16, kProductRows = 4;
+#endif
+constexpr int kProductVectors = 3;
+template <class V>
+constexpr int kProductColumns = kProductVectors * kProductVectorBytes / int(sizeof(V));
+
+// tile[row][column] = sum over `depth` values of d of a[d][row] b[d][column]. A source of its own, whose products and sums may be fused.
+void multiply_tile(const double* a, const double* b, i64 depth, double* tile);
+void multiply_tile(const float* a, const float* b, i64 depth, float* tile);
+
+template <class R>
+inline constexpr bool multiplies = false;
+template <class T>
+inline constexpr bool multiplies<SumProduct<T>> = true;
+
+template <class R>
+class ProductStep {
+  using V = typename R::Value;
+  static constexpr i64 kDepth = 1536 / i64(sizeof(V));          // values of d of a block
+  static constexpr i64 kBlockColumns = 16 * kProductColumns<V>;  // of a block of B, which stays in L2
+  static constexpr i64 kBlockRows = 768;
+  static constexpr i64 kFewestRows = 64, kFewestColumns = 2 * kProductColumns<V>;  // of a block where there are threads to feed
+
+ public:
+  explicit ProductStep(V* arena) : arena_(arena) {}
+
+  void begin(StepView step, const std::vector<Source<V>>& sources, i64 wanted_items) {
+    step_ = step;
+    a_ = &sources[0], b_ = &sources[1];
+    domain_ = step[kDomain], columns_ = step[kLoCells];
+    rows_ = batches_ = 1;
+    row_axes_.clear(), batch_axes_.clear();
+    for (i64 axis = 0; axis < step.lo_axis(); ++axis) {
+      const bool is_batch = b_->view.stride(axis) != 0;
+      (is_batch ? batch_axes_ : row_axes_).push_back(axis);
+      (is_batch ? batches_ : rows_) *= step.size(axis);
+    }
+    fill(row_a_, row_axes_, rows_, [&](i64 axis) { return a_->view.stride(axis); });
+    fill(row_out_, row_axes_, rows_, [&](i64 axis) { return step.out_stride(axis); });
+    std::vector<i64> lo;
+    for (i64 axis = step.lo_axis(); axis < step[kAxes]; ++axis) lo.push_back(axis);
+    fill(column_b_, lo, columns_, [&](i64 axis) { return b_->view.stride(axis); });
+    block_rows_ = kBlockRows, block_columns_ = kBlockColumns;
+    while (items() < wanted_items && block_rows_ > kFewestRows) block_rows_ /= 2;
+    while (items() < wanted_items && block_columns_ > kFewestColumns) block_columns_ /= 2;
+  }
+
+  i64 items() const { return batches_ * row_blocks() * column_blocks(); }
+
+  // Items are independent of one another.
+  void run(i64 first, i64 last, Workspace<R>& space, Peak<V>& peak) const {
+    V* a = space.a.take(whole(std::min(block_rows_, rows_), kProductRows) * kDepth);
+    V* b = space.b.take(whole(std::min(block_columns_, columns_), kProductColumns<V>) * kDepth);
+    for (i64 item = first; item < last; ++item) {
+      const i64 column = item % column_blocks() * block_columns_, part = item / column_blocks();
+      const i64 row = part % row_blocks() * block_rows_;
+      block(part / row_blocks(), row, std::min(block_rows_, rows_ - row), column, std::min(block_columns_, columns_ - column), a, b, peak);
+    }
+  }
+
+ private:
+  static i64 whole(i64 cells, i64 unit) { return (cells + unit - 1) / unit * unit; }
+  i64 row_blocks() const { return (rows_ + block_rows_ - 1) / block_rows_; }
+  i64 column_blocks() const { return (columns_ + block_columns_ - 1) / block_columns_; }
+
+  // Offsets of all cells of some axes, one axis after another.
+  template <class Stride>
+  void fill(std::vector<i64>& offsets, const std::vector<i64>& axes, i64 count, Stride stride) const {
+    offsets.assign(count, 0);
+    i64 cells = 1;
+    for (i64 place = i64(axes.size()) - 1; place >= 0; --place) {
+      const i64 size = step_.size(axes[place]), hop = stride(axes[place]);
+      for (i64 digit = 1; digit < size; ++digit)
+        for (i64 i = 0; i < cells; ++i) offsets[digit * cells + i] = offsets[i] + digit * hop;
+      cells *= size;
+    }
+  }
+
+  void block(i64 batch, i64 row, i64 rows, i64 column, i64 columns, V* a, V* b, Peak<V>& peak) const {
+    const V *from_a = a_->data, *from_b = b_->data;
+    V* out = arena_ + step_[kOut] + column;
+    for (i64 place = i64(batch_axes_.size()) - 1; place >= 0; --place) {
+      const i64 axis = batch_axes_[place], digit = batch % step_.size(axis);
+      batch /= step_.size(axis);
+      from_a += digit * a_->view.stride(axis), from_b += digit * b_->view.stride(axis), out += digit * step_.out_stride(axis);
+    }
+    for (i64 d = 0; d < domain_; d += kDepth) {
+      const i64 depth = std::min(kDepth, domain_ - d);
+      pack<kProductRows>(from_a + d * a_->domain_stride, a_->domain_stride, row_a_.data() + row, rows, depth, a_->scale, a);
+      pack<kProductColumns<V>>(from_b + d * b_->domain_stride, b_->domain_stride, column_b_.data() + column, columns, depth, b_->scale, b);
+      for (i64 i = 0; i < rows; i += kProductRows)
+        for (i64 j = 0; j < columns; j += kProductColumns<V>) {
+          alignas(64) V tile[kProductRows * kProductColumns<V>];
+          multiply_tile(a + i * depth, b + j * depth, depth, tile);
+          keep(tile, out + j, row_out_.data() + row + i, std::min<i64>(kProductRows, rows - i), std::min<i64>(kProductColumns<V>, columns - j), d == 0);
+        }
+    }
+    for (i64 i = 0; i < rows; ++i) peak.see(out + row_out_[row + i], columns);
+  }
+
+  // to[panel][d][width]: cells behind the last one are 0.
+  template <int width>
+  static void pack(const V* from, i64 hop, const i64* offsets, i64 count, i64 depth, V scale, V* to) {
+    for (i64 first = 0; first < count; first += width, to += width * depth, offsets += width) {
+      const i64 cells = std::min<i64>(width, count - first);
+      if (cells == width && offsets[width - 1] - offsets[0] == width - 1) {
+        for (i64 d = 0; d < depth; ++d)
+          for (int i = 0; i < width; ++i) to[d * width + i] = from[offsets[0] + d * hop + i] * scale;
+        continue;
+      }
+      if (cells < width) std::fill_n(to, width * depth, V(0));
+      for (i64 i = 0; i < cells; ++i)
+        for (i64 d = 0; d < depth; ++d) to[d * width + i] = from[offsets[i] + d * hop] * scale;
+    }
+  }
+
+  static void keep(const V* tile, V* out, const i64* rows, i64 count, i64 columns, bool is_first) {
+    for (i64 i = 0; i < count; ++i, tile += kProductColumns<V>) {
+      V* to = out + rows[i];
+      if (is_first)
+        for (i64 j = 0; j < columns; ++j) to[j] = tile[j];
+      else
+        for (i64 j = 0; j < columns; ++j) to[j] += tile[j];
+    }
+  }
+
+  V* arena_;
+  StepView step_{};
+  const Source<V>*a_ = nullptr, *b_ = nullptr;
+  i64 domain_ = 0, rows_ = 0, columns_ = 0, batches_ = 0, block_rows_ = 0, block_columns_ = 0;
+  std::vector<i64> row_axes_, batch_axes_, row_a_, row_out_, column_b_;
+};
+
+}  // namespace elimina::ELIMINA_ISA

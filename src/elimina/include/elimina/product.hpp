@@ -1,0 +1,24 @@
+// Steps that are matrix products, by their records (elimina/planning/plan.py says the same of a step).
+#pragma once
+#include "program.hpp"
+
+namespace elimina {
+
+// Values of the eliminated variable, rows and columns from which a tile of the output pays for packing both tables; combinations from
+// which anything does.
+constexpr i64 kProductDepth = 4, kProductSide = 8, kProductWork = 1 << 16;
+
+// True if one table has all rows, and another one all columns: out[batch][row][column]. Lo axes are columns; of the others, those that
+// the second table has are the batch.
+inline bool is_product(StepView step) {
+  if (step[kTables] != 2 || step[kTablesA] != 1 || step[kTablesB] != 1 || step[kDomain] < kProductDepth || step[kLoCells] < kProductSide)
+    return false;
+  const TableView a = step.table(0), b = step.table(1);
+  if (a.domain_stride() == 0 || b.domain_stride() == 0) return false;
+  i64 rows = 1;
+  for (i64 axis = 0; axis < step.lo_axis(); ++axis)
+    if (b.stride(axis) == 0) rows *= step.size(axis);
+  return rows >= kProductSide && step.cells() * step[kDomain] >= kProductWork;
+}
+
+}  // namespace elimina
