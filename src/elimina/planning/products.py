@@ -56,7 +56,7 @@ def product_of(step: Step) -> Product | None:
 
 
 def product_rows(steps: Iterable[Step]) -> list[tuple[str, str]]:
-    """Return the row of a plan's text on steps in ``sum-product`` that are matrix products, with the largest of them."""
+    """Return the row of a plan's text on steps in ``sum-product`` that are matrix products, and the largest."""
     found = [product for product in map(product_of, steps) if product is not None]
     if not found:
         return []
