@@ -261,7 +261,7 @@ def _plan_steps(
         passes = "lasting"
     wanted = problem.wanted if passes == "both" else ()
     own = np.array(weights, np.float64), np.array(wanted, np.int32)
-    is_sum = problem.model.sense == "probability" and problem.task != "count" and described(problem.task).is_sum
+    is_sum = problem.model.sense == "probability" and described(problem.task).is_sum
     return plan_steps(tree, passes, operands, levelled, *own, is_sum and not weights)
 
 
