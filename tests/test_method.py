@@ -31,10 +31,15 @@ def test_large_problems_are_filtered_small_ones_are_not(monkeypatch):
     assert elimina.solve(grid_model(4, 4, 0.3), device="cpu").stats["method"] == "filter"
 
 
+def refuse(*_):
+    raise UnsupportedError("no search")
+
+
 def test_filtering_gives_way_to_a_plan_that_fits(monkeypatch):
     monkeypatch.setattr(method_module, "LARGE_WORK", 10)
     monkeypatch.setattr(method_module, "_SHARE", 0.0)
     monkeypatch.setattr(method_module, "SHORTEST_TRY", 0.0)
+    monkeypatch.setattr("elimina.inference.search.searched_optimum", refuse)
     result = elimina.solve(random_model(12, 6, 0.6, 0.0, seed=1), device="cpu")
     assert (result.status, "method" in result.stats) == ("optimal", False)
 
@@ -43,6 +48,7 @@ def test_bounds_are_the_answer_where_elimination_ends_too_late(monkeypatch):
     monkeypatch.setattr(method_module, "LARGE_WORK", 10)
     monkeypatch.setattr(method_module, "_SHARE", 0.0)
     monkeypatch.setattr(method_module, "SHORTEST_TRY", 0.0)
+    monkeypatch.setattr("elimina.inference.search.searched_optimum", refuse)
 
     def late(*_):
         raise TimeLimitError("late")

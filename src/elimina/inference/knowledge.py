@@ -28,7 +28,7 @@ class Limits(NamedTuple):
         gap: The gap of the bounds that is close enough.
         upper_bound: A total that is known to be reached; None if none is known.
         nodes: Most nodes of the search tree in each round.
-        rounds: After which it ends.
+        rounds: After which it ends; 0: after the first turn of soft local consistency.
         messages: Estimated seconds of the first round's mini-buckets; each round may take ten times longer than the one
             before.
         is_alone: True if mini-buckets go without turns of soft local consistency.

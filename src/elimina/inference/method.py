@@ -12,7 +12,6 @@ from elimina.errors import MemoryLimitError
 from elimina.inference.account import does_not_fit
 from elimina.inference.choose import Planned
 from elimina.inference.options import Options
-from elimina.inference.ordering import quick_order
 from elimina.inference.strategy import Attempt, Budget, Portfolio, Strategy
 from elimina.order import CELLS_PER_SECOND, Order
 from elimina.planning.plan import count_text
@@ -34,7 +33,10 @@ FIRST_TRY, SECOND_TRY = 0.3, 2.0
 """Seconds of it where the tables would not fit: before and after a short search."""
 
 AT_ONCE = 1.0
-"""Seconds of a short search before a plan is made, and of the elimination from which it is worth them."""
+"""Most seconds of a short search before a plan is made."""
+
+WORTH_A_TRY, TRY_SHARE = 0.1, 4.0
+"""Estimated seconds of an elimination before which a short search comes; seconds of this search for each of them."""
 
 SEARCHED_FROM_SECONDS = 2.0
 """Estimated time of a plan from which search is tried first, for no longer than that."""
@@ -43,12 +45,15 @@ _SHARE = 1e-9
 """Seconds of it for each of these cells, where the tables would fit."""
 
 
-def before_planning(problem: Problem, rough: Callable[[], Order], options: Options, run: Run) -> Portfolio:
+def before_planning(
+    problem: Problem, rough: Callable[[], Order], quick: Callable[[], Order], options: Options, run: Run
+) -> Portfolio:
     """Filter and search for a short time before a plan is made, where elimination would take long.
 
     Args:
         problem: Problem of the task ``mpe``.
         rough: Finds a quick order.
+        quick: Searches for a better one for a short time.
         options: Planning options; method ``auto``.
         run: The call.
     """
@@ -61,8 +66,9 @@ def before_planning(problem: Problem, rough: Callable[[], Order], options: Optio
         yield _filter_for(share if fits else FIRST_TRY, problem, rough(), options, run)
     if options.tables == "sparse" or options.ibound is not None or not isinstance(options.order, str):
         return Attempt()
-    with run.phase("order"):
-        order = quick_order(problem, options)
+    logger.info("soft local consistency first, as a quick order has %s cells", count_text(rough().total_cells))
+    yield by_search(problem, options, run, rounds=0)
+    order = quick()
     if 2 * order.largest_table < _memory(options) and order.total_cells < AT_ONCE * CELLS_PER_SECOND:
         return Attempt()
     logger.info(
@@ -122,14 +128,30 @@ def search_to_the_end(planned: Planned, options: Options, run: Run) -> Portfolio
         yield by_search(problem, options, run, most)
 
 
-def by_search(problem: Problem, options: Options, run: Run, seconds: float = math.inf) -> Strategy:
-    """Return a search for so many seconds, or as long as it takes, that begins with what is known."""
+def by_search(
+    problem: Problem,
+    options: Options,
+    run: Run,
+    seconds: float = math.inf,
+    rounds: float = math.inf,
+    is_alone: bool = False,
+) -> Strategy:
+    """Return a search that begins with what is known.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        options: Search options.
+        run: The call.
+        seconds: Time budget.
+        rounds: Most rounds of mini-buckets; 0: soft local consistency alone, for its first turn.
+        is_alone: True if mini-buckets go without turns of soft local consistency.
+    """
 
     def work(budget: Budget) -> Result:
         from elimina.inference.knowledge import Limits
         from elimina.inference.search import searched_optimum
 
-        limits = Limits(budget.deadline, run.gap, options.upper_bound)
+        limits = Limits(budget.deadline, run.gap, options.upper_bound, rounds=rounds, is_alone=is_alone)
         return searched_optimum(problem, options, limits, budget.known, budget.learn)
 
     return Strategy(run, "search", work, seconds=seconds)

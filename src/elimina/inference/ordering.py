@@ -88,6 +88,8 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
         threads=options.threads or 1,
         cells_per_second=speed,
     )
+    if rough is not None and not problem.kept and rough.total_cells <= found.total_cells:
+        return rough.order
     return tuple([variables[i] for i in found.order if i < len(problem.free)])
 
 

@@ -113,7 +113,7 @@ class _Search(Knowledge):
             original = original or shift_tables(self.problem, options, seconds)
         problem = original.moved
         self.propagate(original, FIRST_TURN)
-        if self.is_over:
+        if self.is_over or limits.rounds == 0:
             return
         longest = min(options.order_seconds, seconds)
         order: tuple[int, ...] = ()

@@ -24,7 +24,7 @@ from elimina.inference.method import (
     search_to_the_end,
 )
 from elimina.inference.options import Options
-from elimina.inference.ordering import elimination_order, rough_order
+from elimina.inference.ordering import elimination_order, quick_order, rough_order
 from elimina.inference.shield import uncollected
 from elimina.inference.shifting import Original
 from elimina.inference.strategy import Attempt, Budget, Portfolio, Strategy
@@ -135,7 +135,7 @@ class Solver:
         if self.options.looks_for_optimum:
             return (yield filtering(problem, self.options, self.run, math.inf, self.options.upper_bound))
         if self.options.method == "auto":
-            return (yield from before_planning(problem, self._rough_order, self.options, self.run))
+            return (yield from before_planning(problem, self._rough_order, self._quick_order, self.options, self.run))
         return Attempt()
 
     def _quick_bounds(self) -> Portfolio:
@@ -165,6 +165,15 @@ class Solver:
                 self._first = self._first._replace(rough=rough_order(self._first.problem, self.options))
         assert self._first.rough is not None
         return self._first.rough
+
+    def _quick_order(self) -> Order:
+        """Find a better order by a short search, and keep it in place of the quick one."""
+        rough = self._rough_order()
+        with self.run.phase("order"):
+            found = min(rough, quick_order(self._problem, self.options), key=lambda order: order.total_cells)
+        assert self._first is not None
+        self._first = self._first._replace(rough=found)
+        return found
 
     def _bounds(self) -> Portfolio:
         """Mini-buckets, small ones first; the largest with costs shifted and without, by contents and by scopes."""
