@@ -178,7 +178,7 @@ def test_all_workers_lost(monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("task", "options", "message"),
     [
-        ("mar", Options(), "mpe, pr and count, and cases of mar; not mar"),
+        ("mar", Options(), "mpe, pr, count, and cases of mar; not mar"),
         ("mpe", Options(ibound=3), "leave the i-bound"),
         ("mpe", Options(order="best"), "'best'"),
         ("mpe", Options(dtype="uint64"), "uint64"),
