@@ -38,6 +38,9 @@ AT_ONCE = 1.0
 WORTH_A_TRY, TRY_SHARE = 0.1, 4.0
 """Estimated seconds of an elimination before which a short search comes; seconds of this search for each of them."""
 
+_VARIABLE_SECONDS = 3e-4
+"""Seconds of cost shifting and of a consistent root for each variable: no shorter elimination waits for them."""
+
 SEARCHED_FROM_SECONDS = 2.0
 """Estimated time of a plan from which search is tried first, for no longer than that."""
 
@@ -66,17 +69,17 @@ def before_planning(
         yield _filter_for(share if fits else FIRST_TRY, problem, rough(), options, run)
     if options.tables == "sparse" or options.ibound is not None or not isinstance(options.order, str):
         return Attempt()
+    if rough().total_cells < _VARIABLE_SECONDS * len(problem.free) * CELLS_PER_SECOND:
+        return Attempt()
     logger.info("soft local consistency first, as a quick order has %s cells", count_text(rough().total_cells))
     yield by_search(problem, options, run, rounds=0)
     order = quick()
-    if 2 * order.largest_table < _memory(options) and order.total_cells < AT_ONCE * CELLS_PER_SECOND:
+    expected = order.total_cells / CELLS_PER_SECOND
+    if expected < WORTH_A_TRY:
         return Attempt()
-    logger.info(
-        "search first, for %s s: a short search for an order found one of %s cells",
-        AT_ONCE,
-        count_text(order.total_cells),
-    )
-    yield by_search(problem, options._replace(order=order.order), run, AT_ONCE)
+    seconds = min(AT_ONCE, TRY_SHARE * expected)
+    logger.info("search next, for %.3g s: the order found so far has %s cells", seconds, count_text(order.total_cells))
+    yield by_search(problem, options._replace(order=order.order), run, seconds, rounds=1, is_alone=True)
     if is_filtered and not fits:
         yield _filter_for(SECOND_TRY, problem, order, options, run)
     return Attempt()
