@@ -7,6 +7,8 @@ namespace elimina::filter::ELIMINA_ISA {
 namespace {
 
 constexpr std::size_t kRowBytes = sizeof(Key) + 2 * sizeof(Value);
+constexpr std::size_t kMakingBytes = 64;  // of a row in the making: as it grows, and beside the rows that it is made of
+constexpr std::size_t kLeastStored = 1 << 10;
 
 class Elimination {
  public:
@@ -92,7 +94,9 @@ class Elimination {
   }
 
   Rows take(Rows rows, int child, int b) {
-    Rows right = message_[child];
+    // Its keys are needed again for the assignment.
+    Rows& given = message_[child];
+    Rows right{given.scope, given.key, std::move(given.cost), std::move(given.total)};
     const Key place = fields_.mask(right.scope, *cluster_);
     for (Key& k : right.key) k = deposit(k, place);
     const Scope both = join(rows.scope, right.scope);
@@ -106,8 +110,10 @@ class Elimination {
 
   // Bounds on the tuples over a part of the cluster: factors that are complete now, and what is left.
   Stage prepare(const Scope& scope, std::size_t rows, int b) {
-    Stage stage{{}, {}, tree_.budget, filter_.most_made - std::min(filter_.most_made, out_.made), filter_.most_stored,
-                filter_.goes_on};
+    // Messages stay until there is an assignment.
+    const std::size_t held = held_bytes_ / kMakingBytes;
+    Stage stage{{}, {}, tree_.budget, filter_.most_made - std::min(filter_.most_made, out_.made),
+                std::max(kLeastStored, filter_.most_stored - std::min(filter_.most_stored, held)), filter_.goes_on};
     held_.clear();
     Tables complete, rest = bounds_.down[b];
     std::erase_if(factors_, [&](const TablePtr& f) {

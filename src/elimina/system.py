@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
+import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import cast
 
 try:
     import fcntl
@@ -38,6 +41,28 @@ def free_memory() -> int:
         with contextlib.suppress(AttributeError, ValueError, OSError):
             return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE") // share
     return _ASSUMED_MEMORY
+
+
+def resident_memory() -> int | None:
+    """Return the bytes of physical memory that this process holds; None where the system does not tell."""
+    with contextlib.suppress(AttributeError, ValueError, OSError, IndexError), open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return None
+
+
+def release_memory() -> None:
+    """Give memory that was freed back to the system, where the C library keeps it for later and can be told to."""
+    trim = _trim()
+    if trim is not None:
+        trim(0)
+
+
+@functools.cache
+def _trim() -> Callable[[int], int] | None:
+    try:
+        return cast("Callable[[int], int]", ctypes.CDLL(None).malloc_trim)
+    except (AttributeError, OSError, TypeError):
+        return None
 
 
 def address_limits() -> Mapping[str, int]:

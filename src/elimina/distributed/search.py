@@ -23,7 +23,6 @@ from elimina.inference.knowledge import FIRST_SECONDS, Knowledge, Limits
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.inference.search import (
-    CACHE,
     LEAD,
     LONGEST_MESSAGES,
     MORE,
@@ -32,6 +31,7 @@ from elimina.inference.search import (
     SEARCH_SHARE,
     searched_optimum,
 )
+from elimina.inference.shares import shares_of
 from elimina.inference.shifting import LONGEST_SHIFT, Original, shift_tables
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem
@@ -322,7 +322,7 @@ def _turn(
     if known is not None:
         search.know(*known)
     search.core.replace_open(*nodes)
-    memory = int(CACHE * job.memory) if room else 0
+    memory = shares_of(job.original.problem, job.memory).nodes if room else 0
     turn = search.run(seconds, math.inf, memory, _poll)
     left = Nodes(*search.core.take_open())
     found = _Turn(left, search.core.bound, search.core.top, search.units, turn.chosen, turn.nodes, search.bytes)

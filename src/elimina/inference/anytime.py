@@ -14,6 +14,7 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any, NamedTuple, TypeVar
 
+from elimina import system
 from elimina._core import Stop, Stopped, obey, stopped
 from elimina.errors import (
     ClusterError,
@@ -108,6 +109,7 @@ class Run:
         gap: float = 0.0,
     ) -> None:
         self.started = time.monotonic()
+        self._resident = system.resident_memory()
         self.deadline = None if time_limit is None else self.started + time_limit
         self.task, self.gap = task, gap
         self.sign = 1
@@ -189,17 +191,25 @@ class Run:
                     outcome = _attempt(strategy)
                     if self.is_answered:
                         return
+                    # What comes next has its own tables.
+                    system.release_memory()
                     strategy = portfolio.send(outcome)
             except StopIteration as end:
                 outcome = end.value
         if outcome.failure is not None:
             raise outcome.failure
 
+    @property
+    def held(self) -> int:
+        """Bytes by which the process has grown since the call began; 0 where the system does not tell."""
+        resident = system.resident_memory()
+        return 0 if resident is None or self._resident is None else max(0, resident - self._resident)
+
     def budget(self, seconds: float = math.inf) -> Budget:
         """Return the means of what begins now, and may take so many seconds."""
         ends = [] if seconds == math.inf else [time.monotonic() + seconds]
         ends += [] if self.deadline is None else [self.deadline]
-        return Budget(min(ends, default=None), self.known, self.learn)
+        return Budget(min(ends, default=None), self.known, self.learn, self.held)
 
     @property
     def is_answered(self) -> bool:
@@ -398,7 +408,7 @@ class Part(Run):
 
     def __init__(self, whole: Run, translated: Callable[[Result], Result], name: str) -> None:
         super().__init__("mpe", gap=whole.gap)
-        self.deadline = whole.deadline
+        self.deadline, self._resident = whole.deadline, whole._resident
         self._whole, self._translated, self._name = whole, translated, name
 
     def learn(self, found: Result) -> None:
@@ -436,11 +446,11 @@ def _attempt(strategy: Strategy) -> Attempt:
             parts.update(found.stats.get("seconds", {}))
             run.learn(found)
     except (MemoryLimitError, UnsupportedError) as error:
-        return Attempt(None, error)
+        return Attempt.failed(error)
     except TimeLimitError as error:
         if run.is_over:
             raise
-        return Attempt(None, error)
+        return Attempt.failed(error)
     if logger.isEnabledFor(logging.INFO):
         logger.info("%s: ended after %s s, %s", name, f"{run.age:.3g}", _described(found))
     return Attempt(found)

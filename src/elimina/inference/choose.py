@@ -85,14 +85,14 @@ def plan_problem(
     return Planned(problem, plan, backend, {"order": ordered - started, "plan": time.perf_counter() - ordered})
 
 
-def plan_within(problem: Problem, order: Sequence[int], options: Options, share: float, seconds: float) -> Planned:
+def plan_within(problem: Problem, order: Sequence[int], options: Options, most: float, seconds: float) -> Planned:
     """Plan mini-buckets whose messages go to the host.
 
     Args:
         problem: Problem of the task ``mpe`` or ``pr``.
         order: The free variables in elimination order.
         options: Planning options; without an i-bound, it is the largest possible.
-        share: Share of the host's memory that the messages may take.
+        most: Bytes of the host's memory that the messages may take, if those that may be used are more.
         seconds: Estimated time that they may take.
 
     Raises:
@@ -102,7 +102,7 @@ def plan_within(problem: Problem, order: Sequence[int], options: Options, share:
     if options.may_use_gpu and (options.needs_gpu or seconds > 2 * cuda_machine().start):
         backend = get_backend("cuda") if options.needs_gpu else find_cuda() or backend
     machine, memory = limits_of(backend, options)
-    memory = min(memory, int(share * host_memory(options)))
+    memory = int(min(memory, most, host_memory(options)))
     ibound = "auto" if options.ibound is None else options.ibound
     levelled, side = options.levels_buckets, _side(problem)
     divide = _divide(problem, order, options, DIVISION_SHARE * seconds)

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from elimina._core import FORBIDDEN_COST, ConsistencySearch, Reduction
 from elimina.inference.encode import distances
 from elimina.inference.rounding import widened
-from elimina.inference.shifting import Array, Original, most_cells
+from elimina.inference.shares import can_copy, cells_of
+from elimina.inference.shifting import Array, Original
 
 MOST_TOTAL = 2**48
 """Costs from here on are not looked for: the core adds them up."""
@@ -109,8 +110,8 @@ class Consistency:
         """
         problem = original.moved
         sizes = problem.model.sizes
-        cells = sum(math.prod(sizes[v] for v in group.scope) for group in problem.groups)
-        if cells > most_cells(memory) or not problem.free:
+        cells = cells_of(problem)
+        if not can_copy(cells, len(problem.groups), memory) or not problem.free:
             return None
         given = distances(problem, FORBIDDEN_COST)
         if not given.possible:
@@ -143,6 +144,9 @@ class Consistency:
             [_in_units(table, unit, limit, top) for table in given.tables],
             [number[v] for v in order],
         )
+        # The core has copies of the distances from here on.
+        offset = given.offset
+        del given
         place = {v: n for n, v in enumerate(reduction.kept)}
         left, scopes, tables = reduction.rest
         core = ConsistencySearch(
@@ -155,7 +159,7 @@ class Consistency:
             0 if is_integer else int(_SLACK * top),
             threads,
         )
-        return Consistency(original, core, reduction, Units(given.offset, unit), cells)
+        return Consistency(original, core, reduction, Units(offset, unit), cells)
 
     @property
     def bound(self) -> int | float:

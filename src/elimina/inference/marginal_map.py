@@ -37,7 +37,8 @@ def portfolio(solver: Solver) -> Portfolio:
         from elimina.inference.weighted import bounded_marginal_map
 
         def work(budget: Budget) -> Result:
-            return bounded_marginal_map(planned, options, solver.tell_progress, budget.deadline, budget.learn)
+            left = options.beside(budget.held)
+            return bounded_marginal_map(planned, left, solver.tell_progress, budget.deadline, budget.learn)
 
         return (yield Strategy(run, "bounds", work))
     if options.on_plan is not None:

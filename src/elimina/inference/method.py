@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import MemoryLimitError
-from elimina.inference.account import does_not_fit
 from elimina.inference.choose import Planned
 from elimina.inference.options import Options
 from elimina.inference.strategy import Attempt, Budget, Portfolio, Strategy
@@ -112,16 +111,11 @@ def search_for_a_while(planned: Planned, options: Options, run: Run) -> Portfoli
     return (yield by_search(planned.problem, options, run, most))
 
 
-def search_to_the_end(planned: Planned, options: Options, run: Run) -> Portfolio:
-    """Filter and search by longer and longer turns, or search, as long as it takes: nothing else fits."""
-    problem = planned.problem
+def search_to_the_end(problem: Problem, reason: str, options: Options, run: Run) -> Portfolio:
+    """Filter and search by longer and longer turns, or search, as long as it takes: no plan fits, for a reason."""
     logger.info("search and filter to the end, as no plan fits")
-    if run.known is None or not _can_filter(problem, options):
-        found, failure = yield by_search(problem, options, run)
-        # Not even the factors fit the memory, or the costs are too large.
-        return Attempt(found, failure and MemoryLimitError(does_not_fit(planned.plan)))
     most = LONGEST_TRY
-    while True:
+    while run.known is not None and _can_filter(problem, options.beside(run.held)):
         value = run.known.value
         upper = options.upper_bound if value is None else int(value)
         outcome = yield filtering(problem, options, run, most / 4, upper)
@@ -129,6 +123,9 @@ def search_to_the_end(planned: Planned, options: Options, run: Run) -> Portfolio
             return outcome
         most *= 2
         yield by_search(problem, options, run, most)
+    found, failure = yield by_search(problem, options, run)
+    # Not even the factors fit the memory, or the costs are too large.
+    return Attempt(found, failure and MemoryLimitError(reason))
 
 
 def by_search(
@@ -155,7 +152,7 @@ def by_search(
         from elimina.inference.search import searched_optimum
 
         limits = Limits(budget.deadline, run.gap, options.upper_bound, rounds=rounds, is_alone=is_alone)
-        return searched_optimum(problem, options, limits, budget.known, budget.learn)
+        return searched_optimum(problem, options.beside(budget.held), limits, budget.known, budget.learn)
 
     return Strategy(run, "search", work, seconds=seconds)
 
@@ -167,10 +164,11 @@ def filtering(problem: Problem, options: Options, run: Run, most: float, upper: 
         if options.looks_for_optimum and (options.needs_gpu or options.tables == "sparse"):
             from elimina.inference.filtered_rows import optimum_on_rows
 
-            return optimum_on_rows(problem, options, budget.deadline, upper, run.gap, budget.learn)
+            left = options.beside(budget.held)
+            return optimum_on_rows(problem, left, budget.deadline, upper, run.gap, budget.learn)
         from elimina.inference.filtering import Limits, filtered_optimum
 
-        limits = Limits(_memory(options), budget.seconds, upper, options.seed, run.gap)
+        limits = Limits(_memory(options.beside(budget.held)), budget.seconds, upper, options.seed, run.gap)
         return filtered_optimum(problem, limits, budget.learn)
 
     return Strategy(run, "filter", work, seconds=most)

@@ -34,6 +34,12 @@ Division = Literal["auto", "scope", "content"]
 """Partition of buckets by the scopes of tables, or by their contents; ``auto``: by content where that is quick."""
 DIVISIONS: tuple[Division, ...] = get_args(Division)
 
+_LEAST_SHARED = 1 << 24
+"""Limit in bytes from which what a call holds is taken from it: any process grows by some MiB as it begins to work."""
+
+_LEAST_PART = 4
+"""Part of a limit that is left, whatever a call holds: small tables bound something, too."""
+
 ORDER_SECONDS = 2.0
 """Default limit on the search for an order; it ends earlier where the plan would not gain."""
 
@@ -159,6 +165,17 @@ class Options(NamedTuple):
     def room(self) -> int | None:
         """Bytes that may be used on the device; None: what is free there. Of checked options."""
         return cast(int | None, self.memory)
+
+    def beside(self, held: int) -> Options:
+        """Return the options for what begins while a call holds so many bytes of the host; checked options.
+
+        Args:
+            held: Bytes that the process has grown by. Of small limits, which a process passes as it starts, and limits
+                of a GPU nothing is taken.
+        """
+        if self.room is None or self.needs_gpu or self.room < _LEAST_SHARED:
+            return self
+        return self._replace(memory=max(self.room - held, self.room // _LEAST_PART))
 
     @property
     def needs_gpu(self) -> bool:

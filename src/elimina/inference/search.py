@@ -20,6 +20,7 @@ from elimina.inference.knowledge import Knowledge, Limits
 from elimina.inference.minibucket import Heuristic, division, heuristic_of
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
+from elimina.inference.shares import shares_of
 from elimina.inference.shifting import LONGEST_SHIFT, Original, shift_tables
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem
@@ -51,10 +52,6 @@ ORDER_SHARE = 5.0
 
 LEAD = 4.0
 """By how much less mini-buckets are searched where the other bound is better."""
-
-_MESSAGES = 0.5
-CACHE = 0.25
-"""Shares of the memory."""
 
 
 def searched_optimum(
@@ -104,6 +101,8 @@ class _Search(Knowledge):
         self.consistency: Consistency | None = None
         self.is_consistency_spent = limits.is_alone
         self.unit: int | float = 0
+        self.memory = host_memory(options)
+        self.shares = shares_of(problem, self.memory)
 
     def run(self, original: Original | None) -> None:
         """Round after round, until the bounds meet or time ends."""
@@ -124,7 +123,7 @@ class _Search(Knowledge):
                 with self.phase("order"):
                     order = elimination_order(problem, options._replace(order_seconds=spent))
             with self.phase("plan"):
-                planned = plan_within(problem, order, options, _MESSAGES, min(budget, limits.seconds / 4))
+                planned = plan_within(problem, order, options, self.shares.messages, min(budget, limits.seconds / 4))
             plan = planned.plan
             is_same = plan.minibuckets is not None and plan.minibuckets == known
             if is_same and budget < min(limits.seconds, LONGEST_MESSAGES):
@@ -143,11 +142,11 @@ class _Search(Knowledge):
                 if is_end or not is_last:
                     break
                 turn *= 2
-            # The next round's messages take its place.
-            del heuristic
+            budget, known = budget * RISE, plan.minibuckets
+            # The next round's plan and messages take their place.
+            del heuristic, execution, plan, planned
             if is_end:
                 return
-            budget, known = budget * RISE, plan.minibuckets
 
     @property
     def is_ahead(self) -> bool:
@@ -174,7 +173,6 @@ class _Search(Knowledge):
         if self.chosen is None:
             known += max(1.0, STEP * abs(known))  # what reaches the given bound is looked for, too
         start = None if self.chosen is None else [self.chosen[v] for v in heuristic.plan.order]
-        memory = int(CACHE * host_memory(self.options))
         with self.phase("search"):
             found = search_tree(
                 *heuristic.tables,
@@ -183,7 +181,7 @@ class _Search(Knowledge):
                 min(seconds, self.limits.seconds),
                 self.limits.nodes,
                 host_threads(self.options),
-                memory,
+                self.shares.cache,
                 self.options.seed,
                 poll,
             )
@@ -229,7 +227,7 @@ class _Search(Knowledge):
             self.report()
             return not self.is_close
 
-        limits = min(seconds, self.limits.seconds), self.limits.nodes, int(CACHE * host_memory(self.options))
+        limits = min(seconds, self.limits.seconds), self.limits.nodes, self.shares.nodes
         with self.phase("consistency"):
             turn = search.run(*limits, poll)
         self.stats["nodes"] = before + turn.nodes
@@ -250,8 +248,8 @@ class _Search(Knowledge):
         options = self.options
         with self.phase("consistency"):
             order = elimination_order(original.moved, options._replace(order="min-fill", order_seconds=0.0))
-            memory, threads = host_memory(options), host_threads(options)
-            return Consistency.of(original, order, self.score, self.chosen is not None, threads, memory)
+            threads = host_threads(options)
+            return Consistency.of(original, order, self.score, self.chosen is not None, threads, self.memory)
 
     def raise_bound(self, original: Original, heuristic: Heuristic, cost: float) -> None:
         """Keep a bound if it is the best one."""

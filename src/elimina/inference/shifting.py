@@ -22,22 +22,11 @@ from elimina.inference.joingraph import JoinGraph
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.inference.rounding import widened
+from elimina.inference.shares import can_copy, cells_of
 from elimina.model import Model
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem, allowed_ranges, prepare
 from elimina.table import FORBIDDEN, Table
-
-_MOST_CELLS = 2**26
-"""Most cells of all tables together."""
-
-_CELL_BYTES = 48
-"""Distances, in the core's units, there, shifted, and as tables, twice: 64 bits each."""
-
-_SHARE = 2
-"""Part of the memory for them: a search keeps messages and what it learns besides."""
-
-_WHOLE = 1 << 22
-"""Limit in bytes up to which they may take all of it: a process takes more than that for anything."""
 
 Array = NDArray[Any]
 
@@ -115,11 +104,6 @@ class Original(NamedTuple):
         return total if self.shifted is None else self.shifted.shifted(total)
 
 
-def most_cells(memory: int) -> int:
-    """Return the cells of all tables together that may be shifted, or made consistent, within so many bytes."""
-    return min(_MOST_CELLS, max(memory // _SHARE, min(memory, _WHOLE)) // _CELL_BYTES)
-
-
 def shift_tables(problem: Problem, options: Options, seconds: float) -> Original:
     """Shift costs between tables if that is asked for and possible.
 
@@ -167,7 +151,7 @@ def shift_clusters(original: Original, options: Options, order: Sequence[int], s
         partition = partition_by_content(problem, order, ibound, memory, seconds)
     graph = JoinGraph(problem.model.sizes, [group.scope for group in problem.groups], order, ibound, partition)
     # Smaller clusters than those of the run would stand in the way of its mini-buckets.
-    if graph.cells > most_cells(memory) or _LEAST_PASSES * graph.pass_seconds > seconds:
+    if not can_copy(graph.cells, len(graph.clusters), memory) or _LEAST_PASSES * graph.pass_seconds > seconds:
         return original
     found = _shifted_in(graph, problem, seconds)
     if found is None:
@@ -225,8 +209,7 @@ def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
     """
     model = problem.model
     sizes = model.sizes
-    cells = sum(math.prod(sizes[v] for v in group.scope) for group in problem.groups)
-    if cells > most_cells(memory):
+    if not can_copy(cells_of(problem), len(problem.groups), memory):
         return None
     known = distances(problem, FORBIDDEN_COST)
     limit = FORBIDDEN_COST if model.is_integer else math.inf

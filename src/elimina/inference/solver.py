@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from elimina.errors import InputError, MemoryLimitError
+from elimina.inference.account import does_not_fit
 from elimina.inference.anytime import FIRST_BOUNDS_AFTER, Run
 from elimina.inference.bucket import eliminate
 from elimina.inference.call import First, Prepared, indices_asked, observe, plan_call
@@ -151,11 +152,11 @@ class Solver:
         if self._rough_order().total_cells < LARGE_WORK:
             return Attempt()
         logger.info("bounds first: elimination may take long")
-        return (
-            yield Strategy(
-                self.run, "bounds", lambda budget: quick_bounds(problem, options, budget.deadline, budget.learn)
-            )
-        )
+
+        def work(budget: Budget) -> Result:
+            return quick_bounds(problem, options.beside(budget.held), budget.deadline, budget.learn)
+
+        return (yield Strategy(self.run, "bounds", work))
 
     def _rough_order(self) -> Order:
         """Find a quick order of the problem, once."""
@@ -186,7 +187,7 @@ class Solver:
                 quick = options._replace(order=QUICK_ORDER, order_seconds=QUICK_ORDER_SECONDS)
             with run.phase("order"):
                 order = elimination_order(problem, quick)
-            ladder = rungs(problem, order, options, run.seconds)
+            ladder = rungs(problem, order, options.beside(run.held), run.seconds)
             while (planned := self._next(ladder)) is not None:
                 yield self._bounding(planned, options, Original(problem, None))
         return (yield from self._largest_bounds(options))
@@ -238,7 +239,10 @@ class Solver:
                 prepared = self.plan(options)
         planned = prepared.planned
         if is_free and not planned.plan.fits:
-            return (yield from search_to_the_end(planned, options, self.run)), None
+            problem, reason = planned.problem, does_not_fit(planned.plan)
+            # A plan that does not fit may itself be large.
+            del prepared, planned
+            return (yield from search_to_the_end(problem, reason, options, self.run)), None
         if self._is_bounded_instead(planned.plan, options):
             return (yield from self._bounds_instead(planned, options)), None
         if self.options.on_plan is not None:
@@ -252,7 +256,7 @@ class Solver:
         logger.info("mini-buckets bound the sum, as no plan fits")
         order, options = planned.plan.whole.order, options.for_bounds
         outcome = Attempt()
-        for ibound in affordable(planned.problem, order, options, self.run.deadline):
+        for ibound in affordable(planned.problem, order, options.beside(self.run.held), self.run.deadline):
             outcome = yield from self._largest_bounds(options._replace(ibound=ibound, order=order))
             if outcome.failure is not None:
                 break
@@ -314,7 +318,7 @@ class Solver:
                 return bounded_optimum(self.begun(planned, budget), {}, original)
             from elimina.inference.weighted import bounded_sum
 
-            return bounded_sum(self.begun(planned, budget), options, {}, budget.learn)
+            return bounded_sum(self.begun(planned, budget), options.beside(budget.held), {}, budget.learn)
 
         return Strategy(self.run, "bounds", work, planned.plan)
 

@@ -26,11 +26,13 @@ class Budget(NamedTuple):
         deadline: By ``time.monotonic``; None: there is none.
         known: Best result so far.
         learn: Called with bounds as soon as they are known.
+        held: Bytes that the call holds already, about.
     """
 
     deadline: float | None
     known: Result | None
     learn: Callable[[Result], None]
+    held: int = 0
 
     @property
     def seconds(self) -> float:
@@ -61,6 +63,15 @@ class Attempt(NamedTuple):
 
     found: Result | None = None
     failure: EliminaError | None = None
+
+    @staticmethod
+    def failed(error: EliminaError) -> Attempt:
+        """Return a failure without its tracebacks, whose frames hold the tables of what failed."""
+        cause: BaseException | None = error
+        while cause is not None:
+            cause.__traceback__ = None
+            cause = cause.__cause__ or cause.__context__
+        return Attempt(None, error)
 
 
 Portfolio = Generator[Strategy, Attempt, Attempt]

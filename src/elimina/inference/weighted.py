@@ -112,7 +112,7 @@ def quick_bounds(problem: Problem, options: Options, deadline: float | None, lea
         TimeLimitError: The deadline passed before there was a bound.
     """
     order = elimination_order(problem, options._replace(order=QUICK_ORDER, order_seconds=QUICK_ORDER_SECONDS))
-    planned = plan_within(problem, order, options._replace(ibound=None), 1.0, _QUICK_SECONDS)
+    planned = plan_within(problem, order, options._replace(ibound=None), math.inf, _QUICK_SECONDS)
     execution = Execution(problem, planned.plan, planned.backend, deadline=deadline)
     if planned.plan.minibuckets is None:
         return eliminate(execution, {})
@@ -132,7 +132,7 @@ def rungs(problem: Problem, order: Sequence[int], options: Options, left: float)
     most = math.inf if options.ibound == "auto" else int(options.ibound or 1)
     options = options._replace(ibound=None, partition="scope")
     while seconds < min(left / 2, _LONGEST_RUNG):
-        planned = plan_within(problem, order, options, 1.0, seconds)
+        planned = plan_within(problem, order, options, math.inf, seconds)
         plan = planned.plan
         if plan.minibuckets is None or plan.minibuckets.ibound >= most:
             return
@@ -245,7 +245,7 @@ def affordable(problem: Problem, order: Sequence[int], options: Options, deadlin
     left = math.inf if deadline is None else deadline - time.monotonic()
     found: list[IBound] = []
     for share in (0.01, 0.1, 1.0):
-        divided = plan_within(problem, order, options, 1.0, share * min(_SECONDS, left / 8)).plan.minibuckets
+        divided = plan_within(problem, order, options, math.inf, share * min(_SECONDS, left / 8)).plan.minibuckets
         found.append("auto" if divided is None else divided.ibound)
     return list(dict.fromkeys(found))
 
@@ -282,16 +282,19 @@ def _conditioned(
     nodes = bucket_tree([factor.scope for factor in plan.factors], plan.order, ibound=plan.minibuckets.ibound).nodes
     parts = Counter(node.variable for node in nodes)
     divided = [v for v in plan.order if parts[v] > 1]
-    slices = [
-        restrict(execution.problem, dict(zip(divided, values, strict=True)))
-        for values in dict.fromkeys(tuple(assignment[v] for v in divided) for assignment in chosen)
-    ]
-    started = time.perf_counter()
-    whole = plan_on(execution.backend, slices[0], [v for v in plan.order if parts[v] == 1], options)
-    note(clock, "plan", time.perf_counter() - started)
-    if not whole.fits:
-        return -math.inf
-    logs = [_exact(execution._replace(problem=part, plan=whole), clock) for part in slices]
+    order = [v for v in plan.order if parts[v] == 1]
+    whole, logs = None, []
+    # One restricted problem at a time: each has tables of its own.
+    for values in dict.fromkeys(tuple(assignment[v] for v in divided) for assignment in chosen):
+        part = restrict(execution.problem, dict(zip(divided, values, strict=True)))
+        if whole is None:
+            started = time.perf_counter()
+            whole = plan_on(execution.backend, part, order, options)
+            note(clock, "plan", time.perf_counter() - started)
+            if not whole.fits:
+                return -math.inf
+        logs.append(_exact(execution._replace(problem=part, plan=whole), clock))
+        del part
     return float(np.logaddexp.reduce(logs))
 
 

@@ -1,0 +1,80 @@
+"""Shares of the memory within a search for the optimum: what lives at the same time adds up to no more than all of it.
+
+First come the tables: costs are shifted between them, and soft local consistency copies them. What they leave is shared
+out among the messages of mini-buckets, open nodes, and the cache of AND/OR search.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from elimina.planning.prepare import Problem
+
+_MOST_CELLS = 2**26
+"""Most cells of all tables together."""
+
+_CELL_BYTES = 48
+"""Distances, in the core's units, there, shifted, and as tables, twice: 64 bits each."""
+
+_TABLE_BYTES, _KEPT_BYTES = 2500, 1200
+"""Bytes of a table's objects besides its cells while copies are made, and afterwards: of 24,777 tables of 4 cells."""
+
+_TABLES = 2
+"""Part of the memory that cells of tables may take: a search keeps messages and what it learns besides."""
+
+_WHOLE = 1 << 22
+"""Limit in bytes up to which they may take all of it: a process takes more than that for anything."""
+
+_MESSAGES, _NODES, _CACHE = 0.5, 0.25, 0.25
+"""Shares of what the tables leave."""
+
+_LEAST_LEFT = 0.25
+"""Share of the memory that counts as left, however much the tables take: small messages bound something, too."""
+
+
+class Shares(NamedTuple):
+    """Bytes of what lives at the same time.
+
+    Attributes:
+        messages: Messages of mini-buckets.
+        nodes: Open nodes of soft local consistency.
+        cache: Cache of AND/OR search.
+    """
+
+    messages: int
+    nodes: int
+    cache: int
+
+
+def cells_of(problem: Problem) -> int:
+    """Return the cells of all groups' tables together."""
+    sizes = problem.model.sizes
+    return sum([math.prod([sizes[v] for v in group.scope]) for group in problem.groups])
+
+
+def can_copy(cells: int, tables: int, memory: int) -> bool:
+    """Return whether tables may be shifted, or made consistent, within a limit.
+
+    Args:
+        cells: Cells of all tables together.
+        tables: Number of tables.
+        memory: Limit in bytes.
+    """
+    if cells > min(_MOST_CELLS, max(memory // _TABLES, min(memory, _WHOLE)) // _CELL_BYTES):
+        return False
+    return memory <= _WHOLE or _CELL_BYTES * cells + _TABLE_BYTES * tables <= memory
+
+
+def shares_of(problem: Problem, memory: int) -> Shares:
+    """Share out the memory of a search.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        memory: Bytes of the host that the search may use.
+    """
+    cells, tables, left = cells_of(problem), len(problem.groups), memory
+    if memory > _WHOLE and can_copy(cells, tables, memory):
+        left -= _KEPT_BYTES * tables + _CELL_BYTES * cells
+        left = max(left, int(_LEAST_LEFT * memory))
+    return Shares(int(_MESSAGES * left), int(_NODES * left), int(_CACHE * left))

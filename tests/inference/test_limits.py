@@ -1,0 +1,142 @@
+"""Limits on memory: what a call takes, tables and all that lies beside them, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import weakref
+
+import pytest
+
+from elimina import system
+from elimina.errors import MemoryLimitError
+from elimina.generate import random_model
+from elimina.inference import anytime, weighted
+from elimina.inference.anytime import Run
+from elimina.inference.options import Options
+from elimina.inference.shares import can_copy, shares_of
+from elimina.inference.strategy import Attempt, Strategy
+from elimina.planning.prepare import prepare
+from elimina.result import Result
+from tests import calls
+from tests.inference.test_weighted import lattice
+
+CHILD = """
+import json, resource, sys
+import numpy as np
+import elimina
+from elimina import Model, Table, Variable
+
+kind, memory, seconds = json.loads(sys.argv[1])
+noise = np.random.default_rng(0)
+variables = [Variable(f"x{n}", 2) for n in range(800)]
+scopes = [sorted(noise.choice(800, 3, replace=False).tolist()) for _ in range(12000)]
+if kind == "pr":
+    tables = [Table(scope, noise.uniform(0.2, 1.0, (2, 2, 2))) for scope in scopes]
+    model = Model(variables, tables, sense="probability")
+else:
+    tables = [Table(scope, noise.integers(0, 50, (2, 2, 2))) for scope in scopes]
+    model = Model(variables, tables, sense="min-cost")
+base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+found = elimina.solve(model, kind, device="cpu", memory=memory, time_limit=seconds)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - base
+print(json.dumps([peak, found.status, found.lower_bound, found.upper_bound]), flush=True)
+import os
+os._exit(0)
+"""
+
+MEMORY = 64 << 20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the unit of the largest resident set is the system's own")
+@pytest.mark.parametrize("task", ["pr", "mpe"])
+def test_a_call_with_many_small_tables_keeps_its_limit(task):
+    given = json.dumps([task, MEMORY, 6.0])
+    ended = subprocess.run(
+        [sys.executable, "-c", CHILD, given], capture_output=True, text=True, timeout=120, check=True
+    )
+    peak, status, lower, upper = json.loads(ended.stdout)
+    assert status == "bounded"
+    assert lower is None or upper is None or lower <= upper
+    assert peak <= 1.05 * MEMORY, f"{peak / 2**20:.1f} MiB"
+
+
+class Held:
+    """Anything large that the frame of a failed strategy holds."""
+
+
+def test_a_failure_holds_nothing_of_what_failed():
+    run, seen = Run("count"), []
+
+    def fail(_):
+        held = Held()
+        seen.append(weakref.ref(held))
+        try:
+            raise ValueError("inside")
+        except ValueError as error:
+            raise MemoryLimitError("too large") from error
+
+    def portfolio():
+        outcome = yield Strategy(run, "one", fail)
+        assert seen[0]() is None
+        assert str(outcome.failure) == "too large"
+        return Attempt(Result("exact", "count", count=3))
+
+    run.pursue(portfolio())
+    assert len(seen) == 1
+
+
+def test_a_budget_counts_what_the_call_holds(monkeypatch):
+    resident = [100]
+    monkeypatch.setattr(system, "resident_memory", lambda: resident[0])
+    run = Run("mpe")
+    resident[0] = 150
+    assert run.budget().held == 50
+    assert anytime.Part(run, lambda found: found, "part").held == 50
+    resident[0] = 70
+    assert run.held == 0
+
+
+def test_where_the_system_does_not_tell_nothing_is_held(monkeypatch):
+    monkeypatch.setattr(system, "resident_memory", lambda: None)
+    assert Run("mpe").budget().held == 0
+
+
+@pytest.mark.parametrize(
+    ("memory", "left"), [(None, None), (1 << 20, 1 << 20), (64 << 20, 44 << 20), (24 << 20, 6 << 20)]
+)
+def test_options_leave_out_what_is_held(memory, left):
+    assert Options("cpu", memory).beside(20 << 20).room == left
+
+
+@pytest.mark.parametrize("memory", [1 << 16, 1 << 22, 1 << 26, 1 << 34])
+def test_the_shares_of_a_search_add_up_to_its_memory(memory):
+    problem = prepare(random_model(40, 8, 0.5, 0.2), "mpe", {})
+    shares = shares_of(problem, memory)
+    assert min(shares) > 0
+    assert sum(shares) <= memory
+
+
+def test_slices_of_a_sum_live_one_at_a_time(monkeypatch):
+    alive, most = weakref.WeakSet(), []
+    restrict = weighted.restrict
+
+    def counted(*given):
+        part = restrict(*given)
+        alive.add(part.model)
+        most.append(len(alive))
+        return part
+
+    monkeypatch.setattr(weighted, "restrict", counted)
+    model = lattice(6, seed=1)
+    found = calls.solve(model, "pr", method="mbe", ibound=2, device="cpu", order="min-fill")
+    assert found.lower_bound <= found.upper_bound
+    assert len(most) > 2
+    assert max(most) == 1
+
+
+def test_many_small_tables_are_not_copied_where_their_objects_do_not_fit():
+    assert can_copy(100_000, 20_000, 64 << 20)
+    assert not can_copy(100_000, 20_000, 48 << 20)
+    assert can_copy(10_000, 25_000, 1 << 20)
