@@ -16,7 +16,7 @@ import pytest
 
 import elimina
 from elimina import MemoryLimitError, Model, TimeLimitError
-from elimina._core import Stop, Stopped, obey
+from elimina._core import Stop, Stopped, obey, stopped
 from elimina.errors import ClusterError, DeviceError
 from elimina.generate import grid_model, random_model
 from elimina.inference import anytime, choose, known, ordering, solver
@@ -346,3 +346,16 @@ def test_first_bounds_keep_no_more_copies_than_their_memory(monkeypatch) -> None
     found = [known.first_bounds(problem, 60, None, memory) for memory in (math.inf, 8 * 36 * 5, 0)]
     assert kept == [22, 10, 0]
     assert len({result.lower_bound for result in found if result is not None}) == 1
+
+
+def test_an_interrupt_as_reading_ends_is_not_lost():
+    """The model is read, but the call that it is read for is not done."""
+
+    def work():
+        signal.raise_signal(signal.SIGINT)
+        while not stopped():
+            time.sleep(0.01)
+        return "read"
+
+    with pytest.raises(KeyboardInterrupt):
+        Run("read").result(work)

@@ -31,6 +31,7 @@ def _main(arguments: list[str] | None) -> None:
         signals.check()
         code = run(arguments)
     except KeyboardInterrupt:
+        signals.end()
         late = "elimina: the time limit passed before anything was known; allow more time"
         print(late if signals.is_late() else signals.word(), file=sys.stderr)
         code = 1 if signals.is_late() else signals.INTERRUPTED

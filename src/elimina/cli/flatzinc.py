@@ -41,6 +41,7 @@ def _main(arguments: list[str] | None) -> None:
         signals.check()
         code = _Run(started, options).run()
     except KeyboardInterrupt:
+        signals.end()
         print(signals.word(), file=sys.stderr)
         code = signals.INTERRUPTED
     except OSError as error:

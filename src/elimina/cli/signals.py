@@ -155,6 +155,12 @@ def word() -> str:
     return _WORDS[signal.Signals(_State.came or signal.SIGINT)]
 
 
+def end() -> None:
+    """Note that the command has ended: an interrupt that Python has dropped is not raised again, another signal exits."""
+    _State.is_over = True
+    signal.setitimer(signal.ITIMER_REAL, 0)
+
+
 def finish(code: int, is_process: bool = False) -> Any:
     """Exit with the code of the signal that came (130 or 143), or else with the given one.
 
@@ -162,8 +168,7 @@ def finish(code: int, is_process: bool = False) -> Any:
         code: Exit code.
         is_process: True if the process has nothing else to do.
     """
-    _State.is_over = True
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    end()
     code = _SHELL + _State.came if _State.came in _WORDS else code
     anytime = sys.modules.get("elimina.inference.anytime")
     if is_process and anytime is not None and anytime.is_left_alone():

@@ -248,15 +248,15 @@ class Run:
         return found
 
     def result(self, work: Callable[[], T]) -> T:
-        """Do work in a thread of which nothing is known before it is done, and return what it returns.
+        """Do a call's first work in a thread, of which nothing is known before it is done, and return what it returns.
 
         Raises:
-            KeyboardInterrupt: The user interrupted.
+            KeyboardInterrupt: The user interrupted, though the work was done by then: the call is not.
             TimeLimitError: The time limit passed.
         """
         done: list[T] = []
         ended_by = self._carry_out(lambda: done.append(work()))
-        if done:
+        if done and ended_by != "interrupt":
             return done[0]
         if ended_by is None and self._error is not None:
             raise self._error
