@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina import JunctionTree, MemoryLimitError, Model, TimeLimitError
+from elimina import JunctionTree, MemoryLimitError, Model, Table, TimeLimitError
 from elimina.inference import choose
 from elimina.inference import method as method_module
 from elimina.inference.batch import Batch
@@ -313,3 +313,15 @@ def test_whatever_does_not_fit(model, data):
             patch.setattr(choose, "TUPLES_FROM_SECONDS", -1)
         with contextlib.suppress(MemoryLimitError, TimeLimitError):
             solved(model, task, **options)
+
+
+@pytest.mark.parametrize("task", ["mpe", "pr"])
+def test_more_cells_than_floats_count(task):
+    """An elimination of width 1,100 has more cells than the largest float."""
+    rng = np.random.default_rng(0)
+    scopes = [rng.choice(1200, 3, replace=False) for _ in range(12_000)]
+    model = Model.from_arrays([2] * 1200, [(scope, rng.integers(0, 9, (2, 2, 2))) for scope in scopes])
+    if task == "pr":
+        model = Model(model.variables, [Table(f.scope, f.values + 1.0) for f in model.factors], sense="probability")
+    result = elimina.solve(model, task, memory="64MiB", time_limit=4)
+    assert (result.status, result.lower_bound < result.upper_bound) == ("bounded", True)

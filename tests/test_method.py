@@ -37,7 +37,7 @@ def refuse(*_):
 
 def test_filtering_gives_way_to_a_plan_that_fits(monkeypatch):
     monkeypatch.setattr(method_module, "LARGE_WORK", 10)
-    monkeypatch.setattr(method_module, "_SHARE", 0.0)
+    monkeypatch.setattr(method_module, "_seconds", lambda order: 0.0)
     monkeypatch.setattr(method_module, "SHORTEST_TRY", 0.0)
     monkeypatch.setattr("elimina.inference.search.searched_optimum", refuse)
     result = elimina.solve(random_model(12, 6, 0.6, 0.0, seed=1), device="cpu")
@@ -46,7 +46,7 @@ def test_filtering_gives_way_to_a_plan_that_fits(monkeypatch):
 
 def test_bounds_are_the_answer_where_elimination_ends_too_late(monkeypatch):
     monkeypatch.setattr(method_module, "LARGE_WORK", 10)
-    monkeypatch.setattr(method_module, "_SHARE", 0.0)
+    monkeypatch.setattr(method_module, "_seconds", lambda order: 0.0)
     monkeypatch.setattr(method_module, "SHORTEST_TRY", 0.0)
     monkeypatch.setattr("elimina.inference.search.searched_optimum", refuse)
 

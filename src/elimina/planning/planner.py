@@ -72,7 +72,9 @@ class _Layout(NamedTuple):
     def tiers(self, machine: Machine) -> dict[str, int]:
         """Return the bytes by memory tier."""
         itemsize = np.dtype(self.encoding.dtype).itemsize
-        tiers = machine.tiers(int(self.placed.arena_cells) * itemsize, int(self.placed.factor_cells) * itemsize)
+        tiers = machine.tiers(
+            _counted(self.placed.arena_cells) * itemsize, _counted(self.placed.factor_cells) * itemsize
+        )
         if not self.is_recorded:
             # The limit that would allow the records.
             tiers[machine.home] += RECORD_SHARE * self.placed.record_words * 8
@@ -104,6 +106,14 @@ _HOPELESS = 1e9
 
 _FEWEST_OPERANDS = 3
 """Steps that add fewer tables are not worth a narrower dtype."""
+
+
+_MOST_COUNTED = 1e300
+"""Figures of plans are counted up to here: bytes and sums of them are finite floats, too."""
+
+
+def _counted(figure: float) -> int:
+    return int(min(figure, _MOST_COUNTED))
 
 
 def make_plan(
@@ -209,17 +219,17 @@ def make_plan(
         factors=Factors.of([group.members for group in part.groups], part.model.sizes, tree, placed),
         steps=steps,
         outputs=_outputs(steps, chosen.outputs, problem.kept) if chosen.is_recorded else (),
-        factor_cells=int(placed.factor_cells),
-        arena_cells=int(placed.arena_cells),
+        factor_cells=_counted(placed.factor_cells),
+        arena_cells=_counted(placed.arena_cells),
         keep=chosen.keep,
         decode=decode,
         device=machine.name,
         memory_limit=memory,
         bytes=chosen.tiers(machine),
         seconds=chosen.seconds,
-        largest_table=int(placed.largest),
-        work=int(placed.work),
-        operations=int(placed.operations),
+        largest_table=_counted(placed.largest),
+        work=_counted(placed.work),
+        operations=_counted(placed.operations),
         slicing=slicing,
         minibuckets=minibuckets,
     )
