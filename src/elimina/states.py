@@ -271,8 +271,12 @@ def evidence_of(model: Model, evidence: Evidence) -> dict[int, int | Weights]:
     check_mapping("evidence", evidence)
     found: dict[int, int | Weights] = {}
     for name, known in evidence.items():
-        v = _variable(model, name)
-        new = known_of(model.variables[v], known)
+        v = model.find(name) if type(name) is str else None
+        if v is None:
+            v = _variable(model, name)
+        variable = model.variables[v]
+        state = variable.find(known) if type(known) is str else None
+        new = known_of(variable, known) if state is None else state
         if v in found:
             _check_agreement(model.variables[v], found[v], new)
         found[v] = new

@@ -13,6 +13,7 @@ from elimina import ImpossibleEvidenceError, InputError, JunctionTree, Model, so
 from elimina.inference import anytime, at_once
 from elimina.model import Variable
 from elimina.table import Table
+from tests import calls
 from tests.reference import brute
 
 few = settings(max_examples=60, deadline=None)
@@ -128,3 +129,36 @@ def test_a_junction_tree_is_planned_when_a_plan_is_needed():
     assert impossible.log10_evidence == -math.inf
     with pytest.raises(ImpossibleEvidenceError):
         impossible.marginals()
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=25, deadline=None)
+def test_any_sequence_of_evidence_and_questions(seed):
+    """A tree that answers one question after another, as its evidence changes, against a new one for each."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(2, 24))
+    sizes = [int(size) for size in rng.integers(1, 4, count)]
+    scopes = [(v,) for v in range(count)] + [(int(rng.integers(v)), v) for v in range(1, count)]
+    tables = [(scope, rng.random([sizes[v] for v in scope]) + 0.01) for scope in scopes]
+    model = Model.from_arrays(sizes, tables, sense="probability")
+    tree = JunctionTree(model)
+    for _ in range(12):
+        kind, names = rng.integers(4), [v.name for v in model.variables]
+        evidence: dict = {
+            name: int(rng.integers(model[name].size)) for name in rng.permutation(names)[: rng.integers(4)].tolist()
+        }
+        if kind == 0 and evidence:
+            name = min(evidence)
+            evidence[name] = rng.random(model[name].size) + 0.1
+        tree.set_evidence(evidence)
+        fresh = calls.junction_tree(model, order="min-fill", device="cpu")
+        fresh.set_evidence(evidence)
+        asked = None if rng.random() < 0.5 else rng.permutation(names)[:2].tolist()
+        question = "max_marginals" if kind == 1 else "marginals"
+        found, expected = getattr(tree, question)(asked), getattr(fresh, question)(asked)
+        assert list(found) == list(expected)
+        for name in found:
+            np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-12)
+        assert tree.log10_evidence == pytest.approx(fresh.log10_evidence)
+        if kind == 2:
+            assert set(tree.sample(2)) == set(names)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina import ImpossibleEvidenceError, InputError, JunctionTree, MemoryLimitError, Model
+from elimina.inference.propagator import Propagator
 from tests import calls
 from tests.devices import on_devices
 
@@ -252,3 +253,24 @@ def test_observed_values_are_left_out_rightly(data):
             np.array_equal(hard.sample(20, seed=1, indices=True), soft.sample(20, seed=1, indices=True))
             or dtype == "float32"
         )
+
+
+def test_an_interrupt_between_two_sets_of_evidence(monkeypatch):
+    model = chain(30)
+    tree, fresh = calls.junction_tree(model, device="cpu"), calls.junction_tree(model, device="cpu")
+    tree.marginals()
+    for method in ("condition", "weigh"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Propagator, method, interrupted)
+            tree.set_evidence({0: 1} if method == "condition" else {0: [0.5] * model.sizes[0]})
+            with pytest.raises(KeyboardInterrupt):
+                tree.marginals()
+        tree.set_evidence({1: 1})
+        fresh.set_evidence({1: 1})
+        found, expected = tree.marginals(), fresh.marginals()
+        for name in found:
+            np.testing.assert_allclose(found[name], expected[name])
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt

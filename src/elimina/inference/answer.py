@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,14 +38,15 @@ class Written:
 
     @functools.cached_property
     def vectors(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], list[slice]]:
-        """Places, starts, sizes and slices of the outputs with one axis each, one after another."""
+        """Places, starts, owner of each element, and slices of the outputs with one axis each, one after another."""
         numbers = np.array([number for number, _ in self._outputs], dtype=np.int64)
         sizes = self._steps.first_sizes[numbers]
         starts = np.cumsum(sizes) - sizes
+        owners = np.repeat(np.arange(len(sizes)), sizes)
         at = self._steps.offsets[numbers] - self._first
-        places = np.arange(sizes.sum()) + np.repeat(at - starts, sizes)
+        places = np.arange(len(owners)) + (at - starts)[owners]
         ends = (starts + sizes).tolist()
-        return places, starts, sizes, [slice(*span) for span in zip(starts.tolist(), ends, strict=True)]
+        return places, starts, owners, [slice(*span) for span in zip(starts.tolist(), ends, strict=True)]
 
 
 class Answer(NamedTuple):
@@ -53,17 +55,24 @@ class Answer(NamedTuple):
     Attributes:
         zone: The elements of the program's outputs; the last axis, if there is one for runs of one case after another.
         written: Places of the outputs that were asked for.
-        log_sum: Natural logarithm of the model's sum given the evidence (``max-sum``: of the best product), a scalar or
-            one for each case; None if it was not asked for.
+        is_possible: False if the sum is known to be 0.
+        total: Function that returns the sum, for whoever asks for it; None if it was not asked for.
         logarithmic: True if tables hold natural logarithms.
         sound: False if a product may have left the dtype's range: then ask again in ``log-sum-exp``.
     """
 
     zone: Array
     written: Written
-    log_sum: NDArray[np.float64] | None
+    is_possible: bool
+    total: Callable[[], NDArray[np.float64]] | None
     logarithmic: bool
     sound: bool
+
+    @property
+    def log_sum(self) -> NDArray[np.float64]:
+        """Natural logarithm of the model's sum given the evidence (``max-sum``: of the best product); or one a case."""
+        assert self.total is not None
+        return self.total()
 
     @property
     def tables(self) -> list[Array]:
@@ -90,15 +99,19 @@ class Answer(NamedTuple):
 
     def _shares(self, scale: str) -> tuple[NDArray[np.float64], list[slice]]:
         """Return all marginals as one array, and the part of each."""
-        places, starts, sizes, slices = self.written.vectors
+        places, starts, owners, slices = self.written.vectors
         if not slices:
             return np.zeros(0), []
-        cells = self.zone[..., places].astype(np.float64)
-        highs = np.repeat(np.maximum.reduceat(cells, starts, axis=-1), sizes, axis=-1)
+        cells = self.zone[..., places].astype(np.float64, copy=False)
+        if scale == "sum" and not self.logarithmic:
+            sums = np.add.reduceat(cells, starts, axis=-1)
+            if sums.min() > _SAFE_TOTAL and sums.max() < math.inf:
+                return cells / sums[..., owners], slices
+        highs = np.maximum.reduceat(cells, starts, axis=-1)[..., owners]
         with np.errstate(invalid="ignore"):
             cells = np.exp(cells - highs) if self.logarithmic else cells / highs
         if scale == "sum":
-            cells /= np.repeat(np.add.reduceat(cells, starts, axis=-1), sizes, axis=-1)
+            cells /= np.add.reduceat(cells, starts, axis=-1)[..., owners]
         return cells, slices
 
 

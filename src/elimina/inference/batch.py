@@ -231,7 +231,6 @@ class Batch:
             self._propagators.put(own)
         for v, table in zip(self._outputs.values(), answer.tables, strict=True):
             marginals[v].T[:, rows] = normalised(table[:, : len(values)], answer.logarithmic)
-        assert answer.log_sum is not None
         log_sums[rows] = np.broadcast_to(answer.log_sum, self.cases)[: len(values)]
 
     def _propagate(self, own: dict[str, Propagator], values: Codes) -> Answer:

@@ -70,7 +70,6 @@ class CaseByCase:
             Variable -> posteriors, shape ``(cases, size)``, and the natural logarithms of the evidence's probabilities.
         """
         answer, sound = self._answer(own, values)
-        assert answer.log_sum is not None
         tables, sums = answer.vectors(), np.broadcast_to(answer.log_sum, len(values)).copy()
         if not sound.all():
             again, right = self._unsound(own, values[~sound])
@@ -85,7 +84,6 @@ class CaseByCase:
     def _unsound(self, own: dict[str, Propagator], values: Codes) -> tuple[dict[int, Floats], Floats]:
         """Answer cases again where products may have left the dtype's range."""
         answer, _ = self._propagator(own, "log-sum-exp").run_cases(self.columns, values)
-        assert answer.log_sum is not None
         return dict(zip(self._asked, answer.vectors(), strict=True)), np.broadcast_to(answer.log_sum, len(values))
 
     def _propagator(self, own: dict[str, Propagator], semiring: str) -> Propagator:

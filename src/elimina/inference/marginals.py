@@ -88,7 +88,6 @@ def _propagate(execution: Execution, clock: dict[str, float]) -> Answer:
 def _log10_z(inquiry: Inquiry, answer: Answer, execution: Execution, options: Options) -> float | None:
     """Return minus infinity for evidence that is seen to be impossible; None where the structure does not tell."""
     model, evidence, structure = inquiry.model, inquiry.evidence, inquiry.structure
-    assert answer.log_sum is not None
     log_sum = float(answer.log_sum)
     left_out = [model.factors[f].restrict(evidence) for f in structure.left_out]
     constants = [float(table.values) for table in left_out if not table.scope]

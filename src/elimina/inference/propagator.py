@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -119,6 +119,24 @@ class Propagator:
         if self._slicing is not None:
             self._slicing.fix(self._values)
 
+    @property
+    def conditions(self) -> bool:
+        """True if ``condition`` can be called."""
+        return self._slicing is not None
+
+    def condition(self, values: Mapping[int, Any]) -> None:
+        """Make hard evidence the only evidence, and compute everything again. There must be no soft evidence.
+
+        Args:
+            values: Variable -> index of its state.
+        """
+        assert self._slicing is not None
+        self._values[:] = -1
+        for v, value in values.items():
+            self._values[v] = value
+        self._stale[:] = True
+        self._slicing.fix(self._values)
+
     def observe(self, variables: Sequence[int], values: NDArray[np.intp]) -> None:
         """Observe values in each case, instead of those before; for variables with a factor over them and the cases.
 
@@ -210,8 +228,9 @@ class Propagator:
         self.seconds = run.seconds
         # Messages that make room for others are gone afterwards.
         self._stale[steps] = not self._plan.keep
-        total = self._log_sum(run.zone, run.peaks) if log_sum else None
-        answer = Answer(run.zone, self._written(tuple(outputs)), total, self.logarithmic, True)
+        total = self._sum_of(run.zone, run.peaks) if log_sum else None
+        possible = not log_sum or self._is_possible(run.zone)
+        answer = Answer(run.zone, self._written(tuple(outputs)), possible, total, self.logarithmic, True)
         return answer._replace(sound=self.logarithmic or self._is_sound(outputs, answer, run.peaks))
 
     def run_cases(self, variables: Sequence[int], values: NDArray[np.int32]) -> tuple[Answer, NDArray[np.bool_]]:
@@ -230,7 +249,7 @@ class Propagator:
         self._values[list(variables)] = values[-1]
         self._stale[:] = True
         outputs = tuple(number for number, output in enumerate(self._plan.outputs) if output.scope)
-        answer = Answer(zone, self._written(outputs), self._log_sum(zone, peaks), self.logarithmic, True)
+        answer = Answer(zone, self._written(outputs), True, self._sum_of(zone, peaks), self.logarithmic, True)
         sound = np.ones(len(values), dtype=bool)
         if not self.logarithmic and (not self._encoded.exact or self._scales.may_underflow(self._ranges, peaks)):
             for case, run in enumerate(zip(zone, peaks, strict=True)):
@@ -247,7 +266,7 @@ class Propagator:
         self._stale[:] = True
         outputs = tuple(number for number, output in enumerate(self._plan.outputs) if output.scope)
         log_sum = logs + (-math.inf if self._encoded.impossible else math.log(2) * self._encoded.offset)
-        return Answer(zone, self._written(outputs), log_sum, False, True), sound & self._encoded.exact
+        return Answer(zone, self._written(outputs), True, lambda: log_sum, False, True), sound & self._encoded.exact
 
     @functools.cached_property
     def _planner(self) -> CasePlanner:
@@ -276,7 +295,18 @@ class Propagator:
             self._places[outputs] = Written(Steps.packed(self._plan.steps), found, self._zone)
         return self._places[outputs]
 
-    def _log_sum(self, zone: Array, peaks: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _is_possible(self, zone: Array) -> bool:
+        """Return whether no root of one run is 0; true as well where each has cases, for which the sums say it."""
+        if self._encoded.impossible:
+            return False
+        roots = zone[self._root_places]
+        return bool((roots > -math.inf).all() if self.logarithmic else roots.all())
+
+    def _sum_of(self, zone: Array, peaks: NDArray[np.float64]) -> Callable[[], NDArray[np.float64]]:
+        """Return a function for the logarithm of the sum of runs, with the weights of now."""
+        return functools.partial(self._log_sum, zone, peaks, math.fsum(self._taken.values()))
+
+    def _log_sum(self, zone: Array, peaks: NDArray[np.float64], taken: float) -> NDArray[np.float64]:
         if self._encoded.impossible:
             return np.asarray(-np.inf)
         if self._plan.kept:
@@ -285,11 +315,11 @@ class Propagator:
             parts = [zone[..., self._root_places]]
         with np.errstate(divide="ignore"):
             logs = [(part if self.logarithmic else np.log(part)).sum(axis=-1) for part in parts]
-        total = sum(logs, start=np.float64(0.0))
+        total = sum(logs, start=np.float64(0.0)) + taken
         if self.logarithmic:
-            return np.asarray(total + self.constant)
+            return np.asarray(total + self._encoded.offset)
         exponents = self._encoded.offset + self._scales.root_exponents(peaks)
-        return np.asarray(total + math.log(2) * exponents + math.fsum(self._taken.values()))
+        return np.asarray(total + math.log(2) * exponents)
 
     def factor_table(self, number: int) -> tuple[tuple[int, ...], Array]:
         """Return a factor with the present evidence, up to a constant: its scope and values."""

@@ -8,14 +8,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina.errors import MemoryLimitError
 from elimina.inference.propagator import Propagator
-from elimina.planning.plan import Plan
+from elimina.planning.plan import Plan, bytes_text
 from elimina.tree import bucket_tree
 
 Array = NDArray[Any]
 
+_DRAWN_BYTES, _KEPT_BYTES = 8, 8
+"""Bytes of a sample of one variable: while it is drawn, and at most in the array that is returned."""
+
 _CELLS = 1 << 20
 """Samples times values that are worked on at once."""
+
+
+def check_room(count: int, variables: int, room: int) -> None:
+    """Check that samples fit.
+
+    Args:
+        count: Number of samples.
+        variables: Number of variables.
+        room: Bytes that may be used.
+
+    Raises:
+        MemoryLimitError: They need more.
+    """
+    needed = count * variables * (_DRAWN_BYTES + _KEPT_BYTES)
+    if needed > room:
+        raise MemoryLimitError(
+            f"{count:,} samples of {variables:,} variables need {bytes_text(needed)}, and {bytes_text(room)} may be "
+            f"used: draw fewer at a time ({room * count // needed:,} fit), each time with another seed"
+        )
 
 
 def draw(propagator: Propagator, plan: Plan, count: int, random: np.random.Generator) -> dict[int, NDArray[np.int64]]:
