@@ -32,6 +32,17 @@ def test_tables_have_the_same_optimum(elimina):
     assert json.loads(elimina("solve", "shifts.wcsp", "--json").out)["value"] == 12
 
 
+def test_auxiliary_variables_are_in_json_alone(elimina):
+    printed, answer = elimina("solve", SHIFTS).out, json.loads(elimina("solve", SHIFTS, "--json").out)
+    lines = dict(line.split(": ", 1) for line in printed.splitlines())
+    shown = [pair.split("=")[0] for pair in lines["assignment"].split()]
+    hidden = [name for name in answer["assignment"] if name not in shown]
+    assert hidden
+    assert all(name.startswith("_") for name in hidden)
+    assert "people" in shown
+    assert lines["not shown"].split()[0] == str(len(hidden))
+
+
 def test_other_formats(elimina, tmp_path):
     (tmp_path / "p.opb").write_text(OPB)
     assert "value:      2\n" in elimina("cp", "p.opb").out

@@ -33,6 +33,7 @@ from elimina.inference.account import advice_on
 from elimina.inference.anytime import Run
 from elimina.inference.options import METHODS, OptimumMethod
 from elimina.io.files import save
+from elimina.io.globals import is_auxiliary
 from elimina.io.marginals import write_marginals
 from elimina.model import Model
 from elimina.planning.plan import bytes_text, count_text, seconds_text
@@ -252,7 +253,11 @@ def _human(result: Result, model: Model) -> str:
     workers = f" of {stats['workers']} workers" if "workers" in stats else ""
     rows.append(("time", f"{seconds_text(total)} on {stats['device']}{workers}{dtype}"))
     if result.assignment:
-        rows.append(("assignment", " ".join(f"{name}={state}" for name, state in result.assignment.items())))
+        named = {name: state for name, state in result.assignment.items() if not is_auxiliary(name)}
+        shown = named or result.assignment
+        rows.append(("assignment", " ".join(f"{name}={state}" for name, state in shown.items())))
+        if hidden := len(result.assignment) - len(shown):
+            rows.append(("not shown", f"{hidden:,} auxiliary variables of the constraints (--json has them)"))
     return labelled(rows) + (f"\n{marginals_table(result.marginals)}" if result.marginals else "")
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +34,8 @@ _LARGEST_COUNT = 2 * 10**6
 
 State = Any
 Step = Callable[[int, Any, int], Iterable[tuple[State, int]]]
+
+_AUXILIARY = re.compile(r"_s?[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -334,3 +337,8 @@ def gap_to(comparator: str, bound: int) -> Callable[[int], int]:
 def auxiliary(sizes: Sequence[int]) -> list[Variable]:
     """Return new variables with names that no file uses: _s0, _s1, ..."""
     return [Variable(f"_s{i}", size) for i, size in enumerate(sizes)]
+
+
+def is_auxiliary(name: str) -> bool:
+    """Return whether a name is one that ``auxiliary`` or the conversion of a constraint model gives: _s0, _12."""
+    return _AUXILIARY.fullmatch(name) is not None

@@ -470,7 +470,7 @@ def bytes_text(size: int) -> str:
 def count_text(number: int) -> str:
     """Format a count: exact up to a million, else by powers of ten, however large."""
     if number < 10**6:
-        return str(number)
+        return f"{number:,}"
     exponent = math.log10(number)
     digits = round(100 * 10 ** (exponent % 1))
     return f"{digits / 100:.2f}e{int(exponent)}" if digits < 1000 else f"1.00e{int(exponent) + 1}"
