@@ -77,8 +77,8 @@ void CaseNetwork::encode(const tables::Tables& tables, tables::Sense sense, tabl
 }
 
 std::optional<CasePosteriors> CaseNetwork::answer(const int* values, const DensePoll& poll) {
-  const CaseProgram* program = usable_ ? planner_->plan(values) : nullptr;
-  if (!program || program->work > most_work_) return std::nullopt;
+  const CaseProgram* program = usable_ ? planner_->plan(values, most_work_) : nullptr;
+  if (!program) return std::nullopt;
   if (!executor_ || program->end > i64(arena_.size())) {
     arena_.resize(std::max(program->end, i64(arena_.size())));
     executor_ = dense_function()({SemiringKind::sum_product, ValueKind::float64, 0, 0, nullptr, nullptr, 0, nullptr, 0, arena_.data(), nullptr, nullptr, 1});

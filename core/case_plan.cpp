@@ -1,6 +1,7 @@
 #include "case_plan.hpp"
 
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "order/greedy.hpp"
@@ -12,9 +13,11 @@ constexpr double kTrySeconds = 1.5e-6;   // of a greedy run, for each variable
 constexpr double kCellSeconds = 1.5e-9;  // of both passes, for each cell of a clique
 constexpr double kTryShare = 0.1;        // of the time of a run that may go into the search for an order
 constexpr i64 kMostTries = 64, kFewTries = 3;
+constexpr double kTryGain = 16;          // by which more tries may lessen the work of the first order
 
 // The best of a few greedy orders of what reductions leave: of more where it leaves more to do, and messages have at most `cells`.
-order::Order find_order(const order::Graph& whole, i64 cells) {
+// Nothing where a plan of at most so much work is out of reach.
+std::optional<order::Order> find_order(const order::Graph& whole, i64 cells, double most_work) {
   using namespace order;
   constexpr Rule rules[] = {Rule::weighted_min_fill, Rule::min_weight, Rule::min_fill};
   const Clock clock(std::numeric_limits<double>::infinity());
@@ -32,6 +35,7 @@ order::Order find_order(const order::Graph& whole, i64 cells) {
     best = std::move(*found);
     const Cost cost = cost_of(graph, best);
     work = cost.total, largest = cost.largest;
+    if (std::exp2(work) > kTryGain * most_work) return std::nullopt;
   }
   for (const Vertex v : best) result.push_back(names[v]);
   return result;
@@ -45,16 +49,17 @@ CasePlanner::CasePlanner(CaseModel model) : model_(std::move(model)), passes_(ma
   graph_ = order::moral_graph(sizes, {model_.starts.begin(), model_.starts.end()}, members);
 }
 
-const CaseProgram* CasePlanner::plan(const int* values) {
+const CaseProgram* CasePlanner::plan(const int* values, double most_work) {
   bool same = !observed_.empty();
   for (std::size_t v = 0; same && v < observed_.size(); ++v) same = observed_[v] == (values[v] >= 0);
-  if (!same) make(values);
-  if (!fits_) return nullptr;
+  if (!same) make(values, most_work);
+  if (!fits_ || program_.work > most_work) return nullptr;
   point(values);
   return &program_;
 }
 
-void CasePlanner::make(const int* values) {
+void CasePlanner::make(const int* values, double most_work) {
+  fits_ = false;
   observed_.resize(model_.sizes.size());
   for (std::size_t v = 0; v < observed_.size(); ++v) observed_[v] = values[v] >= 0;
   if (!passes_) return;
@@ -62,13 +67,13 @@ void CasePlanner::make(const int* values) {
   std::vector<char> seen(observed_.size());
   for (const i64 v : model_.members)
     if (!observed_[v] && !std::exchange(seen[v], 1)) left.push_back(order::Vertex(v));
-  order::Order found = find_order(order::induced(graph_, left), model_.last - model_.first);
-  for (order::Vertex& v : found) v = left[v];
+  auto found = find_order(order::induced(graph_, left), model_.last - model_.first, most_work);
+  if (!found) return;
+  for (order::Vertex& v : *found) v = left[v];
   try {
-    passes_->write(found, program_);
+    passes_->write(*found, program_);
     fits_ = true;
   } catch (const CaseTooLarge&) {
-    fits_ = false;
   }
 }
 

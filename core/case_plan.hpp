@@ -2,6 +2,7 @@
 // bucket tree as records of elimina/program.hpp. Messages and marginals are made as in plan/passes.cpp (Shafer and Shenoy,
 // 1990); here a plan takes microseconds, and the splits of the steps follow a simple rule (step_record.hpp).
 #pragma once
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -59,12 +60,12 @@ class CasePlanner {
   explicit CasePlanner(CaseModel model);
 
   // A plan for the variables that have a value (-1: none), whose steps read the factors where these have their values. nullptr:
-  // there is none whose messages fit. Valid until the next call.
-  const CaseProgram* plan(const int* values);
+  // there is none whose messages fit, or none of so little work. Valid until the next call.
+  const CaseProgram* plan(const int* values, double most_work = std::numeric_limits<double>::infinity());
   const CaseModel& model() const { return model_; }
 
  private:
-  void make(const int* values);
+  void make(const int* values, double most_work);
   void point(const int* values);
 
   CaseModel model_;

@@ -175,6 +175,14 @@ nb::tuple messages(Words<const double> sizes, Words<const std::int64_t> offsets,
   return tuple_of(std::move(found));
 }
 
+Array<Vertex> barren_removed(Words<const std::int64_t> offsets, Words<const Vertex> members, Words<const Vertex> children, Words<const Vertex> wanted) {
+  const std::vector<Vertex> all = list_of(members);
+  std::vector<char> marks(all.empty() ? 0 : std::size_t(*std::max_element(all.begin(), all.end())) + 1);
+  for (const Vertex v : list_of(wanted))
+    if (v < marks.size()) marks[v] = 1;
+  return array_of(without_barren(list_of(offsets), all, list_of(children), marks));
+}
+
 }  // namespace
 
 void bind_order(nb::module_& m) {
@@ -186,4 +194,7 @@ void bind_order(nb::module_& m) {
         "An elimination order of little work, and what `messages` says of it; the arguments are trusted.");
   m.def("messages", &messages, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::arg("order"),
         "Most variables of a message along an order, each variable's message's cells (0 above 64 bits), and the separators of those above 64 bits.");
+  m.def("without_barren", &barren_removed, nb::arg("offsets"), nb::arg("members"), nb::arg("children"), nb::arg("wanted"),
+        "Scopes left, ascending, when those go, one after another, whose own variable has no other scope left and is not wanted. No scope names a variable "
+        "twice, and each has its child, which no other one has.");
 }

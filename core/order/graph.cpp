@@ -64,6 +64,30 @@ std::vector<std::vector<Vertex>> components(const Graph& graph) {
   return result;
 }
 
+std::vector<Vertex> without_barren(const std::vector<std::int64_t>& offsets, const std::vector<Vertex>& members, const std::vector<Vertex>& children,
+                                   const std::vector<char>& wanted) {
+  const auto count = static_cast<Vertex>(children.size());
+  std::vector<Vertex> scope_of(wanted.size(), none), uses(wanted.size()), waiting, kept;
+  std::vector<char> left(count, 1);
+  for (Vertex f = 0; f < count; ++f) scope_of[children[f]] = f;
+  for (const Vertex v : members) ++uses[v];
+  const auto is_barren = [&](Vertex v) { return uses[v] == 1 && !wanted[v] && scope_of[v] != none && left[scope_of[v]]; };
+  for (const Vertex v : children)
+    if (is_barren(v)) waiting.push_back(v);
+  while (!waiting.empty()) {
+    const Vertex f = scope_of[waiting.back()];
+    waiting.pop_back();
+    left[f] = 0;
+    for (std::int64_t i = offsets[f]; i < offsets[f + 1]; ++i) {
+      --uses[members[i]];
+      if (is_barren(members[i])) waiting.push_back(members[i]);
+    }
+  }
+  for (Vertex f = 0; f < count; ++f)
+    if (left[f]) kept.push_back(f);
+  return kept;
+}
+
 EliminationTree eliminate(const Graph& graph, const Order& order) {
   const Vertex n = graph.count();
   std::vector<Vertex> position(n), mark(n, none);

@@ -30,6 +30,11 @@ Graph induced(const Graph& graph, const std::vector<Vertex>& keep);
 
 std::vector<std::vector<Vertex>> components(const Graph& graph);
 
+// The scopes that stay, ascending, when those leave, one after another, whose own variable (`children`) has no other scope left and is
+// not wanted. `wanted` has a mark for each variable.
+std::vector<Vertex> without_barren(const std::vector<std::int64_t>& offsets, const std::vector<Vertex>& members, const std::vector<Vertex>& children,
+                                   const std::vector<char>& wanted);
+
 // Separators (in no particular order) and parents of every vertex when the graph is eliminated along an order.
 struct EliminationTree {
   std::vector<std::vector<Vertex>> separator;

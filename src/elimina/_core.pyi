@@ -108,6 +108,11 @@ def messages(sizes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order=
     Most variables of a message along an order, each variable's message's cells (0 above 64 bits), and the separators of those above 64 bits.
     """
 
+def without_barren(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], members: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], children: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
+    """
+    Scopes left, ascending, when those go, one after another, whose own variable has no other scope left and is not wanted. No scope names a variable twice, and each has its child, which no other one has.
+    """
+
 class TableList:
     """
     Tables as the core reads them. It keeps their arrays, not what was written to a table's attributes since.

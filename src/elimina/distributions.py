@@ -46,8 +46,8 @@ def checked(
     *,
     strict: bool = True,
     in_place: bool = False,
-) -> tuple[Table, ...]:
-    """Return the factors with the rows normalised that miss 1 by the rounding of decimals.
+) -> tuple[tuple[Table, ...], frozenset[int]]:
+    """Normalise the rows that miss 1 by the rounding of decimals.
 
     Args:
         variables: The model's.
@@ -57,12 +57,15 @@ def checked(
             returned as they are.
         in_place: True if dense tables may be written to, because no other object shares their arrays.
 
+    Returns:
+        The factors, and the numbers of those with a row that still does not sum to 1.
+
     Raises:
         InputError: A row misses 1 by more than ``ROUNDING``.
     """
     off = dict(_off(factors, children))
     if not off:
-        return tuple(factors)
+        return tuple(factors), frozenset()
     count = int(_are_beyond(np.concatenate([sums.totals for sums in off.values()])).sum())
     if count:
         number, row = next((n, int(are.argmax())) for n in sorted(off) if (are := _are_beyond(off[n].totals)).any())
@@ -74,19 +77,18 @@ def checked(
             )
         rows_miss = "one row misses" if count == 1 else f"{count:,} rows miss"
         logger.warning("%s; %s 1 by more than %g: the file is read as a product of tables", text, rows_miss, ROUNDING)
-        return tuple(factors)
+        return tuple(factors), frozenset(off)
     result = list(factors)
     for number, sums in off.items():
         result[number] = _normalised(factors[number], children[number], sums, in_place)
     if logger.isEnabledFor(logging.INFO):
         _report(variables, off, children)
-    return tuple(result)
+    return tuple(result), frozenset(number for number in off if _stays(factors[number]))
 
 
-def are_distributions(factors: Sequence[Table], children: Sequence[int]) -> list[bool]:
-    """Return for each factor whether all of its rows sum to 1 up to the rounding of additions."""
-    off = {number for number, _ in _off(factors, children)}
-    return [number not in off for number in range(len(factors))]
+def unnormalised(factors: Sequence[Table], children: Sequence[int]) -> frozenset[int]:
+    """Return the numbers of the factors with a row that does not sum to 1 up to the rounding of additions."""
+    return frozenset(number for number, _ in _off(factors, children))
 
 
 class _Sums(NamedTuple):
@@ -116,11 +118,15 @@ def _normalised(factor: Table, child: int, sums: _Sums, in_place: bool) -> Table
             np.divide(factor.values, totals, out=factor.values)
             return factor
         return Table(factor.scope, (factor.values / totals).astype(factor.values.dtype))
-    if factor.default != 0:
-        # What no tuple has cannot be divided row by row.
+    if _stays(factor):
         return factor
     values = (factor.values / sums.totals[_parents_of(factor, axis)[1]]).astype(factor.values.dtype)
     return Table(factor.scope, values, sizes=factor.sizes, rows=factor.rows, default=factor.default)
+
+
+def _stays(factor: Table) -> bool:
+    """Return whether a factor is not normalised: what no tuple has cannot be divided row by row."""
+    return factor.rows is not None and factor.default != 0
 
 
 def _off(factors: Sequence[Table], children: Sequence[int]) -> Iterator[tuple[int, _Sums]]:

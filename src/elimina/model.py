@@ -152,6 +152,7 @@ class Model(Displayed):
         self.upper_bound = None if upper_bound is None else self._checked_bound(upper_bound)
         self.children = None if children is None else _indices("children", children)
         self.name = name
+        self._unnormalised: frozenset[int] | None = None
         self._index = {v.name: i for i, v in enumerate(self.variables)}
         if len(self._index) != len(self.variables):
             twice = next(v.name for i, v in enumerate(self.variables) if self._index[v.name] != i)
@@ -177,9 +178,18 @@ class Model(Displayed):
             InputError: A row misses 1 by more.
         """
         if self.children is not None:
-            self.factors = distributions.checked(
+            self.factors, self._unnormalised = distributions.checked(
                 self.variables, self.factors, self.children, strict=strict, in_place=in_place
             )
+
+    @property
+    def unnormalised(self) -> frozenset[int]:
+        """Numbers of the factors with a row that does not sum to 1, where factors have children."""
+        if self.children is None:
+            return frozenset()
+        if self._unnormalised is None:
+            self._unnormalised = distributions.unnormalised(self.factors, self.children)
+        return self._unnormalised
 
     def _checked_bound(self, upper_bound: float) -> int | float | None:
         if self.sense == "probability":

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import operator
 from collections.abc import Collection, Sequence
 
+import numpy as np
+
+from elimina._core import without_barren
 from elimina.errors import InputError
+from elimina.scopes import Scopes
 
 
 def prune_barren(
@@ -48,6 +52,8 @@ def prune_barren(
 def _check_children(scopes: Sequence[Sequence[int]], children: Sequence[int]) -> None:
     if len(scopes) != len(children):
         raise InputError(f"there are {len(scopes)} factors but {len(children)} children; each factor has one")
+    if len(set(children)) == len(children) and all(map(operator.contains, scopes, children)):
+        return
     first: dict[int, int] = {}
     for factor, (scope, child) in enumerate(zip(scopes, children, strict=True)):
         if child not in scope:
@@ -57,18 +63,10 @@ def _check_children(scopes: Sequence[Sequence[int]], children: Sequence[int]) ->
 
 
 def _without_barren(scopes: Sequence[Sequence[int]], children: Sequence[int], wanted: set[int]) -> list[int]:
-    factor_of = {child: factor for factor, child in enumerate(children)}
-    uses = Counter(v for scope in scopes for v in set(scope))
-    kept = set(range(len(scopes)))
-    barren = [v for v in factor_of if uses[v] == 1 and v not in wanted]
-    while barren:
-        factor = factor_of[barren.pop()]
-        kept.discard(factor)
-        for v in set(scopes[factor]):
-            uses[v] -= 1
-            if uses[v] == 1 and v not in wanted and factor_of.get(v) in kept:
-                barren.append(v)
-    return sorted(kept)
+    starts, members = Scopes.of(scopes)
+    own, asked = np.array(children, dtype=np.uint32), np.array(sorted(wanted), dtype=np.uint32)
+    found: list[int] = without_barren(starts, members.astype(np.uint32), own, asked).tolist()
+    return found
 
 
 def _joined(scopes: Sequence[Sequence[int]], kept: list[int], evidence: set[int], query: set[int]) -> list[int]:

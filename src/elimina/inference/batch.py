@@ -26,7 +26,7 @@ from elimina.inference.propagator import Propagator
 from elimina.io.cases import Codes
 from elimina.model import Model
 from elimina.planning.estimate import cuda_machine
-from elimina.planning.machine import CASE_COLUMN_SECONDS
+from elimina.planning.machine import CASE_COLUMN_SECONDS, KEPT_TREE_RUNS
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, prepare_batch, with_units
 
@@ -77,7 +77,7 @@ class Batch:
         self._options = options._replace(threads=1)
         self._propagators: SimpleQueue[dict[str, Propagator]] = SimpleQueue()
         probe = self._prepare(_UNIT)
-        self._order = elimination_order(probe, options)
+        self._order = elimination_order(probe, options, runs=KEPT_TREE_RUNS)
         self._plan_chunks(probe, count, CpuBackend(options.threads).threads)
         self._ways = self._other_ways()
 

@@ -57,7 +57,11 @@ class Planned(NamedTuple):
 
 
 def plan_problem(
-    problem: Problem, options: Options, rough: Order | None = None, order: Sequence[int] | None = None
+    problem: Problem,
+    options: Options,
+    rough: Order | None = None,
+    order: Sequence[int] | None = None,
+    runs: int = 1,
 ) -> Planned:
     """Find an order, and plan on the device that is asked for, or (``auto``) on the one that finishes first.
 
@@ -66,13 +70,14 @@ def plan_problem(
         options: Planning options.
         rough: See ``elimination_order``.
         order: Elimination order, if it is known.
+        runs: See ``elimination_order``.
 
     Raises:
         InputError: The order or the dtype does not fit the problem.
         DeviceError: The device is missing or cannot be used.
     """
     started = time.perf_counter()
-    order = elimination_order(problem, options, rough) if order is None else order
+    order = elimination_order(problem, options, rough, runs) if order is None else order
     ordered = time.perf_counter()
     backend: Backend = CpuBackend(options.threads) if not options.needs_gpu else get_backend("cuda")
     plan = fitting_plan(backend, problem, order, options)

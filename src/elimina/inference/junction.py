@@ -27,6 +27,7 @@ from elimina.inference.propagator import Propagator
 from elimina.inference.tree_statistics import Statistics, tree_statistics
 from elimina.io import ModelLike, as_model
 from elimina.model import Model
+from elimina.planning.machine import KEPT_TREE_RUNS
 from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
 from elimina.planning.prepare import prepare, with_units
 from elimina.states import Evidence, State, check_mapping, evidence_of, indices_of, state_array
@@ -101,7 +102,7 @@ class JunctionTree(Displayed):
 
     @functools.cached_property
     def _planned(self) -> Planned:
-        planned = plan_problem(prepare(with_units(self.model), "mar", {}), self._options)
+        planned = plan_problem(prepare(with_units(self.model), "mar", {}), self._options, runs=KEPT_TREE_RUNS)
         if not planned.plan.fits:
             raise MemoryLimitError(does_not_fit(planned.plan))
         return planned

@@ -13,7 +13,7 @@ from elimina.errors import InputError
 from elimina.inference.options import Options
 from elimina.order import CELLS_PER_SECOND, Method, Order, find_order
 from elimina.planning.estimate import cpu_machine
-from elimina.planning.machine import BOTH_PASSES, KEPT_TREE_RUNS
+from elimina.planning.machine import BOTH_PASSES
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem
 from elimina.scopes import Scopes
@@ -55,22 +55,20 @@ def quick_order(problem: Problem, options: Options) -> Order:
     return dataclasses.replace(found, order=tuple(map(problem.free.__getitem__, found.order)))
 
 
-def elimination_order(problem: Problem, options: Options, rough: Order | None = None) -> tuple[int, ...]:
+def elimination_order(problem: Problem, options: Options, rough: Order | None = None, runs: int = 1) -> tuple[int, ...]:
     """Return an order of the free variables: searched for, or the given one without the variables that are fixed.
 
     Args:
         problem: Problem whose variables are ordered.
         options: Planning options.
-        rough: Order from ``rough_order``, if it is known: a search does not go on from a small problem's. Trees of
-            marginals without one are taken to be kept for more than one run.
+        rough: Order from ``rough_order``, if it is known: a search does not go on from a small problem's.
+        runs: Runs that are expected of the plan.
     """
     if not isinstance(options.order, str):
         return _given_order(problem, options.order)
     if problem.task == "mmap":
         return _order_around(problem, options)
-    speed = CELLS_PER_SECOND / (BOTH_PASSES if problem.task == "mar" else 1)
-    if rough is None and problem.task == "mar":
-        speed /= KEPT_TREE_RUNS
+    speed = CELLS_PER_SECOND / (BOTH_PASSES if problem.task == "mar" else 1) / runs
     if rough is not None and options.order == "auto":
         worth = max(WORTH_A_SEARCH, _LEAST_SEARCH * rough.seconds / SEARCH_SHARE)
         if rough.total_cells < worth * speed:

@@ -21,7 +21,7 @@ from elimina.planning.machine import (
     ESTIMATED_FACTOR_SECONDS,
     PLANNED_FACTOR_SECONDS,
 )
-from elimina.planning.prepare import Problem, are_distributions, prepare
+from elimina.planning.prepare import Problem, prepare
 from elimina.relevance import Relevance, bits
 from elimina.result import JUNCTION_TREE
 from elimina.scopes import Scopes
@@ -127,7 +127,9 @@ def _same(variables: Iterable[int]) -> dict[int, int]:
 
 def _relevance(model: Model, evidence: Mapping[int, int]) -> Relevance | None:
     """None if nothing may be left out, for the factors are no network's conditional distributions."""
-    if model.sense != "probability" or model.children is None or not are_distributions(model.factors, model.children):
+    if model.sense != "probability" or model.children is None or model.unnormalised:
+        return None
+    if len(set(model.children)) < len(model.children):
         return None
     relevance = Relevance([factor.scope for factor in model.factors], model.children, evidence)
     return relevance if relevance.acyclic else None
@@ -173,20 +175,21 @@ class _Search:
             return [tree]
         merged: list[_Group] = []
         for factors, variables in maximal:
-            self._add(merged, _Group(factors, variables, self._seconds(factors)))
+            self._add(merged, factors, variables)
         return merged if sum(group.seconds for group in merged) < running + planning else [tree]
 
-    def _add(self, merged: list[_Group], group: _Group) -> None:
+    def _add(self, merged: list[_Group], factors: int, variables: tuple[int, ...]) -> None:
         """Put a group to the one that needs the fewest further factors for it, if that is estimated to pay."""
         if merged:
-            nearest = min(range(len(merged)), key=lambda i: (group.factors & ~merged[i].factors).bit_count())
+            nearest = min(range(len(merged)), key=lambda i: (factors & ~merged[i].factors).bit_count())
             other = merged[nearest]
-            union = other.factors | group.factors
-            seconds = self._seconds(union)
-            if seconds < other.seconds + group.seconds:
-                merged[nearest] = _Group(union, other.variables + group.variables, seconds)
+            union = other.factors | factors
+            more = self._seconds(union) - other.seconds
+            # Most often planning alone takes longer, and the group's own run need not be estimated.
+            if more < PLANNED_FACTOR_SECONDS * factors.bit_count() or more < self._seconds(factors):
+                merged[nearest] = _Group(union, other.variables + variables, other.seconds + more)
                 return
-        merged.append(group)
+        merged.append(_Group(factors, variables, self._seconds(factors)))
 
     @functools.cached_property
     def _scopes(self) -> Scopes:
@@ -218,7 +221,7 @@ def _maximal(groups: Mapping[int, Sequence[int]], seconds: float) -> list[tuple[
         seconds -= COMPARED_SET_SECONDS * len(result)
         if seconds < 0:
             return []
-        around = [other for other in result if factors & ~other == 0]
+        around = [other for other in result if factors | other == other]
         holder = min(around, key=int.bit_count) if around else factors
         result.setdefault(holder, []).extend(groups[factors])
     return [(factors, tuple(variables)) for factors, variables in result.items()]

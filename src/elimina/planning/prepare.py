@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from elimina import distributions, tasks
+from elimina import tasks
 from elimina._core import TableList
 from elimina.errors import InputError, MemoryLimitError
 from elimina.model import Model, Sense, Variable
@@ -205,17 +205,10 @@ def _relevant_factors(
         return range(len(children))
     scopes = [factor.scope for factor in model.factors]
     needed = prune_barren(scopes, children, evidence={*evidence, *(query or ())})
-    barren = sorted(set(range(len(children))).difference(needed))
-    found = distributions.are_distributions([model.factors[f] for f in barren], [children[f] for f in barren])
-    lasting = {children[f] for f, is_one in zip(barren, found, strict=True) if not is_one}
+    lasting = {children[f] for f in model.unnormalised.difference(needed)}
     if query is None and not lasting:
         return needed
     return prune_barren(scopes, children, evidence=evidence, query=query, lasting=lasting)
-
-
-def are_distributions(factors: Sequence[Table], children: Sequence[int]) -> bool:
-    """Return whether all factors are distributions of distinct children: only then is a barren one worth 1."""
-    return len(set(children)) == len(children) and all(distributions.are_distributions(factors, children))
 
 
 def grouped(tables: Tables) -> tuple[Group, ...]:
