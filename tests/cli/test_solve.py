@@ -183,7 +183,7 @@ def test_plan_in_slices(elimina, radio):
     code, out, err = elimina("plan", radio, "--memory", "1 MB", "--device", "cpu")
     assert (code, err) == (0, "")
     rows = dict(line.split(":", 1) for line in out.splitlines())
-    assert list(rows)[-3:] == ["slices", "variables fixed", "cost of slicing"]
+    assert list(rows)[-3:] == ["slices", "conditioned on", "cost of slicing"]
     assert "fits" in rows["memory limit"]
     assert "steps run once" in rows["slices"]
     assert "times the work of the unsliced plan, which needs" in rows["cost of slicing"]

@@ -88,7 +88,7 @@ def test_limits():
     assert calls.plan(model, **options, slices=slicing.number).fits
     assert calls.plan(model, **options, slices="never") == slicing.unsliced
     text = str(plan)
-    assert f"variables fixed:      {len(slicing.names)}: {slicing.names[0]} (5)" in text
+    assert f"conditioned on:       {len(slicing.names)}: {slicing.names[0]} (5)" in text
     assert f"{plan.work / slicing.unsliced.work:.2f}"[:3] in text.rpartition("cost of slicing:")[2]
 
 

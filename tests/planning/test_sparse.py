@@ -57,7 +57,7 @@ def test_large_sparse_tables_are_on_rows():
     assert largest <= total < 10000
     assert plan.seconds < dense.seconds
     assert plan.peak_bytes < dense.peak_bytes
-    assert f"on rows:              {steps} of {len(plan.steps)} steps; " in str(plan)
+    assert f"sparse steps:         {steps} of {len(plan.steps)}; " in str(plan)
 
 
 def circuit(gates, inputs, seed):

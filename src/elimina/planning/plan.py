@@ -406,7 +406,7 @@ class Plan(NamedTuple):
             *((f"limit, {tier}", bytes_text(limit)) for tier, limit in self.limits),
             *self._streaming(),
             *(product_rows(self.steps) if self.semiring == "sum-product" and self.sparse is None else ()),
-            *self._on_rows(),
+            *self._sparse_steps(),
             ("estimated time", seconds_text(self.seconds)),
             *([] if self.slicing is None else _slicing_rows(self, self.slicing)),
         ]
@@ -427,12 +427,12 @@ class Plan(NamedTuple):
             ("mini-buckets", text + (", by content" if by_content else "") + (", moment matching" if levelled else ""))
         ]
 
-    def _on_rows(self) -> list[tuple[str, str]]:
+    def _sparse_steps(self) -> list[tuple[str, str]]:
         if self.sparse is None:
             return []
         steps, largest, total = self.sparse.predicted
-        rows = f"{rows_text(largest)} predicted in the largest table, {rows_text(total)} in all"
-        return [("on rows", f"{steps} of {len(self.steps)} steps; {rows}")]
+        tuples = f"{_tuples_text(largest)} predicted in the largest table, {_tuples_text(total)} in all"
+        return [("sparse steps", f"{steps} of {len(self.steps)}; {tuples}")]
 
 
 def _slicing_rows(plan: Plan, slicing: Slicing) -> list[tuple[str, str]]:
@@ -442,7 +442,7 @@ def _slicing_rows(plan: Plan, slicing: Slicing) -> list[tuple[str, str]]:
     allowed = "" if slicing.allowed else ", more than are allowed"
     return [
         ("slices", f"{count_text(slicing.number)}{allowed}; {slicing.shared} of {len(plan.steps)} steps run once"),
-        ("variables fixed", f"{len(slicing.names)}: {fixed}"),
+        ("conditioned on", f"{len(slicing.names)}: {fixed}"),
         (
             "cost of slicing",
             f"{times_text(plan.work, whole.work)} the work of the unsliced plan, which needs "
@@ -476,9 +476,9 @@ def count_text(number: int) -> str:
     return f"{digits / 100:.2f}e{int(exponent)}" if digits < 1000 else f"1.00e{int(exponent) + 1}"
 
 
-def rows_text(rows: float) -> str:
-    """Format a predicted number of rows."""
-    return "more than 1e+300 rows" if rows > 1e300 else f"{count_text(math.ceil(rows))} rows"
+def _tuples_text(tuples: float) -> str:
+    """Format a predicted number of tuples."""
+    return "more than 1e+300 tuples" if tuples > 1e300 else f"{count_text(math.ceil(tuples))} tuples"
 
 
 def seconds_text(seconds: float) -> str:
