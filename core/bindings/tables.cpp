@@ -4,7 +4,9 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -165,17 +167,37 @@ i64 largest(const TableList& own) {
   return found;
 }
 
+using Arena = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+Number number_of(const Arena& arena) {
+  if (arena.dtype() == nb::dtype<double>()) return Number::f64;
+  if (arena.dtype() == nb::dtype<float>()) return Number::f32;
+  if (arena.dtype() == nb::dtype<i64>()) return Number::i64;
+  if (arena.dtype() == nb::dtype<u64>()) return Number::u64;
+  if (arena.dtype() == nb::dtype<i32>()) return Number::i32;
+  if (arena.dtype() == nb::dtype<i16>()) return Number::i16;
+  throw nb::type_error("no arena has this dtype");
+}
+
+// All tables as one factor, its last variable fastest.
+void join(const TableList& own, const std::string& sense, const std::string& rule, i64 limit, const std::vector<int>& scope, const std::vector<i64>& sizes, Arena arena,
+          i64 block) {
+  std::vector<int> members(own.tables.size());
+  std::iota(members.begin(), members.end(), 0);
+  std::vector<i64> strides(sizes.size());
+  i64 cells = 1;
+  for (std::size_t a = sizes.size(); a-- > 0; cells *= sizes[a]) strides[a] = cells;
+  if (i64(arena.size()) != cells) throw nb::value_error("the arena has another number of cells than the factor");
+  const std::array<i64, 2> member_starts{0, i64(members.size())}, starts{0, i64(scope.size())};
+  const std::array<i64, 1> offsets{0}, numbers{0};
+  encode(own.tables, sense_of(sense), rule_of(rule), limit, {member_starts, members, starts, scope, sizes, strides, offsets}, numbers, number_of(arena),
+         static_cast<char*>(arena.data()), block);
+}
+
 nb::tuple encode_factors(const TableList& own, const std::string& sense, const std::string& rule, i64 limit, Words<const i64> member_starts, Words<const int> members,
                 Words<const i64> starts, Words<const int> scopes, Words<const i64> sizes, Words<const i64> strides, Words<const i64> offsets, std::optional<Words<const i64>> numbers,
-                nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu> arena, i64 block) {
-  Number type;
-  if (arena.dtype() == nb::dtype<double>()) type = Number::f64;
-  else if (arena.dtype() == nb::dtype<float>()) type = Number::f32;
-  else if (arena.dtype() == nb::dtype<i64>()) type = Number::i64;
-  else if (arena.dtype() == nb::dtype<u64>()) type = Number::u64;
-  else if (arena.dtype() == nb::dtype<i32>()) type = Number::i32;
-  else if (arena.dtype() == nb::dtype<i16>()) type = Number::i16;
-  else throw nb::type_error("no arena has this dtype");
+                Arena arena, i64 block) {
+  const Number type = number_of(arena);
   const Places places{span_of(member_starts), span_of(members), span_of(starts), span_of(scopes), span_of(sizes), span_of(strides), span_of(offsets)};
   std::vector<i64> all;
   if (!numbers)
@@ -205,6 +227,8 @@ void bind_tables(nb::module_& m) {
             return network::incumbent_cost(own.tables, sense_of(sense), visits);
           }, "sense"_a, "visits"_a,
            "Cost above the integer tables' least costs of an assignment that a local search of so many visits to cells finds; None if it finds none.")
+      .def("join", &join, "sense"_a, "rule"_a, "limit"_a, "scope"_a, "sizes"_a, "arena"_a, "block"_a,
+           "Write all tables to an arena as one factor over a scope that contains theirs, the last variable fastest: see `encode`.")
       .def("encode", &encode_factors, "sense"_a, "rule"_a, "limit"_a, "member_starts"_a, "members"_a, "starts"_a, "scopes"_a, "sizes"_a, "strides"_a, "offsets"_a,
            "numbers"_a.none(), "arena"_a, "block"_a,
            "Write factors to an arena: those with these numbers, or all. `rule`: `support`, `distances` (up to `limit`), `sums`, `logs` or `products`; "

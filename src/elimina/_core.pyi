@@ -149,6 +149,11 @@ class TableList:
         Cost above the integer tables' least costs of an assignment that a local search of so many visits to cells finds; None if it finds none.
         """
 
+    def join(self, sense: str, rule: str, limit: int, scope: Sequence[int], sizes: Sequence[int], arena: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu')], block: int) -> None:
+        """
+        Write all tables to an arena as one factor over a scope that contains theirs, the last variable fastest: see `encode`.
+        """
+
     def encode(self, sense: str, rule: str, limit: int, member_starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], members: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], scopes: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], strides: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], numbers: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, arena: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu')], block: int) -> tuple:
         """
         Write factors to an arena: those with these numbers, or all. `rule`: `support`, `distances` (up to `limit`), `sums`, `logs` or `products`; `block`: cells that are worked on at a time. Returns (products) the largest and the smallest positive value of each factor, the powers of two that were taken out, and 1 where no positive product left the normal range, else 0.

@@ -103,7 +103,9 @@ def test_what_takes_too_long_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> No
     problem = Problem.from_model(random_model(13, 4, 0.4, 0.2, seed=1))
     # The package's solve is the function.
     monkeypatch.setattr(import_module("elimina.dcop.solve"), "MOST_SECONDS", 0.01)
-    with pytest.raises(MemoryLimitError, match=r"mb-dpop: width \d+, \d+ tables, .* of a variable, about .*--memory"):
+    with pytest.raises(
+        MemoryLimitError, match=r"mb-dpop: width \d+, [\d,]+ tables, .* of a variable, about .*--memory"
+    ):
         solve(problem, "mb-dpop", memory=4_000)
     assert solve(problem, "mb-dpop", memory=4_000, time_limit=60).status == "optimal"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -268,8 +268,14 @@ def distances(problem: Problem, forbidden: int) -> Distances:
     sizes, groups = problem.model.sizes, problem.groups
     shapes = [tuple(sizes[v] for v in group.scope) for group in groups]
     factors = list(_side_by_side([group.members for group in groups], [group.scope for group in groups], shapes))
-    limit = forbidden if problem.model.is_integer else None
-    return _distances(problem.tables.listed, problem.model.sense, limit, factors, problem.model.constant)
+    model, tables = problem.model, problem.tables.listed
+    limit = forbidden if model.is_integer else None
+    arena = np.empty(sum(factor.span for factor in factors), dtype=np.float64 if limit is None else np.int64)
+    write_factors(tables, model.sense, _distance_rule(model.sense, limit), limit or 0, Factors.packed(factors), arena)
+    parts = np.split(arena, [factor.offset for factor in factors[1:]])
+    joined = [part.reshape(factor.sizes) for part, factor in zip(parts, factors, strict=True)] if factors else []
+    inside = {member for factor in factors for member in factor.members}
+    return _distances(tables, model.sense, limit, joined, inside, model.constant)
 
 
 def distances_of(
@@ -285,27 +291,37 @@ def distances_of(
         sense: Sense of the tables.
         forbidden: Number for forbidden integer costs; allowed distances are below it. None: costs are floats.
     """
-    return _distances(tables, sense, forbidden, list(_side_by_side([range(count)], [scope], [sizes])))
+    arena = np.empty(math.prod(sizes), dtype=np.float64 if forbidden is None else np.int64)
+    tables.join(
+        sense, _distance_rule(sense, forbidden), forbidden or 0, scope, sizes, arena, tables_of_models.BLOCK_CELLS
+    )
+    return _distances(tables, sense, forbidden, [arena.reshape(sizes)], range(count))
+
+
+def _distance_rule(sense: Sense, forbidden: int | None) -> Rule:
+    if forbidden is not None:
+        return "distances"
+    return "logs" if sense == "probability" else "sums"
 
 
 def _distances(
-    tables: TableList, sense: Sense, forbidden: int | None, factors: Sequence[FactorLayout], constant: float = 0
+    tables: TableList,
+    sense: Sense,
+    forbidden: int | None,
+    joined: list[Array],
+    inside: Collection[int],
+    constant: float = 0,
 ) -> Distances:
-    is_integer, sign = forbidden is not None, 1 if sense == "min-cost" else -1
-    arena = np.empty(sum(factor.span for factor in factors), dtype=np.int64 if is_integer else np.float64)
-    rule: Rule = "distances" if is_integer else "logs" if sense == "probability" else "sums"
-    write_factors(tables, sense, rule, forbidden or 0, Factors.packed(factors), arena)
+    """Return joined tables, of which those inside were made, with what was taken out of all."""
+    sign = 1 if sense == "min-cost" else -1
     ends = tables.ends(sense)
     bests = [known if known is None else known[0] if sign == 1 else known[1] for known in ends]
-    parts = np.split(arena, [factor.offset for factor in factors[1:]])
-    joined = [part.reshape(factor.sizes) for part, factor in zip(parts, factors, strict=True)] if factors else []
-    if is_integer:
+    if forbidden is not None:
         total = int(constant) + sum(best for best in bests if best is not None)
         return Distances(joined, sign * total, None not in bests)
     values = [math.log(best) if sense == "probability" else best for best in bests if best is not None]
     taken = tuple(sign * part for value in (constant, *values) for part in _floats(value))
     joined = [sign * table for table in joined]
-    inside = {member for factor in factors for member in factor.members}
     possible = constant > -math.inf and all(best is not None for n, best in enumerate(bests) if n not in inside)
     possible = possible and all(bool(np.isfinite(table).any()) for table in joined)
     return Distances(joined, math.fsum(taken), possible)
