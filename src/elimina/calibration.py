@@ -104,7 +104,7 @@ def reset() -> Path | None:
 def _file() -> Path:
     path = calibration_file()
     if path is None:
-        raise InputError(f"no file can be named for the calibration: {FILE} is empty; unset it, or name a file")
+        raise InputError(f"cannot save the calibration: {FILE} is empty; unset it, or set it to the path of a file")
     return path
 
 

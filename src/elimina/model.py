@@ -387,7 +387,7 @@ class Model(Displayed):
         try:
             values = TableList(self.factors).values(assignment)
         except ValueError as error:
-            raise InputError(f"an assignment is none of the model: {error}") from None
+            raise InputError(f"the assignment does not fit the model: {error}") from None
         if self.sense == "probability":
             return [math.log(p) if p > 0 else -math.inf for p in values]
         forbidden, worst = (forbidden_value(self.sense, dtype) for dtype in (np.int64, np.float64))

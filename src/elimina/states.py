@@ -290,7 +290,7 @@ def known_of(variable: Variable, known: Any) -> int | Weights:
     try:
         weights = np.array(known, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"the likelihoods of variable {variable.name!r} are no numbers: {known!r}") from error
+        raise InputError(f"the likelihoods of variable {variable.name!r} are not numbers: {known!r}") from error
     if weights.shape != (variable.size,):
         raise InputError(
             f"variable {variable.name!r} has {variable.size} states and got likelihoods of shape {weights.shape}"

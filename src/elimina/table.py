@@ -277,7 +277,7 @@ def unmasked(what: str, values: ArrayLike) -> Values:
     try:
         return np.asarray(values)
     except ValueError as error:
-        raise InputError(f"{what} are no array of numbers: {error}") from error
+        raise InputError(f"{what} are not an array of numbers: {error}") from error
 
 
 def _kind(array: Values) -> str:

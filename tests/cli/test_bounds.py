@@ -58,7 +58,7 @@ def test_a_trace_and_its_picture(elimina):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("", "has no bounds"), ("{]\n", "is no trace"), ('{"a": 1}\n', "is no trace"), ("3\n", "is no")],
+    [("", "has no bounds"), ("{]\n", "is not a trace"), ('{"a": 1}\n', "is not a trace"), ("3\n", "is not")],
 )
 def test_bad_traces(elimina, text, message):
     with open("run.jsonl", "w") as file:

@@ -70,7 +70,7 @@ def test_faults(elimina, grid):
         (["--ibound", 2], 1, "dpop takes none"),
         (["--algo", "mb-dpop"], 1, "mb-dpop needs the memory"),
         (["--memory", "1kB"], 1, "agent 'x"),
-        (["--algo", "adpop", "--ibound", 2, "--filter", 2], 1, "rows are filtered by dpop only"),
+        (["--algo", "adpop", "--ibound", 2, "--filter", 2], 1, "filtering needs the algorithm dpop"),
         (["--filter", 0], 2, "--filter"),
         (["--crash", "x3"], 2, "expected an agent and a message number, such as a1@3"),
         (["--crash", "nobody@1"], 1, "there is no agent 'nobody'"),

@@ -284,10 +284,10 @@ SQUARE = np.array([[0, 2, 3, 2], [2, 0, 2, 3], [3, 2, 0, 2], [2, 3, 2, 0]])
         ),
         (SQUARE.astype(float), [], TypeError, "distances is an array of float64; it takes integers"),
         (None, [], TypeError, "distances is an array of object; it takes integers"),
-        (SQUARE[:3], [], InputError, "distances of shape \\(3, 4\\) are no matrix"),
+        (SQUARE[:3], [], InputError, "distances of shape \\(3, 4\\) are not a matrix"),
         (SQUARE * 2**40, [], InputError, "beyond 2\\^31"),
-        (SQUARE, [(0, 4)], InputError, "the fixed edge \\(0, 4\\) names no two of the 4 cities"),
-        (SQUARE, [(1,)], InputError, "the fixed edge \\(1,\\) names no two"),
+        (SQUARE, [(0, 4)], InputError, "the fixed edge \\(0, 4\\) is not a pair of different cities from 0 to 3"),
+        (SQUARE, [(1,)], InputError, "the fixed edge \\(1,\\) is not a pair"),
     ],
 )
 def test_problems_that_are_none(distances, fixed, error, words):

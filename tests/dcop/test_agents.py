@@ -168,7 +168,7 @@ def test_faults_change_nothing(kind: str, seed: int, order, loss: float, duplica
 
 def test_what_cannot_finish_fails() -> None:
     problem = Problem.from_model(grid_model(3, 2))
-    with pytest.raises(DcopError, match="times without an answer, so the run ended; lose fewer messages"):
+    with pytest.raises(DcopError, match="times without an answer, so the run ended; use a smaller loss"):
         solve(problem, network=Network(loss=1.0))
     with pytest.raises(DcopError, match="to 'x4' 31 times without an answer"):
         solve(problem, network=Network(crashes={"x4": 3}, downtime=float("inf")))

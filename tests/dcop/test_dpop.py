@@ -212,10 +212,10 @@ def test_costs_that_are_small_beside_those_not_taken() -> None:
     [
         ({"algorithm": "adopt"}, "unknown algorithm 'adopt'; it is one of dpop, adpop"),
         ({"algorithm": "adpop"}, "adpop needs an i-bound"),
-        ({"ibound": 2}, "an i-bound goes with adpop, dpop takes none"),
+        ({"ibound": 2}, "dpop takes no i-bound; leave out"),
         ({"time_limit": float("nan")}, "time_limit is NaN"),
         ({"threads": 0}, "threads is 0; it must be from 1 to 1,024"),
-        ({"ibound": 2}, "dpop takes none"),
+        ({"ibound": 2}, "dpop takes no i-bound"),
         ({"algorithm": "adpop", "ibound": 0}, "ibound is 0"),
         ({"heuristic": "best"}, "unknown heuristic 'best'"),
         ({"memory": -1}, "memory is -1 bytes"),

@@ -110,14 +110,14 @@ def test_large_costs(sense) -> None:
 
 def test_memory_is_kept() -> None:
     problem = Problem.from_model(random_model(14, 4, 0.45, 0.1, seed=2))
-    with pytest.raises(MemoryLimitError, match=r"agent 'x\d+' needs more than the .* left for the rows of"):
+    with pytest.raises(MemoryLimitError, match=r"agent 'x\d+' needs more than the .* left for the tuples of"):
         solve(problem, filtering=1, memory=3000)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"algorithm": "adpop", "ibound": 2}, "rows are filtered by dpop only, not by adpop"),
+        ({"algorithm": "adpop", "ibound": 2}, "filtering needs the algorithm dpop, not adpop"),
         ({"filtering": 0}, "filtering is 0; it must be at least 1"),
     ],
 )

@@ -107,7 +107,7 @@ def test_gpus_are_named_as_they_are_seen(monkeypatch) -> None:
 
 
 def test_local_needs_workers() -> None:
-    with pytest.raises(InputError, match="0 workers can do nothing"), local(0):
+    with pytest.raises(InputError, match="invalid number of workers 0"), local(0):
         pass
 
 

@@ -168,7 +168,7 @@ def test_pgmpy_networks_that_cannot_be_taken():
         Model.from_pgmpy(network(["a"], [a, a]))
     with pytest.raises(InputError, match=r"variable 'a' has the states \['x', 'y'\] in one factor and"):
         Model.from_pgmpy(network(["a", "b"], [a, b]))
-    with pytest.raises(UnsupportedError, match="is no table"):
+    with pytest.raises(UnsupportedError, match="is not a table"):
         Model.from_pgmpy(network(["a"], [SimpleNamespace(variable="a")]))
     one = factor([1], [0.5, 0.5], {1: [0, 1]})
     with pytest.raises(InputError, match="two variables are named '1'"):

@@ -166,7 +166,7 @@ def test_rows_that_do_not_fit_after_all(monkeypatch):
     expected = calls.solve(model, "count", tables="dense", device="cpu").value
     monkeypatch.setattr(RowsSession, "_free", lambda self: 100)
     monkeypatch.setattr(RowsSession, "_is_smaller_dense", lambda *_: False)
-    with pytest.raises(MemoryLimitError, match=r"more rows than the [0-9]+ that the memory limit leaves room for"):
+    with pytest.raises(MemoryLimitError, match=r"more tuples than the [0-9]+ that the memory limit leaves room for"):
         calls.solve(model, "count", tables="sparse", device="cpu")
     monkeypatch.setattr(choose, "TUPLES_FROM_SECONDS", 0.0)
     plans = []

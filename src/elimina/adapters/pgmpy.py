@@ -89,7 +89,9 @@ class VariableElimination:
         else:
             result = api.solve(self.model, "mmap", query=asked, evidence=known)
         if result.assignment is None:
-            raise ImpossibleEvidenceError("the evidence has probability 0: nothing follows from it")
+            raise ImpossibleEvidenceError(
+                "the evidence has probability 0, so there are no posteriors: change the evidence"
+            )
         return {self._nodes[name]: result.assignment[name] for name in asked}
 
     def predict_probability(self, data: Any) -> Any:

@@ -50,7 +50,7 @@ class BayesNetClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: i
         """
         model = as_model(self.network)
         if model.children is None:
-            raise InputError("the model is no Bayesian network, so its tables are no distributions to fit")
+            raise InputError("fit needs a Bayesian network: the tables of this model are not distributions")
         self.classes_ = np.array(model[self.target].all_states)
         self.model_ = model if X is None else self._fitted(model, X, y)
         self._tree = JunctionTree(self.model_, memory=self.memory)

@@ -70,7 +70,7 @@ class CpuSession:
             self._arena = np.empty(program.arena_cells, dtype=program.dtype)
         except MemoryError as error:
             size = bytes_text(program.arena_cells * program.dtype.itemsize)
-            raise MemoryLimitError(f"cannot allocate {size} of host memory; give the plan less (--memory)") from error
+            raise MemoryLimitError(f"cannot allocate {size} of host memory; set a smaller --memory") from error
         self._arena[: program.factor_cells] = factors
         self._peaks = np.zeros((len(program.starts), 2))
         self._assignment = np.zeros(program.variables, dtype=np.int32) if program.decode else None

@@ -72,7 +72,7 @@ def memory_errors_in_words(while_what: str) -> Iterator[None]:
     except MemoryError as error:
         raise MemoryLimitError(
             f"the process ran out of memory {while_what}; about {bytes_text(available_memory())} were left to it "
-            "afterwards: give less to the plan (--memory), or raise the process' limit (ulimit -v, the job's memory)"
+            "afterwards: set a smaller --memory, or raise the limit of the process (ulimit -v, the job's memory)"
         ) from error
 
 

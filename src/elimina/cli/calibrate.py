@@ -15,8 +15,9 @@ _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1.0, ""), (1e-3, "m"), (1e-6,
 def calibrate(show: bool, reset: bool) -> None:
     """Measure how fast this machine copies, combines, joins and orders, and its GPU if there is one.
 
-    Plans, and the choice between methods and devices, rest on these speeds. They are kept in calibration.json in the
-    user's cache folder. It takes less than 20 seconds; nothing else should run meanwhile.
+    elimina uses these speeds to estimate times and to choose methods and devices. They are saved in
+    calibration.json in the user's cache folder. The measurement takes less than 20 seconds. Run it while the machine is
+    idle.
     """
     from elimina import calibration
     from elimina.planning.machine import Speeds, calibration_file, speeds

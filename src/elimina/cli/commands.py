@@ -30,7 +30,7 @@ FINISHED, ERROR, USAGE = 0, 1, 2
 def commands() -> None:
     """Inference on discrete graphical models by eliminating variables, and constraint propagation, on CPUs and GPUs.
 
-    FlatZinc files are solved by fzn-elimina, or by minizinc once install-minizinc has run.
+    To solve FlatZinc files, use fzn-elimina, or minizinc after install-minizinc.
     """
     show_notices()
 

@@ -14,7 +14,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the script with which SHELL completes the commands and options of elimina.
+    """Print a shell's completion script for the commands and options of elimina.
 
     Bash: add 'eval "$(elimina completion bash)"' to ~/.bashrc. Zsh: the same with zsh in ~/.zshrc. Fish: write the
     script to ~/.config/fish/completions/elimina.fish.

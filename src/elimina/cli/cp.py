@@ -24,7 +24,7 @@ _LEAST_SECONDS = 1e-3
 @click.command(cls=Command, short_help="Solve a model of constraints by propagation and search.")
 @click.argument("file", type=click.Path())
 @number_option("--threads", default=1, least=1, help="Number of threads of the search.")
-@option("--free", is_flag=True, help="Search freely: by past conflicts, with restarts.")
+@option("--free", is_flag=True, help="Ignore the model's search annotations; search by past conflicts, with restarts.")
 @option("--lns", is_flag=True, help="Search near the best solution, too (large neighbourhood search).")
 @option(
     "--device",
@@ -37,7 +37,7 @@ _LEAST_SECONDS = 1e-3
 @option(
     "--time-limit", type=seconds_of, metavar="SECONDS", group="limits", help="Time limit in seconds, reading included."
 )
-@number_option("--seed", most=2**62, group="expert", help="Random seed of the values.")
+@number_option("--seed", most=2**62, group="expert", help="Random seed of the search.")
 @format_options("human", "json")
 @option("-o", "--output", type=click.Path(), metavar="FILE", group="output", help="File for the answer.")
 @source_option
@@ -54,7 +54,7 @@ def cp(
 ) -> None:
     """Find a solution, or the best one, of the constraints in FILE: .fzn, .xml (XCSP3) or .opb; also .gz, .xz.
 
-    The run ends with the proof, at the time limit or by Ctrl-C, with the best solution so far.
+    The run ends with a proof, at the time limit or at Ctrl-C, and prints the best solution.
     """
     from elimina.cp import SearchOptions, files
 

@@ -74,7 +74,7 @@ def _crash_of(text: str) -> tuple[str, int]:
     type=click.Choice(ALGORITHMS),
     default="dpop",
     show_default=True,
-    help="dpop and mb-dpop are exact, mb-dpop within --memory; adpop bounds the optimum within --ibound.",
+    help="Algorithm: dpop (exact), mb-dpop (exact, within --memory) or adpop (bounds, within --ibound).",
 )
 @option("--ibound", type=click.IntRange(min=1), metavar="N", help="Largest number of variables in a table (adpop).")
 @option(

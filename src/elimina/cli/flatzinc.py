@@ -80,7 +80,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         "--device",
         choices=("auto", "cpu", "cuda"),
         default="auto",
-        help="device that filters AllDifferent; auto uses the GPU where it is faster, or where the model names it",
+        help="device that filters AllDifferent; auto uses the GPU if it is faster, or if the model names it",
     )
     output = parser.add_argument_group("Output").add_argument
     output("-s", "--statistics", action="store_true", help="print statistics at the end")

@@ -118,5 +118,5 @@ def user_folder() -> Path:
         try:
             return Path(json.loads(answer)["userSolverConfigDir"])
         except (ValueError, KeyError):
-            raise InputError(f"{minizinc} --config-dirs names no folder: name one with --folder") from None
+            raise InputError(f"{minizinc} --config-dirs lists no folder for solvers: give one with --folder") from None
     return Path.home() / ".minizinc" / "solvers"

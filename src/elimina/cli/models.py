@@ -71,7 +71,7 @@ def read_model(path: str, *, no_check: bool = False) -> Model:
     """
     suffix = suffix_of(Path(path))
     if suffix in _ELSEWHERE:
-        raise InputError(f"{path} is no graphical model: {_ELSEWHERE[suffix]}")
+        raise InputError(f"{path} is not a graphical model: {_ELSEWHERE[suffix]}")
     if suffix in ("fzn", "opb", "xml"):
         from elimina.cp.files import is_of_constraints
         from elimina.cp.files import read as read_constraints

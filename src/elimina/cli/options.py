@@ -175,7 +175,7 @@ def model_options(command: Decorated) -> Decorated:
                 show_default=True,
                 metavar="auto|never|N",
                 group="expert",
-                help="Conditioning on variables where the plan does not fit; N: in at most N slices.",
+                help="Conditioning on variables if the plan does not fit; N: in at most N slices.",
             ),
             option(
                 "--scratch",
@@ -190,7 +190,7 @@ def model_options(command: Decorated) -> Decorated:
                 default="auto",
                 show_default=True,
                 group="expert",
-                help="Table layout. sparse stores allowed tuples only; auto uses it where it is faster.",
+                help="Table layout. sparse stores allowed tuples only; auto uses it if it is faster.",
             ),
             option(
                 "--ibound",

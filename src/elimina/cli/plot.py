@@ -40,11 +40,9 @@ from elimina.io.files import suffix_of
     "--evidence",
     multiple=True,
     metavar="FILE|A=x,B=y",
-    help="Evidence file, or observations: posteriors, or the optimum, colour the graph. Repeatable.",
+    help="Evidence file, or observations, to colour the graph by posteriors or by the optimum. Repeatable.",
 )
-@option(
-    "--tour", type=click.Path(), metavar="FILE", help="Tour to draw into a .tsp problem, as elimina tsp -o writes it."
-)
+@option("--tour", type=click.Path(), metavar="FILE", help="Tour of a .tsp problem, from elimina tsp -o.")
 @option(
     "--heuristic",
     type=click.Choice(HEURISTICS),
@@ -54,7 +52,7 @@ from elimina.io.files import suffix_of
     group="expert",
     help=f"Heuristic of the pseudo-tree: {', '.join(HEURISTICS)}.",
 )
-@number_option("--seed", group="expert", help="Random seed of the heuristic random.")
+@number_option("--seed", group="expert", help="Random seed for --heuristic random.")
 @source_option
 @reading_options
 def plot(

@@ -68,7 +68,7 @@ def report(
     """Write one HTML page about FILE: figures, graph, junction tree, plan, answer and reasons.
 
     FILE is a model as for elimina solve, a distributed problem as for elimina dcop, constraints (.fzn, .opb, XCSP3)
-    or a travelling salesman problem (.tsp). The page needs no network.
+    or a travelling salesman problem (.tsp). The page works offline.
     """
     from elimina.reporting.sources import read_subject
     from elimina.reporting.writing import html_path

@@ -277,7 +277,7 @@ def _uai(result: Result, model: Model) -> str:
     if heading == "MAR":
         if result.marginals is None:
             raise InputError(
-                "the evidence is impossible, so that format uai has no marginals to hold: use --format human or json"
+                "the evidence is impossible, so there are no marginals for format uai: use --format human or json"
             )
         if len(result.marginals) < len(model.variables):
             raise InputError("format uai holds the marginals of all variables: leave --query out or use --format json")

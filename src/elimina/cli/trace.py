@@ -47,4 +47,4 @@ def read_trace(path: str) -> list[Bounds]:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, TypeError) as error:
-        raise InputError(f"{path} is no trace of bounds ({error}); elimina solve --trace writes them") from error
+        raise InputError(f"{path} is not a trace of bounds ({error}); elimina solve --trace writes one") from error

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def tsp(file: str, time_limit: float | None, seed: int, format_: str, output: str | None) -> None:
     """Find a shortest tour of the symmetric TSPLIB problem in FILE (.tsp; also .gz, .xz), and prove it shortest.
 
-    Tours and bounds are printed as they improve. The run ends with the proof, at the time limit or by Ctrl-C.
+    Tours and bounds are printed as they improve. The run ends with a proof, at the time limit or at Ctrl-C.
     """
     from elimina.cp.tsp import solve_tsp
     from elimina.cp.tsplib import read_tsp, write_tour

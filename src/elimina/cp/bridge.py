@@ -173,11 +173,11 @@ class _Bridge:
         while (state := search.next(lambda: True)) == "solution":
             found.append(search.solution()[: len(domains)])
             if len(found) > self._rows:
-                raise self._pieces.too_large("more rows")
+                raise self._pieces.too_large(f"has more than {self._rows:,} tuples")
         if state == "stopped":
             raise KeyboardInterrupt
         if state == "limit":
-            raise self._pieces.too_large("rows that are too hard to find")
+            raise self._pieces.too_large("takes too long to compute")
         return np.unique(np.array(found, np.int64).reshape(-1, len(domains)), axis=0)
 
     def _narrow(self) -> None:

@@ -219,7 +219,7 @@ def _table(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
     found = np.stack([column[marks] for column in columns.values()], 1) if columns else np.zeros((marks.sum(), 0))
     found = np.unique(found, axis=0)
     if len(found) > pieces.limit:
-        raise pieces.too_large(f"{len(found):,} rows")
+        raise pieces.too_large(f"has {len(found):,} tuples, more than {pieces.limit:,}")
     pieces.keep(list(columns), found)
 
 

@@ -297,7 +297,7 @@ class Model(Globals, Displayed):
             time_limit: Seconds, for posting the constraints and for the search.
             threads: Search in so many threads, each with a copy of the model (embarrassingly parallel search, Regin et
                 al., CP 2013). There are as many solutions as with one, in any order; limits are met a little later.
-            seed: Random seed of the values.
+            seed: Random seed of the search.
             device: Device that filters domain-consistent AllDifferent: ``cpu``, ``cuda``, or ``auto`` for the faster
                 one.
             on_solution: Gets each solution; ends the search by returning False.
@@ -350,7 +350,7 @@ class Model(Globals, Displayed):
         Args:
             time_limit: Seconds.
             free: See ``solve``.
-            seed: Random seed of the values.
+            seed: Random seed of the search.
             device: See ``solve``.
 
         Raises:

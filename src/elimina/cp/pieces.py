@@ -77,8 +77,8 @@ class Pieces:
     def too_large(self, what: str) -> InputError:
         """Return the error of a table beyond the limit."""
         return InputError(
-            f"{self.origin}: its table would have {what}, more than {self.limit:,}; narrow the variables' domains, "
-            "allow more rows, or leave it to the search (Model.solve, fzn-elimina)"
+            f"{self.origin}: its table {what}; narrow the variables' domains, "
+            "allow more tuples (rows=), or leave the model to the search (Model.solve, fzn-elimina)"
         )
 
     def _grid(self, views: Sequence[View]) -> tuple[list[int], list[Words], list[Words]]:
@@ -86,7 +86,7 @@ class Pieces:
         scope = list(dict.fromkeys(x.var for x in views if x.var >= 0))
         cells = self.cells(views)
         if cells > self.limit:
-            raise self.too_large(f"{cells:,} assignments to look at")
+            raise self.too_large(f"has {cells:,} assignments to check, more than {self.limit:,}")
         mesh = np.meshgrid(*(self.domains[v] for v in scope), indexing="ij") if scope else []
         columns = {v: column.ravel() for v, column in zip(scope, mesh, strict=True)}
         seen = [x.of(columns[x.var]) if x.var >= 0 else np.full(cells, x.offset) for x in views]

@@ -81,7 +81,9 @@ def _with_fixed_edges(problem: Problem) -> tuple[int, Lengths]:
     spread = int(problem.distances.max()) - min(int(problem.distances.min()), 0)
     bonus = problem.cities * spread + 1
     if bonus + spread >= 2**31:
-        raise InputError(f"{problem.name}: fixed edges with distances of {spread} are too much: use smaller units")
+        raise InputError(
+            f"{problem.name}: fixed edges need distances up to {spread}, which is too large: use smaller units"
+        )
     distances = problem.distances.copy()
     for i, j in ends:
         distances[i, j] -= bonus

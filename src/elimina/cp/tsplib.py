@@ -68,7 +68,7 @@ class Problem:
         n = self.cities
         for edge in self.fixed:
             if len(edge) != 2 or not all(0 <= city < n for city in edge):
-                raise InputError(f"the fixed edge {edge} names no two of the {n} cities, which count from 0")
+                raise InputError(f"the fixed edge {edge} is not a pair of different cities from 0 to {n - 1}")
 
     @property
     def cities(self) -> int:
@@ -87,7 +87,7 @@ def _lengths(given: npt.ArrayLike) -> Lengths:
     if found.dtype.kind not in "iu":
         raise TypeError(f"distances is an array of {found.dtype}; it takes integers, a row and a column for each city")
     if found.ndim != 2 or found.shape[0] != found.shape[1]:
-        raise InputError(f"distances of shape {found.shape} are no matrix with a row and a column for each city")
+        raise InputError(f"distances of shape {found.shape} are not a matrix with a row and a column for each city")
     if found.size and (found.max() > MOST or found.min() < -MOST):
         raise InputError("a distance is beyond 2^31: use smaller units")
     matrix: Lengths = found.astype(np.int32, copy=False)

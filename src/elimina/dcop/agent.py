@@ -178,8 +178,8 @@ class Agent:
     @property
     def _other_way(self) -> str:
         if self._view.settings.is_filtered:
-            return "bound rows by larger tables (--filter), fix variables in turn (--algo mb-dpop)"
-        return "send only the rows that matter (--filter), fix variables in turn (--algo mb-dpop)"
+            return "use larger tables of bounds (--filter), condition on variables (--algo mb-dpop)"
+        return "send fewer tuples (--filter), condition on variables (--algo mb-dpop)"
 
     @contextmanager
     def _naming_itself(self) -> Iterator[None]:

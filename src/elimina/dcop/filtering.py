@@ -55,8 +55,8 @@ class _Scale(NamedTuple):
             if most < widest:
                 return _Scale(most + 1, dtype)
         raise InputError(
-            f"costs of the subtree of variable {variable} are up to {spread} apart, more than rows of 64-bit integers "
-            "can add; scale them down, or do not filter"
+            f"costs of the subtree of variable {variable} are up to {spread} apart, more than 64-bit integers "
+            "can hold; scale them down, or leave out --filter"
         )
 
     def scaled(self, cells: Any, forbidden: int | float) -> NDArray[Any]:
@@ -238,7 +238,7 @@ class FilterBucket(Bucket):
             )
         except MemoryLimitError as error:
             raise MemoryLimitError(
-                f"needs more than the {bytes_text(left)} that are left for the rows of a message over "
+                f"needs more than the {bytes_text(left)} that are left for the tuples of a message over "
                 f"{len(known) - 1} variables"
             ) from error
         before, rows = self.effort, len(made.rows.values)

@@ -45,7 +45,7 @@ def pseudo_tree(problem: Problem, agents: Iterable[Finished]) -> Tree:
         parent = tree.nodes[node.parent].variable if node.parent >= 0 else -1
         if parent != places[node.variable].parent:
             raise InternalError(
-                f"variable {node.variable} is no child of {parent} in the pseudo-tree; please report it"
+                f"variable {node.variable} is not a child of {parent} in the pseudo-tree; please report this"
             )
     return tree
 

@@ -240,8 +240,8 @@ class Simulation:
             assert packet.message is not None
             raise DcopError(
                 f"agent {packet.sender!r} sent {packet.message.kind!r} to {packet.receiver!r} {tries + 1} times "
-                "without an answer, so the run ended; lose fewer messages, allow more retries, or let crashed agents "
-                "come back"
+                "without an answer, so the run ended; use a smaller loss, more retries, or a shorter downtime of "
+                "crashed agents"
             )
         self._repeated += 1
         self._transmit(packet, time)

@@ -181,9 +181,9 @@ def _looked_ahead(problem: Problem, settings: Settings, threads: int, time_limit
     ahead = forecast(problem, settings, threads)
     if ahead.seconds > MOST_SECONDS and time_limit is None:
         raise MemoryLimitError(
-            f"{ahead}, in the memory given; allow agents more (--memory), so that fewer variables are fixed, try "
-            "another --heuristic, send only the rows that matter (--algo dpop --filter), bound the optimum (--algo "
-            "adpop --ibound), or give a --time-limit to begin in any case"
+            f"{ahead}, within the memory limit; give agents more (--memory), try "
+            "another --heuristic, send fewer tuples (--algo dpop --filter), bound the optimum (--algo "
+            "adpop --ibound), or set a --time-limit to start anyway"
         )
     return ahead
 
@@ -243,21 +243,19 @@ def settings_of(
     heuristic = arguments.choice("heuristic", options.heuristic, HEURISTICS)
     seed, memory = arguments.integer("seed", options.seed), arguments.memory_size("memory", memory)
     if algorithm == "adpop" and ibound is None:
-        raise InputError("adpop needs an i-bound, the most variables of a table (--ibound N)")
+        raise InputError("adpop needs an i-bound, the largest number of variables in a table (--ibound N)")
     if algorithm != "adpop" and ibound is not None:
-        raise InputError(f"an i-bound goes with adpop, {algorithm} takes none; leave it out, or use --algo adpop")
+        raise InputError(f"{algorithm} takes no i-bound; leave out --ibound, or use --algo adpop")
     if algorithm == "mb-dpop" and memory is None:
-        raise InputError(
-            "mb-dpop needs the memory that each agent may use (--memory 500MB); it fixes variables where tables pass it"
-        )
+        raise InputError("mb-dpop needs a memory limit for each agent, such as --memory 500MB")
     if ibound is not None:
         ibound = arguments.integer("ibound", ibound, 1)
     if filtering is not None and algorithm != "dpop":
-        raise InputError(f"rows are filtered by dpop only, not by {algorithm}; leave out one of both")
+        raise InputError(f"filtering needs the algorithm dpop, not {algorithm}; leave out --filter, or use --algo dpop")
     if filtering is not None:
         filtering = arguments.integer("filtering", filtering, 1)
     if filtering is not None and not model.is_integer:
-        raise InputError("rows are filtered by exact bounds: costs have to be integers; scale them, or do not filter")
+        raise InputError("filtering needs integer costs; scale and round them, or leave out --filter")
     most_cells = max(1, memory // _BYTES_OF_A_CELL) if memory is not None and algorithm == "mb-dpop" else None
     return Settings(
         model.sense,

@@ -83,7 +83,7 @@ def solve_agents(
     if options.agents not in ("cpu", "cuda"):
         raise InputError(f"agents compute on cpu or cuda, not on {options.agents!r}")
     if options.filtering is not None:
-        raise InputError("agents on a cluster send whole tables: leave filtering out")
+        raise InputError("filtering is not supported on a cluster: leave out --filter")
     run = _Run(client, problem, settings, options.agents, threads)
     begun = time.perf_counter()
     given = {"algorithm": algorithm, "ibound": options.ibound, "device": options.agents}
@@ -334,8 +334,8 @@ class _Run:
                 # Dask raises one of these when a worker cannot be reached. Its agent host's future tells if it is lost.
                 if time.monotonic() > ends:
                     raise ClusterError(
-                        f"worker {post.address} is there, but cannot be reached ({error}); look into the network "
-                        "between the scheduler and it"
+                        f"worker {post.address} is connected to the scheduler, but cannot be reached ({error}); check "
+                        "the network between the scheduler and it"
                     ) from error
             time.sleep(_TICK)
         return None
@@ -387,6 +387,6 @@ class _Run:
             if time.monotonic() > ends:
                 raise ClusterError(
                     f"all {self.lost} workers were lost, and no other one came within {_REPLACEMENT_SECONDS:g} s; "
-                    "look into their logs (out of memory?), and start again with more of them"
+                    "check their logs (out of memory?), and start again with more of them"
                 )
             time.sleep(_TICK)

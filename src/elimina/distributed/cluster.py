@@ -65,7 +65,7 @@ def connected(address: str) -> Iterator[Client]:
     distributed = require("distributed", "dask", "a cluster")
     # Of an empty address Dask makes a cluster of its own; of others without a port, a client that may not end.
     if not _ADDRESS.fullmatch(address):
-        raise InputError(f"{address!r} is no address of a scheduler; write it like tcp://host:8786")
+        raise InputError(f"invalid scheduler address {address!r}: expected one such as tcp://host:8786")
     try:
         client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except TypeError as error:
@@ -86,7 +86,7 @@ def connected(address: str) -> Iterator[Client]:
         ) from error
     except ValueError as error:
         raise InputError(
-            f"{address!r} is no address of a scheduler ({error}); write it like tcp://host:8786"
+            f"invalid scheduler address {address!r} ({error}): expected one such as tcp://host:8786"
         ) from error
     with client:
         yield client
@@ -108,7 +108,7 @@ def local(workers: int, device: str = "cpu") -> Iterator[Client]:
         DeviceError: There are fewer GPUs than workers.
     """
     if workers < 1:
-        raise InputError(f"{workers} workers can do nothing; at least 1 is needed")
+        raise InputError(f"invalid number of workers {workers}: at least 1 is needed")
     distributed = require("distributed", "dask", "a cluster")
     require("cryptography", "dask", "a cluster on this machine")
     from distributed.system import MEMORY_LIMIT

@@ -111,7 +111,7 @@ class Tasks:
         if isinstance(error, KilledWorker):
             raise ClusterError(
                 "a task was begun several times, and each time its worker was lost, the last time "
-                f"{error.last_worker.address}; look into their logs (out of memory?), and give less --memory"
+                f"{error.last_worker.address}; check their logs (out of memory?), and set a smaller --memory"
             ) from error
         raise InternalError(f"a task failed: {error!r}; please report this") from error
 
@@ -132,7 +132,7 @@ class Tasks:
             seen = now if self._known else seen
             if now - seen > WITHOUT_WORKERS_SECONDS:
                 raise ClusterError(
-                    f"all workers were lost, and no other one came within {WITHOUT_WORKERS_SECONDS:g} s; look into "
+                    f"all workers were lost, and no other one came within {WITHOUT_WORKERS_SECONDS:g} s; check "
                     "their logs (out of memory?), and start again with more of them"
                 )
             try:

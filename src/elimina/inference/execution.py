@@ -57,9 +57,7 @@ class Execution(NamedTuple):
             if self.plan.minibuckets is not None:
                 advice = "allow more time, or a smaller i-bound (--ibound)"
             else:
-                advice = (
-                    "exact elimination has no answer before its end; allow more time, or use another order or device"
-                )
+                advice = "elimination has no answer before it ends; allow more time, or use another order or device"
             raise TimeLimitError(f"the time limit passed with {reached}: {advice}")
 
     @property

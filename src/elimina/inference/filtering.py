@@ -111,7 +111,7 @@ def filtered_optimum(problem: Problem, limits: Limits, listener: Listener | None
         raise UnsupportedError(f"{reason}; use --method eliminate")
     large = why_too_large(problem, limits.memory)
     if large is not None:
-        raise MemoryLimitError(f"{large}; give it more (--memory), or use --method search")
+        raise MemoryLimitError(f"{large}; give more memory (--memory), or use --method search")
     started = time.perf_counter()
     costs = _Costs.of(problem)
     upper = costs.upper(limits.upper_bound)

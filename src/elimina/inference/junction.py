@@ -460,7 +460,7 @@ def impossible_text(model: Model, weights: Mapping[int, Array]) -> str:
     if not known:
         return "the model's sum is 0: no assignment has a positive probability"
     more = ", ..." if len(weights) > 5 else ""
-    return f"the evidence ({', '.join(known)}{more}) has probability 0: nothing follows from it; take back some of it"
+    return f"the evidence ({', '.join(known)}{more}) has probability 0, so there are no posteriors: remove some of it"
 
 
 def joint_table(

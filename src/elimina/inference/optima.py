@@ -33,7 +33,9 @@ def portfolio(solver: Solver) -> Portfolio:
     plan = planned.plan
     if not plan.fits or _CELL_BYTES * plan.work > host_memory(options):
         cells = f"{count_text(plan.work)} cells (induced width {plan.width})"
-        raise MemoryLimitError(f"counting optima needs tables of {cells}; more --memory or --order-time would help")
+        raise MemoryLimitError(
+            f"counting optima needs tables of {cells}; give more --memory, or more --order-time to find a better order"
+        )
     execution = solver.begun(planned, run.budget())
     result = Result("infeasible", "count-optima", count=0, stats=statistics(execution, {}))
     tables: list[Table] = []

@@ -348,8 +348,8 @@ def _eliminate(inquiry: Inquiry | None, execution: Execution, options: Options) 
         return posteriors(inquiry, execution, options, {})
     if execution.checkpoint is not None and execution.plan.stream is not None:
         raise InputError(
-            "a checkpoint does not go with tables that pass through memory in tiles; leave one of --checkpoint and "
-            "--scratch out, or give more memory"
+            "a checkpoint cannot be combined with tables that pass through memory in tiles; leave out --checkpoint or "
+            "--scratch, or give more memory (--memory)"
         )
     result = eliminate(execution, {})
     if execution.checkpoint is not None:

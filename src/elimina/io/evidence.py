@@ -203,5 +203,7 @@ def _likelihood(text: str, name: str) -> float:
     except ValueError:
         number = math.nan
     if not 0 <= number < math.inf:
-        raise InputError(f"evidence about {name!r}: {text.strip()!r} is no likelihood; it is a number from 0 on")
+        raise InputError(
+            f"evidence about {name!r}: {text.strip()!r} is not a likelihood; expected a finite number of at least 0"
+        )
     return number

@@ -86,7 +86,9 @@ def save(path: Path, chunks: Iterable[str]) -> None:
     try:
         data = "".join(chunks).encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"cannot write {path}: {error.object[error.start]!r} in a name is no character") from error
+        raise InputError(
+            f"cannot write {path}: a name contains {error.object[error.start]!r}, which UTF-8 cannot encode"
+        ) from error
     if path.suffix.lower() == ".gz":
         import gzip
 

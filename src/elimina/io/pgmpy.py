@@ -40,7 +40,7 @@ def from_pgmpy(network: Any, *, check: bool = True) -> Model:
         raise InputError(f"expected a network of pgmpy, got an object of type {type(network).__name__}")
     for factor in factors:
         if not hasattr(factor, "state_names") or not hasattr(factor, "values"):
-            raise UnsupportedError(f"{factor!r} is no table; elimina handles discrete tables only")
+            raise UnsupportedError(f"{factor!r} is not a table; elimina handles discrete tables only")
     states: dict[Any, list[Any]] = {}
     for factor in factors:
         states.setdefault(factor.variables[0], list(factor.state_names[factor.variables[0]]))

@@ -58,7 +58,7 @@ class PosteriorWriter(ABC):
         """
         if posteriors.ndim != 2 or log10_evidence.shape != (len(posteriors),):
             raise InputError(
-                f"posteriors of the shape {posteriors.shape} do not go with logarithms of shape {log10_evidence.shape}"
+                f"posteriors of the shape {posteriors.shape} do not match logarithms of shape {log10_evidence.shape}"
             )
         if posteriors.shape[1] != len(self.columns):
             raise InputError(f"a row of posteriors has {len(self.columns)} columns, not {posteriors.shape[1]}")

@@ -105,7 +105,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     if largest is not None and largest.cells > _MOST_CELLS:
         raise MemoryLimitError(
             f"a table over {len(largest.scope)} variables, {model.variables[largest.scope[0]].name!r} among them, has "
-            f"10^{math.log10(largest.cells):.0f} cells, and is needed as a whole; evidence on its variables would help"
+            f"10^{math.log10(largest.cells):.0f} cells, and is needed as a whole; give evidence on its variables"
         )
     free = tuple(v for v in range(len(sizes)) if v in relevant and v not in fixed)
     constants = tuple(i for i, table in enumerate(tables) if not table.scope)

@@ -130,4 +130,4 @@ def _check_minibuckets(plan: Plan, semiring: str) -> None:
     }
     for what, present in others.items():
         if present:
-            raise InternalError(f"a plan levels mini-buckets, which {what} cannot go with: a bug, please report it")
+            raise InternalError(f"moment matching cannot run on {what}; please report this")

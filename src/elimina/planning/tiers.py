@@ -39,7 +39,7 @@ def check_scratch(folder: str) -> None:
         InputError: It is no directory that one can write to.
     """
     if not os.path.isdir(folder):
-        raise InputError(f"the scratch directory {folder!r} is no directory; name one that exists")
+        raise InputError(f"the scratch directory {folder!r} is not a directory; name an existing one")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError(f"the scratch directory {folder!r} cannot be written to; name another one")
 

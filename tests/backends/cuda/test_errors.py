@@ -43,5 +43,5 @@ def test_a_folder_of_the_name_is_not_cupy(monkeypatch):
     folder = types.ModuleType("cupy")
     folder.__path__ = ["/somewhere/cupy"]
     monkeypatch.setitem(sys.modules, "cupy", folder)
-    with pytest.raises(DeviceError, match="the folder /somewhere/cupy is in the way of CuPy"):
+    with pytest.raises(DeviceError, match="the folder /somewhere/cupy hides the package CuPy"):
         CudaBackend()

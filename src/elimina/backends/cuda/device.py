@@ -35,7 +35,9 @@ def _import_cupy() -> Any:
         ) from error
     if not hasattr(cupy, "__version__"):
         where = ", ".join(cupy.__path__)
-        raise DeviceError(f"the folder {where} is in the way of CuPy: run elsewhere, rename it, or use --device cpu")
+        raise DeviceError(
+            f"the folder {where} hides the package CuPy: run in another folder, rename this one, or use --device cpu"
+        )
     version = tuple(int(part) for part in cupy.__version__.split(".")[:2])
     if version < OLDEST_CUPY:
         wanted = ".".join(map(str, OLDEST_CUPY))

@@ -195,9 +195,9 @@ class RowsSession:
             if (step.out_cells + self._listed_cells(step)) * self._item > self._free():
                 expected = self._sparse.forms[number].rows
                 raise MemoryLimitError(
-                    f"a table over {len(step.axes)} variables has more rows than the {most} that the memory limit "
-                    f"leaves room for, {expected:.3g} were expected; more memory (--memory) or dense tables "
-                    "(--tables dense) would help"
+                    f"a table over {len(step.axes)} variables has more tuples than the {most} that the memory limit "
+                    f"leaves room for ({expected:.3g} were predicted); give more memory (--memory) or use dense tables "
+                    "(--tables dense)"
                 ) from error
             self._run_dense([number])
             return
@@ -247,7 +247,7 @@ class RowsSession:
         if (arena.height + sum(self._sparse.steps[n].out_span for n in sequence)) * self._item > self._free():
             raise MemoryLimitError(
                 f"dense tables of {len(numbers)} steps do not fit the {bytes_text(max(self._free(), 0))} that the "
-                "memory limit leaves; more memory (--memory) would help"
+                "memory limit leaves; give more memory (--memory)"
             )
         offsets = {number: arena.take(self._sparse.steps[number].out_span) for number in sequence}
         steps = [self._moved(number, place_of, inside, offsets) for number in numbers]
