@@ -31,7 +31,7 @@ ADVICE = [
     (f"{RADIO} --memory lots", "expected a number with a unit, such as 8GiB", f"{RADIO} --memory 8GiB"),
     (f"{RADIO} --time-limit 0", "expected a positive number of seconds", f"{RADIO} --time-limit 60"),
     (f"{RADIO} --slices some", "expected auto, never or a number of slices from 1 on", f"{RADIO} --slices 1"),
-    (f"{RADIO} --method eliminate --scratch nowhere", "name one that exists",
+    (f"{RADIO} --method eliminate --scratch nowhere", "name an existing one",
      f"{RADIO} --method eliminate --scratch ."),
     (f"{RADIO} --ibound none --method mbe", "expected auto or a number of variables",
      f"{RADIO} --ibound 3 --method mbe"),

@@ -79,7 +79,7 @@ def test_what_has_no_end_is_refused() -> None:
         solve(problem, "mb-dpop", memory=100)
     with pytest.raises(MemoryLimitError, match=r"agent 'x\d+' would have to make its table for .* ancestors' values"):
         solve(problem, "mb-dpop", memory=100, time_limit=60)
-    with pytest.raises(InputError, match="mb-dpop needs the memory"):
+    with pytest.raises(InputError, match="mb-dpop needs a memory limit"):
         solve(problem, "mb-dpop")
 
 

@@ -128,7 +128,7 @@ def test_options_refused(options, message: str) -> None:
 
 def test_costs_that_are_no_integers_are_refused() -> None:
     model = Model([Variable("x", 2), Variable("y", 2)], [Table((0, 1), np.full((2, 2), 0.5))])
-    with pytest.raises(InputError, match="costs have to be integers"):
+    with pytest.raises(InputError, match="filtering needs integer costs"):
         solve(Problem.from_model(model), filtering=2)
 
 

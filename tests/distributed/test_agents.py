@@ -198,7 +198,7 @@ def test_errors_of_agents(client) -> None:
     ("options", "message"),
     [
         ({"algorithm": "adpop"}, "adpop needs an i-bound"),
-        ({"algorithm": "mb-dpop"}, "mb-dpop needs the memory"),
+        ({"algorithm": "mb-dpop"}, "mb-dpop needs a memory limit"),
         ({"agents": "tpu"}, "cpu or cuda, not on 'tpu'"),
         ({"heuristic": "best"}, "unknown heuristic"),
     ],
