@@ -67,7 +67,7 @@ def test_faults(elimina, grid):
     ("options", "code", "message"),
     [
         (["--algo", "adpop"], 1, "adpop needs an i-bound"),
-        (["--ibound", 2], 1, "dpop takes none"),
+        (["--ibound", 2], 1, "dpop takes no i-bound"),
         (["--algo", "mb-dpop"], 1, "mb-dpop needs a memory limit"),
         (["--memory", "1kB"], 1, "agent 'x"),
         (["--algo", "adpop", "--ibound", 2, "--filter", 2], 1, "filtering needs the algorithm dpop"),
