@@ -75,7 +75,9 @@ def test_a_crash_in_a_context() -> None:
 def test_what_has_no_end_is_refused() -> None:
     tables = [Table((u, v), [[0, 1], [1, 0]]) for v in range(32) for u in range(v)]
     problem = Problem.from_model(Model([Variable(f"x{v}", 2) for v in range(32)], tables))
-    with pytest.raises(MemoryLimitError, match=r"mb-dpop: width 31, .* about .* (years|days|h), within the memory limit"):
+    with pytest.raises(
+        MemoryLimitError, match=r"mb-dpop: width 31, .* about .* (years|days|h), within the memory limit"
+    ):
         solve(problem, "mb-dpop", memory=100)
     with pytest.raises(MemoryLimitError, match=r"agent 'x\d+' would have to make its table for .* ancestors' values"):
         solve(problem, "mb-dpop", memory=100, time_limit=60)
