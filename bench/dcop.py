@@ -41,9 +41,9 @@ from typing import Any
 import numpy as np
 
 from elimina.dcop import AgentOptions, Problem, read, solve
-from elimina.dcop.pseudotree import agree_on_tree
+from elimina.dcop.forecast import agree_on_tree
+from elimina.dcop.problem import Heuristic
 from elimina.dcop.solve import Algorithm
-from elimina.dcop.view import Heuristic
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.generate import grid_model, random_model, scale_free_model
 from elimina.model import Model, Variable

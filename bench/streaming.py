@@ -24,8 +24,7 @@ import numpy as np
 from elimina.backends import get_backend
 from elimina.backends.cuda.arena import PinnedArena
 from elimina.backends.cuda.stream import StreamSession
-from elimina.backends.tiers.scratch import Scratch
-from elimina.backends.tiers.tiled import TiledSession
+from elimina.backends.tiers import Scratch, TiledSession
 from elimina.model import Model
 from elimina.planning.estimate import cuda_machine
 from elimina.planning.plan import Plan, bytes_text

@@ -17,9 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from elimina.cp.distances import distance_matrix
 from elimina.cp.tsp import solve_tsp
-from elimina.cp.tsplib import Problem, read_tsp
+from elimina.cp.tsplib import Problem, distance_matrix, read_tsp
 
 SMALL = {
     **{"burma14": 3323, "ulysses16": 6859, "gr17": 2085, "gr21": 2707, "ulysses22": 7013, "gr24": 1272, "fri26": 937},

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elimina.backends.tiers.scratch import Scratch
+from elimina.backends.tiers import Scratch
 from elimina.errors import InputError, MemoryLimitError
 from elimina.model import Model
 from elimina.planning import tiers

@@ -311,27 +311,27 @@ class Model(Displayed):
 
     @classmethod
     def from_pgmpy(cls, network: Any, *, check: bool = True) -> Model:
-        """Build a model from a discrete network of pgmpy: see ``elimina.io.pgmpy.from_pgmpy``."""
-        from elimina.io.pgmpy import from_pgmpy
+        """Build a model from a discrete network of pgmpy: see ``elimina.io.peers.from_pgmpy``."""
+        from elimina.io.peers import from_pgmpy
 
         return from_pgmpy(network, check=check)
 
     def to_pgmpy(self) -> Any:
-        """Build pgmpy's network of this model: see ``elimina.io.pgmpy.to_pgmpy``."""
-        from elimina.io.pgmpy import to_pgmpy
+        """Build pgmpy's network of this model: see ``elimina.io.peers.to_pgmpy``."""
+        from elimina.io.peers import to_pgmpy
 
         return to_pgmpy(self)
 
     @classmethod
     def from_pyagrum(cls, network: Any, *, check: bool = True) -> Model:
-        """Build a model from a BayesNet or MarkovRandomField of pyAgrum: see ``elimina.io.pyagrum.from_pyagrum``."""
-        from elimina.io.pyagrum import from_pyagrum
+        """Build a model from a BayesNet or MarkovRandomField of pyAgrum: see ``elimina.io.peers.from_pyagrum``."""
+        from elimina.io.peers import from_pyagrum
 
         return from_pyagrum(network, check=check)
 
     def to_pyagrum(self) -> Any:
-        """Build pyAgrum's network of this model: see ``elimina.io.pyagrum.to_pyagrum``."""
-        from elimina.io.pyagrum import to_pyagrum
+        """Build pyAgrum's network of this model: see ``elimina.io.peers.to_pyagrum``."""
+        from elimina.io.peers import to_pyagrum
 
         return to_pyagrum(self)
 

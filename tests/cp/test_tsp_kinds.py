@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina._core import RootBound, TourSearch
-from elimina.cp.distances import distance_matrix
 from elimina.cp.tsp import solve_tsp
-from elimina.cp.tsplib import Problem
+from elimina.cp.tsplib import Problem, distance_matrix
 
 
 def problem_of(points, kind="EUC_2D"):

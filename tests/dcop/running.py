@@ -8,9 +8,8 @@ import numpy as np
 
 from elimina.dcop import Agent, Network, Problem
 from elimina.dcop.engine import Engine
-from elimina.dcop.problem import AgentProfile
+from elimina.dcop.problem import AgentProfile, Settings, views
 from elimina.dcop.simulator import Figures, Simulation
-from elimina.dcop.view import Settings, views
 from elimina.model import Model, Variable, forbidden_value
 from elimina.table import Table
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from elimina._core import TextError
 from elimina.dcop.formats.columns import column
-from elimina.dcop.formats.expression import tabulate
-from elimina.dcop.formats.syntax import Expression
+from elimina.dcop.formats.expression import Expression, tabulate
 from elimina.errors import UnsupportedError
 
 INTEGERS = [-3, 0, 1, 2, 7]

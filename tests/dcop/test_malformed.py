@@ -265,7 +265,7 @@ def test_many_large_intentions_are_refused(tmp_path, monkeypatch):
         MemoryLimitError, match=r"up to 'c3' have 36 costs .* tables of up to 30 in all; list the costs"
     ):
         parse(tmp_path, text, "yaml")
-    monkeypatch.setattr("elimina.dcop.formats.intention.MOST_WORK", 100)
+    monkeypatch.setattr("elimina.dcop.formats.expression.MOST_WORK", 100)
     with pytest.raises(UnsupportedError, match=r":5: 'c1': the expressions up to that of 'c1' have \d+ operations"):
         parse(tmp_path, text, "yaml")
 

@@ -22,8 +22,8 @@ from elimina import Model, Table, Variable, solve
 from elimina.cli.commands import run
 from elimina.dcop import Problem
 from elimina.distributed import connected, local, solve_agents
+from elimina.distributed.agents import divide, in_sequence
 from elimina.distributed.cluster import GPU, known_workers, visible_gpus, workers_for
-from elimina.distributed.placement import divide, in_sequence
 from elimina.errors import ClusterError, DeviceError, InputError
 from elimina.io import write
 from tests.distributed.clusters import (

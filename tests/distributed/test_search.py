@@ -16,7 +16,7 @@ import pytest
 from elimina import FORBIDDEN, Model, Table, TimeLimitError, UnsupportedError, Variable, solve
 from elimina.cli.commands import run
 from elimina.distributed import local, solve_optimum
-from elimina.distributed.open_nodes import ROOT, Nodes, Pool
+from elimina.distributed.search import ROOT, Nodes, Pool
 from elimina.errors import InputError
 from elimina.generate import random_model
 from elimina.inference.options import Options
@@ -187,7 +187,7 @@ def test_a_worker_that_is_lost_later() -> None:
 
 
 def test_all_workers_lost(monkeypatch) -> None:
-    monkeypatch.setattr("elimina.distributed.tasks.WITHOUT_WORKERS_SECONDS", 1.0)
+    monkeypatch.setattr("elimina.distributed.cluster.WITHOUT_WORKERS_SECONDS", 1.0)
     with cluster_of(1) as other:
         kill_at(other, addresses(other)[0], *TURN, 2)
         found = searched(HARD, other)

@@ -15,7 +15,7 @@ import pytest
 from elimina import FORBIDDEN, MemoryLimitError, Model, Table, TimeLimitError, Variable, solve
 from elimina.backends.cpu import CpuBackend
 from elimina.distributed import ClusterBatch, local, solve_slices
-from elimina.distributed.tasks import Tasks
+from elimina.distributed.cluster import Tasks
 from elimina.errors import ClusterError, DeviceError, ImpossibleEvidenceError, InputError
 from elimina.inference import slice_bounds
 from elimina.inference.batch import Batch
@@ -168,7 +168,7 @@ def test_workers_that_join_run_slices(tmp_path) -> None:
 
 
 def test_all_workers_lost(monkeypatch) -> None:
-    monkeypatch.setattr("elimina.distributed.tasks.WITHOUT_WORKERS_SECONDS", 1.0)
+    monkeypatch.setattr("elimina.distributed.cluster.WITHOUT_WORKERS_SECONDS", 1.0)
     with cluster_of(1) as client:
         kill_at(client, addresses(client)[0], "elimina.inference.sweep", "Sweep", "_move", 1)
         with pytest.raises(ClusterError, match="all workers were lost"):

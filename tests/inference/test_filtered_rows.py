@@ -14,7 +14,7 @@ from elimina.backends.choose import get_backend
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.sparse import bounds as row_bounds
 from elimina.backends.sparse.bounds import RowBounds
-from elimina.backends.sparse.cpu import CpuRows
+from elimina.backends.sparse.device import CpuRows
 from elimina.generate import random_model
 from elimina.inference import filtered_rows
 from elimina.inference.bucket import eliminate

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import elimina
 from elimina import FORBIDDEN, Model, Table, Variable, dcop
 from elimina.backends.sparse import tables as rows_module
-from elimina.backends.sparse.cpu import CpuRows
+from elimina.backends.sparse.device import CpuRows
 from elimina.backends.sparse.tables import SparseTables
 from elimina.inference.known import first_bounds
 from elimina.planning import listing

@@ -15,9 +15,9 @@ import elimina
 from elimina import InputError, Model, Table, Variable, api, cp, dcop
 from elimina.cp.tsplib import read_tsp
 from elimina.generate import grid_model
-from elimina.reporting import graph, tree, writing
+from elimina.reporting import graph, writing
 from elimina.reporting.answers import costly_terms
-from elimina.reporting.charts import time_chart
+from elimina.reporting.drawing import time_chart
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PUMP = EXAMPLES / "pump.bif"
@@ -143,7 +143,7 @@ def test_ten_thousand_variables_and_more(monkeypatch):
     assert "Assignment: 300 of 10,000 variables, the others are left out" in report.html
     monkeypatch.setattr(graph, "MOST_NODES", 50)
     monkeypatch.setattr(graph, "MOST_EDGES", 60)
-    monkeypatch.setattr(tree, "_MOST_CLIQUES", 20)
+    monkeypatch.setattr(graph, "_MOST_CLIQUES", 20)
     small = grid_model(10, 2)
     report = elimina.report(small, evidence={99: 0})
     drawings = Page(report.html).drawings

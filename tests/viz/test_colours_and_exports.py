@@ -16,7 +16,7 @@ from elimina.result import Bounds
 from elimina.viz import plot, write_graph
 from elimina.viz.canvas import FILL
 from elimina.viz.graph import OBSERVED, colours, edges_of
-from elimina.viz.trace import draw_trace
+from elimina.viz.timeline import draw_trace
 from tests.viz.test_pictures import Picture
 
 PUMP = Path(__file__).parents[2] / "examples" / "pump.bif"

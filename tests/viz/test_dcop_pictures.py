@@ -7,12 +7,12 @@ import xml.etree.ElementTree as xml
 import pytest
 
 from elimina.dcop import Problem
-from elimina.dcop.pseudotree import agree_on_tree
+from elimina.dcop.forecast import agree_on_tree
 from elimina.errors import InputError
 from elimina.generate import grid_model, random_model
 from elimina.result import Delivery
-from elimina.viz.pseudotree import back_edges, draw_pseudotree
 from elimina.viz.timeline import draw_timeline
+from elimina.viz.trees import back_edges, draw_pseudotree
 
 SVG = "{http://www.w3.org/2000/svg}"
 

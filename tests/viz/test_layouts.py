@@ -11,9 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina.viz.graph import apart
-from elimina.viz.layered import assign_layers, is_acyclic, isotonic, layered_layout
-from elimina.viz.stress import stress_layout
-from elimina.viz.tidy import tidy_layout
+from elimina.viz.layouts import assign_layers, is_acyclic, isotonic, layered_layout, stress_layout, tidy_layout
 
 
 @st.composite

@@ -19,8 +19,8 @@ from elimina.result import Bounds
 from elimina.table import Table
 from elimina.viz import plot
 from elimina.viz.graph import edges_of
-from elimina.viz.junction import central_cliques
-from elimina.viz.trace import draw_trace
+from elimina.viz.timeline import draw_trace
+from elimina.viz.trees import central_cliques
 from tests.io.models import named_variables, networks
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -11,8 +11,7 @@ from elimina import api
 from elimina.errors import ImpossibleEvidenceError, InputError
 from elimina.extras import require
 from elimina.inference.junction import JunctionTree
-from elimina.io.peers import imported
-from elimina.io.pgmpy import from_pgmpy
+from elimina.io.peers import from_pgmpy, imported
 from elimina.model import Model
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from elimina.inference.junction import JunctionTree
-from elimina.io.peers import arranged, imported
-from elimina.io.pyagrum import from_pyagrum
+from elimina.io.peers import arranged, from_pyagrum, imported
 
 Name = str | int
 

@@ -18,7 +18,7 @@ from elimina.planning.program import Program, work_of
 
 if TYPE_CHECKING:
     from elimina.backends.sparse.session import RowsSession
-    from elimina.backends.tiers.disk import DiskSession
+    from elimina.backends.tiers import DiskSession
 
 
 class CpuBackend:
@@ -48,13 +48,13 @@ class CpuBackend:
     def open(self, program: Program, factors: NDArray[np.generic]) -> CpuSession | DiskSession | RowsSession:
         """Put a program into memory, or into its scratch file: see ``Backend.open``."""
         if program.sparse is not None:
-            from elimina.backends.sparse.cpu import CpuRows
+            from elimina.backends.sparse.device import CpuRows
             from elimina.backends.sparse.session import RowsSession
 
             device = CpuRows(program.semiring, program.dtype, program.parameter, self.threads)
             return RowsSession(self, self, device, program, factors)
         if program.stream is not None:
-            from elimina.backends.tiers.disk import DiskSession
+            from elimina.backends.tiers import DiskSession
 
             return DiskSession(program, factors, self.threads)
         return CpuSession(program, factors, self.threads)

@@ -8,18 +8,13 @@ import sys
 import click
 
 from elimina import __version__
-from elimina.cli.calibrate import calibrate
-from elimina.cli.completion import completion
-from elimina.cli.convert import convert
-from elimina.cli.cp import cp
+from elimina.cli.convert import convert, generate
+from elimina.cli.cp import cp, tsp
 from elimina.cli.dcop import dcop
-from elimina.cli.generate import generate
-from elimina.cli.minizinc import install_minizinc
-from elimina.cli.notices import show_notices
-from elimina.cli.plot import plot
-from elimina.cli.report import report
+from elimina.cli.install import calibrate, completion, install_minizinc
+from elimina.cli.models import show_notices
+from elimina.cli.plot import plot, report
 from elimina.cli.solve import plan, solve
-from elimina.cli.tsp import tsp
 from elimina.errors import EliminaError
 
 FINISHED, ERROR, USAGE = 0, 1, 2

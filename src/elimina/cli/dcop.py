@@ -15,8 +15,7 @@ import click
 from elimina import dcop as distributed
 from elimina.cli import signals
 from elimina.cli.help import Command, option
-from elimina.cli.models import source_of, source_option
-from elimina.cli.notices import verbose_option
+from elimina.cli.models import source_of, source_option, verbose_option
 from elimina.cli.options import (
     bytes_of,
     cluster_of,
@@ -31,9 +30,9 @@ from elimina.dcop import AgentOptions, Network, Problem, solve
 from elimina.dcop.forecast import Forecast
 from elimina.dcop.formats import FORMATS as DISTRIBUTED
 from elimina.dcop.formats import is_distributed
-from elimina.dcop.network import ORDERS
+from elimina.dcop.problem import HEURISTICS
+from elimina.dcop.simulator import ORDERS
 from elimina.dcop.solve import ALGORITHMS
-from elimina.dcop.view import HEURISTICS
 from elimina.errors import InputError
 from elimina.io import FORMATS as CENTRAL
 from elimina.io import read

@@ -1,15 +1,20 @@
-"""Answers for people: as they are where they are piped, folded with bold labels on terminals."""
+"""Answers for people, folded with bold labels on terminals, and bounds as they improve, in a file."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import click
+
+from elimina.errors import InputError
+from elimina.result import Bounds
 
 _LABEL = re.compile(r"([A-Za-z][\w ]*:) +")
 _LEAST_WIDTH = 40
@@ -49,3 +54,43 @@ def _line(line: str, width: int, has_colour: bool) -> str:
         body = textwrap.wrap(line[label.end() :], width - label.end(), break_long_words=False, break_on_hyphens=False)
         line = label[0] + f"\n{indent}".join(body)
     return click.style(label[1], bold=True) + line[label.end(1) :] if has_colour else line
+
+
+@contextlib.contextmanager
+def tracing(path: str | None) -> Iterator[Callable[[Bounds], None]]:
+    """Write each improvement as a JSON object on a line of its own, at once; None: nowhere.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    if path is None:
+        yield lambda known: None
+        return
+    last: list[tuple[int | float | None, int | float | None]] = []
+    try:
+        with open(path, "w") as file:
+
+            def note(known: Bounds) -> None:
+                if last[-1:] != [known[1:3]]:
+                    last.append(known[1:3])
+                    file.write(json.dumps(known._asdict()) + "\n")
+                    file.flush()
+
+            yield note
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from error
+
+
+def read_trace(path: str) -> list[Bounds]:
+    """Read what ``tracing`` wrote.
+
+    Raises:
+        InputError: The file cannot be read, or is none.
+    """
+    try:
+        with open(path) as file:
+            return [Bounds(**json.loads(line)) for line in file if line.strip()]
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{path} is not a trace of bounds ({error}); elimina solve --trace writes one") from error

@@ -1,4 +1,4 @@
-"""A model of constraints as a graphical model: a table for each constraint, costs for the objective."""
+"""Models of constraints as graphical models (a table for each constraint, costs for the objective), and back."""
 
 from __future__ import annotations
 
@@ -11,10 +11,53 @@ import numpy.typing as npt
 
 from elimina import model as graphical
 from elimina._core import CpSearch, CpSolver
+from elimina.arguments import wrong_type
 from elimina.cp.decompose import rule_of
+from elimina.cp.expressions import Expression
+from elimina.cp.model import Model
 from elimina.cp.pieces import Infeasible, Piece, Pieces, View, Words, views_of
 from elimina.errors import InputError
-from elimina.table import Table
+from elimina.io.convert import convert_sense, integer_costs
+from elimina.table import FORBIDDEN, Table
+
+_MOST_CELLS = 1 << 22
+
+
+def from_graphical(model: graphical.Model) -> Model:
+    """Build a constraint model from a graphical model: see `Model.from_model`."""
+    if not isinstance(model, graphical.Model):
+        raise wrong_type("model", model, "an elimina.Model")
+    if model.sense == "probability":
+        raise InputError("a model of probabilities has no costs to add up: convert it by elimina.io.convert_sense")
+    costs, decimals = integer_costs(convert_sense(model, "min-cost"))
+    if decimals:
+        raise InputError(f"the costs have {decimals} decimals: multiply them by 10^{decimals}")
+    result = Model()
+    xs = [result.int_var(0, v.size - 1, v.name) for v in costs.variables]
+    total = result.expression(round(costs.constant))
+    for number, factor in enumerate(costs.factors):
+        total = total + _posted(result, xs, number, factor)
+    if costs.upper_bound is not None:
+        result.add(total <= math.ceil(costs.upper_bound) - 1)
+    result.search(xs)
+    if not total.terms and not total.constant:
+        return result
+    if model.sense == "min-cost":
+        result.minimize(total)
+    else:
+        result.maximize(-total)
+    return result
+
+
+def _posted(model: Model, xs: list[Expression], number: int, factor: Table) -> Expression:
+    scope = [xs[v] for v in factor.scope]
+    if factor.rows is not None and factor.default == FORBIDDEN:
+        return model.add_cost_rows(scope, factor.rows.astype(np.int64), factor.values)
+    if factor.cells > _MOST_CELLS:
+        names = ", ".join(map(str, scope))
+        raise InputError(f"factor {number} over ({names}) has {factor.cells:,} cells, more than {_MOST_CELLS:,}")
+    return model.add_cost(scope, np.asarray(factor.dense()))
+
 
 _SMALL = 1 << 10
 _FAILURES_A_ROW = 8

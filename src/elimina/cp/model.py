@@ -24,9 +24,7 @@ from elimina.cp.expressions import (
     whole_array,
 )
 from elimina.cp.globals import Globals
-from elimina.cp.posting import Variable, Words, build_solver, called, is_view, view_of
-from elimina.cp.result import Solution
-from elimina.cp.running import Run, go_on
+from elimina.cp.running import Run, Solution, Variable, Words, build_solver, called, go_on, is_view, view_of
 from elimina.display import Displayed, sample
 from elimina.errors import InputError, TimeLimitError
 from elimina.result import Result
@@ -103,7 +101,7 @@ class Model(Globals, Displayed):
         Raises:
             InputError: The model is one of probabilities, a cost has decimals, or a function has too many cells.
         """
-        from elimina.cp.costs import from_graphical
+        from elimina.cp.bridge import from_graphical
 
         return from_graphical(model)
 

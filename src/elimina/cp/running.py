@@ -1,22 +1,145 @@
-"""A search's run: the solutions as they come, what ended it, and the answer."""
+"""A search's run: posting to a solver of the core, the solutions as they come, and the answer."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from elimina._core import CpSearch
+from elimina._core import CpSearch, CpSolver
 from elimina.arguments import wrong_type
-from elimina.cp.result import Solution
+from elimina.cp.expressions import LIMIT, Expression, Numbers, whole_array
+from elimina.display import sample
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.result import EndedBy, Result, Status, phase_seconds
 
 if TYPE_CHECKING:
     from elimina.cp.model import Model
+
+
+class Solution(Mapping[str, int]):
+    """A value for each variable.
+
+    As a mapping it has the variables that were given names. ``solution[x]`` is also the value of a variable or an
+    expression, and of several of them a list.
+    """
+
+    def __init__(self, model: Model, values: npt.NDArray[np.int64], names: dict[str, int]) -> None:
+        self._model, self._values, self._names = model, values, names
+
+    def __getitem__(self, what: Any) -> Any:
+        if isinstance(what, str):
+            if what not in self._names:
+                raise InputError(f"the model has no variable named {what!r}")
+            return int(self._values[self._names[what]])
+        if isinstance(what, Expression):
+            if what.model is not self._model or any(var >= len(self._values) for var in what.terms):
+                raise InputError(f"{what} is not of the model as it was solved: it has no value in this solution")
+            return what.constant + sum(factor * int(self._values[var]) for var, factor in what.terms.items())
+        if isinstance(what, Iterable):
+            return [self[x] for x in what]
+        return what
+
+    def __contains__(self, what: object) -> bool:
+        return what in self._names if isinstance(what, str) else False
+
+    def get(self, what: str, default: Any = None) -> Any:
+        """Return the value of a variable by its name, or the default if there is no such variable."""
+        return self[what] if what in self._names else default
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __repr__(self) -> str:
+        values = (f"{name}={self[name]}" for name in self)
+        return f"Solution({sample(values, len(self))})"
+
+
+Words = npt.NDArray[np.int64]
+_SCALES = 2**30
+"""Largest factor of a view of a variable in the core."""
+
+
+class Variable(NamedTuple):
+    """A variable before the solver is built: its bounds, and its values where the domain has holes."""
+
+    lo: int
+    hi: int
+    values: tuple[int, ...] | None
+
+
+def build_solver(
+    variables: Iterable[Variable],
+    posts: Iterable[tuple[str, Sequence[Numbers]]],
+    aim: Expression | None,
+    deadline: float,
+) -> tuple[CpSolver, Words | None]:
+    """Return the solver and a view of the objective; a sum gets a variable that only the solver has.
+
+    Args:
+        variables: Variables of the model.
+        posts: Names of constraints in the core, and their arguments.
+        aim: Objective to be minimised; None without one.
+        deadline: By ``time.monotonic``.
+
+    Raises:
+        InputError: The core refuses a constraint, or the objective is too large.
+        TimeLimitError: The deadline passed.
+    """
+    solver = CpSolver()
+    for variable in variables:
+        check_time(deadline)
+        if variable.values is None:
+            solver.new_variables(1, variable.lo, variable.hi)
+        else:
+            solver.new_variable_of(np.array(variable.values, dtype=np.int64))
+    for name, arguments in posts:
+        check_time(deadline)
+        called(solver.post, name, arguments)
+    if aim is None:
+        return solver, None
+    if is_view(aim):
+        return solver, view_of(aim)
+    lo, hi = aim.model.bounds(aim)
+    if max(abs(lo), abs(hi)) > LIMIT:
+        raise InputError(f"the objective is from {lo} to {hi}, beyond 2^52: use smaller coefficients or bounds")
+    own = called(solver.new_variables, 1, lo, hi)
+    terms = np.array([(var, 1, 0) for var in (*aim.terms, own)], dtype=np.int64)
+    called(solver.post, "int_lin_eq", [whole_array([*aim.terms.values(), -1]), terms, whole_array([-aim.constant])])
+    return solver, np.array([(own, 1, 0)], dtype=np.int64)
+
+
+def is_view(x: Expression) -> bool:
+    """Return whether the core takes an expression as a view of one variable."""
+    return len(x.terms) < 2 and all(abs(f) <= _SCALES for f in x.terms.values()) and abs(x.constant) <= LIMIT
+
+
+def view_of(x: Expression) -> Words:
+    """Return an expression of at most one variable as the core takes it: variable, factor and constant."""
+    var, factor = next(iter(x.terms.items()), (-1, 0))
+    return np.array([(var, factor, x.constant)], dtype=np.int64)
+
+
+def called(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of the core.
+
+    Raises:
+        InputError: It refuses its arguments.
+    """
+    try:
+        return function(*arguments)
+    except (ValueError, IndexError) as error:
+        raise InputError(str(error)) from None
+    except TypeError:
+        raise InputError(f"an option has the wrong type: {arguments[2:]}") from None
+
 
 MOST = 10**18
 """Limits above it are none."""

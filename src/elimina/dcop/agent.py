@@ -13,8 +13,8 @@ from elimina.dcop.dpop import Bucket, Effort
 from elimina.dcop.engine import Engine
 from elimina.dcop.filtering import FilterBucket
 from elimina.dcop.messages import TRAVERSAL, Body, Message, Util, Value
+from elimina.dcop.problem import View
 from elimina.dcop.traversal import Traversal
-from elimina.dcop.view import View
 from elimina.errors import DcopError, MemoryLimitError
 
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from elimina._core import TableList, mini_buckets
 from elimina.dcop.engine import IMPOSSIBLE, Engine, row
 from elimina.dcop.messages import Util, Utility, Value
+from elimina.dcop.problem import Settings
 from elimina.dcop.traversal import Send, Traversal
-from elimina.dcop.view import Settings
 from elimina.errors import InputError
 from elimina.inference.encode import distances_of
 from elimina.planning.prepare import allowed_ranges

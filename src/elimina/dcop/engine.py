@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from elimina.backends.base import Backend, TableSession
 from elimina.backends.choose import get_backend
-from elimina.backends.sparse.cpu import CpuRows
+from elimina.backends.sparse.device import CpuRows
 from elimina.backends.sparse.tables import SparseTables
 from elimina.dcop.messages import Utility
 from elimina.errors import MemoryLimitError, TimeLimitError

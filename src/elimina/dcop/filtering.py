@@ -22,8 +22,8 @@ from elimina.backends.sparse.tables import Lookup, SparseTables
 from elimina.dcop.dpop import Bucket
 from elimina.dcop.engine import Engine, row
 from elimina.dcop.messages import Cost, Limit, Listed, Utility, Value
+from elimina.dcop.problem import Settings
 from elimina.dcop.traversal import Send, Traversal
-from elimina.dcop.view import Settings
 from elimina.errors import InputError, MemoryLimitError
 from elimina.planning.keys import Layout
 from elimina.planning.plan import bytes_text

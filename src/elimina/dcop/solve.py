@@ -13,12 +13,9 @@ from elimina.backends.cpu import CpuBackend
 from elimina.dcop.agent import Agent, Finished
 from elimina.dcop.early import bound_of, early_answer, rounding_of
 from elimina.dcop.engine import Engine
-from elimina.dcop.forecast import Forecast, forecast
-from elimina.dcop.network import Network
-from elimina.dcop.problem import Problem
-from elimina.dcop.pseudotree import pseudo_tree
-from elimina.dcop.simulator import Figures, Simulation
-from elimina.dcop.view import HEURISTICS, Heuristic, Settings, View, views
+from elimina.dcop.forecast import Forecast, forecast, pseudo_tree
+from elimina.dcop.problem import HEURISTICS, Heuristic, Problem, Settings, View, views
+from elimina.dcop.simulator import Figures, Network, Simulation
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.inference.account import check_value
 from elimina.inference.minibucket import result_between

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from elimina.distributed.cluster import workers_for
+from elimina.distributed.cluster import tasks_on, workers_for
 from elimina.distributed.slices import least_memory
-from elimina.distributed.tasks import tasks_on
 from elimina.inference.batch import Batch
 from elimina.inference.options import Options
 from elimina.inference.posteriors import Posteriors

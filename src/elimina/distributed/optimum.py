@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 from elimina import arguments
+from elimina.distributed.cluster import tasks_on
 from elimina.distributed.search import ClusterSearch
 from elimina.distributed.slices import Job, least_memory, options_for, plan_on, run_slices
-from elimina.distributed.tasks import tasks_on
 from elimina.errors import InputError
 from elimina.inference.anytime import Run
 from elimina.inference.call import observe

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elimina import arguments
 from elimina.backends.choose import get_backend
-from elimina.distributed.cluster import Worker
-from elimina.distributed.tasks import Tasks, stop_if_unwanted, tasks_on
+from elimina.distributed.cluster import Tasks, Worker, stop_if_unwanted, tasks_on
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.inference.account import does_not_fit, partition_result
 from elimina.inference.anytime import Run

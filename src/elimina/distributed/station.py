@@ -22,8 +22,8 @@ from elimina.dcop.agent import Agent
 from elimina.dcop.dpop import Effort
 from elimina.dcop.engine import Engine
 from elimina.dcop.messages import TRAVERSAL, Message, Util, Value
+from elimina.dcop.problem import View
 from elimina.dcop.traversal import Traversal
-from elimina.dcop.view import View
 
 _LOOK_AFTER = 1.0
 """Seconds after which an idle agent host looks whether it is still wanted."""

@@ -2,7 +2,7 @@
 
 An object with "problem" (a name, and "mustbe": "<bound" to minimise or ">bound" to maximise), "variables" (a list of
 states or a size each) and "functions" (a scope and full costs, or a default and tuples, or another function's name, or
-a type with parameters: see ``elimina.io.cfn_global``). Commas, colons and quotation marks are optional, braces and
+a type with parameters: see ``elimina.io.keywords``). Commas, colons and quotation marks are optional, braces and
 brackets are alike, comments start with "#" or "//". Costs have as many decimals as the bound is written with; further
 ones are cut off. An assignment whose cost reaches the bound is no solution, and an entry that no solution can use
 because of that is forbidden. Source: the description that comes with toulbar2, "The CFN format".
@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
 from elimina.errors import InputError, UnsupportedError
+from elimina.io.convert import from_tuples
 from elimina.io.files import shown
 from elimina.io.globals import GlobalFunctions, auxiliary
-from elimina.io.tables import from_tuples
 from elimina.io.uai import LARGEST_DOMAIN
 from elimina.model import Model, Sense, Variable
 from elimina.states import texts_of
@@ -208,7 +208,7 @@ class _Functions:
             self.tables[place] = Table(scope, table.values, sizes=table.sizes, rows=table.rows, default=table.default)
 
     def _read_global(self, scope: list[int]) -> None:
-        from elimina.io.cfn_global import read_function
+        from elimina.io.keywords import read_function
 
         if self.sign < 0:
             raise UnsupportedError("a function given by a type is only handled where costs are minimised")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
-from elimina._core import TextError
+from elimina._core import Text, TextError
 from elimina.errors import UnsupportedError
+from elimina.io.files import shown
 from elimina.io.globals import GlobalFunctions, gap_to, penalty
 from elimina.table import FORBIDDEN
 
@@ -300,3 +303,132 @@ _HANDLERS: dict[str, Callable[[GlobalFunctions, Sequence[int], Parameters], None
     "knapsack": _knapsack,
     "clique": _clique,
 }
+
+
+_INTEGER = re.compile(rb"[+-]?\d{1,18}")
+_DECIMAL = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)")
+_OPEN, _CLOSE = (b"{", b"["), (b"}", b"]")
+_DEEPEST = 8
+
+
+def read_function(
+    text: Text, scope: list[int], target: GlobalFunctions, decimals: int, variable: Callable[[bytes], int]
+) -> None:
+    """Read a type and its parameters and add its function, with costs in units of the last decimal.
+
+    Args:
+        text: Stands after the word "type".
+        scope: The function's variables.
+        target: Takes the tables.
+        decimals: Number of decimals of costs; further ones are cut off.
+        variable: Translates a variable's name or index.
+
+    Raises:
+        TextError: The parameters are malformed.
+        UnsupportedError: The type is not handled, or its function is too large to be written out.
+    """
+    word = text.token("a type")
+    keyword = word.decode(errors="replace")
+    if keyword not in BINARY and keyword not in GLOBAL:
+        raise UnsupportedError(f"the type {shown(word)} is not handled; give the function by its costs")
+    if (tag := text.token("'params'")) not in (b"params", b"parameters"):
+        raise TextError(f"expected 'params', found {shown(tag)}")
+    if keyword in BINARY and decimals:
+        raise UnsupportedError(f"the type {keyword!r} is only handled without decimals in the bound")
+    reader = _Parameters(text, keyword, decimals, variable)
+    if keyword in BINARY:
+        add_binary(target, keyword, scope, reader.binary())
+    else:
+        add_global(target, keyword, scope, reader.named())
+
+
+class _Parameters:
+    def __init__(self, text: Text, keyword: str, decimals: int, variable: Callable[[bytes], int]) -> None:
+        self.text, self.keyword, self.decimals, self.variable = text, keyword, decimals, variable
+
+    def binary(self) -> list[int]:
+        """Read the numbers of a function of two variables."""
+        tree = self._tree()
+        if not isinstance(tree, list) or len(tree) != BINARY[self.keyword]:
+            raise TextError(f"expected {BINARY[self.keyword]} numbers for {self.keyword!r}")
+        first_cost = {"disj": 2, "sdisj": 4}.get(self.keyword, BINARY[self.keyword])
+        return [self._integer(word) for word in tree[:first_cost]] + [self._cost(word) for word in tree[first_cost:]]
+
+    def named(self) -> dict[str, Any]:
+        """Read named parameters."""
+        found = self.text.token("'{'")
+        if found not in _OPEN:
+            raise TextError(f"expected '{{', found {shown(found)}")
+        wanted = GLOBAL[self.keyword].split()
+        given: dict[str, Any] = {}
+        while (word := self.text.token("a parameter's name or '}'")) not in _CLOSE or self.text.quoted:
+            name = word.decode(errors="replace")
+            if name not in wanted or name in given:
+                raise TextError(f"expected one of the parameters {', '.join(wanted)} once each, found {shown(word)}")
+            given[name] = self._converted(name, self._tree())
+        missing = [name for name in wanted if name not in given]
+        if missing:
+            raise TextError(f"{self.keyword!r} lacks the parameter {missing[0]!r}")
+        return given
+
+    def _tree(self, depth: int = 0) -> Any:
+        """Read a word, or a list of such trees."""
+        word = self.text.token("a parameter")
+        if self.text.quoted or word not in (*_OPEN, *_CLOSE):
+            return word
+        if word in _CLOSE or depth == _DEEPEST:
+            raise TextError(f"expected a parameter, found {shown(word)}")
+        items = []
+        while self.text.peek() not in _CLOSE or self.text.quoted:
+            items.append(self._tree(depth + 1))
+        self.text.token("']'")
+        return items
+
+    def _converted(self, name: str, tree: Any) -> Any:
+        weighted = self.keyword == "wregular"
+        integer, cost = self._integer, self._cost
+        rows: dict[str, tuple[Callable[[bytes], int], ...]] = {
+            "bounds": (integer, integer, integer, cost, cost),
+            "tuples": (self.variable, integer, cost),
+            "transitions": (integer, integer, integer, cost) if weighted else (integer, integer, integer),
+            **({"starts": (integer, cost), "ends": (integer, cost)} if weighted else {}),
+        }
+        if name in rows:
+            return [self._row(rows[name], row, short=3 if name == "bounds" else 0) for row in self._list(name, tree)]
+        if name in ("vars1", "vars2"):
+            return [self.variable(self._word(word)) for word in self._list(name, tree)]
+        if name == "values" and self.keyword == "clique":
+            return [[integer(word) for word in self._list(name, row)] for row in self._list(name, tree)]
+        if name in ("values", "starts", "ends", "weights"):
+            return [integer(word) for word in self._list(name, tree)]
+        if name in ("metric", "comparator"):
+            return self._word(tree).decode(errors="replace")
+        return cost(tree) if name in ("cost", "defaultcost") else integer(tree)
+
+    def _row(self, readers: tuple[Callable[[bytes], int], ...], tree: Any, short: int) -> list[int]:
+        row = self._list("row", tree)
+        if len(row) not in (len(readers), short or len(readers)):
+            raise TextError(f"expected {short or len(readers)} items in a row of parameters, found {len(row)}")
+        return [read(self._word(word)) for read, word in zip(readers, row, strict=False)]
+
+    def _list(self, name: str, tree: Any) -> list[Any]:
+        if not isinstance(tree, list):
+            raise TextError(f"expected a list for {name!r}, found {shown(tree)}")
+        return tree
+
+    def _word(self, tree: Any) -> bytes:
+        if not isinstance(tree, bytes):
+            raise TextError("expected a word or a number, found a list")
+        return tree
+
+    def _integer(self, tree: Any) -> int:
+        word = self._word(tree)
+        if not _INTEGER.fullmatch(word):
+            raise TextError(f"expected an integer, found {shown(word)}")
+        return int(word)
+
+    def _cost(self, tree: Any) -> int:
+        word = self._word(tree)
+        if not _DECIMAL.fullmatch(word) or len(word) > 300:
+            raise TextError(f"expected a cost, found {shown(word)}")
+        return min(int(Decimal(word.decode()).scaleb(self.decimals)), FORBIDDEN)

@@ -1,4 +1,7 @@
-"""Common parts of the exchange of models with other Python packages."""
+"""Models from and for other Python packages, which are imported only to make their objects.
+
+Tested with pgmpy 1.1 and pyAgrum 3.3. A tensor of pyAgrum has its variables' axes in the reverse order of their names.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.errors import InputError
+from elimina.errors import InputError, UnsupportedError
 from elimina.io.convert import convert_sense
-from elimina.io.network import Conditional
+from elimina.io.network import Conditional, is_network
 from elimina.io.uai import conditional_tables
-from elimina.model import Model
-from elimina.states import State
+from elimina.model import Model, Variable
+from elimina.states import State, native
+from elimina.table import Table
 
 
 def imported(package: str, module: str) -> Any:
@@ -69,3 +73,242 @@ def factors_of(model: Model) -> list[Conditional]:
 def arranged(values: NDArray[np.float64], scope: Sequence[Any], wanted: Sequence[Any]) -> NDArray[np.float64]:
     """Return the array with its axes, those of ``scope``, in another order."""
     return np.transpose(values, [scope.index(v) for v in wanted])
+
+
+def from_pgmpy(network: Any, *, check: bool = True) -> Model:
+    """Build a model from a discrete Bayesian network, Markov network, factor graph or junction tree of pgmpy.
+
+    Variables are in the order of the nodes (then of the factors); names that are no strings become their ``str``.
+    States that are str, int or bool (also of NumPy) stay what they are, others become their ``str``. A factor that
+    lists a variable's states in another order than its first factor is rearranged.
+
+    Args:
+        network: An object of pgmpy.
+        check: See ``Model``.
+
+    Raises:
+        InputError: It is none of these, a row of a distribution does not sum to 1, a variable has no distribution, or
+            factors disagree on a variable's states.
+        UnsupportedError: A distribution is not given by a table.
+    """
+    if hasattr(network, "get_cpds"):
+        factors = list(network.get_cpds())
+    elif hasattr(network, "get_factors"):
+        factors = list(network.get_factors())
+    else:
+        raise InputError(f"expected a network of pgmpy, got an object of type {type(network).__name__}")
+    for factor in factors:
+        if not hasattr(factor, "state_names") or not hasattr(factor, "values"):
+            raise UnsupportedError(f"{factor!r} is not a table; elimina handles discrete tables only")
+    states: dict[Any, list[Any]] = {}
+    for factor in factors:
+        states.setdefault(factor.variables[0], list(factor.state_names[factor.variables[0]]))
+    for factor in factors:
+        for v in factor.variables:
+            states.setdefault(v, list(factor.state_names[v]))
+    nodes = list(network.nodes())
+    if hasattr(network, "get_cpds"):
+        _check_one_each(nodes, [factor.variables[0] for factor in factors])
+    order = [v for v in nodes if v in states]
+    order += [v for v in states if v not in order]
+    variables = [Variable(str(v), len(states[v]), list(map(_state, states[v]))) for v in order]
+    index = {v: i for i, v in enumerate(order)}
+    tables = [Table([index[v] for v in _last_first(f.variables)], _values(f, states)) for f in factors]
+    if not hasattr(network, "get_cpds"):
+        return Model(variables, tables, sense="probability")
+    return Model(variables, tables, sense="probability", children=[t.scope[-1] for t in tables], check=check)
+
+
+def _state(state: Any) -> State:
+    known = native(state)
+    return known if isinstance(known, str | int) else str(state)
+
+
+def _check_one_each(nodes: list[Any], children: list[Any]) -> None:
+    missing = [v for v in nodes if v not in children]
+    if missing or len(children) != len(nodes):
+        culprit = missing[0] if missing else next(v for i, v in enumerate(children) if v in children[:i])
+        raise InputError(f"node {culprit!r} needs one conditional distribution, it has {children.count(culprit)}")
+
+
+def _last_first(variables: Any) -> list[Any]:
+    """Return the scope of a pgmpy factor, whose first variable (the child, if it has one) goes to the end."""
+    return [*variables[1:], *variables[:1]]
+
+
+def _values(factor: Any, states: dict[Any, list[Any]]) -> NDArray[np.float64]:
+    values = np.asarray(factor.values, dtype=np.float64)
+    for axis, v in enumerate(factor.variables):
+        own = list(factor.state_names[v])
+        if own == states[v]:
+            continue
+        if len(own) != len(states[v]) or any(s not in own for s in states[v]):
+            raise InputError(f"variable {v!r} has the states {states[v]} in one factor and {own} in another")
+        values = np.take(values, [own.index(s) for s in states[v]], axis=axis)
+    return np.moveaxis(values, 0, -1) if values.ndim else values
+
+
+def to_pgmpy(model: Model) -> Any:
+    """Build pgmpy's network of a model: Bayesian if each variable has one conditional distribution, else a Markov one.
+
+    Costs become probabilities as by ``convert_sense``; a constant is multiplied into the first factor. Values are
+    copied as they are, so pgmpy's ``check_model`` may refuse rows that do not sum to 1.
+
+    Raises:
+        InputError: pgmpy is not installed, or a factor or the constant is too large to be written out.
+    """
+    models, factors = imported("pgmpy", "pgmpy.models"), imported("pgmpy", "pgmpy.factors.discrete")
+    model = as_probabilities(model)
+    names = [v.name for v in model.variables]
+    states = dict(zip(names, states_of(model), strict=True))
+    if not is_network(model):
+        return _markov(model, models, factors, names, states)
+    network = getattr(models, "DiscreteBayesianNetwork", None) or models.BayesianNetwork
+    result = network()
+    result.add_nodes_from(names)
+    for scope, values in conditional_tables(model):
+        *parents, child = (names[v] for v in scope)
+        result.add_edges_from([(parent, child) for parent in parents])
+        rows = np.moveaxis(values, -1, 0).reshape(values.shape[-1], -1)
+        own = {v: states[v] for v in (child, *parents)}
+        sizes = values.shape[:-1]
+        result.add_cpds(factors.TabularCPD(child, len(rows), rows, parents or None, sizes or None, state_names=own))
+    return result
+
+
+def _markov(model: Model, models: Any, factors: Any, names: list[str], states: dict[str, list[State]]) -> Any:
+    result = (getattr(models, "DiscreteMarkovNetwork", None) or models.MarkovNetwork)()
+    result.add_nodes_from(names)
+    for scope, values in factors_of(model):
+        own = [names[v] for v in scope]
+        result.add_edges_from([(u, v) for i, v in enumerate(own) for u in own[:i]])
+        result.add_factors(factors.DiscreteFactor(own, values.shape, values, state_names={v: states[v] for v in own}))
+    return result
+
+
+def from_pyagrum(network: Any, *, check: bool = True) -> Model:
+    """Build a model from a BayesNet or MarkovRandomField of pyAgrum, its variables in the order of their node ids.
+
+    The states of an IntegerVariable or a RangeVariable are int, those of other variables are their labels.
+
+    Args:
+        network: An object of pyAgrum.
+        check: See ``Model``.
+
+    Raises:
+        InputError: It is neither, or a row of a distribution does not sum to 1.
+        UnsupportedError: It is an influence diagram.
+    """
+    if hasattr(network, "utility"):
+        raise UnsupportedError("an influence diagram has decisions and utilities; elimina handles chance nodes only")
+    if not hasattr(network, "cpt") and not hasattr(network, "factor"):
+        raise InputError(f"expected a network of pyAgrum, got an object of type {type(network).__name__}")
+    nodes = sorted(network.nodes())
+    found = [network.variable(v) for v in nodes]
+    variables = [Variable(v.name(), len(v.labels()), _states(v)) for v in found]
+    index = {v.name: i for i, v in enumerate(variables)}
+    if hasattr(network, "cpt"):
+        tables = [_table(network.cpt(v), index) for v in nodes]
+        children = [t.scope[-1] for t in tables]
+        return Model(variables, tables, sense="probability", children=children, name=_title(network), check=check)
+    tables = [_table(network.factor(scope), index) for scope in network.factors()]
+    return Model(variables, tables, sense="probability", name=_title(network))
+
+
+def _states(variable: Any) -> list[State]:
+    gum = imported("pyagrum", "pyagrum")
+    is_integer = variable.varType() in (gum.VarType_INTEGER, gum.VarType_RANGE)
+    return [int(label) if is_integer else label for label in variable.labels()]
+
+
+def _title(network: Any) -> str:
+    return str(network.propertyWithDefault("name", ""))
+
+
+def _table(tensor: Any, index: dict[str, int]) -> Table:
+    names = list(tensor.names)
+    scope = [*names[1:], *names[:1]]
+    values = np.asarray(tensor.toarray(), dtype=np.float64)
+    return Table([index[v] for v in scope], arranged(values, names[::-1], scope))
+
+
+def to_pyagrum(model: Model) -> Any:
+    """Build pyAgrum's network of a model: a BayesNet if it is a Bayesian network, else a MarkovRandomField.
+
+    A Bayesian network has one conditional distribution for each variable and no cycle of parents. Costs become
+    probabilities as by ``convert_sense``. A Markov random field has one factor for a set of variables, so those over
+    the same ones are multiplied, and a constant is multiplied into the first.
+
+    A variable whose states are int becomes a RangeVariable or an IntegerVariable, which has its states in increasing
+    order; another one becomes a LabelizedVariable, with states that are bool as ``True`` and ``False``.
+
+    Raises:
+        InputError: pyAgrum is not installed, or a factor or the constant is too large to be written out.
+    """
+    gum = imported("pyagrum", "pyagrum")
+    model = _with_increasing_states(as_probabilities(model))
+    bayes = is_network(model)
+    result = gum.BayesNet() if bayes else gum.MarkovRandomField()
+    if model.name:
+        result.setProperty("name", model.name)
+    names = [v.name for v in model.variables]
+    for name, states in zip(names, states_of(model), strict=True):
+        result.add(_variable(gum, name, states))
+    if bayes:
+        for scope, values in conditional_tables(model):
+            *parents, child = (names[v] for v in scope)
+            for parent in parents:
+                result.addArc(parent, child)
+            _fill(result.cpt(child), [*parents, child], values)
+        return result
+    for own, values in _merged(model, names).items():
+        _fill(result.addFactor(own), own, values)
+    return result
+
+
+def _is_integer(states: Sequence[State]) -> bool:
+    return all(isinstance(state, int) and not isinstance(state, bool) for state in states)
+
+
+def _variable(gum: Any, name: str, states: Sequence[State]) -> Any:
+    if not _is_integer(states):
+        return gum.LabelizedVariable(name, name, list(map(str, states)))
+    if list(states) == list(range(int(states[0]), int(states[0]) + len(states))):
+        return gum.RangeVariable(name, name, states[0], states[-1])
+    return gum.IntegerVariable(name, name, list(states))
+
+
+def _with_increasing_states(model: Model) -> Model:
+    """Sort the states of variables whose states are int."""
+    orders: dict[int, list[int]] = {}
+    variables = list(model.variables)
+    for v, states in enumerate(states_of(model)):
+        order = sorted(range(len(states)), key=states.__getitem__) if _is_integer(states) else []
+        if order != sorted(order):
+            orders[v] = order
+            variables[v] = Variable(variables[v].name, len(states), [states[x] for x in order])
+    if not orders:
+        return model
+    tables = []
+    for factor in model.factors:
+        values = factor.dense()
+        for axis, v in enumerate(factor.scope):
+            values = np.take(values, orders[v], axis=axis) if v in orders else values
+        tables.append(Table(factor.scope, values))
+    return Model(
+        variables, tables, sense=model.sense, constant=model.constant, children=model.children, name=model.name
+    )
+
+
+def _merged(model: Model, names: list[str]) -> dict[tuple[str, ...], NDArray[np.float64]]:
+    """Return the factors, those over the same variables multiplied."""
+    merged: dict[tuple[int, ...], NDArray[np.float64]] = {}
+    for scope, values in factors_of(model):
+        key = tuple(sorted(scope))
+        factor = arranged(values, scope, key)
+        merged[key] = merged[key] * factor if key in merged else factor
+    return {tuple(names[v] for v in key): values for key, values in merged.items()}
+
+
+def _fill(tensor: Any, scope: list[str] | tuple[str, ...], values: NDArray[np.float64]) -> None:
+    tensor.fillWith(arranged(values, scope, tensor.names[::-1]).ravel().tolist())

@@ -4,26 +4,96 @@ A name, the number of variables, the largest domain, the number of functions and
 negative size -d means the interval 0..d-1); the functions, each "arity v1 .. vk default n" and n lines "x1 .. xk cost".
 A cost at or above the upper bound is forbidden. A negative arity makes the function shared: a later function with -i in
 the place of n has the tuples and the default of the i-th shared one. A default of -1 starts a keyword (see
-``elimina.io.wcsp_global``). Source: the description that comes with toulbar2, "cp and wcsp file formats".
+``_Parameters``). Source: the description that comes with toulbar2, "cp and wcsp file formats".
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
-from elimina.errors import InputError
+from elimina.errors import InputError, UnsupportedError
+from elimina.io.convert import from_tuples
 from elimina.io.files import shown
 from elimina.io.globals import GlobalFunctions, auxiliary
-from elimina.io.tables import from_tuples
+from elimina.io.keywords import BINARY, GLOBAL, add_binary, add_global
 from elimina.io.uai import LARGEST_DOMAIN, numbered, read_count
 from elimina.model import Model, Sense
 from elimina.table import FORBIDDEN, Table
+
+
+def read_function(text: Text, scope: list[int], target: GlobalFunctions) -> None:
+    """Read a keyword and its parameters and add its function.
+
+    Raises:
+        TextError: The parameters are malformed.
+        UnsupportedError: The keyword is not handled, or its function is too large to be written out.
+    """
+    word = text.token("a keyword")
+    keyword = word.decode(errors="replace")
+    if keyword in BINARY:
+        add_binary(target, keyword, scope, text.integers(BINARY[keyword], "a parameter").tolist())
+    elif keyword in GLOBAL:
+        reader = _Parameters(text, keyword, scope)
+        given: dict[str, Any] = {}
+        for name in GLOBAL[keyword].split():
+            given[name] = reader.read(name, given)
+        add_global(target, keyword, scope, given)
+    else:
+        raise UnsupportedError(f"the keyword {shown(word)} is not handled; give the function by its tuples")
+
+
+class _Parameters:
+    def __init__(self, text: Text, keyword: str, scope: list[int]) -> None:
+        self.text, self.keyword, self.scope = text, keyword, scope
+        self.second = 0
+
+    def read(self, name: str, given: dict[str, Any]) -> Any:
+        """Read a parameter; ``given`` holds those before it."""
+        if name in ("metric", "comparator"):
+            return self.text.token(f"a {name}").decode(errors="replace")
+        special: dict[str, Callable[[], Any]] = {
+            "bounds": lambda: self._rows(5 if given.get("metric") == "wdec" else 3),
+            "tuples": lambda: self._rows(3),
+            "transitions": lambda: self._rows(4 if self.keyword == "wregular" else 3),
+            "vars1": self._first_of_two,
+            "vars2": lambda: self.text.integers(self.second, "a variable's index").tolist(),
+            "starts": self._states,
+            "ends": self._states,
+            "weights": lambda: self.text.integers(len(self.scope), "a weight").tolist(),
+            "values": lambda: [self._list() for _ in self.scope] if self.keyword == "clique" else self._list(),
+        }
+        return special[name]() if name in special else self.text.integer(f"the parameter {name}")
+
+    def _count(self) -> int:
+        count = self.text.integer("a number of items")
+        if count < 0:
+            raise TextError(f"expected a number of items, found {count}")
+        self.text.need(count, "items")
+        return count
+
+    def _list(self) -> list[int]:
+        items: list[int] = self.text.integers(self._count(), "an item").tolist()
+        return items
+
+    def _rows(self, width: int) -> list[list[int]]:
+        rows: list[list[int]] = self.text.integers(self._count() * width, "an item").reshape(-1, width).tolist()
+        return rows
+
+    def _states(self) -> Any:
+        return self._rows(2) if self.keyword == "wregular" else self._list()
+
+    def _first_of_two(self) -> Any:
+        """Read the sizes of two lists of variables, and the first list."""
+        first, self.second = self._count(), self._count()
+        return self.text.integers(first, "a variable's index").tolist()
+
 
 SENSES: tuple[Sense, ...] = ("min-cost",)
 IS_OF_NETWORKS = False
@@ -95,8 +165,6 @@ class _Functions:
         sizes = tuple(self.sizes[v] for v in scope)
         default = text.integer("a default cost")
         if default == -1:
-            from elimina.io.wcsp_global import read_function
-
             read_function(text, scope, self.functions)
             return
         if default < 0:

@@ -14,7 +14,7 @@ from elimina.errors import EliminaError, ImpossibleEvidenceError, MemoryLimitErr
 from elimina.inference.junction import JunctionTree
 from elimina.inference.options import Options
 from elimina.model import Model
-from elimina.reporting.markup import Markup, bar, joined, paragraph, short, table
+from elimina.reporting.drawing import Markup, bar, joined, paragraph, short, table
 from elimina.result import Result, number_text, probability_text
 from elimina.tasks import Task
 

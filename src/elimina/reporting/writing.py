@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from string import Template
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from elimina import api, arguments
+from elimina import __version__, api, arguments
 from elimina.cp.model import Model as ConstraintModel
 from elimina.cp.tsp import Known, solve_tsp
 from elimina.cp.tsplib import Problem as TourProblem
@@ -19,21 +22,116 @@ from elimina.dcop.solve import solve as solve_by_agents
 from elimina.display import figures_of
 from elimina.errors import EliminaError, InputError
 from elimina.inference.options import DEFAULT, Options, options_of
-from elimina.io.files import save
+from elimina.io import read
+from elimina.io.files import save, suffix_of
 from elimina.model import Model
-from elimina.reporting import agents, constraints, tours
-from elimina.reporting.answers import answer_rows, answer_section, assignment_table, bounds_section
-from elimina.reporting.drawing import Drawing
-from elimina.reporting.graph import Layout, draw_graph, lay_out
-from elimina.reporting.markup import Markup, figures, joined, paragraph
-from elimina.reporting.page import Section, page
-from elimina.reporting.plans import plan_rows, plan_section
+from elimina.reporting import graph, solvers
+from elimina.reporting.answers import (
+    answer_rows,
+    answer_section,
+    assignment_table,
+    bounds_section,
+    plan_rows,
+    plan_section,
+)
+from elimina.reporting.drawing import Drawing, Markup, figures, html, joined, paragraph, short
+from elimina.reporting.graph import Layout, draw_graph, draw_tree, lay_out
 from elimina.reporting.sensitivity import Asked, sensitivity_section
-from elimina.reporting.sources import read_subject
-from elimina.reporting.tree import draw_tree
 from elimina.result import Bounds, Delivery, Result
 from elimina.states import State
 from elimina.tasks import Task, TaskName, task_of
+
+if TYPE_CHECKING:
+    from elimina.cp.model import Model as ConstraintModel
+    from elimina.cp.tsplib import Problem as TourProblem
+    from elimina.dcop.problem import Problem as DistributedProblem
+
+
+_ESCAPED = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+"""Characters that could end the element of the data, or that scripts do not take in texts."""
+
+_ORDER = (
+    *("figures", "answer", "search", "tour", "bounds", "graph", "tree", "agents", "messages", "timeline"),
+    *("sensitivity", "plan"),
+)
+
+
+class Section(NamedTuple):
+    """A part of the page.
+
+    Attributes:
+        key: Identifier, one of a fixed list that gives the order on the page.
+        title: Heading.
+        body: Content.
+    """
+
+    key: str
+    title: str
+    body: Markup
+
+
+def page(title: str, sections: list[Section], drawings: list[Drawing], notes: list[str]) -> str:
+    """Return the whole page.
+
+    Args:
+        title: Heading of the page.
+        sections: Parts in any order.
+        drawings: Graphs whose places are in the parts.
+        notes: Remarks on what the page lacks.
+    """
+    shown = sorted((one for one in sections if one.body), key=lambda one: _ORDER.index(one.key))
+    links = "".join(f'<a href="#{one.key}">{html(one.title)}</a>' for one in shown)
+    bodies = "\n".join(
+        f'<section id="{one.key}" aria-labelledby="h-{one.key}"><h2 id="h-{one.key}">{html(one.title)}</h2>'
+        f"\n{one.body}\n</section>"
+        for one in shown
+    )
+    data: dict[str, Any] = {drawing.key: drawing.data() for drawing in drawings}
+    return Template(_part("page.html")).substitute(
+        title=html(short(title)),
+        style=_part("style.css"),
+        script=_part("script.js"),
+        links=links,
+        notes="".join(f'<p class="warning">{html(note)}</p>' for note in notes),
+        sections=bodies,
+        data=json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False).translate(_ESCAPED),
+        version=__version__,
+    )
+
+
+def _part(name: str) -> str:
+    return files("elimina.reporting").joinpath("template", name).read_text("utf-8")
+
+
+def read_subject(path: str, *, check: bool = True) -> Model | DistributedProblem | ConstraintModel | TourProblem:
+    """Read a model, a distributed problem, a constraint model or a travelling salesman problem.
+
+    Args:
+        path: The file.
+        check: See ``elimina.read``.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    suffix = suffix_of(Path(path))
+    if suffix == "tsp":
+        from elimina.cp.tsplib import read_tsp
+
+        return read_tsp(path)
+    if suffix in ("fzn", "opb", "xml"):
+        from elimina.cp.files import is_of_constraints
+        from elimina.cp.files import read as read_constraints
+
+        if is_of_constraints(path):
+            return read_constraints(path)
+    if suffix in ("yaml", "yml", "json", "xml"):
+        from elimina import dcop
+        from elimina.dcop.formats import is_distributed
+
+        if is_distributed(path):
+            return dcop.read(path)
+    return read(path, check=check)
+
 
 _LONG = ("plan", "answer", "sensitivity")
 """Parts that are not begun once the report was ended."""
@@ -223,18 +321,18 @@ class _Writing:
             self._answer(result, model, [])
         if layout is not None:
             self._draw("graph", "Graph", lambda: draw_graph(model, layout, result, []))
-        if agents.can_draw(problem):
-            self._draw("agents", "Pseudo-tree", lambda: agents.draw_pseudotree(problem, seen))
-        self._add("messages", "Messages of the agents", lambda: agents.messages_section(seen))
+        if solvers.can_draw(problem):
+            self._draw("agents", "Pseudo-tree", lambda: solvers.draw_pseudotree(problem, seen))
+        self._add("messages", "Messages of the agents", lambda: solvers.messages_section(seen))
         return self._page(title if title is not None else model.name or "Distributed problem")
 
     def of_constraints(self, model: ConstraintModel, options: Options, title: str | None) -> Report:
         self._add("figures", "Figures", lambda: figures(figures_of(model)))
-        profile, limit = constraints.Profile(), self._share(_SHARE_OF_SEARCH)
-        result = self._result = self._made("answer", lambda: constraints.solve(model, profile, limit, options.threads))
+        profile, limit = solvers.Profile(), self._share(_SHARE_OF_SEARCH)
+        result = self._result = self._made("answer", lambda: solvers.solve(model, profile, limit, options.threads))
         if result is not None:
             self._add("answer", "Answer", lambda: _constraint_answer(result))
-            self._add("search", "Profile of the search", lambda: constraints.search_section(result, profile))
+            self._add("search", "Profile of the search", lambda: solvers.search_section(result, profile))
         return self._page(title if title is not None else "Constraint model")
 
     def of_tour(self, problem: TourProblem, title: str | None) -> Report:
@@ -246,8 +344,8 @@ class _Writing:
         limit = self._share(_SHARE_OF_SEARCH)
         result = self._result = self._made("answer", lambda: solve_tsp(problem, time_limit=limit, on_known=note))
         if result is not None:
-            self._add("answer", "Answer", lambda: tours.tour_section(problem, result, known))
-            drawing = tours.draw_tour(problem, result.tour or ())
+            self._add("answer", "Answer", lambda: graph.tour_section(problem, result, known))
+            drawing = graph.draw_tour(problem, result.tour or ())
             if drawing is None:
                 self._notes.append("The tour is not drawn: the file has no coordinates, or too many cities.")
             else:

@@ -10,7 +10,7 @@ from elimina.errors import InputError
 from elimina.io import ModelLike, as_model
 from elimina.result import Result
 from elimina.viz.canvas import Picture
-from elimina.viz.export import write_graph
+from elimina.viz.graph import write_graph
 
 __all__ = ["Picture", "plot", "write_graph"]
 
@@ -51,6 +51,6 @@ def plot(
         from elimina.viz.graph import draw_graph
 
         return draw_graph(model, heading, answer, [model.index(name) for name in evidence])
-    from elimina.viz.junction import draw_tree
+    from elimina.viz.trees import draw_tree
 
     return draw_tree(model, heading)

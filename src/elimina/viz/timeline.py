@@ -1,4 +1,4 @@
-"""A run of agents as a picture: a line for each agent, along which it works, and the messages between them."""
+"""Pictures of runs: agents along time, tours of cities, and the bounds of searches."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+import numpy as np
+
 from elimina.errors import InputError
 from elimina.io.files import save
 from elimina.planning.plan import bytes_text, seconds_text
-from elimina.result import Delivery
+from elimina.result import Bounds, Delivery
+from elimina.viz.canvas import FAINT, FILL, INK, OUTLINE, Canvas, Picture, Points, need
 
 SUFFIXES = (".svg", ".html")
 MOST_AGENTS, MOST_MESSAGES = 200, 10_000
@@ -111,3 +114,89 @@ def _drawing(deliveries: Sequence[Delivery], agents: Sequence[str], title: str) 
         parts.append(f"<rect {place}><title>{text}</title></rect>")
     parts.append("</g>\n</svg>\n")
     return "\n".join(parts)
+
+
+_LONGER_SIDE = 8.0
+_TITLE_POINTS, _NUMBER_POINTS = 11, 6
+_MOST_NUMBERS = 60
+
+
+def draw_tour(points: Points, tour: Sequence[int] | None, title: str) -> Canvas:
+    """Draw cities, with their numbers where they are few, and a tour.
+
+    Args:
+        points: (n, 2) places of the cities.
+        tour: The cities in turn, from 0 on; None for the cities alone.
+        title: Title above the picture.
+
+    Raises:
+        InputError: matplotlib is not installed.
+    """
+    canvas = Canvas()
+    low = points.min(axis=0)
+    side = float((points.max(axis=0) - low).max()) or 1.0
+    places = (points - low) * (_LONGER_SIDE / side)
+    if tour is not None:
+        canvas.lines([places[[*tour, tour[0]]]], "tour", 1.0)
+    radius = min(0.08, max(0.012, 0.5 / len(points) ** 0.5))
+    canvas.circles(places, np.full(len(places), radius), "cities", OUTLINE if tour is not None else FILL)
+    if len(points) <= _MOST_NUMBERS:
+        for city, (x, y) in enumerate(places):
+            canvas.text(
+                x + 2 * radius, y + radius, str(city + 1), _NUMBER_POINTS, gid=f"city-{city + 1}", centred=False
+            )
+    top = float(canvas.bounds[1][1])
+    canvas.text(float(places[:, 0].max()) / 2, top + 0.3, title, _TITLE_POINTS, gid="title")
+    return canvas
+
+
+_SIZE = (6.4, 3.6)
+
+_LEAST_SECONDS = 1e-3
+
+_DECADE = 10
+"""Ratio of the last to the first time up to which the axis of time is linear: few round numbers lie within it."""
+
+
+def draw_trace(known: Sequence[Bounds], title: str) -> Picture:
+    """Draw the bounds of a run over its time, which is on a logarithmic axis if it spans a decade.
+
+    Args:
+        known: Bounds over time.
+        title: Title above the picture.
+
+    Raises:
+        InputError: There are no bounds, or matplotlib is not installed.
+    """
+    if not known:
+        raise InputError("the trace has no bounds, so there is nothing to draw")
+    ticker = need("matplotlib.ticker")
+    figure = need("matplotlib.figure").Figure(figsize=_SIZE, layout="constrained")
+    axes = figure.add_subplot()
+    end = max(max(one.seconds for one in known), _LEAST_SECONDS) * 1.1
+    for name, style in (("lower", "--"), ("upper", "-")):
+        points = [
+            (max(one.seconds, _LEAST_SECONDS), value) for one in known if (value := getattr(one, name)) is not None
+        ]
+        if points:
+            times, values = zip(*[*points, (end, points[-1][1])], strict=True)
+            axes.step(times, values, style, where="post", color=OUTLINE, label=f"{name} bound", gid=f"{name}-bound")
+    both = [one for one in known if one.lower is not None and one.upper is not None]
+    if both:
+        last = both[-1]._replace(seconds=end)
+        moments = [max(one.seconds, _LEAST_SECONDS) for one in (*both, last)]
+        lowers, uppers = ([getattr(one, name) for one in (*both, last)] for name in ("lower", "upper"))
+        axes.fill_between(moments, lowers, uppers, step="post", color=FILL, gid="gap")
+    axes.set(xlabel="seconds", title=title)
+    start = max(min(one.seconds for one in known), _LEAST_SECONDS)
+    if end > _DECADE * start:
+        axes.set(xscale="log")
+        # Powers of ten alone would leave a short run without labels; more labels would overlap.
+        axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0) if end < 1000 * start else (1.0,)))
+        axes.xaxis.set_minor_formatter(ticker.NullFormatter())
+    axes.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
+    axes.set_ylabel("optimum")
+    figure.legend(frameon=False, loc="outside lower center", ncols=2)
+    axes.grid(color=FAINT, alpha=0.2)
+    axes.tick_params(colors=INK)
+    return Picture(figure)

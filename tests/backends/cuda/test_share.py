@@ -8,8 +8,9 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elimina.backends.cuda import faces, share
+from elimina.backends.cuda import faces
 from elimina.backends.cuda import record as cuda_record
+from elimina.backends.cuda.record import outers_of, share
 from elimina.planning.record import HEADER
 
 CASES = 64
@@ -70,7 +71,7 @@ def meaning(record):
 def test_the_same_step_shares_what_is_streamed(case):
     record, streamed = case
     before, was = meaning(record), list(record)
-    sharing = share.share(record, ITEM) if streamed else 1
+    sharing = share(record, ITEM) if streamed else 1
     assert meaning(record) == before
     if sharing == 1:
         assert record == was
@@ -97,8 +98,8 @@ def test_sharing_is_found_and_blocks_are_even():
     head = [0, 8, 0, 3, outer, 1, 7, 5, CASES, 2, 0, 1, 0, 0]
     axes = [word for n, s in enumerate(sizes) for word in (s, strides_of(sizes, range(3))[n], n)]
     record = [*head, *axes, 0, 448, -1, *a, 4096, 320, -1, *b]
-    assert share.share(record, ITEM) == 5
-    assert [share.outers_of(n) for n in (1, 2, 4, 5, 7, 9)] == [1, 2, 4, 3, 4, 3]
+    assert share(record, ITEM) == 5
+    assert [outers_of(n) for n in (1, 2, 4, 5, 7, 9)] == [1, 2, 4, 3, 4, 3]
 
 
 @given(case=records())

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from elimina.backends.sparse.cpu import CpuRows
+from elimina.backends.sparse.device import CpuRows
 from elimina.backends.sparse.tables import Filter, Lookup, SparseTables
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
 from elimina.planning.keys import DTYPES, Layout
@@ -27,8 +27,7 @@ def make(request):
     """Makes sparse tables of a semiring and dtype."""
     if request.param == "cpu":
         return lambda semiring, dtype, parameter: SparseTables(CpuRows(semiring, np.dtype(dtype), parameter, threads=3))
-    from elimina.backends.cuda.backend import CudaBackend
-    from elimina.backends.cuda.rows import CudaRows
+    from elimina.backends.cuda.backend import CudaBackend, CudaRows
 
     backend = CudaBackend()
     return lambda semiring, dtype, parameter: SparseTables(CudaRows(backend, semiring, np.dtype(dtype), parameter))
@@ -309,8 +308,7 @@ def test_sums_beyond_the_forbidden_cost_leave_no_row(make):
 
 @pytest.mark.gpu
 def test_more_rows_than_the_memory_of_a_device():
-    from elimina.backends.cuda.backend import CudaBackend
-    from elimina.backends.cuda.rows import CudaRows
+    from elimina.backends.cuda.backend import CudaBackend, CudaRows
 
     tables = SparseTables(CudaRows(CudaBackend(), "min-sum", np.dtype("int32"), 1000))
     many = 1 << 18

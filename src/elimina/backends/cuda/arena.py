@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends.host import available_threads
-from elimina.backends.tiers.scratch import Piece, Scratch, pieces
+from elimina.backends.tiers import Piece, Scratch, pieces
 from elimina.planning.program import Program
 from elimina.planning.stream import Copy, Tile
 from elimina.planning.tiers import DOWNLOAD_STAGES, UPLOAD_STAGES

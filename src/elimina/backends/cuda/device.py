@@ -1,22 +1,90 @@
-"""A CUDA device: its memory, its kernels, its failures. The only file that imports CuPy."""
+"""A CUDA device: its memory, its kernels, compiled at run time, and its failures. The only file that imports CuPy."""
 
 from __future__ import annotations
 
 import functools
+import hashlib
+import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends.cuda import compile
-from elimina.backends.cuda.blas import Blas, open_blas
+from elimina.backends.cuda import kernels
 from elimina.backends.cuda.layout import Layout, lay_out
+from elimina.backends.cuda.matrix import Blas, open_blas
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.planning.estimate import Machine, cuda_machine
 from elimina.planning.products import library_steps
 from elimina.planning.program import Program
+
+
+@functools.cache
+def cache_folder() -> Path:
+    """Return the folder of compiled kernels: the user's cache, or one for this process where that cannot be written."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "elimina" / "kernels"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="elimina-"))
+
+
+def compiled_function(cupy: Any, name: str, architecture: str) -> Any:
+    """Return a kernel by its name expression, compiled for an architecture such as ``sm_90``.
+
+    Raises:
+        DeviceError: The compiler refuses.
+    """
+    path, symbol = compiled_module(cupy, name, architecture)
+    return cupy.RawModule(path=str(path)).get_function(symbol)
+
+
+def compiled_module(cupy: Any, name: str, architecture: str) -> tuple[Path, str]:
+    """Return a kernel's module, compiled once, and its name there.
+
+    CuPy's own way to compile flushes subnormal float32 numbers to zero; then devices would not agree to the last bit.
+
+    Raises:
+        DeviceError: The compiler refuses.
+    """
+    nvrtc = cupy.cuda.compiler.nvrtc
+    options = (*kernels.compile_options(), f"-arch={architecture}")
+    key = hashlib.sha256(repr((name, options, nvrtc.getVersion())).encode()).hexdigest()[:32]
+    module, symbol = (cache_folder() / f"{key}.{suffix}" for suffix in ("cubin", "name"))
+    if not module.exists():
+        cubin, mangled = _compile(nvrtc, name, options)
+        # The name first: where there is a binary, there is its name.
+        _write(symbol, mangled.encode())
+        _write(module, cubin)
+    return module, symbol.read_text()
+
+
+def _compile(nvrtc: Any, name: str, options: tuple[str, ...]) -> tuple[bytes, str]:
+    program = nvrtc.createProgram(kernels.source(name), "elimina.cu", (), ())
+    try:
+        nvrtc.addNameExpression(program, name)
+        nvrtc.compileProgram(program, options)
+        return nvrtc.getCUBIN(program), nvrtc.getLoweredName(program, name)
+    except nvrtc.NVRTCError as error:
+        raise DeviceError(
+            f"NVRTC {'.'.join(map(str, nvrtc.getVersion()))} does not compile {name} ({error}); "
+            f'update CuPy and its CUDA: pip install -U "elimina[cuda13]"\n{nvrtc.getProgramLog(program)}'
+        ) from error
+    finally:
+        nvrtc.destroyProgram(program)
+
+
+def _write(path: Path, data: bytes) -> None:
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(data)
+    os.replace(file.name, path)
+
 
 OLDEST_CUPY = (14, 2)
 RESERVE = 512 << 20
@@ -121,7 +189,7 @@ class CudaDevice:
     def function(self, name: str) -> Any:
         """Return a kernel by its name expression; compiled on first use."""
         if name not in self._kernels:
-            self._kernels[name] = compile.load(self.cupy, name, self._architecture)
+            self._kernels[name] = compiled_function(self.cupy, name, self._architecture)
         return self._kernels[name]
 
     def binary(self, name: str) -> tuple[bytes, str]:
@@ -130,7 +198,7 @@ class CudaDevice:
         Raises:
             DeviceError: The compiler refuses.
         """
-        path, symbol = compile.binary(self.cupy, name, self._architecture)
+        path, symbol = compiled_module(self.cupy, name, self._architecture)
         return path.read_bytes(), symbol
 
     @contextmanager

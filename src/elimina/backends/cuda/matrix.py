@@ -1,12 +1,17 @@
-"""Large steps in ``sum-product`` that are matrix products, as cuBLAS takes them; needs no CUDA."""
+"""Large steps in ``sum-product`` that are matrix products, by cuBLAS."""
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import math
-from typing import NamedTuple
+import weakref
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from elimina.backends.cuda.record import is_aligned, merge, tables, widen
+from elimina.errors import DeviceError
 from elimina.planning.products import LIBRARY_DEPTH, LIBRARY_SIDE, LIBRARY_WORK
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER
@@ -144,3 +149,76 @@ def _operand(table: list[int], stride: int, hop: int, depth: int, cells: int) ->
     if table[1] == 1 and stride >= depth:
         return Operand(table[0], stride, True, hop)
     return None
+
+
+WORKSPACE = 32 << 20
+"""Bytes that the library may use, as many as it asks for; given once, so that graphs can hold its calls."""
+_NORMAL, _TRANSPOSED = 0, 1
+_SCALARS_ON_DEVICE = 1
+_FUNCTIONS = {"float32": "cublasSgemm", "float64": "cublasDgemm"}
+
+
+def open_blas(cupy: Any, stream: Any, pool: Any) -> Blas | None:
+    """Return the library for a stream; None if this system has none that can be loaded."""
+    try:
+        # CuPy knows where the library lies, and loads it; its own calls cannot be recorded in graphs.
+        cupy.cuda.device.get_cublas_handle()
+        library = ctypes.CDLL(f"libcublas.so.{cupy.cuda.runtime.runtimeGetVersion() // 1000}")
+    except (ImportError, OSError, RuntimeError):
+        return None
+    return Blas(library, stream, pool.malloc(WORKSPACE))
+
+
+class Blas:
+    """A handle of the library, for one stream.
+
+    Args:
+        library: The loaded library.
+        stream: Stream that calls are queued in.
+        workspace: Device memory of ``WORKSPACE`` bytes.
+    """
+
+    def __init__(self, library: ctypes.CDLL, stream: Any, workspace: Any) -> None:
+        self._library, self._workspace = library, workspace
+        handle = ctypes.c_void_p()
+        _check(library.cublasCreate_v2(ctypes.byref(handle)))
+        self._handle = handle
+        weakref.finalize(self, library.cublasDestroy_v2, handle)
+        _check(library.cublasSetStream_v2(handle, ctypes.c_void_p(stream.ptr)))
+        _check(library.cublasSetWorkspace_v2(handle, ctypes.c_void_p(workspace.ptr), ctypes.c_size_t(WORKSPACE)))
+        _check(library.cublasSetPointerMode_v2(handle, _SCALARS_ON_DEVICE))
+
+    def multiply(self, matrix: Matrix, dtype: np.dtype[np.generic], arena: int, alpha: int, beta: int) -> None:
+        """Queue the calls of a step.
+
+        Args:
+            matrix: The step.
+            dtype: Type of its cells.
+            arena: Address of the arena.
+            alpha: Address of the factor of the product.
+            beta: Address of a zero.
+        """
+        item = dtype.itemsize
+        name = _FUNCTIONS[dtype.name]
+        function = getattr(self._library, f"{name}_v2" if matrix.batch == 1 else f"{name}StridedBatched")
+        # The library's matrices are column-major: it makes the transposed product.
+        ways = (_TRANSPOSED if matrix.rhs.along_depth else _NORMAL, _NORMAL if matrix.lhs.along_depth else _TRANSPOSED)
+        sizes = map(ctypes.c_int, (*ways, matrix.columns, matrix.rows, matrix.depth))
+        head = (self._handle, *sizes, ctypes.c_void_p(alpha))
+
+        def argument(operand: Operand, place: int) -> tuple[Any, ...]:
+            address = ctypes.c_void_p(arena + item * (operand.offset + place))
+            known = address, ctypes.c_int(operand.pitch)
+            return known if matrix.batch == 1 else (*known, ctypes.c_longlong(operand.hop))
+
+        tail = () if matrix.batch == 1 else (ctypes.c_int(matrix.batch),)
+        for lhs, rhs, out in matrix.places:
+            tables = (*argument(matrix.rhs, rhs), *argument(matrix.lhs, lhs))
+            _check(function(*head, *tables, ctypes.c_void_p(beta), *argument(matrix.out, out), *tail))
+
+
+def _check(status: int) -> None:
+    if status:
+        raise DeviceError(
+            f"cuBLAS failed with status {status}: close other programs on the device, or use --device cpu"
+        )

@@ -16,8 +16,7 @@ from elimina.backends.cuda import tile as cuda_tile
 from elimina.backends.cuda.arena import Arena, FileArena, PinnedArena
 from elimina.backends.cuda.record import tables
 from elimina.backends.host import available_threads
-from elimina.backends.tiers.scratch import with_following
-from elimina.backends.tiers.tiled import Report, TiledSession
+from elimina.backends.tiers import Report, TiledSession, with_following
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER
 from elimina.planning.stream import Schedule, StreamedStep, Tile, tile_record

@@ -22,8 +22,7 @@ from elimina.backends.cuda.kernels import (
     tile_kernel,
 )
 from elimina.backends.cuda.product import RESERVED, SHARED
-from elimina.backends.cuda.record import is_aligned, is_dense, lengthen, merge, tables, widen
-from elimina.backends.cuda.share import outers_of, share
+from elimina.backends.cuda.record import is_aligned, is_dense, lengthen, merge, outers_of, share, tables, widen
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER

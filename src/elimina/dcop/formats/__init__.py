@@ -19,7 +19,7 @@ from elimina.io.files import load, reraise, save, suffix_of
 __all__ = ["FORMATS", "is_distributed", "read", "write"]
 
 FORMATS = {"yaml": "pydcop", "yml": "pydcop", "xml": "xcsp", "json": "agentjson"}
-"""Suffix of each format and the module of this package that reads it; ``<module>_write`` writes it."""
+"""Suffix of each format and the module of this package that reads and writes it."""
 
 
 class _Source(Protocol):
@@ -31,27 +31,27 @@ class _Source(Protocol):
     def column(self) -> int | None: ...
 
 
-class _Reader(Protocol):
-    """Interface of a format's module for reading."""
+class _Format(Protocol):
+    """Interface of a format's module."""
 
     def open_text(self, data: bytes) -> _Source: ...
     def parse(self, text: _Source) -> Problem: ...
-
-
-class _Writer(Protocol):
-    """Interface of a format's module for writing."""
-
     def render(self, problem: Problem) -> Iterator[str]: ...
 
 
-def _module(path: Path, name: str | None) -> str:
+def _name_of(path: Path, name: str | None) -> str:
     suffix = suffix_of(path) if name is None else name
     if suffix not in FORMATS:
         given, culprit = (
             (f"suffix {suffix and '.' + suffix!r}", f"{path}: ") if name is None else (f"format {name!r}", "")
         )
         raise InputError(f"{culprit}unknown {given} of a distributed problem; name one of {', '.join(FORMATS)}")
-    return f"elimina.dcop.formats.{FORMATS[suffix]}"
+    return FORMATS[suffix]
+
+
+def _module(name: str) -> _Format:
+    module: _Format = import_module(f"elimina.dcop.formats.{name}")
+    return module
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def read(path: str | os.PathLike[str], *, format: str | None = None) -> Problem:
         InputError: The format is unknown, the file cannot be read, or a package for it is not installed.
     """
     path = Path(path)
-    reader: _Reader = import_module(_module(path, format))
+    reader = _module(_name_of(path, format))
     text: _Source | None = None
     try:
         text = reader.open_text(load(path))
@@ -106,10 +106,9 @@ def write(problem: Problem, path: str | os.PathLike[str], *, format: str | None 
         InputError: The format cannot hold the problem, is unknown, or the file cannot be written.
     """
     path = Path(path)
-    module = _module(path, format)
-    writer: _Writer = import_module(f"{module}_write")
-    save(path, writer.render(problem))
-    _report_losses(problem, path, module.rpartition(".")[2])
+    name = _name_of(path, format)
+    save(path, _module(name).render(problem))
+    _report_losses(problem, path, name)
 
 
 def _report_losses(problem: Problem, path: Path, module: str) -> None:

@@ -2,10 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import heapq
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from elimina.dcop.formats.yamltree import Mapping, Node, Scalar, Sequence, YamlFile
+from elimina.dcop.formats.yamltree import MappingNode, Node, ScalarNode, SequenceNode, YamlFile
 from elimina.dcop.problem import AgentProfile
+
+
+def owners(
+    variables: Sequence[str],
+    agents: Sequence[str],
+    must_host: Mapping[str, str],
+    host_with: Sequence[tuple[str, str]],
+) -> list[str]:
+    """Decide on the owner of each variable.
+
+    A variable that an agent must host belongs to it. Variables that are to be hosted together belong to the agent of
+    the first of them that has one by now. Each other variable (with those that are to be hosted with it) belongs, in
+    turn, to the agent with the fewest variables, the first such one: with enough agents, one agent a variable.
+
+    Args:
+        variables: In the order of the file.
+        agents: In the order of the file, at least one.
+        must_host: Variable -> agent.
+        host_with: Pairs of variables.
+    """
+    group = {name: name for name in variables}
+
+    def leader(name: str) -> str:
+        while group[name] != name:
+            group[name] = group[group[name]]
+            name = group[name]
+        return name
+
+    for first, second in host_with:
+        group[leader(second)] = leader(first)
+    load = dict.fromkeys(agents, 0)
+    agent_of_group: dict[str, str] = {}
+    for name in variables:
+        if name in must_host:
+            load[must_host[name]] += 1
+            agent_of_group.setdefault(leader(name), must_host[name])
+    free = [name for name in variables if name not in must_host]
+    for name in free:
+        if leader(name) in agent_of_group:
+            load[agent_of_group[leader(name)]] += 1
+    queue = [(load[agent], place) for place, agent in enumerate(agents)]
+    heapq.heapify(queue)
+    sizes: dict[str, int] = {}
+    for name in free:
+        sizes[leader(name)] = sizes.get(leader(name), 0) + 1
+    for name in free:
+        if leader(name) not in agent_of_group:
+            count, place = heapq.heappop(queue)
+            agent_of_group[leader(name)] = agents[place]
+            heapq.heappush(queue, (count + sizes[leader(name)], place))
+    return [must_host[name] if name in must_host else agent_of_group[leader(name)] for name in variables]
 
 
 class AgentReader:
@@ -17,7 +69,7 @@ class AgentReader:
         host_with: Pairs of variables or constraints that are to be hosted together.
     """
 
-    def __init__(self, file: YamlFile, top: Mapping, computations: Collection[str]) -> None:
+    def __init__(self, file: YamlFile, top: MappingNode, computations: Collection[str]) -> None:
         self.file, self.top, self.computations = file, top, computations
         self.names: dict[str, float | None] = {}
         self.must_host: dict[str, str] = {}
@@ -56,13 +108,13 @@ class AgentReader:
             for name, capacity in self.names.items()
         ]
 
-    def _entries(self, section: str) -> Iterator[tuple[Scalar, Node]]:
+    def _entries(self, section: str) -> Iterator[tuple[ScalarNode, Node]]:
         if section in self.top.entries and not self.file.is_empty(self.top.entries[section][1]):
             yield from self.file.mapping(self.top.entries[section][1], section).entries.values()
 
     def _items(self, node: Node, what: str) -> Iterator[tuple[Node, str]]:
         """Yield the names in a list, or one name."""
-        for item in node.items if isinstance(node, Sequence) else [node]:
+        for item in node.items if isinstance(node, SequenceNode) else [node]:
             yield item, self.file.text(item, what)
 
     def _agent(self, node: Node, name: str) -> str:
@@ -77,7 +129,7 @@ class AgentReader:
 
     def _read_agents(self) -> None:
         given = self.top.entries["agents"][1] if "agents" in self.top.entries else None
-        if isinstance(given, Sequence):
+        if isinstance(given, SequenceNode):
             for item, name in self._items(given, "the name of an agent"):
                 if name in self.names:
                     self.file.fail(item, f"a second agent is named {name[:40]!r}")

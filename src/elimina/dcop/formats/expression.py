@@ -1,24 +1,178 @@
-"""Evaluation of cost expressions for all the values of their variables at once."""
+"""Cost functions given by expressions: the part of Python that they may be written in, and their tables.
+
+Expressions are parsed and checked here, never compiled or executed.
+"""
 
 from __future__ import annotations
 
 import ast
+import keyword
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+import textwrap
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import TextError
 from elimina.dcop.formats import columns
+from elimina.dcop.formats.build import Builder, Domain
 from elimina.dcop.formats.columns import Column
-from elimina.dcop.formats.syntax import Expression
 from elimina.errors import UnsupportedError
 
-_BLOCK = 1 << 16
+FUNCTIONS = ("abs", "bool", "float", "int", "len", "max", "min", "pow", "round", "str", "sum")
+"""Functions that an expression may call."""
+LONGEST_TEXT = 10_000
+DEEPEST = 100
+MOST_BRANCHES = 50
+_OPERATORS = (
+    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow),
+    *(ast.USub, ast.UAdd, ast.Not, ast.And, ast.Or),
+    *(ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn),
+)
+_NODES = (
+    *(
+        ast.Constant,
+        ast.Name,
+        ast.Load,
+        ast.Store,
+        ast.BinOp,
+        ast.UnaryOp,
+        ast.BoolOp,
+        ast.Compare,
+        ast.IfExp,
+        ast.Call,
+    ),
+    *(ast.Tuple, ast.List, ast.Set, ast.Assign, ast.If, ast.Return),
+)
 _DISPLAYS = (ast.Tuple, ast.List, ast.Set)
+
+
+class Expression:
+    """A checked expression.
+
+    Attributes:
+        body: One expression, or the statements of a function's body.
+        names: The variables that it reads, in the order of their first use.
+        nodes: Number of nodes of its syntax tree.
+    """
+
+    __slots__ = ("body", "names", "nodes")
+
+    def __init__(self, text: str) -> None:
+        """Parse a text.
+
+        Raises:
+            TextError: It is no Python.
+            UnsupportedError: It uses something of Python that is not handled, or is too long or too deeply nested.
+        """
+        if len(text) > LONGEST_TEXT:
+            raise UnsupportedError(f"an expression has {len(text)} characters; up to {LONGEST_TEXT} are handled")
+        self.body: ast.expr | list[ast.stmt] = _parsed(text)
+        read: dict[str, int] = {}
+        written: set[str] = set()
+        self.nodes = 0
+        branches = 0
+        top = self.body if isinstance(self.body, list) else [self.body]
+        _check_values(top)
+        waiting: list[tuple[ast.AST, int]] = [(node, 1) for node in reversed(top)]
+        while waiting:
+            node, depth = waiting.pop()
+            _check(node, depth)
+            self.nodes += 1
+            branches += isinstance(node, ast.If)
+            if isinstance(node, ast.Name):
+                if isinstance(node.ctx, ast.Store):
+                    written.add(node.id)
+                else:
+                    read.setdefault(node.id, 0)
+            steps = len(node.values) if isinstance(node, ast.BoolOp) else 1
+            steps = len(node.ops) if isinstance(node, ast.Compare) else steps
+            waiting += [(child, depth + steps) for child in reversed(_children(node))]
+        if branches > MOST_BRANCHES:
+            raise UnsupportedError(f"a function has {branches} if statements; up to {MOST_BRANCHES} are handled")
+        self.names = tuple(name for name in read if name not in written)
+
+
+def _parsed(text: str) -> ast.expr | list[ast.stmt]:
+    """Parse one expression or, if the text is none and returns something, a function's body."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                return ast.parse(text.strip(), mode="eval").body
+            except SyntaxError:
+                if not re.search(r"\breturn\b", text):
+                    raise
+            body = textwrap.indent(textwrap.dedent(text), " ")
+            (function,) = ast.parse(f"def f():\n{body}").body
+            assert isinstance(function, ast.FunctionDef)
+            return function.body
+    except SyntaxError as error:
+        raise TextError(f"expected a Python expression, found {text.strip()[:60]!r}: {error.msg}") from None
+    except ValueError as error:
+        raise TextError(f"expected a Python expression, found {text.strip()[:60]!r}: {error}") from None
+    except (RecursionError, MemoryError):
+        raise UnsupportedError(f"the expression {text.strip()[:60]!r} is too deeply nested") from None
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    if isinstance(node, ast.Call):
+        return list(node.args)
+    return list(ast.iter_child_nodes(node))
+
+
+def _check(node: ast.AST, depth: int) -> None:
+    if depth > DEEPEST:
+        raise UnsupportedError(f"an expression is nested more than {DEEPEST} levels deep")
+    if not isinstance(node, _NODES + _OPERATORS):
+        raise UnsupportedError(f"an expression uses {type(node).__name__}, which is not handled")
+    if isinstance(node, ast.Constant) and type(node.value) not in (bool, int, float, str):
+        raise UnsupportedError(f"an expression uses the constant {str(node.value)[:40]}, which is not handled")
+    if isinstance(node, ast.Assign) and not (len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)):
+        raise UnsupportedError("an expression assigns to something that is not one name, which is not handled")
+    if isinstance(node, ast.Call):
+        _check_call(node)
+    elif isinstance(node, ast.Compare):
+        pairs = zip(node.ops, node.comparators, strict=True)
+        if any(isinstance(op, ast.In | ast.NotIn) is not isinstance(right, _DISPLAYS) for op, right in pairs):
+            raise UnsupportedError("an expression uses 'in' other than with a list of values, which is not handled")
+        _check_values([node.left, *node.comparators[:-1]])
+    elif not isinstance(node, ast.expr_context):
+        _check_values(ast.iter_child_nodes(node))
+
+
+def _check_values(nodes: Iterable[ast.AST]) -> None:
+    if any(isinstance(node, _DISPLAYS) for node in nodes):
+        raise UnsupportedError("an expression uses a list as a value, which is not handled")
+
+
+def _check_call(node: ast.Call) -> None:
+    name = node.func.id if isinstance(node.func, ast.Name) else None
+    if name not in FUNCTIONS:
+        called = "something that is no plain name" if name is None else f"{name!r}"
+        raise UnsupportedError(f"an expression calls {called}; it may call {', '.join(FUNCTIONS)}")
+    if node.keywords:
+        raise UnsupportedError(f"an expression calls {name} with a keyword argument, which is not handled")
+    if any(isinstance(argument, ast.Set) for argument in node.args):
+        raise UnsupportedError(f"an expression calls {name} with a set, which is not handled")
+    lists = sum(isinstance(argument, _DISPLAYS) for argument in node.args)
+    if lists and not (len(node.args) == 1 and name in ("len", "max", "min", "sum")):
+        raise UnsupportedError(f"an expression calls {name} with a list, which is not handled")
+    count = len(node.args[0].elts) if lists and isinstance(node.args[0], _DISPLAYS) else len(node.args)
+    single = name in ("min", "max") and not lists and count == 1
+    few = range(1, 256)
+    wanted = {"pow": (2,), "round": (1, 2), "min": few, "max": few, "sum": few, "len": few if lists else (1,)}
+    if count not in wanted.get(name, (1,)) or single or (name == "sum" and not lists):
+        raise UnsupportedError(f"an expression calls {name} with {count} arguments, which is not handled")
+
+
+_BLOCK = 1 << 16
 Mask = NDArray[np.bool_]
 
 
@@ -171,3 +325,91 @@ def _call(name: str, arguments: Sequence[ast.expr], cells: _Cells) -> Column:
         if name == "len":
             return columns.constant(len(arguments), cells.count)
     return columns.call(name, [_evaluate(argument, cells) for argument in arguments], cells.count)
+
+
+MOST_WORK = 2**29
+"""Most cells times nodes of their expressions that a file may ask for."""
+_WORD = re.compile(r"""'[^'\n]*'|"[^"\n]*"|\w+""")
+# With comments, points before letters, long strings or statements, a text's names are not simply its words.
+_NOT_WORDS = re.compile(r"""[\\#ξ]|\'{3}|"{3}|\.\s*[^\W\d]|\breturn\b""")
+
+
+class Expressions:
+    """Evaluates the expressions of a file, those that differ only by their variables' names once.
+
+    Attributes:
+        external: Variables that are no decisions, with their values.
+        values: Values of each domain as expressions see them, by the domain's name.
+    """
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        self.values: dict[str, Column] = {}
+        self.external: dict[str, tuple[Domain, int]] = {}
+        self._parsed: dict[str, Expression] = {}
+        self._tables: dict[tuple[str, ...], NDArray[Any]] = {}
+        self._work = 0
+
+    def add(self, owner: str, text: str, only: str | None = None) -> None:
+        """Add the costs that an expression gives.
+
+        Args:
+            owner: The constraint, or the variable, whose costs they are.
+            text: The expression.
+            only: The one variable that it may read, if not None.
+
+        Raises:
+            TextError: It is no expression, or names something else than a variable.
+            UnsupportedError: It uses something of Python that is not handled, or is too much work.
+            MemoryLimitError: Its table is too large.
+        """
+        template, places = self._template(text)
+        expression = self._parsed.get(template)
+        if expression is None:
+            expression = self._parsed[template] = Expression(template)
+        names = [places.get(name, name) for name in expression.names]
+        for name in names:
+            if name not in self.builder.index and name not in self.external:
+                raise TextError(f"expected the name of a variable, found {name[:40]!r}")
+            if only not in (None, name):
+                raise TextError(f"the costs of variable {only!r} depend on {name!r}; use a constraint")
+        domains = [self._domain(name) for name in names]
+        key = (template, *(part for _, part in domains))
+        scope = self.builder.scope(name for name in names if name not in self.external)
+        if key not in self._tables:
+            cells = self.builder.claim(scope, owner)
+            self._work += cells * expression.nodes
+            if self._work > MOST_WORK:
+                raise UnsupportedError(
+                    f"the expressions up to that of {owner!r} have {self._work} operations to evaluate; "
+                    f"up to {MOST_WORK} are handled, so list their costs instead"
+                )
+            costs = tabulate(expression, expression.names, [column for column, _ in domains])
+            self._tables[key] = self._costs(costs)
+        sizes = [self.builder.variables[v].size for v in scope]
+        self.builder.add_full(scope, self._tables[key].reshape(sizes))
+
+    def _template(self, text: str) -> tuple[str, dict[str, str]]:
+        """Return the text with variables replaced by slots, and their names; unchanged if that could be ambiguous."""
+        if _NOT_WORDS.search(text):
+            return text, {}
+        index, external = self.builder.index, self.external
+        known = [w for w in dict.fromkeys(_WORD.findall(text)) if w in index or w in external]
+        if any(word in FUNCTIONS or keyword.iskeyword(word) or not word.isidentifier() for word in known):
+            return text, {}
+        places = {word: f"ξ{place}" for place, word in enumerate(known)}
+        template = _WORD.sub(lambda word: places.get(word[0], word[0]), text)
+        return template, {place: word for word, place in places.items()}
+
+    def _domain(self, name: str) -> tuple[Column, str]:
+        """Return the values of a variable, and what tells them from those of others."""
+        if name in self.external:
+            domain, code = self.external[name]
+            return self.values[domain.name][code : code + 1], f"{code} of {domain.name}"
+        domain = self.builder.domain_of[self.builder.index[name]]
+        return self.values[domain.name], f"all of {domain.name}"
+
+    def _costs(self, values: Column) -> NDArray[Any]:
+        if values.dtype.kind == "O":
+            return self.builder.costs(values.tolist())
+        return self.builder.costs(values if values.dtype.kind == "f" else values.astype(np.int64))

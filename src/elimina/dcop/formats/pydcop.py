@@ -4,29 +4,96 @@ Intentional constraints and cost functions of variables are Python expressions, 
 ``elimina.dcop.formats.expression``. An extensional constraint has a cost for every tuple, or a default. Variables with
 a ``noise_level`` get a random cost from 0 to it for each value, drawn by NumPy's default generator from the seed
 ``[NOISE_SEED, zlib.crc32(the variable's name)]``, so that a file is always the same problem. External variables have
-their initial value. Owners: see ``elimina.dcop.formats.hosting``; without agents, each variable gets one of its own.
+their initial value. Owners: see ``elimina.dcop.formats.agents``; without agents, each variable gets one of its own.
 Source: the documentation of pyDCOP 0.1, "YAML file formats".
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elimina._core import TextError
 from elimina.dcop.formats import columns
-from elimina.dcop.formats.agents import AgentReader
-from elimina.dcop.formats.build import LARGEST_DOMAIN, Builder, Domain
-from elimina.dcop.formats.extension import read_tuples
-from elimina.dcop.formats.hosting import owners
-from elimina.dcop.formats.intention import Expressions
-from elimina.dcop.formats.yamltree import Mapping, Node, Sequence, YamlFile
-from elimina.dcop.problem import Problem
-from elimina.errors import MemoryLimitError, UnsupportedError
+from elimina.dcop.formats.agents import AgentReader, owners
+from elimina.dcop.formats.build import LARGEST_DOMAIN, Builder, Domain, functions, is_worst, listed
+from elimina.dcop.formats.expression import Expressions
+from elimina.dcop.formats.yamltree import MappingNode, Node, SequenceNode, YamlFile
+from elimina.dcop.problem import AgentProfile, Problem
+from elimina.errors import InputError, MemoryLimitError, UnsupportedError
+from elimina.model import Model, Variable
+from elimina.states import texts_of
+from elimina.table import Table
+
+
+def read_tuples(
+    file: YamlFile, values: MappingNode, domains: Sequence[Domain], *, has_blanks: bool
+) -> tuple[NDArray[np.int32], list[int | float]]:
+    """Read the mapping cost -> tuples of a constraint.
+
+    Args:
+        file: The file that it is in.
+        values: The mapping.
+        domains: Domains of the variables of a tuple.
+        has_blanks: True if a tuple is one value, with any blanks that are in it.
+
+    Returns:
+        Rows of places in the domains, of shape (n, len(domains)), and n costs.
+
+    Raises:
+        TextError: A cost is no number, a tuple has another length, or a value is not in its domain.
+    """
+    texts: list[str] = []
+    costs: list[int | float] = []
+    for key, node in values.entries.values():
+        text = file.text(node, "tuples of values")
+        if len(domains) == 1 and "|" not in text:
+            text = str(file.value(node, "a value"))
+        texts.append(text)
+        costs += [file.number(key, "a cost")] * (text.count("|") + 1)
+    rows = np.empty((len(costs), len(domains)), dtype=np.int32)
+    if not texts:
+        return rows, costs
+    width = len(domains) + 1
+    whole = "|".join(texts)
+    words = whole.replace("|", " | ").split() if not has_blanks else _apart(whole)
+    is_regular = len(words) == width * len(costs) - 1 and words[width - 1 :: width].count("|") == len(costs) - 1
+    try:
+        if not is_regular:
+            _find_fault(file, values, texts, domains, has_blanks=has_blanks)
+        for axis, domain in enumerate(domains):
+            rows[:, axis] = [domain.codes[word] for word in words[axis::width]]
+    except KeyError:
+        _find_fault(file, values, texts, domains, has_blanks=has_blanks)
+    return rows, costs
+
+
+def _apart(text: str) -> list[str]:
+    """Return the values, stripped, with the separators between them."""
+    words = [word for part in text.split("|") for word in (part.strip(), "|")]
+    return words[:-1]
+
+
+def _find_fault(
+    file: YamlFile, values: MappingNode, texts: Sequence[str], domains: Sequence[Domain], *, has_blanks: bool
+) -> None:
+    """Raise TextError at the tuple that does not fit."""
+    nodes: list[Node] = [listed for _, listed in values.entries.values()]
+    for node, text in zip(nodes, texts, strict=True):
+        for part in text.split("|"):
+            words = [part.strip()] if has_blanks else part.split()
+            if len(words) != len(domains):
+                file.fail(node, f"expected {len(domains)} values in a tuple, found {part.strip()[:40]!r}")
+            file.at(node)
+            for domain, word in zip(domains, words, strict=True):
+                domain.code(word)
+
 
 NOISE_SEED = 0
 _RANGE = re.compile(r"\s*(-?\d{1,18})\s*\.\.+\s*(-?\d{1,18})\s*")
@@ -87,19 +154,19 @@ class _Reader:
         host_with = [pair for pair in reader.host_with if here.issuperset(pair)]
         return self.builder.problem(agents, owners(names, list(reader.names), must_host, host_with))
 
-    def _section(self, name: str) -> Iterator[tuple[str, Mapping]]:
+    def _section(self, name: str) -> Iterator[tuple[str, MappingNode]]:
         if name not in self.top.entries or self.file.is_empty(self.top.entries[name][1]):
             return
         for key, node in self.file.mapping(self.top.entries[name][1], name).entries.values():
             self.file.at(key)
             yield key.text, self.file.mapping(node, f"{name}: {key.text[:40]}")
 
-    def _only(self, node: Mapping, fields: tuple[str, ...]) -> None:
+    def _only(self, node: MappingNode, fields: tuple[str, ...]) -> None:
         for key, _ in node.entries.values():
             if key.text not in fields:
                 self.file.fail(key, f"expected one of {', '.join(fields)}, found {key.text[:40]!r}")
 
-    def _field(self, node: Mapping, name: str, owner: str) -> Node:
+    def _field(self, node: MappingNode, name: str, owner: str) -> Node:
         if name not in node.entries:
             self.file.fail(node, f"expected '{name}' of {owner}, found none")
         found = node.entries[name][1]
@@ -114,10 +181,10 @@ class _Reader:
                 self.file.fail(node, f"expected the objective min or max, found {objective[:40]!r}")
             self.builder.sense = "min-cost" if objective == "min" else "max-cost"
 
-    def _read_domain(self, name: str, node: Mapping) -> None:
+    def _read_domain(self, name: str, node: MappingNode) -> None:
         self._only(node, ("values", "type", "initial_value"))
         given = self._field(node, "values", f"domain {name!r}")
-        items = given.items if isinstance(given, Sequence) else [given]
+        items = given.items if isinstance(given, SequenceNode) else [given]
         values = [self.file.value(item, "a value (a number, a string or a boolean)") for item in items]
         self.file.at(given)
         if len(values) == 1 and isinstance(values[0], str) and (found := _RANGE.fullmatch(values[0])):
@@ -125,33 +192,33 @@ class _Reader:
             if not 0 <= last - first < LARGEST_DOMAIN:
                 raise TextError(f"expected 1 to {LARGEST_DOMAIN} values of domain {name!r}, found {values[0].strip()}")
             values = list(range(first, last + 1))
-        elif not isinstance(given, Sequence):
+        elif not isinstance(given, SequenceNode):
             raise TextError(f"expected a list of values of domain {name!r}, found {str(values[0])[:40]!r}")
         self.builder.add_domain(Domain.of(name, [v if isinstance(v, str | int) else str(v) for v in values]))
         self.expressions.values[name] = columns.column(values)
 
-    def _domain(self, node: Mapping, owner: str) -> Domain:
+    def _domain(self, node: MappingNode, owner: str) -> Domain:
         return self.builder.domain(self.file.text(self._field(node, "domain", owner), "the name of a domain"))
 
-    def _read_variable(self, name: str, node: Mapping) -> None:
+    def _read_variable(self, name: str, node: MappingNode) -> None:
         self._only(node, ("domain", "initial_value", "cost_function", "noise_level"))
         domain = self._domain(node, f"variable {name!r}")
         if "initial_value" in node.entries and not self.file.is_empty(node.entries["initial_value"][1]):
             self._initial(node, name, domain)
         self.builder.add_variable(name, domain)
 
-    def _initial(self, node: Mapping, name: str, domain: Domain) -> int:
+    def _initial(self, node: MappingNode, name: str, domain: Domain) -> int:
         given = self._field(node, "initial_value", f"variable {name!r}")
         return domain.code(str(self.file.value(given, "a value")))
 
-    def _read_external(self, name: str, node: Mapping) -> None:
+    def _read_external(self, name: str, node: MappingNode) -> None:
         self._only(node, ("domain", "initial_value"))
         if name in self.builder.index:
             raise TextError(f"a second variable is named {name!r}")
         domain = self._domain(node, f"variable {name!r}")
         self.expressions.external[name] = (domain, self._initial(node, name, domain))
 
-    def _read_preferences(self, name: str, node: Mapping) -> None:
+    def _read_preferences(self, name: str, node: MappingNode) -> None:
         if "cost_function" in node.entries:
             self._add_expression(name, self._field(node, "cost_function", name), only=name)
         if "noise_level" in node.entries:
@@ -162,7 +229,7 @@ class _Reader:
             v = self.builder.index[name]
             self.builder.add_full([v], noise.uniform(0, level, self.builder.variables[v].size))
 
-    def _read_constraint(self, name: str, node: Mapping) -> None:
+    def _read_constraint(self, name: str, node: MappingNode) -> None:
         self.constraints.append(name)
         owner = f"constraint {name!r}"
         kind = self.file.text(self._field(node, "type", owner), "a type")
@@ -187,10 +254,10 @@ class _Reader:
             self.file.at(node)
             raise type(error)(f"{owner!r}: {error}") from None
 
-    def _read_extension(self, name: str, node: Mapping) -> None:
+    def _read_extension(self, name: str, node: MappingNode) -> None:
         given = self._field(node, "variables", f"constraint {name!r}")
-        is_list = isinstance(given, Sequence)
-        items = given.items if isinstance(given, Sequence) else [given]
+        is_list = isinstance(given, SequenceNode)
+        items = given.items if isinstance(given, SequenceNode) else [given]
         names = [self.file.text(item, "the name of a variable").strip() for item in items]
         external = self.expressions.external
         decisions = self.builder.scope(n for n in names if n not in external)
@@ -205,3 +272,117 @@ class _Reader:
             rows = rows[here][:, [axis for axis in range(len(names)) if axis not in fixed]]
             costs = [cost for cost, is_here in zip(costs, here.tolist(), strict=True) if is_here]
         self.builder.add_rows(decisions, rows, costs, default, name)
+
+
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9_]*)?")
+_RESERVED = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
+_ESCAPED = re.compile("[\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff\u2028\u2029\x85]")
+
+
+def render(problem: Problem) -> Iterator[str]:
+    """Yield the file's text; costs read back exactly.
+
+    Raises:
+        InputError: A value's name has blanks or a "|", which separate values, or there is a constant cost but no
+            variable.
+    """
+    model = problem.model
+    named = list(functions(model, with_constant=True))
+    yield f"name: {_quoted(model.name)}\nobjective: {'max' if model.sense == 'max-cost' else 'min'}\n\ndomains:"
+    domains: dict[tuple[str, ...], str] = {}
+    for variable in model.variables:
+        domains.setdefault(_values(variable), f"d{len(domains)}")
+    yield "\n" if domains else " {}\n"
+    for values, name in domains.items():
+        yield f"  {name}:\n    type: {name}\n    values: [{', '.join(values)}]\n"
+    yield "\nvariables:" + ("\n" if model.variables else " {}\n")
+    for variable in model.variables:
+        yield f"  {_key(variable.name)}:\n    domain: {domains[_values(variable)]}\n"
+    yield "\nconstraints:" + ("\n" if named else " {}\n")
+    for name, table in named:
+        yield from _constraint(name, table, model)
+    yield from _agents(problem)
+
+
+def _values(variable: Variable) -> tuple[str, ...]:
+    """Return the values as the file has them: a str between quotation marks, an int or bool without."""
+    texts = texts_of(variable)
+    for text in texts:
+        if text.split() != [text] or "|" in text:
+            raise InputError(
+                f"a pyDCOP file cannot hold the value {text!r} of variable {variable.name!r}; "
+                f"it may have no blanks and no '|'"
+            )
+    if len(texts) == 1 and ".." in texts[0]:
+        raise InputError(
+            f"a pyDCOP file cannot hold the value {texts[0]!r} of variable {variable.name!r}: it is a range"
+        )
+    return tuple(_quoted(text) if isinstance(variable.state(x), str) else text for x, text in enumerate(texts))
+
+
+def _quoted(text: str) -> str:
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
+
+
+def _key(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) and name.lower() not in _RESERVED else _quoted(name)
+
+
+def _number(number: float) -> str:
+    """Return a number as YAML 1.1 reads it: one with an exponent has a point."""
+    if math.isinf(number):
+        return ".inf" if number > 0 else "-.inf"
+    text = repr(number)
+    return text.replace("e", ".0e") if "e" in text and "." not in text else text
+
+
+def _cost(cost: float, model: Model) -> str:
+    if is_worst(cost, model):
+        return ".inf" if model.sense == "min-cost" else "-.inf"
+    return _number(cost)
+
+
+def _constraint(name: str, table: Table, model: Model) -> Iterator[str]:
+    tuples, costs, default = listed(name, table, model)
+    scope = ", ".join(_key(model.variables[v].name) for v in table.scope)
+    yield f"  {name}:\n    type: extensional\n    variables: [{scope}]\n    default: {_cost(default, model)}\n"
+    rows_of: dict[int | float, list[str]] = {}
+    for row, cost in zip(tuples, costs, strict=True):
+        rows_of.setdefault(cost, []).append(row)
+    yield "    values:" + ("\n" if rows_of else " {}\n")
+    for cost, rows in rows_of.items():
+        yield f"      {_cost(cost, model)}: {_quoted(' | '.join(rows))}\n"
+
+
+def _agents(problem: Problem) -> Iterator[str]:
+    agents = problem.agents
+    yield "\nagents:" + ("\n" if agents else " {}\n")
+    for agent in agents:
+        capacity = "" if agent.capacity is None else f"capacity: {_number(agent.capacity)}"
+        yield f"  {_key(agent.name)}: {{{capacity}}}\n"
+    if any(agent.hosting_costs or agent.default_hosting_cost for agent in agents):
+        yield "\nhosting_costs:\n"
+        yield from map(_hosting, agents)
+    default = {agent.default_route for agent in agents}
+    if len(default) > 1:
+        raise InputError(f"a pyDCOP file has one default route for all agents, but they have {sorted(default)}")
+    if default - {1} or any(agent.routes for agent in agents):
+        yield "\nroutes:\n" + "".join(f"  default: {_number(number)}\n" for number in default)
+        yield from (f"  {_key(a.name)}: {_costs_of(a.routes)}\n" for a in agents if a.routes)
+    owned: list[list[str]] = [[] for _ in agents]
+    for variable, owner in zip(problem.model.variables, problem.owners, strict=True):
+        owned[owner].append(_key(variable.name))
+    if any(owned):
+        yield "\ndistribution_hints:\n  must_host:\n"
+    for agent, mine in zip(agents, owned, strict=True):
+        if mine:
+            yield f"    {_key(agent.name)}: [{', '.join(mine)}]\n"
+
+
+def _hosting(agent: AgentProfile) -> str:
+    costs = _costs_of(agent.hosting_costs)
+    return f"  {_key(agent.name)}: {{default: {_number(agent.default_hosting_cost)}, computations: {costs}}}\n"
+
+
+def _costs_of(costs: Mapping[str, float]) -> str:
+    return "{" + ", ".join(f"{_key(name)}: {_number(cost)}" for name, cost in costs.items()) + "}"

@@ -32,7 +32,7 @@ class Node:
 
 
 @dataclass(eq=False, slots=True)
-class Scalar(Node):
+class ScalarNode(Node):
     """A scalar.
 
     Attributes:
@@ -45,17 +45,17 @@ class Scalar(Node):
 
 
 @dataclass(eq=False, slots=True)
-class Sequence(Node):
+class SequenceNode(Node):
     """A sequence."""
 
     items: list[Node] = field(default_factory=list)
 
 
 @dataclass(eq=False, slots=True)
-class Mapping(Node):
+class MappingNode(Node):
     """A mapping whose keys are scalars, by the keys' texts."""
 
-    entries: dict[str, tuple[Scalar, Node]] = field(default_factory=dict)
+    entries: dict[str, tuple[ScalarNode, Node]] = field(default_factory=dict)
 
 
 class YamlFile:
@@ -67,7 +67,7 @@ class YamlFile:
         self._data = data
         self._anchors: dict[str, Node] = {}
 
-    def root(self) -> Mapping:
+    def root(self) -> MappingNode:
         """Parse the file, which is one mapping.
 
         Raises:
@@ -92,18 +92,18 @@ class YamlFile:
 
     def _build(self, yaml: Any, events: Iterator[Any]) -> list[Node]:
         roots: list[Node] = []
-        open_nodes: list[Sequence | Mapping] = []
-        keys: list[Scalar | None] = []
+        open_nodes: list[SequenceNode | MappingNode] = []
+        keys: list[ScalarNode | None] = []
         for event in events:
             kind = type(event)
             if kind is yaml.ScalarEvent:
-                node: Node = Scalar(
+                node: Node = ScalarNode(
                     event.start_mark.line + 1, event.start_mark.column + 1, event.value, event.implicit[0]
                 )
             elif kind is yaml.MappingStartEvent:
-                node = Mapping(event.start_mark.line + 1, event.start_mark.column + 1)
+                node = MappingNode(event.start_mark.line + 1, event.start_mark.column + 1)
             elif kind is yaml.SequenceStartEvent:
-                node = Sequence(event.start_mark.line + 1, event.start_mark.column + 1)
+                node = SequenceNode(event.start_mark.line + 1, event.start_mark.column + 1)
             elif kind is yaml.AliasEvent:
                 self.line, self.column = event.start_mark.line + 1, event.start_mark.column + 1
                 if event.anchor not in self._anchors:
@@ -124,7 +124,7 @@ class YamlFile:
                 if len(open_nodes) == _DEEPEST:
                     self.line, self.column = node.line, node.column
                     raise UnsupportedError(f"collections are nested more than {_DEEPEST} levels deep")
-                assert isinstance(node, Sequence | Mapping)
+                assert isinstance(node, SequenceNode | MappingNode)
                 open_nodes.append(node)
                 keys.append(None)
         return roots
@@ -132,17 +132,17 @@ class YamlFile:
     def _look_at(self, event: Any, node: Node) -> None:
         if event.anchor is not None:
             self._anchors[event.anchor] = node
-        if event.tag not in (None, "!") and not (isinstance(node, Scalar) and event.tag == _STRING):
+        if event.tag not in (None, "!") and not (isinstance(node, ScalarNode) and event.tag == _STRING):
             self.line, self.column = node.line, node.column
             raise UnsupportedError(f"the tag {event.tag[:40]!r} is not handled")
 
-    def _place(self, parent: Sequence | Mapping, keys: list[Scalar | None], node: Node) -> None:
-        if isinstance(parent, Sequence):
+    def _place(self, parent: SequenceNode | MappingNode, keys: list[ScalarNode | None], node: Node) -> None:
+        if isinstance(parent, SequenceNode):
             parent.items.append(node)
         elif (key := keys[-1]) is not None:
             parent.entries[key.text] = (key, node)
             keys[-1] = None
-        elif not isinstance(node, Scalar):
+        elif not isinstance(node, ScalarNode):
             self.fail(node, "expected a name as a key, found a collection")
         elif node.text in parent.entries:
             self.fail(node, f"the key {node.text[:40]!r} occurs twice")
@@ -162,22 +162,22 @@ class YamlFile:
         """Let errors be those of this node."""
         self.line, self.column = node.line, node.column
 
-    def mapping(self, node: Node, what: str) -> Mapping:
+    def mapping(self, node: Node, what: str) -> MappingNode:
         """Return a node that has to be a mapping."""
-        if not isinstance(node, Mapping):
+        if not isinstance(node, MappingNode):
             self.fail(node, f"expected a mapping in {what}, found {_kind(node)}")
         return node
 
     def text(self, node: Node, what: str) -> str:
         """Return a node that has to be a scalar, as written."""
-        if not isinstance(node, Scalar):
+        if not isinstance(node, ScalarNode):
             self.fail(node, f"expected {what}, found {_kind(node)}")
         return node.text
 
     def value(self, node: Node, what: str) -> Any:
         """Return a node that has to be a number, a string or a boolean, as YAML resolves it."""
         text = self.text(node, what)
-        assert isinstance(node, Scalar)
+        assert isinstance(node, ScalarNode)
         if not node.is_plain or len(text) > _LONGEST_NUMBER:
             return text
         if match := _SIMPLE.fullmatch(text):
@@ -200,13 +200,13 @@ class YamlFile:
 
     def is_empty(self, node: Node) -> bool:
         """Return whether nothing is written here (or null)."""
-        return isinstance(node, Scalar) and node.is_plain and node.text in ("", "~", "null", "Null", "NULL")
+        return isinstance(node, ScalarNode) and node.is_plain and node.text in ("", "~", "null", "Null", "NULL")
 
 
 def _kind(node: Node) -> str:
-    if isinstance(node, Scalar):
+    if isinstance(node, ScalarNode):
         return repr(node.text[:40]) if node.text else "nothing"
-    return "a mapping" if isinstance(node, Mapping) else "a sequence"
+    return "a mapping" if isinstance(node, MappingNode) else "a sequence"
 
 
 @cache

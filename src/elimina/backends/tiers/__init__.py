@@ -1,1 +1,0 @@
-"""Arenas larger than a device's memory: pinned memory, files, tiles."""
