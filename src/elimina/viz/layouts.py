@@ -1,4 +1,10 @@
-"""Layouts of graphs: layers for directed ones, distances for undirected ones, and tidy trees."""
+"""Layouts of graphs: layers for directed ones, distances for undirected ones, and tidy trees.
+
+Layered drawings (Sugiyama, Tagawa, Toda, 1981): variables are put on layers, edges over several layers get a bend on
+each, layers are sorted by the medians of their neighbours (Gansner, Koutsofios, North, Vo, 1993, section 3), and places
+are the least squares that keep nodes apart. Undirected graphs: distances match the numbers of edges between nodes. Tidy
+trees (Reingold, Tilford, 1981): equal subtrees look equal, parents stand over their children.
+"""
 
 from __future__ import annotations
 

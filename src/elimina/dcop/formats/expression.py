@@ -1,6 +1,8 @@
 """Cost functions given by expressions: the part of Python that they may be written in, and their tables.
 
-Expressions are parsed and checked here, never compiled or executed.
+Expressions and, where the text has a ``return``, bodies of functions made of assignments, ``if`` and ``return``. They
+are parsed and checked here, never compiled or executed. What is not listed here is refused: attributes, subscripts,
+comprehensions, lambdas, f-strings, keywords, other calls.
 """
 
 from __future__ import annotations
