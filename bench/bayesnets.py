@@ -9,7 +9,7 @@ printed, and the ratios are of two machines or times.
 
 propagation: cells of all cliques; seconds to compile; milliseconds of one full propagation with all posteriors, without
 evidence and with ten variables observed, whose values change from run to run (medians). Ratios above 1: ours is less.
-pyAgrum's is its faster engine with as many threads or fewer; it builds a tree anew for each set of observed variables,
+pyAgrum's is its faster engine with as many threads or fewer; it builds a new tree for each set of observed variables,
 without them. batches: cases a second, other ten variables observed in each; pyAgrum on one core, by whichever of its
 ways is the fastest. mpe: milliseconds of each phase of `solve(task="mpe")`, of the slowest case of its kind.
 oracle: largest differences to the stored posteriors (`bayesnets_oracle.py`); right answers agree within 1e-14, so that

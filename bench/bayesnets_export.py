@@ -34,7 +34,7 @@ def network_name(path: Path) -> str:
 def network_of(model: elimina.Model, name: str) -> Network:
     """A model of conditional distributions as arrays; variable i stays number i."""
     if model.children is None or sorted(model.children) != list(range(len(model.variables))):
-        raise elimina.InputError(f"{name} is no Bayesian network with one distribution for each variable")
+        raise elimina.InputError(f"{name} is not a Bayesian network with one distribution for each variable")
     parents: dict[int, tuple[int, ...]] = {}
     tables = {}
     for child, factor in zip(model.children, model.factors, strict=True):

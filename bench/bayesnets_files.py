@@ -26,10 +26,10 @@ class Network(NamedTuple):
     """A Bayesian network whose variables are numbered.
 
     Attributes:
-        name: Of its file, without suffixes.
+        name: Name of its file, without suffixes.
         sizes: Domain sizes.
-        parents: Of each variable, in the order of its table's axes.
-        tables: Of each variable: one axis a parent, then its own; float64, rows that sum to 1.
+        parents: Parents of each variable, in the order of its table's axes.
+        tables: Table of each variable: one axis a parent, then its own; float64, rows that sum to 1.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Cases(NamedTuple):
     """Evidence, one row a case.
 
     Attributes:
-        kinds: Of each case: one of KINDS.
+        kinds: Kind of each case: one of KINDS.
         values: int16 of shape (cases, variables); UNOBSERVED where nothing was seen.
     """
 

@@ -39,7 +39,7 @@ from bayesnets_pyagrum import (
 )
 
 LARGE_TREE = 50_000_000
-"""Cells from which the pruned inferences are looked at."""
+"""Cells from which the pruned inferences are considered."""
 LEAST_PROBABILITY = 1e-280
 AGREEMENT = 1e-12
 

@@ -119,7 +119,7 @@ def gecode(model: str, program: str, limit: float) -> tuple[int, float]:
 
 
 def ratios(run: Callable[[str], tuple[int, float]], devices: list[str], repeat: int) -> str:
-    """The best rates of the devices, by turns, as ratios to the first one's."""
+    """The best rates of the devices, measured in alternation, as ratios to the first one's."""
     best = dict.fromkeys(devices, 0.0)
     for device in devices * repeat:
         nodes, seconds = run(device)

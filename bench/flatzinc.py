@@ -39,7 +39,7 @@ COLUMNS = "{:44} {:12} {:12} {:>10} {:>7} {:>9} {:>7} | {:12} {:>10} {:>7} {:>9}
 OURS = re.compile(r"^\s*predicate\s+(?:fzn|elimina)_(?!all_different_int\b|circuit\b)", re.M)
 UNCHECKED = 8_000_000  # characters of FlatZinc that take the evaluator too long
 CHECKED = 20  # solutions, from the first one on, and as many up to the last one
-PRINTED = 4_000_000  # characters of printed solutions that are looked at, from either end
+PRINTED = 4_000_000  # characters of printed solutions that are compared, from either end
 
 # Objectives and numbers of solutions, by the end of an instance's name.
 OPTIMA = {"golomb 03": 3, "golomb 04": 6, "golomb 05": 11, "golomb 06": 17, "golomb 07": 25, "golomb 08": 34}
@@ -154,7 +154,7 @@ def known_of(instance: Instance, every: bool) -> dict[str, str]:
         known["source"] = out.name
         if "=====UNSAT" in out.read_text():
             known["status"] = "infeasible"
-    # Radiation's objective weighs the solution by bounds that depend on MiniZinc's version.
+    # Radiation's objective depends on bounds that depend on MiniZinc's version.
     if instance.model.suffix == ".mzn" and instance.data is None and instance.name != "radiation":
         objective = re.findall(r"^ *objective: (-?\d+) *$", instance.model.read_text(errors="replace"), re.M)
         known |= {"objective": objective[0]} if len(set(objective)) == 1 else {}

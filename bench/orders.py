@@ -7,7 +7,7 @@ Work: Bayesian networks (whole moral graphs, with 0 and 10 observed variables re
 in its default settings, whose contraction tree is read as an elimination order: indices in the order in which they
 disappear. 'flops' is its own count of the tree's pairwise products. 'early' is the search that also stops when ordering
 takes longer than the run would. The peer's figures take minutes each and are recorded; `--peer-python` (an interpreter
-that has cotengra) computes them anew.
+that has cotengra) computes them again.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def main() -> None:
     parser.add_argument(
         "--seeds", type=int, default=3, help="searches a network; 'worst' is over them, the rest is seed 0"
     )
-    parser.add_argument("--peer-python", help="an interpreter with cotengra: compute and record its figures anew")
+    parser.add_argument("--peer-python", help="an interpreter with cotengra: compute and record its figures again")
     parser.add_argument("--table", choices=["work", "widths", "both"], default="both")
     options = parser.parse_args()
     data = Path(options.data)

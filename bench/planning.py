@@ -2,7 +2,7 @@
 
     python bench/planning.py FOLDER... [--tasks mpe pr mar count] [--repeat 3] [--seconds 2] [--rows 25] [--record]
 
-Each call has one thread and a model that is read anew. Columns: milliseconds of preparing, ordering, planning and
+Each call has one thread and a model that is read again. Columns: milliseconds of preparing, ordering, planning and
 encoding, all of these together, and of all else (the run) in the fastest of some calls. They are of processor time,
 which other processes do not change. Calls of a second or more, and those that the limit on time ends, are left out.
 The table holds the worst; the last line counts those where planning takes longer than the run and longer than 2 ms.

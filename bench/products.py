@@ -20,7 +20,7 @@ from elimina.tree import plan_tree
 from record import Record
 
 REPEATS = 7
-"""Runs of each, by turns; the fastest counts."""
+"""Runs of each, in alternation; the fastest counts."""
 
 
 class Shape(NamedTuple):
@@ -93,7 +93,7 @@ def _of_device(session: Any) -> float:
 
 
 def fastest(*ways: Callable[[], float]) -> list[float]:
-    """Return the seconds of each way, all of them by turns."""
+    """Return the seconds of each way, measured in alternation."""
     found = [[way() for way in ways] for _ in range(REPEATS)]
     return [min(times) for times in zip(*found, strict=True)]
 

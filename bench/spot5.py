@@ -5,7 +5,7 @@
 
 Seconds of whole calls, reading the file excluded for ours and included for toulbar2 (`-B=1 -O=-3` is its tree
 decomposition); all on one core but plain elimination, which uses all. Rows made, the share that filtering dropped, and
-the bytes of the rows at most; cells of plain elimination. Values that are no proven optimum have a '>' or are missing.
+the bytes of the rows at most; cells of plain elimination. Values that are not proven optimal have a '>' or are missing.
 CUBE's columns are Table III of Bistaffa, Bombieri and Farinelli (2016): BE sequential, and on its GPU.
 """
 

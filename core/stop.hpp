@@ -16,7 +16,7 @@ class Stop {
   std::atomic<bool> requested_ = false;
 };
 
-// Thrown where work is given up; whoever has a partial answer catches it.
+// Thrown where work is given up; code with a partial answer catches it.
 struct Stopped : std::exception {
   const char* what() const noexcept override { return "the call was stopped"; }
 };

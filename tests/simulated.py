@@ -47,7 +47,7 @@ def simulate(patch: pytest.MonkeyPatch, device: int, host: int | None = None) ->
     """Put a simulated device into the machine; its tables pass through it in tiles however small it is.
 
     Args:
-        patch: Where it is put.
+        patch: Fixture that installs it.
         device: Bytes of the device.
         host: Bytes of the host; None: as they are.
     """

@@ -150,7 +150,7 @@ def test_a_large_joint_is_left_out(files, export):
 
 def test_what_is_no_network_is_refused(export):
     model = elimina.Model.from_arrays([2], [([0], [0.5, 0.5])], sense="probability")
-    with pytest.raises(elimina.InputError, match="chain is no Bayesian network"):
+    with pytest.raises(elimina.InputError, match="chain is not a Bayesian network"):
         export.network_of(model, "chain")
     variables = [elimina.Variable("a", 2)]
     model = elimina.Model(variables, [Table([0], [0.5, 0.6])], sense="probability", children=[0], check=False)

@@ -13,7 +13,7 @@ from tests import calls
 pytestmark = pytest.mark.data
 MEMORY = 8 << 30
 SECONDS = 0.1
-"""Of an instance, by its plan's estimate."""
+"""Memory of an instance, by its plan's estimate."""
 
 # relational_*: the references disagree with one another; linkage_15: two independent eliminations give -73.872907;
 # sat-grid-pbl-0010: the file holds factors of arity 0 and value 0.

@@ -94,7 +94,7 @@ def test_dtypes():
         (([0], [1, 2]), {"rows": [[0, 1, 2]], "sizes": [2], "default": 0}, r"rows of shape \(1, 3\) and values of"),
         (([0], [[1]]), {"rows": [[0]], "sizes": [2], "default": 0}, r"values of shape \(1, 1\)"),
         (([0.9], [1, 2]), {}, "a table's scope must be integers"),
-        (([0], [[1, 2], [3]]), {}, "no array of numbers"),
+        (([0], [[1, 2], [3]]), {}, "not an array of numbers"),
         (([0], np.array([2**63], np.uint64)), {}, "does not fit a signed 64-bit integer"),
     ],
 )

@@ -13,6 +13,20 @@ def test_openings_and_terms_of_docstrings(folder):
     assert not found, "\n".join(map(str, found))
 
 
+@pytest.mark.parametrize("folder", sorted({path.parent for path in texts.NATIVE}), ids=lambda folder: folder.name)
+def test_openings_and_terms_of_comments_in_cpp_and_cuda(folder):
+    found = [offence for path in texts.NATIVE if path.parent == folder for offence in texts.offences(path)]
+    assert not found, "\n".join(map(str, found))
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in texts.TESTS}), ids=lambda folder: folder.name)
+def test_openings_and_terms_of_tests_and_benchmarks(folder):
+    """A test's docstring is a sentence about what holds, so it need not begin with a verb."""
+    found = [offence for path in texts.TESTS if path.parent == folder for offence in texts.offences(path)]
+    found = [offence for offence in found if offence.rule != "not imperative"]
+    assert not found, "\n".join(map(str, found))
+
+
 @pytest.mark.parametrize("page", texts.PAGES, ids=lambda page: page.stem)
 def test_terms_of_pages(page):
     found = texts.offences(page)

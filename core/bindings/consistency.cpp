@@ -157,7 +157,7 @@ void bind_consistency(nb::module_& m) {
       .def("know", [](Search& search, Cost cost, const std::vector<int>& value) {
         check_value(search.network(), value);
         search.know(cost, value);
-      }, "cost"_a, "value"_a, "Only what is better than a solution is looked for, where it has its values first.")
+      }, "cost"_a, "value"_a, "Accepts only solutions that are better than a given one, and tries its values first.")
       .def("at_root", [](const Search& search, const std::vector<int>& value) {
         check_value(search.network(), value);
         return std::min(search.root().at(search.network().inner(value)), elimina::network::forbidden);

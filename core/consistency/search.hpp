@@ -27,7 +27,7 @@ class Search {
   // Solutions that differ do so by at least `step`, or no smaller difference is of interest.
   Search(network::Network model, std::vector<Var> order, Cost step, Cost slack, int threads);
 
-  // Only what is better than a solution is looked for, where it has its values first.
+  // Accepts only solutions that are better than a given one, and tries its values first.
   void know(Cost cost, const std::vector<int>& value);
 
   // Goes on until the limits; whether it is done.

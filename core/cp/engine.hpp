@@ -64,7 +64,7 @@ class Engine {
   // At the root.
   void post(std::unique_ptr<Propagator> propagator);
 
-  // In `attach`, or later, where the propagator's failures are not to weigh. A position of 0 or more is put in `touched` when
+  // In `attach`, or later, where the propagator's failures do not count for dom/wdeg. A position of 0 or more is put in `touched` when
   // the event happens.
   void subscribe(Propagator& propagator, View x, Events events, int position = -1);
 

@@ -25,7 +25,7 @@ struct Options {
   std::vector<Rule> rules;       // variables that none of them has come last
   std::optional<View> minimise;  // only better solutions follow a solution
   Restarts restarts;             // what was refuted stays so: no solution comes twice, and every search ends
-  // After each restart with a solution: a search near it, and one of everything, by turns. By Luby's sequence unless other
+  // After each restart with a solution: a search near it and a complete one, in alternation. By Luby's sequence unless other
   // restarts are given. Needs an objective.
   std::optional<Relaxation> relax;
   // dom/wdeg, the last conflict's variable first, values of the last solution first, restarts by Luby's sequence unless others
@@ -75,7 +75,7 @@ class Search final : public Finder {
   const Values& solution() const override { return solution_; }
   Statistics statistics() const override { return statistics_; }
 
-  // Begins anew, below decisions: `next` then finds what is there. Unless that has failed, `decision` is what comes first; none:
+  // Restarts below decisions: `next` then finds what is there. Unless that has failed, `decision` is what comes first; none:
   // all variables have values.
   void enter(const std::vector<Decision>& decisions);
   bool has_failed() const { return failed_; }

@@ -1,4 +1,4 @@
-// Tabu search over cost functions, whose forbidden cells weigh more wherever it gets stuck.
+// Tabu search over cost functions, which gives forbidden cells more weight wherever it gets stuck.
 #pragma once
 #include <random>
 #include <vector>

@@ -243,7 +243,7 @@ class Reduction::Work {
   // Functions of a variable with others; those that are gone leave the list, each once.
   const std::vector<int>& functions(Var v) {
     auto& list = touching_[v];
-    // A long list is looked at from its front only.
+    // Only the front of a long list is read.
     const std::size_t most = most_functions + most_neighbours;
     for (std::size_t k = 0; k < std::min(list.size(), most);) {
       if (!network_.functions[list[k]].cost.empty()) {

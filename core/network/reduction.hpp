@@ -11,7 +11,7 @@ namespace elimina::network {
 // it does not depend on. At least one variable stays.
 class Reduction {
  public:
-  // Variables are looked at in the order, and again whenever one of their functions has changed.
+  // Variables are visited in this order, and again whenever one of their functions has changed.
   Reduction(const Network& network, const std::vector<Var>& order);
 
   const Network& rest() const { return rest_; }

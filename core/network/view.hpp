@@ -40,7 +40,7 @@ struct Axis {
   std::int64_t stride;
 };
 
-// A sum of cost functions over variables of these sizes. Whoever makes it keeps the cells alive.
+// A sum of cost functions over variables of these sizes. Its maker keeps the cells alive.
 struct View {
   struct Function {
     const void* cells;

@@ -11,7 +11,7 @@
 namespace elimina::order {
 namespace {
 
-// A search that weighs its time against the run's ends when nothing has improved for so many times as long as it took to get there, but
+// A search that compares its time with the run's ends when nothing has improved for so many times as long as it took to get there, but
 // not before so many seconds.
 constexpr double stagnation = 20;
 constexpr double shortest_stagnation = 0.1;
@@ -161,7 +161,7 @@ class Search {
     return order;
   }
 
-  // Estimated time of a run; infinity if the search is not to weigh it.
+  // Estimated time of a run; infinity if the search ignores it.
   double run_seconds(const Cost& cost) const { return options_.patience > 0 ? options_.patience * std::exp2(cost.total) : unbounded; }
   bool is_worth_more(const Cost& cost) const { return run_seconds(cost) > worth_a_search; }
 

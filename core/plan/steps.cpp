@@ -15,7 +15,7 @@ constexpr i64 kJoinGain = 4;             // how much smaller than the bucket the
 constexpr i64 kPackWork = i64{1} << 27;  // combinations of a bucket from which its A and B tables are worth a step of their own
 constexpr i64 kPackGain = 900;           // how much smaller than the bucket such a step is
 constexpr i64 kProductGain = 32;         // the same where the bucket becomes a matrix product
-constexpr i64 kLayOutGain = 256;         // the same for a table alone that is laid out anew for a matrix product
+constexpr i64 kLayOutGain = 256;         // the same for a single table that is laid out again for a matrix product
 
 void remove(std::vector<Read>& reads, const std::vector<Read>& gone) {
   std::erase_if(reads, [&](const Read& read) { return std::find(gone.begin(), gone.end(), read) != gone.end(); });
@@ -261,7 +261,7 @@ Tile Writer::join_streamed(const Bucket& bucket, std::vector<Read>& reads) {
 }
 
 // Joins the tables of A, and those of B, to matrices [variable][cell] where that is cheap beside the bucket. Tables that have the same
-// outer axes are joined, or all of a side. Outer axes that no B table has are mid ones for A. A table alone is laid out anew if its
+// outer axes are joined, or all of a side. Outer axes that no B table has are mid ones for A. A single table is laid out again if its
 // cells do not follow each other.
 void Writer::pack_sides(const Bucket& bucket, std::vector<Read>& reads, const Tile& tile) {
   std::vector<Read> a, b;

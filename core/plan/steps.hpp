@@ -102,7 +102,7 @@ class Writer {
 };
 
 // The pass towards the roots. `sequence`: all nodes, children before parents. `levelled`: mini-buckets of a variable, which follow
-// each other then, are levelled before they are eliminated. `weights`: of each node's elimination; empty: 1.
+// each other then, get moment matching before they are eliminated. `weights`: of each node's elimination; empty: 1.
 Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, std::span<const int> sequence, StepRules rules,
                    bool levelled, std::span<const double> weights, bool stays);
 

@@ -13,7 +13,7 @@ namespace elimina::search {
 // searched below it are kept with the variable: there is no stack, and a return goes to the parent.
 class Searcher {
  public:
-  // Searchers of one cache share the work if their numbers differ: 0 tries values of the least bound first, 1 those of the greatest, others
+  // Searches that share a cache divide the work if their numbers differ: 0 tries values of the least bound first, 1 those of the greatest, others
   // any.
   Searcher(const Problem& problem, Cache& cache, int number);
 
@@ -27,7 +27,7 @@ class Searcher {
   bool solved() const { return node_[top_].solved; }
   int best() const { return node_[top_].best; }
 
-  // Leaves what other searchers have decided meanwhile.
+  // Leaves subtrees that other searches have decided meanwhile.
   void skip();
 
   // A lower bound on the top, at any time.

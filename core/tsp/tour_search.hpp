@@ -11,7 +11,7 @@
 
 namespace elimina::tsp {
 
-// A tour is an array that is reversed in parts. Cities whose edges changed wait in a queue until they are looked at; the others
+// A tour is an array that is reversed in parts. Cities whose edges changed wait in a queue until they are visited; the others
 // are not. Cities at the same place follow each other and count as one.
 class TourSearch {
  public:

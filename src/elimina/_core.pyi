@@ -456,7 +456,7 @@ class ConsistencySearch:
 
     def know(self, cost: int, value: Sequence[int]) -> None:
         """
-        Only what is better than a solution is looked for, where it has its values first.
+        Accepts only solutions that are better than a given one, and tries its values first.
         """
 
     def at_root(self, value: Sequence[int]) -> int:

@@ -99,7 +99,7 @@ def solve(
         memory: See ``plan``.
         time_limit: Seconds for the whole call. What is known by then is the answer: ``bounded``, and ``ended_by`` is
             ``time-limit``.
-        options: Settings for experts, such as the method and who is told of bounds: see ``elimina.Options``.
+        options: Settings for experts, such as the method and a function to call with bounds: see ``elimina.Options``.
 
     Returns:
         The answer. From the first bound on, whatever ends the call leaves the best assignment and both bounds, and

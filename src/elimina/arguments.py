@@ -26,7 +26,7 @@ _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][0-9]{1,2})?)\s*([kKmMgGtT]?i
 _SHARE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\s*(%?)\s*", re.ASCII)
 
 _LONGEST_INTEGER = 10_000
-"""Bits of an integer that Python writes in decimals (more is forbidden by default, for it takes long)."""
+"""Bits of an integer that Python writes in decimals (Python forbids more by default, because it takes long)."""
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = 60
@@ -63,7 +63,7 @@ def integer(name: str, given: Any, least: int | None = None, most: int | None = 
         taken: Description of the values taken in a TypeError, if that is more than an integer.
 
     Raises:
-        TypeError: It is no integer.
+        TypeError: It is not an integer.
         InputError: It is out of range.
     """
     if isinstance(given, bool) or not hasattr(type(given), "__index__"):
@@ -82,7 +82,7 @@ def number(name: str, given: Any, taken: str = "a number") -> int | float:
     """Return a real number, an int if it is one.
 
     Raises:
-        TypeError: It is no real number.
+        TypeError: It is not a real number.
         InputError: It is NaN.
     """
     if hasattr(type(given), "__index__") and not isinstance(given, bool):
@@ -104,7 +104,7 @@ def seconds(name: str, given: Any) -> float | None:
     """Return a time limit in seconds; None is none.
 
     Raises:
-        TypeError: It is no number.
+        TypeError: It is not a number.
         InputError: It is not above 0.
     """
     if given is None:
@@ -180,7 +180,7 @@ def choice(name: str, given: Any, words: Sequence[Word]) -> Word:
     """Return one of some words.
 
     Raises:
-        TypeError: It is no text.
+        TypeError: It is not text.
         InputError: It is another word.
     """
     if not isinstance(given, str):

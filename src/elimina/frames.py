@@ -20,7 +20,7 @@ def frame_of(columns: Mapping[str, Any], library: Library) -> Any:
         library: ``pandas``, ``polars`` or ``pyarrow`` (a ``Table``).
 
     Raises:
-        TypeError: ``library`` is no text.
+        TypeError: ``library`` is not text.
         InputError: It is another one, or not installed.
     """
     arguments.choice("library", library, LIBRARIES)

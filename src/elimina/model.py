@@ -104,7 +104,7 @@ class Model(Displayed):
         constant: Added to the objective: a cost, or the natural logarithm of a factor (probabilities; minus infinity
             makes all of them 0).
         upper_bound: Costs only: an assignment whose total is this or worse (at most this, where costs are maximised)
-            is no solution; None (or infinity, on the side of the worst costs) if there is no such bound.
+            is not a solution; None (or infinity, on the side of the worst costs) if there is no such bound.
         children: Factor i is the conditional distribution of ``children[i]`` given the rest of its scope, if not None.
         name: Free text.
     """
@@ -138,8 +138,8 @@ class Model(Displayed):
             TypeError: A variable, a factor or another argument has the wrong type.
             InputError: A factor names an unknown variable or has another shape than its variables, a value is NaN, a
                 probability is negative or infinite, a cost is close to a forbidden one but none, two variables share a
-                name, the constant or the bound is no finite number, a factor's child is not in its scope, or a row of a
-                distribution misses 1 by more than 0.001.
+                name, the constant or the bound is not a finite number, a factor's child is not in its scope, or a row
+                of a distribution misses 1 by more than 0.001.
         """
         self.variables = _all("variables", variables, Variable)
         self.sizes = tuple(v.size for v in self.variables)

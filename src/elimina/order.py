@@ -26,7 +26,7 @@ from elimina.scopes import Scopes
 Method = Literal["auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "sweep", "pseudo-tree"]
 
 CELLS_PER_SECOND = 1e9
-"""Cells that a CPU visits in a second, by which a search for an order weighs its time against the run's."""
+"""Cells that a CPU visits in a second, by which a search for an order compares its time with the run's."""
 _DEFAULT_SECONDS = 2.0
 _UNLIMITED_SECONDS = 1e9
 # The core computes with sizes as doubles.
@@ -84,8 +84,9 @@ def find_order(
         scopes: The factors' scopes, as lists or as ``Scopes``; repeated, empty and nested ones are fine.
         method: ``auto`` uses everything; a greedy rule's name uses that rule alone, run again and again within the
             budget (once if there is none); ``pseudo-tree`` is :func:`pseudo_tree_order`. The rules take next the
-            variable that adds the fewest edges (``min-fill``; ``weighted-min-fill``: each weighs the product of its
-            ends' sizes), that has the fewest neighbours (``min-degree``) or the smallest bucket (``min-weight``;
+            variable that adds the fewest edges (``min-fill``; ``weighted-min-fill``: the weight of an edge is the
+            product of its ends' sizes), that has the fewest neighbours (``min-degree``) or the smallest bucket
+            (``min-weight``;
             ``sweep``: among the neighbours of what is gone, so that a front moves through the graph).
         seconds: Time limit; by default 2 s for ``auto`` where `iterations` is not given either.
         iterations: Rounds of the search (each a greedy run or an annealing). The result is then the same for a seed on
@@ -131,7 +132,7 @@ def evaluate_order(
     """Return the figures of an order.
 
     Raises:
-        InputError: `order` is no permutation of the variables, or the problem is ill-formed.
+        InputError: `order` is not a permutation of the variables, or the problem is ill-formed.
     """
     start = time.perf_counter()
     from elimina._core import messages as measure
@@ -191,7 +192,7 @@ def read_order(path: str | PathLike[str], names: Sequence[str]) -> tuple[int, ..
         names: The variables' names, in index order.
 
     Raises:
-        FormatError: The file cannot be read, or is no permutation of the variables.
+        FormatError: The file cannot be read, or is not a permutation of the variables.
     """
     shown = str(path)
     try:

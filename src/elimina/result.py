@@ -173,7 +173,7 @@ class Result(Displayed):
             library: ``pandas``, ``polars`` or ``pyarrow`` (a ``Table``).
 
         Raises:
-            TypeError: ``library`` is no text.
+            TypeError: ``library`` is not text.
             InputError: It is another one or not installed, or the answer has neither marginals nor an assignment.
         """
         rows: list[tuple[Any, ...]]

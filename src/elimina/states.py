@@ -60,9 +60,9 @@ def checked_states(name: str, size: int, states: Iterable[Any]) -> tuple[State, 
     """Check the states of a variable, and return them as Python objects.
 
     Raises:
-        InputError: There are more or fewer than ``size``, one is no str, int or bool, or two of them are equal or read
-            the same as text.
-        TypeError: ``states`` is no sequence.
+        InputError: There are more or fewer than ``size``, one is not a str, int or bool, or two of them are equal or
+            read the same as text.
+        TypeError: ``states`` is not a sequence.
     """
     if isinstance(states, str | bytes) or not isinstance(states, Iterable):
         raise arguments.wrong_type("states", states, "a sequence of str, int or bool")
@@ -112,7 +112,7 @@ def texts_of(variable: Variable) -> list[str]:
 def index_of(variable: Variable, state: Any) -> int:
     """Return the index of a state: an equal str, int or bool (also of NumPy), or a ``StateIndex``.
 
-    A bool is no int here: True is never the state 1.
+    A bool is not an int here: True is never the state 1.
 
     Raises:
         InputError: The variable has no such state.
@@ -266,7 +266,7 @@ def evidence_of(model: Model, evidence: Evidence) -> dict[int, int | Weights]:
     Raises:
         InputError: There is no such variable or state, likelihoods are negative, infinite, NaN or of the wrong number,
             or a name and an index say different things about one variable.
-        TypeError: ``evidence`` is no mapping.
+        TypeError: ``evidence`` is not a mapping.
     """
     check_mapping("evidence", evidence)
     found: dict[int, int | Weights] = {}

@@ -135,7 +135,7 @@ def lock(folder: str | os.PathLike[str]) -> int:
 
     Raises:
         BlockingIOError: Another process has it.
-        OSError: It is no folder that can be read.
+        OSError: It is not a folder that can be read.
     """
     file = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     try:

@@ -66,7 +66,7 @@ class Table:
 
         Raises:
             InputError: A variable occurs twice in the scope, the shapes do not fit one another, a row is outside the
-                domains, listed twice or not of integers, an integer table's default is no integer, or a value is
+                domains, listed twice or not of integers, an integer table's default is not an integer, or a value is
                 masked, no number, or beyond 64 bits (also an integer that among floats would be rounded).
         """
         self.scope = _integers("a table's scope", scope)
@@ -264,7 +264,7 @@ def unmasked(what: str, values: ArrayLike) -> Values:
         values: Numbers.
 
     Raises:
-        InputError: They are no array, or some are masked.
+        InputError: They are not an array, or some are masked.
     """
     if isinstance(values, np.ma.MaskedArray):
         masked = int(np.count_nonzero(np.ma.getmaskarray(values)))
@@ -281,7 +281,7 @@ def unmasked(what: str, values: ArrayLike) -> Values:
 
 
 def _kind(array: Values) -> str:
-    """Name of an array's dtype, for objects with the type of the first one that is no number."""
+    """Name of an array's dtype, for objects with the type of the first one that is not a number."""
     if array.dtype.kind != "O":
         return str(array.dtype)
     for value in array.flat:

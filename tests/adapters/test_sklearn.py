@@ -60,7 +60,7 @@ def test_errors(naive):
         BayesNetClassifier(naive, "y").fit({"a": [0, 1], "b": [0, 1]}, ["no"])
     with pytest.raises(InputError, match="a column for each variable"):
         BayesNetClassifier(naive, "y").fit({"a": [0]}, ["no"])
-    with pytest.raises(InputError, match="no Bayesian network"):
+    with pytest.raises(InputError, match="needs a Bayesian network"):
         BayesNetClassifier(Model(naive.variables, []), "y").fit(None)
     kept = BayesNetClassifier(naive, "y").fit(None)
     assert kept.predict_proba([{}]).tolist() == [[0.5, 0.5]]

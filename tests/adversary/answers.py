@@ -122,7 +122,7 @@ def _optimum(case: Case, model: Model, oracle: Oracle, result: Result) -> None:
         if abs(result.value - best) > slack(case, oracle, best):
             raise Defect(f"the optimum is {best!r}, not {result.value!r}")
         if isinstance(best, int) and not isinstance(result.value, int) and "dtype" not in options:
-            raise Defect(f"the value {result.value!r} is no int")
+            raise Defect(f"the value {result.value!r} is not an int")
         if result.assignment is None:
             raise Defect("optimal without an assignment")
     elif not (

@@ -149,7 +149,7 @@ def _check_search(case: Case, built: _Built) -> None:
         found.append(tuple(result[built.xs]))
     wrong = [values for values in found if values not in known]
     if wrong:
-        raise Defect(f"{wrong[0]} is no solution")
+        raise Defect(f"{wrong[0]} is not a solution")
     if result.status == "infeasible" and known:
         raise Defect(f"infeasible, but {built.solutions[0]} is a solution")
     if result.status == "unknown" and not has_limit:

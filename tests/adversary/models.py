@@ -19,7 +19,7 @@ Spec = dict[str, Any]
 the order of the cells, the default None for a dense table), ``constant``, ``upper_bound``, ``children``."""
 
 MOST_ASSIGNMENTS = 1500
-"""Assignments of a model, so that all of them are looked at in a millisecond or two."""
+"""Assignments of a model, few enough to try all of them in a millisecond or two."""
 
 COSTS = ("small", "ties", "wide", "huge", "float", "mixed", "cancelling", "float32")
 FLOATS = ("float", "mixed", "cancelling", "float32")

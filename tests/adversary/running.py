@@ -30,8 +30,8 @@ class Failure(NamedTuple):
 
     Attributes:
         kind: Its kind.
-        seed: What makes it again.
-        signature: What it has in common with others of the same cause.
+        seed: Seed that makes it again.
+        signature: Features that failures of the same cause share.
         report: A short program and what happens.
     """
 
@@ -50,7 +50,7 @@ class Job(NamedTuple):
         step: Distance of its seeds.
         until: End, by ``time.monotonic``.
         most: Cases of each kind, if not None.
-        setting: Of all cases.
+        setting: Options of all cases.
     """
 
     kinds: Sequence[str]

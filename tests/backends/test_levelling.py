@@ -1,4 +1,6 @@
-"""Levelling steps on the CPU: exact to the cell, cancelling, within the range that is proved; bounds stay bounds."""
+"""Moment-matching steps on the CPU: exact to the cell, cancelling, within the range that is proved; bounds stay
+bounds.
+"""
 
 from __future__ import annotations
 
@@ -235,7 +237,7 @@ def test_messages_of_levelled_mini_buckets_bound_the_bucket(seed, forbidden):
         assert (np.minimum(total, 10**6) <= exact).all()
         bounds.append(int(total.min()))
     if not forbidden:
-        # The mini-buckets have nothing but the levelled variables in common.
+        # The mini-buckets have only the matched variables in common.
         assert bounds[0] <= bounds[1] == exact.min()
 
 

@@ -68,7 +68,7 @@ def test_large_product_on_the_cpu_with_any_number_of_threads(dtype, rows, column
 @given(seed=st.integers(0, 2**32), shape=SHAPES)
 @settings(max_examples=100, deadline=None)
 def test_any_product_by_a_library(seed, shape):
-    """What cuBLAS is asked for is the product, wherever it is asked."""
+    """Calls of cuBLAS ask for the right product, wherever they are made."""
     shape["messages"] = (False, False)
     program = product_program(random.Random(seed), "float64", **shape)
     factors = values_of(program, seed)

@@ -62,7 +62,7 @@ def test_plan(elimina, asia):
         (["--query", "y"], "the model has no variable 'y'"),
         (["--query", ""], "the query is empty"),
         (["--query", "x0", "--format", "uai"], "leave --query out"),
-        (["--evidence", "x0=0:x"], "is no likelihood"),
+        (["--evidence", "x0=0:x"], "is not a likelihood"),
     ],
 )
 def test_what_is_refused(elimina, asia, options, problem):

@@ -57,7 +57,7 @@ def test_a_program_gets_its_hook_back(run, capsys) -> None:
 
 
 def test_a_signal_that_comes_while_options_are_read_ends_the_command(monkeypatch, capsys) -> None:
-    """Reading the model may wait forever: it may be a pipe that nobody writes to."""
+    """Reading the model may wait forever: it may be a pipe without a writer."""
     read = flatzinc._options
 
     def interrupted(arguments):

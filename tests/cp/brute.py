@@ -1,4 +1,4 @@
-"""Random domains, and a plain oracle: every assignment is looked at."""
+"""Random domains, and a plain oracle: every assignment is tried."""
 
 from __future__ import annotations
 

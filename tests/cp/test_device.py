@@ -85,7 +85,7 @@ def take_turns(solvers: list[_core.CpSolver], steps: int) -> None:
 
 
 def test_turns() -> None:
-    """The copies of the domains are given up and taken up again; on both sides the same is left, whoever filters."""
+    """The copies of the domains are given up and taken up again; both sides leave the same values."""
     solvers = [queens(520)._build()[0] for _ in range(2)]
     solvers[1].accelerate(_core.CpDevice(1), True)
     take_turns(solvers, 4000)

@@ -84,7 +84,7 @@ def test_known_numbers_of_solutions(data_dir: Path, name: str, count: int) -> No
     assert (state, len(found)) == ("complete", count)
 
 
-# Their headers name the objective. Radiation's weighs the solution by bounds that depend on MiniZinc's version.
+# Their headers name the objective. Radiation's depends on bounds that depend on MiniZinc's version.
 MODELS = [
     "2DPacking",
     "cutstock",

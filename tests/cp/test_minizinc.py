@@ -19,7 +19,7 @@ ALL = {
     "teams": (13, "[{dig, cook}, {dig, cook, sing}, {cook}] {dig, cook, sing} 1 sing"),
     "choices": (3, "[5, 0, 3] false 1"),
 }
-"""How many solutions there are, and one of them."""
+"""Return the number of solutions, and one of them."""
 
 BEST = {"route": "length 16", "plan": "end 7", "boxes": "6 in 3", "loops": "[4, 3, 1, 2] 0", "open": "4 16"}
 BEST["crew"] = "{1,2,3,5,6} 75"

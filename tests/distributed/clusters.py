@@ -29,7 +29,7 @@ def scheduler() -> Iterator[LocalCluster]:
 
 @contextmanager
 def workers(address: str, count: int, *options: str) -> Iterator[list[int]]:
-    """Worker processes of a scheduler that nobody starts again; their process ids."""
+    """Worker processes that no scheduler restarts; their process ids."""
     command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny", "--no-dashboard"]
     command += ["--nthreads", "1", "--host", "127.0.0.1", *options]
     started = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(count)]
@@ -68,7 +68,7 @@ def scheduler_process(port: int, *options: str) -> Iterator[subprocess.Popen[byt
 
 
 def free_port() -> int:
-    """A port that nobody listens to."""
+    """A port without a listener."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])

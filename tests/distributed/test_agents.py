@@ -1,4 +1,4 @@
-"""Agents on workers of a real cluster: the answers of the centralised engine, whoever is lost."""
+"""Agents on workers of a real cluster: the answers of the centralised engine, whichever worker is lost."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ def test_workers_of_this_machine_answer_nobody_else() -> None:
         assert all(address.startswith("tls://127.0.0.1:") for address in found)
         assert solve_agents(narrow_problem(6, 1), client=client).status == "optimal"
         for address in found:
-            # Dask would run the code of whoever gets an answer.
+            # Dask would run the code of anyone who gets an answer.
             place = "127.0.0.1", int(address.rsplit(":", 1)[1])
             with contextlib.suppress(ConnectionError), socket.create_connection(place, timeout=10) as plain:
                 plain.sendall(b"\0" * 64)

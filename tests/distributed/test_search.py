@@ -1,4 +1,4 @@
-"""Search on workers of a real cluster: the answers of one process, whoever is lost, joins or ends it."""
+"""Search on workers of a real cluster: the answers of one process, whichever worker is lost, joins or ends it."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def test_turns(seed, share, nodes, threads):
 @settings(max_examples=200, deadline=None)
 @given(seed=st.integers(0, 2**32), share=SHARES, upper=st.sampled_from([5, 12, 10**6]), slack=st.sampled_from([0, 2]))
 def test_the_root_is_equivalent(seed, share, upper, slack):
-    """Every assignment that is looked for is left, and keeps its cost."""
+    """Every assignment that the search accepts is left, and keeps its cost."""
     costs = Costs(seed, variables=4, largest=5, share=share)
     search = costs.search(upper, slack=slack)
     assert search.bound <= min(costs.total.min(), upper)

@@ -144,7 +144,7 @@ def test_few_nodes(seed, dtype, share, nodes, threads, z):
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 2**32), off=st.integers(-3, 3), z=st.integers(1, 3))
 def test_an_upper_bound(seed, off, z):
-    """It bounds what is looked for; where nothing is below it, that is proven."""
+    """It bounds the accepted solutions; where nothing is below it, that is proven."""
     problem = Problem(seed, np.int32)
     upper = problem.table().min() + off
     check_proven(problem, search(problem, z, upper=upper), upper)
@@ -277,7 +277,7 @@ MALFORMED = {
     "a stride beyond the end": (IndexError, {"tables": [0, 0, 1, -1, 1, 1, 3]}),
     "a huge stride": (ValueError, {"tables": [0, 0, 2**63 - 1, -1, 0]}),
     "a negative stride": (ValueError, {"tables": [3, 0, -1, -1, 0]}),
-    "a variable that is no ancestor": (ValueError, {"tables": [0, 1, 2, -1, 1, 0, 1]}),
+    "a variable that is not an ancestor": (ValueError, {"tables": [0, 1, 2, -1, 1, 0, 1]}),
     "an origin below nothing": (ValueError, {"tables": [0, 0, 1, 0, 0]}),
     "a cycle": (ValueError, {"parents": [1, 0]}),
     "its own parent": (ValueError, {"parents": [0, -1]}),
@@ -292,7 +292,7 @@ MALFORMED = {
     "another dtype": (ValueError, {"arena": np.zeros(4, np.uint8)}),
     "another sign": (ValueError, {"sign": 2}),
     "no number": (ValueError, {"forbidden": math.nan}),
-    "an upper bound that is no number": (ValueError, {"upper": math.nan}),
+    "an upper bound that is not a number": (ValueError, {"upper": math.nan}),
     "no threads": (ValueError, {"threads": 0}),
     "less than no memory": (ValueError, {"memory": -1}),
     "a start of other variables": (ValueError, {"start": [0]}),

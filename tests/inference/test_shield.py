@@ -1,4 +1,4 @@
-"""Garbage is not looked for while a plan is made, and is looked for again afterwards, whatever ends the call."""
+"""Garbage collection stops while a plan is made, and goes on afterwards, whatever ends the call."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def mini_buckets(sizes, factors, order, z, forbidden=np.inf) -> list[Sent]:
         factors: Scopes and costs to be minimised.
         order: All variables in elimination order.
         z: Most variables of a message (more, if a factor has more).
-        forbidden: What no sum of costs exceeds.
+        forbidden: Limit that no sum of costs exceeds.
     """
     position = {v: i for i, v in enumerate(order)}
 

@@ -185,8 +185,8 @@ class Bounds:
     """Appends the steps of both passes.
 
     Attributes:
-        up: For each node of the tree, tables that bound its message.
-        down: For each node but the roots, tables that bound what is outside its subtree.
+        up: Tables that bound the message of each node of the tree.
+        down: Tables that bound the rest of the problem outside the subtree of each node but the roots.
     """
 
     def __init__(

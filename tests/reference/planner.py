@@ -16,13 +16,13 @@ from elimina.tree import Tree
 from tests.reference.tiles import HOPELESS_WORK, SMALL_WORK, Tile, choose_tile, classify
 
 _JOIN_GAIN = 4
-"""How much smaller than the bucket the common scope of two streamed tables is that are joined."""
+"""Ratio of the bucket to the common scope of two streamed tables from which they are joined."""
 
 _PACK_WORK = 1 << 27
 """Combinations of a bucket from which its A and B tables are worth a step of their own."""
 
 _PACK_GAIN = 900
-"""How much smaller than the bucket such a step is."""
+"""Ratio of the bucket to such a step."""
 
 
 class Read(NamedTuple):
@@ -36,8 +36,9 @@ class Read(NamedTuple):
 class ProtoStep(NamedTuple):
     """A step before memory is laid out: ``axes`` are the output's variables, slow to fast.
 
-    ``rows`` is the position of the first axis of the output's rows; None: where ``row_axes`` puts it. A levelling reads
-    the marginals of all mini-buckets, and its tile's ``tables_a`` are those before its own. ``weight``: see ``Step``.
+    ``rows`` is the position of the first axis of the output's rows; None: where ``row_axes`` puts it. A moment
+    matching reads the marginals of all mini-buckets, and its tile's ``tables_a`` are those before its own. ``weight``:
+    see ``Step``.
     """
 
     variable: int
@@ -66,9 +67,9 @@ def build_steps(
         scopes: The prepared factors' scopes, sorted by elimination order.
         sizes: Domain size of every variable of the model.
         operands: Tables that a step may read.
-        levelled: Whether mini-buckets of a variable, which follow each other then, are levelled before they are
+        levelled: True if mini-buckets of a variable, which follow each other then, get moment matching before they are
             eliminated.
-        weights: Of each node's elimination (``planning.weights``); None: 1.
+        weights: Weights of each node's elimination (``planning.weights``); None: 1.
     """
     steps: list[ProtoStep] = []
     written: dict[int, int] = {}
@@ -191,8 +192,8 @@ class Bucket:
         """Append what evens out mini-buckets of this bucket: for each of them one more table, which add up to nothing.
 
         Args:
-            marginals: Of each mini-bucket, over one scope that all of them have: what its tables leave when everything
-                else is eliminated. ``MAX_OPERANDS`` at most.
+            marginals: Marginals of each mini-bucket, over one scope that all of them have: what its tables leave when
+                everything else is eliminated. ``MAX_OPERANDS`` at most.
             parts: The share of each one in the marginals' sum.
         """
         scope = marginals[0].scope
@@ -258,7 +259,7 @@ class Bucket:
         """Join the tables of A, and those of B, to matrices [variable][cell] where that is cheap beside the bucket.
 
         Tables that have the same outer axes are joined, or all of a side. Outer axes that no B table has are mid ones
-        for A. A table alone is laid out anew if its cells do not follow each other.
+        for A. A single table is laid out again if its cells do not follow each other.
         """
         outer, lo = ([self.separator[a] for a in axes] for axes in (tile.outer, tile.lo))
         a_tables, b_tables = ([reads[t] for t in tables] for tables in (tile.tables_a, tile.tables_b))
@@ -308,12 +309,13 @@ def place(
 
     Args:
         sizes: Domain size of every variable.
-        scopes: Of the factors, earliest eliminated variable first.
-        members: What was joined to each factor.
+        scopes: Scopes of the factors, earliest eliminated variable first.
+        members: Tables joined to each factor.
         proto: The steps.
         itemsize: Bytes of a cell.
         stays: The steps whose outputs stay when they have been read; others make room for later ones.
-        levels: Of the steps, ascending: a message that a step of a higher level reads stays, too. None: all are 0.
+        levels: Levels of the steps, ascending: a message that a step of a higher level reads stays, too. None: all are
+            0.
     """
     arena = Arena(itemsize)
     factors = []

@@ -55,7 +55,7 @@ def cells(program: Program, run: Run) -> NDArray[np.generic]:
 
 
 def assert_same(program: Program, found: Run, expected: Run) -> None:
-    """The same outputs, peaks and assignment: exactly where the order of sums does not matter."""
+    """The same outputs, ranges and assignment: exactly where the order of sums does not matter."""
     assert found.zone.dtype == program.dtype
     if program.semiring in ("min-sum", "max-sum", "max-product", "count"):
         np.testing.assert_array_equal(cells(program, found), cells(program, expected))

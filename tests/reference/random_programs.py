@@ -118,7 +118,7 @@ class Builder:
         return number
 
     def level(self, marginals, *, vary_padding=True):
-        """Append the levelling steps of mini-buckets with these marginals; returns their numbers."""
+        """Append the moment-matching steps of mini-buckets with these marginals; returns their numbers."""
         axes = self.steps[marginals[0]].axes
         self.held.update(marginals)
         found = []
@@ -133,12 +133,12 @@ class Builder:
         return found
 
     def minibuckets(self, variable, parts, shared):
-        """Append the steps of a bucket in mini-buckets, and their levelling; returns what each of them sends.
+        """Append the steps of a bucket in mini-buckets, and their moment matching; return what each of them sends.
 
         Args:
             variable: The bucket's own.
-            parts: For each mini-bucket the steps that it reads.
-            shared: The variables of the marginals that are levelled.
+            parts: Steps that each mini-bucket reads.
+            shared: The variables of the matched marginals.
         """
         held = {n for part in parts for n in part} - self.held
         self.held |= held
@@ -221,7 +221,7 @@ def random_program(rng, semiring, dtype, *, decode=False, **options):
 
 
 def random_builder(rng, semiring, dtype, *, rows=4000, depth=3, top=12, decode=False, parameter=None, levels=False):
-    """A random forest; every step's rows stay below `rows`. `levels`: some buckets are levelled mini-buckets."""
+    """A random forest; every step's rows stay below `rows`. `levels`: some buckets get moment matching."""
     reuse = bool(rng.random() < 0.5) and not decode
     builder = Builder(rng, semiring, dtype, parameter=parameter, padding=float(rng.choice([0.0, 0.5])), reuse=reuse)
 
@@ -278,7 +278,7 @@ def random_builder(rng, semiring, dtype, *, rows=4000, depth=3, top=12, decode=F
 
 
 def one_levelling(rng, semiring, dtype, sizes, count, *, same_order=True, **options):
-    """Marginals over axes of these sizes, and their levellings, which are the answer."""
+    """Marginals over axes of these sizes, and their moment matchings, which are the answer."""
     builder = Builder(rng, semiring, dtype, **options)
     axes = [builder.variable(size) for size in sizes]
     orders = [axes if same_order else rng.permutation(axes).tolist() for _ in range(count)]
@@ -286,7 +286,7 @@ def one_levelling(rng, semiring, dtype, sizes, count, *, same_order=True, **opti
 
 
 def planned_levelling(rng, semiring, dtype, sizes, count):
-    """Levellings of factors over axes of these sizes as the planner lays them out, which are the answer."""
+    """Moment matchings of factors over axes of these sizes as the planner lays them out, which are the answer."""
     scope = tuple(range(len(sizes)))
     steps: list[ProtoStep] = []
     PlannedBucket(0, scope, sizes, {}, steps).level(

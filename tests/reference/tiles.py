@@ -37,8 +37,8 @@ def choose_tile(domain: int, sizes: Sequence[int], members: Sequence[frozenset[i
 
     Args:
         domain: Values of the eliminated variable.
-        sizes: Of the output's axes, slow to fast.
-        members: For each operand, the axes that it has.
+        sizes: Sizes of the output's axes, slow to fast.
+        members: Axes of each operand.
         rows: Position of the first axis of the output's rows; without it, ``row_axes`` tells.
     """
     rows = row_axes(sizes) if rows is None else rows

@@ -17,7 +17,7 @@ class Item(NamedTuple):
 
 
 Divide = Callable[[int, Sequence[Item]], Sequence[Sequence[int]]]
-"""From a variable's place in the order and its bucket's items to mini-buckets, each the places of its items."""
+"""Function of a variable's place and its bucket's items; returns mini-buckets, each the places of its items."""
 
 
 def bucket_tree(
@@ -38,8 +38,8 @@ def bucket_tree(
         kept: Variables that are not eliminated; the roots' separators consist of them. A scope of nothing else goes to
             no bucket.
         ibound: The most variables of a message; None: buckets stay whole.
-        divide: How a bucket is divided, called for each variable in turn; None: each table, the largest first, joins
-            the mini-bucket that it adds the fewest variables to.
+        divide: Function that partitions a bucket, called for each variable in turn; None: each table, the largest
+            first, joins the mini-bucket that it adds the fewest variables to.
     """
     position = {v: i for i, v in enumerate((*order, *kept))}
     placed: list[list[Item]] = [[] for _ in position]

@@ -119,7 +119,7 @@ struct Document {
   std::vector<Term> terms;
   std::vector<std::int64_t> numbers;
   std::vector<std::string_view> texts;
-  std::deque<std::string> made;  // texts that are no part of the file
+  std::deque<std::string> made;  // texts that are not part of the file
   std::vector<Variable> variables;
   std::vector<Constraint> constraints;
   std::vector<Output> outputs;

@@ -66,7 +66,7 @@ class OneCycle final : public Propagator {
   std::size_t first_ = 0, last_ = 0, edges_ = 0, joined_ = 0;
 };
 
-// Nodes may be their own successors; paths are followed anew in each call.
+// Nodes may be their own successors; each call follows the paths again.
 class AtMostOneCycle final : public Propagator {
  public:
   explicit AtMostOneCycle(Views xs) : Propagator(Priority::quadratic), xs_(std::move(xs)), is_entered_(xs_.size()) {}

@@ -73,7 +73,7 @@ class Regular final : public Propagator {
     d.each(xs_[i], [&](Value symbol) { symbols_.push_back(symbol); });
   }
 
-  // Keeps states that are still reached; returns the last layer that was looked at. `is_changed_`: the states around a symbol's place, or its domain, did.
+  // Keeps states that are still reached; returns the last layer visited. `is_changed_`: the states around a symbol's place, or its domain, did.
   std::size_t go_forward(Engine& engine, std::size_t first, std::size_t last) {
     Trail& trail = engine.trail();
     std::size_t end = first;

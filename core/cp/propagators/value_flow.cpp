@@ -339,7 +339,7 @@ bool ValueFlow::filter(Domains& d) {
   return true;
 }
 
-// Values that are no nodes go; what is between two nodes of a huge domain stays.
+// Values that are not nodes go; what is between two nodes of a huge domain stays.
 bool ValueFlow::keep_counted(Domains& d, View x) const {
   if (!d.set_lo(x, values_.front()) || !d.set_hi(x, values_.back())) return false;
   if (is_dense_ || d.hi(x) - d.lo(x) > kListed) return true;

@@ -1,7 +1,7 @@
 // Steps of a program where the values of some variables are given: only the cells with these values are computed.
 //
 // A step that has a given variable, as an axis or as the eliminated one, is rewritten without it. A message with given axes is written
-// to the start of its place without gaps, its other axes row by row; whoever reads it has the same variables and is rewritten alike.
+// to the start of its place without gaps, its other axes row by row; its readers have the same variables and are rewritten in the same way.
 // Outputs of the program stay where they are.
 #pragma once
 #include <vector>

@@ -47,7 +47,7 @@ class Output {
     {
       Buffer keys, values, choices;
       i64 room = 0;
-      // In ascending order, so that whoever waits for its turn waits for a block that has begun.
+      // In ascending order, so that a block only waits for blocks that have begun.
       for (i64 block = next_++; block < blocks; block = next_++) {
         Writer<W, V> writer{};
         try {

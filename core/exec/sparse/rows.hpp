@@ -64,7 +64,7 @@ struct Table {
 struct Made {
   Buffer keys, values, choices;
   i64 rows = 0;
-  i64 candidates = 0;  // rows, or pairs of runs, that were looked at
+  i64 candidates = 0;  // rows, or pairs of runs, considered
 };
 
 struct Ring {

@@ -26,7 +26,7 @@ class Run(NamedTuple):
         assignment: int32, a value for each variable that a step eliminates (others 0); None unless the program decodes.
             Ties go to the smallest value index.
         seconds: Time by phase: ``upload``, ``run``, ``decode``, ``download``.
-        rows: Rows of sparse tables that were looked at, and those that messages kept.
+        rows: Tuples of sparse tables that were considered, and those that messages kept.
     """
 
     zone: NDArray[np.generic]

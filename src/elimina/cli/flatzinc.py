@@ -202,7 +202,7 @@ class _Run:
 
 
 def _may_use_device(model: FlatZinc, options: argparse.Namespace) -> bool:
-    """Return whether devices have to be looked for, which takes an import."""
+    """Return whether to search for devices, which takes an import."""
     if options.parallel > 1 or options.device == "cpu":
         return False
     return options.device == "cuda" or model.device_delay() < float("inf")

@@ -159,7 +159,7 @@ def whole_array(numbers: Any) -> Numbers:
     """Whole numbers as an array of its own, of 32 bits where they fit: thousands of long tables are most of a model.
 
     Raises:
-        InputError: One of them is no whole number, or beyond 2^52.
+        InputError: One of them is not a whole number, or beyond 2^52.
     """
     if is_of_numbers(numbers):
         result = numbers

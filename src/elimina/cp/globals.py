@@ -115,7 +115,7 @@ class Globals(ABC):
             index: Position, from 0 on.
 
         Raises:
-            InputError: There are no items, or something is no whole number.
+            InputError: There are no items, or something is not a whole number.
         """
         items = items if isinstance(items, np.ndarray) else several(items, "element")
         if not len(items):
@@ -189,8 +189,8 @@ class Globals(ABC):
             The length of the circuit, and for each edge a Boolean: whether the circuit has it.
 
         Raises:
-            InputError: There is no edge, or a length is no whole number. What else is wrong is known when the model is
-                solved.
+            InputError: There is no edge, or a length is not a whole number. What else is wrong is known when the model
+                is solved.
         """
         successors = several(successors, "weighted_circuit")
         if not isinstance(edges, Mapping):
@@ -239,7 +239,7 @@ class Globals(ABC):
             The cost; a number where it is always the same.
 
         Raises:
-            InputError: A cost is no whole number within 2^52, or the array has another number of axes.
+            InputError: A cost is not a whole number within 2^52, or the array has another number of axes.
         """
         xs = several(xs, "add_cost")
         if isinstance(costs, Mapping):

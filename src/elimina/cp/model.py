@@ -51,14 +51,14 @@ class SearchOptions(NamedTuple):
     Attributes:
         node_limit: Nodes: domains after a decision, or its opposite, and propagation.
         fail_limit: Failures.
-        restarts: Begin anew after a number of failures: ``luby``, Luby's sequence times the scale; ``geometric``,
+        restarts: Restart after a number of failures: ``luby``, Luby's sequence times the scale; ``geometric``,
             the scale times powers of the growth; ``linear``; ``constant``. What was refuted before is not searched
             again (nogoods of Lecoutre et al., JSAT 2007), so every search ends, and no solution comes twice.
         restart_scale: Failures.
         restart_growth: Growth factor of ``geometric`` restarts.
         free: Choose the variable of the last conflict, then variables by failures of their constraints (dom/wdeg),
             try the values of the last solution first, and restart.
-        lns: With an objective, search near the best solution and everywhere by turns (large neighbourhood search,
+        lns: With an objective, search near the best solution and everywhere in alternation (large neighbourhood search,
             Shaw 1998; what keeps its value is chosen at random or by propagation, Perron et al., CP 2004). The
             optimum can still be proven.
         progress: Called now and then with the figures of the search so far, which are those of ``Result.stats``.
@@ -96,7 +96,7 @@ class Model(Globals, Displayed):
         """Build a constraint model from a graphical model: cost functions by `add_cost`, their sum as the objective.
 
         Variables keep their names; their values are those of the graphical model, from 0 on. Where nothing costs
-        anything there is no objective. Assignments that the model's upper bound excludes are no solutions.
+        anything there is no objective. Assignments that the model's upper bound excludes are not solutions.
 
         Raises:
             InputError: The model is one of probabilities, a cost has decimals, or a function has too many cells.
@@ -213,7 +213,7 @@ class Model(Globals, Displayed):
             only_if: A Boolean that is 0 if the relation does not hold.
 
         Raises:
-            InputError: It is no relation, or one of another model, or both Booleans are given.
+            InputError: It is not a relation, or one of another model, or both Booleans are given.
         """
         if not isinstance(relation, Relation):
             raise InputError(f"Model.add gets a comparison of expressions, not {relation!r}")

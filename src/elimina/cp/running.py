@@ -265,7 +265,7 @@ def limit_of(name: str, limit: Any) -> float:
     """Return a limit as a number; infinity for None.
 
     Raises:
-        InputError: It is no number, or negative.
+        InputError: It is not a number, or negative.
     """
     if limit is None:
         return math.inf

@@ -148,8 +148,8 @@ class Problem:
         fixed: Edges that each tour has to have; cities count from 0.
 
     Raises:
-        TypeError: The distances are no array of integers.
-        InputError: They are no symmetric matrix within 2^31, or a fixed edge names no city.
+        TypeError: The distances are not an array of integers.
+        InputError: They are not a symmetric matrix within 2^31, or a fixed edge names no city.
     """
 
     name: str

@@ -43,17 +43,17 @@ class Agent:
 
     Where rows are filtered, ADPOP comes first.
 
-    Whoever runs it calls ``start``, then ``receive`` for each message, and after each of these calls ``work`` as long
+    Its host calls ``start``, then ``receive`` for each message, and after each of these calls ``work`` as long
     as it ``has_work``; what a call returns is sent before the next one, so that others do not wait for work that does
     not concern them. Each message has to arrive once, and may overtake others.
 
-    Each variable has its own place in the pseudo-tree; what variables of one agent tell each other is no message.
-    Agents are deterministic: started anew and given the same messages in the same sequence, one sends the same again.
+    Each variable has its own place in the pseudo-tree; what variables of one agent tell each other is not a message.
+    Agents are deterministic: an agent that is restarted and gets the same messages in the same order sends the same.
     An agent can be pickled between two calls, without its engine.
 
     Attributes:
         name: Its name.
-        engine: Computes; whoever runs the agent sets it.
+        engine: Engine that computes; the agent's host sets it.
         operations: Tables read in all steps so far, over all combinations of their variables.
 
     Args:

@@ -21,7 +21,7 @@ SECONDS = 0.1
 """Time for the assignment, after the run was ended."""
 
 _LARGEST_TABLE = 1 << 22
-"""Cells of a table beyond which no assignment is looked for."""
+"""Cells of a table beyond which there is no search for an assignment."""
 
 _MORE = 8
 """Roundings of a sum besides its additions."""
@@ -109,7 +109,7 @@ def local_optimum(model: Model, seconds: float) -> list[int] | None:
     for table in model.factors:
         if time.monotonic() > ends:
             return None
-        # Floats are enough to compare with: the assignment's value is computed anew.
+        # Floats are enough to compare with: the assignment's value is computed again.
         cells = sign * np.clip(table.dense().astype(np.float64), -1e18, 1e18)
         for v in table.scope:
             touching[v].append((table.scope, cells))

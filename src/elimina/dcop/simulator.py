@@ -193,7 +193,7 @@ class Simulation:
         agents: All of them, none started.
         network: Between them.
         timer: Measures how long an agent works, in seconds.
-        revive: Makes an agent of a name anew.
+        revive: Makes an agent of a name again.
         listener: Told of each delivery.
         watch: Told of each elimination how many operations it took.
     """
@@ -381,7 +381,7 @@ class Simulation:
             self._queue.put(time + self._network.downtime, partial(self._recover, host), is_due=True)
 
     def _recover(self, host: _Host, time: float) -> None:
-        """Start anew, and take what was received again: what is sent again is known to its receivers."""
+        """Restart, and process the received messages again: receivers recognise messages that are repeated."""
         host.agent, host.is_down = self._revive(host.agent.name), False
         host.numbers.clear()
         host.operations = 0

@@ -64,7 +64,7 @@ def connected(address: str) -> Iterator[Client]:
     The certificates for ``tls`` are those that Dask's configuration names.
 
     Raises:
-        InputError: The extra ``dask`` is not installed, or this is no address.
+        InputError: The extra ``dask`` is not installed, or this is not an address.
         ClusterError: No scheduler answers at the address.
     """
     distributed = require("distributed", "dask", "a cluster")
@@ -101,7 +101,8 @@ def connected(address: str) -> Iterator[Client]:
 def local(workers: int, device: str = "cpu") -> Iterator[Client]:
     """Start a cluster of worker processes on this machine, which ends with the block.
 
-    Whoever can connect to a Dask scheduler or worker runs code as its user. All connections are therefore encrypted,
+    Anyone who can connect to a Dask scheduler or worker can run code as its user.
+    All connections are therefore encrypted,
     with a certificate made for this cluster alone, which is never written to a file.
 
     Args:

@@ -56,7 +56,7 @@ class Answer(NamedTuple):
         zone: The elements of the program's outputs; the last axis, if there is one for runs of one case after another.
         written: Places of the outputs that were asked for.
         is_possible: False if the sum is known to be 0.
-        total: Function that returns the sum, for whoever asks for it; None if it was not asked for.
+        total: Function that returns the sum; None if it was not requested.
         logarithmic: True if tables hold natural logarithms.
         sound: False if a product may have left the dtype's range: then ask again in ``log-sum-exp``.
     """

@@ -111,7 +111,7 @@ def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
 
 
 def _valued(model: Model, bound: int | float, chosen: Sequence[int], tolerance: float = 0.0) -> Result:
-    """Return what a bound and an assignment say; what the model's own bound rules out is no solution."""
+    """Return what a bound and an assignment say; what the model's own bound rules out is not a solution."""
     found = result_between(model, bound, chosen, tolerance)
     is_none = found.value is None and (meet(bound, model.score(chosen), tolerance) or model.is_beyond_bound(bound))
     return Result("infeasible", "mpe") if is_none else found

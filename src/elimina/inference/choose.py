@@ -157,7 +157,7 @@ def choice_of(planned: Planned) -> Choice:
 
 
 def plan_again(problem: Problem, choice: Choice, options: Options) -> Planned:
-    """Make a plan anew; it does not fit if less memory is left now than it needs.
+    """Make a plan again; it does not fit if less memory is left now than it needs.
 
     Raises:
         InputError: The dtype does not fit the problem.

@@ -104,7 +104,7 @@ class Consistency:
             original: The problem, and what its costs were shifted to.
             order: Its free variables in elimination order.
             known: A total that is known to be reached.
-            is_found: True if only what is better is looked for.
+            is_found: True if the search accepts only better solutions.
             threads: Number of CPU threads.
             memory: Bytes that it may take.
         """
@@ -129,7 +129,7 @@ class Consistency:
             worst = _sign(original) * problem.model.upper_bound
             distance = worst - given.offset
             if not is_integer:
-                # What rounding may have moved below the bound is looked for, too.
+                # Solutions that rounding may have moved below the bound count, too.
                 slack = 0.0 if original.shifted is None else original.shifted.slack
                 distance += slack - widened(0.0, worst, given.offset)
             top = top if distance * unit >= top else math.ceil(max(0, distance * unit))

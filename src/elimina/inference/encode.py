@@ -63,7 +63,7 @@ class Encoded(NamedTuple):
 
 
 class Encoder:
-    """Writes a problem's factors into an arena, and some of them anew where tables change.
+    """Writes a problem's factors into an arena, and some of them again where tables change.
 
     Costs and logarithms as floats are less the best value of each table: sums of what is left are of one sign, so that
     rounding changes them by a small part of themselves, however much the tables cancel each other.

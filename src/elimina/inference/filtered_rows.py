@@ -35,7 +35,7 @@ from elimina.result import Bounds, Result
 from elimina.semiring import INTEGERS
 
 _SHIFT_SECONDS, _ORDER_SECONDS = 1.0, 0.5
-"""After which no further pass is begun, and no better order is looked for."""
+"""Limit after which no further pass begins, and the order search ends."""
 
 
 class Known(NamedTuple):
@@ -68,14 +68,14 @@ class Known(NamedTuple):
 
     @property
     def rungs(self) -> list[int | None]:
-        """The worst totals that are looked for: the bound first, often the optimum, which few rows reach; then all."""
+        """Totals up to which rows are kept: the bound first, often the optimum, which few rows reach; then all."""
         bound = self.result.lower_bound if self.sign == 1 else self.result.upper_bound
         if bound is None or (self.worst is not None and self.sign * bound >= self.sign * self.worst):
             return [self.worst]
         return [int(bound), self.worst]
 
     def limited(self, worst: int | None) -> Problem:
-        """Return the shifted problem, where what is worse than a total is no solution."""
+        """Return the shifted problem, where what is worse than a total is not a solution."""
         problem = self.original.moved
         if worst is None:
             return problem

@@ -122,7 +122,7 @@ def filtered_optimum(problem: Problem, limits: Limits, listener: Listener | None
         nonlocal best
         if value is not None:
             best = costs.solution(value, cost)
-        known = costs.bounded(min(lower, upper), best)  # beyond what is looked for, nothing is known
+        known = costs.bounded(min(lower, upper), best)  # nothing is known beyond the totals that the search accepts
         if listener is not None:
             listener(known)
         return Bounds(0.0, known.lower_bound, known.upper_bound).gap > limits.gap
@@ -196,7 +196,7 @@ class _Costs(NamedTuple):
         return 1 if self.problem.model.sense == "min-cost" else -1
 
     def upper(self, given: int | None) -> int:
-        """Return the distance from which on assignments are no solutions, or worse than a total known to be reached."""
+        """Return the least distance of assignments that are not solutions, or worse than a known total."""
         limits = [MOST_COST + 1]
         bound = self.problem.model.upper_bound
         if bound is not None:

@@ -151,7 +151,7 @@ class JunctionTree(Displayed):
 
         Raises:
             InputError: There is no such variable or state, or likelihoods are negative, NaN or of the wrong number.
-            TypeError: ``evidence`` is no mapping.
+            TypeError: ``evidence`` is not a mapping.
         """
         self._known, self._answer = evidence_of(self.model, evidence), None
 
@@ -246,10 +246,10 @@ class JunctionTree(Displayed):
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
-            TypeError: ``count`` or ``seed`` is no integer.
+            TypeError: ``count`` or ``seed`` is not an integer.
             InputError: There is no such variable, or ``count`` or ``seed`` is negative.
-            MemoryLimitError: The plan does not keep its messages, for they need more memory; or the samples do not fit
-                the host's.
+            MemoryLimitError: The plan does not keep its messages, because they need more memory; or the samples do not
+                fit the host's.
         """
         from elimina.inference.sample import check_room, draw
 
@@ -327,7 +327,7 @@ class JunctionTree(Displayed):
             indices: Read the cells as indices of states, -1 unobserved, instead of states.
 
         Raises:
-            InputError: A column is no variable, or a cell no state of its variable.
+            InputError: A column is not a variable, or a cell is not a state of its variable.
             MemoryLimitError: Not even a few cases fit.
         """
         from elimina.inference.batch import Batch

@@ -132,7 +132,7 @@ class Knowledge:
 
     def report(self) -> None:
         """Tell what is known, and keep it for the profile."""
-        # A total that was given is no bound: perhaps nothing reaches it.
+        # A total that was given is not a bound: perhaps nothing reaches it.
         known = self.known(None if self.chosen is None else self.score)
         if not self.stats["profile"] or self.stats["profile"][-1][1:3] != known[1:3]:
             self.stats["profile"].append(known)

@@ -84,8 +84,9 @@ class Options(NamedTuple):
             elimination (``mpe`` of integer costs; with ``cuda``, or ``sparse`` tables, by the plan's steps on rows).
             ``search`` (``mpe``; ``mmap``, of what is left): branch and bound, guided by mini-buckets and by soft local
             consistency in turns, which knows both bounds at any time. ``auto``: ``mpe``: filtered elimination and
-            search first where a plan takes long, and by turns where nothing fits (neither with a checkpoint, for what
-            they know is not kept); ``pr``, ``mmap``: elimination, or bounds of about a minute where nothing fits.
+            search first where a plan takes long, and alternates between them where nothing fits (neither with a
+            checkpoint, for what they know is not kept); ``pr``, ``mmap``: elimination, or bounds of about a minute
+            where nothing fits.
         upper_bound: ``mpe`` of integer costs: a total that is known to be reached, the optimum at best; what is worse
             is not looked for. If nothing reaches it, the answer is ``infeasible`` and its bound the next total, by
             ``auto``, ``filter`` and ``search`` alike.

@@ -41,7 +41,7 @@ class Posteriors(NamedTuple):
             library: ``pandas``, ``polars`` or ``pyarrow`` (a ``Table``).
 
         Raises:
-            TypeError: ``library`` is no text.
+            TypeError: ``library`` is not text.
             InputError: It is another one, or not installed.
         """
         columns = [column for v in self.variables for column in self.marginals[v.name].T]

@@ -35,7 +35,7 @@ _LEAST = math.ulp(0.0)
 
 
 class Propagator:
-    """Runs a plan of the tasks ``mar``, ``mmap`` or ``joint``, weighing variables in between.
+    """Runs a plan of the tasks ``mar``, ``mmap`` or ``joint``, with evidence set in between.
 
     Args:
         planned: A plan that keeps its messages, and its backend.

@@ -135,7 +135,7 @@ def root_places(plan: Plan) -> NDArray[np.int64]:
 
 
 def log2_lows(smallest: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Base-2 logarithms, rounded down, of tables' smallest values; infinity where 0 is all, for no product is lost."""
+    """Base-2 logarithms, rounded down, of tables' smallest positive values; infinity if all values are 0."""
     lows = np.frexp(smallest)[1] - 1.0
     lows[smallest == 0] = np.inf
     return lows

@@ -1,4 +1,4 @@
-"""The optimum by turns of two searches: AND/OR branch and bound guided by mini-buckets, and soft local consistency.
+"""Optima by two searches in alternation: AND/OR branch and bound with mini-buckets, and soft local consistency.
 
 R. Marinescu, R. Dechter, "AND/OR branch-and-bound search for combinatorial optimization in graphical models",
 Artificial Intelligence 173 (2009). Rounds with small mini-buckets answer easy problems at once; each round begins with
@@ -171,7 +171,7 @@ class _Search(Knowledge):
 
         known = math.inf if self.score is None else heuristic.cost_of(original.moved_total(self.score))
         if self.chosen is None:
-            known += max(1.0, STEP * abs(known))  # what reaches the given bound is looked for, too
+            known += max(1.0, STEP * abs(known))  # solutions that reach the given bound count, too
         start = None if self.chosen is None else [self.chosen[v] for v in heuristic.plan.order]
         with self.phase("search"):
             found = search_tree(

@@ -140,7 +140,7 @@ class Solver:
         return Attempt()
 
     def _quick_bounds(self) -> Portfolio:
-        """Bound a large sum by small mini-buckets in a quick order, before a good order is looked for."""
+        """Bound a large sum by small mini-buckets in a quick order, before the search for a good order."""
         from elimina.inference.weighted import quick_bounds
 
         options, problem = self.options, self._problem

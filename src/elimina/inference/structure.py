@@ -126,7 +126,7 @@ def _same(variables: Iterable[int]) -> dict[int, int]:
 
 
 def _relevance(model: Model, evidence: Mapping[int, int]) -> Relevance | None:
-    """None if nothing may be left out, for the factors are no network's conditional distributions."""
+    """None if nothing may be left out, since the factors are not the conditional distributions of a network."""
     if model.sense != "probability" or model.children is None or model.unnormalised:
         return None
     if len(set(model.children)) < len(model.children):

@@ -39,7 +39,7 @@ class Slice(NamedTuple):
 class Sweep:
     """The slices of a plan (a plan without slices has one), on one session at a time.
 
-    From one slice to the next, only factors with a variable whose value changes are written anew, and only steps that
+    From one slice to the next, only factors with a variable whose value changes are written again, and only steps that
     depend on it run: they are the last ones (``Slicing.levels``).
 
     Args:

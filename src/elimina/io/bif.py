@@ -156,7 +156,7 @@ def render(model: Model) -> Iterator[str]:
     """Yield the file's text; names and states are quoted where they need it, numbers read back exactly.
 
     Raises:
-        InputError: The model is no Bayesian network with one factor for each variable, or a name has a character
+        InputError: The model is not a Bayesian network with one factor for each variable, or a name has a character
             that the format cannot hold.
     """
     tables = conditionals(model, "a BIF file")

@@ -22,7 +22,7 @@ from elimina.model import Model, Variable
 from elimina.states import UNOBSERVED, find_text, index_of_cell, index_of_text, indices_of, is_missing
 
 MISSING = frozenset(("", "?", "NA", "*"))
-"""Cells of a CSV file that mean 'not observed', where they are no state of the column's variable."""
+"""Cells of a CSV file that mean 'not observed', unless they are states of the column's variable."""
 
 _ROWS_AT_ONCE = 8192
 
@@ -156,7 +156,7 @@ def cases_from_frame(frame: Any, model: Model, *, indices: bool = False) -> Case
         indices: Read the cells as indices of states instead, with -1 for unobserved ones.
 
     Raises:
-        InputError: A column is no variable, a cell is no state of its variable, or lengths differ.
+        InputError: A column is not a variable, a cell is not a state of its variable, or lengths differ.
         TypeError: ``frame`` is something else.
     """
     if isinstance(frame, np.ndarray) and frame.dtype.names is None:

@@ -4,7 +4,7 @@ An object with "problem" (a name, and "mustbe": "<bound" to minimise or ">bound"
 states or a size each) and "functions" (a scope and full costs, or a default and tuples, or another function's name, or
 a type with parameters: see ``elimina.io.keywords``). Commas, colons and quotation marks are optional, braces and
 brackets are alike, comments start with "#" or "//". Costs have as many decimals as the bound is written with; further
-ones are cut off. An assignment whose cost reaches the bound is no solution, and an entry that no solution can use
+ones are cut off. An assignment whose cost reaches the bound is not a solution, and an entry that no solution can use
 because of that is forbidden. Source: the description that comes with toulbar2, "The CFN format".
 """
 

@@ -54,7 +54,7 @@ def render(model: Model) -> Iterator[str]:
     """Yield the file's text, without names and states; numbers are written so that they read back exactly.
 
     Raises:
-        InputError: The model is no Bayesian network with one factor for each variable.
+        InputError: The model is not a Bayesian network with one factor for each variable.
     """
     if not is_network(model):
         raise InputError(NOT_A_NETWORK.format("an ERGO file"))

@@ -43,7 +43,7 @@ def load(path: Path) -> bytes:
 
 @functools.cache
 def _standard_input() -> bytes:
-    # It can be read once, and some formats are looked at before they are read.
+    # It can be read once, and some formats are recognised by their content.
     return sys.stdin.buffer.read()
 
 
@@ -81,7 +81,7 @@ def save(path: Path, chunks: Iterable[str]) -> None:
     A file that is replaced keeps its mode, and a symbolic link its name; a pipe or a device is written to.
 
     Raises:
-        InputError: The file cannot be written, or a name is no Unicode text.
+        InputError: The file cannot be written, or a name is not Unicode text.
     """
     try:
         data = "".join(chunks).encode()

@@ -44,7 +44,7 @@ def read_marginals(path: str | os.PathLike[str]) -> list[NDArray[np.float64]]:
 
 
 def _split(numbers: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    # One variable, or one set of evidence: no file can be both, for no variable has less than one value.
+    # One variable, or one set of evidence: no file can be both, because each variable has at least one value.
     one_set = len(numbers) > 1 and numbers[0] == 1 and len(numbers) != 2 + numbers[1]
     at = 1 if one_set else 0
     if len(numbers) <= at:

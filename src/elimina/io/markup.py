@@ -128,7 +128,7 @@ class Document:
 def root_of(data: bytes) -> Element:
     """Return a file's outermost element without its contents; its tag is "" if there is none.
 
-    Nothing after that element's start is looked at.
+    Nothing after that element's start is read.
     """
     found: list[Element] = []
     parser = expat.ParserCreate()

@@ -90,7 +90,7 @@ def render(model: Model) -> Iterator[str]:
     """Yield the file's text; numbers read back exactly.
 
     Raises:
-        InputError: The model is no Bayesian network with one factor for each variable, or a name has a character
+        InputError: The model is not a Bayesian network with one factor for each variable, or a name has a character
             that XML cannot hold.
     """
     tables = conditionals(model, "an XMLBIF file")

@@ -1,4 +1,4 @@
-// What surrounds a step that cuBLAS makes: the factor of its product, and the range of its output.
+// The parts of a cuBLAS step around its product: the factor of the product, and the range of the output.
 #include "tile_parts.cuh"
 
 namespace elimina {

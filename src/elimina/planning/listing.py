@@ -124,7 +124,7 @@ def _span(factor: FactorLayout, tuples: int, itemsize: int) -> int:
 
 
 def with_listed(plan: Plan, tuples: Sequence[int | None]) -> Plan:
-    """Lay a plan's factors out anew, some of them listed; messages keep their places and are for rows alone.
+    """Lay a plan's factors out again, some of them listed; messages keep their places and are for rows alone.
 
     Args:
         plan: With all factors written out.

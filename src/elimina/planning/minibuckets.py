@@ -101,7 +101,7 @@ class _Rough(NamedTuple):
 def _largest_within(rough: Callable[[int], _Rough], memory: int, seconds: float) -> int:
     """Return the largest i-bound that takes no more, or the width where no bucket has to be divided.
 
-    Large ones are looked at last: their trees take longer to build than small ones take to run.
+    Large ones are considered last: their trees take longer to build than small ones take to run.
     """
 
     def fits(needed: _Rough) -> bool:

@@ -82,7 +82,7 @@ class _Layout(NamedTuple):
 
     @property
     def is_recorded(self) -> bool:
-        """Return whether there are records, for they fit the memory too."""
+        """Return whether there are records, that is, whether they fit into memory."""
         return not self.placed.record_words or len(self.placed.starts) > 0
 
     def is_too_large(self, machine: Machine, memory: int) -> bool:
@@ -177,7 +177,7 @@ def make_plan(
 
     # What holds for the whole problem holds for each slice.
     bound = cost_bound(problem)
-    # A solution that was looked for, found or not, is not looked for again.
+    # The search for a solution runs once, whether it finds one or not.
     searched = unsliced is not None and unsliced.dtype in INTEGERS and unsliced.seconds < _HOPELESS
     if unsliced is not None and unsliced.dtype in INTEGERS:
         bound = min(bound, int(unsliced.forbidden))

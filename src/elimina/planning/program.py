@@ -79,7 +79,7 @@ def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: flo
         parameter: Another parameter than the plan's forbidden value.
 
     Raises:
-        InternalError: It levels or weighs mini-buckets, which rows, slices, tiles and decoding know nothing of.
+        InternalError: It has moment matching or weights, which sparse steps, slices, tiles and decoding do not support.
     """
     _check_minibuckets(plan, semiring or plan.semiring)
     steps = Steps.packed(plan.steps if plan.sparse is None else ())

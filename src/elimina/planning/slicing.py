@@ -27,7 +27,7 @@ _SHRINK = 0.99
 """Share of the present bytes that is the next target, where more slices are needed."""
 
 _SPARED = 4
-"""Variables fixed that are looked at in the end, whether the others do without."""
+"""Conditioning variables that are checked in the end: the others may suffice without them."""
 
 _OVERHEAD = 0.02
 """Cost of a value of a conditioned variable besides work, as a share of the work: it decides where no work is lost."""

@@ -149,7 +149,7 @@ def in_rows(
     if reason is None and plan.dtype not in DTYPES:
         reason = f"rows are of {', '.join(DTYPES)}, not of {plan.dtype}"
     if reason is None and sum(bool(output.scope) for output in plan.outputs) < len(problem.wanted):
-        reason = "the plan is for its figures alone, for no machine holds one of its tables"
+        reason = "the plan has figures only, because no machine can hold one of its tables"
     if reason is not None:
         if whole:
             raise UnsupportedError(f"{reason}; use --tables dense")

@@ -36,7 +36,7 @@ def check_scratch(folder: str) -> None:
     """Check a directory for scratch files.
 
     Raises:
-        InputError: It is no directory that one can write to.
+        InputError: It is not a directory that one can write to.
     """
     if not os.path.isdir(folder):
         raise InputError(f"the scratch directory {folder!r} is not a directory; name an existing one")

@@ -17,7 +17,7 @@ from elimina.viz.canvas import FAINT, FILL, INK, OUTLINE, Canvas, Picture, Point
 
 SUFFIXES = (".svg", ".html")
 MOST_AGENTS, MOST_MESSAGES = 200, 10_000
-"""More are no picture."""
+"""Limit of a picture that can be read."""
 
 _WIDTH, _LANE, _TOP, _BOTTOM, _RIGHT = 1200, 24, 64, 40, 24
 _LETTER = 7.0

@@ -1,4 +1,4 @@
-"""A step whose axes are split anew, moved or merged computes the same; no CUDA needed."""
+"""A step whose axes are split again, moved or merged computes the same; no CUDA needed."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Made(NamedTuple):
         rows: The table.
         choices: int32, the best value index of the variable that was eliminated, for each row (the smallest of equals);
             None unless asked for.
-        candidates: Rows that were looked at.
+        candidates: Number of rows considered.
     """
 
     rows: Rows

@@ -32,7 +32,7 @@ class JsonFile:
         """Parse the file, which is one object.
 
         Raises:
-            TextError: It is no JSON, repeats a key, is too deeply nested, or is no object.
+            TextError: It is not JSON, repeats a key, is too deeply nested, or is not an object.
         """
         try:
             top = json.loads(self._data.decode("utf-8-sig"), object_pairs_hook=_without_repetition)

@@ -95,8 +95,8 @@ def arithmetic(kind: type[ast.operator], left: Column, right: Column) -> Column:
     """Add, subtract, multiply, divide or raise to a power.
 
     Raises:
-        TextError: A divisor is 0, or the result is no real number.
-        UnsupportedError: A value is no number, or an integer gets too large.
+        TextError: A divisor is 0, or the result is not a real number.
+        UnsupportedError: A value is not a number, or an integer gets too large.
     """
     if kind in (ast.Div, ast.FloorDiv, ast.Mod) and not truth(right).all():
         raise TextError("the expression divides by zero")
@@ -174,7 +174,7 @@ def _exact(kind: type[ast.operator], left: Any, right: Any) -> Any:
     except OverflowError as error:
         raise UnsupportedError(f"an expression gets too large: {error.args[-1]}") from None
     if isinstance(result, complex):
-        raise TextError(f"the expression raises {left} to the power {right}, which is no real number")
+        raise TextError(f"the expression raises {left} to the power {right}, which is not a real number")
     if isinstance(result, int) and result.bit_length() > MOST_BITS:
         raise UnsupportedError(
             f"an expression has an integer of {result.bit_length()} bits; up to {MOST_BITS} are handled"
@@ -216,7 +216,7 @@ def _to_float(value: Any) -> float:
 
 def _round_to(value: Any, places: Any) -> Any:
     if isinstance(value, str) or not isinstance(places, int) or abs(places) > _LARGEST_PLACES:
-        raise UnsupportedError("an expression rounds to something that is no small number of places")
+        raise UnsupportedError("an expression rounds to something that is not a small number of places")
     return round(value, places)
 
 

@@ -71,7 +71,7 @@ class YamlFile:
         """Parse the file, which is one mapping.
 
         Raises:
-            TextError: It is no YAML, repeats a key, or is something else than one mapping.
+            TextError: It is not YAML, repeats a key, or is something else than one mapping.
             UnsupportedError: It uses tags, merged keys, or very deep nesting.
             InputError: PyYAML is not installed.
         """

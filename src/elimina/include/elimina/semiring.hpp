@@ -35,7 +35,7 @@ struct MaxSum {
   ELIMINA_HD bool better(T a, T b) const { return a > b; }
 };
 
-// `scaled`: the largest value of each message is recorded, and whoever reads the message divides it by 2^scale_exponent. The
+// `scaled`: the largest value of each message is recorded, and its readers divide it by 2^scale_exponent. The
 // clamp keeps the divisor's reciprocal a normal number.
 template <class T>
 ELIMINA_HD int scale_exponent(double peak) {
