@@ -187,7 +187,7 @@ class TiledSession(ABC):
         return self.arena[offset : offset + span].copy()
 
     def load_peaks(self, peaks: NDArray[np.float64]) -> None:
-        """Write the output ranges of an earlier session; a run makes all of them anew: see ``Session.load_peaks``."""
+        """Write the output ranges of an earlier session; a run makes all of them again: see ``Session.load_peaks``."""
         self.peaks[:] = peaks
 
     def close(self) -> None:

@@ -42,7 +42,7 @@ def pseudo_tree(problem: Problem, agents: Iterable[Finished]) -> Tree:
     """Return the pseudo-tree that agents have made: in its order children come before their parents.
 
     Raises:
-        InternalError: It is no pseudo-tree of the problem.
+        InternalError: It is not a pseudo-tree of the problem.
     """
     places = {v: place for agent in agents for v, place in agent.places.items()}
     tree = bucket_tree([table.scope for table in problem.model.factors if table.scope], _order(places))

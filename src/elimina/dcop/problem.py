@@ -98,7 +98,7 @@ a random one.
 
 
 class Settings(NamedTuple):
-    """Settings that all agents agree upon beforehand.
+    """Settings that all agents share before they start.
 
     Attributes:
         sense: ``min-cost`` or ``max-cost``.

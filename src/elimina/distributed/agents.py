@@ -49,7 +49,7 @@ def in_sequence(problem: Problem) -> list[int]:
 
 
 def divide(sequence: Sequence[int], weights: Sequence[int], count: int) -> list[list[int]]:
-    """Cut a sequence of agents into parts that weigh about the same.
+    """Cut a sequence of agents into parts of about the same total weight.
 
     Args:
         sequence: Agents.

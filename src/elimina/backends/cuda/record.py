@@ -149,7 +149,7 @@ def outers_of(sharing: int) -> int:
 
 
 def share(record: list[int], itemsize: int) -> int:
-    """Split a step's axes and tables anew if that saves much reading.
+    """Split a step's axes and tables again if that saves much reading.
 
     Returns:
         Number of successive outer cells with the same streamed values.

@@ -70,7 +70,7 @@ class Expression:
         """Parse a text.
 
         Raises:
-            TextError: It is no Python.
+            TextError: It is not Python.
             UnsupportedError: It uses something of Python that is not handled, or is too long or too deeply nested.
         """
         if len(text) > LONGEST_TEXT:
@@ -157,7 +157,7 @@ def _check_values(nodes: Iterable[ast.AST]) -> None:
 def _check_call(node: ast.Call) -> None:
     name = node.func.id if isinstance(node.func, ast.Name) else None
     if name not in FUNCTIONS:
-        called = "something that is no plain name" if name is None else f"{name!r}"
+        called = "something that is not a plain name" if name is None else f"{name!r}"
         raise UnsupportedError(f"an expression calls {called}; it may call {', '.join(FUNCTIONS)}")
     if node.keywords:
         raise UnsupportedError(f"an expression calls {name} with a keyword argument, which is not handled")
@@ -340,7 +340,7 @@ class Expressions:
     """Evaluates the expressions of a file, those that differ only by their variables' names once.
 
     Attributes:
-        external: Variables that are no decisions, with their values.
+        external: Variables that are not decisions, with their values.
         values: Values of each domain as expressions see them, by the domain's name.
     """
 
@@ -361,7 +361,7 @@ class Expressions:
             only: The one variable that it may read, if not None.
 
         Raises:
-            TextError: It is no expression, or names something else than a variable.
+            TextError: It is not an expression, or names something else than a variable.
             UnsupportedError: It uses something of Python that is not handled, or is too much work.
             MemoryLimitError: Its table is too large.
         """

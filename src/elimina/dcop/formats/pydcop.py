@@ -47,7 +47,7 @@ def read_tuples(
         Rows of places in the domains, of shape (n, len(domains)), and n costs.
 
     Raises:
-        TextError: A cost is no number, a tuple has another length, or a value is not in its domain.
+        TextError: A cost is not a number, a tuple has another length, or a value is not in its domain.
     """
     texts: list[str] = []
     costs: list[int | float] = []
