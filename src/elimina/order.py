@@ -33,6 +33,8 @@ _UNLIMITED_SECONDS = 1e9
 _LARGEST_DOMAIN = 2**53
 _LONGEST_INDEX = 400
 _MOST_ITERATIONS = 2**62 - 1
+_MOST_CELLS = 10**18
+"""Cells beyond which an elimination takes decades."""
 LARGEST_SEED = 2**64 - 1
 
 
@@ -60,6 +62,10 @@ class Order:
     def log10_cells(self) -> float:
         """Decimal logarithm of the work; minus infinity where there are no variables."""
         return math.log10(self.total_cells) if self.total_cells else -math.inf
+
+    def seconds_at(self, cells_per_second: float) -> float:
+        """Estimate an elimination's time: a finite float, where the number of cells has none."""
+        return min(self.total_cells, _MOST_CELLS) / cells_per_second
 
 
 def find_order(

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from queue import SimpleQueue
 
 import numpy as np
@@ -23,6 +24,7 @@ from elimina.inference import anytime, choose, known, ordering, solver
 from elimina.inference import search as search_module
 from elimina.inference.anytime import Run
 from elimina.inference.known import combine, first_bounds
+from elimina.inference.shield import is_left_alone
 from elimina.order import find_order
 from elimina.planning.prepare import prepare
 from elimina.result import Result
@@ -189,6 +191,33 @@ def test_an_exception_between_the_work_and_its_end_is_caught(monkeypatch):
     for thread in threads:
         thread.join(60)
     assert not any(thread.is_alive() for thread in threads)
+
+
+def test_an_exception_that_a_callback_drops_comes_again(monkeypatch):
+    strays, places = [], []
+    monkeypatch.setattr(sys, "unraisablehook", strays.append)
+    monkeypatch.setattr(anytime, "HARD_SECONDS", 60.0)
+
+    class Thing:
+        pass
+
+    def wait(place):
+        places.append(place)
+        while True:
+            time.sleep(0.001)
+
+    def work():
+        thing = Thing()
+        reference = weakref.ref(thing, lambda _: wait("callback"))
+        del thing
+        assert reference() is None
+        wait("work")
+
+    with pytest.raises(TimeLimitError):
+        Run("mpe", time_limit=0.0).answer(work)
+    assert places == ["callback", "work"]
+    assert not strays
+    assert not is_left_alone()
 
 
 @pytest.mark.parametrize("sense", ["min-cost", "max-cost"])

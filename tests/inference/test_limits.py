@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import math
 import subprocess
 import sys
 import weakref
 
+import numpy as np
 import pytest
 
-from elimina import system
-from elimina.errors import MemoryLimitError
+from elimina import Model, Table, Variable, system
+from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.generate import random_model
 from elimina.inference import anytime, weighted
 from elimina.inference.anytime import Run
 from elimina.inference.options import Options
 from elimina.inference.shares import can_copy, shares_of
 from elimina.inference.strategy import Attempt, Strategy
+from elimina.order import Order
 from elimina.planning.prepare import prepare
 from elimina.result import Result
 from tests import calls
@@ -140,3 +144,48 @@ def test_many_small_tables_are_not_copied_where_their_objects_do_not_fit():
     assert can_copy(100_000, 20_000, 64 << 20)
     assert not can_copy(100_000, 20_000, 48 << 20)
     assert can_copy(10_000, 25_000, 1 << 20)
+
+
+@functools.cache
+def dense_model(variables: int, is_sum: bool) -> Model:
+    """Return a random model of binary variables and ternary factors, whose width no float of cells counts."""
+    noise = np.random.default_rng(variables)
+    scopes = [sorted(noise.choice(variables, 3, replace=False).tolist()) for _ in range(10 * variables)]
+    tables = [noise.uniform(0.2, 1.0, (2, 2, 2)) if is_sum else noise.integers(0, 50, (2, 2, 2)) for _ in scopes]
+    return Model(
+        [Variable(f"x{v}", 2) for v in range(variables)],
+        [Table(scope, table) for scope, table in zip(scopes, tables, strict=True)],
+        sense="probability" if is_sum else "min-cost",
+    )
+
+
+@pytest.mark.parametrize("variables", [1200, 5000])
+@pytest.mark.parametrize("task", ["mpe", "pr", "mar", "mmap", "count"])
+def test_widths_beyond_a_thousand_end_as_others_do(task, variables):
+    query = ["x0", "x1"] if task == "mmap" else None
+    model = dense_model(variables, task in ("pr", "mar", "mmap"))
+    try:
+        found = calls.solve(model, task, query=query, device="cpu", memory=MEMORY, time_limit=1.5)
+    except (MemoryLimitError, TimeLimitError):
+        return
+    assert found.status == "bounded"
+    assert None in (found.lower_bound, found.upper_bound) or found.lower_bound <= found.upper_bound
+
+
+@pytest.mark.parametrize("task", ["mpe", "pr", "mar", "count"])
+def test_plans_of_any_width_have_figures(task):
+    # The hub is eliminated first, and leaves a table over all the others.
+    variables = 1500
+    table = np.ones((2, 2)) if task in ("pr", "mar") else np.ones((2, 2), np.int64)
+    tables = [Table([0, v], table) for v in range(1, variables)]
+    sense = "probability" if task in ("pr", "mar") else "min-cost"
+    model = Model([Variable(f"x{v}", 2) for v in range(variables)], tables, sense=sense)
+    order = [variable.name for variable in model.variables]
+    plan = calls.plan(model, task, order=order, device="cpu", memory=MEMORY, slices="never")
+    assert not plan.fits
+    assert "memory" in str(plan)
+
+
+def test_an_order_of_any_width_has_an_estimated_time():
+    order = Order(tuple(range(5000)), 4999, 2**5001, 2**4999, "min-fill", 0.0)
+    assert 1e6 < order.seconds_at(1e9) < math.inf

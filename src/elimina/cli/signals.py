@@ -170,8 +170,8 @@ def finish(code: int, is_process: bool = False) -> Any:
     """
     end()
     code = _SHELL + _State.came if _State.came in _WORDS else code
-    anytime = sys.modules.get("elimina.inference.anytime")
-    if is_process and anytime is not None and anytime.is_left_alone():
+    shield = sys.modules.get("elimina.inference.shield")
+    if is_process and shield is not None and shield.is_left_alone():
         # The interpreter would wait for the work that the answer did not wait for.
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import ctypes
 import gc
@@ -26,7 +25,7 @@ from elimina.errors import (
 )
 from elimina.inference.account import does_not_fit
 from elimina.inference.known import combine
-from elimina.inference.shield import is_shielded
+from elimina.inference.shield import is_shielded, stop_thread
 from elimina.inference.strategy import Attempt, Budget, Portfolio, Strategy
 from elimina.result import Bounds, EndedBy, Result, phase_seconds
 
@@ -57,11 +56,6 @@ _LOOK_SECONDS = 0.05
 
 _LISTENER_SECONDS = 5.0
 """Seconds for the work to end by itself when a listener has raised an exception."""
-
-_EXIT_SECONDS = 60.0
-"""Seconds for work that was left alone to end before the interpreter does."""
-
-_left_alone: list[Thread] = []
 
 
 class _Frame(NamedTuple):
@@ -346,13 +340,16 @@ class Run:
         thread.join(patience)
         if is_shielded(thread):
             thread.join(_WRITING_SECONDS)
+        stop_thread(thread, self._raise_in, HARD_SECONDS)
+
+    def _raise_in(self, thread: Thread) -> bool:
+        """Raise ``Stopped`` at the thread's next line of Python, if it does the work."""
         with self._ending:
-            if self._is_working and not is_shielded(thread):
-                self._is_raised = True
-                _raise_in(thread, Stopped)
-        thread.join(HARD_SECONDS)
-        if thread.is_alive():
-            _left_alone.append(thread)
+            if not self._is_working or is_shielded(thread):
+                return False
+            self._is_raised = True
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Stopped))
+            return True
 
     def _finish(self, ended_by: EndedBy | None) -> Result:
         error, known = self._error, self.known
@@ -429,11 +426,6 @@ class Part(Run):
             outer.update({f"{self._name} {part}": seconds for part, seconds in parts.items()})
 
 
-def is_left_alone() -> bool:
-    """Return whether work that would not end is still running, for which the interpreter's end would wait."""
-    return any(thread.is_alive() for thread in _left_alone)
-
-
 def _attempt(strategy: Strategy) -> Attempt:
     """Run a strategy, keep what it finds, and time its phases."""
     run, name, plan = strategy.run, strategy.name, strategy.plan
@@ -477,16 +469,3 @@ _REASONS: dict[type[BaseException], EndedBy] = {
 def _reason(error: BaseException) -> EndedBy | None:
     """Return the cause of the run's end that an exception means; None if it is a failure."""
     return next((reason for kind, reason in _REASONS.items() if isinstance(error, kind)), None)
-
-
-def _raise_in(thread: Thread, kind: type[BaseException]) -> None:
-    """Raise an exception in another thread, at its next line of Python."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(kind))
-
-
-@atexit.register
-def _wait_for_those_left() -> None:
-    # A thread that comes back from the core into an interpreter that has ended takes the process down.
-    until = time.monotonic() + _EXIT_SECONDS
-    for thread in _left_alone:
-        thread.join(max(0.0, until - time.monotonic()))

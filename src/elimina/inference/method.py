@@ -40,9 +40,6 @@ WORTH_A_TRY, TRY_SHARE = 0.1, 4.0
 _VARIABLE_SECONDS = 3e-4
 """Seconds of cost shifting and of a consistent root for each variable: no shorter elimination waits for them."""
 
-_MOST_CELLS = 10**18
-"""Cells beyond which an elimination takes decades."""
-
 SEARCHED_FROM_SECONDS = 2.0
 """Estimated time of a plan from which search is tried first, for no longer than that."""
 
@@ -64,7 +61,7 @@ def before_planning(
     fits = 2 * rough().largest_table < _memory(options)
     is_filtered = problem.model.is_integer and _can_filter(problem, options)
     if is_filtered:
-        share = max(SHORTEST_TRY, min(LONGEST_TRY, _seconds(rough())))
+        share = max(SHORTEST_TRY, min(LONGEST_TRY, rough().seconds_at(CELLS_PER_SECOND)))
         yield _filter_for(share if fits else FIRST_TRY, problem, rough(), options, run)
     if options.tables == "sparse" or options.ibound is not None or not isinstance(options.order, str):
         return Attempt()
@@ -73,7 +70,7 @@ def before_planning(
     logger.info("soft local consistency first, as a quick order has %s cells", count_text(rough().total_cells))
     yield by_search(problem, options, run, rounds=0)
     order = quick()
-    expected = _seconds(order)
+    expected = order.seconds_at(CELLS_PER_SECOND)
     if expected < WORTH_A_TRY:
         return Attempt()
     seconds = min(AT_ONCE, TRY_SHARE * expected)
@@ -82,11 +79,6 @@ def before_planning(
     if is_filtered and not fits:
         yield _filter_for(SECOND_TRY, problem, order, options, run)
     return Attempt()
-
-
-def _seconds(order: Order) -> float:
-    """Estimate an elimination's time, which has no float where the cells have none."""
-    return min(order.total_cells, _MOST_CELLS) / CELLS_PER_SECOND
 
 
 def _filter_for(seconds: float, problem: Problem, order: Order, options: Options, run: Run) -> Strategy:

@@ -1,14 +1,30 @@
-"""Work that is not to be given up half-way, such as a file that is being written, or to be held up."""
+"""Work in threads: how it is stopped, and what is not to be given up half-way, such as a file that is being written."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
+import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+
+from elimina._core import Stopped
+
+_LOOK_SECONDS = 0.005
+"""Between looks at whether an exception is to be raised in a thread again."""
+
+_EXIT_SECONDS = 60.0
+"""Seconds for work that was left alone to end before the interpreter does."""
 
 _threads: dict[int, int] = {}
 """Depth of ``shielded`` blocks by thread."""
+
+_left_alone: list[threading.Thread] = []
+
+_hooking = threading.Lock()
+"""Held while the interpreter's hook for dropped exceptions is replaced."""
 
 
 @contextlib.contextmanager
@@ -43,3 +59,51 @@ def uncollected() -> Iterator[None]:
 def is_shielded(thread: threading.Thread) -> bool:
     """Return whether a thread does such work."""
     return thread.ident in _threads
+
+
+def stop_thread(thread: threading.Thread, raise_in: Callable[[threading.Thread], bool], patience: float) -> None:
+    """End a thread by an exception, or leave it alone.
+
+    CPython drops an exception that comes in a callback of a weak reference or in a destructor; it is raised again.
+
+    Args:
+        thread: Thread to end.
+        raise_in: Function that raises ``Stopped`` in the thread, and returns whether that was possible.
+        patience: Seconds for the thread to end.
+    """
+    is_due = threading.Event()
+    is_due.set()
+
+    def notice(unraisable: sys.UnraisableHookArgs) -> None:
+        if unraisable.exc_type is not Stopped:
+            before(unraisable)
+        elif threading.get_ident() == thread.ident:
+            is_due.set()
+
+    with _hooking:
+        before, sys.unraisablehook = sys.unraisablehook, notice
+        try:
+            until = time.monotonic() + patience
+            while thread.is_alive() and time.monotonic() < until:
+                if is_due.is_set():
+                    is_due.clear()
+                    if not raise_in(thread):
+                        is_due.set()
+                thread.join(_LOOK_SECONDS)
+        finally:
+            sys.unraisablehook = before
+    if thread.is_alive():
+        _left_alone.append(thread)
+
+
+def is_left_alone() -> bool:
+    """Return whether work that would not end is still running, for which the interpreter's end would wait."""
+    return any(thread.is_alive() for thread in _left_alone)
+
+
+@atexit.register
+def _wait_for_those_left() -> None:
+    # A thread that comes back from the core into an interpreter that has ended takes the process down.
+    until = time.monotonic() + _EXIT_SECONDS
+    for thread in _left_alone:
+        thread.join(max(0.0, until - time.monotonic()))

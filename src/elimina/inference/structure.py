@@ -145,7 +145,7 @@ class _Search:
 
     def is_small(self, rough: Order, factors: int) -> bool:
         """Return whether one tree takes less time than planning it."""
-        return BOTH_PASSES * rough.total_cells / self._speed < PLANNED_FACTOR_SECONDS * factors
+        return BOTH_PASSES * rough.seconds_at(self._speed) < PLANNED_FACTOR_SECONDS * factors
 
     def best(self, relevance: Relevance, tree: _Group) -> list[_Group]:
         """Return the cheapest way found.
@@ -208,7 +208,7 @@ class _Search:
         variables, own = np.unique(members[np.repeat(chosen, lengths)], return_inverse=True)
         sizes = [self._sizes[v] for v in variables.tolist()]
         found = find_order(sizes, Scopes(np.append(0, np.cumsum(lengths[chosen])), own), method="min-fill")
-        return BOTH_PASSES * found.total_cells / self._speed
+        return BOTH_PASSES * found.seconds_at(self._speed)
 
 
 def _maximal(groups: Mapping[int, Sequence[int]], seconds: float) -> list[tuple[int, tuple[int, ...]]]:
