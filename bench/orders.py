@@ -96,13 +96,13 @@ def work_table(data: Path, options: argparse.Namespace) -> None:
             ]
             early = find_order(sizes, scopes, **budget)
             peer = recorded[key]
-            ratios = [order.total_cells / peer["cells"] for order in found]
+            ratios = [peer["cells"] / order.total_cells for order in found]
             first = found[0]
             print(
                 f"{key.split('/')[0]:10} {observed:3} {first.width:5} {math.log2(first.largest_table):6.2f}",
                 f"{first.log10_cells:7.3f} {early.log10_cells:7.3f} {early.seconds:5.2f}",
                 f"{math.log10(peer['cells']):8.3f} {peer['log10_flops']:7.3f} {peer['seconds']:6.1f}",
-                f"{ratios[0]:6.3f} {max(ratios):6.3f}",
+                f"{ratios[0]:6.3f} {min(ratios):6.3f}",
                 flush=True,
             )
 

@@ -1,9 +1,9 @@
-"""Tables of RESULTS.md and of the pages in ``bench/results`` from the records there.
+"""Tables of RESULTS.md and of the pages in ``bench/results``, and charts in ``docs/images``, from the records.
 
     python bench/render.py [--check]
 
 A comment ``<!-- NAME -->`` at the end of a paragraph names the record ``results/NAME.json``; the table that follows is
-replaced. ``--check`` writes nothing, and fails if a table differs from its record.
+replaced. ``--check`` writes nothing, and fails if a table or chart differs from its records.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from charts import CHARTS
+
 FOLDER = Path(__file__).parent
+IMAGES = FOLDER.parent / "docs" / "images"
 PAGES = [FOLDER / "RESULTS.md", *sorted(FOLDER.glob("results/*.md"))]
 SECTION = re.compile(
     r"(?P<source>^[^\n]*)(?P<marker> <!-- (?P<name>[a-z0-9-]+) -->\n\n)(?P<table>(?:\|[^\n]*\n)+)", re.MULTILINE
@@ -48,14 +51,14 @@ def table(record: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Write the pages, or check them."""
-    for page in PAGES:
-        text = page.read_text()
-        new = rendered(text)
+    """Write the pages and charts, or check them."""
+    made = {page: rendered(page.read_text()) for page in PAGES}
+    made |= {IMAGES / name: draw() for name, draw in CHARTS.items()}
+    for path, new in made.items():
         if "--check" not in sys.argv[1:]:
-            page.write_text(new)
-        elif new != text:
-            sys.exit(f"{page} differs from bench/results: run python bench/render.py")
+            path.write_text(new)
+        elif not path.exists() or new != path.read_text():
+            sys.exit(f"{path} differs from bench/results: run python bench/render.py")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -25,6 +26,17 @@ def test_the_pages_show_the_records(bench):
     assert list(map(render.rendered, texts)) == texts
     shown = {match["name"] for text in texts for match in render.SECTION.finditer(text)}
     assert shown == {path.stem for path in (BENCH / "results").glob("*.json")}
+
+
+def test_charts_have_a_mark_for_each_figure(bench):
+    charts = bench("charts")
+    ratios = [row[column] for _, name, column in charts.CLAIMS for row in charts.read(name)["rows"] if row[column]]
+    found = ElementTree.fromstring(charts.speed()).findall(".//{*}circle/{*}title")
+    assert [title.text.rpartition(": ")[2] for title in found] == ratios
+    found = ElementTree.fromstring(charts.growth()).findall(".//{*}polyline")
+    assert len(found) == len(charts.read("growth")["rows"])
+    for name in charts.CHARTS:
+        assert (BENCH.parent / "docs" / "images" / name).exists()
 
 
 def test_every_record_has_its_command_and_date():
