@@ -66,7 +66,7 @@ class Executor final : public DenseExecutor {
       if (levels<R> && step[kVariable] == kLevel)
         entries_.push_back({work, kLevelled});
       else
-        entries_.push_back({work, work < kSmallWork && Small::takes(step) ? small_.add(step) : -1});
+        entries_.push_back({work, work < kSmallWork && Small::takes(step) ? kUnseen : kOrdinary});
     }
   }
 
@@ -102,9 +102,10 @@ class Executor final : public DenseExecutor {
  private:
   struct Entry {
     double work;
-    i64 small;  // its number there, -1, or
+    i64 small;  // its number there, or:
   };
-  static constexpr i64 kLevelled = -2;
+  static constexpr i64 kOrdinary = -1, kLevelled = -2;
+  static constexpr i64 kUnseen = -3, kSeen = -4;  // translated when they run for the second time: once costs less as they are
   static constexpr double kStopped = -1;
 
   bool eliminate(const i64* sequence, i64 count, const DensePoll& poll) {
@@ -144,9 +145,12 @@ class Executor final : public DenseExecutor {
 
   bool one_step(i64 number, double done, Peak<V>& peak, const DensePoll& poll) {
     if (slices_.touches(number)) return given_step(slices_.slice(number), done, peak, poll);
-    const auto [work, small] = entries_[number];
-    if constexpr (Wide<R>::available)
+    auto& [work, small] = entries_[number];
+    if constexpr (Wide<R>::available) {
+      if (small == kUnseen) return small = kSeen, given_step(view(number), done, peak, poll);
+      if (small == kSeen) small = small_.add(view(number));
       if (small >= 0) return peak = small_.run(small), true;
+    }
     if constexpr (levels<R>)
       if (small == kLevelled) return level_step(view(number), work, done, poll);
     prepare(view(number));
