@@ -1,7 +1,6 @@
 #include "tables/tables.hpp"
 
 #include <numeric>
-#include <unordered_map>
 
 namespace elimina::tables {
 namespace {
@@ -104,56 +103,50 @@ const char* Tables::at(i64 number, std::span<const i64> assignment) const {
 }
 
 Lists Tables::groups() const {
-  // Tables of equal scopes, as sets, in the sequence in which these appear.
-  struct Equal {
-    std::vector<int> scope, members;
-  };
-  std::vector<Equal> equal;
-  std::unordered_multimap<std::size_t, int> known;
-  std::vector<int> sorted;
+  Lists scopes;  // sorted
   int variables = 0;
+  std::vector<int> sequence;
   for (i64 number = 0; number < size(); ++number) {
-    const std::span<const int> own = scope(number);
+    scopes.append(scope(number));
+    const auto own = std::span(scopes.items).last(scope(number).size());
+    std::sort(own.begin(), own.end());
     if (own.empty()) continue;
-    sorted.assign(own.begin(), own.end());
-    std::sort(sorted.begin(), sorted.end());
-    variables = std::max(variables, sorted.back() + 1);
-    std::size_t hash = 1469598103934665603u;
-    for (const int v : sorted) hash = (hash ^ std::size_t(v)) * 1099511628211u;
-    int found = -1;
-    for (auto [at, end] = known.equal_range(hash); at != end; ++at)
-      if (equal[at->second].scope == sorted) found = at->second;
-    if (found < 0) {
-      found = int(equal.size());
-      known.emplace(hash, found);
-      equal.push_back({sorted, {}});
-    }
-    equal[found].members.push_back(int(number));
+    variables = std::max(variables, own.back() + 1);
+    sequence.push_back(int(number));
   }
-  std::vector<int> sequence(equal.size());
-  std::iota(sequence.begin(), sequence.end(), 0);
-  std::stable_sort(sequence.begin(), sequence.end(), [&](int a, int b) { return equal[a].scope.size() > equal[b].scope.size(); });
-  std::vector<std::vector<int>> touching(variables);
-  std::vector<int> kept;
+  std::stable_sort(sequence.begin(), sequence.end(), [&](int a, int b) { return scopes[a].size() > scopes[b].size(); });
+  // The groups with each variable, by their first tables: touching[starts[v] .. ends[v]).
+  std::vector<i64> starts(variables + 1);
+  for (const int v : scopes.items) ++starts[v + 1];
+  std::partial_sum(starts.begin(), starts.end(), starts.begin());
+  std::vector<i64> ends(starts.begin(), starts.end() - 1);
+  std::vector<int> touching(scopes.items.size()), home(size(), -1);
+  const auto touched = [&](int v) { return std::span(touching).subspan(starts[v], ends[v] - starts[v]); };
   for (const int number : sequence) {
-    const std::vector<int>& own = equal[number].scope;
-    const int rarest = *std::min_element(own.begin(), own.end(), [&](int a, int b) { return touching[a].size() < touching[b].size(); });
+    const auto own = scopes[number];
+    const int rarest = *std::min_element(own.begin(), own.end(), [&](int a, int b) { return touched(a).size() < touched(b).size(); });
     int smallest = -1;
-    const auto cells_of = [&](int group) { return cells_[equal[group].members.front()]; };
-    for (const int group : touching[rarest]) {
-      const std::vector<int>& other = equal[group].scope;
-      if (other.size() > own.size() && std::includes(other.begin(), other.end(), own.begin(), own.end()) && (smallest < 0 || cells_of(group) < cells_of(smallest)))
-        smallest = group;
+    for (const int group : touched(rarest)) {
+      const auto other = scopes[group];
+      const bool is_within = std::includes(other.begin(), other.end(), own.begin(), own.end());
+      if (is_within && (smallest < 0 || cells_[group] < cells_[smallest] || other.size() == own.size())) smallest = group;
+      if (is_within && other.size() == own.size()) break;
     }
-    if (smallest >= 0) {
-      equal[smallest].members.insert(equal[smallest].members.end(), equal[number].members.begin(), equal[number].members.end());
-      continue;
-    }
-    kept.push_back(number);
-    for (const int v : own) touching[v].push_back(number);
+    home[number] = smallest < 0 ? number : smallest;
+    if (smallest >= 0) continue;
+    for (const int v : own) touching[ends[v]++] = number;
   }
+  // Members in the sequence in which they were put there, each group where its first table stands.
+  std::vector<i64> count(size() + 1), place(size());
+  for (const int number : sequence) ++count[home[number]];
   Lists result;
-  for (const int number : kept) result.append(equal[number].members);
+  for (const int number : sequence)
+    if (home[number] == number) {
+      place[number] = i64(result.items.size());
+      result.items.resize(result.items.size() + std::size_t(count[number]));
+      result.close();
+    }
+  for (const int number : sequence) result.items[place[home[number]]++] = number;
   return result;
 }
 

@@ -404,6 +404,8 @@ def group(tables: tuple[Table, ...]) -> tuple[Group, ...]:
         result[scope] = by_scope[scope]
         for v in scope:
             touching.setdefault(v, []).append(scope)
+    for members in result.values():
+        members.sort(key=lambda number: (-len(tables[number].scope), number))
     return tuple(Group(tables[members[0]].scope, tuple(members)) for members in result.values())
 
 

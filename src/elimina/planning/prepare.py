@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -107,13 +108,14 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
             f"a table over {len(largest.scope)} variables, {model.variables[largest.scope[0]].name!r} among them, has "
             f"10^{math.log10(largest.cells):.0f} cells, and is needed as a whole; give evidence on its variables"
         )
-    free = tuple(v for v in range(len(sizes)) if v in relevant and v not in fixed)
-    constants = tuple(i for i, table in enumerate(tables) if not table.scope)
-    wanted = tuple(v for v in free if query is None or v in query) if task == "mar" else ()
+    free = tuple(sorted(relevant.difference(fixed)))
+    constants = tuple([i for i, table in enumerate(tables) if not table.scope])
+    wanted = tuple([v for v in free if query is None or v in query]) if task == "mar" else ()
     if task == "mmap":
         wanted = tuple(v for v in query or () if v in fixed)
     kept_variables = tuple(v for v in query or () if v not in fixed) if task in ("mmap", "joint") else ()
-    free = tuple(v for v in free if v not in kept_variables)
+    if kept_variables:
+        free = tuple(v for v in free if v not in kept_variables)
     return Problem(model, task, fixed, free, kept_variables, tables, grouped(tables), constants, wanted)
 
 
@@ -213,7 +215,9 @@ def _relevant_factors(
 
 def grouped(tables: Tables) -> tuple[Group, ...]:
     """Put each table into the smallest group whose scope contains its own."""
-    return tuple([Group(tables[members[0]].scope, members) for members in tables.listed.groups()])
+    members = tables.listed.groups()
+    scopes = [tables[numbers[0]].scope for numbers in members]
+    return tuple(map(partial(tuple.__new__, Group), zip(scopes, members, strict=True)))  # a third of Group's own time
 
 
 def allowed_ranges(tables: Sequence[Table] | TableList, sense: Sense) -> list[tuple[float, float] | None]:
