@@ -203,7 +203,7 @@ def test_statistics_of_a_known_tree():
         ({"x0": [0.5, 0.5]}, "shape"),
         ({"x0": [0.5, -1, 0]}, "not negative"),
         ({"x0": [0.5, np.nan, 0]}, "finite"),
-        ({"x0": ["a", "b", "c"]}, "no numbers"),
+        ({"x0": ["a", "b", "c"]}, "not numbers"),
         ({"x0": 1, 0: 2}, "two states: 1 and 2"),
         ({"x0": 1, 0: [1.0, 0, 0]}, "given twice, and one of them is soft"),
     ],
