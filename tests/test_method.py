@@ -12,6 +12,7 @@ from elimina import InputError, Model, TimeLimitError, UnsupportedError
 from elimina.generate import grid_model, random_model
 from elimina.inference import method as method_module
 from elimina.inference import solver
+from elimina.order import Order
 from tests import calls
 from tests.reference import brute
 from tests.strategies import models
@@ -31,13 +32,13 @@ def test_large_problems_are_filtered_small_ones_are_not(monkeypatch):
     assert elimina.solve(grid_model(4, 4, 0.3), device="cpu").stats["method"] == "filter"
 
 
-def refuse(*_):
+def refuse(*_, **__):
     raise UnsupportedError("no search")
 
 
 def test_filtering_gives_way_to_a_plan_that_fits(monkeypatch):
     monkeypatch.setattr(method_module, "LARGE_WORK", 10)
-    monkeypatch.setattr(method_module, "_seconds", lambda order: 0.0)
+    monkeypatch.setattr(Order, "seconds_at", lambda *_: 0.0)
     monkeypatch.setattr(method_module, "SHORTEST_TRY", 0.0)
     monkeypatch.setattr("elimina.inference.search.searched_optimum", refuse)
     result = elimina.solve(random_model(12, 6, 0.6, 0.0, seed=1), device="cpu")
@@ -46,7 +47,7 @@ def test_filtering_gives_way_to_a_plan_that_fits(monkeypatch):
 
 def test_bounds_are_the_answer_where_elimination_ends_too_late(monkeypatch):
     monkeypatch.setattr(method_module, "LARGE_WORK", 10)
-    monkeypatch.setattr(method_module, "_seconds", lambda order: 0.0)
+    monkeypatch.setattr(Order, "seconds_at", lambda *_: 0.0)
     monkeypatch.setattr(method_module, "SHORTEST_TRY", 0.0)
     monkeypatch.setattr("elimina.inference.search.searched_optimum", refuse)
 

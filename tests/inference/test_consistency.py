@@ -329,7 +329,7 @@ def test_models(kind, data):
         return
     if search.chosen is None:
         # Without free variables, or costs that the core can hold, there is no such search.
-        assert search.is_consistency_spent
+        assert search.paused.is_spent
         assert search.bound is None
         return
     assert search.is_close

@@ -17,6 +17,7 @@ from elimina.inference.consistency import Consistency
 from elimina.inference.knowledge import Limits
 from elimina.inference.options import Options
 from elimina.inference.search import searched_optimum
+from elimina.inference.strategy import Paused
 from elimina.planning.prepare import prepare
 from elimina.table import Table
 from tests import calls
@@ -65,6 +66,25 @@ def test_bounds_after_a_few_nodes(kind, data):
     assert lower - slack <= best <= (math.inf if upper is None else upper) + slack
     if result.assignment is not None:
         assert model.score([v.index(result.assignment[v.name]) for v in model.variables]) == result.value
+
+
+@pytest.mark.parametrize("memory", [None, 1 << 24])
+def test_a_search_goes_on_where_the_one_before_ended(memory):
+    problem, paused = prepare(HARD, "mpe", {}), Paused()
+    options = Options(device="cpu", threads=1, memory=memory)
+    limits = Limits(nodes=50, rounds=0, first_turn=1000.0)
+    first = searched_optimum(problem, options, limits, paused=paused)
+    consistency, original = paused.consistency, paused.original
+    second = searched_optimum(problem, options, limits, tried=first, paused=paused)
+    assert paused.consistency is consistency
+    assert paused.original is original
+    assert (consistency is None) == (memory is not None)
+    assert first.lower_bound <= second.lower_bound <= second.upper_bound <= first.upper_bound
+    if memory is None:
+        assert consistency.nodes == first.stats["nodes"] + second.stats["nodes"] >= 100
+        # Another problem has its own search.
+        searched_optimum(prepare(grid_model(6, 3, 0.2, seed=1), "mpe", {}), options, limits, paused=paused)
+        assert paused.consistency is not consistency
 
 
 def test_evidence():

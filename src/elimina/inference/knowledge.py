@@ -13,6 +13,7 @@ from elimina.errors import TimeLimitError
 from elimina.inference.filtering import Listener
 from elimina.inference.known import ends_beyond
 from elimina.inference.minibucket import meet, result_between
+from elimina.inference.strategy import FIRST_TURN
 from elimina.planning.prepare import Problem
 from elimina.result import Bounds, Result
 
@@ -31,6 +32,7 @@ class Limits(NamedTuple):
         rounds: After which it ends; 0: after the first turn of soft local consistency.
         messages: Estimated seconds of the first round's mini-buckets; each round may take ten times longer than the one
             before.
+        first_turn: Seconds of the first turn of soft local consistency.
         is_alone: True if mini-buckets go without turns of soft local consistency.
     """
 
@@ -40,6 +42,7 @@ class Limits(NamedTuple):
     nodes: float = math.inf
     rounds: float = math.inf
     messages: float = FIRST_SECONDS
+    first_turn: float = FIRST_TURN
     is_alone: bool = False
 
     @property

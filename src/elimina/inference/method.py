@@ -11,7 +11,7 @@ from elimina.backends.cpu import CpuBackend
 from elimina.errors import MemoryLimitError
 from elimina.inference.choose import Planned
 from elimina.inference.options import Options
-from elimina.inference.strategy import Attempt, Budget, Portfolio, Strategy
+from elimina.inference.strategy import FIRST_TURN, Attempt, Budget, Paused, Portfolio, Strategy
 from elimina.order import CELLS_PER_SECOND, Order
 from elimina.planning.plan import count_text
 from elimina.planning.prepare import Problem
@@ -40,12 +40,23 @@ WORTH_A_TRY, TRY_SHARE = 0.1, 4.0
 _VARIABLE_SECONDS = 3e-4
 """Seconds of cost shifting and of a consistent root for each variable: no shorter elimination waits for them."""
 
+LONG_TURN, SHORT_TURN = 4.0, 2.0
+"""Seconds of soft local consistency before a plan is made: where messages have few variables, and elsewhere."""
+
+FEW_VARIABLES, LOOSE_SHARE = 8, 0.65
+"""Variables of messages of `AT_ONCE` seconds up to which they are few: a number, and a share of the largest table's."""
+
 SEARCHED_FROM_SECONDS = 2.0
 """Estimated time of a plan from which search is tried first, for no longer than that."""
 
 
 def before_planning(
-    problem: Problem, rough: Callable[[], Order], quick: Callable[[], Order], options: Options, run: Run
+    problem: Problem,
+    rough: Callable[[], Order],
+    quick: Callable[[], Order],
+    options: Options,
+    run: Run,
+    paused: Paused,
 ) -> Portfolio:
     """Filter and search for a short time before a plan is made, where elimination would take long.
 
@@ -55,30 +66,50 @@ def before_planning(
         quick: Searches for a better one for a short time.
         options: Planning options; method ``auto``.
         run: The call.
+        paused: State of the searches, each of which goes on where the one before ended.
     """
     if options.dtype is not None or options.needs_gpu or rough().total_cells < LARGE_WORK:
         return Attempt()
     fits = 2 * rough().largest_table < _memory(options)
     is_filtered = problem.model.is_integer and _can_filter(problem, options)
-    if is_filtered:
+    if is_filtered and fits:
         share = max(SHORTEST_TRY, min(LONGEST_TRY, rough().seconds_at(CELLS_PER_SECOND)))
-        yield _filter_for(share if fits else FIRST_TRY, problem, rough(), options, run)
-    if options.tables == "sparse" or options.ibound is not None or not isinstance(options.order, str):
+        yield _filter_for(share, problem, rough(), options, run)
+    is_free = options.tables != "sparse" and options.ibound is None and isinstance(options.order, str)
+    is_searched = is_free and rough().total_cells >= _VARIABLE_SECONDS * len(problem.free) * CELLS_PER_SECOND
+    ordered = options._replace(order=rough().order)
+    if is_searched:
+        logger.info("soft local consistency first, as a quick order has %s cells", count_text(rough().total_cells))
+        yield by_search(problem, ordered, run, paused, rounds=0)
+    if is_filtered and not fits:
+        yield _filter_for(FIRST_TRY, problem, rough(), options, run)
+    if not is_searched:
         return Attempt()
-    if rough().total_cells < _VARIABLE_SECONDS * len(problem.free) * CELLS_PER_SECOND:
-        return Attempt()
-    logger.info("soft local consistency first, as a quick order has %s cells", count_text(rough().total_cells))
-    yield by_search(problem, options, run, rounds=0)
     order = quick()
     expected = order.seconds_at(CELLS_PER_SECOND)
     if expected < WORTH_A_TRY:
         return Attempt()
+    is_loose = _is_loose(order)
+    if is_loose:
+        logger.info("soft local consistency again: mini-buckets would have few variables")
+        yield by_search(problem, ordered, run, paused, rounds=0, first_turn=LONG_TURN)
+    ordered = options._replace(order=order.order)
     seconds = min(AT_ONCE, TRY_SHARE * expected)
     logger.info("search next, for %.3g s: the order found so far has %s cells", seconds, count_text(order.total_cells))
-    yield by_search(problem, options._replace(order=order.order), run, seconds, rounds=1, is_alone=True)
-    if is_filtered and not fits:
+    yield by_search(problem, ordered, run, paused, seconds, rounds=1, is_alone=True)
+    if fits or is_loose:
+        return Attempt()
+    yield by_search(problem, ordered, run, paused, rounds=0, first_turn=SHORT_TURN)
+    if is_filtered:
         yield _filter_for(SECOND_TRY, problem, order, options, run)
     return Attempt()
+
+
+def _is_loose(order: Order) -> bool:
+    """Return whether mini-buckets would have few variables, since domains are large, and far fewer than buckets."""
+    digits = math.log(max(2, order.largest_table)) / (order.width + 1)
+    variables = math.log(AT_ONCE * CELLS_PER_SECOND) / digits
+    return variables <= min(FEW_VARIABLES, LOOSE_SHARE * (order.width + 1))
 
 
 def _filter_for(seconds: float, problem: Problem, order: Order, options: Options, run: Run) -> Strategy:
@@ -90,13 +121,14 @@ def _filter_for(seconds: float, problem: Problem, order: Order, options: Options
     return filtering(problem, options, run, seconds, upper)
 
 
-def search_for_a_while(planned: Planned, options: Options, run: Run) -> Portfolio:
+def search_for_a_while(planned: Planned, options: Options, run: Run, paused: Paused) -> Portfolio:
     """Search before a plan that takes long runs, or before one that does not fit is cut into slices.
 
     Args:
         planned: A plan without slices and scratch files.
         options: Search options.
         run: The call.
+        paused: State of the searches before, which goes on.
     """
     plan, most = planned.plan, LONGEST_TRY
     if plan.fits:
@@ -105,13 +137,13 @@ def search_for_a_while(planned: Planned, options: Options, run: Run) -> Portfoli
         most = min(plan.seconds, most)
     reason = "it may be faster than the plan" if plan.fits else "the plan does not fit"
     logger.info("search first, for %s s: %s", f"{most:.3g}", reason)
-    return (yield by_search(planned.problem, options, run, most))
+    return (yield by_search(planned.problem, options, run, paused, most))
 
 
 def search_to_the_end(problem: Problem, reason: str, options: Options, run: Run) -> Portfolio:
     """Filter and search by longer and longer turns, or search, as long as it takes: no plan fits, for a reason."""
     logger.info("search and filter to the end, as no plan fits")
-    most = LONGEST_TRY
+    most, paused = LONGEST_TRY, Paused()
     while run.known is not None and _can_filter(problem, options.beside(run.held)):
         value = run.known.value
         upper = options.upper_bound if value is None else int(value)
@@ -119,8 +151,8 @@ def search_to_the_end(problem: Problem, reason: str, options: Options, run: Run)
         if outcome.failure is not None:
             return outcome
         most *= 2
-        yield by_search(problem, options, run, most)
-    found, failure = yield by_search(problem, options, run)
+        yield by_search(problem, options, run, paused, most)
+    found, failure = yield by_search(problem, options, run, paused)
     # Not even the factors fit the memory, or the costs are too large.
     return Attempt(found, failure and MemoryLimitError(reason))
 
@@ -129,8 +161,10 @@ def by_search(
     problem: Problem,
     options: Options,
     run: Run,
+    paused: Paused,
     seconds: float = math.inf,
     rounds: float = math.inf,
+    first_turn: float = FIRST_TURN,
     is_alone: bool = False,
 ) -> Strategy:
     """Return a search that begins with what is known.
@@ -139,8 +173,10 @@ def by_search(
         problem: Problem of the task ``mpe``.
         options: Search options.
         run: The call.
+        paused: State of the search before, which goes on.
         seconds: Time budget.
         rounds: Most rounds of mini-buckets; 0: soft local consistency alone, for its first turn.
+        first_turn: Seconds of this turn.
         is_alone: True if mini-buckets go without turns of soft local consistency.
     """
 
@@ -148,8 +184,16 @@ def by_search(
         from elimina.inference.knowledge import Limits
         from elimina.inference.search import searched_optimum
 
-        limits = Limits(budget.deadline, run.gap, options.upper_bound, rounds=rounds, is_alone=is_alone)
-        return searched_optimum(problem, options.beside(budget.held), limits, budget.known, budget.learn)
+        limits = Limits(
+            budget.deadline,
+            run.gap,
+            options.upper_bound,
+            rounds=rounds,
+            first_turn=first_turn,
+            is_alone=is_alone,
+        )
+        left = options.beside(budget.held)
+        return searched_optimum(problem, left, limits, budget.known, budget.learn, paused=paused)
 
     return Strategy(run, "search", work, seconds=seconds)
 

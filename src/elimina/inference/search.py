@@ -22,6 +22,7 @@ from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.inference.shares import shares_of
 from elimina.inference.shifting import LONGEST_SHIFT, Original, shift_tables
+from elimina.inference.strategy import Paused
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem
 from elimina.result import Result
@@ -44,14 +45,14 @@ SEARCH_SHARE = 10.0
 MORE = 2.0
 """Seconds of soft local consistency by those: it goes on where it was left."""
 
-FIRST_TURN = 0.25
-"""Seconds of it before anything else is tried."""
-
 ORDER_SHARE = 5.0
 """Seconds of the search for an order in a round, by those that its mini-buckets may take."""
 
 LEAD = 4.0
 """By how much less mini-buckets are searched where the other bound is better."""
+
+LEAST_KEPT = 1 << 30
+"""Limit of the memory in bytes from which a search is kept for the next one."""
 
 
 def searched_optimum(
@@ -61,6 +62,7 @@ def searched_optimum(
     tried: Result | None = None,
     listener: Listener | None = None,
     original: Original | None = None,
+    paused: Paused | None = None,
 ) -> Result:
     """Find the optimum and an assignment, or bounds on it where time ends before (``bounded``).
 
@@ -71,6 +73,7 @@ def searched_optimum(
         tried: Result from before.
         listener: Called now and then with what is known.
         original: The problem with its costs shifted; None: they are shifted here.
+        paused: State of the search before, which goes on, and is kept for the next one.
 
     Raises:
         UnsupportedError: Integer costs are too large.
@@ -81,7 +84,7 @@ def searched_optimum(
     """
     if problem.model.is_integer and cost_bound(problem) > MOST_COST:
         raise UnsupportedError(f"search adds costs up to {MOST_COST}, and the tables' ranges add up to more")
-    search = _Search(problem, options, limits, listener)
+    search = _Search(problem, options, limits, listener, paused)
     if tried is not None:
         search.learn(tried)
     try:
@@ -95,13 +98,20 @@ def searched_optimum(
 class _Search(Knowledge):
     """Both searches, and what is known so far."""
 
-    def __init__(self, problem: Problem, options: Options, limits: Limits, listener: Listener | None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        options: Options,
+        limits: Limits,
+        listener: Listener | None,
+        paused: Paused | None = None,
+    ) -> None:
         super().__init__(problem, limits, listener)
         self.options = options
-        self.consistency: Consistency | None = None
-        self.is_consistency_spent = limits.is_alone
-        self.unit: int | float = 0
         self.memory = host_memory(options)
+        self.paused = paused if paused is not None and self.memory >= LEAST_KEPT else Paused()
+        if self.paused.problem is not problem:
+            self.paused.clear(problem)
         self.shares = shares_of(problem, self.memory)
 
     def run(self, original: Original | None) -> None:
@@ -109,9 +119,10 @@ class _Search(Knowledge):
         options, limits = self.options, self.limits
         seconds = min(LONGEST_SHIFT, limits.seconds / 10)
         with self.phase("shift"):
-            original = original or shift_tables(self.problem, options, seconds)
+            original = original or self.paused.original or shift_tables(self.problem, options, seconds)
+        self.paused.original = original
         problem = original.moved
-        self.propagate(original, FIRST_TURN)
+        self.propagate(original, limits.first_turn)
         if self.is_over or limits.rounds == 0:
             return
         longest = min(options.order_seconds, seconds)
@@ -136,7 +147,7 @@ class _Search(Knowledge):
             turn = SEARCH_SHARE * budget
             is_end = self.stats["rounds"] >= limits.rounds or (is_last and limits.nodes < math.inf)
             while not self.is_over:
-                alone = is_last and self.is_consistency_spent and not limits.is_alone
+                alone = is_last and self.paused.is_spent and not limits.is_alone
                 self.search(original, heuristic, math.inf if alone else turn / (LEAD if self.is_ahead else 1))
                 self.propagate(original, turn * MORE)
                 if is_end or not is_last:
@@ -151,7 +162,7 @@ class _Search(Knowledge):
     @property
     def is_ahead(self) -> bool:
         """True if soft local consistency has the better bound."""
-        return self.consistency is not None and self.consistency.bound == self.bound
+        return self.paused.consistency is not None and self.paused.consistency.bound == self.bound
 
     def search(self, original: Original, heuristic: Heuristic, seconds: float) -> None:
         """Run one round."""
@@ -199,19 +210,20 @@ class _Search(Knowledge):
 
     def propagate(self, original: Original, seconds: float) -> None:
         """Run soft local consistency for one time budget."""
-        while not (self.is_over or self.is_consistency_spent):
-            if self.consistency is None:
-                self.consistency = self.begin_consistency(original)
-            if self.consistency is None:
-                self.is_consistency_spent = True
+        paused = self.paused
+        while not (self.is_over or paused.is_spent or self.limits.is_alone):
+            if paused.consistency is None:
+                paused.consistency = self.begin_consistency(original)
+            if paused.consistency is None:
+                paused.is_spent = True
                 return
-            unit = self.consistency.units.unit
-            if not self.turn(self.consistency, seconds):
+            unit = paused.consistency.units.unit
+            if not self.turn(paused.consistency, seconds):
                 return
             # In finer units, now that a better total is known, bounds of floats may meet.
-            self.is_consistency_spent = unit == self.unit
-            self.is_exhausted = self.is_consistency_spent
-            self.consistency, self.unit = None, unit
+            paused.is_spent = unit == paused.unit
+            self.is_exhausted = paused.is_spent
+            paused.consistency, paused.unit = None, unit
 
     def turn(self, search: Consistency, seconds: float) -> bool:
         """Give one search its time budget, and return whether it is done."""
@@ -247,7 +259,8 @@ class _Search(Knowledge):
         """Return a search, if it is possible."""
         options = self.options
         with self.phase("consistency"):
-            order = elimination_order(original.moved, options._replace(order="min-fill", order_seconds=0.0))
+            named = "min-fill" if isinstance(options.order, str) else options.order
+            order = elimination_order(original.moved, options._replace(order=named, order_seconds=0.0))
             threads = host_threads(options)
             return Consistency.of(original, order, self.score, self.chosen is not None, threads, self.memory)
 

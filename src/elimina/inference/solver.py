@@ -28,7 +28,7 @@ from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order, quick_order, rough_order
 from elimina.inference.shield import uncollected
 from elimina.inference.shifting import Original
-from elimina.inference.strategy import Attempt, Budget, Portfolio, Strategy
+from elimina.inference.strategy import Attempt, Budget, Paused, Portfolio, Strategy
 from elimina.model import Model
 from elimina.order import Order
 from elimina.planning.listing import seconds_written
@@ -81,6 +81,7 @@ class Solver:
         self.question, self.options, self.run, self._kept = question, options, run, kept
         run.sign = 1 if question.model.sense == "min-cost" else -1
         self._first: First | None = None
+        self._paused = Paused()
 
     def portfolio(self) -> Portfolio:
         """Yield the strategies, each chosen by what is known so far."""
@@ -132,11 +133,12 @@ class Solver:
         """Filter or search before anything is planned, if it may be better."""
         problem = self._problem
         if self.options.method == "search":
-            return (yield by_search(problem, self.options, self.run))
+            return (yield by_search(problem, self.options, self.run, self._paused))
         if self.options.looks_for_optimum:
             return (yield filtering(problem, self.options, self.run, math.inf, self.options.upper_bound))
         if self.options.method == "auto":
-            return (yield from before_planning(problem, self._rough_order, self._quick_order, self.options, self.run))
+            orders = self._rough_order, self._quick_order
+            return (yield from before_planning(problem, *orders, self.options, self.run, self._paused))
         return Attempt()
 
     def _quick_bounds(self) -> Portfolio:
@@ -234,7 +236,8 @@ class Solver:
         turns = is_free and options.scratch is None and options.slices in ("auto", "never")
         prepared = self.plan(options._replace(slices="never") if turns else options)
         if turns:
-            yield from search_for_a_while(prepared.planned, options, self.run)
+            yield from search_for_a_while(prepared.planned, options, self.run, self._paused)
+            self._paused.clear()
             if not prepared.planned.plan.fits and options.slices == "auto":
                 prepared = self.plan(options)
         planned = prepared.planned

@@ -17,6 +17,12 @@ from elimina.result import Result
 
 if TYPE_CHECKING:
     from elimina.inference.anytime import Run
+    from elimina.inference.consistency import Consistency
+    from elimina.inference.shifting import Original
+    from elimina.planning.prepare import Problem
+
+FIRST_TURN = 0.25
+"""Seconds of soft local consistency before anything else is tried."""
 
 
 class Budget(NamedTuple):
@@ -72,6 +78,29 @@ class Attempt(NamedTuple):
             cause.__traceback__ = None
             cause = cause.__cause__ or cause.__context__
         return Attempt(None, error)
+
+
+class Paused:
+    """State that a search leaves to the next one of the same problem.
+
+    Attributes:
+        problem: Problem of both; None: nothing was left yet.
+        original: The problem with its costs shifted.
+        consistency: Soft local consistency where it stopped; None: it was not begun, or is to begin again.
+        is_spent: True if soft local consistency has nothing left to do.
+        unit: The units that it had when it was done the last time.
+    """
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self, problem: Problem | None = None) -> None:
+        """Leave nothing, or no more than the problem."""
+        self.problem = problem
+        self.original: Original | None = None
+        self.consistency: Consistency | None = None
+        self.is_spent = False
+        self.unit: int | float = 0
 
 
 Portfolio = Generator[Strategy, Attempt, Attempt]
