@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 
 from elimina.backends import get_backend
-from elimina.backends.cuda.arena import PinnedArena
-from elimina.backends.cuda.stream import StreamSession
+from elimina.backends.cuda.stream import PinnedArena, StreamSession
 from elimina.backends.tiers import Scratch, TiledSession
 from elimina.model import Model
 from elimina.planning.estimate import cuda_machine

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from elimina import ImpossibleEvidenceError, InputError, JunctionTree, MemoryLimitError, Model, Table, Variable
 from elimina.inference import batch as batch_module
-from elimina.inference.case_by_case import CaseByCase, PlannedCases
+from elimina.inference.batch import CaseByCase, PlannedCases
 from elimina.io.cases import Cases
 from tests import calls
 from tests.devices import on_devices

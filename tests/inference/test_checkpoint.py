@@ -17,7 +17,7 @@ from elimina.backends.sparse.session import RowsSession
 from elimina.errors import InputError
 from elimina.generate import grid_model
 from elimina.inference import checkpoint as module
-from elimina.inference import groups, slice_bounds
+from elimina.inference import slice_bounds, sweep
 from elimina.model import Model
 from elimina.table import FORBIDDEN
 from tests import calls
@@ -75,8 +75,8 @@ def at_once(monkeypatch):
     """Every state is written, every step is a group, every slice runs."""
     monkeypatch.setattr(slice_bounds, "WORTH_SECONDS", math.inf)
     monkeypatch.setattr(module, "SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(groups, "GROUP_SECONDS", 0.0)
-    monkeypatch.setattr(groups, "_PAYS", 0)
+    monkeypatch.setattr(sweep, "GROUP_SECONDS", 0.0)
+    monkeypatch.setattr(sweep, "_PAYS", 0)
 
 
 @on_devices

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina.generate import grid_model, random_model
-from elimina.inference.joingraph import JoinGraph
 from elimina.inference.options import Options
-from elimina.inference.shifting import shift_all
+from elimina.inference.shifting import JoinGraph, shift_all
 from elimina.planning.prepare import prepare
 from tests import calls
 from tests.reference import brute

@@ -19,7 +19,7 @@ from elimina.backends.sparse import tables as rows_module
 from elimina.backends.sparse.device import CpuRows
 from elimina.backends.sparse.tables import SparseTables
 from elimina.inference.known import first_bounds
-from elimina.planning import listing
+from elimina.planning import layout
 from elimina.planning.prepare import prepare
 from tests import calls
 
@@ -29,8 +29,8 @@ SIZE = 100_000
 @pytest.fixture
 def listed(monkeypatch):
     """List every factor that tables list, however small or full."""
-    monkeypatch.setattr(listing, "FEWEST_CELLS", 0)
-    monkeypatch.setattr(listing, "_LISTED_SHARE", math.inf)
+    monkeypatch.setattr(layout, "FEWEST_CELLS", 0)
+    monkeypatch.setattr(layout, "_LISTED_SHARE", math.inf)
 
 
 @st.composite

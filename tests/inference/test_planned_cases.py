@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina import JunctionTree, Model, Table, Variable
-from elimina.inference import case_by_case, propagator
-from elimina.inference.batch import Batch
-from elimina.inference.case_by_case import CaseByCase, PlannedCases
+from elimina.inference import batch, propagator
+from elimina.inference.batch import Batch, CaseByCase, PlannedCases
 from elimina.inference.options import Options
-from elimina.planning.case_plans import case_planner
+from elimina.planning.compiled import case_planner
 from tests import calls
 from tests.inference.test_batch import chain, random_cases, take
 from tests.strategies import models
@@ -132,7 +131,7 @@ def test_a_plan_that_does_not_fit(monkeypatch):
     assert 0 < sound.sum() < 40
     check_equal(expected, alone)
     check_equal(expected, helped)
-    monkeypatch.setattr(case_by_case, "case_planner", narrow)
+    monkeypatch.setattr(batch, "case_planner", narrow)
     both = ways(model)
     assert both[PlannedCases]._planner.measure(np.full(36, -1, dtype=np.int32)) is None
     assert both[PlannedCases].seconds(cases) == both[CaseByCase].seconds(cases)

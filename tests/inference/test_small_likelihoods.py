@@ -13,7 +13,7 @@ import elimina
 from elimina import JunctionTree, Model, Table, Variable
 from elimina.errors import ImpossibleEvidenceError
 from elimina.inference.batch import Batch
-from elimina.inference.likelihood import with_leaves
+from elimina.inference.call import with_leaves
 from elimina.inference.options import Options
 from tests import calls
 from tests.reference import brute

@@ -11,7 +11,7 @@ import pytest
 from tests.kernels import nvrtc
 
 from elimina.backends.cuda import kernels
-from elimina.planning.keys import DTYPES
+from elimina.planning.layout import DTYPES
 from elimina.semiring import SEMIRINGS
 
 KINDS = [(name, dtype) for name, semiring in SEMIRINGS.items() for dtype in semiring.dtypes]

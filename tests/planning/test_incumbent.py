@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import elimina
 from elimina.generate import grid_model
 from elimina.model import Model
-from elimina.planning import incumbent, planner
+from elimina.planning import planner
 from elimina.planning.estimate import cpu_machine
-from elimina.planning.incumbent import incumbent_cost
+from elimina.planning.planner import incumbent_cost
 from elimina.planning.prepare import allowed_ranges, prepare
 from tests import calls
 from tests.reference import brute
@@ -22,7 +22,7 @@ from tests.strategies import models
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Few visits, and a search for every plan that could gain."""
-    monkeypatch.setattr(incumbent, "_VISITS", 200)
+    monkeypatch.setattr(planner, "_VISITS", 200)
     monkeypatch.setattr(planner, "_WORTH_A_SOLUTION", -1.0)
 
 
@@ -54,7 +54,7 @@ def test_it_is_the_optimum_of_an_easy_problem_and_the_same_every_time():
 
 
 def test_a_solution_narrows_the_integers(monkeypatch):
-    monkeypatch.setattr(incumbent, "_VISITS", 5000)
+    monkeypatch.setattr(planner, "_VISITS", 5000)
     rng = np.random.default_rng(0)
     soft = [((i, i + 1), rng.integers(0, 9, (4, 4))) for i in range(40)]
     hard = [((i, i + 2), np.where(rng.random((4, 4)) < 0.1, 10**6, 0)) for i in range(39)]

@@ -10,7 +10,7 @@ import pytest
 
 import elimina
 from elimina import Model, Table, Variable, errors
-from elimina.inference.tree_statistics import plan_statistics
+from elimina.inference.structure import plan_statistics
 from elimina.planning import planner, steps
 from elimina.planning.estimate import cpu_machine
 from elimina.planning.minibuckets import make_bounded_plan

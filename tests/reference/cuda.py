@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from elimina.backends.cuda.arena import MOST_PITCH
+from elimina.backends.cuda.stream import MOST_PITCH
 from tests.reference import stream
 
 

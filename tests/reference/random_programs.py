@@ -10,7 +10,7 @@ import numpy as np
 from elimina.planning.plan import JOIN, LEVEL, Operand, Step
 from elimina.planning.program import Program
 from elimina.planning.steps import Steps
-from elimina.planning.streaming import plan_stream
+from elimina.planning.tiers import plan_stream
 from tests.reference.buckets import Bucket, bucket_program
 from tests.reference.planner import Bucket as PlannedBucket
 from tests.reference.planner import ProtoStep, Read, place

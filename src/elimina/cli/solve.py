@@ -28,9 +28,9 @@ from elimina.cli.options import (
 )
 from elimina.cli.terminal import labelled, show, tracing
 from elimina.errors import InputError
-from elimina.inference.account import advice_on
 from elimina.inference.anytime import Run
 from elimina.inference.batch import Batch
+from elimina.inference.execution import advice_on
 from elimina.inference.options import METHODS, OptimumMethod
 from elimina.io.cases import read_cases
 from elimina.io.files import save
@@ -275,7 +275,7 @@ def plan(file: str, no_check: bool, as_json: bool, **options: Any) -> None:
     if advice is not None:
         show(f"{'advice:':22}{advice}")
     if made.task == "mar":
-        from elimina.inference.tree_statistics import plan_statistics
+        from elimina.inference.structure import plan_statistics
 
         show(f"{plan_statistics(made)}\ncliques are not stored: messages and marginals are made from the factors")
 

@@ -12,7 +12,7 @@ import numpy as np
 from elimina.dcop.agent import Finished
 from elimina.dcop.problem import Problem
 from elimina.inference.minibucket import result_between
-from elimina.inference.rounding import epsilon
+from elimina.inference.scales import epsilon
 from elimina.model import Model
 from elimina.planning.prepare import allowed_ranges
 from elimina.result import Result

@@ -25,7 +25,7 @@ from elimina.dcop.messages import Cost, Limit, Listed, Utility, Value
 from elimina.dcop.problem import Settings
 from elimina.dcop.traversal import Send, Traversal
 from elimina.errors import InputError, MemoryLimitError
-from elimina.planning.keys import Layout
+from elimina.planning.layout import Layout
 from elimina.planning.plan import bytes_text
 from elimina.table import Table
 

@@ -17,7 +17,7 @@ from elimina.dcop.forecast import Forecast, forecast, pseudo_tree
 from elimina.dcop.problem import HEURISTICS, Heuristic, Problem, Settings, View, views
 from elimina.dcop.simulator import Figures, Network, Simulation
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
-from elimina.inference.account import check_value
+from elimina.inference.execution import check_value
 from elimina.inference.minibucket import result_between
 from elimina.inference.options import MOST_THREADS
 from elimina.model import Model

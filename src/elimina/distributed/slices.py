@@ -13,17 +13,16 @@ from elimina import arguments
 from elimina.backends.choose import get_backend
 from elimina.distributed.cluster import Tasks, Worker, stop_if_unwanted, tasks_on
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
-from elimina.inference.account import does_not_fit, partition_result
 from elimina.inference.anytime import Run
 from elimina.inference.bucket import eliminate, first_state, log2_sum
 from elimina.inference.call import plan_call
 from elimina.inference.checkpoint import State
 from elimina.inference.choose import Planned, limits_of
-from elimina.inference.execution import Execution
+from elimina.inference.execution import Execution, does_not_fit, partition_result
 from elimina.inference.known import first_bounds
 from elimina.inference.minibucket import result_between
 from elimina.inference.options import DEFAULT, Options
-from elimina.inference.rounding import TOLERANCES
+from elimina.inference.scales import TOLERANCES
 from elimina.inference.strategy import Budget, Strategy, portfolio_of
 from elimina.model import Model
 from elimina.planning.plan import Plan

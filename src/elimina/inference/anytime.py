@@ -23,7 +23,7 @@ from elimina.errors import (
     TimeLimitError,
     UnsupportedError,
 )
-from elimina.inference.account import does_not_fit
+from elimina.inference.execution import does_not_fit
 from elimina.inference.known import combine
 from elimina.inference.shield import is_shielded, stop_thread
 from elimina.inference.strategy import Attempt, Budget, Portfolio, Strategy

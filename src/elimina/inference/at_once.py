@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import CaseNetwork, TableList
-from elimina.inference.account import partition_result
+from elimina.inference.execution import partition_result
 from elimina.inference.options import Options
 from elimina.model import Model
 from elimina.result import JUNCTION_TREE, Result, phase_seconds

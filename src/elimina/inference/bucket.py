@@ -12,13 +12,11 @@ import numpy as np
 
 from elimina._core import exact_count
 from elimina.errors import MemoryLimitError
-from elimina.inference.account import check_value, does_not_fit, partition_result, statistics
 from elimina.inference.checkpoint import State
 from elimina.inference.encode import Encoder, decode_value
-from elimina.inference.execution import Execution
+from elimina.inference.execution import Execution, check_value, does_not_fit, partition_result, statistics
 from elimina.inference.minibucket import meet, result_between
-from elimina.inference.rounding import TOLERANCES, rounding
-from elimina.inference.scales import Scales, root_places, roots
+from elimina.inference.scales import TOLERANCES, Scales, root_places, roots, rounding
 from elimina.inference.sweep import Sweep
 from elimina.model import Model
 from elimina.result import Result

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from elimina._core import FORBIDDEN_COST, ConsistencySearch, Reduction
 from elimina.inference.encode import distances
-from elimina.inference.rounding import widened
+from elimina.inference.scales import widened
 from elimina.inference.shares import can_copy, cells_of
 from elimina.inference.shifting import Array, Original
 

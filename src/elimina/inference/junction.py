@@ -15,16 +15,15 @@ from elimina import arguments
 from elimina.backends.host import memory_errors_in_words
 from elimina.display import Displayed, bar, sample
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
-from elimina.inference.account import does_not_fit
 from elimina.inference.answer import Answer, normalised
 from elimina.inference.at_once import SmallAnswer, SmallNetwork, is_small
 from elimina.inference.bucket import eliminate
+from elimina.inference.call import weights_of, with_factors, with_leaves
 from elimina.inference.choose import Planned, host_memory, plan_problem
-from elimina.inference.execution import Execution
-from elimina.inference.likelihood import weights_of, with_factors, with_leaves
+from elimina.inference.execution import Execution, does_not_fit
 from elimina.inference.options import DEFAULT, Options, options_of
 from elimina.inference.propagator import Propagator
-from elimina.inference.tree_statistics import Statistics, tree_statistics
+from elimina.inference.structure import Statistics, tree_statistics
 from elimina.io import ModelLike, as_model
 from elimina.model import Model
 from elimina.planning.machine import KEPT_TREE_RUNS

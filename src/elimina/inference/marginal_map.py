@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elimina.errors import MemoryLimitError
-from elimina.inference.account import does_not_fit, statistics
 from elimina.inference.anytime import Part
 from elimina.inference.choose import Planned
-from elimina.inference.execution import Execution, Progress
+from elimina.inference.execution import Execution, Progress, does_not_fit, statistics
 from elimina.inference.propagator import Propagator
 from elimina.inference.solver import Question, Solver
 from elimina.inference.strategy import Budget, Portfolio, Strategy

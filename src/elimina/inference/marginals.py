@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from elimina.errors import MemoryLimitError
-from elimina.inference.account import does_not_fit, statistics
 from elimina.inference.answer import Answer
 from elimina.inference.bucket import eliminate
 from elimina.inference.choose import Planned, plan_problem
-from elimina.inference.execution import Execution
+from elimina.inference.execution import Execution, does_not_fit, statistics
 from elimina.inference.options import Options
 from elimina.inference.propagator import Propagator
 from elimina.inference.shield import uncollected

@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 
 from elimina.backends.base import GatheringSession
 from elimina.errors import MemoryLimitError
-from elimina.inference.account import does_not_fit, partition_result, statistics
 from elimina.inference.encode import Encoded, encode
-from elimina.inference.execution import Execution
-from elimina.inference.rounding import TOLERANCES, rounding
-from elimina.inference.scales import roots
+from elimina.inference.execution import Execution, does_not_fit, partition_result, statistics
+from elimina.inference.scales import TOLERANCES, roots, rounding
 from elimina.inference.shifting import Original
 from elimina.model import Model
 from elimina.planning.guide import Guide, guide_of

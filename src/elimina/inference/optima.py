@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from elimina.errors import MemoryLimitError, UnsupportedError
-from elimina.inference.account import statistics
 from elimina.inference.anytime import Part
 from elimina.inference.choose import host_memory
+from elimina.inference.execution import statistics
 from elimina.inference.minibucket import Heuristic, running
 from elimina.inference.solver import Question, Solver
 from elimina.inference.strategy import Portfolio, Strategy

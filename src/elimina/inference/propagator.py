@@ -16,7 +16,7 @@ from elimina.inference.choose import Planned
 from elimina.inference.encode import encode, factor_view, scaled
 from elimina.inference.listed import ListedValues
 from elimina.inference.scales import Scales, log2_lows, root_outputs, root_places
-from elimina.planning.case_plans import case_planner
+from elimina.planning.compiled import case_planner
 from elimina.planning.dependence import Reach
 from elimina.planning.plan import FactorLayout
 from elimina.planning.program import pack

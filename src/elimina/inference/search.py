@@ -11,10 +11,9 @@ import math
 
 from elimina._core import search_tree
 from elimina.errors import TimeLimitError, UnsupportedError
-from elimina.inference.account import statistics
 from elimina.inference.choose import host_memory, host_threads, plan_within
 from elimina.inference.consistency import Consistency
-from elimina.inference.execution import Execution
+from elimina.inference.execution import Execution, statistics
 from elimina.inference.filtering import Listener
 from elimina.inference.knowledge import Knowledge, Limits
 from elimina.inference.minibucket import Heuristic, division, heuristic_of

@@ -9,12 +9,11 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from elimina.errors import InputError, MemoryLimitError
-from elimina.inference.account import does_not_fit
 from elimina.inference.anytime import FIRST_BOUNDS_AFTER, Run
 from elimina.inference.bucket import eliminate
 from elimina.inference.call import First, Prepared, indices_asked, observe, plan_call
 from elimina.inference.choose import LISTED_SECONDS, Planned, host_memory
-from elimina.inference.execution import Execution
+from elimina.inference.execution import Execution, does_not_fit
 from elimina.inference.known import first_bounds
 from elimina.inference.method import (
     LARGE_WORK,
@@ -31,7 +30,7 @@ from elimina.inference.shifting import Original
 from elimina.inference.strategy import Attempt, Budget, Paused, Portfolio, Strategy
 from elimina.model import Model
 from elimina.order import Order
-from elimina.planning.listing import seconds_written
+from elimina.planning.layout import seconds_written
 from elimina.planning.machine import BOUNDED_TABLE_SECONDS
 from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
 from elimina.planning.prepare import Problem, prepare

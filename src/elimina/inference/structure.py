@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from elimina._core import PlannedTree
 from elimina.inference.options import Options
 from elimina.inference.ordering import rough_order
 from elimina.model import Model, Variable
@@ -21,11 +22,84 @@ from elimina.planning.machine import (
     ESTIMATED_FACTOR_SECONDS,
     PLANNED_FACTOR_SECONDS,
 )
+from elimina.planning.plan import Plan, count_text
 from elimina.planning.prepare import Problem, prepare
 from elimina.relevance import Relevance, bits
 from elimina.result import JUNCTION_TREE
 from elimina.scopes import Scopes
 from elimina.table import Table
+from elimina.tree import junction_tree, plan_tree
+
+
+class Statistics(NamedTuple):
+    """Sizes of a junction tree (CUBE, Bistaffa et al. 2016, Table I); tables in cells.
+
+    Attributes:
+        cliques: Number of maximal cliques.
+        levels: Cliques on the longest way from a root.
+        total_cells: Cells of all cliques.
+        largest_clique, average_clique, smallest_clique: Table sizes.
+        largest_separator, average_separator, smallest_separator: Likewise; 0 where there is none.
+    """
+
+    cliques: int
+    levels: int
+    total_cells: int
+    largest_clique: int
+    average_clique: float
+    smallest_clique: int
+    largest_separator: int
+    average_separator: float
+    smallest_separator: int
+
+    def __str__(self) -> str:
+        averages = f"{self.average_clique:.1f}", f"{self.average_separator:.1f}"
+        rows = [
+            ("junction tree", f"{self.cliques} cliques on {self.levels} levels, {count_text(self.total_cells)} cells"),
+            ("cliques, cells", _sizes_text(self.largest_clique, averages[0], self.smallest_clique)),
+            ("separators, cells", _sizes_text(self.largest_separator, averages[1], self.smallest_separator)),
+        ]
+        return "\n".join(f"{name + ':':22}{text}" for name, text in rows)
+
+
+def _sizes_text(largest: int, average: str, smallest: int) -> str:
+    return f"{count_text(largest)} at most, {average} on average, {count_text(smallest)} at least"
+
+
+def tree_statistics(problem: Problem, order: Sequence[int]) -> Statistics:
+    """Return the sizes of the junction tree of an order."""
+    sizes = problem.model.sizes
+    return _statistics(plan_tree([group.scope for group in problem.groups], sizes, order, problem.kept), sizes)
+
+
+def plan_statistics(plan: Plan) -> Statistics:
+    """Return the sizes of the junction tree that a plan's order makes, were its cliques stored."""
+    # A plan whose steps are not recorded has factors all the same.
+    domains = {v: size for factor in plan.factors for v, size in zip(factor.scope, factor.sizes, strict=True)}
+    sizes = [domains.get(v, 1) for v in range(1 + max((*plan.order, *plan.kept), default=-1))]
+    return _statistics(plan_tree([factor.scope for factor in plan.factors], sizes, plan.order, plan.kept), sizes)
+
+
+def _statistics(tree: PlannedTree, sizes: Sequence[int]) -> Statistics:
+    cliques = junction_tree(tree)
+    tables = [math.prod(sizes[v] for v in clique.scope) for clique in cliques]
+    separators = [math.prod(sizes[v] for v in clique.separator) for clique in cliques if clique.parent >= 0]
+    levels: list[int] = [0] * len(cliques)
+    for number in reversed(range(len(cliques))):
+        parent = cliques[number].parent
+        levels[number] = 1 if parent < 0 else levels[parent] + 1
+    return Statistics(
+        cliques=len(cliques),
+        levels=max(levels, default=0),
+        total_cells=sum(tables),
+        largest_clique=max(tables, default=0),
+        average_clique=sum(tables) / max(1, len(tables)),
+        smallest_clique=min(tables, default=0),
+        largest_separator=max(separators, default=0),
+        average_separator=sum(separators) / max(1, len(separators)),
+        smallest_separator=min(separators, default=0),
+    )
+
 
 _SEARCH = 0.25
 """Share of the one tree's estimated time that these estimates may take."""

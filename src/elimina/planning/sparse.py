@@ -12,8 +12,7 @@ import numpy as np
 from elimina.errors import UnsupportedError
 from elimina.model import forbidden_value
 from elimina.planning.estimate import Machine
-from elimina.planning.keys import DTYPES, MOST_WORDS, WORD, field_bits
-from elimina.planning.listing import listed_tuples, with_listed
+from elimina.planning.layout import DTYPES, MOST_WORDS, WORD, field_bits, listed_tuples, with_listed
 from elimina.planning.machine import SORTED_TUPLES, speeds
 from elimina.planning.plan import FactorLayout, Form, Operand, Output, Plan, Sparse, Step
 from elimina.planning.prepare import Problem

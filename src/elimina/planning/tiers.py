@@ -1,14 +1,305 @@
-"""Memory tier of a plan's arena: the device, the host, or a file."""
+"""Memory tier of a plan's arena: the device, the host, or a file. Tiles of arenas that are larger than their device."""
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 from elimina.errors import InputError
-from elimina.planning.machine import DISK, PINNED
-from elimina.planning.plan import Plan
-from elimina.planning.stream import Stream
-from elimina.planning.streaming import HOST_WORK, plan_stream
+from elimina.planning.machine import DISK, PINNED, QUEUE_SECONDS, RUN_BYTES, TILE_SECONDS, speeds
+from elimina.planning.plan import Plan, Step
+from elimina.planning.stream import Record, Shape, Stream, StreamedStep, Table, Window, shape_of
+
+HOST_WORK = 1 << 17
+"""Combinations up to which a step is done by the host, where its tables are."""
+SLOTS = 3
+"""Parts of a table on the device: one is copied, one is computed on, one leaves."""
+
+_STAGING_BYTES = 1 << 30
+_GOOD = 1.2
+_SMALL = 32
+"""The share of the room for parts up to which a table is copied as a whole: its parts would hold up larger ones."""
+_UNIT = 256
+
+
+class _Choice(NamedTuple):
+    seconds: float
+    lengths: tuple[int, ...]
+    loops: tuple[int, ...]
+    up: int
+
+
+def plan_stream(
+    steps: Sequence[Step],
+    outputs: Collection[int],
+    itemsize: int,
+    cells: int,
+    decode: bool,
+    host_work: int,
+) -> Stream | None:
+    """Plan the passage of a program through a device that holds so many elements; None if a step does not fit.
+
+    A message that a later step of the device reads stays there while there is room; those that are read last give way
+    first (Belady 1966). Every message that decoding, the host or a later upload needs is copied back as it is made.
+
+    Args:
+        steps: Steps of the plan.
+        outputs: Steps that are part of the answer.
+        itemsize: Bytes of an element.
+        cells: Elements that the device holds.
+        decode: True if decoding reads the messages.
+        host_work: Combinations of the largest step that the host does.
+    """
+    unit = _UNIT // itemsize
+    staging = min(cells // 2, _STAGING_BYTES // itemsize) // unit * unit
+    room = _Room(max(0, cells - staging) // unit * unit, unit)
+    on_device = {n for n, step in enumerate(steps) if step.work > host_work}
+    made: list[StreamedStep] = []
+    wanted = {n for n in on_device if decode or n in outputs or not on_device.issuperset(steps[n].readers)}
+    seconds, up = 0.0, 0
+    for number in sorted(on_device):
+        step = steps[number]
+        here = {o.source for o in step.operands if o.source in room.places}
+        later = [reader for reader in step.readers if reader in on_device]
+        stays = bool(later) and room.admit(number, step.out_span, max(later), here, wanted)
+        if not stays:
+            wanted.add(number)
+        record = record_of(step)
+        choice = _choose(record, here, stays, itemsize, staging)
+        if choice is None:
+            return None
+        seconds, up = seconds + choice.seconds, up + choice.up
+        windows = _windows(record, choice.lengths, room, number if stays else -1, itemsize, staging)
+        after = room.before(number) if stays else ()
+        made.append(StreamedStep(number, choice.lengths, choice.loops, windows, True, after))
+        room.release(number)
+    steps_made = [streamed._replace(download=streamed.step in wanted) for streamed in made]
+    spans = [_tile_spans(streamed) for streamed in steps_made]
+    ends = [w.place + w.slots * w.span for streamed in made for w in streamed.windows if w.slots]
+    down = sum(steps[streamed.step].out_span for streamed in steps_made if streamed.download)
+    return Stream(
+        tuple(steps_made),
+        max(ends, default=room.height),
+        up,
+        down,
+        seconds,
+        max((span for span, _ in spans), default=0),
+        max((span for _, span in spans), default=0),
+    )
+
+
+def _tile_spans(streamed: StreamedStep) -> tuple[int, int]:
+    """Return the elements of the slots that a tile fills, and of a part of the output."""
+    *operands, output = streamed.windows
+    return sum(window.span for window in operands if window.slots), output.span
+
+
+def record_of(step: Step) -> Record:
+    """Return the same as the packed step."""
+    tables = [Table(o.offset, o.domain_stride, o.source, o.strides) for o in step.operands]
+    output = Table(step.out_offset, 0, -1, step.out_strides)
+    return Record(step.domain, step.sizes, step.outer + step.mid, (*tables, output))
+
+
+class _Room:
+    """The part of the device where messages stay.
+
+    Args:
+        cells: Elements.
+        unit: Unit that places are multiples of.
+    """
+
+    def __init__(self, cells: int, unit: int) -> None:
+        self.cells, self._unit = cells, unit
+        self.height = 0
+        self.places: dict[int, int] = {}
+        self._spans: dict[int, int] = {}
+        self._last: dict[int, int] = {}
+        self._gone: list[tuple[int, int, int]] = []
+
+    def admit(self, step: int, span: int, last: int, locked: Collection[int], wanted: set[int]) -> bool:
+        """Find a place for an output, whose last reader is given, instead of outputs that are read after that.
+
+        Args:
+            step: The step that writes it.
+            span: Its elements.
+            last: The last step of the device that reads it.
+            locked: Outputs that have to stay.
+            wanted: Outputs that are copied to the host; those that give way are added.
+        """
+        span = -(-span // self._unit) * self._unit
+        if span > self.cells:
+            return False
+        while (place := self._gap(span)) is None:
+            later = [other for other in self.places if other not in locked and self._last[other] > last]
+            if not later:
+                return False
+            victim = max(later, key=self._last.__getitem__)
+            wanted.add(victim)
+            self._remove(victim)
+        self.places[step], self._spans[step], self._last[step] = place, span, last
+        self.height = max(self.height, place + span)
+        return True
+
+    def before(self, step: int) -> tuple[int, ...]:
+        """Return the steps whose outputs lay at the place of one."""
+        place, end = self.places[step], self.places[step] + self._spans[step]
+        return tuple(sorted({other for other, first, last in self._gone if first < end and place < last}))
+
+    def release(self, step: int) -> None:
+        """Forget the outputs that nothing reads after a step."""
+        for other in [other for other, last in self._last.items() if other in self.places and last <= step]:
+            self._remove(other)
+
+    def _remove(self, step: int) -> None:
+        place = self.places.pop(step)
+        end = place + self._spans[step]
+        # What an older output and this one had is this one's now.
+        self._gone = [gone for gone in self._gone if not (place <= gone[1] and gone[2] <= end)]
+        self._gone.append((step, place, end))
+
+    def _gap(self, span: int) -> int | None:
+        start = 0
+        for step in sorted(self.places, key=self.places.__getitem__):
+            if self.places[step] - start >= span:
+                return start
+            start = self.places[step] + self._spans[step]
+        return start if self.cells - start >= span else None
+
+
+def _choose(record: Record, here: Collection[int], stays: bool, itemsize: int, room: int) -> _Choice | None:
+    """Return the tile and the order of tiles with the least estimated time whose parts have room."""
+    best: _Choice | None = None
+    for priority in _priorities(record):
+        if best is not None and best.seconds <= _GOOD * _least(record, here, itemsize):
+            break
+        for lengths, cut in _cuts(record.sizes, priority):
+            parts = _parts(record, lengths, here, itemsize, room)
+            spans = [part.slots * part.span for part in parts]
+            if sum(spans[:-1]) + (0 if stays else spans[-1]) > room or not _in_one_row(record, lengths, stays):
+                continue
+            for loops in _orders(cut, priority[0] if priority else -1):
+                choice = _estimate(record, lengths, loops, parts, itemsize)
+                if best is None or choice.seconds < best.seconds:
+                    best = choice
+    return best
+
+
+def _least(record: Record, here: Collection[int], itemsize: int) -> float:
+    """Return the time if everything is copied once."""
+    operands = [table for table in record.tables[:-1] if table.source not in here]
+    whole = [shape_of(record, table, record.sizes, itemsize).span for table in (*operands, record.tables[-1])]
+    return max(sum(whole[:-1]), whole[-1]) * itemsize / speeds().gpu_link + TILE_SECONDS
+
+
+def _priorities(record: Record) -> Iterator[tuple[int, ...]]:
+    """Yield orders in which axes are cut: the slowest ones first; then with another one, or two, before these."""
+    strides = record.tables[-1].strides
+    natural = sorted((a for a, n in enumerate(record.sizes) if n > 1), key=lambda a: -strides[a])
+    yield tuple(natural)
+    fronts = [(a,) for a in natural[1:]] + [(a, b) for a in natural for b in natural if a != b]
+    for front in fronts:
+        yield (*front, *(a for a in natural if a not in front))
+
+
+def _cuts(sizes: Sequence[int], priority: Sequence[int]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Smaller and smaller tiles, and the axes that they cut."""
+    lengths = list(sizes)
+    yield tuple(lengths), ()
+    for position, axis in enumerate(priority):
+        while lengths[axis] > 1:
+            lengths[axis] = -(-lengths[axis] // 2)
+            yield tuple(lengths), tuple(priority[: position + 1])
+
+
+def _in_one_row(record: Record, lengths: Sequence[int], stays: bool) -> bool:
+    """Return whether the lo cells of every tile follow each other where they are written, as kernels assume.
+
+    In the whole output (``stays``) they do so only if the axes behind the first one along which a tile has several
+    cells are not cut; in a slot, if these are cut into equal parts.
+    """
+    axes = [a for a in range(record.lo, len(lengths)) if record.sizes[a] > 1]
+    wide = next((i for i, a in enumerate(axes) if lengths[a] > 1), len(axes))
+    rest = [(record.sizes[a], lengths[a]) for a in axes[wide + 1 :]]
+    return all(size == length or (not stays and size % length == 0) for size, length in rest)
+
+
+def _orders(cut: tuple[int, ...], front: int) -> Iterator[tuple[int, ...]]:
+    """Yield orders of the loops: as cut, and with the axis that was cut first as the fastest."""
+    yield cut
+    if len(cut) > 1 and cut[0] == front:
+        yield (*cut[1:], cut[0])
+
+
+class _Part(NamedTuple):
+    """A table of a step in a tile: how it lies in a slot, a slot's elements, slots, whether that is the whole table."""
+
+    table: Table
+    shape: Shape
+    span: int
+    slots: int
+    whole: bool
+
+
+def _parts(record: Record, lengths: tuple[int, ...], here: Collection[int], itemsize: int, room: int) -> list[_Part]:
+    """Return all tables of a step, the output at last; ``room``: elements for parts."""
+    unit = _UNIT // itemsize
+    parts = []
+    for number, table in enumerate(record.tables):
+        shape = shape_of(record, table, record.sizes, itemsize)
+        is_output = number == len(record.tables) - 1
+        cut = any(stride and n < size for stride, n, size in zip(table.strides, lengths, record.sizes, strict=True))
+        whole = cut and not is_output and shape.span * _SMALL <= room
+        if cut and not whole:
+            shape = shape_of(record, table, lengths, itemsize)
+        slots = 0 if table.source in here else SLOTS if cut and not whole else 1
+        parts.append(_Part(table, shape, -(-shape.span // unit) * unit, slots, whole))
+    return parts
+
+
+def _estimate(
+    record: Record, lengths: tuple[int, ...], loops: tuple[int, ...], parts: Sequence[_Part], itemsize: int
+) -> _Choice:
+    counts = [-(-record.sizes[a] // lengths[a]) for a in loops]
+    tiles = math.prod(counts)
+    moved, charged, first = 0, 0.0, 0
+    for part in parts[:-1]:
+        if not part.slots:
+            continue
+        deepest = max((i + 1 for i, a in enumerate(loops) if part.table.strides[a]), default=0)
+        loads = 1 if part.whole else math.prod(counts[:deepest])
+        moved += loads * part.span
+        charged += loads * _charge(part, itemsize)
+        first += part.span
+    back = tiles * _charge(parts[-1], itemsize)
+    copies = max(max(charged, back) / speeds().gpu_link, tiles * QUEUE_SECONDS)
+    seconds = copies + (first + parts[-1].span) * itemsize / speeds().gpu_link + tiles * TILE_SECONDS
+    return _Choice(seconds, lengths, loops, moved)
+
+
+def _charge(part: _Part, itemsize: int) -> int:
+    """Return the bytes of a copy, and the cost of its runs besides."""
+    return part.span * itemsize + RUN_BYTES * math.prod(count for _, count, _ in part.shape.rows)
+
+
+def _windows(
+    record: Record, lengths: tuple[int, ...], room: _Room, stays: int, itemsize: int, staging: int
+) -> tuple[Window, ...]:
+    """Return slots one after another behind the room; ``stays``: the step, if its output has a place of its own."""
+    windows: list[Window] = []
+    at = room.cells
+    parts = _parts(record, lengths, room.places, itemsize, staging)
+    for number, (table, shape, span, slots, whole) in enumerate(parts):
+        step = stays if number == len(parts) - 1 else table.source
+        if step in room.places:
+            windows.append(Window(room.places[step], 0, span, table.strides, table.domain_stride))
+            continue
+        windows.append(Window(at, slots, span, shape.strides, shape.domain_stride, whole))
+        at += slots * span
+    return tuple(windows)
+
 
 UPLOAD_STAGES = 4
 DOWNLOAD_STAGES = 3

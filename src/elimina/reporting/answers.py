@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from elimina.display import sample
-from elimina.inference.account import advice_on
+from elimina.inference.execution import advice_on
 from elimina.model import Model
 from elimina.planning.plan import JOIN, Plan, Step, bytes_text, count_text, seconds_text
 from elimina.reporting.drawing import (

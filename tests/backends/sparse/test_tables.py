@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from elimina.backends.sparse.device import CpuRows
 from elimina.backends.sparse.tables import Filter, Lookup, SparseTables
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
-from elimina.planning.keys import DTYPES, Layout
+from elimina.planning.layout import DTYPES, Layout
 from elimina.semiring import SEMIRINGS
 from tests.reference import rows as reference
 from tests.reference.rows import Reference, Ring

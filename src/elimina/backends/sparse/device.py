@@ -20,7 +20,7 @@ from elimina._core import (
 )
 from elimina.backends.host import available_threads
 from elimina.errors import InputError, MemoryLimitError
-from elimina.planning.keys import DTYPES, Layout
+from elimina.planning.layout import DTYPES, Layout
 from elimina.semiring import SEMIRINGS
 
 

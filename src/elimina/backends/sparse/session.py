@@ -16,9 +16,7 @@ from elimina.backends.sparse.bounds import RowBounds
 from elimina.backends.sparse.device import Rows, RowsDevice, zero_of
 from elimina.backends.sparse.tables import Lookup, SparseTables
 from elimina.errors import MemoryLimitError
-from elimina.planning.keys import Layout
-from elimina.planning.layout import Arena
-from elimina.planning.listing import cells_span, section
+from elimina.planning.layout import Arena, Layout, cells_span, section
 from elimina.planning.plan import FactorLayout, Operand, Sparse, Step, bytes_text
 from elimina.planning.program import Program
 from elimina.planning.sparse import Fill, exp, groups, log_cells, predicted_shares, row_bytes

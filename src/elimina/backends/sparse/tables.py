@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from elimina.backends.sparse.device import Order, Rows, RowsDevice
 from elimina.errors import InputError, MemoryLimitError
-from elimina.planning.keys import Layout, field_bits, signed
+from elimina.planning.layout import Layout, field_bits, signed
 
 UNLIMITED = 2**63 - 1
 
