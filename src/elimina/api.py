@@ -64,7 +64,9 @@ def plan(
     """
     chosen = task_of(task)
     checked = options_of(options, device, memory).planning.checked(chosen)
-    return plan_call(as_model(model), chosen, evidence, _listed(query), checked, shift_seconds=0.0).planned.plan
+    made = plan_call(as_model(model), chosen, evidence, _listed(query), checked, shift_seconds=0.0).planned.plan
+    # A task may be answered by the plan of another one.
+    return made._replace(task=chosen)
 
 
 @memory_errors_in_words("while it solved the model")

@@ -94,3 +94,11 @@ def test_bounds_where_time_ends(monkeypatch):
     assert (result.status, result.task, result.ended_by) == ("bounded", TASK, "time-limit")
     assert result.lower_bound <= result.upper_bound
     assert result.count is None
+
+
+def test_the_plan_names_the_task_that_is_asked():
+    model = random_model(4, 2, 0.5, seed=1)
+    plan = elimina.plan(model, TASK)
+    assert plan.task == TASK
+    assert f"task: {TASK} (min-sum" in " ".join(repr(plan).split())
+    assert plan == elimina.plan(model)._replace(task=TASK)
