@@ -56,7 +56,7 @@ class Gaps {
   std::vector<Capacity> most_;            // of each chunk
 };
 
-// Hands out spans of one block of memory, reusing what was given back; keeps the height reached. Small spans follow each other
+// Allocator of spans of one block of memory, which reuses freed spans and records its peak. Small spans follow each other
 // closely, so that a chain of small messages stays in few lines of a cache; others start where long rows may.
 class Arena {
  public:

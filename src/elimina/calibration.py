@@ -183,7 +183,7 @@ def _best(call: Callable[[], object]) -> float:
 
 
 def _tuple_rate() -> float:
-    """Return the tuples a second of a join on one thread, sorting of what it reads counted in tuples."""
+    """Return the tuples per second of a join on one thread, including the sorting of its inputs."""
     dtype = np.dtype(np.int32)
     tables = SparseTables(CpuRows("min-sum", dtype, 2**30 - 1, 1))
     rng, size = np.random.default_rng(0), 1000

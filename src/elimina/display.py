@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 MOST_CHARACTERS = 1900
-"""Length of a representation, less the marks of what is left out."""
+"""Length of a representation, without the ellipses."""
 
 _MOST_OF_A_VALUE = 150
 _MOST_ROWS = 40
@@ -45,7 +45,7 @@ def figures_of(shown: Displayed) -> list[Row]:
 
 
 def cut(text: str, most: int = MOST_CHARACTERS) -> str:
-    """Return a text, with an ellipsis instead of what exceeds a length."""
+    """Return a text, cut to a length with an ellipsis."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

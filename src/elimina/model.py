@@ -1,4 +1,4 @@
-"""The model: variables, factors, and what their values mean."""
+"""The model: variables, factors, and the meaning of their values."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ class Model(Displayed):
                 )
 
     def _check_sentinels(self, number: int, factor: Table) -> None:
-        """Refuse what looks like a forbidden cost that arithmetic, a sign or a dtype has spoilt."""
+        """Refuse values that look like a forbidden cost changed by arithmetic, a sign or a dtype."""
         values = factor.values if factor.default is None else np.append(factor.values, factor.default)
         integral = factor.values.dtype.kind == "i"
         if self.sense == "probability":

@@ -1,4 +1,4 @@
-"""Elimination orders: what they cost, and the search for one of little work.
+"""Elimination orders: their cost, and the search for one of little work.
 
 The work of an order is the number of table cells that bucket elimination visits: over all variables, the sum of the
 product of the domain sizes of the variable and of its separator (its neighbours when it is eliminated).

@@ -1,4 +1,4 @@
-"""Semirings: what joins the tables of a bucket, and what eliminates its variable."""
+"""Semirings: the operations that join the tables of a bucket and eliminate its variable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States: the translation between what evidence, cases, queries and answers say, and the indices that tables have.
+"""States: the translation between the values of evidence, cases, queries and answers, and the indices of tables.
 
 All paths into and out of the package come through here. A state is a str, an int or a bool, as the model gives it. Text
 (files, the command line, text cells of cases) is compared with the states' texts by ``index_of_text``.
@@ -167,7 +167,7 @@ def is_missing(cell: Any) -> bool:
 
 
 def index_of_cell(variable: Variable, cell: Any) -> int:
-    """Return the index of what a cell of a table of cases says, -1 where it says nothing.
+    """Return the index of the state in a cell of a table of cases, -1 for an empty cell.
 
     None, NaN, NaT and pandas.NA say nothing. Text is read as ``index_of_text`` reads it. A whole float is taken as an
     int, since a column of integers with a gap is one of floats.

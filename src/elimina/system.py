@@ -23,7 +23,7 @@ _ASSUMED_MEMORY = 4 << 30
 """Bytes of free memory where the system tells nothing."""
 
 _FREE_SHARE = 2
-"""One part in so many of the installed memory counts as free where the system tells no more."""
+"""Divisor of the installed memory: this share counts as free if the system reports nothing else."""
 
 _BLOCK = bytes(1 << 20)
 

@@ -16,7 +16,7 @@ NAMES: tuple[TaskName, ...] = get_args(TaskName)
 
 
 class Description(NamedTuple):
-    """Properties of a task, for all who treat tasks differently.
+    """Properties of a task, for code that treats tasks differently.
 
     Attributes:
         text: Help text.

@@ -47,7 +47,7 @@ class Session(Protocol):
         ...
 
     def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> Run:
-        """Run the program, or only some of its steps over what the others left.
+        """Run the program, or only some of its steps on earlier results of the others.
 
         Args:
             steps: int64, ascending numbers of steps; None for all.
@@ -74,7 +74,7 @@ class Session(Protocol):
 
 @runtime_checkable
 class SlicingSession(Session, Protocol):
-    """A session that leaves out what given values of variables rule out."""
+    """A session that skips the cells that observed values rule out."""
 
     def fix(self, values: NDArray[np.int32]) -> None:
         """Compute only the cells with given values of variables from now on.

@@ -42,7 +42,7 @@ class CpuBackend:
         return cpu_machine(self.threads)
 
     def memory(self) -> int:
-        """Return the bytes that may be taken: four fifths of what the system and the process' limits leave."""
+        """Return the bytes that may be used: four fifths of what the system and the limits of the process allow."""
         return available_memory() * 4 // 5
 
     def open(self, program: Program, factors: NDArray[np.generic]) -> CpuSession | DiskSession | RowsSession:

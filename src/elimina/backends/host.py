@@ -60,7 +60,7 @@ def available_threads(root: Path = _ROOT) -> int:
 
 @contextlib.contextmanager
 def memory_errors_in_words(while_what: str) -> Iterator[None]:
-    """Turn a ``MemoryError`` of Python, NumPy or the core into a ``MemoryLimitError`` that says what is left.
+    """Turn a ``MemoryError`` of Python, NumPy or the core into a ``MemoryLimitError`` that names the remaining memory.
 
     Args:
         while_what: Part of the error's text: what the process was doing.

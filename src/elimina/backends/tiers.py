@@ -226,7 +226,7 @@ class TiledSession(ABC):
 
     @abstractmethod
     def run_tiles(self, schedule: Schedule, steps: Sequence[StreamedStep], report: Report | None) -> None:
-        """Run consecutive steps in tiles, and wait until the arena and the output ranges have what comes of them.
+        """Run consecutive steps in tiles, and wait until their results are in the arena and the output ranges.
 
         Args:
             schedule: Schedule of the whole run.

@@ -1,4 +1,4 @@
-"""``elimina``: the commands, and what their failures look like."""
+"""``elimina``: the commands, and the form of their failures."""
 
 from __future__ import annotations
 

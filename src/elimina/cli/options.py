@@ -335,7 +335,7 @@ def reject_given(names: tuple[str, ...], what: str, reason: str) -> None:
 
 
 def evidence_of(given: Sequence[str], model: Model) -> Given:
-    """Read and combine what ``--evidence`` names: files, and observations like ``name=state,name=state``.
+    """Read and combine the values of ``--evidence``: files, and observations like ``name=state,name=state``.
 
     Raises:
         InputError: A file or an observation cannot be read, or two of them contradict each other.

@@ -91,7 +91,7 @@ def alarm(seconds: float) -> None:
 
 
 def _drop(dropped: Any) -> None:
-    """Raise again what came while a destructor or a callback of the interpreter ran, which cannot raise anything."""
+    """Raise signals again that came while a destructor or a callback of the interpreter ran, which cannot raise."""
     if dropped.exc_type is KeyboardInterrupt and _State.came is not None:
         _State.is_dropped = True
         signal.setitimer(signal.ITIMER_REAL, _AGAIN)
@@ -135,7 +135,7 @@ def is_late() -> bool:
 
 
 def check() -> None:
-    """Raise what a deferred signal did not.
+    """Raise the exception of a deferred signal.
 
     Raises:
         KeyboardInterrupt: A signal came.

@@ -82,7 +82,7 @@ def tracing(path: str | None) -> Iterator[Callable[[Bounds], None]]:
 
 
 def read_trace(path: str) -> list[Bounds]:
-    """Read what ``tracing`` wrote.
+    """Read a trace that ``tracing`` wrote.
 
     Raises:
         InputError: The file cannot be read, or is none.

@@ -86,7 +86,7 @@ class Posted(NamedTuple):
 
 
 def tabulate(posted: Posted, solver: CpSolver, rows: int) -> graphical.Model:
-    """Return the graphical model of what was posted.
+    """Return the graphical model of the posted constraints.
 
     Args:
         posted: All of it.

@@ -11,7 +11,7 @@ import numpy as np
 from elimina.cp.pieces import Marks, Pieces, View, Words, constant
 
 Term = tuple[int, View]
-"""A factor, and what it multiplies."""
+"""A factor and the expression that it multiplies."""
 
 _MOST_CELLS = 1 << 20
 """Cells of a table from one partial sum to the next, as a dense one, from which on digits are smaller and faster."""
@@ -105,7 +105,7 @@ Rule = Callable[[Pieces, Arguments, str], None]
 
 
 def _under(suffix: str, holds: Marks, boolean: Sequence[Words]) -> Marks:
-    """Return a condition, or what its Boolean makes of it."""
+    """Return a condition, or its reified form."""
     if not suffix:
         return holds
     truth: Marks = boolean[0] == 1
@@ -373,7 +373,7 @@ RULES: dict[str, Rule] = {
     "bin_packing_load": _bin_packing,
     "cumulative": _cumulative,
 }
-"""Name of a constraint -> what makes pieces of it. Sums and clauses have reified forms, too, by a suffix."""
+"""Name of a constraint -> function that makes its pieces. A suffix marks reified forms of sums and clauses."""
 
 
 def rule_of(name: str) -> tuple[Rule, str] | None:

@@ -29,7 +29,7 @@ class Filterable(Protocol):
 
 @functools.cache
 def cuda_device(number: int = 0) -> CpDevice:
-    """Return the kernel for a CUDA device, compiled; a solver takes what it needs of it.
+    """Return the compiled kernel for a CUDA device, for use by a solver.
 
     Raises:
         DeviceError: There is no such device, or it cannot be used.

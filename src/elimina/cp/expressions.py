@@ -1,4 +1,4 @@
-"""Sums of variables, and what they are compared with."""
+"""Sums of variables, and their comparisons."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def is_of_numbers(argument: Any) -> TypeGuard[Numbers]:
 
 
 def several(items: Iterable[T], what: str) -> list[T]:
-    """Return what can be iterated as a list.
+    """Return an iterable as a list.
 
     Raises:
         InputError: It cannot.

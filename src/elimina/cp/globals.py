@@ -57,7 +57,7 @@ class Globals(ABC):
         return z
 
     def remainder(self, x: Operand, y: Operand) -> Expression:
-        """Return a new variable that is what `quotient` leaves; its sign is that of x."""
+        """Return a new variable for the remainder of `quotient`; its sign is that of x."""
         largest = min(max(map(abs, self.bounds(x))), max(map(abs, self.bounds(y))))
         z = self.int_var(-largest, largest)
         self.post("int_mod", x, y, z)
@@ -381,7 +381,7 @@ class Globals(ABC):
 
 
 def _array(name: str, given: Any) -> NDArray[Any]:
-    """Return an array of what was given, which may be a list."""
+    """Return an array or a list as an array."""
     try:
         return np.asarray(given)
     except (TypeError, ValueError):

@@ -82,7 +82,7 @@ class Pieces:
         )
 
     def _grid(self, views: Sequence[View]) -> tuple[list[int], list[Words], list[Words]]:
-        """Return all assignments: the variables, their columns, and what each view is."""
+        """Return all assignments: the variables, their columns, and the values of each view."""
         scope = list(dict.fromkeys(x.var for x in views if x.var >= 0))
         cells = self.cells(views)
         if cells > self.limit:
@@ -122,7 +122,7 @@ class Pieces:
         valid: Callable[..., Marks] | None = None,
         to: View | None = None,
     ) -> View:
-        """Add a variable that is a function of some views, or say so of one that is there.
+        """Add a variable that is a function of some views, or constrain an existing one to be.
 
         Args:
             views: Arguments of the function.

@@ -277,5 +277,5 @@ def limit_of(name: str, limit: Any) -> float:
 
 
 def go_on() -> bool:
-    """Let the search go on: what the core asks now and then, where Python handles signals."""
+    """Let the search go on: a callback of the core in which Python handles signals."""
     return True

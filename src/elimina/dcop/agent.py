@@ -88,7 +88,7 @@ class Agent:
         return {**self.__dict__, "engine": None}
 
     def start(self) -> list[Message]:
-        """Begin; return what is to be sent."""
+        """Start; return the messages to send."""
         for variable, place in self._places.items():
             if not place.is_done:
                 place.start(self._send[variable])
@@ -96,7 +96,7 @@ class Agent:
         return self._finish_turn()
 
     def receive(self, message: Message) -> list[Message]:
-        """React to a message; return what is to be sent before any work is done."""
+        """React to a message; return the messages to send before any work is done."""
         _, _, source, target, body = message
         self._handle(source, target, body)
         return self._finish_turn()
@@ -107,7 +107,7 @@ class Agent:
         return bool(self._ready)
 
     def work(self) -> list[Message]:
-        """Eliminate the variable whose turn it is; return what is to be sent.
+        """Eliminate the next variable; return the messages to send.
 
         Raises:
             InputError: Costs are too far apart for exact integers.
@@ -144,7 +144,7 @@ class Agent:
         return [bucket.effort for bucket in self._buckets.values()]
 
     def _finish_turn(self) -> list[Message]:
-        """Handle what its variables tell each other; return what is for other agents."""
+        """Handle messages between its own variables; return those for other agents."""
         while self._inside:
             self._handle(*self._inside.popleft())
         outgoing, self._outgoing = self._outgoing, []
@@ -183,7 +183,7 @@ class Agent:
 
     @contextmanager
     def _naming_itself(self) -> Iterator[None]:
-        """Complete what a variable says when memory is short."""
+        """Complete a variable's error about a lack of memory."""
         try:
             yield
         except MemoryLimitError as error:

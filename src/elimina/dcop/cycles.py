@@ -65,7 +65,7 @@ class CycleBucket(Bucket):
         self._slices: dict[int, list[Util]] = {}
 
     def note(self, source: int, body: Label | Context, send: Send) -> None:
-        """Take a child's label, or begin with what the parent asks for."""
+        """Take a child's label, or start on a request of the parent."""
         if isinstance(body, Label):
             self._labels[source] = body
         else:
@@ -149,7 +149,7 @@ class CycleBucket(Bucket):
             self._begin({}, send)
 
     def _begin(self, context: dict[int, int], send: Send) -> None:
-        """Ask the children for what they did not tell for these values of the cuts."""
+        """Ask the children for tables that are missing for these values of the cuts."""
         self._context, self._is_ready = context, False
         for child in self._place.children:
             cuts = self._labels[child].cuts

@@ -102,7 +102,7 @@ class Bucket:
         return self._is_ready
 
     def eliminate(self, engine: Engine, room: int | None, send: Send) -> None:
-        """Send what the subtree costs to the parent, or begin with values at a root.
+        """Send the costs of the subtree to the parent, or start with values at a root.
 
         Args:
             engine: Computes.
@@ -137,7 +137,7 @@ class Bucket:
     def _collect(
         self, heard: Mapping[int, Util], own: list[Utility], best: int | float, possible: bool
     ) -> tuple[list[Utility], list[int | float], bool]:
-        """Keep the variable's own tables; return those that are passed on, what is to be added, and what is possible.
+        """Keep the variable's own tables; return the tables to pass on, the constant to add, and the possible values.
 
         Args:
             heard: The children's messages.
@@ -160,7 +160,7 @@ class Bucket:
         self._tables, self._heard, self._own = [], {}, None
 
     def _tell(self, value: Value, send: Send) -> dict[int, int] | None:
-        """Choose the own value, and send what children need; return all that is known then."""
+        """Choose the variable's value, and send the values that children need; return all known values."""
         known = None
         if value.values is not None:
             known = dict(value.values)

@@ -28,7 +28,7 @@ _MORE = 8
 
 
 def early_answer(problem: Problem, agents: Iterable[Finished] = ()) -> Result:
-    """Return what is known of the optimum before the agents have finished.
+    """Return bounds on the optimum before the agents have finished.
 
     The bound is that of the pseudo-trees' roots where all of them know one, else the sum of what each cost function is
     at best. The assignment is the agents' own where it is complete, or a local optimum, whichever is better.
@@ -53,7 +53,7 @@ def early_answer(problem: Problem, agents: Iterable[Finished] = ()) -> Result:
 
 
 def _bound_of_roots(model: Model, agents: Sequence[Finished]) -> int | float | None:
-    """Return the total of what the roots know; None if one of them knows nothing yet, or there are no trees yet."""
+    """Return the total of the roots' values; None if a root has none yet, or there are no trees yet."""
     places = {v: place for agent in agents for v, place in agent.places.items()}
     roots = {v: bound for agent in agents for v, bound in agent.bounds.items()}
     if len(places) < len(model.variables) or not all(place.is_done for place in places.values()):
@@ -66,7 +66,7 @@ def _bound_of_roots(model: Model, agents: Sequence[Finished]) -> int | float | N
 
 
 def _bound_of_functions(model: Model) -> int | float | None:
-    """Return the sum of what each function is at best; None if one of them allows nothing."""
+    """Return the sum of the best costs of the functions; None if one of them allows nothing."""
     ranges = allowed_ranges(model.factors, model.sense)
     if None in ranges:
         return None
@@ -75,7 +75,7 @@ def _bound_of_functions(model: Model) -> int | float | None:
 
 
 def bound_of(model: Model, terms: Iterable[int | float]) -> int | float:
-    """Return a bound that is the sum of what agents found; of floats, less what rounding may have changed."""
+    """Return a bound that is the sum of the agents' bounds, less the possible rounding of floats."""
     if model.is_integer:
         return sum(terms)
     slack = rounding_of(model)

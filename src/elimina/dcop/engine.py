@@ -43,7 +43,7 @@ _NO_OUTPUTS = np.zeros((0, 3), dtype=np.int64)
 
 
 class Made(NamedTuple):
-    """A message's table, and what it took.
+    """A message's table, and the work for it.
 
     Attributes:
         values: An array over the separator; a NumPy scalar array if there is none.
@@ -169,7 +169,7 @@ def _at_once(
     spread: int | float,
     dtype: Dtype,
 ) -> Made:
-    """Join small tables as one array; what comes out is what a plan would make."""
+    """Join small tables as one array; the result equals that of a plan."""
     total: NDArray[Any] = np.zeros(sizes, dtype=np.float64 if dtype == "float64" else np.int64)
     for scope, table in tables:
         cells = _on_host(table.values)

@@ -47,7 +47,7 @@ class _Scale(NamedTuple):
 
     @staticmethod
     def of(limit: Limit, best: int, spread: int, variable: int) -> _Scale | None:
-        """Return the scale of costs above ``best`` up to a spread; None if nothing is better than what is known."""
+        """Return the scale of costs above ``best`` up to a spread; None if there is no better solution."""
         most = spread if limit.worst is None else min(spread, limit.worst - 1 - best)
         if most < 0:
             return None
@@ -80,7 +80,7 @@ class _Scale(NamedTuple):
 
 
 class FilterBucket(Bucket):
-    """A ``Bucket`` whose tables within the i-bound say which rows of the exact ones are sent."""
+    """A ``Bucket`` that sends only those tuples of exact tables that pass bounds from tables within the i-bound."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class FilterBucket(Bucket):
         self._finder: SparseTables | None = None
 
     def note(self, source: int, body: Cost | Limit | Listed, send: Send) -> None:
-        """Take what a child's values cost or its rows, or what the parent wants."""
+        """Take a child's costs or tuples, or a limit of the parent."""
         if isinstance(body, Listed):
             self._listed[source] = body
         elif isinstance(body, Limit):
@@ -118,7 +118,7 @@ class FilterBucket(Bucket):
         return True
 
     def eliminate(self, engine: Engine, room: int | None, send: Send) -> None:
-        """Do what there is to be done: see ``Bucket``."""
+        """Do the pending work: see ``Bucket``."""
         if self._limit is None:
             super().eliminate(engine, room, send)
             return
@@ -151,7 +151,7 @@ class FilterBucket(Bucket):
         return super().held + sum(int(table.keys.nbytes + table.values.nbytes) for table in rows)
 
     def _add_up(self, send: Send) -> None:
-        """Tell the parent what the subtree's values cost when all children have; a root says what is wanted."""
+        """Send the cost of the subtree's values to the parent once all children have; a root sends limits."""
         if len(self._costs_below) < len(self._place.children):
             return
         parts = [self._spent, *self._costs_below.values()]
@@ -186,7 +186,7 @@ class FilterBucket(Bucket):
         return Limit(limit.worst, best, tuple((table.scope, table.cells) for table in keep.bounds), spread)
 
     def _send_rows(self, limit: Limit, engine: Engine, room: int | None, send: Send) -> None:
-        """Join what the children listed, without what cannot be wanted; a root knows the optimum then."""
+        """Join the children's tuples, without those beyond the limits; a root knows the optimum then."""
         own, own_best, _ = self._own_costs()
         best = int(own_best) + sum(listed.best for listed in self._listed.values())
         spread = sum(int(table.spread) for table in own) + sum(listed.spread for listed in self._listed.values())
@@ -253,7 +253,7 @@ class FilterBucket(Bucket):
         return made.rows
 
     def _costs(self, known: dict[int, int]) -> NDArray[np.generic]:
-        """Return costs as ``Bucket`` does; whatever no tuple of a child allows costs more than all others."""
+        """Return costs as ``Bucket`` does; values that no tuple of a child allows cost more than all others."""
         total: NDArray[Any] = super()._costs(known)
         if self._limit is None or self._finder is None:
             return total

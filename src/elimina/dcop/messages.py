@@ -13,7 +13,7 @@ _WORD = 8
 """Bytes of a number."""
 
 _HEADER = 4 * _WORD
-"""Bytes of a message besides its body: what it is, the two variables, and its number on its way."""
+"""Bytes of a message besides its body: its kind, the two variables, and its number."""
 
 
 class Utility(NamedTuple):

@@ -159,7 +159,7 @@ class _Run:
         return phase_seconds({"setup": begun - self._started, "run": now - begun}, now - self._started)
 
     def ended(self, ended_by: EndedBy, given: Mapping[str, Any]) -> Result:
-        """Return the result of a run that was ended: what is known, and the work so far."""
+        """Return the result of a run that was ended: its bounds and assignment, and the work so far."""
         simulation = self.simulation
         agents = [] if simulation is None else simulation.agents
         figures = Figures(0.0, 0, {}, {}, 0, 0) if simulation is None else simulation.figures()
@@ -267,7 +267,7 @@ def settings_of(
 
 
 def answer(problem: Problem, agents: Iterable[Finished]) -> Result:
-    """Put together what agents that have finished know.
+    """Combine the results of agents that have finished.
 
     Raises:
         InternalError: The value found is not that of the assignment.

@@ -63,7 +63,7 @@ class Traversal:
             self._become_root(send)
 
     def receive(self, source: int, body: Body, send: Send) -> None:
-        """Go on with what another variable sent."""
+        """Continue with a message of another variable."""
         if isinstance(body, Elect) and self._knows_all:
             self._hear(source, body, send)
         elif isinstance(body, Mark) and self._knows_all:

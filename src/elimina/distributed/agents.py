@@ -182,7 +182,7 @@ class _Post:
 
 
 class _Run:
-    """A run of agents: agent hosts, who is where, and what is to be done when a worker is lost.
+    """A run of agents: the agent hosts, the places of the agents, and the recovery of lost workers.
 
     Attributes:
         workers: Number of those that it began with.
@@ -217,7 +217,7 @@ class _Run:
         }
 
     def outcomes(self, deadline: float) -> list[Outcome]:
-        """Run until all agents are done; return what they know.
+        """Run until all agents are done; return their results.
 
         Args:
             deadline: By ``time.perf_counter``.

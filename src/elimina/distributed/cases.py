@@ -107,7 +107,7 @@ def _held(job: _Job) -> _Job:
 
 
 def _answer(job: _Job, values: Codes, start: int) -> tuple[int, Posteriors]:
-    """Answer some cases; a worker keeps what it made for the batch before."""
+    """Answer some cases; a worker keeps its plan for the next chunk of the batch."""
     with _making:
         if job.key not in _made:
             for batch in _made.values():

@@ -148,7 +148,7 @@ def local(workers: int, device: str = "cpu") -> Iterator[Client]:
 
 
 def _patience() -> Any:
-    """Return a plugin that makes workers ignore a terminal's Ctrl-C: the client needs what they know."""
+    """Return a plugin that makes workers ignore a terminal's Ctrl-C: the client needs their results."""
     from distributed import WorkerPlugin
 
     class Patience(WorkerPlugin):
@@ -205,7 +205,7 @@ def known_workers(client: Client) -> dict[str, Any]:
 
 
 def workers_for(client: Client, device: str) -> list[Worker]:
-    """Return the workers that can do what is asked for.
+    """Return the workers that can run a request.
 
     Args:
         client: Client of the cluster.
@@ -359,7 +359,7 @@ class Tasks:
         raise InternalError(f"a task failed: {error!r}; please report this") from error
 
     def wait_for(self, future: Future[Any]) -> Any:
-        """Wait for what ``keep`` was asked to make: see ``next``."""
+        """Wait for the value that ``keep`` makes: see ``next``."""
         future.add_done_callback(self._finished.put)
         finished = self._wait()
         assert finished is not None
@@ -402,7 +402,7 @@ class Tasks:
         self._known, self._looked = now, time.monotonic()
 
     def close(self) -> None:
-        """Give up what is not finished, and forget the rest."""
+        """Cancel unfinished tasks, and forget the others."""
         if self._client.status == "running":
             self._client.cancel(list(self._futures.values()))
 

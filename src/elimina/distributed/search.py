@@ -101,14 +101,14 @@ class Pool:
         )
 
     def drop(self, top: int) -> None:
-        """Forget what costs too much."""
+        """Drop nodes that cost too much."""
         if any(node[0] >= top for node in self._heap):
             self._heap = [node for node in self._heap if node[0] < top]
             heapq.heapify(self._heap)
 
 
 _FIRST_TURN, _LONGEST_TURN = 0.1, 3.0
-"""Seconds of a turn; what it finds is known to others when it ends."""
+"""Seconds of a time budget; other workers learn its results when it ends."""
 
 _TURN_SHARE = 0.03
 """Largest share of the time so far for one time budget: a lost worker costs as much."""
@@ -123,7 +123,7 @@ _SOON = 1.0
 """Estimated seconds of a round from which it has to wait until the other search had its time."""
 
 _GRACE = 2.0
-"""Seconds after a time limit that tasks have to tell what they know."""
+"""Seconds after a time limit in which tasks can report their results."""
 
 
 class _Job(NamedTuple):

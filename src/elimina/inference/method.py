@@ -167,7 +167,7 @@ def by_search(
     first_turn: float = FIRST_TURN,
     is_alone: bool = False,
 ) -> Strategy:
-    """Return a search that begins with what is known.
+    """Return a search that starts from the known bounds and assignment.
 
     Args:
         problem: Problem of the task ``mpe``.

@@ -148,7 +148,7 @@ class Options(NamedTuple):
 
     @property
     def for_bounds(self) -> Options:
-        """The options for mini-buckets where what they ask for does not fit."""
+        """The options for mini-buckets if the requested method does not fit."""
         return self._replace(dtype=None, slices="auto", scratch=None, tables="auto", refined=0, is_kept=False)
 
     @property

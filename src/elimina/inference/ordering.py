@@ -22,7 +22,7 @@ _QUICK_SECONDS = 0.35
 """Seconds of an order search: 50 of 60 large files of the UAI competitions gain less than a bit of work by two more."""
 
 _ROUGH_SECONDS = 0.5
-"""Limit of a quick order; what takes longer is large."""
+"""Time limit of a quick order; a problem that takes longer is large."""
 
 _VARIABLE_SECONDS = 4e-5
 """Seconds of reductions and a greedy run for each variable, on a loaded machine, whatever the limit: half an order is

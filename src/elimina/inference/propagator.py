@@ -1,4 +1,4 @@
-"""A plan of both passes on a device: evidence comes and goes, and only what it changes is computed again."""
+"""A plan of both passes on a device; a change of evidence recomputes only the steps that depend on it."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Propagator:
         return {v: number for v, (_, _, number) in homes.items()}
 
     def weigh(self, changes: Mapping[int, Array | None]) -> None:
-        """Multiply variables' values by weights, instead of by what was given before; None: by 1.
+        """Multiply variables' values by weights, which replace earlier ones; None: by 1.
 
         Args:
             changes: Variable -> weights, not negative (bool: values allowed or not), of shape (size,), or (size, cases)
@@ -234,7 +234,7 @@ class Propagator:
         return answer._replace(sound=self.logarithmic or self._is_sound(outputs, answer, run.peaks))
 
     def run_cases(self, variables: Sequence[int], values: NDArray[np.int32]) -> tuple[Answer, NDArray[np.bool_]]:
-        """Compute everything for one row of observations after another, instead of what was observed before.
+        """Compute everything for one row of observations after another; earlier observations are dropped.
 
         Args:
             variables: Variables of the columns.
@@ -273,7 +273,7 @@ class Propagator:
         return self._new_planner(log2_lows(self._encoded.ranges[:, 1]))
 
     def _is_sound(self, outputs: Sequence[int], answer: Answer, peaks: NDArray[np.float64]) -> bool:
-        """Return whether no product can have become 0, or what may be missing is nothing beside what is there."""
+        """Return whether no product can have become 0, or lost products are negligible."""
         if not self._encoded.exact:
             return False
         if not self._scales.may_underflow(self._ranges, peaks):

@@ -95,7 +95,7 @@ def searched_optimum(
 
 
 class _Search(Knowledge):
-    """Both searches, and what is known so far."""
+    """Both searches, and the bounds and assignment so far."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Shares of the memory within a search for the optimum: what lives at the same time adds up to no more than all of it.
+"""Shares of the memory within a search for the optimum: parts that live at the same time fit together.
 
 First come the tables: costs are shifted between them, and soft local consistency copies them. What they leave is shared
 out among the messages of mini-buckets, open nodes, and the cache of AND/OR search.
@@ -21,20 +21,20 @@ _TABLE_BYTES, _KEPT_BYTES = 2500, 1200
 """Bytes of a table's objects besides its cells while copies are made, and afterwards: of 24,777 tables of 4 cells."""
 
 _TABLES = 2
-"""Part of the memory that cells of tables may take: a search keeps messages and what it learns besides."""
+"""Part of the memory that cells of tables may take; a search also keeps messages and a cache."""
 
 _WHOLE = 1 << 22
 """Limit in bytes up to which they may take all of it: a process takes more than that for anything."""
 
 _MESSAGES, _NODES, _CACHE = 0.5, 0.25, 0.25
-"""Shares of what the tables leave."""
+"""Shares of the memory that the tables do not take."""
 
 _LEAST_LEFT = 0.25
 """Share of the memory that counts as left, however much the tables take: small messages bound something, too."""
 
 
 class Shares(NamedTuple):
-    """Bytes of what lives at the same time.
+    """Bytes of the parts that live at the same time.
 
     Attributes:
         messages: Messages of mini-buckets.

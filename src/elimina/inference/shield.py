@@ -1,4 +1,4 @@
-"""Work in threads: how it is stopped, and what is not to be given up half-way, such as a file that is being written."""
+"""Work in threads: stopping it, and shielding parts that must finish, such as a file that is being written."""
 
 from __future__ import annotations
 

@@ -427,7 +427,7 @@ def _tables(
     found: Sequence[tuple[list[int], Array]],
     unit: float,
 ) -> list[Table]:
-    """Return the shifted factors: what rounding to units took from floats is in them."""
+    """Return the shifted factors, including the remainders of floats that were rounded to units."""
     pairs = list(zip(problem.groups, known, given, strict=True))
     wide = [pair for pair in pairs if len(pair[0].scope) > 1]
     narrow = {pair[0].scope[0]: pair for pair in pairs if len(pair[0].scope) == 1}
@@ -446,7 +446,7 @@ def _tables(
 
 
 def _table(scope: Sequence[int], costs: Array, exact: Array, rounded: Array, unit: float) -> Table:
-    """Return a shifted table; floats are what they were, and what was shifted."""
+    """Return a shifted table; floats are the sum of the old values and the shifts."""
     if exact.dtype.kind == "i":
         return Table(scope, np.where(costs >= FORBIDDEN_COST, FORBIDDEN, costs))
     with np.errstate(invalid="ignore"):

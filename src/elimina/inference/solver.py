@@ -1,4 +1,4 @@
-"""One question, and the ways to answer it in turn: what each finds is kept by the call, whatever ends it."""
+"""One question, and its strategies in turn: the call keeps the results of each, whatever ends it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Solver:
         self._paused = Paused()
 
     def portfolio(self) -> Portfolio:
-        """Yield the strategies, each chosen by what is known so far."""
+        """Yield the strategies, each chosen by the results so far."""
         model, task, _, query = self.question
         asked = indices_asked(model, task, query)
         if task != "mar":
@@ -209,7 +209,7 @@ class Solver:
         return outcome
 
     def _elimination(self, options: Options) -> Portfolio:
-        """Plan and run; what rows cannot hold is run in finer slices, or without rows."""
+        """Plan and run; if sparse tables do not fit, run in finer slices, or with dense tables."""
         rows: MemoryLimitError | None = None
         while True:
             (found, failure), plan = yield from self._planned(options)
@@ -282,7 +282,7 @@ class Solver:
 
     @uncollected()
     def plan(self, options: Options) -> Prepared:
-        """Plan, with what was prepared."""
+        """Plan the prepared problem."""
         model, task, evidence, query = self.question
         limit = max(_LEAST_SECONDS, self.run.seconds)
         with self.run.phase("plan") as parts:

@@ -1,4 +1,4 @@
-"""Strategies: ways to answer a question, the budget that each is given, and what became of it.
+"""Strategies: methods to answer a question, the budget of each, and its outcome.
 
 A portfolio is a generator of strategies. It is told the outcome of each before it yields the next, so that it may look
 at what is known, and go on differently where something does not fit. ``anytime.Run.pursue`` runs it.
@@ -26,7 +26,7 @@ FIRST_TURN = 0.25
 
 
 class Budget(NamedTuple):
-    """Means of a strategy: its time, what is known, and who keeps what it finds.
+    """Budget of a strategy: its time, the bounds and assignment so far, and a listener for its results.
 
     Attributes:
         deadline: By ``time.monotonic``; None: there is none.
@@ -72,7 +72,7 @@ class Attempt(NamedTuple):
 
     @staticmethod
     def failed(error: EliminaError) -> Attempt:
-        """Return a failure without its tracebacks, whose frames hold the tables of what failed."""
+        """Return a failure without its tracebacks, whose frames would keep tables alive."""
         cause: BaseException | None = error
         while cause is not None:
             cause.__traceback__ = None

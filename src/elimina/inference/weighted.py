@@ -250,7 +250,7 @@ def affordable(problem: Problem, order: Sequence[int], options: Options, deadlin
 
 
 def _run(execution: Execution, clock: dict[str, float], side: Bound, assignments: int = 1) -> _Bound:
-    """Bound a sum, rounding errors included; the first assignment follows what is most of it, others are drawn."""
+    """Bound a sum, rounding errors included; the first assignment is greedy, the others are drawn."""
     with running(execution, clock) as (heuristic, session):
         if session is None or not math.isfinite(heuristic.cost):
             return _Bound(-math.inf, ())
@@ -275,7 +275,7 @@ def _from_below(execution: Execution, options: Options, clock: dict[str, float])
 def _conditioned(
     execution: Execution, options: Options, clock: dict[str, float], chosen: Sequence[Sequence[int]]
 ) -> float:
-    """Return the logarithm of the sum over what assignments give the variables of divided buckets."""
+    """Return the logarithm of the sum at the values that assignments give the variables of partitioned buckets."""
     plan = execution.plan
     assert plan.minibuckets is not None
     nodes = bucket_tree([factor.scope for factor in plan.factors], plan.order, ibound=plan.minibuckets.ibound).nodes
@@ -321,7 +321,7 @@ def _exact(execution: Execution, clock: dict[str, float]) -> float:
 
 
 def _query_order(planned: Planned) -> list[int]:
-    """Return an order of the variables that stay, by what is left of the problem when the others are summed out."""
+    """Return an order of the variables that stay, for the problem in which the others are summed out."""
     problem, order = planned.problem, planned.plan.order
     tree = bucket_tree([group.scope for group in problem.groups], order, problem.kept)
     number = {v: n for n, v in enumerate(problem.kept)}

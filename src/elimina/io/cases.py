@@ -266,7 +266,7 @@ def _column_codes(variable: Variable, column: Any, indices: bool) -> Codes:
 
 
 def _checked_indices(variable: Variable, values: NDArray[Any], rows: NDArray[np.intp]) -> Codes:
-    """Check what is given as indices; -1, None and NaN are unobserved, and floats may be whole."""
+    """Check indices; -1, None and NaN are unobserved, and floats may be whole."""
     if values.dtype.kind == "O":
         values = np.array([UNOBSERVED if is_missing(value) else value for value in values])
     elif values.dtype.kind == "f":

@@ -45,7 +45,7 @@ class Lines:
         self._lines = []
 
     def at_end(self) -> bool:
-        """Return True if nothing follows what was read."""
+        """Return True at the end of the text."""
         return not any(text.split() for text in self._lines)
 
     def peek(self) -> bytes:

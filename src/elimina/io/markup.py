@@ -54,7 +54,7 @@ class Document:
         self._open: list[Element] = []
 
     def at_end(self) -> bool:
-        """Return whether nothing follows what was read: ``root`` reads everything."""
+        """Return whether the text is at its end: ``root`` reads everything."""
         return True
 
     def peek(self) -> bytes:

@@ -82,7 +82,7 @@ class PosteriorWriter(ABC):
             self._partial.unlink(missing_ok=True)
 
     def discard(self) -> None:
-        """Give up: what was written is removed."""
+        """Give up, and remove the output."""
         try:
             with suppress(OSError):
                 self._release()
@@ -105,7 +105,7 @@ class PosteriorWriter(ABC):
     def _finish(self) -> None: ...
 
     def _release(self) -> None:
-        """Close what is open, complete or not."""
+        """Close the open files, complete or not."""
         self._finish()
 
     def _unwritable(self, error: OSError) -> InputError:

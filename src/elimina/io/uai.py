@@ -143,7 +143,7 @@ def table_text(values: NDArray[np.float64]) -> str:
 
 
 def _as_factors(log_constant: float) -> list[float]:
-    """Split exp(log_constant) into factors that a double can hold; what needs too many of them is dropped, and said."""
+    """Split exp(log_constant) into factors that a double can hold; warn and drop it if that takes too many."""
     if log_constant == 0:
         return []
     if log_constant == -math.inf:

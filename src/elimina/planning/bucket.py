@@ -1,4 +1,4 @@
-"""A plan for one bucket alone: what an agent does with the tables that it has."""
+"""A plan for a single bucket: the work of an agent on its tables."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Machine(NamedTuple):
             return float("inf")
 
     def cell_seconds(self, seconds: float, steps: int) -> float:
-        """Return what a plan's cells take of its time: the most that fewer or smaller cells can save.
+        """Return the share of a plan's time that depends on its cells: the most that fewer or smaller cells can save.
 
         Args:
             seconds: The plan's time.

@@ -17,7 +17,7 @@ Integers = NDArray[np.int64]
 
 
 class Factors(Sequence[FactorLayout]):
-    """A sequence of factors over arrays; what belongs to factor f is the slice from ``starts[f]`` to the next start.
+    """A sequence of factors over arrays; the data of factor f is the slice from ``starts[f]`` to the next start.
 
     Attributes:
         member_starts: Starts of the members.

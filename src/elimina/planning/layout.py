@@ -175,7 +175,7 @@ def _round_up(value: int, unit: int) -> int:
 
 
 class Arena:
-    """Hands out spans of one block of memory, reusing what was given back; keeps the height reached.
+    """Allocator of spans of one block of memory, which reuses freed spans and records its peak.
 
     Small spans follow each other closely, so that a chain of small messages stays in few lines of a cache; others start
     where long rows may. Free spans of one length and one distance from such a start are kept together, so that the
@@ -209,7 +209,7 @@ class Arena:
         return offset
 
     def seal(self) -> None:
-        """Leave what is free below the height unused."""
+        """Leave free spans below the height unused."""
         self._sizes.clear()
         self._starts.clear()
         self._alike.clear()

@@ -1,4 +1,4 @@
-"""The machine's speeds, and what steps, tables and slices cost: the figures that estimates of time are made of.
+"""The machine's speeds, and the costs of steps, tables and slices: the figures behind all estimates of time.
 
 `Speeds` are those that ``elimina calibrate`` measures. They are kept in a file of the user's cache folder. All figures
 as they are given here were measured on a virtual machine with two cores of a server's CPU, and on an H200.

@@ -1,4 +1,4 @@
-"""Lower bounds on what a step on rows does not know: the rest of the problem, by mini-buckets over the same tree.
+"""Lower bounds on the rest of the problem for a sparse step, by mini-buckets over the same tree.
 
 Mini-bucket tree elimination (R. Mateescu, R. Dechter, K. Kask, "Tree approximation for belief updating", AAAI 2002):
 one pass towards the roots bounds each bucket's message from below, one back bounds all that is outside its subtree. A

@@ -59,7 +59,7 @@ class Problem(NamedTuple):
 
 
 def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collection[int] | None = None) -> Problem:
-    """Restrict the factors to the evidence, drop what cannot matter, and group the rest by scope.
+    """Restrict the factors to the evidence, drop irrelevant ones, and group the rest by scope.
 
     Args:
         model: Any model.
@@ -126,7 +126,7 @@ def _children_without(model: Model, kept: Collection[int]) -> set[int]:
 
 
 def restrict(problem: Problem, values: Mapping[int, int]) -> Problem:
-    """Fix more variables; the groups stay, for what is joined depends on all that its parts depend on.
+    """Condition on more variables; the groups stay, because a joined table depends on all variables of its parts.
 
     Args:
         problem: Problem of the task ``mpe``, ``pr`` or ``count``.

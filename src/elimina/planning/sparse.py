@@ -206,7 +206,7 @@ def _with_forms(dense: Plan, machine: Machine, known: _Known, whole: bool, times
 
 
 class _Chooser:
-    """Goes through the steps in order: what is expected of each message is needed for the next."""
+    """Forecast of the steps in order: the prediction of each message needs those before it."""
 
     def __init__(self, plan: Plan, machine: Machine, known: _Known, times: float) -> None:
         self._plan, self._machine, self._known, self._times = plan, machine, known, times
@@ -279,7 +279,7 @@ def _moved(steps: Sequence[Step], sequence: Sequence[int]) -> list[Step]:
 
 
 def _place_outputs(steps: list[Step], outputs: Sequence[Output], first: int) -> list[Step]:
-    """Let the parts of the answer follow one another, for what lies between them need have no place."""
+    """Place the parts of the answer next to each other, so that nothing between them takes memory."""
     for number in dict.fromkeys(output.step for output in outputs):
         steps[number] = steps[number]._replace(out_offset=first)
         first += steps[number].out_span

@@ -1,4 +1,4 @@
-"""Steps whose tables pass through a device in tiles: what lies where, and what is moved when; needs no device."""
+"""Steps whose tables pass through a device in tiles: places and transfers; no device is needed."""
 
 from __future__ import annotations
 

@@ -275,7 +275,7 @@ class Drawing:
     noun: str = "variable"
 
     def data(self) -> dict[str, Any]:
-        """Return what the script reads."""
+        """Return the data for the script."""
         points = [self.places, *(bend for bend in self.bends if len(bend))]
         stacked = np.concatenate(points)
         low, high = stacked.min(axis=0), stacked.max(axis=0)

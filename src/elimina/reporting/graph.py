@@ -62,7 +62,7 @@ class Layout(NamedTuple):
 
 
 def lay_out(model: Model, first: Sequence[int]) -> Layout:
-    """Choose what is drawn of a model's graph, and its places.
+    """Choose the part of a model's graph to draw, and its places.
 
     Args:
         model: A model with variables.
@@ -134,7 +134,7 @@ def draw_graph(model: Model, layout: Layout, result: Result | None, observed: Se
 
 
 def _kept(count: int, edges: Sequence[Edge], first: Sequence[int]) -> list[int]:
-    """Return the variables to draw: those asked for or observed, the hub, and what is near."""
+    """Return the variables to draw: queried and observed ones, the hub, and variables near them."""
     if count <= MOST_NODES:
         return list(range(count))
     neighbours: list[list[int]] = [[] for _ in range(count)]
@@ -247,7 +247,7 @@ _SMALLEST = 0.5
 
 
 def draw_tree(plan: Plan, model: Model) -> Drawing:
-    """Return the junction tree of a plan's order, without what is observed, rooted where it has the fewest levels.
+    """Return the junction tree of a plan's order, without observed variables, rooted for the fewest levels.
 
     Args:
         plan: Plan that eliminates at least one variable.

@@ -1,4 +1,4 @@
-"""Reports: a question is asked, and what becomes known of it is put on a page."""
+"""Reports: pages with the answer to a question, and all that is known of it."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class Picture:
 
 
 class Canvas(Picture):
-    """A page whose coordinates are inches; it grows to hold what is drawn."""
+    """A page whose coordinates are inches; it grows with the drawing."""
 
     def __init__(self) -> None:
         super().__init__(need("matplotlib.figure").Figure())
@@ -113,7 +113,7 @@ class Canvas(Picture):
 
     @property
     def bounds(self) -> tuple[Points, Points]:
-        """The lower left and upper right corners of what is drawn."""
+        """The lower left and upper right corners of the drawing."""
         return self._low, self._high
 
     def text_width(self, text: str, points: float) -> float:

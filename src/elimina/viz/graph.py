@@ -169,7 +169,7 @@ def _layered(
 
 
 class _Rows:
-    """The boxes of each layer: what an edge must not run through."""
+    """The boxes of each layer, which edges must avoid."""
 
     def __init__(self, places: Points, widths: Points, height: float, style: _Style) -> None:
         self._row, self._half = style.row, height / 2

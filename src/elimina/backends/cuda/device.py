@@ -115,7 +115,7 @@ def _import_cupy() -> Any:
 
 @functools.cache
 def _pools(cupy: Any) -> tuple[Any, Any]:
-    """Device and pinned memory of this process: what one backend has given back another one may take."""
+    """Device and pinned memory of this process; backends reuse the memory that others have released."""
     return cupy.cuda.MemoryPool(), cupy.cuda.PinnedMemoryPool()
 
 
@@ -171,7 +171,7 @@ class CudaDevice:
         return max(0, int(free) + int(self.pool.free_bytes()) - RESERVE)
 
     def lay_out(self, program: Program, steps: NDArray[np.int64] | None = None) -> Layout:
-        """Return what a program, or some of its steps, become on this device."""
+        """Return a program, or some of its steps, prepared for this device."""
         library = program.semiring == "sum-product" and bool(library_steps(program).any()) and self.blas is not None
         return lay_out(program, self.multiprocessors, self.shared_limit, steps, library)
 
@@ -193,7 +193,7 @@ class CudaDevice:
         return self._kernels[name]
 
     def binary(self, name: str) -> tuple[bytes, str]:
-        """Return a kernel's module and its name there, for who launches it without CuPy.
+        """Return a kernel's module and its name there, to launch it without CuPy.
 
         Raises:
             DeviceError: The compiler refuses.

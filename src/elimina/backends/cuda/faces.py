@@ -30,7 +30,7 @@ SECTOR = 32
 CACHE = 30.0
 """Bytes that a multiprocessor reads from the cache in a cycle."""
 HINDRANCE = 0.3
-"""Share of what is done at the same time that takes time of its own."""
+"""Share of overlapped work that still adds to the time."""
 START = 6000.0
 """Cycles before the first value."""
 STREAMED = 9.0

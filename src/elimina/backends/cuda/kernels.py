@@ -155,7 +155,7 @@ def semiring_type(semiring: str, dtype: np.dtype[np.generic]) -> str:
 
 
 def policy_type(semiring: str, dtype: np.dtype[np.generic]) -> str:
-    """Return the C++ type that says how cells sit in registers, where neighbours are read together."""
+    """Return the C++ type of the layout of cells in registers, for neighbours that are read together."""
     return "elimina::Pairs" if dtype == np.int16 else f"elimina::Single<{semiring_type(semiring, dtype)}>"
 
 

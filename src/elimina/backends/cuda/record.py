@@ -1,4 +1,4 @@
-"""The packed record of one large step, as the tile kernels read it, and what its blocks share."""
+"""The packed record of one large step for the tile kernels, and the data that its blocks share."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ LAYOUTS = 16
 
 
 class Part:
-    """Some of a program's steps on the device: what the kernels read, and the counters as they are before a run."""
+    """Some of a program's steps on the device: the inputs of the kernels, and the counters before a run."""
 
     def __init__(self, session: CudaSession, layout: Layout) -> None:
         self.layout = layout
@@ -83,7 +83,7 @@ class CudaSession:
         self._loads[offset * self._program.dtype.itemsize] = np.ascontiguousarray(values).view(np.uint8)
 
     def _write_loads(self) -> None:
-        """Queue what has to be written: pieces that follow each other as one, through pinned memory."""
+        """Queue the pending writes through pinned memory; adjacent pieces are written as one."""
         for first, pieces in _runs(self._loads):
             size = sum(map(len, pieces))
             if size > STAGE:
@@ -312,7 +312,7 @@ class CudaSession:
         kernel((tile.blocks,), (tile.threads,), arguments, shared_mem=tile.shared)
 
     def _launch_matrix(self, part: Part, matrix: Matrix, pointers: tuple[Any, ...]) -> None:
-        """Queue a step that the library makes, the factor that it needs, and the range of what it wrote."""
+        """Queue a step of the library, the factor that it needs, and the range of its output."""
         backend, dtype, semiring = self._backend, self._program.dtype, self._program.semiring
         arena, peaks, stop = pointers
         alpha = part.scalars_at + dtype.itemsize * matrix.scalar

@@ -367,7 +367,7 @@ class StreamSession(TiledSession):
         events[DOWN][slot].record(down)
 
     def _launch(self, tile: Tile, slot: int, up: Any) -> Callable[[], None]:
-        """Queue the upload of a tile's packed words; return what launches its kernel."""
+        """Queue the upload of a tile's packed words; return a function that launches its kernel."""
         program, backend = self.program, self._backend
         cut, record = self._cut(tile)
         at = 8 * len(record)

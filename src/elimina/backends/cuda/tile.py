@@ -110,7 +110,7 @@ def choose(
     multiprocessors: int,
     shared_limit: int,
 ) -> Tile:
-    """Choose the kernel and the cut for a step; its record becomes what the kernel reads: axes moved and merged.
+    """Choose the kernel and the split for a step; move and merge the axes of its record for that kernel.
 
     Raises:
         DeviceError: The step needs more blocks or shared memory than a launch can have.

@@ -26,7 +26,7 @@ from elimina.semiring import SEMIRINGS
 Array = NDArray[np.generic]
 
 _IN_WORK = 3
-"""Copies of a table that its making takes: what is read is sorted, and what is made grows."""
+"""Copies of a table while it is made: inputs are sorted, and the output grows."""
 
 _MOST_LOOKUP = 1 << 22
 """Cells of the largest dense table that rows are looked up in, rather than joined with its rows."""
@@ -172,7 +172,7 @@ class RowsSession:
         return Run(self._zone(), self._peaks.copy(), assignment, seconds, (self._counts[0], self._counts[1]))
 
     def _run_rows(self, number: int) -> None:
-        """Join what the step reads, and eliminate its variable."""
+        """Join the inputs of the step, and eliminate its variable."""
         step = self._sparse.steps[number]
         read = [self._read(operand) for operand in step.operands]
         # How many rows bounds will leave is not known.
@@ -350,7 +350,7 @@ class RowsSession:
         self._taken -= 0 if table is None else _size(table)
 
     def _forget(self, numbers: Sequence[int]) -> None:
-        """Drop what only these steps were still to read."""
+        """Drop the tables that only these steps still had to read."""
         if not self._program.keep:
             for source in (source for number in numbers for source in self._read_last[number]):
                 self._drop(source)

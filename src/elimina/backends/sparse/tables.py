@@ -1,4 +1,4 @@
-"""Sparse tables: sorted rows of packed keys and values, and what can be done with them on any device."""
+"""Sparse tables: sorted rows of packed keys and values, and their operations on any device."""
 
 from __future__ import annotations
 

@@ -335,5 +335,5 @@ def _joined(words: Sequence[Sequence[str]], rows: NDArray[Any]) -> list[str]:
 
 
 def is_worst(cost: float, model: Model) -> bool:
-    """Return whether a cost says that an assignment is forbidden."""
+    """Return whether a cost means that an assignment is forbidden."""
     return cost == forbidden_value(model.sense, np.int64 if isinstance(cost, int) else np.float64)

@@ -404,7 +404,7 @@ class Expressions:
         return template, {place: word for word, place in places.items()}
 
     def _domain(self, name: str) -> tuple[Column, str]:
-        """Return the values of a variable, and what tells them from those of others."""
+        """Return the values of a variable, and a key that differs for different values."""
         if name in self.external:
             domain, code = self.external[name]
             return self.values[domain.name][code : code + 1], f"{code} of {domain.name}"
