@@ -1,6 +1,6 @@
 """Scales of messages: readers divide each by a power of two, which the answer has to account for.
 
-Bounds on what rounding may have changed of an optimum whose costs, or logarithms, are floats.
+Bounds on the rounding error of an optimum whose costs, or logarithms, are floats.
 
 Tables are added less the best value that each of them has (``inference.encode``), so all that is added is of one sign:
 each addition then changes a sum by a small part of itself. What tables cancel of each other is in the constants, which
@@ -58,7 +58,7 @@ def rounding(plan: Plan, cost: float, constants: Iterable[float], more: int = 0)
 
 
 def widened(bound: float, *parts: float) -> float:
-    """Return a lower bound that is the sum of some floats, less what adding them may have changed."""
+    """Return a lower bound that is the sum of some floats, less the possible rounding of the sum."""
     return bound - _MORE * epsilon("float64") * (abs(bound) + math.fsum(map(abs, parts)))
 
 

@@ -79,7 +79,7 @@ class Layout(NamedTuple):
         return np.array(words, dtype=np.uint64)
 
     def without_last(self) -> Layout:
-        """Return the layout of what is left when the last variable is eliminated: its bits are zero."""
+        """Return the layout of the table after the last variable is eliminated: its bits are zero."""
         return Layout(self.scope[:-1], self.sizes[:-1], self.places[:-1], self.words)
 
     def segments(self, target: Layout) -> NDArray[np.int64]:

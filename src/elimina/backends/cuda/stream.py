@@ -59,15 +59,15 @@ class Arena(Protocol):
     array: NDArray[np.generic]
 
     def prepare(self, tile: Tile) -> None:
-        """Begin to get ready what a later tile uploads, as far as it is written."""
+        """Start to prepare the uploads of a later tile, as far as they are written."""
         ...
 
     def upload(self, tile: Tile, base: int, stream: Any) -> None:
-        """Queue what the tile uploads to a device's memory."""
+        """Queue the uploads of the tile to the device's memory."""
         ...
 
     def download(self, tile: Tile, base: int, stream: Any) -> None:
-        """Queue what the tile downloads."""
+        """Queue the downloads of the tile."""
         ...
 
     def settle(self) -> None:
@@ -228,7 +228,7 @@ class FileArena:
 
 
 class _Stage:
-    """Pinned memory between a file and a device, and what is going on with it."""
+    """Pinned memory between a file and a device, and its pending transfers."""
 
     def __init__(self, backend: CudaDevice, size: int) -> None:
         self._memory = backend.pinned.malloc(max(1, size))
