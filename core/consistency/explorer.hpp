@@ -43,6 +43,8 @@ class Explorer {
   // A value that is tried first where it costs nothing.
   void prefer(const std::vector<int>& value) { preferred_ = value; }
 
+  void exchange_weights(std::vector<double>& of_all) { propagator_.exchange_weights(of_all); }
+
   Cost bound() const { return propagator_.state().constant(); }
   const Propagator& propagator() const { return propagator_; }
   std::uint64_t nodes() const { return nodes_; }

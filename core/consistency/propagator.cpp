@@ -29,7 +29,7 @@ Propagator::Propagator(const Network& network)
       support_(network.size.size(), 0),
       suspect_(network.size.size(), -1),
       hint_(network.cells.size(), 0),
-      weight_(network.functions.size(), 1.0) {
+      weight_(network.functions.size(), 1.0), exchanged_(weight_) {
   int most = 1, arity = 2;
   for (const int n : network.size) most = std::max(most, n);
   for (const Function& f : network.functions) arity = std::max(arity, f.arity());
@@ -436,6 +436,12 @@ void Propagator::marginal(const Function& f, int p, std::span<const int> values,
     if (k < 0) break;
   }
   for (std::size_t i = 0; i < values.size(); ++i) marginal_[i] -= state_.shift(f, p)[values[i]];
+}
+
+void Propagator::exchange_weights(std::vector<double>& of_all) {
+  of_all.resize(weight_.size(), 1.0);
+  for (std::size_t f = 0; f < weight_.size(); ++f) of_all[f] += weight_[f] - exchanged_[f];
+  weight_ = exchanged_ = of_all;
 }
 
 double Propagator::weight(Var v) const {

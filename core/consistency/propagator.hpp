@@ -32,6 +32,9 @@ class Propagator {
   // Number of conflicts of the functions with another free variable (Boussemart et al., 2004).
   double weight(Var v) const;
 
+  // Add the weights of functions that were learned since the last exchange to those of all threads, and take these.
+  void exchange_weights(std::vector<double>& of_all);
+
   // Equivalent costs: of an assignment of values that are left, in the state as it is.
   Cost at(const std::vector<int>& value) const;
 
@@ -87,6 +90,7 @@ class Propagator {
   std::vector<int> support_, suspect_;      // of each variable; the function that its last costs came from
   std::vector<int> hint_;                   // of each shifted cost: a value of the other variable
   std::vector<double> weight_;
+  std::vector<double> exchanged_;  // the weights after the last exchange
   std::vector<Cost> marginal_, amount_, need_, nothing_;
   std::vector<std::vector<Cost>> lent_;
   struct Axis {

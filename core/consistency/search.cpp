@@ -133,6 +133,7 @@ void Search::give(std::size_t number, std::vector<Open> left) {
   }
   active_[number] = forbidden;
   adapt(explorers_[number]);
+  if (explorers_.size() > 1) explorers_[number].exchange_weights(weights_);
   has_room_ = open_.size() < most_open_;
   note_bound();
   changed_.notify_all();

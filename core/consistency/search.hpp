@@ -69,6 +69,7 @@ class Search {
   std::vector<Explorer> explorers_;
   std::vector<Open> open_;        // a heap
   bool is_possible_ = true;       // whether anything is below the top at the root
+  std::vector<double> weights_;   // of the functions, learned by all threads
   std::vector<Cost> active_;      // of each thread, the bound of its node; `forbidden` if it has none
   std::vector<int> best_, preferred_;
   std::atomic<Cost> cost_ = network::forbidden, top_, lower_ = 0;
