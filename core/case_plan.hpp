@@ -1,4 +1,4 @@
-// A plan of its own for what is left of a network when some variables are observed: an elimination order, and both passes over its
+// A plan for the rest of a network when some variables are observed: an elimination order, and both passes over its
 // bucket tree as records of elimina/program.hpp. Messages and marginals are made as in plan/passes.cpp (Shafer and Shenoy,
 // 1990); here a plan takes microseconds, and the splits of the steps follow a simple rule (step_record.hpp).
 #pragma once

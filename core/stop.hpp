@@ -40,7 +40,7 @@ inline void check_stop() {
   if (stopped()) throw Stopped{};
 }
 
-// Limits the time of what this thread does while the object lives.
+// Limits the time of this thread's work while the object lives.
 class TimeLimit {
  public:
   explicit TimeLimit(double seconds) : before_(patience.end) {

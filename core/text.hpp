@@ -12,7 +12,7 @@
 
 namespace elimina {
 
-// Input that is not what was expected; Scanner::line() tells where.
+// Malformed input; Scanner::line() gives the place.
 struct TextError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

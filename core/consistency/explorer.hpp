@@ -37,7 +37,7 @@ class Explorer {
 
   const std::vector<int>& solution() const { return solution_; }
 
-  // Back to the root: what is left below the node, nothing if it is done.
+  // Goes back to the root; returns the open nodes below the node, none if it is done.
   std::vector<Open> leave();
 
   // A value that is tried first where it costs nothing.

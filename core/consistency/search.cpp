@@ -62,7 +62,7 @@ bool Search::run(const Limits& limits) {
   return open_.empty();
 }
 
-// Passes on what is known; whether to go on.
+// Reports the bounds and assignment so far; returns whether to go on.
 bool Search::tell(const Limits& limits) {
   std::vector<int> value;
   Cost cost;

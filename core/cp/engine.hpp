@@ -1,4 +1,4 @@
-// Propagators, who is waiting for what, and the queue that brings them to a fixpoint.
+// Propagators, their subscriptions, and the queue that brings them to a fixpoint.
 #pragma once
 #include <array>
 #include <chrono>

@@ -63,7 +63,7 @@ class Finder {
 
 class Search final : public Finder {
  public:
-  // A solver is searched once: what the root implies stays in it.
+  // A solver is searched once: implications of the root stay in it.
   Search(Solver& solver, Options options);
   ~Search() override { leave(); }
   Search(const Search&) = delete;

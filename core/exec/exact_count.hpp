@@ -1,5 +1,5 @@
 // Counts in integers of any length. Residues (decision 4) run a program once for every 31 bits of the count; where these are many, one run
-// in long integers takes a hundredth of that, for most of what it does is to add them.
+// in long integers takes a hundredth of that, because most of its work is to add them.
 #pragma once
 #include <span>
 #include <vector>

@@ -1,4 +1,4 @@
-// A cost-function network with integer costs, all at least 0, and what is known of its optimum.
+// A cost-function network with integer costs, all at least 0, and bounds on its optimum.
 #pragma once
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Graphs of variables, their symbolic elimination, and what an order costs.
+// Graphs of variables, their symbolic elimination, and the cost of an order.
 #pragma once
 #include <atomic>
 #include <chrono>

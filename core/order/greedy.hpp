@@ -49,7 +49,7 @@ enum class Rule { min_fill, weighted_min_fill, min_degree, min_weight, sweep };
 std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double bound, Random& random,
                             const Clock& clock);
 
-// Eliminates what need not be searched; returns it in order, the remainder holds the rest.
+// Eliminates variables that need no search; returns them in order, the remainder holds the others.
 Order reduce(Remainder& rest, const Clock& clock);
 
 }  // namespace elimina::order

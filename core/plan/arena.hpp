@@ -64,7 +64,7 @@ class Arena {
 
   // Offset of a free span: the first that fits.
   i64 take(i64 span);
-  // Leaves what is free below the height unused.
+  // Leaves free spans below the height unused.
   void seal() { free_.clear(); }
   // Makes a span free again, merged with its free neighbours.
   void give_back(i64 offset, i64 span);

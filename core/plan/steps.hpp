@@ -67,11 +67,11 @@ class Writer {
   // All variables of the tables, by position, but for one (-1: for none).
   std::vector<int> scope_of_all(std::span<const Read> reads, int without = -1);
 
-  // Appends what turns tables into the message of a bucket over a scope; `variable`: kJoin for a join.
+  // Appends the steps from tables to the message of a bucket over a scope; `variable`: kJoin for a join.
   Read eliminate(int variable, int scope, std::vector<Read> reads, double weight = 1);
-  // Appends what eliminates all variables of a bucket but some, the earliest first.
+  // Appends the steps that eliminate all variables of a bucket but some, the earliest first.
   Read project(int variable, std::span<const int> separator, std::vector<Read> reads, const std::vector<int>& axes, double weight);
-  // Appends what evens out mini-buckets: for each a table over the scope that their marginals have.
+  // Appends the moment matching of mini-buckets: for each a table over the scope of their marginals.
   std::vector<Read> level(const std::vector<Read>& marginals, std::span<const double> parts);
 
  private:

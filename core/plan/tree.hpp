@@ -1,4 +1,4 @@
-// Trees of buckets: which factors meet where, and what each node sends to its parent (Dechter 1999).
+// Trees of buckets: the factors of each node, and the message to its parent (Dechter 1999).
 #pragma once
 #include <optional>
 

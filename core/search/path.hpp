@@ -1,4 +1,4 @@
-// Values along a path of the pseudo-tree, and what the tables of a bucket say of the next variable's.
+// Values along a path of the pseudo-tree, and the costs of the next variable's values.
 #pragma once
 #include <vector>
 

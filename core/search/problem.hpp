@@ -19,7 +19,7 @@ struct Arena : network::Numbers {
   const void* cells;
   std::int64_t size;
 
-  // Call with a pointer to the cells as what they are.
+  // Calls a function with a pointer to the cells at their type.
   template <class Visit>
   auto as_cells(Visit visit) const {
     return Numbers::as_cells(cells, visit);

@@ -152,7 +152,7 @@ class Run {
 
   void note() { best_.events.push_back({since_start(), lower_, upper_, nodes_}); }
 
-  // Passes on what is known; whether to go on.
+  // Reports the bounds and assignment so far; returns whether to go on.
   bool tell() {
     std::vector<int> value;
     double upper;

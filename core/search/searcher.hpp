@@ -33,7 +33,7 @@ class Searcher {
   // A lower bound on the top, at any time.
   double lower() const;
 
-  // Stores what is known along the path.
+  // Stores the bounds along the path.
   void leave();
 
   // Finds the values of the solution whose cost was found at the root: what the cache lost is searched again. False if it was stopped.

@@ -12,7 +12,7 @@ class Choice {
   // The call that was just answered, by the side that was chosen.
   void took(double seconds) {
     Mean& mean = is_device_ ? device_ : cpu_;
-    // The first call of a trial pays for what has changed since the last one there.
+    // The first call of a trial includes the copies of all changes since the last one there.
     if (!is_trial_ || left_ < kTrial) mean.add(seconds);
     if (--left_ > 0) return;
     if (is_trial_) end_trial();

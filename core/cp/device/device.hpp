@@ -10,7 +10,7 @@
 
 namespace elimina::cp {
 
-// The device does not do what it should; the text says which call failed.
+// A call of the device failed; the text names it.
 struct DeviceFailed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -39,7 +39,7 @@ class FilterDevice {
   virtual unsigned blocks() const = 0;
 };
 
-// The same code on this processor, by a team of threads: what tests compare.
+// The same code on this processor, by a team of threads, for tests.
 std::unique_ptr<FilterDevice> make_host_device(unsigned threads);
 
 // A kernel of a CUDA module, on a device's primary context; the driver is loaded now. Throws `DeviceFailed`.

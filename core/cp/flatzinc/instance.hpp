@@ -1,4 +1,4 @@
-// A FlatZinc model in a solver: what is posted, how it is searched, and how a solution is written.
+// A FlatZinc model in a solver: its constraints, its search, and the output of solutions.
 #pragma once
 #include <optional>
 #include <string>
@@ -19,7 +19,7 @@ class Instance {
   Instance(const Document& document, Sink& solver, const Poll& poll);
 
   Goal goal() const { return document_.solve.goal; }
-  // Rules, restarts, the objective, and what a search near a solution relaxes.
+  // Rules, restarts, the objective, and the variables that a search near a solution relaxes.
   Options options();
   Value objective(const Values& solution) const;
   // True if the objective is at the limit of integers without bounds.
@@ -32,7 +32,7 @@ class Instance {
   // True if an annotation asks for large neighbourhood search.
   bool is_relaxed() const { return relaxation_.has_value(); }
 
-  // Search annotations that are not known, and what was taken for them.
+  // Unknown search annotations, and their replacements.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:

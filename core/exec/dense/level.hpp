@@ -92,7 +92,7 @@ class LevelStep {
     }
   }
 
-  // A count that the compiler knows is divided by without dividing.
+  // Division by a compile-time constant becomes a multiplication.
   template <int fixed_count>
   void finish(const V* __restrict sums, const V* __restrict largest, const V* __restrict own, i64 cells, V* __restrict out) const {
     const int number = int(step_[kTablesA]), count = fixed_count ? fixed_count : int(step_[kTables]);

@@ -21,7 +21,7 @@ class Slices {
 
   bool touches(i64 step) const { return !touched_.empty() && touched_[step] > 0; }
 
-  // The step without what is given; valid until the next call.
+  // The step without its observed axes; valid until the next call.
   StepView slice(i64 number);
 
   // The outputs that have a given axis, of the steps that the last call of `fix` made to run again.

@@ -1,4 +1,4 @@
-// Sparse tables on the CPU (elimina/rows.hpp says what a row is): what the bindings call.
+// Sparse tables on the CPU for the bindings; elimina/rows.hpp defines a row.
 #pragma once
 #include <cstdlib>
 #include <memory>
@@ -34,7 +34,7 @@ class Buffer {
     if (at_ && bytes_ >= kMapped) unmap_pages(at_, std::size_t(bytes_));
     else std::free(at_);
   }
-  // Gives back what lies beyond so many bytes.
+  // Releases the memory beyond so many bytes.
   void shrink(i64 bytes) {
     if (bytes_ < kMapped) return;
     const i64 page = i64(kHugePage), kept = (bytes + page - 1) / page * page;

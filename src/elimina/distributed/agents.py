@@ -400,7 +400,7 @@ class _Run:
         self.joined += len(new)
 
     def _adopt(self, gone: Sequence[str], lost: Sequence[int], new: Sequence[int]) -> None:
-        """Give agents that are gone to new agent hosts, or else to all; they are sent again what they were sent."""
+        """Give lost agents to new agent hosts, or else to all; their messages are sent again."""
         takers = list(new or self._posts)
         parts = self._divided(gone, len(takers))
         # All agent hosts learn the new places last: messages to agents that have not started yet wait in the logs.

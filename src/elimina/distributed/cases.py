@@ -28,7 +28,7 @@ _LEAST_CASES = 256
 
 
 class _Job(NamedTuple):
-    """Data that all tasks of a batch share; a worker caches by the key what it makes of them."""
+    """Data that all tasks of a batch share; a worker caches by the key the objects made from them."""
 
     key: str
     model: Model

@@ -127,7 +127,7 @@ _GRACE = 2.0
 
 
 class _Job(NamedTuple):
-    """Data that all tasks share; a worker caches by the key what it makes of them."""
+    """Data that all tasks share; a worker caches by the key the objects made from them."""
 
     key: str
     original: Original
@@ -218,7 +218,7 @@ class ClusterSearch(Knowledge):
         return result.replace(stats={**result.stats, **tasks.statistics})
 
     def _go_on(self, tasks: Tasks, until: float) -> None:
-        """Deal out what there is; when time is up, wait for what tasks know then."""
+        """Deal out the open nodes; when time is up, wait for the tasks' results."""
         while not self.is_over and (self._running or time.monotonic() < until):
             self._submit(tasks, until)
             answer = tasks.next(until + _GRACE)

@@ -212,7 +212,7 @@ def _finer(planned: Planned, options: Options, lanes: int) -> Plan:
 
 
 class _Shares:
-    """Slices of a plan as tasks, and what their answers make together.
+    """Slices of a plan as tasks, and the answer merged from theirs.
 
     Args:
         tasks: On the workers.

@@ -143,7 +143,7 @@ class Station:
         self._reset(-1)
 
     async def begin(self, start: Start) -> None:
-        """Start agents, all of which forget what they knew."""
+        """Start agents from an empty state."""
         self._inbox.put(partial(self._begin, start))
         if self._thread is None:
             self._thread = self._pool.submit(self._serve)
@@ -161,7 +161,7 @@ class Station:
     async def redirect(
         self, stations: dict[str, int], lost: Sequence[int], addresses: dict[int, tuple[str, str]]
     ) -> None:
-        """Learn where agents of lost agent hosts are now, and send them again what they were sent."""
+        """Note the new places of agents of lost agent hosts, and send them their messages again."""
         self._inbox.put(partial(self._redirect, stations, lost, addresses))
 
     async def news(self) -> News:
@@ -313,7 +313,7 @@ class Station:
             self._worker.loop.add_callback(self._drain, link, self._epoch)
 
     async def _drain(self, link: _Link, epoch: int) -> None:
-        """Send what is there, and what comes meanwhile, until an agent host answers or is given up."""
+        """Send waiting messages, and new ones, until an agent host answers or is given up."""
         if link.is_busy:
             return
         link.is_busy = True

@@ -1,4 +1,4 @@
-"""A call that can be ended at any time: who waits for it, what is known meanwhile, and where its time went."""
+"""A call that can be ended at any time: its thread, its bounds and assignment so far, and its times."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class _Event(NamedTuple):
 
 
 class Run:
-    """One call, and what is known of its answer.
+    """One call, and the bounds and assignment so far.
 
     The work runs in a thread of its own, and the caller's thread waits for it. So an interrupt never comes between two
     lines of the work, and neither that nor the time limit has to wait for it: both are answered with what is known.
@@ -139,7 +139,7 @@ class Run:
         return time.monotonic() - self.started
 
     def learn(self, found: Result) -> None:
-        """Keep what improves on what is known, and tell the listener."""
+        """Keep improvements of the bounds and the assignment, and tell the listener."""
         self.known = combine(self.known, found, self.sign)
         if self._listener is not None:
             seconds = round(self.age, 3)
@@ -173,7 +173,7 @@ class Run:
             self._book(frame, parts, self._frames)
 
     def pursue(self, portfolio: Portfolio) -> None:
-        """Run the strategies of a portfolio in turn until it ends, or what is known is good enough.
+        """Run the strategies of a portfolio in turn until it ends, or the answer is good enough.
 
         Raises:
             EliminaError: The portfolio ended with a failure.
@@ -200,14 +200,14 @@ class Run:
         return 0 if resident is None or self._resident is None else max(0, resident - self._resident)
 
     def budget(self, seconds: float = math.inf) -> Budget:
-        """Return the means of what begins now, and may take so many seconds."""
+        """Return the budget of a strategy that begins now, and may take so many seconds."""
         ends = [] if seconds == math.inf else [time.monotonic() + seconds]
         ends += [] if self.deadline is None else [self.deadline]
         return Budget(min(ends, default=None), self.known, self.learn, self.held)
 
     @property
     def is_answered(self) -> bool:
-        """True if nothing else is to be tried: what is known is exact, or close enough, or time is up."""
+        """True if the portfolio is done: the answer is exact, or close enough, or time is up."""
         found = self.known
         if found is None:
             return False
@@ -228,7 +228,7 @@ class Run:
     # What the caller calls.
 
     def answer(self, work: Callable[[], None]) -> Result:
-        """Do the work in a thread, and return what is known when it ends or is ended.
+        """Do the work in a thread, and return the answer so far when it ends or is ended.
 
         Raises:
             KeyboardInterrupt: The user interrupted, and nothing is known.
@@ -242,7 +242,7 @@ class Run:
         return found
 
     def result(self, work: Callable[[], T]) -> T:
-        """Do a call's first work in a thread, of which nothing is known before it is done, and return what it returns.
+        """Do a call's first work, which has no partial answer, in a thread, and return its result.
 
         Raises:
             KeyboardInterrupt: The user interrupted, though the work was done by then: the call is not.
@@ -257,7 +257,7 @@ class Run:
         raise self._nothing_known(ended_by, None)
 
     def _carry_out(self, work: Callable[[], None]) -> EndedBy | None:
-        """Do the work in a thread; return what ended it, None if it came to its end."""
+        """Do the work in a thread; return the exception that ended it, None if it finished."""
         thread = Thread(target=self._work, args=(work,), name="elimina", daemon=True)
         ended_by: EndedBy | None = None
         is_collected = gc.isenabled()
@@ -319,7 +319,7 @@ class Run:
                 event.returned.release()
 
     def _tell_last(self, found: Result) -> None:
-        """Tell the bounds of the answer, where an improvement came too late to be told."""
+        """Report the bounds of the answer, if an improvement came too late for a report."""
         ends = found.lower_bound, found.upper_bound
         if self._listener is not None and ends not in ((None, None), self._told):
             self._listener(Bounds(round(self.age, 3), *ends, found.stats.get("nodes", 0)))
@@ -427,7 +427,7 @@ class Part(Run):
 
 
 def _attempt(strategy: Strategy) -> Attempt:
-    """Run a strategy, keep what it finds, and time its phases."""
+    """Run a strategy, keep its results, and time its phases."""
     run, name, plan = strategy.run, strategy.name, strategy.plan
     if plan is not None and not plan.fits:
         return Attempt(None, MemoryLimitError(does_not_fit(plan)))

@@ -58,7 +58,7 @@ def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
 
 
 def _resumed(execution: Execution) -> dict[str, int]:
-    """Return the figures of what a checkpoint saved: whole slices, and steps of an unfinished one."""
+    """Return the figures of a checkpoint's savings: whole slices, and steps of an unfinished one."""
     if execution.checkpoint is None:
         return {}
     steps = execution.checkpoint.steps.get("done", 0)
@@ -116,7 +116,7 @@ def _valued(model: Model, bound: int | float, chosen: Sequence[int], tolerance: 
 
 
 def _tell_best(execution: Execution, state: State, bounds: SliceBounds | None) -> None:
-    """Tell the best assignment of the slices that have run, and what bounds all of them."""
+    """Report the best assignment of the slices that have run, and the bound on all of them."""
     if execution.learn is None or execution.plan.slicing is None:
         return
     model, sign = execution.problem.model, 1 if execution.problem.model.sense == "min-cost" else -1

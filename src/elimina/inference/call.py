@@ -34,7 +34,7 @@ _LOWEST = -1000
 
 
 class Observed(NamedTuple):
-    """A model and what is observed in it: variable index -> value index."""
+    """A model and its observations: variable index -> value index."""
 
     model: Model
     values: dict[int, int]
@@ -91,7 +91,7 @@ def with_leaves(model: Model, weights: Mapping[int, Array]) -> Observed:
 
 
 def with_factors(model: Model, weights: Mapping[int, Array]) -> Observed:
-    """Turn likelihoods into factors, which every task takes; what has one positive weight is observed besides."""
+    """Turn likelihoods into factors, which every task takes; a single positive weight is also an observation."""
     values = {v: int(w.argmax()) for v, w in weights.items() if np.count_nonzero(w) == 1}
     soft = [Table([v], w) for v, w in weights.items() if v not in values or w.max() != 1]
     if soft:
@@ -127,7 +127,7 @@ def _unused(taken: set[str], name: str) -> str:
 
 
 class Prepared(NamedTuple):
-    """A plan, what it was made from, and for mini-buckets what its problem was made from."""
+    """A plan, its inputs, and for mini-buckets the inputs of its problem."""
 
     first: First
     planned: Planned
@@ -239,7 +239,7 @@ def _inquire(model: Model, observed: Observed, query: Sequence[int] | None, opti
 
 
 def observe(model: Model, task: Task, evidence: Evidence) -> Observed:
-    """Return the model with what is known of it; likelihoods become factors of their own."""
+    """Return the model with its evidence; likelihoods become factors."""
     known = evidence_of(model, evidence)
     soft = [v for v, what in known.items() if not isinstance(what, int)]
     if not soft:

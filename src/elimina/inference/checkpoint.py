@@ -1,4 +1,4 @@
-"""Interrupted work: what a run knows, in a directory, so that another process can go on from there."""
+"""Interrupted work: the state of a run in a directory, from which another process can continue."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Checkpoint:
         self.state = self._known["state"]
 
     def save(self, state: State) -> None:
-        """Keep what is known so far; it is written once a second at most."""
+        """Keep the state so far; it is written once a second at most."""
         self._waiting = state
         if time.monotonic() - self._saved > SAVE_SECONDS:
             self.flush()
@@ -129,18 +129,18 @@ class Checkpoint:
         return known
 
     def save_steps(self, steps: State) -> None:
-        """Write what is known of a slice that is not finished, at once."""
+        """Write the state of an unfinished slice at once."""
         self._write({**(self._waiting or self._known["state"]), "steps": steps})
         self._waiting = None
 
     def flush(self) -> None:
-        """Write what is not written yet."""
+        """Write the state that is not written yet."""
         if self._waiting is not None:
             self._write(self._waiting)
             self._waiting = None
 
     def save_messages(self, number: int, arrays: Iterable[NDArray[Any]]) -> list[Any]:
-        """Write arrays to a file of their own; return what ``read_messages`` wants to know."""
+        """Write arrays to a file of their own; return the description for ``read_messages``."""
         size = crc = 0
         with self._replacing(f"{_MESSAGES}{number}") as file:
             for array in arrays:
@@ -172,7 +172,7 @@ class Checkpoint:
                 path.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove what was written, and the directory if this made it and nothing else is in it."""
+        """Remove the files, and the directory if elimina made it and it is empty."""
         self.drop_messages(())
         (self._directory / _FILE).unlink(missing_ok=True)
         with contextlib.suppress(OSError):

@@ -167,7 +167,7 @@ class Consistency:
         return self.units.total(self.core.bound, self.original)
 
     def know(self, total: int | float, chosen: Sequence[int]) -> None:
-        """Look for what is better than an assignment of that total."""
+        """Search for assignments better than that total."""
         free = self.original.moved.free
         self.core.know(self.units.cost(total, self.original), [chosen[free[n]] for n in self.reduction.kept])
 

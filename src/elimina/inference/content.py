@@ -1,4 +1,4 @@
-"""Mini-buckets by what is in the tables: those go together whose joint message says most more than theirs apart.
+"""Mini-buckets by the contents of tables: tables join whose joint message exceeds the sum of their own most.
 
 Content-based greedy partitions (Rollon and Dechter 2010, "New mini-bucket partitioning heuristics for bounding the
 probability of evidence", section 4), with costs for probabilities. The messages have to be known for it, so they are
@@ -181,7 +181,7 @@ class _Division:
             self._near[v].update(scope)
 
     def _gain(self, one: Joined, other: Joined) -> float:
-        """By how much two tables' joint message is above the sum of theirs: the mean over all assignments."""
+        """Gain of two tables' joint message over the sum of their own: the mean over all assignments."""
         scope = self._union([one, other])
         sizes = {v: n for part in (one, other) for v, n in zip(part.scope, part.table.shape, strict=True)}
         if math.prod(sizes.values()) <= _EXACT:

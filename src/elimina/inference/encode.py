@@ -125,7 +125,7 @@ class Encoder:
         return ranges, exponents, exact
 
     def _write_list(self, number: int) -> tuple[Array, int, bool]:
-        """Write a listed factor; return what ``write_factors`` does of one factor."""
+        """Write a listed factor; return the same as ``write_factors`` for one factor."""
         from elimina.inference.listed import write_listed
 
         factor = self._lists[number]
@@ -135,7 +135,7 @@ class Encoder:
         return written.range, written.exponent, written.is_exact
 
     def encoded(self, problem: Problem) -> Encoded:
-        """Return what has been written.
+        """Return the summary of the written factors.
 
         Args:
             problem: With the tables that were written last.

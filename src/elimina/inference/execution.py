@@ -71,7 +71,7 @@ class Execution(NamedTuple):
         return {"done": 0, **{key: value for key, value in known.items() if key != "steps"}}
 
     def save(self, state: State) -> None:
-        """Keep what is known so far, if it is to be kept."""
+        """Keep the state so far, if there is a checkpoint."""
         if self.checkpoint is not None:
             self.checkpoint.save(state)
 
@@ -129,7 +129,7 @@ def advice_on(plan: Plan) -> str | None:
 
 
 def does_not_fit(plan: Plan) -> str:
-    """Return the error of a plan that does not fit: what it would need, and which options help."""
+    """Return the error of a plan that does not fit: its needs, and the options that help."""
     whole = plan.whole
     tiers = [(whole.device, whole.peak_bytes, whole.memory_limit)]
     tiers += [(tier, whole.bytes.get(tier, 0), limit) for tier, limit in whole.limits]

@@ -75,7 +75,7 @@ class Known(NamedTuple):
         return [int(bound), self.worst]
 
     def limited(self, worst: int | None) -> Problem:
-        """Return the shifted problem, where what is worse than a total is not a solution."""
+        """Return the shifted problem, in which assignments worse than a total are forbidden."""
         problem = self.original.moved
         if worst is None:
             return problem

@@ -155,7 +155,7 @@ class JunctionTree(Displayed):
         self._known, self._answer = evidence_of(self.model, evidence), None
 
     def update(self, changes: Evidence) -> None:
-        """Change some of the evidence: as in ``set_evidence``; None takes back what is known of a variable."""
+        """Change some of the evidence: as in ``set_evidence``; None withdraws the evidence about a variable."""
         check_mapping("changes", changes)
         gone = [name for name, known in changes.items() if known is None]
         withdrawn = set(indices_of(self.model, gone, "changes"))
@@ -354,7 +354,7 @@ class JunctionTree(Displayed):
         self._applied.clear()
 
     def _make_room(self, size: int) -> None:
-        """Give back what earlier queries took, if the memory does not hold it besides so many bytes."""
+        """Release the memory of earlier queries, if it does not fit beside so many bytes."""
         taken = len(self._propagators) * self.plan.peak_bytes + (0 if self._batch is None else self._batch.peak_bytes)
         if taken + size > self.plan.memory_limit:
             self.close()

@@ -77,7 +77,7 @@ class Knowledge:
         self.started = time.monotonic()
 
     def learn(self, found: Result) -> None:
-        """Take what another way has found."""
+        """Take the results of another strategy."""
         bound = found.lower_bound if self.sign == 1 else found.upper_bound
         if bound is not None:
             self.raise_to(bound)
@@ -134,7 +134,7 @@ class Knowledge:
         return Bounds(round(time.monotonic() - self.started, 3), *ends, self.stats["nodes"])
 
     def report(self) -> None:
-        """Tell what is known, and keep it for the profile."""
+        """Report the bounds and assignment, and keep them for the profile."""
         # A total that was given is not a bound: perhaps nothing reaches it.
         known = self.known(None if self.chosen is None else self.score)
         if not self.stats["profile"] or self.stats["profile"][-1][1:3] != known[1:3]:

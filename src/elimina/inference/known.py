@@ -28,13 +28,13 @@ _MOST_LISTED_CELLS = 1 << 16
 """Likewise, of a table that lists its tuples: writing it out takes more than reading it."""
 
 _DESCENT_SECONDS = 0.5
-"""Limit of what improves the first assignment."""
+"""Limit of the local search that improves the first assignment."""
 
 _SLACK = 1e-12
 """Rounding of sums of floats, relative to the sum of their sizes."""
 
 _FAR = 10.0
-"""Cost of what is forbidden, by the spread of the table's other costs."""
+"""Cost of forbidden cells, relative to the spread of the table's other costs."""
 
 _STATS: dict[str, Any] = {
     "induced_width": None,
@@ -48,7 +48,7 @@ _STATS: dict[str, Any] = {
 
 
 def combine(known: Result | None, found: Result, sign: int) -> Result:
-    """Return what two answers to one question say together; the figures are those of the second.
+    """Return the combination of two answers to one question; the figures are those of the second.
 
     Args:
         known: Known result; None: there is none.

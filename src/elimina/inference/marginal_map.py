@@ -28,7 +28,7 @@ from elimina.table import Table
 
 
 def portfolio(solver: Solver) -> Portfolio:
-    """Sum out, and find the best values of what is left by the method that is asked for."""
+    """Sum out, and find the best values of the remaining variables by the requested method."""
     options, run, method = solver.options, solver.run, solver.options.method
     planned = solver.plan(options._replace(ibound=None)).planned
     problem = planned.problem
@@ -101,7 +101,7 @@ def sum_out(planned: Planned, progress: Progress | None = None) -> Summed:
 
 
 def summation_does_not_fit(planned: Planned) -> str:
-    """Return the error of a plan that does not fit: what it would need, and what helps."""
+    """Return the error of a plan that does not fit: its needs, and the options that help."""
     problem = planned.problem
     return (
         f"{does_not_fit(planned.plan)}. That is for summing out {len(problem.free)} variables, with "
@@ -110,12 +110,12 @@ def summation_does_not_fit(planned: Planned) -> str:
 
 
 def translated(problem: Problem, found: Result) -> Result:
-    """Return what an answer of the maximisation that is left says of the whole problem."""
+    """Return the answer to the whole problem from that of the remaining maximisation."""
     return found.replace(task="mmap", assignment=with_known(problem, found.assignment))
 
 
 def with_known(problem: Problem, assignment: Mapping[str, State] | None) -> dict[str, State] | None:
-    """Return the assignment of a query and what was known of it before."""
+    """Return the assignment of a query and of the variables observed before."""
     if assignment is None:
         return None
     variables = problem.model.variables

@@ -35,10 +35,10 @@ Division = Literal["auto", "scope", "content"]
 DIVISIONS: tuple[Division, ...] = get_args(Division)
 
 _LEAST_SHARED = 1 << 24
-"""Limit in bytes from which what a call holds is taken from it: any process grows by some MiB as it begins to work."""
+"""Limit in bytes from which a call's own memory counts: any process grows by some MiB as it begins to work."""
 
 _LEAST_PART = 4
-"""Part of a limit that is left, whatever a call holds: small tables bound something, too."""
+"""Part of a limit that stays available, whatever a call holds: small tables give bounds, too."""
 
 ORDER_SECONDS = 2.0
 """Default limit on the search for an order; it ends earlier where the plan would not gain."""
@@ -164,11 +164,11 @@ class Options(NamedTuple):
 
     @property
     def room(self) -> int | None:
-        """Bytes that may be used on the device; None: what is free there. Of checked options."""
+        """Bytes that may be used on the device; None: the free memory there. For checked options."""
         return cast(int | None, self.memory)
 
     def beside(self, held: int) -> Options:
-        """Return the options for what begins while a call holds so many bytes of the host; checked options.
+        """Return the options for work that begins while a call holds so many bytes of the host; checked options.
 
         Args:
             held: Bytes that the process has grown by. Of small limits, which a process passes as it starts, and limits
@@ -212,7 +212,8 @@ class Options(NamedTuple):
         return self
 
     def checked(self, task: Task | None = None, is_run: bool = False) -> Options:
-        """Return the options with plain values: memory in bytes, paths as text; checks what does not depend on a model.
+        """Return the options with plain values: memory in bytes, paths as text; checks everything that does not depend
+        on a model.
 
         Args:
             task: The task of a call, whose options have to go with it and with each other; None: values alone matter.
@@ -286,10 +287,10 @@ _CLASHES: tuple[_Clash, ...] = (
         "an i-bound cannot be combined with slices, a scratch directory or sparse tables: leave these out",
     ),
 )
-"""Options that do not go together, whatever the task, and why."""
+"""Options that exclude each other for every task, with the reasons."""
 
 _BOUNDED_REST = {("mmap", "mbe"), ("mmap", "search")}
-"""Tasks and methods where mini-buckets may bound what is left to be maximised."""
+"""Tasks and methods in which mini-buckets may bound the remaining maximisation."""
 
 _CLASHES_WITH_TASKS: tuple[_Clash, ...] = (
     (

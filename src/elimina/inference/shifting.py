@@ -127,7 +127,7 @@ class JoinGraph:
         return constant
 
     def _collect(self, tables: Sequence[Floats], levelled: bool) -> float:
-        """Return every cluster's message moves to its parent; what the roots send is the bound's gain."""
+        """Move every cluster's message to its parent; return the gain of the bound, the sum at the roots."""
         constant = 0.0
         for bucket in self._buckets:
             if levelled and len(bucket) > 1:
@@ -194,7 +194,7 @@ def _add(table: Floats, runs: _Runs, message: Floats) -> None:
 
 
 def _finite(message: Floats) -> Floats:
-    """Nothing is taken from what is forbidden anyway."""
+    """Forbidden cells stay forbidden: nothing is subtracted."""
     return np.where(np.isinf(message), 0.0, message)
 
 

@@ -82,7 +82,7 @@ class Groups:
         self._state: State = known if known.get("key") == key else {"key": key, "done": 0, "files": [], "peaks": []}
 
     def run(self, session: Session, ends: list[int], report: Callable[[float], None]) -> Iterator[Run]:
-        """Run what is not known yet."""
+        """Run the groups that are not done yet."""
         self._restore(session)
         total = max(1, self._plan.work)
         done = sum(step.work for step in self._plan.steps[: self._state["done"]])
