@@ -212,8 +212,7 @@ class Options(NamedTuple):
         return self
 
     def checked(self, task: Task | None = None, is_run: bool = False) -> Options:
-        """Return the options with plain values: memory in bytes, paths as text; checks everything that does not depend
-        on a model.
+        """Return the options with plain values (memory in bytes, paths as text), checked as far as no model is needed.
 
         Args:
             task: The task of a call, whose options have to go with it and with each other; None: values alone matter.
