@@ -13,6 +13,7 @@ from elimina import Model, Table, Variable, errors
 from elimina.inference.structure import plan_statistics
 from elimina.planning import planner, steps
 from elimina.planning.estimate import cpu_machine
+from elimina.planning.guide import guide_of
 from elimina.planning.minibuckets import make_bounded_plan
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
@@ -38,6 +39,29 @@ def test_long_records_are_unpacked_one_by_one_as_short_ones_are_together(task, m
     assert alone[1:3] == together[1:3]
     with pytest.raises(IndexError):
         alone[len(alone)]
+
+
+def test_a_search_reads_records_without_unpacking_them(monkeypatch) -> None:
+    model = clique(9)
+    problem = prepare(model, "mpe", {})
+    plan = make_bounded_plan(problem, tuple(range(9)), cpu_machine(1), 1 << 20, None, 3, False)
+    unpacked = tuple(plan.steps)
+    made = plan.steps
+    assert isinstance(made, steps.Steps)
+    for number, step in enumerate(unpacked):
+        assert made.scope_of(number) == (list(step.axes), list(step.out_strides))
+        assert list(made.reads_of(number)) == [(operand.factor, operand.source) for operand in step.operands]
+        assert made.variables[number] == step.variable
+    depths: list[int] = []
+    for step in unpacked:
+        below = max((depths[operand.source] for operand in step.operands if operand.source >= 0), default=0)
+        depths.append(below + len(step.operands))
+    monkeypatch.setattr(steps, "_unpack", None)
+    fresh = steps.Steps(made.words, made.starts, made.spans, made.factors)
+    assert fresh.additions == max(depths)
+    guide = guide_of(plan._replace(steps=fresh), model.sizes)
+    assert len(guide.parents) == len(guide.contexts) == 9
+    assert sum(map(len, guide.homes())) == sum(len(step.operands) for step in unpacked)
 
 
 @pytest.mark.parametrize("task", ["pr", "mpe", "mar"])

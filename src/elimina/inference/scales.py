@@ -36,11 +36,7 @@ def epsilon(dtype: str) -> float:
 
 def additions(plan: Plan) -> int:
     """Return the most additions that any cell takes part in on its way to the roots of a plan."""
-    depths: list[int] = []
-    for step in plan.steps:
-        below = max((depths[operand.source] for operand in step.operands if operand.source >= 0), default=0)
-        depths.append(below + len(step.operands))
-    return max(depths, default=0) + Factors.packed(plan.factors).joined + _MORE
+    return Steps.packed(plan.steps).additions + Factors.packed(plan.factors).joined + _MORE
 
 
 def rounding(plan: Plan, cost: float, constants: Iterable[float], more: int = 0) -> float:

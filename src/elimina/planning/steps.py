@@ -143,10 +143,36 @@ class Steps(Sequence[Step]):
         axes = self.words[start + HEADER : start + HEADER + AXIS_WORDS * int(self.words[start + AXES])]
         return set(axes[AXIS_VARIABLE::AXIS_WORDS].tolist())
 
+    def scope_of(self, step: int) -> tuple[list[int], list[int]]:
+        """Return the variables of a step's output, and their strides."""
+        start = int(self.starts[step])
+        axes = self.words[start + HEADER : start + HEADER + AXIS_WORDS * int(self.words[start + AXES])].tolist()
+        return axes[AXIS_VARIABLE::AXIS_WORDS], axes[AXIS_STRIDE::AXIS_WORDS]
+
+    def reads_of(self, step: int) -> Iterator[tuple[int, int]]:
+        """Yield the factor and the source of each table that a step reads; -1 for the one that it is not."""
+        begin, end = self.firsts[step : step + 2].tolist()
+        return zip(self.factors[begin:end].tolist(), self.sources[begin:end].tolist(), strict=True)
+
+    @cached_property
+    def variables(self) -> Integers:
+        """Variable that each step eliminates; see ``Step``."""
+        return self.words[self.starts + VARIABLE]
+
+    @cached_property
+    def additions(self) -> int:
+        """Most additions that any cell takes part in on its way to the last step."""
+        depths: list[int] = []
+        sources = self.sources.tolist()
+        for begin, end in itertools.pairwise(self.firsts.tolist()):
+            below = max((depths[source] for source in sources[begin:end] if source >= 0), default=0)
+            depths.append(below + end - begin)
+        return max(depths, default=0)
+
     @property
     def is_plain(self) -> bool:
         """True if no step levels mini-buckets or has a weight."""
-        return bool((self.words[self.starts + VARIABLE] >= -1).all() and (self._weights == 1).all())
+        return bool((self.variables >= -1).all() and (self._weights == 1).all())
 
     @property
     def _is_small(self) -> bool:
