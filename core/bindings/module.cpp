@@ -17,4 +17,5 @@ NB_MODULE(_core, m) {
   bind_cp(m);
   bind_tsp(m);
   bind_flatzinc(m);
+  bind_dcop(m);
 }

@@ -15,3 +15,4 @@ void bind_consistency(nanobind::module_& m);
 void bind_cp(nanobind::module_& m);
 void bind_tsp(nanobind::module_& m);
 void bind_flatzinc(nanobind::module_& m);
+void bind_dcop(nanobind::module_& m);

@@ -1,6 +1,6 @@
 """elimina's compiled core."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, overload
 
 import numpy
@@ -663,4 +663,51 @@ class FlatZinc:
 def flatzinc_record(text: bytes) -> tuple[list[tuple[int, int]], list[tuple[str, list[NDArray[numpy.int64]]]], list[tuple[str, NDArray[numpy.int64]]], list[tuple[str, bool, NDArray[numpy.int64], list[tuple[int, int]]]], int, NDArray[numpy.int64] | None]:
     """
     Bounds of variables; names and arguments of constraints; names of variables; outputs with their index sets; 1, -1 or 0 for minimise, maximise or satisfy; the objective. Views are rows of variable (-1: a constant), scale and offset. Raises ValueError.
+    """
+
+class Traversal:
+    """One variable's part in the construction of a pseudo-tree."""
+
+    def __init__(self, variable: int, rank: int, neighbours: Sequence[int], prefers_reached: bool) -> None:
+        """
+        A variable, its rank, and those that share a cost function with it, sorted; true if the token goes first to those neighbours that have most visited ones of their own, whatever their ranks.
+        """
+
+    def start(self) -> list:
+        """
+        Messages to the neighbours: a target, the number of the kind, and two numbers.
+        """
+
+    def receive(self, source: int, kind: int, first: int, second: int) -> list:
+        """React to a message from another variable."""
+
+    @property
+    def visit(self) -> int:
+        """
+        Number of the token's first visit within this component, from 0 on; -1 before it.
+        """
+
+    @property
+    def parent(self) -> int:
+        """The variable that the token came from; -1 if there is none."""
+
+    @property
+    def is_done(self) -> bool:
+        """True if the token has left for good."""
+
+    @property
+    def children(self) -> list[int]:
+        """The variables that the token went to from here, in this order."""
+
+    @property
+    def above(self) -> dict:
+        """Neighbours that are ancestors, and their visits."""
+
+    def __getstate__(self) -> list[int]: ...
+
+    def __setstate__(self, arg: Sequence[int], /) -> None: ...
+
+def agree_on_tree(traversals: Sequence[Traversal], owners: Sequence[int], agents: int, order: str, delay: float, jitter: float, seed: int, poll: Callable) -> tuple:
+    """
+    Run traversals that have not started to their end, as agents of one process. `poll`: called with 0 now and then; the run ends where it raises. Returns the messages between agents by kind, and the clock of each agent in seconds.
     """

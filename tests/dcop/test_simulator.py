@@ -5,11 +5,18 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from elimina import Model, Table, Variable
 from elimina.dcop import Network, Problem
-from elimina.dcop.problem import AgentProfile
+from elimina.dcop.forecast import pseudo_tree
+from elimina.dcop.problem import HEURISTICS, AgentProfile
+from elimina.dcop.simulator import ORDERS
 from tests.calls import solve_by_agents as solve
+from tests.dcop.running import random_problem, run_agents, settings_of
+
+KINDS = st.sampled_from(["random", "scale-free", "grid"])
 
 PAIR = Model([Variable("x", 2), Variable("y", 2)], [Table((0, 1), np.array([[1, 5], [3, 0]]))])
 
@@ -75,3 +82,21 @@ def test_what_variables_of_an_agent_say_is_no_message() -> None:
     result = solve(one)
     assert (result.value, result.stats["messages"], result.stats["network_load"]) == (0, {}, 0)
     assert result.stats["nonconcurrent_operations"] == 6
+
+
+@settings(deadline=None, max_examples=40)
+@given(KINDS, st.integers(0, 10**6), st.sampled_from(HEURISTICS), st.sampled_from(ORDERS))
+def test_trees_built_in_the_core_are_those_of_agents(kind: str, seed: int, heuristic, order) -> None:
+    """Without a listener the core delivers the messages that build the tree; in fifo order they are the same ones."""
+    problem = random_problem(kind, seed, most=14)
+    network = Network(order=order, delay=0.5, jitter=0.5, seed=seed)
+    agents, figures = run_agents(problem, settings_of(problem, heuristic=heuristic, seed=seed), network)
+    found = solve(problem, network=network, heuristic=heuristic, seed=seed)
+    tree = pseudo_tree(problem, agents)
+    assert found.stats["induced_width"] == tree.width
+    messages = [dict(found.stats["messages"]), dict(figures.messages)]
+    if order != "fifo":  # waves meet each other elsewhere
+        assert {("elect" in counts) for counts in messages} <= {bool(messages[1].get("elect"))}
+        messages = [{kind: n for kind, n in counts.items() if kind != "elect"} for counts in messages]
+    assert messages[0] == messages[1]
+    assert found.stats["simulated_seconds"] >= 0.5 * bool(figures.messages)

@@ -104,17 +104,18 @@ def test_lost_while_values_are_chosen(number) -> None:
 
 
 @pytest.mark.parametrize("owner", [AGENT, ("elimina.dcop.dpop", "Bucket")])
-def test_a_worker_that_joined_gets_the_agents_of_a_lost_one(owner) -> None:
+def test_a_worker_that_joined_gets_the_agents_of_a_lost_one(owner, tmp_path) -> None:
     """Lost while tables are made, or while values are chosen; the tree may be known by then or not."""
-    problem, answers = narrow_problem(60, 5), []
+    problem, answers, lost = narrow_problem(60, 5), [], tmp_path / "lost"
     with cluster_of(2) as client:
-        slow_down(client, *owner, "work" if owner == AGENT else "decide", 0.1)
+        slow_down(client, *owner, "work" if owner == AGENT else "decide", 0.0, until=str(lost))
         first = min(client.run(os.getpid).values())
         thread = threading.Thread(target=lambda: answers.append(solve_agents(problem, client=client)))
         thread.start()
         with workers(client.scheduler.address, 1):
             client.wait_for_workers(3, timeout=60)
             os.kill(first, signal.SIGKILL)
+            lost.touch()
             thread.join()
     stats = answers[0].stats
     assert answers[0].value == solve(problem.model).value

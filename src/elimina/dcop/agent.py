@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol, cast
 
+from elimina._core import Traversal
 from elimina.dcop.cycles import CycleBucket
 from elimina.dcop.dpop import Bucket, Effort
 from elimina.dcop.engine import Engine
 from elimina.dcop.filtering import FilterBucket
 from elimina.dcop.messages import TRAVERSAL, Body, Message, Util, Value
 from elimina.dcop.problem import View
-from elimina.dcop.traversal import Traversal
+from elimina.dcop.traversal import begin, hear
 from elimina.errors import DcopError, MemoryLimitError
 
 
@@ -91,7 +92,7 @@ class Agent:
         """Start; return the messages to send."""
         for variable, place in self._places.items():
             if not place.is_done:
-                place.start(self._send[variable])
+                begin(place, self._send[variable])
             self._look_at(variable)
         return self._finish_turn()
 
@@ -154,7 +155,7 @@ class Agent:
         """Let a variable react to another one."""
         place, send = self._places[target], self._send[target]
         if isinstance(body, TRAVERSAL):
-            place.receive(source, body, send)
+            hear(place, source, body, send)
             if not place.is_done:
                 return
         elif isinstance(body, Util):

@@ -122,6 +122,7 @@ class Engine:
             MemoryLimitError: There is too little room; nothing was allocated.
             DeviceError: The device failed or is out of memory.
         """
+        self._look_up()
         spread = sum(table.spread for _, table in tables)
         dtype = bucket_dtype(len(tables), spread)
         cells = math.prod(sizes)
@@ -143,13 +144,14 @@ class Engine:
             for layout, (_, table) in zip(plan.factors, tables, strict=True):
                 values = table.values if not plan.on_host else _on_host(table.values)
                 session.put(layout, values, table.forbidden if dtype in INTEGERS else None, plan.forbidden)
+                self._look_up()
             session.run(progress=self._look_up)
             values = session.take(output)
         finally:
             session.close()
         return Made(values, plan.forbidden, spread, operations, size, dtype)
 
-    def _look_up(self, share: float) -> None:
+    def _look_up(self, share: float = 0.0) -> None:
         """Keep the time limit within an elimination."""
         if time.perf_counter() > self.deadline:
             raise TimeLimitError("the time limit passed within an elimination")

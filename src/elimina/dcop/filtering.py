@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina._core import Traversal
 from elimina.backends.sparse.bounds import Bound, RowGuard
 from elimina.backends.sparse.device import Rows
 from elimina.backends.sparse.tables import Lookup, SparseTables
@@ -23,7 +24,7 @@ from elimina.dcop.dpop import Bucket
 from elimina.dcop.engine import Engine, row
 from elimina.dcop.messages import Cost, Limit, Listed, Utility, Value
 from elimina.dcop.problem import Settings
-from elimina.dcop.traversal import Send, Traversal
+from elimina.dcop.traversal import Send
 from elimina.errors import InputError, MemoryLimitError
 from elimina.planning.layout import Layout
 from elimina.planning.plan import bytes_text

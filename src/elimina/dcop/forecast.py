@@ -7,11 +7,11 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from elimina._core import Traversal
 from elimina.dcop.agent import Agent, Finished
 from elimina.dcop.cycles import cut_ancestors
 from elimina.dcop.messages import Message
 from elimina.dcop.problem import Heuristic, Problem, Settings, views
-from elimina.dcop.traversal import Traversal
 from elimina.errors import InternalError
 from elimina.planning.estimate import cpu_machine
 from elimina.planning.machine import CONTEXT_SECONDS

@@ -202,8 +202,8 @@ KINDS: dict[type, str] = {
     Rank: "rank", Elect: "elect", Visit: "visit", Mark: "mark", Marked: "marked", Return: "return", Util: "util",
     Value: "value", Label: "label", Context: "context", Cost: "cost", Limit: "limit", Listed: "rows",
 }  # fmt: skip
-TRAVERSAL = (Elect, Rank, Mark, Marked, Visit, Return)
-"""Messages that build the pseudo-tree; most messages are of the first of these kinds."""
+TRAVERSAL = (Rank, Elect, Mark, Marked, Visit, Return)
+"""Messages that build the pseudo-tree, as the core numbers them."""
 FIXED: dict[type, int] = {kind: _HEADER + _WORD * len(kind._fields) for kind in TRAVERSAL}
 """Bytes of messages that are all of one size."""
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import heapq
 import random
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
+from elimina._core import agree_on_tree
 from elimina.dcop.agent import Agent
-from elimina.dcop.messages import FIXED, KINDS, Message
+from elimina.dcop.messages import FIXED, KINDS, TRAVERSAL, Message
 from elimina.errors import DcopError, InputError
 from elimina.result import Delivery
 
@@ -229,22 +231,24 @@ class Simulation:
         Raises:
             DcopError: A message was never acknowledged, or an agent did not finish.
         """
+        if self._is_reliable and self._listener is None and self._timer is time.perf_counter:
+            self._agree_on_tree()
         for host in self._hosts.values():
             self._start(host, 0.0)
         take, hosts, is_reliable = self._queue.take, self._hosts, self._is_reliable
         watch, patience = self._watch, _PATIENCE
         while (event := take()) is not None:
-            time, what = event
+            arrival, what = event
             patience -= 1
             if not patience and watch is not None:
                 patience = _PATIENCE
                 watch(0)
             if is_reliable:
-                self._work(hosts[what.receiver], time, what)
+                self._work(hosts[what.receiver], arrival, what)
             elif isinstance(what, _Packet):
-                self._arrive(time, what)
+                self._arrive(arrival, what)
             else:
-                what(time)
+                what(arrival)
         left = [name for name, host in self._hosts.items() if not host.agent.is_done]
         if left:
             names = ", ".join(map(repr, left[:_SHOWN])) + (", ..." if len(left) > _SHOWN else "")
@@ -264,6 +268,29 @@ class Simulation:
             max([self._largest, *(FIXED.get(kind, 0) for kind in kinds)]),
             self._repeated,
         )
+
+    def _agree_on_tree(self) -> None:
+        """Let the core deliver the messages that build the pseudo-tree."""
+        numbers = {name: number for number, name in enumerate(self._hosts)}
+        owners = {v: numbers[name] for name, host in self._hosts.items() for v in host.agent.places}
+        places = {v: place for host in self._hosts.values() for v, place in host.agent.places.items()}
+        if any(place.is_done for place in places.values()):
+            return
+        network, variables = self._network, sorted(places)
+        messages, clocks = agree_on_tree(
+            [places[v] for v in variables],
+            [owners[v] for v in variables],
+            len(numbers),
+            network.order,
+            network.delay,
+            network.jitter,
+            network.seed,
+            self._watch or (lambda operations: None),
+        )
+        for kind, number in zip(TRAVERSAL, messages, strict=True):
+            self._messages[kind] += number
+        for host, clock in zip(self._hosts.values(), clocks, strict=True):
+            host.clock = clock
 
     def _start(self, host: _Host, time: float) -> None:
         self._work(host, time, None)
