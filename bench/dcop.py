@@ -202,7 +202,7 @@ def against_pydcop(python: str, limit: float) -> None:
         times, busy = [], []
         for _ in range(9):
             started, processor = time.perf_counter(), time.process_time()
-            result = solve(problem, heuristic="most-connected")
+            result = solve(problem, options=AgentOptions(heuristic="most-connected"))
             times.append(time.perf_counter() - started)
             busy.append(time.process_time() - processor)
         ours, own = statistics.median(times), statistics.median(busy)
@@ -233,7 +233,7 @@ def filtered(files: Sequence[str]) -> None:
         for filtering in (None, 2, 4, 6):
             started = time.perf_counter()
             try:
-                result = solve(problem, filtering=filtering, memory=1 << 30)
+                result = solve(problem, memory=1 << 30, options=AgentOptions(filtering=filtering))
             except MemoryLimitError as error:
                 print(f"{Path(file).stem:20} filter {filtering or '-'}: {str(error).partition(';')[0]}", flush=True)
                 continue
@@ -278,7 +278,7 @@ def main() -> None:
     for agents in args.agents:
         # Kernels are compiled and loaded once.
         for n, d in ((12, 4), (12, 12), (17, 10)):
-            solve(Problem.from_model(random_model(n, d, 0.3)), agents=agents)
+            solve(Problem.from_model(random_model(n, d, 0.3)), options=AgentOptions(agents=agents))
     if 1 in args.table:
         rows = [(f"{n} {d} {p1}", w, family(random_model, n, d, p1)) for n, d, p1, w, *_ in RANDOM]
         table("Table 1: random networks, n d p1", rows, RANDOM_DPOP, args)

@@ -100,7 +100,7 @@ def test_without_a_directory_it_does_not_fit():
         calls.solve(model, device="cpu", method="eliminate", slices="never", order=order, memory=1 << 20)
 
 
-@pytest.mark.parametrize(("folder", "problem"), [("missing", "no directory"), ("file", "no directory")])
+@pytest.mark.parametrize(("folder", "problem"), [("missing", "is not a directory"), ("file", "is not a directory")])
 def test_a_directory_that_is_none(folder, problem, tmp_path):
     (tmp_path / "file").touch()
     model, order = wide(np.random.default_rng(0))

@@ -45,9 +45,15 @@ def free_memory() -> int:
 
 def resident_memory() -> int | None:
     """Return the bytes of physical memory that this process holds; None where the system does not tell."""
-    with contextlib.suppress(AttributeError, ValueError, OSError, IndexError), open("/proc/self/statm", "rb") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    with contextlib.suppress(AttributeError, ValueError, OSError, IndexError):
+        return int(os.pread(_statm(os.getpid()), 256, 0).split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return None
+
+
+@functools.cache
+def _statm(process: int) -> int:
+    """Return an open file of the memory figures; an interrupt could leave one open that is opened for each look."""
+    return os.open(f"/proc/{process}/statm", os.O_RDONLY | os.O_CLOEXEC)
 
 
 def release_memory() -> None:

@@ -266,7 +266,7 @@ def test_the_planner_places_levellings():
 )
 def test_what_knows_nothing_of_levellings_is_refused(changes, what):
     plan = minibucket_plan([3, 4, 5], [(0, 1), (0, 2)], [(0,), (1,)], (0,), levelled=True)
-    with pytest.raises(InternalError, match=f"which {what} cannot go with"):
+    with pytest.raises(InternalError, match=f"cannot run on {what}"):
         pack(plan._replace(**changes), 3)
     plain = minibucket_plan([3, 4, 5], [(0, 1), (0, 2)], [(0,), (1,)], (0,), levelled=False)
     assert len(pack(plain._replace(**{k: v for k, v in changes.items() if k != "sparse"}), 3).starts) == 2

@@ -85,7 +85,7 @@ ADVICE = [
     # Agents.
     ("dcop agents.json --algo adpop", "(--ibound N)", "dcop agents.json --algo adpop --ibound 2"),
     ("dcop agents.json --ibound 2", "or use --algo adpop", "dcop agents.json --algo adpop --ibound 2"),
-    ("dcop agents.json --algo mb-dpop", "(--memory 500MB)", "dcop agents.json --algo mb-dpop --memory 500MB"),
+    ("dcop agents.json --algo mb-dpop", "--memory 500MB", "dcop agents.json --algo mb-dpop --memory 500MB"),
     ("dcop agents.json --crash a", "such as a1@3", "dcop agents.json"),
     ("dcop agents.json --local 1 --filter 2", "leave it out", "dcop agents.json --local 1"),
 ]  # fmt: skip
