@@ -12,6 +12,7 @@ NB_MODULE(_core, m) {
   bind_dense(m);
   bind_rows(m);
   bind_filter(m);
+  bind_local_search(m);
   bind_search(m);
   bind_consistency(m);
   bind_cp(m);

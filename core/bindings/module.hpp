@@ -10,6 +10,7 @@ void bind_tables(nanobind::module_& m);
 void bind_dense(nanobind::module_& m);
 void bind_rows(nanobind::module_& m);
 void bind_filter(nanobind::module_& m);
+void bind_local_search(nanobind::module_& m);
 void bind_search(nanobind::module_& m);
 void bind_consistency(nanobind::module_& m);
 void bind_cp(nanobind::module_& m);

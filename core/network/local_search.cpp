@@ -40,6 +40,7 @@ void LocalSearch::start(const std::vector<int>& value) {
   total_ = 0;
   broken_ = 0;
   step_ = improved_ = 0;
+  level_ = failures_ = 0;
   for (Factor& factor : factors_) {
     factor.penalty = first_penalty_;
     factor.at = 0;
@@ -147,8 +148,14 @@ void LocalSearch::move() {
   set(v, static_cast<int>(chosen - first_[v]));
 }
 
-// Violated costs get more weight; a few values of the best solution change at random.
-void LocalSearch::stuck() {
+void LocalSearch::return_to_best() {
+  if (best_cost_ == infinite) return;
+  for (Var v = 0; v < count(); ++v)
+    if (value_[v] != best_[v]) set(v, best_[v]);
+}
+
+// Violated costs get more weight.
+void LocalSearch::reweigh() {
   for (Factor& factor : factors_) {
     if (!factor.broken) continue;
     measure(factor, -1);
@@ -156,9 +163,12 @@ void LocalSearch::stuck() {
     factor.penalty += first_penalty_;
     measure(factor, 1);
   }
-  if (best_cost_ < infinite)
-    for (Var v = 0; v < count(); ++v)
-      if (value_[v] != best_[v]) set(v, best_[v]);
+}
+
+// A few values of the best solution change at random.
+void LocalSearch::stuck() {
+  reweigh();
+  return_to_best();
   for (std::size_t i = 0; i < 2 + value_.size() / 50 && !value_.empty(); ++i) {
     const auto v = static_cast<Var>(random_() % value_.size());
     set(v, static_cast<int>(random_() % sizes_[v]));

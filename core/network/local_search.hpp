@@ -1,8 +1,11 @@
-// Tabu search over cost functions, which gives forbidden cells more weight wherever it gets stuck.
+// Local search over cost functions: tabu moves, and neighbourhoods that elimination solves. It gives forbidden cells more weight wherever it
+// gets stuck.
 #pragma once
+#include <optional>
 #include <random>
 #include <vector>
 
+#include "network/neighbourhood.hpp"
 #include "network/view.hpp"
 
 namespace elimina::network {
@@ -19,6 +22,10 @@ class LocalSearch {
 
   // Move until so many cells were visited, or the thread is to stop. Whether a better solution than the start or any since was found.
   bool run(std::uint64_t cells);
+
+  // Solve neighbourhoods of the best solution by elimination, larger ones where none improves it, until so many cells were visited, or the
+  // thread is to stop. Whether a better solution was found.
+  bool explore(std::uint64_t cells);
 
   const std::vector<int>& best() const { return best_; }
   Var count() const { return static_cast<Var>(sizes_.size()); }
@@ -40,6 +47,9 @@ class LocalSearch {
   bool keep_if_better();
   void move();
   void stuck();
+  void reweigh();
+  void return_to_best();
+  bool solve(const Neighbourhood& neighbourhood);
   double* gain(Var v) { return gain_.data() + first_[v]; }
 
   Numbers numbers_;
@@ -55,6 +65,8 @@ class LocalSearch {
   double first_penalty_ = 1, total_ = 0, best_cost_ = infinite;
   int broken_ = 0;
   std::uint64_t step_ = 0, cells_ = 0, improved_ = 0;
+  std::optional<Neighbourhoods> neighbourhoods_;
+  int level_ = 0, failures_ = 0;  // the size of neighbourhoods, and those of this size that did not improve
 };
 
 }  // namespace elimina::network
