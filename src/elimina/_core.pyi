@@ -419,6 +419,25 @@ def shift_costs(sizes: Sequence[int], scopes: Sequence[Sequence[int]], tables: S
     An equivalent sum of costs (as of `minimise_costs`, which may add up to 2^48 here): a lower bound, and pairs of scope and table, first those of several variables in the given sequence, then one for each variable. Assignments from `upper` on are lost.
     """
 
+class LocalSearch:
+    """
+    Local search for a small sum of costs (infinite: forbidden): tabu moves, and neighbourhoods solved by elimination, in turns.
+    """
+
+    def __init__(self, sizes: Sequence[int], scopes: Sequence[Sequence[int]], tables: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]], seed: int) -> None: ...
+
+    def start(self, value: Sequence[int]) -> None:
+        """Go on from an assignment, which may be forbidden."""
+
+    def run(self, seconds: float, cells: float) -> bool:
+        """
+        Search until so many cells were visited, and return whether a better assignment was found. Runs that no time limit ends are reproducible.
+        """
+
+    @property
+    def best(self) -> list[int]:
+        """The best assignment since the start."""
+
 def search_tree(arena: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu', writable=False)], tables: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Sequence[int], parents: Sequence[int], contexts: Sequence[Sequence[int]], forbidden: float, sign: float, integral: bool, upper: float, start: Sequence[int] | None, seconds: float, nodes: float, threads: int, memory: float, seed: int, poll: object) -> dict:
     """
     Least sum of costs below `upper`, by AND/OR branch and bound with the messages of mini-buckets as bounds. `poll` gets both bounds, the nodes and the best value if it is new (else None) now and then, and ends it by False; so does an interruption. For each table, `tables` has: offset, home, the home's stride, origin (-1: a factor), k, and k times a variable and its stride.

@@ -137,7 +137,7 @@ def _solve(
         checked = checked._replace(is_kept=checked.scratch is None)
         checked = checked if checked.tables == "sparse" else checked._replace(tables="dense")
 
-    is_plain = checked.method in ("auto", "eliminate") and query is None and checkpoint is None
+    is_plain = checked.method in ("auto", "eliminate") and query is None and checkpoint is None and checked.hint is None
     if is_plain and checked.on_plan is None and checked.progress is None and isinstance(model, Model):
         found = answer_at_once(model, chosen, evidence, checked, time_limit, run.started)
         if found is not None:

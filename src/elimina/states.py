@@ -283,6 +283,31 @@ def evidence_of(model: Model, evidence: Evidence) -> dict[int, int | Weights]:
     return found
 
 
+def assignment_of(model: Model, given: Evidence, argument: str) -> dict[int, int]:
+    """Translate the states of some variables to indices.
+
+    Args:
+        model: The variables' model.
+        given: Variable (name or index) -> its state.
+        argument: Name of ``given`` in errors.
+
+    Raises:
+        InputError: There is no such variable or state, or a name and an index give one variable two states.
+        TypeError: ``given`` is no mapping.
+    """
+    check_mapping(argument, given)
+    found: dict[int, int] = {}
+    for name, state in given.items():
+        v = _variable(model, name)
+        x = index_of(model.variables[v], state)
+        if found.setdefault(v, x) != x:
+            states = model.variables[v].state(found[v]), model.variables[v].state(x)
+            raise InputError(
+                f"{argument} gives variable {model.variables[v].name!r} two states: {states[0]!r} and {states[1]!r}"
+            )
+    return found
+
+
 def known_of(variable: Variable, known: Any) -> int | Weights:
     """Return the index of an observed state, or checked likelihoods: see ``evidence_of``."""
     if isinstance(known, str | StateIndex) or np.ndim(known) == 0:

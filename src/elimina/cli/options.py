@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -343,6 +344,28 @@ def evidence_of(given: Sequence[str], model: Model) -> Given:
     return merge((source, _one_evidence(source, model)) for source in given)
 
 
+def _hint_of(given: Sequence[str], model: Model) -> Given | None:
+    """Read and combine what ``--hint`` names: answers in JSON, and what evidence may be; None if there is nothing.
+
+    Raises:
+        InputError: A file or an assignment cannot be read, or two of them contradict each other.
+    """
+    return merge((source, _one_hint(source, model)) for source in given) if given else None
+
+
+def _one_hint(source: str, model: Model) -> Given:
+    if not source.endswith(".json"):
+        return _one_evidence(source, model)
+    try:
+        answer = json.loads(Path(source).read_text())
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {source}: {error}") from None
+    states = answer.get("assignment") if isinstance(answer, dict) else None
+    if not isinstance(states, dict):
+        raise InputError(f"{source} holds no assignment; give an answer that 'elimina solve --json' has printed")
+    return {**states}
+
+
 def _one_evidence(source: str, model: Model) -> Given:
     if ("=" not in source and source.strip()) or os.path.exists(source):
         return {**read_evidence(source, model)}
@@ -377,7 +400,8 @@ def _one_query(source: str, model: Model) -> list[int]:
 def planning_of(options: dict[str, Any], model: Model) -> Options:
     """Return the options of the same names in Python."""
     given = {name: value for name, value in options.items() if name in Options._fields}
-    return Options(**{**given, "order": _order_of(options["order"], model), "order_seconds": options["order_time"]})
+    read = {"order": _order_of(options["order"], model), "order_seconds": options["order_time"]}
+    return Options(**{**given, **read, "hint": _hint_of(options.get("hint", ()), model)})
 
 
 def _order_of(given: str, model: Model) -> Any:

@@ -132,6 +132,14 @@ def _gap_of(text: str | float) -> float:
     help="Total that an assignment is known to reach; worse assignments are skipped (mpe).",
 )
 @option(
+    "--hint",
+    multiple=True,
+    metavar="FILE|A=x,B=y",
+    group="expert",
+    help="Assignment to start from, of all variables or of some: an answer in JSON, an evidence file, or states (mpe). "
+    "Repeatable.",
+)
+@option(
     "--gap",
     type=_gap_of,
     default=0.0,
@@ -203,7 +211,9 @@ def solve(
         asked, evidence = planning_of(options, model), evidence_of(options["evidence"], model)
         can_tell = client is not None or progress.is_possible
         told = asked._replace(
-            on_plan=progress.start, on_bounds=on_bounds, progress=progress.update if can_tell else None
+            on_plan=progress.start,
+            on_bounds=on_bounds,
+            progress=progress.update if can_tell else None,
         )
         task = options["task"]
         if client is not None:
@@ -229,9 +239,9 @@ _LEAST_SECONDS = 1e-3
 
 _NOT_WITH_CASES = (
     *("time_limit", "format_", "checkpoint", "scratch", "tables", "slices", "method", "upper_bound", "ibound", "shift"),
-    *("gap", "trace", "partition"),
+    *("gap", "trace", "partition", "hint"),
 )
-_NOT_WITH_CLUSTERS = ("checkpoint", "scratch", "ibound", "partition", "query")
+_NOT_WITH_CLUSTERS = ("checkpoint", "scratch", "ibound", "partition", "query", "hint")
 _OF_SEARCH = ("upper_bound", "gap", "trace", "shift")
 
 

@@ -170,6 +170,8 @@ def options_for(options: Options) -> Options:
     """Return options for workers: one device, dense tables unless others are asked for, one thread per task."""
     if options.ibound is not None or options.scratch is not None:
         raise InputError("a cluster runs whole slices: leave the i-bound and the scratch directory out")
+    if options.hint is not None:
+        raise InputError("a cluster cannot start from a hint: leave it out, or give its total as the upper bound")
     options = options.planning.checked()
     device = "cpu" if options.chooses_device else options.device
     options = options if options.tables == "sparse" else options._replace(tables="dense")

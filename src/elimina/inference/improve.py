@@ -67,6 +67,11 @@ class Improvement:
         return self._core.run(seconds, cells)
 
     @property
+    def score(self) -> int | float:
+        """The total of the best assignment found."""
+        return self.problem.model.score(self.best)
+
+    @property
     def best(self) -> list[int]:
         """The value of each variable of the model in the best assignment found."""
         chosen = [0] * len(self.problem.model.variables)

@@ -36,7 +36,7 @@ _SLACK = 1e-12
 _FAR = 10.0
 """Cost of forbidden cells, relative to the spread of the table's other costs."""
 
-_STATS: dict[str, Any] = {
+NO_PLAN: dict[str, Any] = {
     "induced_width": None,
     "largest_table": 0,
     "total_cells": 0,
@@ -188,7 +188,7 @@ def _between(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
     """Return the answer that the least cost of all tables and an assignment prove."""
     model = problem.model
     number = math.prod(model.sizes[v] for v in problem.free)
-    stats = {**_STATS, "method": "first bounds", "seconds": {}}
+    stats = {**NO_PLAN, "method": "first bounds", "seconds": {}}
     if problem.task == "count":
         if math.isinf(least):
             return Result("exact", "count", 0, stats=stats)

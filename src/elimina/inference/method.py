@@ -115,10 +115,7 @@ def _is_loose(order: Order) -> bool:
 def _filter_for(seconds: float, problem: Problem, order: Order, options: Options, run: Run) -> Strategy:
     if logger.isEnabledFor(logging.INFO):
         logger.info(f"filter first, for {seconds:.3g} s: a quick order has {count_text(order.total_cells)} cells")
-    upper = options.upper_bound
-    if run.known is not None and run.known.value is not None:
-        upper = int(run.known.value)
-    return filtering(problem, options, run, seconds, upper)
+    return filtering(problem, options, run, seconds)
 
 
 def search_for_a_while(planned: Planned, options: Options, run: Run, paused: Paused) -> Portfolio:
@@ -145,9 +142,7 @@ def search_to_the_end(problem: Problem, reason: str, options: Options, run: Run)
     logger.info("search and filter to the end, as no plan fits")
     most, paused = LONGEST_TRY, Paused()
     while run.known is not None and _can_filter(problem, options.beside(run.held)):
-        value = run.known.value
-        upper = options.upper_bound if value is None else int(value)
-        outcome = yield filtering(problem, options, run, most / 4, upper)
+        outcome = yield filtering(problem, options, run, most / 4)
         if outcome.failure is not None:
             return outcome
         most *= 2
@@ -198,10 +193,12 @@ def by_search(
     return Strategy(run, "search", work, seconds=seconds)
 
 
-def filtering(problem: Problem, options: Options, run: Run, most: float, upper: int | None) -> Strategy:
-    """Return filtered elimination for so many seconds, of assignments that are not worse than a total."""
+def filtering(problem: Problem, options: Options, run: Run, most: float) -> Strategy:
+    """Return filtered elimination for so many seconds, of assignments that are not worse than the best one known."""
 
     def work(budget: Budget) -> Result:
+        known = budget.known
+        upper = options.upper_bound if known is None or known.value is None else int(known.value)
         if options.looks_for_optimum and (options.needs_gpu or options.tables == "sparse"):
             from elimina.inference.filtered_rows import optimum_on_rows
 

@@ -15,6 +15,7 @@ from elimina.order import LARGEST_SEED, Method
 from elimina.planning.minibuckets import IBound
 from elimina.planning.plan import Plan
 from elimina.result import Bounds
+from elimina.states import Evidence, check_mapping
 from elimina.tasks import Task, described
 
 MOST_THREADS = 1024
@@ -90,6 +91,8 @@ class Options(NamedTuple):
         upper_bound: ``mpe`` of integer costs: a total that is known to be reached, the optimum at best; what is worse
             is not looked for. If nothing reaches it, the answer is ``infeasible`` and its bound the next total, by
             ``auto``, ``filter`` and ``search`` alike.
+        hint: ``mpe``: an assignment to start from, variable (name or index) -> its state. Local search completes it
+            where it names some variables alone; evidence comes before it. The answer is never worse than the hint.
         gap: A distance of the bounds, relative to the one closer to 0, at which filtering and search end (``bounded``);
             a number or text such as ``1%``.
         checkpoint: A directory to keep what a long run knows in (``mpe``, ``pr``, ``count``); the same call goes on
@@ -118,6 +121,7 @@ class Options(NamedTuple):
     partition: Division = "auto"
     method: OptimumMethod = "auto"
     upper_bound: int | None = None
+    hint: Evidence | None = None
     gap: float | str = 0.0
     checkpoint: str | os.PathLike[str] | None = None
     on_plan: Callable[[Plan], None] | None = None
@@ -247,6 +251,8 @@ class Options(NamedTuple):
         )
         if is_run and options.method == "mbe" and options.ibound is None and task != "mmap":
             options = options._replace(ibound="auto")
+        if self.hint is not None:
+            check_mapping("hint", self.hint)
         for name in ("on_plan", "on_bounds", "progress"):
             if name != "progress" or not isinstance(self.progress, bool):
                 arguments.function(name, getattr(self, name))
@@ -276,7 +282,9 @@ def options_of(options: Options, device: str | None = None, memory: int | str | 
     return options._replace(**{name: value for name, value in given.items() if value is not None})
 
 
-_OF_A_RUN = ("method", "upper_bound", "gap", "checkpoint", "on_plan", "on_bounds", "progress", "refined", "is_kept")
+_OF_A_RUN = (
+    *("method", "upper_bound", "hint", "gap", "checkpoint", "on_plan", "on_bounds", "progress", "refined", "is_kept"),
+)
 
 _Clash = tuple[Callable[[Options, str], object], str]
 
@@ -299,6 +307,10 @@ _CLASHES_WITH_TASKS: tuple[_Clash, ...] = (
     (
         lambda o, task: task != "mpe" and o.upper_bound is not None,
         "an upper bound is for the task mpe: leave it out for {task}",
+    ),
+    (
+        lambda o, task: task != "mpe" and o.hint is not None,
+        "a hint is for the task mpe: leave it out for {task}",
     ),
     (
         lambda o, _: o.checkpoint is not None and (o.method == "mbe" or o.looks_for_optimum),

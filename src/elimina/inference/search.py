@@ -8,6 +8,7 @@ the best assignment and the best bound of those before it. After each one it is 
 from __future__ import annotations
 
 import math
+import time
 
 from elimina._core import search_tree
 from elimina.errors import TimeLimitError, UnsupportedError
@@ -15,6 +16,7 @@ from elimina.inference.choose import host_memory, host_threads, plan_within
 from elimina.inference.consistency import Consistency
 from elimina.inference.execution import Execution, statistics
 from elimina.inference.filtering import Listener
+from elimina.inference.improve import Improvement
 from elimina.inference.knowledge import Knowledge, Limits
 from elimina.inference.minibucket import Heuristic, division, heuristic_of
 from elimina.inference.options import Options
@@ -43,6 +45,15 @@ SEARCH_SHARE = 10.0
 
 MORE = 2.0
 """Seconds of soft local consistency by those: it goes on where it was left."""
+
+IMPROVED = 0.5
+"""Seconds of local search by those of the turn before it, as long as it finds better assignments."""
+
+HARDLY = 4.0
+"""By how much less it gets where its last turn has found none."""
+
+LONGEST_IMPROVED = 0.5
+"""Seconds of local search after which its best assignment is told."""
 
 ORDER_SHARE = 5.0
 """Seconds of the search for an order in a round, by those that its mini-buckets may take."""
@@ -107,6 +118,8 @@ class _Search(Knowledge):
     ) -> None:
         super().__init__(problem, limits, listener)
         self.options = options
+        self.improvement: Improvement | None = None
+        self.is_improving = True
         self.memory = host_memory(options)
         self.paused = paused if paused is not None and self.memory >= LEAST_KEPT else Paused()
         if self.paused.problem is not problem:
@@ -122,6 +135,7 @@ class _Search(Knowledge):
         self.paused.original = original
         problem = original.moved
         self.propagate(original, limits.first_turn)
+        self.improve(limits.first_turn / 2)
         if self.is_over or limits.rounds == 0:
             return
         longest = min(options.order_seconds, seconds)
@@ -149,6 +163,7 @@ class _Search(Knowledge):
                 alone = is_last and self.paused.is_spent and not limits.is_alone
                 self.search(original, heuristic, math.inf if alone else turn / (LEAD if self.is_ahead else 1))
                 self.propagate(original, turn * MORE)
+                self.improve(turn)
                 if is_end or not is_last:
                     break
                 turn *= 2
@@ -253,6 +268,29 @@ class _Search(Knowledge):
         if turn.interrupted:
             raise KeyboardInterrupt
         return turn.is_done
+
+    def improve(self, seconds: float) -> None:
+        """Improve the best assignment by local search, for a share of a turn."""
+        # Who limits nodes wants the same run again.
+        if self.is_over or self.limits.nodes < math.inf:
+            return
+        if self.improvement is None:
+            with self.phase("improve"):
+                self.improvement = Improvement.of(self.problem, self.memory, self.options.seed)
+        search = self.improvement
+        if search is None:
+            return
+        end = time.monotonic() + min(IMPROVED * seconds / (1 if self.is_improving else HARDLY), self.limits.seconds)
+        before = self.score
+        if self.chosen is not None and search.score != self.score:
+            search.start(self.chosen)
+        while not self.is_over and (left := end - time.monotonic()) > 0:
+            with self.phase("improve"):
+                is_better = search.run(min(left, LONGEST_IMPROVED))
+            if is_better:
+                self.take(search.best)
+                self.report()
+        self.is_improving = self.score != before
 
     def begin_consistency(self, original: Original) -> Consistency | None:
         """Return a search, if it is possible."""

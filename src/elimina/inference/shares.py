@@ -14,8 +14,8 @@ from elimina.planning.prepare import Problem
 _MOST_CELLS = 2**26
 """Most cells of all tables together."""
 
-_CELL_BYTES = 48
-"""Distances, in the core's units, there, shifted, and as tables, twice: 64 bits each."""
+_CELL_BYTES = 56
+"""Distances, in the core's units, there, shifted, for local search, and as tables, twice: 64 bits each."""
 
 _TABLE_BYTES, _KEPT_BYTES = 2500, 1200
 """Bytes of a table's objects besides its cells while copies are made, and afterwards: of 24,777 tables of 4 cells."""

@@ -35,7 +35,7 @@ from elimina.planning.machine import BOUNDED_TABLE_SECONDS
 from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
 from elimina.planning.prepare import Problem, prepare
 from elimina.result import Result
-from elimina.states import Evidence
+from elimina.states import Evidence, assignment_of
 from elimina.tasks import Task, described
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ class Solver:
         asked = indices_asked(model, task, query)
         if task != "mar":
             self._prepare(asked)
+        if self.options.hint is not None:
+            self._take(self.options.hint)
         own = described(task).portfolio
         if own is not None:
             strategies: Portfolio = importlib.import_module(own).portfolio(self)
@@ -123,6 +125,16 @@ class Solver:
             elif (found := bounds(math.inf)) is not None:
                 self.run.fallback = lambda _: found
 
+    def _take(self, hint: Evidence) -> None:
+        """Complete the user's assignment, and keep it as what is known."""
+        from elimina.inference.hint import first_assignment
+
+        with self.run.phase("hint"):
+            given = assignment_of(self.question.model, hint, "hint")
+            found = first_assignment(self._problem, given, self.options, host_memory(self.options))
+        if found is not None:
+            self.run.learn(found)
+
     @property
     def _problem(self) -> Problem:
         assert self._first is not None
@@ -134,7 +146,7 @@ class Solver:
         if self.options.method == "search":
             return (yield by_search(problem, self.options, self.run, self._paused))
         if self.options.looks_for_optimum:
-            return (yield filtering(problem, self.options, self.run, math.inf, self.options.upper_bound))
+            return (yield filtering(problem, self.options, self.run, math.inf))
         if self.options.method == "auto":
             orders = self._rough_order, self._quick_order
             return (yield from before_planning(problem, *orders, self.options, self.run, self._paused))

@@ -1,0 +1,44 @@
+"""``elimina solve --hint``: answers in JSON, evidence files, and states."""
+
+from __future__ import annotations
+
+import json
+
+import elimina as library
+from elimina.generate import random_model
+
+
+def test_hints(elimina, tmp_path):
+    library.write(random_model(6, 3, 0.5, 0.0, seed=1), tmp_path / "model.wcsp")
+    first = json.loads(elimina("solve", "model.wcsp", "--json").out)
+    (tmp_path / "answer.json").write_text(json.dumps(first))
+    again = elimina("solve", "model.wcsp", "--json", "--hint", "answer.json", "--method", "search")
+    assert json.loads(again.out)["value"] == first["value"]
+    (tmp_path / "some.evid").write_text("2 0 1 1 0")
+    assert elimina("solve", "model.wcsp", "--hint", "some.evid").code == 0
+    names = list(first["assignment"])
+    assert elimina("solve", "model.wcsp", "--hint", f"{names[0]}=1", "--hint", f"{names[1]}=0").code == 0
+
+
+def test_bad_hints(elimina, tmp_path):
+    library.write(random_model(6, 3, 0.5, 0.0, seed=1), tmp_path / "model.wcsp")
+    (tmp_path / "answer.json").write_text('{"value": 3}')
+    for hint, message in (
+        ("x0=5", "x0"),
+        ("answer.json", "answer.json holds no assignment"),
+        ("none.json", "cannot read none.json"),
+    ):
+        ran = elimina("solve", "model.wcsp", "--hint", hint)
+        assert ran.code == 1
+        assert message in ran.err
+    ran = elimina("solve", "model.wcsp", "--task", "count-optima", "--hint", "answer.json")
+    assert ran.code == 1
+
+
+def test_a_bound_without_the_other(elimina, tmp_path):
+    """Elimination that may not run leaves the hint alone: its total is the only bound."""
+    library.write(random_model(30, 8, 0.5, 0.0, seed=1), tmp_path / "model.wcsp")
+    hint = ",".join(f"{v.name}=0" for v in library.read(tmp_path / "model.wcsp").variables)
+    ran = elimina("solve", "model.wcsp", "--hint", hint, "--method", "eliminate", "--slices", "never")
+    assert ran.code == 0
+    assert "bounded" in ran.out

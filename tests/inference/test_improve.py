@@ -1,0 +1,79 @@
+"""Local search with neighbourhoods solved by elimination: right totals, and optima of what is small."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elimina
+from elimina._core import LocalSearch
+from elimina.generate import grid_model
+from elimina.inference.improve import Improvement
+from elimina.planning.prepare import prepare
+from tests.reference import brute
+from tests.strategies import models
+
+MEMORY = 1 << 30
+
+
+@pytest.mark.parametrize("kind", ["integer", "max-integer", "float", "probability"])
+@given(data=st.data())
+@settings(max_examples=30, deadline=None)
+def test_the_best_is_never_worse_than_the_start(kind, data):
+    model = data.draw(models(kind))
+    sign = 1 if model.sense == "min-cost" else -1
+    start = [data.draw(st.integers(0, size - 1)) for size in model.sizes]
+    search = Improvement.of(prepare(model, "mpe", {}), MEMORY, data.draw(st.integers(0, 3)))
+    if search is None:
+        return
+    search.start(start)
+    search.run(math.inf, 1e4)
+    slack = 1e-9 * max(1.0, abs(model.score(start)))
+    assert math.isinf(model.score(start)) or sign * search.score <= sign * model.score(start) + slack
+    best = brute.optimum(model)
+    if best is not None and not math.isinf(search.score):
+        assert model.is_beyond_bound(search.score) or sign * search.score >= sign * best - slack
+
+
+def test_a_grid_of_small_width_is_solved():
+    """Neighbourhoods grow to the whole grid, so that one elimination finds the optimum."""
+    model = grid_model(5, 3, 0.1, seed=4)
+    search = Improvement.of(prepare(model, "mpe", {}), MEMORY, 0)
+    search.run(math.inf, 1e6)
+    assert search.score == elimina.solve(model).value
+
+
+def test_runs_are_reproducible():
+    model = grid_model(12, 4, 0.2, seed=4)
+    found = []
+    for _ in range(2):
+        search = Improvement.of(prepare(model, "mpe", {}), MEMORY, 7)
+        search.run(math.inf, 1e7)
+        found.append(search.best)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "scopes", "cells", "message"),
+    [
+        ([2], [[1]], [2], "a scope names no variable"),
+        ([2], [[0]], [3], "other cells"),
+        ([0], [[0]], [0], "each variable has a value"),
+        ([2], [], [2], "as many scopes"),
+    ],
+)
+def test_the_core_refuses_other_tables(sizes, scopes, cells, message):
+    with pytest.raises((ValueError, IndexError), match=message):
+        LocalSearch(sizes, scopes, [np.zeros(count) for count in cells], 0)
+
+
+def test_the_core_refuses_other_starts():
+    search = LocalSearch([2], [], [], 0)
+    with pytest.raises(IndexError, match="no such value"):
+        search.start([2])
+    with pytest.raises(ValueError, match="other variables"):
+        search.start([0, 0])
