@@ -30,7 +30,7 @@ import elimina
 from elimina.result import Bounds
 from elimina.viz.canvas import FAINT, INK, Picture, need
 from minibuckets import TABLES, colouring
-from record import FOLDER, Record
+from record import Record
 
 FILES = (
     "uai/fabe_mpe/grid/90-46-5.uai",

@@ -14,8 +14,11 @@ import numpy as np
 
 from elimina._core import FORBIDDEN_COST, LocalSearch
 from elimina.inference.encode import distances
+from elimina.inference.known import NO_PLAN
 from elimina.inference.shares import can_copy, cells_of
 from elimina.planning.prepare import Problem
+from elimina.result import Result
+from elimina.states import named
 
 
 class Improvement:
@@ -52,6 +55,15 @@ class Improvement:
         sizes = [problem.model.sizes[v] for v in problem.free]
         scopes = [[number[v] for v in group.scope] for group in problem.groups]
         return Improvement(problem, LocalSearch(sizes, scopes, tables, seed))
+
+    def found(self) -> Result | None:
+        """Return the best assignment as what is known; None if it is not allowed."""
+        model, score = self.problem.model, self.score
+        if math.isinf(score) or model.is_beyond_bound(score):
+            return None
+        lower, upper = (None, score) if model.sense == "min-cost" else (score, None)
+        stats = {**NO_PLAN, "method": "local search", "seconds": {}}
+        return Result("bounded", "mpe", score, lower, upper, named(model.variables, self.best), stats=stats)
 
     def start(self, chosen: Sequence[int]) -> None:
         """Go on from a value for each variable of the model."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from elimina.backends.cpu import CpuBackend
-from elimina.errors import MemoryLimitError
+from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.inference.choose import Planned
 from elimina.inference.options import Options
 from elimina.inference.strategy import FIRST_TURN, Attempt, Budget, Paused, Portfolio, Strategy
@@ -33,6 +33,9 @@ FIRST_TRY, SECOND_TRY = 0.3, 2.0
 
 AT_ONCE = 1.0
 """Most seconds of a short search before a plan is made."""
+
+FIRST_IMPROVED = 0.05
+"""Seconds of local search before anything else: a good assignment narrows all that follows."""
 
 WORTH_A_TRY, TRY_SHARE = 0.1, 4.0
 """Estimated seconds of an elimination before which a short search comes; seconds of this search for each of them."""
@@ -71,6 +74,7 @@ def before_planning(
     if options.dtype is not None or options.needs_gpu or rough().total_cells < LARGE_WORK:
         return Attempt()
     fits = 2 * rough().largest_table < _memory(options)
+    yield improving(problem, options, run, FIRST_IMPROVED)
     is_filtered = problem.model.is_integer and _can_filter(problem, options)
     if is_filtered and fits:
         share = max(SHORTEST_TRY, min(LONGEST_TRY, rough().seconds_at(CELLS_PER_SECOND)))
@@ -191,6 +195,26 @@ def by_search(
         return searched_optimum(problem, left, limits, budget.known, budget.learn, paused=paused)
 
     return Strategy(run, "search", work, seconds=seconds)
+
+
+def improving(problem: Problem, options: Options, run: Run, most: float) -> Strategy:
+    """Return a local search for so many seconds, from the best assignment known; it proves nothing."""
+
+    def work(budget: Budget) -> Result:
+        from elimina.inference.improve import Improvement
+
+        search = Improvement.of(problem, _memory(options.beside(budget.held)), options.seed)
+        if search is not None:
+            known = budget.known
+            if known is not None and known.assignment is not None:
+                search.start([v.index(known.assignment[v.name]) for v in problem.model.variables])
+            search.run(budget.seconds)
+        found = None if search is None else search.found()
+        if found is None:
+            raise TimeLimitError("local search found no allowed assignment")
+        return found
+
+    return Strategy(run, "improve", work, seconds=most)
 
 
 def filtering(problem: Problem, options: Options, run: Run, most: float) -> Strategy:
