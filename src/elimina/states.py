@@ -293,7 +293,7 @@ def assignment_of(model: Model, given: Evidence, argument: str) -> dict[int, int
 
     Raises:
         InputError: There is no such variable or state, or a name and an index give one variable two states.
-        TypeError: ``given`` is no mapping.
+        TypeError: ``given`` is not a mapping.
     """
     check_mapping(argument, given)
     found: dict[int, int] = {}
